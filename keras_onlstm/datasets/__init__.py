@@ -1,0 +1,13 @@
+"""Corpora, one module for each: reading the published files and checking every line of them.
+
+Nothing here imports Keras: a data set is plain Python and NumPy.
+
+Example:
+    >>> from keras_onlstm.datasets import propositional_logic
+    >>> propositional_logic.relation("a", "( a ( or b ) )")
+    '<'
+"""
+
+from keras_onlstm.datasets import propositional_logic
+
+__all__ = ["propositional_logic"]

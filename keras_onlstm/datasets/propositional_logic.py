@@ -1,0 +1,504 @@
+"""Logical inference: pairs of propositional statements and the relation that holds between them.
+
+The task of Bowman et al. (2015, https://arxiv.org/abs/1506.04834), on which ordered neurons are
+tested for how well they generalise to statements longer than those seen in training. A statement
+over the six variables `a` to `f` is fully bracketed, its tokens separated by spaces:
+
+    X  =  a | ... | f  |  ( not X )  |  ( X ( and X ) )  |  ( X ( or X ) )
+
+A statement stands for the set of worlds (truth assignments of the six variables) in which it is
+true. There are 64 worlds, so the set is an integer of 64 bits, every connective is one bitwise
+operation, and the relation of two statements follows from their two integers. That makes every
+published label checkable and the data cheap to generate.
+"""
+
+import functools
+import itertools
+import operator
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = [
+    "LABELS", "TOKENS", "VARIABLES", "Corpus", "Pair",
+    "count_operators", "encode", "generate", "load", "relation", "save",
+]  # fmt: skip
+
+LABELS = "=<>^|v#"
+VARIABLES = "abcdef"
+TOKENS = ("(", ")", "and", "or", "not", *VARIABLES)
+
+_IDS = {token: index for index, token in enumerate(TOKENS, start=1)}
+_EVERYWHERE = (1 << 64) - 1  # true in all 64 worlds
+# Variable k is true in those worlds whose number has bit k set.
+_WORLDS = {
+    name: sum(1 << world for world in range(64) if world >> k & 1)
+    for k, name in enumerate(VARIABLES)
+}
+_BUCKETS = range(13)  # the last one holds the pairs with 12 operators or more
+_SOURCE = "data/propositionallogic/ of https://github.com/yikangshen/Ordered-Memory"
+
+
+class Pair(NamedTuple):
+    """Two statements and the relation of the first to the second, one of `LABELS`."""
+
+    label: str
+    left: str
+    right: str
+
+
+class _Meaning(NamedTuple):
+    worlds: int  # bit w is set where the statement is true in world w
+    operators: int
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs by number of operators: that of the statement which has more, 12 standing for 12 or
+    more.
+
+    Attributes:
+        train: The training pairs of each number of operators, 0 to 12.
+        test: The test pairs of each number of operators, 0 to 12.
+    """
+
+    train: dict[int, list[Pair]]
+    test: dict[int, list[Pair]]
+
+    def split(self, max_operators: int = 6, every: int = 10) -> tuple[list[Pair], list[Pair]]:
+        """Part the training pairs into those to train on and those to validate with.
+
+        Args:
+            max_operators: Pairs with more operators are left out, so that the tests on longer
+                statements ask for generalisation.
+            every: Of the pairs in order of operators and of lines, each `every`-th (with 10 the
+                10th, the 20th, ...) is for validation.
+
+        Returns:
+            `(train, validation)`; 121,977 and 13,552 pairs of the published data.
+
+        Raises:
+            ValueError: `max_operators` is not within 0 to 12, or `every` is below 2.
+            TypeError: One of them is no integer.
+
+        Example:
+            >>> corpus = generate(1000)
+            >>> train, validation = corpus.split(max_operators=12, every=4)
+            >>> len(validation) == sum(map(len, corpus.train.values())) // 4
+            True
+        """
+        max_operators = _integer("max_operators", max_operators, 0, _BUCKETS[-1])
+        every = _integer("every", every, 2)
+        pairs = [pair for n in range(max_operators + 1) for pair in self.train.get(n, [])]
+        validation = pairs[every - 1 :: every]
+        del pairs[every - 1 :: every]
+        return pairs, validation
+
+
+def encode(statement: str) -> list[int]:
+    """Turn a statement into token ids: 1 to 11 in the order of `TOKENS`, 0 being left for padding.
+
+    Only the tokens are checked, not the brackets.
+
+    Raises:
+        ValueError: A token is none of `TOKENS`.
+
+    Example:
+        >>> encode("( not a )")
+        [1, 5, 6, 2]
+    """
+    tokens = statement.split()
+    try:
+        return [_IDS[token] for token in tokens]
+    except KeyError:
+        index = next(i for i, token in enumerate(tokens) if token not in _IDS)
+        raise ValueError(
+            f"token {index + 1}, {_quote(tokens[index])}, is unknown; "
+            f"use {' '.join(TOKENS)}, separated by spaces"
+        ) from None
+
+
+def count_operators(statement: str) -> int:
+    """Count the operators of a statement; `and`, `or` and `not` count one each.
+
+    Raises:
+        ValueError: The statement is malformed, as for `relation`.
+
+    Example:
+        >>> count_operators("( ( not a ) ( and ( b ( or c ) ) ) )")
+        3
+    """
+    return _parse(statement).operators
+
+
+def relation(left: str, right: str) -> str:
+    """Decide how two statements are related, over the 64 worlds.
+
+    The first row of the table that applies is the answer. Statements that are neither tautologies
+    nor contradictions, the only ones in the published data, fit one row alone. For the others the
+    order decides: a contradiction is `<` any other statement, and any other statement is `<` a
+    tautology, though `|` or `v` and even `^` may hold as well.
+
+    | label | holds when                                                         |
+    |-------|--------------------------------------------------------------------|
+    | `=`   | both are true in the same worlds                                   |
+    | `<`   | where `left` is true so is `right`, and `right` elsewhere too      |
+    | `>`   | where `right` is true so is `left`, and `left` elsewhere too       |
+    | `^`   | exactly one is true in every world: negation                       |
+    | `|`   | they are never both true, and in some world neither is             |
+    | `v`   | at least one is true in every world, and in some world both: cover |
+    | `#`   | none of these: independence                                        |
+
+    Args:
+        left: A bracketed statement. Nesting may be as deep as memory allows.
+        right: Another.
+
+    Returns:
+        One of `LABELS`.
+
+    Raises:
+        ValueError: A statement is empty, has an unknown variable or operator, a bracket that is
+            missing or too many, or tokens after its end. The message names the statement, the
+            token, and what the grammar expects there.
+
+    Example:
+        >>> relation("( a ( and b ) )", "a"), relation("( not c )", "c"), relation("a", "f")
+        ('<', '^', '#')
+    """
+    worlds = []
+    for side, statement in (("left", left), ("right", right)):
+        try:
+            worlds.append(_parse(statement).worlds)
+        except ValueError as error:
+            raise ValueError(f"{side} statement: {error}") from None
+    return _label(*worlds)
+
+
+def load(directory: str | PathLike[str], verify_labels: bool = False) -> Corpus:
+    """Read `train0` to `train12` and `test0` to `test12`, and check every line.
+
+    A line is `label<TAB>left<TAB>right`. A file may be empty.
+
+    Args:
+        directory: Where the files are, unpacked as they are published.
+        verify_labels: Also compute each label from its statements and compare.
+
+    Returns:
+        The pairs, in the order of the files.
+
+    Raises:
+        FileNotFoundError: The directory or a file is missing.
+        ValueError: A line is not UTF-8, has not three fields, an unknown label, a malformed
+            statement or (`verify_labels`) the wrong label; or no training file has a line.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     save(generate(100), directory)
+        ...     load(directory) == generate(100)
+        True
+    """
+    directory = Path(directory)
+    missing = [name for name in _file_names() if not (directory / name).is_file()]
+    if missing:
+        lost = f"no {', '.join(missing)} in it" if directory.is_dir() else "no such directory"
+        raise FileNotFoundError(
+            f"{directory}: {lost}; expected the files train0 to train12 and test0 to test12, "
+            f"which are published in {_SOURCE}"
+        )
+    parse = functools.cache(_parse)  # simple statements occur thousands of times
+    train, test = (
+        {n: _read(directory / f"{part}{n}", parse, verify_labels) for n in _BUCKETS}
+        for part in ("train", "test")
+    )
+    if not any(train.values()):
+        raise ValueError(
+            f"{directory}: train0 to train12 are all empty; "
+            f"copy the files again from {_SOURCE}, or generate and save some"
+        )
+    return Corpus(train, test)
+
+
+def save(corpus: Corpus, directory: str | PathLike[str]) -> None:
+    """Write a corpus in the layout that `load` reads.
+
+    Everything is checked before anything is written.
+
+    Args:
+        corpus: The pairs. A number of operators without pairs becomes an empty file.
+        directory: Where to write the 26 files; made if it does not exist.
+
+    Raises:
+        FileExistsError: One of the files exists; nothing is overwritten.
+        ValueError: `load` would refuse the corpus: a number of operators outside 0 to 12, an
+            unknown label, a malformed statement, or no training pairs.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as directory:
+        ...     save(generate(100), directory)
+        ...     len(os.listdir(directory))
+        26
+    """
+    directory = Path(directory)
+    parse = functools.cache(_parse)
+    texts = dict.fromkeys(_file_names(), "")
+    for part, buckets in (("train", corpus.train), ("test", corpus.test)):
+        for n, pairs in buckets.items():
+            if isinstance(n, bool) or n not in _BUCKETS:
+                raise ValueError(f"corpus.{part}[{n!r}]: the key must be an integer from 0 to 12")
+            lines = ["\t".join(pair) for pair in pairs]
+            for index, line in enumerate(lines):
+                checked = _pair(line, parse, False, f"corpus.{part}[{n}]", index + 1)
+                if checked != pairs[index] or "\n" in line:
+                    raise ValueError(
+                        f"corpus.{part}[{n}], line {index + 1}: a line break in a statement; "
+                        "separate tokens by spaces"
+                    )
+            texts[f"{part}{int(n)}"] = "".join(f"{line}\n" for line in lines)
+    if not any(corpus.train.values()):
+        raise ValueError("corpus.train: no pairs, and load would refuse that; generate some more")
+    present = [name for name in texts if (directory / name).exists()]
+    if present:
+        raise FileExistsError(
+            f"{directory}: {', '.join(present)} exists and is not overwritten; "
+            "name another directory or move the files away"
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        with open(directory / name, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+
+
+def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
+    """Draw pairs the way the published ones were drawn.
+
+    Four of the six variables are drawn for a pair, then two statements over them. A statement
+    with budget 12 is `and` or `or` of two statements of half the budget, rounded down, except with
+    probability 5/9, or when the budget is below 2, where it is a variable. One time in three it is
+    negated, at every level, variables included. A tautology or a contradiction is drawn again.
+    The pair goes to the bucket of the statement with more operators, 12 or more sharing one.
+    Duplicates within a bucket are removed, the first of them staying. The first 85% of a bucket,
+    rounded down and in the order drawn, are for training: as simple pairs are drawn early and
+    often, those for testing are the rarer and longer ones, in the published data too.
+
+    How close that comes: 500,000 pairs drawn leave 249,300 to 250,300 (five seeds); 249,069 are
+    published. From generated to published data the total variation distance of the sizes of the
+    buckets is 0.002 to 0.006; within a bucket, that of the labels is at most 0.022 and that of the
+    numbers of tokens at most 0.037, both in the small buckets of 10 and more operators. Two seeds
+    lie as far apart. Other readings do not fit: were the pair dropped rather than the statement
+    drawn again, 215,000 would be left; were variables never negated, the sizes of the buckets
+    would be 0.24 away; were the four variables not distinct, the labels 0.13 away.
+
+    Args:
+        count: How many pairs to draw. Many are duplicates: half of 500,000.
+        max_operators: Pairs with more operators are left out after they are drawn. The buckets up
+            to here are the same whatever its value; those beyond are empty.
+        seed: A number, 0 or above; the same one gives the same corpus on every platform.
+
+    Returns:
+        The distinct pairs, in the order drawn.
+
+    Raises:
+        ValueError: `count` is below 1, `max_operators` not within 0 to 12, or `seed` negative.
+        TypeError: One of them is no integer.
+
+    Example:
+        >>> corpus = generate(1000, seed=1)
+        >>> pair = corpus.test[4][0]
+        >>> relation(pair.left, pair.right) == pair.label
+        True
+    """
+    count = _integer("count", count, 1)
+    max_operators = _integer("max_operators", max_operators, 0, _BUCKETS[-1])
+    # Of Python's generator, only random() promises the same numbers in every version.
+    uniform = random.Random(_integer("seed", seed, 0)).random
+    choices = list(itertools.combinations(VARIABLES, 4))
+    buckets: dict[int, dict[Pair, None]] = {n: {} for n in _BUCKETS}
+    for _ in range(count):
+        variables = choices[int(uniform() * len(choices))]
+        left, left_worlds, left_operators = _contingent(variables, uniform)
+        right, right_worlds, right_operators = _contingent(variables, uniform)
+        bucket = min(max(left_operators, right_operators), _BUCKETS[-1])
+        if bucket <= max_operators:
+            buckets[bucket][Pair(_label(left_worlds, right_worlds), left, right)] = None
+    train, test = {}, {}
+    for n, distinct in buckets.items():
+        pairs = list(distinct)
+        cut = len(pairs) * 85 // 100
+        train[n], test[n] = pairs[:cut], pairs[cut:]
+    return Corpus(train, test)
+
+
+def _contingent(variables: tuple[str, ...], uniform: Callable[[], float]) -> tuple[str, int, int]:
+    """Draw a statement that is true in some worlds and false in others."""
+    while True:
+        drawn = _draw(12, variables, uniform)
+        if 0 < drawn[1] < _EVERYWHERE:
+            return drawn
+
+
+def _draw(
+    budget: int, variables: tuple[str, ...], uniform: Callable[[], float]
+) -> tuple[str, int, int]:
+    """Draw any statement: its text, its worlds and its number of operators."""
+    if budget < 2 or uniform() < 5 / 9:
+        text = variables[int(uniform() * len(variables))]
+        worlds, operators = _WORLDS[text], 0
+    else:
+        word = "and" if uniform() < 0.5 else "or"
+        left, left_worlds, left_operators = _draw(budget // 2, variables, uniform)
+        right, right_worlds, right_operators = _draw(budget // 2, variables, uniform)
+        text = f"( {left} ( {word} {right} ) )"
+        worlds = left_worlds & right_worlds if word == "and" else left_worlds | right_worlds
+        operators = left_operators + right_operators + 1
+    if uniform() < 1 / 3:
+        return f"( not {text} )", worlds ^ _EVERYWHERE, operators + 1
+    return text, worlds, operators
+
+
+def _label(left: int, right: int) -> str:
+    """The relation of two sets of worlds; the rows of the table in `relation`, in order."""
+    if left == right:
+        return "="
+    common = left & right
+    if common == left:
+        return "<"
+    if common == right:
+        return ">"
+    covering = left | right == _EVERYWHERE
+    if not common:
+        return "^" if covering else "|"
+    return "v" if covering else "#"
+
+
+def _parse(statement: str) -> _Meaning:
+    """Evaluate a statement in one pass, with a stack of our own: Python's has a limit."""
+    tokens = statement.split()
+    operators = tokens.count("and") + tokens.count("or") + tokens.count("not")
+    tokens += ("", "")  # marks the end; two, since the grammar looks at two tokens at a time
+    # The statements that have begun and not ended: None for `( `, awaiting its left part or what
+    # follows that; ("not", 0) for `( not `; (word, left worlds) for `( X ( word `.
+    open_statements: list[tuple[str, int] | None] = []
+    i = 0
+    while True:
+        if tokens[i] == "(":
+            negated = tokens[i + 1] == "not"
+            open_statements.append(("not", 0) if negated else None)
+            i += 2 if negated else 1
+            continue
+        if tokens[i] not in _WORLDS:
+            or_not = " or 'not'" if i and tokens[i - 1] == "(" else ""
+            raise _fault(tokens, i, f"a variable (a to f) or '('{or_not}")
+        worlds = _WORLDS[tokens[i]]
+        i += 1
+        while open_statements:  # a statement has ended, and perhaps the one around it
+            begun = open_statements.pop()
+            if begun is None:
+                word = tokens[i + 1]
+                if tokens[i] != "(":
+                    raise _fault(tokens, i, "'(' and then 'and' or 'or'")
+                if word != "and" and word != "or":
+                    raise _fault(tokens, i + 1, "'and' or 'or'")
+                open_statements.append((word, worlds))
+                i += 2
+                break
+            word, left = begun
+            if tokens[i] != ")":
+                raise _fault(tokens, i, f"')' to close '( {word}'")
+            i += 1
+            if word == "not":
+                worlds ^= _EVERYWHERE
+                continue
+            if tokens[i] != ")":
+                raise _fault(tokens, i, f"')' to close the statement around '( {word}'")
+            i += 1
+            worlds = left & worlds if word == "and" else left | worlds
+        else:
+            if tokens[i]:
+                raise _fault(tokens, i, "the end")
+            return _Meaning(worlds, operators)
+
+
+def _fault(tokens: list[str], index: int, expected: str) -> ValueError:
+    """Say which token, counted from 1, is wrong and what the grammar expects instead."""
+    token = tokens[index]
+    if index == 0 and not token:
+        wrong = "the statement is empty"
+    elif not token:
+        wrong = f"the statement ends after token {index}, {_quote(tokens[index - 1])}"
+    elif token not in _IDS:
+        wrong = f"token {index + 1}, {_quote(token)}, is no variable, operator or bracket"
+    elif expected == "the end":
+        wrong = f"token {index + 1}, {_quote(token)}, follows a complete statement"
+    else:
+        wrong = f"token {index + 1}, {_quote(token)}, is out of place"
+    return ValueError(f"{wrong}; expected {expected}")
+
+
+def _quote(text: str) -> str:
+    return repr(text if len(text) <= 40 else f"{text[:40]}...")
+
+
+def _file_names() -> list[str]:
+    return [f"{part}{n}" for part in ("train", "test") for n in _BUCKETS]
+
+
+def _read(path: Path, parse: Callable[[str], _Meaning], verify: bool) -> list[Pair]:
+    data = path.read_bytes()
+    try:
+        lines = data.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path}, line {number}: byte 0x{data[error.start]:02x} is not UTF-8; "
+            "save the file as UTF-8, or copy it again"
+        ) from None
+    if not lines[-1]:
+        lines.pop()  # what follows the last line break
+    return [_pair(line, parse, verify, path, number) for number, line in enumerate(lines, 1)]
+
+
+def _pair(
+    line: str, parse: Callable[[str], _Meaning], verify: bool, source: object, number: int
+) -> Pair:
+    """Check a line, whose end may be that of Windows, and take it apart."""
+    fields = line.rstrip("\r").split("\t")
+    where = f"{source}, line {number}"
+    if len(fields) != 3:
+        raise ValueError(
+            f"{where}: tab-separated fields: {len(fields)}; expected 3: label, left and right"
+        )
+    pair = Pair(*fields)
+    if len(pair.label) != 1 or pair.label not in LABELS:
+        raise ValueError(
+            f"{where}: unknown label {_quote(pair.label)}; expected one of {' '.join(LABELS)}"
+        )
+    meanings = []
+    for side, statement in (("left", pair.left), ("right", pair.right)):
+        try:
+            meanings.append(parse(statement))
+        except ValueError as error:
+            raise ValueError(f"{where}: {side} statement: {error}") from None
+    if verify and pair.label != (label := _label(meanings[0].worlds, meanings[1].worlds)):
+        raise ValueError(
+            f"{where}: the label is {_quote(pair.label)} and by truth table it is {label!r}; "
+            "correct it, or load with verify_labels=False"
+        )
+    return pair
+
+
+def _integer(name: str, value: int, least: int, most: int | None = None) -> int:
+    """Take any integer type, NumPy's included, and refuse a bool, which is a mistake here."""
+    wanted = f"{name} must be an integer, {least} or above"
+    if most is not None:
+        wanted = f"{name} must be an integer from {least} to {most}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{wanted}, not {_quote(repr(value))} of type {type(value).__name__}")
+    number = operator.index(value)
+    if number < least or (most is not None and number > most):
+        raise ValueError(f"{wanted}, not {number}")
+    return number

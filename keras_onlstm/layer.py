@@ -1,0 +1,289 @@
+"""ONLSTM: the layer. Projects the inputs at once, then hands over to a recurrence."""
+
+from operator import attrgetter
+
+import keras
+from keras import KerasTensor, ops
+
+from keras_onlstm.cell import DropoutMasks, ONLSTMCell
+from keras_onlstm.numerics import wide_dtype
+from keras_onlstm.recurrence import reference
+
+__all__ = ["ONLSTM"]
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class ONLSTM(keras.layers.RNN):
+    """Ordered-neurons LSTM over whole sequences.
+
+    Takes the arguments of `keras_onlstm.ONLSTMCell` and those of `keras.layers.LSTM` that are about
+    sequences, and gives the same numbers as `keras.layers.RNN(ONLSTMCell(...))`, faster: the inputs
+    of all time steps are multiplied with the kernel at once. It also returns, on request, the split
+    distances from which trees are read.
+
+    Masked steps (from an `Embedding(mask_zero=True)`, a `Masking` layer or `mask=`) are skipped: the
+    states are carried over, the output repeats the one before (zeros before the first unmasked step;
+    zeros throughout with `zero_output_for_mask=True`), the distances are 0.
+
+    Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
+
+    Args:
+        units: positive integer, size of the output and of both states. All arguments up to `seed`
+            are those of `keras_onlstm.ONLSTMCell`, and described there.
+        chunk_size: positive integer that divides `units`. Default 1.
+        activation: see the cell.
+        recurrent_activation: see the cell.
+        use_bias: see the cell.
+        kernel_initializer: see the cell.
+        recurrent_initializer: see the cell.
+        bias_initializer: see the cell.
+        unit_forget_bias: see the cell.
+        kernel_regularizer: see the cell.
+        recurrent_regularizer: see the cell.
+        bias_regularizer: see the cell.
+        kernel_constraint: see the cell.
+        recurrent_constraint: see the cell.
+        bias_constraint: see the cell.
+        dropout: see the cell.
+        recurrent_dropout: see the cell.
+        recurrent_weight_dropout: see the cell.
+        seed: see the cell.
+        return_sequences: whether to return the output of every step. Default `False`: the last one.
+        return_state: whether to return the final states `h` and `c` too. Default `False`.
+        return_distances: whether to return the distances of every step too. Default `False`.
+        go_backwards: whether to read the sequence from its end. Sequences of outputs and distances
+            then are in the order of reading. Default `False`.
+        stateful: whether a batch starts from the final states of the one before, until
+            `reset_state()`. Needs a fixed batch size. Default `False`.
+        fused: `"auto"` (default) takes the fastest recurrence that can run, `False` the readable one.
+            `True` demands a fused one and raises the reason where there is none.
+        zero_output_for_mask: whether outputs are 0 where masked. Default `False`.
+        **kwargs: `activity_regularizer`, `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        sequences: (batch, time, input_dim).
+        initial_state: `[h, c]`, each (batch, units). Default: zeros, or the kept states if stateful.
+        mask: boolean (batch, time), `True` where a step counts. Default: all count.
+        training: whether dropout applies.
+
+    Returns:
+        `output [, h, c] [, forget_distance, input_distance]`: the output is (batch, units), or (batch,
+        time, units) with `return_sequences`; `h` and `c` are (batch, units); the distances are (batch,
+        time) in [0, 1), float32 or wider: 1 - the mean of the master forget gate (Eq. 15), and the
+        mean of the master input gate.
+
+    Raises:
+        ValueError: as `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
+            wrong shape, `unroll=True`, and `fused=True` where it cannot be.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_onlstm
+    >>> layer = keras_onlstm.ONLSTM(6, chunk_size=2, return_sequences=True, return_distances=True)
+    >>> output, forget_distance, input_distance = layer(np.ones((4, 5, 3), "float32"))
+    >>> tuple(output.shape), tuple(forget_distance.shape)
+    ((4, 5, 6), (4, 5))
+    """
+
+    def __init__(
+        self,
+        units,
+        chunk_size=1,
+        activation="tanh",
+        recurrent_activation="sigmoid",
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        unit_forget_bias=False,
+        kernel_regularizer=None,
+        recurrent_regularizer=None,
+        bias_regularizer=None,
+        kernel_constraint=None,
+        recurrent_constraint=None,
+        bias_constraint=None,
+        dropout=0.0,
+        recurrent_dropout=0.0,
+        recurrent_weight_dropout=0.0,
+        seed=None,
+        return_sequences=False,
+        return_state=False,
+        return_distances=False,
+        go_backwards=False,
+        stateful=False,
+        fused="auto",
+        **kwargs,
+    ):
+        if kwargs.pop("unroll", False):
+            raise ValueError("ONLSTM does not unroll: unroll=True has no effect to offer. Leave it out.")
+        if fused is True:
+            raise ValueError(
+                "fused=True: there is no fused recurrence for this backend yet. Pass fused='auto'."
+            )
+        if fused is not False and fused != "auto":
+            raise ValueError(f"fused is 'auto', True or False, not {fused!r}.")
+        cell = ONLSTMCell(
+            units,
+            chunk_size=chunk_size,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            recurrent_weight_dropout=recurrent_weight_dropout,
+            seed=seed,
+            name="onlstm_cell",
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            **kwargs,
+        )
+        self.return_distances = return_distances
+        self.fused = fused
+        self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        batch_size, h, c = self._initial_state(sequences, initial_state)
+        masks = self.cell.draw_masks(batch_size) if training else DropoutMasks()
+        if masks.inputs is not None:
+            sequences = sequences * ops.expand_dims(masks.inputs, 1)
+        rows = ops.transpose(sequences, (1, 0, 2))  # (T, B, D)
+        keep = None if mask is None else self._mask_rows(mask, sequences)  # (T, B)
+        if self.go_backwards:
+            rows = ops.flip(rows, 0)
+            keep = None if keep is None else ops.flip(keep, 0)
+        result = reference.run(
+            self.cell.project(rows),
+            h,
+            c,
+            self.cell.dropped_recurrent_kernel(masks),
+            mask=keep,
+            recurrent_mask=masks.recurrent,
+            chunk_size=self.cell.chunk_size,
+            activation=self.cell.activation,
+            recurrent_activation=self.cell.recurrent_activation,
+        )
+        output = self._output(result, keep)
+        last_c = ops.cast(result.last_c, self.compute_dtype)
+        if self.stateful:
+            for variable, state in zip(self.states, (result.last_h, last_c), strict=True):
+                variable.assign(ops.cast(state, variable.dtype))
+        returned = [output]
+        if self.return_state:
+            returned += [result.last_h, last_c]
+        if self.return_distances:
+            distances = (result.forget_distance, result.input_distance)
+            returned += [ops.transpose(distance) for distance in distances]  # (B, T)
+        return tuple(returned) if len(returned) > 1 else output
+
+    def _initial_state(self, sequences, initial_state):
+        batch_size = ops.shape(sequences)[0]
+        if self.stateful and sequences.shape[0] not in (None, self.states[0].shape[0]):
+            raise ValueError(
+                f"{self.name} is stateful and keeps states of batches of {self.states[0].shape[0]}; it "
+                f"got a batch of {sequences.shape[0]}. Every batch must have the same size."
+            )
+        if initial_state is None:
+            initial_state = (
+                self.states if self.stateful else self.cell.get_initial_state(batch_size)
+            )
+        states = [ops.convert_to_tensor(s, dtype=self.compute_dtype) for s in initial_state]
+        shapes = [tuple(state.shape) for state in states]
+        if len(states) != 2 or any(
+            len(shape) != 2 or shape[1] != self.cell.units for shape in shapes
+        ):
+            raise ValueError(
+                f"initial_state is [h, c], each (batch, {self.cell.units}); got shapes {shapes}."
+            )
+        return batch_size, *states
+
+    @staticmethod
+    def _mask_rows(mask, sequences):
+        mask = ops.cast(mask, "bool")
+        if len(mask.shape) == 3 and mask.shape[-1] == 1:
+            mask = ops.squeeze(mask, -1)
+        if len(mask.shape) != 2:
+            raise ValueError(
+                f"mask is (batch, time), one value a step; got shape {tuple(mask.shape)} for sequences "
+                f"of shape {tuple(sequences.shape)}."
+            )
+        return ops.transpose(mask)  # (T, B)
+
+    def _output(self, result, keep):
+        """The output of every step (B, T, U), or of the last one (B, U)."""
+        if keep is None:
+            return ops.transpose(result.h, (1, 0, 2)) if self.return_sequences else result.last_h
+        valid = keep
+        if not self.zero_output_for_mask:  # once anything was read, there is an output to repeat
+            valid = ops.cumsum(ops.cast(keep, "int32"), 0) > 0
+        output = ops.where(ops.expand_dims(valid, -1), result.h, 0.0)  # (T, B, U)
+        return ops.transpose(output, (1, 0, 2)) if self.return_sequences else output[-1]
+
+    def compute_output_shape(self, sequences_shape, initial_state_shape=None):
+        batch, time, units = sequences_shape[0], sequences_shape[1], self.cell.units
+        shapes = [(batch, time, units) if self.return_sequences else (batch, units)]
+        if self.return_state:
+            shapes += [(batch, units), (batch, units)]
+        if self.return_distances:
+            shapes += [(batch, time), (batch, time)]
+        return tuple(shapes) if len(shapes) > 1 else shapes[0]
+
+    def compute_output_spec(self, sequences, initial_state=None, mask=None, training=False):
+        shapes = self.compute_output_shape(tuple(sequences.shape))
+        if not isinstance(shapes[0], tuple):
+            return KerasTensor(shapes, self.compute_dtype)
+        dtypes = [self.compute_dtype] * len(shapes)
+        if self.return_distances:
+            dtypes[-2:] = [wide_dtype(self.compute_dtype)] * 2
+        return tuple(KerasTensor(s, d) for s, d in zip(shapes, dtypes, strict=True))
+
+    def compute_mask(self, sequences, mask=None, **_):
+        mask = keras.tree.flatten(mask)[0]
+        masks = [mask if self.return_sequences else None]
+        if self.return_state:
+            masks += [None, None]
+        if self.return_distances:
+            masks += [None, None]
+        return masks if len(masks) > 1 else masks[0]
+
+    def get_config(self):
+        config = super().get_config()
+        del config["cell"], config["unroll"]
+        return {
+            **config,
+            **self.cell.own_config(),
+            "return_distances": self.return_distances,
+            "fused": self.fused,
+            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
+
+
+def _shown(name):
+    return property(attrgetter(f"cell.{name}"), doc=f"`{name}` of the cell.")
+
+
+# As on `keras.layers.LSTM`, the layer shows what its cell was made with.
+for _name in ONLSTMCell(1).own_config():
+    setattr(ONLSTM, _name, _shown(_name))

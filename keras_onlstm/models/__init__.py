@@ -1,0 +1,5 @@
+"""Whole models, one for each task of the paper."""
+
+from keras_onlstm.models.pair_classifier import PairClassifier
+
+__all__ = ["PairClassifier"]

@@ -1,0 +1,107 @@
+"""The logical inference model: which of seven relations holds between two sentences."""
+
+import keras
+from keras import ops
+
+from keras_onlstm.layer import ONLSTM
+
+__all__ = ["PairClassifier"]
+
+
+def _recurrent_layer(recurrent, units, chunk_size, seed):
+    if recurrent == "onlstm":
+        return ONLSTM(units, chunk_size=chunk_size, seed=seed, name="recurrent")
+    if recurrent == "lstm":
+        return keras.layers.LSTM(units, seed=seed, name="recurrent")
+    raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class PairClassifier(keras.Model):
+    """Encodes two sentences with one recurrent layer and classifies the pair.
+
+    With `h1` and `h2` the layer's last outputs, the features `(h1, h2, h1 * h2, |h1 - h2|)` pass a
+    hidden layer of ELUs. Dropout applies to the word vectors, the features and the hidden layer.
+
+    Source: the logical inference experiment of Shen et al. 2019, Sec. 5.4, after Bowman et al. 2015,
+    "Tree-structured composition in neural networks without tree-structured architectures".
+
+    Args:
+        vocabulary_size: positive integer, number of token ids, padding (id 0) included.
+        classes: positive integer, number of relations.
+        embedding_dim: positive integer. Default 128.
+        units: positive integer, of the recurrent and of the hidden layer. Default 400.
+        chunk_size: positive integer, of the ON-LSTM. Default 10.
+        recurrent: `"onlstm"`, or `"lstm"` for comparison.
+        dropout: rate in [0, 1). Default 0.2.
+        seed: integer seed of the dropouts and initial weights. Default: fresh ones.
+        **kwargs: of `keras.Model`.
+
+    Call arguments:
+        inputs: `(left, right)`, integer token ids (batch, time), padded with 0 on the right. The two
+            may differ in time.
+        training: whether dropout applies.
+
+    Returns:
+        Logits (batch, classes).
+
+    Raises:
+        ValueError: if `recurrent` is unknown or a size is invalid.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import PairClassifier
+    >>> model = PairClassifier(vocabulary_size=12, classes=7, units=20)
+    >>> logits = model((np.array([[3, 4, 5]]), np.array([[3, 0]])))
+    >>> tuple(logits.shape)
+    (1, 7)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        classes,
+        embedding_dim=128,
+        units=400,
+        chunk_size=10,
+        recurrent="onlstm",
+        dropout=0.2,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self._config = {
+            "vocabulary_size": vocabulary_size,
+            "classes": classes,
+            "embedding_dim": embedding_dim,
+            "units": units,
+            "chunk_size": chunk_size,
+            "recurrent": recurrent,
+            "dropout": dropout,
+            "seed": seed,
+        }
+        self.embedding = keras.layers.Embedding(
+            vocabulary_size, embedding_dim, mask_zero=True, name="embedding"
+        )
+        self.dropout = keras.layers.Dropout(dropout, seed=seed, name="dropout")
+        self.recurrent = _recurrent_layer(recurrent, units, chunk_size, seed)
+        self.hidden = keras.layers.Dense(units, activation="elu", name="hidden")
+        self.relation = keras.layers.Dense(classes, name="relation")
+
+    def encode(self, ids, training=False):
+        """Sentences as vectors: ids (batch, time) -> the last output (batch, units)."""
+        return self.recurrent(
+            self.dropout(self.embedding(ids), training=training),
+            mask=self.embedding.compute_mask(ids),
+            training=training,
+        )
+
+    def call(self, inputs, training=False):
+        left, right = (self.encode(ids, training=training) for ids in inputs)
+        features = ops.concatenate([left, right, left * right, ops.abs(left - right)], axis=-1)
+        features = self.dropout(features, training=training)
+        return self.relation(self.dropout(self.hidden(features), training=training))
+
+    def get_config(self):
+        return {**super().get_config(), **self._config}

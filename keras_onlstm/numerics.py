@@ -1,0 +1,59 @@
+"""The few functions of `keras.ops` that lose precision, in the precision that ON-LSTM needs.
+
+Two reasons. A running sum of many small terms loses its tail in the 8 or 11 bits of a half, so half
+precision is widened. And Keras 3.15 resolves 64-bit results to 32 bits on JAX and PyTorch: there
+`keras.ops.cumsum`, `matmul`, `mean`, `minimum` and `tanh` of float64 are float32, or pass through it.
+Operators of the tensors themselves (`@`, `*`, `+`) keep float64, so these functions are built of them.
+"""
+
+from keras import activations, backend, ops
+
+__all__ = ["cumsum", "exact_activation", "matmul", "mean", "wide_dtype"]
+
+
+def wide_dtype(dtype):
+    """The dtype in which master gates and cell states are computed: float32 at the least.
+
+    Args:
+        dtype: a floating-point dtype.
+
+    Returns:
+        `"float64"` for float64, else `"float32"`.
+    """
+    return "float64" if backend.standardize_dtype(dtype) == "float64" else "float32"
+
+
+def _is_float64(x):
+    return backend.standardize_dtype(x.dtype) == "float64"
+
+
+def cumsum(x):
+    """Running sum along the last axis."""
+    if not _is_float64(x):
+        return ops.cumsum(x, -1)
+    size = x.shape[-1]
+    # (..., n) @ (n, n): ones on and above the diagonal.
+    return x @ ops.triu(ops.ones((size, size), dtype="float64"))
+
+
+def mean(x):
+    """Mean over the last axis."""
+    return ops.sum(x, -1) / x.shape[-1]
+
+
+def matmul(x, kernel):
+    """(..., D) times (D, K), as one product of two matrices."""
+    kernel = ops.convert_to_tensor(kernel, dtype=x.dtype)
+    rows = ops.reshape(x, (-1, kernel.shape[0]))
+    return ops.reshape(rows @ kernel, (*ops.shape(x)[:-1], kernel.shape[1]))
+
+
+def _tanh64(x):
+    return 2.0 * ops.sigmoid(2.0 * x) - 1.0
+
+
+def exact_activation(activation, dtype):
+    """The function to call for `activation` on tensors of `dtype`: itself, but for float64 tanh."""
+    if activation is activations.tanh and dtype == "float64":
+        return _tanh64
+    return activation

@@ -1,0 +1,1 @@
+"""The loop over time. `reference` is the readable one; whatever is faster must equal it."""

@@ -1,0 +1,26 @@
+"""A differentiable loop over the leading axis, the same on every backend."""
+
+from keras import backend, ops
+
+__all__ = ["scan"]
+
+
+def scan(function, carry, xs, ys_specs):
+    """`carry, y = function(carry, x)` for every row `x` of `xs`; the rows `y` are stacked.
+
+    `keras.ops.scan`, but for TensorFlow, where that one demands rows shaped like the carry.
+
+    Args:
+        function: maps `(carry, x)` to `(carry, y)`; carry, x and y are tuples of tensors.
+        carry: tuple of tensors, whose shapes and dtypes the function keeps.
+        xs: tuple of tensors with a common leading axis (T, ...).
+        ys_specs: tuple of `(shape, dtype)` of each `y`, with `None` for a size that is not known.
+
+    Returns:
+        `(carry, ys)`: the carry after the last row, and a tuple of tensors (T, ...).
+    """
+    if backend.backend() == "tensorflow":
+        from keras_onlstm.recurrence import tensorflow
+
+        return tensorflow.scan(function, carry, xs, ys_specs)
+    return ops.scan(function, carry, xs)

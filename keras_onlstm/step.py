@@ -1,0 +1,111 @@
+"""One step of ON-LSTM, written as its equations (Shen et al. 2019, Eq. 6 to 15).
+
+This is the only place where the gates are put in order and combined; the cell, the readable
+recurrence and the tests of the fast one all lead here.
+
+Axes, for the whole package:
+
+- B: batch
+- T: time
+- D: input features
+- U: units
+- C: units in a chunk, which share one value of each master gate
+- N: chunks, U / C
+- K: gate pre-activations, 2 N + 4 U
+"""
+
+from typing import Any, NamedTuple
+
+from keras import ops
+
+from keras_onlstm.cumax import cumax
+from keras_onlstm.numerics import exact_activation, wide_dtype
+
+__all__ = ["GATES", "StepOutput", "gate_offsets", "gate_width", "step"]
+
+# The order of the gates in the last axis of every kernel and bias. The first two are at chunk
+# resolution. It is the order of the authors' implementation, so their weights only need transposing.
+GATES = ("master_input", "master_forget", "output", "candidate", "input", "forget")
+_AT_CHUNK_RESOLUTION = GATES[:2]
+
+
+class StepOutput(NamedTuple):
+    """What one step computes. All in float32 or wider."""
+
+    h: Any  # (B, U) hidden state, the output
+    c: Any  # (B, U) cell state
+    master_forget: Any  # (B, N) rises along the chunks to 1
+    master_input: Any  # (B, N) falls along the chunks to 0
+
+
+def gate_width(units, chunk_size):
+    """K, the number of gate pre-activations: `4 * units + 2 * units // chunk_size`."""
+    return 4 * units + 2 * (units // chunk_size)
+
+
+def gate_offsets(units, chunk_size):
+    """Where each gate lies in the last axis of a kernel or bias.
+
+    Args:
+        units: integer, U.
+        chunk_size: integer, C, a divisor of `units`.
+
+    Returns:
+        Dictionary from the names in `GATES` to slices.
+
+    Example:
+
+    >>> from keras_onlstm.step import gate_offsets
+    >>> gate_offsets(units=6, chunk_size=3)["output"]
+    slice(4, 10, None)
+    """
+    offsets, start = {}, 0
+    for name in GATES:
+        stop = start + (units // chunk_size if name in _AT_CHUNK_RESOLUTION else units)
+        offsets[name] = slice(start, stop)
+        start = stop
+    return offsets
+
+
+def step(z, c_tm1, *, chunk_size, activation, recurrent_activation):
+    """Equations 6 to 15 for one time step, from the pre-activations on.
+
+    Args:
+        z: (B, K) gate pre-activations `x W + h_tm1 R + b`, in the order of `GATES`.
+        c_tm1: (B, U) cell state before the step.
+        chunk_size: integer, C.
+        activation: function of the candidate and of the new cell state (tanh in the paper).
+        recurrent_activation: function of the output, input and forget gates (sigmoid in the paper).
+
+    Returns:
+        `StepOutput`, in float32 or, where `z` is float64, in float64.
+    """
+    dtype = wide_dtype(z.dtype)
+    z, c_tm1 = ops.cast(z, dtype), ops.cast(c_tm1, dtype)
+    activation = exact_activation(activation, dtype)
+    recurrent_activation = exact_activation(recurrent_activation, dtype)
+    units = c_tm1.shape[-1]
+    at = gate_offsets(units, chunk_size)
+
+    def by_chunk(x):
+        return ops.reshape(x, (-1, units // chunk_size, chunk_size))  # (B, N, C)
+
+    # Eq. 9 and 10, the master gates: one value a chunk.
+    f_master = cumax(z[:, at["master_forget"]])  # (B, N)
+    i_master = 1.0 - cumax(z[:, at["master_input"]])  # (B, N)
+    f_tilde = ops.expand_dims(f_master, -1)  # (B, N, 1)
+    i_tilde = ops.expand_dims(i_master, -1)  # (B, N, 1)
+
+    # Eq. 1 to 4, the gates of the LSTM.
+    f = by_chunk(recurrent_activation(z[:, at["forget"]]))
+    i = by_chunk(recurrent_activation(z[:, at["input"]]))
+    o = recurrent_activation(z[:, at["output"]])
+    c_hat = by_chunk(activation(z[:, at["candidate"]]))
+
+    # Eq. 11 to 14: the LSTM's gates rule where the master gates overlap, the master gates elsewhere.
+    omega = f_tilde * i_tilde
+    f_hat = f * omega + (f_tilde - omega)
+    i_hat = i * omega + (i_tilde - omega)
+    c = ops.reshape(f_hat * by_chunk(c_tm1) + i_hat * c_hat, (-1, units))  # (B, U)
+    h = o * activation(c)  # (B, U)
+    return StepOutput(h, c, f_master, i_master)
