@@ -1,0 +1,69 @@
+# Everything runs in a virtual environment that the first target to need it creates.
+#   make demo PYTHON=python3.12 VENV=/tmp/venv     another interpreter, another place
+
+PYTHON ?= python3
+VENV ?= .venv
+
+# The command lines of `make demo`, each for the environment's Python.
+DEMO_RUN := runs/logic_inference
+DEMO_TRAIN := examples/logic_inference.py --preset default --output $(DEMO_RUN)
+DEMO_PAIR := examples/logic_inference.py --evaluate $(DEMO_RUN) --pair '( a ( and b ) )' '( a ( or c ) )'
+
+# Exactly this version of PyTorch for the tests: where a CPU build of it is offered pip takes that
+# one, while a looser bound pulls the newest, with several GB of CUDA packages.
+TORCH ?= torch==2.13.0
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+export PYTHONUNBUFFERED := 1
+
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check test-jax test-torch lint format docs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.installed-viz ## train the logical inference model and ask it about a pair
+	$(BIN)/python $(DEMO_TRAIN)
+	$(BIN)/python $(DEMO_PAIR)
+
+test: $(VENV)/.installed-test ## run the tests, doctests and the code in the documentation
+	$(BIN)/pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.installed-dev lint test test-jax test-torch docs ## all that a change has to pass
+
+test-jax: $(VENV)/.installed-dev ## run the tests that concern JAX
+	KERAS_BACKEND=jax $(BIN)/pytest -m "not keras_free" $(PYTEST_ARGS)
+
+test-torch: $(VENV)/.installed-dev ## run the tests that concern PyTorch
+	KERAS_BACKEND=torch $(BIN)/pytest -m "not keras_free" $(PYTEST_ARGS)
+
+lint: $(VENV)/.installed-dev ## check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed-dev ## repair what can be repaired of style and format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed-docs ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+clean: ## remove what was built, not the environment and not runs/
+	rm -rf build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+# An environment with one extra of setup.cfg; installed again when the declarations change.
+$(VENV)/.installed-%: setup.cfg pyproject.toml | $(BIN)/python
+	$(PIP) install --quiet --editable '.[$*]' $(if $(filter dev,$*),'$(TORCH)')
+	@touch $@
+
+$(BIN)/python:
+	@command -v '$(PYTHON)' >/dev/null || \
+	    { echo "There is no '$(PYTHON)' here: name a Python 3.11 or later, make PYTHON=..." >&2; exit 1; }
+	@'$(PYTHON)' -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	    { echo "keras_onlstm needs Python 3.11 or later; '$(PYTHON)' is older: make PYTHON=..." >&2; exit 1; }
+	@'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || \
+	    { echo "'$(PYTHON)' has no venv module (on Debian: apt install python3-venv)" >&2; exit 1; }
+	'$(PYTHON)' -m venv '$(VENV)'

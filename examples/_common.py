@@ -1,0 +1,103 @@
+"""What the examples share: one-line errors, run directories, versions."""
+
+import argparse
+import importlib.metadata
+import platform
+import sys
+from pathlib import Path
+
+import keras
+
+from keras_onlstm.training.files import read_json, write_json
+
+CONFIG = "config.json"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
+
+
+def report(parser, main):
+    """Runs `main()`; what the user can mend ends in one line and exit status 2."""
+    try:
+        main()
+    except (ValueError, OSError, ImportError) as error:
+        message = " ".join(str(error).split())
+        parser.exit(2, f"{parser.prog}: error: {message}\n")
+    except KeyboardInterrupt:
+        parser.exit(130, f"\n{parser.prog}: stopped. The same command with --resume goes on.\n")
+
+
+def versions():
+    """What a result depends on, for the record."""
+    packages = {}
+    for name in ("keras-onlstm", "keras", "tensorflow", "jax", "torch", "numpy"):
+        try:
+            packages[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return {
+        "backend": keras.backend.backend(),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        **packages,
+    }
+
+
+def start_run(directory, arguments):
+    """Makes the directory of a new run and writes what it was started with.
+
+    Raises:
+        FileExistsError: if a run, or anything else, is there already.
+    """
+    directory = Path(directory)
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise FileExistsError(
+            f"{directory}: exists already. Add --resume to go on with it, or give another --output."
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    write_json(directory / CONFIG, {"arguments": arguments, "versions": versions()})
+
+
+def stored_arguments(directory):
+    """The arguments a run was started with."""
+    path = Path(directory) / CONFIG
+    remedy = "Name the --output directory of a run that this script started."
+    arguments = read_json(path, remedy).get("arguments")
+    if not isinstance(arguments, dict):
+        raise ValueError(f"{path}: holds no arguments of a run. {remedy}")
+    return arguments
+
+
+def check_unchanged(given, stored, directory):
+    """Refuses arguments that differ from those a run was started with."""
+    for name, value in given.items():
+        if stored.get(name) != value:
+            option = "--" + name.replace("_", "-")
+            raise ValueError(
+                f"{directory}: was started with {option} {stored.get(name)}, not {value}. Leave "
+                f"{option} out to resume, or give another --output."
+            )
+
+
+def table(header, rows):
+    """Text columns: first left, others right."""
+    cells = [list(map(str, row)) for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def info(message):
+    """Prints a line of progress at once, logs included."""
+    print(message, flush=True)
+    sys.stdout.flush()

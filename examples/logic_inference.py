@@ -1,0 +1,291 @@
+"""Logical inference with ON-LSTM (Shen et al. 2019, Sec. 5.4; data of Bowman et al. 2015).
+
+Given two bracketed formulas of propositional logic, a model says which of seven relations holds
+between them. It is trained on formulas of at most six operators and tested on up to twelve: what it
+gets right there, it got from structure.
+
+    python examples/logic_inference.py                                  # train, then test
+    python examples/logic_inference.py --data DIR --preset paper        # the published experiment
+    python examples/logic_inference.py --output runs/logic --resume     # go on after a stop
+    python examples/logic_inference.py --evaluate runs/logic            # test a trained run
+    python examples/logic_inference.py --evaluate runs/logic --pair "( a ( and b ) )" "a"
+"""
+
+import math
+from pathlib import Path
+
+import keras
+import numpy as np
+from _common import (
+    Parser,
+    check_unchanged,
+    info,
+    report,
+    start_run,
+    stored_arguments,
+    table,
+)
+
+from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.models import PairClassifier
+from keras_onlstm.training import PairBatches, Trainer
+from keras_onlstm.training.files import replacing, write_json
+
+# units, embedding_dim: the model's size. chunk_size: units that share a master gate.
+# epochs, batch_size: more epochs help; a batch counts pairs.
+# learning_rate, schedule: "plateau" halves the rate after 2 epochs without a better validation
+#   accuracy (the published recipe); "cosine" lets it fall to 0 over a short training.
+# pairs: how many to draw where no --data is given; 500,000 give what was published, about 250,000
+#   distinct ones.
+PRESETS = {
+    "smoke": {  # shows in seconds that everything works
+        "units": 20, "embedding_dim": 16, "chunk_size": 5, "dropout": 0.0, "epochs": 1,
+        "batch_size": 64, "learning_rate": 5e-3, "schedule": "cosine", "pairs": 3_000,
+    },
+    "demo": {  # a useful accuracy in minutes
+        "units": 120, "embedding_dim": 32, "chunk_size": 10, "dropout": 0.0, "epochs": 4,
+        "batch_size": 128, "learning_rate": 3e-3, "schedule": "cosine", "pairs": 200_000,
+    },
+    "default": {  # a quarter of an hour on two cores
+        "units": 200, "embedding_dim": 64, "chunk_size": 10, "dropout": 0.0, "epochs": 7,
+        "batch_size": 128, "learning_rate": 2e-3, "schedule": "cosine", "pairs": 500_000,
+    },
+    "paper": {  # the published recipe
+        "units": 400, "embedding_dim": 128, "chunk_size": 10, "dropout": 0.2, "epochs": 50,
+        "batch_size": 128, "learning_rate": 1e-3, "schedule": "plateau", "pairs": 500_000,
+    },
+}  # fmt: skip
+
+MAX_TRAIN_OPERATORS = 6
+# Accuracy in percent by number of operators: Shen et al. 2019, Table 4.
+PUBLISHED = {
+    "onlstm": {7: 91, 8: 87, 9: 85, 10: 81, 11: 78, 12: 75},
+    "lstm": {7: 88, 8: 84, 9: 80, 10: 78, 11: 71, 12: 69},
+}
+NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
+WORDS = {
+    "=": "the two are equivalent",
+    "<": "the left one entails the right one",
+    ">": "the right one entails the left one",
+    "^": "exactly one of the two is true",
+    "|": "at most one of the two is true",
+    "v": "at least one of the two is true",
+    "#": "neither says anything about the other",
+}
+
+
+def parse_arguments():
+    parser = Parser(prog="logic_inference.py", description="Logical inference with ON-LSTM.")
+    add = parser.add_argument
+    add("--preset", choices=PRESETS, help="size and length of the training (default: default)")
+    add("--recurrent", choices=NAMES, help="the recurrent layer (default: onlstm)")
+    add("--data", metavar="DIR", help="directory of the published files; default: drawn pairs")
+    add("--seed", type=int, help="of weights, dropout and order (default: 0)")
+    add("--output", metavar="DIR", default="runs/logic_inference", help="the run's directory")
+    add("--resume", action="store_true", help="go on with the run in --output")
+    add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
+    add("--pair", metavar=("LEFT", "RIGHT"), nargs=2, help="do not train: classify a pair")
+    return parser, parser.parse_args()
+
+
+def load_corpus(arguments):
+    if arguments["data"]:
+        info(f"Reading {arguments['data']}")
+        return logic.load(arguments["data"])
+    pairs = PRESETS[arguments["preset"]]["pairs"]
+    info(f"Drawing {pairs:,} pairs (--data DIR reads the published ones)")
+    return logic.generate(pairs, seed=0)
+
+
+def batches_of(pairs, batch_size, shuffle=False, seed=0):
+    # Lengths of formulas are 1 + 3 k. JAX compiles for every shape, so it gets fewer of them.
+    multiple = 12 if keras.backend.backend() == "jax" else 3
+    return PairBatches(
+        [logic.encode(pair.left) for pair in pairs],
+        [logic.encode(pair.right) for pair in pairs],
+        [logic.LABELS.index(pair.label) for pair in pairs],
+        batch_size,
+        multiple=multiple,
+        shuffle=shuffle,
+        seed=seed,
+    )
+
+
+def count_correct(model, batches):
+    correct = 0
+    for index in range(len(batches)):
+        inputs, classes = batches[index]
+        correct += int((model.predict_on_batch(inputs).argmax(-1) == classes).sum())
+    return correct
+
+
+def make_model(arguments, steps_per_epoch):
+    preset = PRESETS[arguments["preset"]]
+    keras.utils.set_random_seed(arguments["seed"])
+    model = PairClassifier(
+        vocabulary_size=len(logic.TOKENS) + 1,
+        classes=len(logic.LABELS),
+        embedding_dim=preset["embedding_dim"],
+        units=preset["units"],
+        chunk_size=preset["chunk_size"],
+        recurrent=arguments["recurrent"],
+        dropout=preset["dropout"],
+        seed=arguments["seed"],
+    )
+    rate, callbacks = preset["learning_rate"], []
+    if preset["schedule"] == "cosine":
+        steps = steps_per_epoch * preset["epochs"]
+        rate = keras.optimizers.schedules.CosineDecay(
+            rate / 10, steps, warmup_target=rate, warmup_steps=math.ceil(steps / 20)
+        )
+    else:
+        callbacks = [
+            keras.callbacks.ReduceLROnPlateau(
+                "val_accuracy", mode="max", factor=0.5, patience=2, min_delta=0.0
+            )
+        ]
+    model.compile(
+        keras.optimizers.Adam(rate, epsilon=1e-9, global_clipnorm=1.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    return model, callbacks
+
+
+def train(output, arguments, resume):
+    preset = PRESETS[arguments["preset"]]
+    corpus = load_corpus(arguments)
+    training, validation = corpus.split(MAX_TRAIN_OPERATORS)
+    batches = batches_of(training, preset["batch_size"], shuffle=True, seed=arguments["seed"])
+    checks = batches_of(validation, 512)
+    model, callbacks = make_model(arguments, len(batches))
+    (left, right), classes = batches[0]
+    model((left[:1], right[:1]))  # builds the variables, which a checkpoint needs
+    model.optimizer.build(model.trainable_variables)
+    model.evaluate((left[:1], right[:1]), classes[:1], verbose=0)  # builds the metrics
+    trainer = Trainer(
+        model,
+        batches,
+        lambda: {"val_accuracy": count_correct(model, checks) / len(validation)},
+        output,
+        epochs=preset["epochs"],
+        monitor="val_accuracy",
+        callbacks=callbacks,
+    )
+    if resume:
+        trainer.resume()
+    else:
+        start_run(output, arguments)
+    info(
+        f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
+        f"{len(training):,} training and {len(validation):,} validation pairs, "
+        f"{batches.padding_share():.1%} padding"
+    )
+    trainer.run()
+    return corpus
+
+
+def load_model(run):
+    path = Path(run) / "best.keras"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no trained model. Train with --output {run} first.")
+    try:
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
+    except Exception as error:  # Keras raises whatever its zip, JSON and HDF5 readers raise
+        raise ValueError(
+            f"{path}: not a complete model ({error}). Train again, or restore it from a copy."
+        ) from error
+
+
+def evaluate(runs, corpus=None):
+    results = {}
+    for run in runs:
+        arguments = stored_arguments(run)
+        test = (corpus or load_corpus(arguments)).test
+        model = load_model(run)
+        accuracy = {}
+        for operators, pairs in sorted(test.items()):
+            if pairs:
+                correct = count_correct(model, batches_of(pairs, 512))
+                accuracy[operators] = {"pairs": len(pairs), "accuracy": correct / len(pairs)}
+        results[run] = {"recurrent": arguments["recurrent"], "by_operators": accuracy}
+        write_json(Path(run) / "results.json", {**results[run], "arguments": arguments})
+    print_results(results)
+    plot_results(results)
+
+
+def print_results(results):
+    operators = sorted({n for result in results.values() for n in result["by_operators"]})
+    rows = []
+    for n in operators:
+        cells = [result["by_operators"].get(n) for result in results.values()]
+        pairs = next(cell["pairs"] for cell in cells if cell)
+        ours = [f"{100 * cell['accuracy']:.1f}" if cell else "" for cell in cells]
+        rows.append([n, pairs, *ours, *(PUBLISHED[name].get(n, "") for name in NAMES)])
+    header = ["operators", "pairs"]
+    header += [f"{NAMES[result['recurrent']]} {Path(run).name}" for run, result in results.items()]
+    info("\nAccuracy in percent; published: Shen et al. 2019, Table 4\n")
+    info(table([*header, *(f"published {name}" for name in NAMES.values())], rows))
+
+
+def plot_results(results):
+    try:
+        import matplotlib
+    except ImportError:
+        info("\nFor a plot: pip install 'keras-onlstm[viz]'")
+        return
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    for run, result in results.items():
+        points = result["by_operators"].items()
+        label = f"{NAMES[result['recurrent']]}, {Path(run).name}"
+        axes.plot([n for n, _ in points], [100 * p["accuracy"] for _, p in points], "o-", label=label)
+    for name, points in PUBLISHED.items():
+        axes.plot(points.keys(), points.values(), "x--", label=f"{NAMES[name]}, published")
+    axes.axvspan(-0.5, MAX_TRAIN_OPERATORS + 0.5, color="0.93", label="seen in training")
+    axes.set(xlabel="operators in the longer formula", ylabel="accuracy, %", xlim=(-0.5, 12.5))
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="small")
+    for run in results:
+        for ending in ("png", "svg"):
+            with replacing(Path(run) / f"accuracy.{ending}") as temporary:
+                figure.savefig(temporary, dpi=150)
+    pyplot.close(figure)
+    info(f"\nPlot: {Path(next(iter(results))) / 'accuracy.png'} and .svg")
+
+
+def classify(run, left, right):
+    truth = logic.relation(left, right)  # also checks the formulas
+    model = load_model(run)
+    ids = tuple(np.array([logic.encode(formula)], "int32") for formula in (left, right))
+    logits = model.predict_on_batch(ids)[0]
+    probabilities = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+    for index in np.argsort(-probabilities):
+        label = logic.LABELS[index]
+        mark = "  <- truth table" if label == truth else ""
+        info(f"{probabilities[index]:7.2%}  {left}  {label}  {right}: {WORDS[label]}{mark}")
+
+
+def main(options):
+    if options.pair:
+        classify((options.evaluate or [options.output])[0], *options.pair)
+        return
+    if options.evaluate:
+        evaluate(options.evaluate)
+        return
+    names = ("preset", "recurrent", "data", "seed")
+    given = {name: vars(options)[name] for name in names if vars(options)[name] is not None}
+    if options.resume:
+        arguments = stored_arguments(options.output)
+        check_unchanged(given, arguments, options.output)
+    else:
+        arguments = {"preset": "default", "recurrent": "onlstm", "data": None, "seed": 0, **given}
+    corpus = train(options.output, arguments, options.resume)
+    evaluate([options.output], corpus)
+
+
+if __name__ == "__main__":
+    parser, options = parse_arguments()
+    report(parser, lambda: main(options))

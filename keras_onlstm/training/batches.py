@@ -1,0 +1,103 @@
+"""Batches of pairs of sequences, grouped by length so that almost nothing is padding."""
+
+import keras
+import numpy as np
+
+__all__ = ["PairBatches"]
+
+
+class PairBatches(keras.utils.PyDataset):
+    """Pairs of id sequences with their classes, in batches of similar lengths.
+
+    Lengths are rounded up to `1 + k * multiple`, pairs sorted by the rounded lengths of both sides and
+    cut into batches; each batch is as wide as its longest members. All batches but the last one have
+    `batch_size` pairs, so the number of distinct shapes is the number of combinations of rounded
+    lengths that occur.
+
+    The order depends on `seed` and `epoch` alone: any epoch can be entered again at any batch.
+
+    Args:
+        left: list of lists of integer ids, none of them 0.
+        right: list of the same length.
+        classes: list of as many integers.
+        batch_size: positive integer, in pairs.
+        multiple: positive integer, the step of the rounded lengths: 1 pads least, a larger one makes
+            fewer shapes, for backends that compile for every shape.
+        shuffle: whether pairs of one length change places, and batches theirs, from epoch to epoch.
+        seed: integer.
+        **kwargs: of `keras.utils.PyDataset`.
+
+    Raises:
+        ValueError: if there is no pair, or the lists differ in length.
+
+    Example:
+
+    >>> from keras_onlstm.training import PairBatches
+    >>> batches = PairBatches([[1], [1, 2], [3]], [[4], [5], [6]], [0, 1, 0], batch_size=2)
+    >>> (left, right), classes = batches[0]
+    >>> left.tolist(), right.tolist(), classes.tolist()
+    ([[1], [3]], [[4], [6]], [0, 0])
+    """
+
+    def __init__(
+        self, left, right, classes, batch_size, multiple=1, shuffle=False, seed=0, **kwargs
+    ):
+        super().__init__(**kwargs)
+        if not len(left) == len(right) == len(classes) > 0:
+            raise ValueError(
+                "left, right and classes are lists of one length, at least 1, not of "
+                f"{len(left)}, {len(right)} and {len(classes)}."
+            )
+        self.left = left
+        self.right = right
+        self.classes = np.asarray(classes, dtype="int32")
+        self.batch_size = batch_size
+        self.multiple = multiple
+        self.shuffle = shuffle
+        self.seed = seed
+        lengths = np.array([[len(a), len(b)] for a, b in zip(left, right, strict=True)])
+        self._widths = 1 + -(-(np.maximum(lengths, 1) - 1) // multiple) * multiple  # (pairs, 2)
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch):
+        """Puts pairs and batches in the order of an epoch.
+
+        Args:
+            epoch: integer, from 0.
+        """
+        count = len(self.classes)
+        generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
+        order = generator.permutation(count) if self.shuffle else np.arange(count)
+        left, right = self._widths[order].T
+        # Right lengths alternately rise and fall, so that neighbouring groups differ little and a
+        # batch across their border pads little.
+        snake = np.where((left // self.multiple) % 2 == 0, right, -right)
+        order = order[np.lexsort((snake, left))]
+        self._batches = [
+            order[start : start + self.batch_size] for start in range(0, count, self.batch_size)
+        ]
+        if self.shuffle:
+            self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
+
+    def __len__(self):
+        return len(self._batches)
+
+    def __getitem__(self, index):
+        rows = self._batches[index]
+        left_width, right_width = self._widths[rows].max(axis=0)
+        left = self._padded(self.left, rows, left_width)
+        right = self._padded(self.right, rows, right_width)
+        return (left, right), self.classes[rows]
+
+    def padding_share(self):
+        """The share of all token positions of an epoch that is padding."""
+        positions = sum(len(rows) * self._widths[rows].max(axis=0).sum() for rows in self._batches)
+        tokens = sum(map(len, self.left)) + sum(map(len, self.right))
+        return 1 - tokens / positions
+
+    @staticmethod
+    def _padded(sequences, rows, width):
+        ids = np.zeros((len(rows), width), dtype="int32")
+        for place, row in enumerate(rows):
+            ids[place, : len(sequences[row])] = sequences[row]
+        return ids

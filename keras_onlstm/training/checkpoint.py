@@ -1,0 +1,93 @@
+"""Checkpoints from which training goes on exactly where it stopped.
+
+One `.npz` file holds every variable that training changes, bit for bit: weights, the states of the
+random generators, the running metrics and the optimizer's variables, the learning rate among them,
+beside a JSON text for what is not a variable. No pickle: a checkpoint from a stranger is only numbers.
+"""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from keras_onlstm.training.files import replacing
+
+__all__ = ["load_checkpoint", "save_checkpoint"]
+
+_STATE = "state.json"
+
+
+def _variables(model):
+    groups = {
+        "model": model.variables,
+        "metrics": model.metrics_variables,
+        "optimizer": model.optimizer.variables,
+    }
+    return {
+        f"{group}/{index}/{variable.name}": variable
+        for group, variables in groups.items()
+        for index, variable in enumerate(variables)
+    }
+
+
+def save_checkpoint(path, model, state):
+    """Writes a checkpoint, completely or not at all.
+
+    Args:
+        path: the file, ending in `.npz`.
+        model: a compiled `keras.Model` whose optimizer and metrics are built.
+        state: JSON-serializable object, returned by `load_checkpoint`.
+    """
+    arrays = {name: np.asarray(variable.numpy()) for name, variable in _variables(model).items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "fiub":  # bfloat16 has no NumPy dtype of its own: keep its bits
+            arrays[name] = array.view(np.uint16)
+    encoded = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
+    with replacing(path) as temporary:
+        np.savez(temporary, **{_STATE: encoded}, **arrays)
+
+
+def load_checkpoint(path, model):
+    """Sets every variable of `model` to what a checkpoint holds.
+
+    Args:
+        path: the file that `save_checkpoint` wrote.
+        model: a compiled model, built as the saved one was. Untouched if anything is wrong.
+
+    Returns:
+        The `state` that was saved.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the file is damaged or belongs to another model.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such checkpoint. Start the run without resuming.")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        state = json.loads(arrays.pop(_STATE).tobytes())
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(
+            f"{path}: not a complete checkpoint ({error}). Restore it from a copy, or start the run "
+            "anew in another directory."
+        ) from error
+    variables = _variables(model)
+    if list(variables) != list(arrays):
+        raise ValueError(
+            f"{path}: belongs to another model: it holds {len(arrays)} variables, the model has "
+            f"{len(variables)}, or their names differ. Resume with the arguments the run started with."
+        )
+    for name, variable in variables.items():
+        if tuple(variable.shape) != arrays[name].shape:
+            raise ValueError(
+                f"{path}: {name} has shape {arrays[name].shape}, the model wants {tuple(variable.shape)}."
+                " Resume with the arguments the run started with."
+            )
+    for name, variable in variables.items():
+        native = np.asarray(variable.numpy()).dtype
+        array = arrays[name]
+        variable.assign(array if native.kind in "fiub" else array.view(native))
+    return state

@@ -1,0 +1,54 @@
+"""What a run leaves behind for people and programs: CSV, JSON and, if installed, TensorBoard."""
+
+import csv
+import time
+from importlib.util import find_spec
+from pathlib import Path
+
+from keras_onlstm.training.files import replacing, write_json
+
+__all__ = ["write_history", "write_tensorboard"]
+
+
+def write_history(directory, history):
+    """Writes the rows of all epochs so far to `metrics.csv` and `metrics.json`.
+
+    Both are written anew each time, so that a resumed run never holds an epoch twice.
+
+    Args:
+        directory: the run's directory.
+        history: list of dictionaries with the same keys, one an epoch.
+    """
+    directory = Path(directory)
+    with replacing(directory / "metrics.csv") as temporary:
+        with open(temporary, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, fieldnames=list(history[0]))
+            writer.writeheader()
+            writer.writerows(history)
+    write_json(directory / "metrics.json", {"epochs": history})
+
+
+def write_tensorboard(directory, row):
+    """Adds one epoch's row to the event files in `directory/tensorboard`, if TensorBoard is there.
+
+    Args:
+        directory: the run's directory.
+        row: dictionary with `epoch` and numbers.
+
+    Returns:
+        Whether TensorBoard is installed.
+    """
+    if find_spec("tensorboard") is None:
+        return False
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    writer = EventFileWriter(str(Path(directory) / "tensorboard"))
+    values = [
+        Summary.Value(tag=name, simple_value=value) for name, value in row.items() if name != "epoch"
+    ]
+    event = Event(wall_time=time.time(), step=row["epoch"], summary=Summary(value=values))
+    writer.add_event(event)
+    writer.close()
+    return True

@@ -1,0 +1,167 @@
+"""A training loop that can be killed at any moment and resumed to the same bits."""
+
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import keras
+
+from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
+from keras_onlstm.training.files import replacing
+from keras_onlstm.training.records import write_history, write_tensorboard
+
+__all__ = ["Trainer"]
+
+CHECKPOINT = "checkpoint.npz"
+BEST = "best.keras"
+
+
+@dataclass
+class _Progress:
+    """Where training stands, beside the variables."""
+
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0  # spent in the current epoch so far
+    best: float | None = None
+    history: list = field(default_factory=list)
+    callbacks: list = field(default_factory=list)
+
+
+class Trainer:
+    """Trains a compiled model in a directory of its own.
+
+    The directory receives `checkpoint.npz` (all that is needed to go on), `best.keras` (the model of
+    the best epoch), `metrics.csv`, `metrics.json`, and event files if TensorBoard is installed.
+
+    `keras.Model.fit` with `BackupAndRestore` keeps neither the place in the data nor the counters of
+    callbacks; here a checkpoint holds both, and the order of the data follows from seed and epoch.
+
+    Args:
+        model: compiled and built `keras.Model`.
+        batches: a data set with `len`, `[index]` and `set_epoch(epoch)`, such as `PairBatches`.
+        validate: function without arguments that returns a dictionary of numbers, called after every
+            epoch.
+        directory: where to write; created if missing.
+        epochs: positive integer.
+        monitor: key of the dictionary that `validate` returns, the higher the better.
+        callbacks: Keras callbacks whose `on_epoch_end` is called with the epoch's numbers. Their
+            numeric attributes are part of the checkpoint.
+        checkpoint_seconds: number, how often to write a checkpoint within an epoch.
+        verbose: whether to show a progress bar.
+    """
+
+    def __init__(
+        self,
+        model,
+        batches,
+        validate,
+        directory,
+        epochs,
+        monitor,
+        callbacks=(),
+        checkpoint_seconds=60,
+        verbose=True,
+    ):
+        self.model = model
+        self.batches = batches
+        self.validate = validate
+        self.directory = Path(directory)
+        self.epochs = epochs
+        self.monitor = monitor
+        self.callbacks = list(callbacks)
+        self.checkpoint_seconds = checkpoint_seconds
+        self.verbose = verbose
+        self.progress = _Progress()
+        for callback in self.callbacks:
+            callback.set_model(model)
+            callback.on_train_begin()
+
+    def resume(self):
+        """Goes back to the last checkpoint.
+
+        Raises:
+            FileNotFoundError: if the directory has none.
+            ValueError: if it is damaged or of another model. Nothing is changed then.
+        """
+        state = load_checkpoint(self.directory / CHECKPOINT, self.model)
+        self.progress = _Progress(**state)
+        for callback, numbers in zip(self.callbacks, self.progress.callbacks, strict=True):
+            vars(callback).update(numbers)
+
+    def run(self):
+        """Trains until the last epoch is done.
+
+        Returns:
+            The history: a list of dictionaries, one an epoch.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        while self.progress.epoch < self.epochs:
+            self._train_epoch()
+            self._end_epoch()
+        return self.progress.history
+
+    def _train_epoch(self):
+        progress, batches = self.progress, self.batches
+        batches.set_epoch(progress.epoch)
+        if progress.batch == 0:
+            self.model.reset_metrics()
+        bar = None
+        if self.verbose:
+            print(f"Epoch {progress.epoch + 1}/{self.epochs}")
+            bar = keras.utils.Progbar(
+                len(batches),
+                stateful_metrics=self.model.metrics_names,
+                interval=0.5 if sys.stdout.isatty() else 60,  # a log gets a line a minute
+            )
+        saved = mark = time.monotonic()
+        while progress.batch < len(batches):
+            x, y = batches[progress.batch]
+            logs = self.model.train_on_batch(x, y, return_dict=True)
+            progress.batch += 1
+            now = time.monotonic()
+            progress.seconds, mark = progress.seconds + now - mark, now
+            if bar is not None:
+                values = [(name, float(value)) for name, value in logs.items()]
+                bar.update(progress.batch, values, finalize=progress.batch == len(batches))
+            if now - saved > self.checkpoint_seconds and progress.batch < len(batches):
+                self._save()
+                saved = now
+        self._logs = {name: float(value) for name, value in logs.items()}
+
+    def _end_epoch(self):
+        progress = self.progress
+        numbers = {**self._logs, **self.validate()}
+        rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        row = {
+            "epoch": progress.epoch + 1,
+            **numbers,
+            "learning_rate": rate,
+            "seconds": round(progress.seconds, 3),
+        }
+        progress.history.append(row)
+        if progress.best is None or numbers[self.monitor] > progress.best:
+            progress.best = numbers[self.monitor]
+            with replacing(self.directory / BEST) as temporary:
+                self.model.save(temporary)
+        for callback in self.callbacks:
+            callback.on_epoch_end(progress.epoch, dict(numbers))
+        progress.epoch, progress.batch, progress.seconds = progress.epoch + 1, 0, 0.0
+        write_history(self.directory, progress.history)
+        self._save()
+        write_tensorboard(self.directory, row)
+        if self.verbose:
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in row.items())
+            print(f"  {shown}", flush=True)
+
+    def _save(self):
+        self.progress.callbacks = [
+            {
+                name: value
+                for name, value in vars(callback).items()
+                if isinstance(value, (int, float)) and not isinstance(value, bool)
+            }
+            for callback in self.callbacks
+        ]
+        save_checkpoint(self.directory / CHECKPOINT, self.model, asdict(self.progress))

@@ -1,0 +1,81 @@
+"""What every test runs under: one Keras backend, fixed seeds, and where the shared files are.
+
+Environment variables:
+    KERAS_BACKEND: the backend, `tensorflow` unless set.
+    KERAS_ONLSTM_DATA: the shared directory, which holds `data/` and `reference/`; unless set, the
+        directory `shared` beside the checkout.
+    KERAS_ONLSTM_REQUIRE_DATA: set to 1, a missing shared directory fails a test, not skips it.
+"""
+
+import os
+from importlib import metadata
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+BACKENDS = ("tensorflow", "jax", "torch")
+BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("MPLBACKEND", "agg")
+
+# Compilation takes as long as it takes, and a failure has to come back in the next run.
+hypothesis.settings.register_profile("keras_onlstm", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("keras_onlstm")
+
+
+def pytest_report_header():
+    return f"keras {metadata.version('keras')} on {BACKEND}; shared files: {_shared()}"
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        for marker in item.iter_markers("backend"):
+            if not marker.args or not set(marker.args) <= set(BACKENDS):
+                raise pytest.UsageError(f"{item.nodeid}: backend{marker.args}, not of {BACKENDS}")
+            if BACKEND not in marker.args:
+                reason = f"needs the backend {' or '.join(marker.args)}, runs on {BACKEND}"
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def _fresh_keras(request):
+    """Seeds every test, and leaves no name counter, dtype or dtype policy to the next one."""
+    if request.node.get_closest_marker("keras_free"):
+        yield
+        return
+    import keras
+
+    floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
+    keras.utils.set_random_seed(0)
+    yield
+    keras.backend.clear_session()
+    keras.config.set_floatx(floatx)
+    keras.config.set_dtype_policy(policy)
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """The directory with the public data sets, as their publishers lay them out."""
+    return _shared_directory("data")
+
+
+@pytest.fixture(scope="session")
+def shared_reference():
+    """The directory with the numbers of the authors' implementation."""
+    return _shared_directory("reference")
+
+
+def _shared():
+    named = os.environ.get("KERAS_ONLSTM_DATA")
+    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
+
+
+def _shared_directory(name):
+    directory = _shared() / name
+    if directory.is_dir():
+        return directory
+    reason = f"no {name}/ in {_shared()}: KERAS_ONLSTM_DATA names the directory that holds it"
+    if os.environ.get("KERAS_ONLSTM_REQUIRE_DATA") == "1":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
