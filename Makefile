@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 
 # The command lines of `make demo`, each for the environment's Python.
-DEMO_RUN := runs/logic_inference
-DEMO_TRAIN := examples/logic_inference.py --preset default --output $(DEMO_RUN)
+DEMO_RUN := runs/demo
+DEMO_TRAIN := examples/logic_inference.py --preset demo --output $(DEMO_RUN)
 DEMO_PAIR := examples/logic_inference.py --evaluate $(DEMO_RUN) --pair '( a ( and b ) )' '( a ( or c ) )'
 
 # Exactly this version of PyTorch for the tests: where a CPU build of it is offered pip takes that
@@ -25,7 +25,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed-viz ## train the logical inference model and ask it about a pair
-	$(BIN)/python $(DEMO_TRAIN)
+	$(BIN)/python $(DEMO_TRAIN) $(if $(wildcard $(DEMO_RUN)/checkpoint.npz),--resume)
 	$(BIN)/python $(DEMO_PAIR)
 
 test: $(VENV)/.installed-test ## run the tests, doctests and the code in the documentation

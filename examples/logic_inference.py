@@ -241,7 +241,9 @@ def plot_results(results):
     for run, result in results.items():
         points = result["by_operators"].items()
         label = f"{NAMES[result['recurrent']]}, {Path(run).name}"
-        axes.plot([n for n, _ in points], [100 * p["accuracy"] for _, p in points], "o-", label=label)
+        axes.plot(
+            [n for n, _ in points], [100 * p["accuracy"] for _, p in points], "o-", label=label
+        )
     for name, points in PUBLISHED.items():
         axes.plot(points.keys(), points.values(), "x--", label=f"{NAMES[name]}, published")
     axes.axvspan(-0.5, MAX_TRAIN_OPERATORS + 0.5, color="0.93", label="seen in training")

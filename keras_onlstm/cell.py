@@ -39,22 +39,23 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
     Use it in `keras.layers.RNN`, `keras.layers.StackedRNNCells` or `keras.layers.Bidirectional`;
     `keras_onlstm.ONLSTM` computes the same faster.
 
-    The units are cut into chunks of `chunk_size` neighbours. A master forget gate and a master input
-    gate, each a `cumax` over the chunks, decide how far up the order a step erases and writes; within
-    that, the gates of an LSTM work as usual. Since `cumax` ends at exactly 1, the last chunk is never
-    written nor forgotten: from a zero initial state it stays 0. It is so in the paper and in the
-    authors' implementation.
+    The units are cut into chunks of `chunk_size` neighbours. A master forget gate and a master
+    input gate, each a `cumax` over the chunks, decide how far up the order a step erases and
+    writes; within that, the gates of an LSTM work as usual. Since `cumax` ends at exactly 1, the
+    last chunk is never written nor forgotten: from a zero initial state it stays 0. It is so in the
+    paper and in the authors' implementation.
 
-    Weights: `kernel` (input_dim, 4 * units + 2 * units // chunk_size), `recurrent_kernel` (units, the
-    same), `bias` (the same,); columns in the order of `keras_onlstm.step.GATES`: master input and
-    master forget gate (units // chunk_size each), output gate, candidate, input gate, forget gate
-    (units each). States: `[h, c]`, each (batch, units).
+    Weights: `kernel` (input_dim, K), `recurrent_kernel` (units, K), `bias` (K,) with
+    K = 4 * units + 2 * units // chunk_size; columns in the order of `keras_onlstm.step.GATES`:
+    master input and master forget gate (units // chunk_size each), output gate, candidate, input
+    gate, forget gate (units each). States: `[h, c]`, each (batch, units).
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
 
     Args:
         units: positive integer, size of the output and of both states.
-        chunk_size: positive integer that divides `units`. Default 1: every unit its own master gates.
+        chunk_size: positive integer that divides `units`. Default 1: every unit its own master
+            gates.
         activation: activation of the candidate and of the cell state. Default `"tanh"`; `None` is
             the identity.
         recurrent_activation: activation of the output, input and forget gates. Default `"sigmoid"`;
@@ -154,15 +155,15 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         _positive("chunk_size", chunk_size)
         if units % chunk_size:
             raise ValueError(
-                f"chunk_size={chunk_size} does not divide units={units}: each value of a master gate "
-                "serves one whole chunk of units."
+                f"chunk_size={chunk_size} does not divide units={units}: each value of a master "
+                "gate serves one whole chunk of units."
             )
 
     def build(self, input_shape):
         if len(input_shape) != 2 or input_shape[-1] is None:
             raise ValueError(
-                "ONLSTMCell reads one time step, (batch, input_dim) with a known input_dim, not inputs "
-                f"of shape {tuple(input_shape)}. Whole sequences go to ONLSTM or keras.layers.RNN."
+                "ONLSTMCell reads one time step, (batch, input_dim) with a known input_dim, not "
+                f"inputs of shape {tuple(input_shape)}. Whole sequences go to ONLSTM or keras.layers.RNN."
             )
         width = gate_width(self.units, self.chunk_size)
         self.kernel = self.add_weight(

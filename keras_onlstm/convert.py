@@ -10,9 +10,9 @@ __all__ = ["from_torch"]
 def from_torch(ih_weight, ih_bias, hh_weight, hh_bias, chunk_size):
     """The weights of one cell of the authors' implementation, as `layer.set_weights` takes them.
 
-    There the cells' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`, with
-    K = 4 * units + 2 * units // chunk_size rows in the order of `keras_onlstm.step.GATES`. The two
-    biases add up to one. With weight dropout, the stored recurrent matrix is `hh.weight_raw`.
+    There the cells' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`,
+    with K = 4 * units + 2 * units // chunk_size rows in the order of `keras_onlstm.step.GATES`. The
+    two biases add up to one. With weight dropout, the stored recurrent matrix is `hh.weight_raw`.
 
     Source: https://github.com/yikangshen/Ordered-Neurons.
 
@@ -35,7 +35,8 @@ def from_torch(ih_weight, ih_bias, hh_weight, hh_bias, chunk_size):
     >>> import numpy as np
     >>> from keras_onlstm import convert
     >>> kernel, recurrent_kernel, bias = convert.from_torch(
-    ...     np.zeros((20, 3)), np.ones(20), np.zeros((20, 4)), np.ones(20), chunk_size=2)
+    ...     np.zeros((20, 3)), np.ones(20), np.zeros((20, 4)), np.ones(20), chunk_size=2
+    ... )
     >>> kernel.shape, recurrent_kernel.shape, float(bias[0])
     ((3, 20), (4, 20), 2.0)
     """
@@ -44,8 +45,8 @@ def from_torch(ih_weight, ih_bias, hh_weight, hh_bias, chunk_size):
     )
     if ih_weight.ndim != 2 or hh_weight.ndim != 2:
         raise ValueError(
-            "ih_weight and hh_weight are matrices, (K, input_dim) and (K, units), not arrays of shapes "
-            f"{ih_weight.shape} and {hh_weight.shape}."
+            "ih_weight and hh_weight are matrices, (K, input_dim) and (K, units), not arrays of "
+            f"shapes {ih_weight.shape} and {hh_weight.shape}."
         )
     units = hh_weight.shape[1]
     if isinstance(chunk_size, bool) or chunk_size < 1 or units % chunk_size:
@@ -60,7 +61,7 @@ def from_torch(ih_weight, ih_bias, hh_weight, hh_bias, chunk_size):
     for name, shape in given.items():
         if shape != (width,):
             raise ValueError(
-                f"{name} has {shape} rows; {units} units with chunk_size={chunk_size} have {width}, "
-                "that is 4 * units + 2 * units // chunk_size."
+                f"{name} has {shape} rows; {units} units with chunk_size={chunk_size} have "
+                f"{width}, that is 4 * units + 2 * units // chunk_size."
             )
     return [ih_weight.T.copy(), hh_weight.T.copy(), ih_bias + hh_bias]

@@ -15,8 +15,9 @@ def cumax(x, axis=-1):
     """Cumulative sum of a softmax: `cumax(x)[k] = softmax(x)[0] + ... + softmax(x)[k]`.
 
     The result rises along `axis` from somewhere above 0 to exactly 1 and reads as the probability
-    that a split point lies at or before position `k`: a soft, differentiable `(0, ..., 0, 1, ..., 1)`.
-    Adding a constant to `x` changes nothing. Computed in float32 where `x` is of half precision.
+    that a split point lies at or before position `k`: a soft, differentiable `(0, ..., 0, 1, ...,
+    1)`. Adding a constant to `x` changes nothing. Computed in float32 where `x` is of half
+    precision.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 8, https://arxiv.org/abs/1810.09536.
 
@@ -43,15 +44,21 @@ def cumax(x, axis=-1):
     rank = len(x.shape)
     if rank == 0 or not -rank <= axis < rank:
         raise ValueError(
-            f"cumax sums along one axis of a tensor: axis={axis} is none of a tensor of rank {rank}."
+            f"cumax sums along one axis: axis={axis} is none of those of a tensor of rank {rank}."
         )
     dtype = backend.standardize_dtype(x.dtype)
     if not backend.is_float_dtype(dtype):
         dtype = backend.floatx()
-    x = ops.moveaxis(ops.cast(x, wide_dtype(dtype)), axis, -1)
-    # Divided by the total after the sum, not before, so that the last value is 1 to the last bit.
+    x = ops.cast(x, wide_dtype(dtype))
+    last = axis in (-1, rank - 1)
+    if not last:
+        x = ops.moveaxis(x, axis, -1)
     total = cumsum(ops.exp(x - ops.stop_gradient(ops.max(x, -1, keepdims=True))))
-    ratio = total / total[..., -1:]
-    # A parallel sum may exceed its own last value by one rounding.
-    ratio = ops.where(ratio > 1.0, ops.ones_like(ratio), ratio)
-    return ops.cast(ops.moveaxis(ratio, -1, axis), dtype)
+    end = total[..., -1:]
+    # The last value is 1 to the last bit, and none is above it, only if they are not computed: XLA
+    # multiplies with a reciprocal, and a parallel sum may exceed its own last value by one
+    # rounding.
+    ratio = ops.where(total < end, total / end, ops.ones_like(total))
+    if not last:
+        ratio = ops.moveaxis(ratio, -1, axis)
+    return ops.cast(ratio, dtype)

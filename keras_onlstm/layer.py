@@ -12,6 +12,13 @@ from keras_onlstm.recurrence import reference
 __all__ = ["ONLSTM"]
 
 
+def _agrees(shape, expected):
+    """Whether two shapes can be the same; `None` is a size that is not known."""
+    return len(shape) == len(expected) and all(
+        None in sizes or sizes[0] == sizes[1] for sizes in zip(shape, expected, strict=True)
+    )
+
+
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class ONLSTM(keras.layers.RNN):
     """Ordered-neurons LSTM over whole sequences.
@@ -21,9 +28,9 @@ class ONLSTM(keras.layers.RNN):
     of all time steps are multiplied with the kernel at once. It also returns, on request, the split
     distances from which trees are read.
 
-    Masked steps (from an `Embedding(mask_zero=True)`, a `Masking` layer or `mask=`) are skipped: the
-    states are carried over, the output repeats the one before (zeros before the first unmasked step;
-    zeros throughout with `zero_output_for_mask=True`), the distances are 0.
+    Masked steps (from an `Embedding(mask_zero=True)`, a `Masking` layer or `mask=`) are skipped:
+    the states are carried over, the output repeats the one before (zeros before the first unmasked
+    step; zeros throughout with `zero_output_for_mask=True`), the distances are 0.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
 
@@ -55,22 +62,23 @@ class ONLSTM(keras.layers.RNN):
             then are in the order of reading. Default `False`.
         stateful: whether a batch starts from the final states of the one before, until
             `reset_state()`. Needs a fixed batch size. Default `False`.
-        fused: `"auto"` (default) takes the fastest recurrence that can run, `False` the readable one.
-            `True` demands a fused one and raises the reason where there is none.
+        fused: `"auto"` (default) takes the fastest recurrence that can run, `False` the readable
+            one. `True` demands a fused one and raises the reason where there is none.
         zero_output_for_mask: whether outputs are 0 where masked. Default `False`.
         **kwargs: `activity_regularizer`, `name`, `dtype`, `trainable`.
 
     Call arguments:
         sequences: (batch, time, input_dim).
-        initial_state: `[h, c]`, each (batch, units). Default: zeros, or the kept states if stateful.
+        initial_state: `[h, c]`, each (batch, units). Default: zeros, or the kept states if
+            stateful.
         mask: boolean (batch, time), `True` where a step counts. Default: all count.
         training: whether dropout applies.
 
     Returns:
-        `output [, h, c] [, forget_distance, input_distance]`: the output is (batch, units), or (batch,
-        time, units) with `return_sequences`; `h` and `c` are (batch, units); the distances are (batch,
-        time) in [0, 1), float32 or wider: 1 - the mean of the master forget gate (Eq. 15), and the
-        mean of the master input gate.
+        `output [, h, c] [, forget_distance, input_distance]`: the output is (batch, units), or
+        (batch, time, units) with `return_sequences`; `h` and `c` are (batch, units); the distances
+        are (batch, time) in [0, 1), float32 or wider: 1 - the mean of the master forget gate (Eq.
+        15), and the mean of the master input gate.
 
     Raises:
         ValueError: as `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
@@ -116,7 +124,9 @@ class ONLSTM(keras.layers.RNN):
         **kwargs,
     ):
         if kwargs.pop("unroll", False):
-            raise ValueError("ONLSTM does not unroll: unroll=True has no effect to offer. Leave it out.")
+            raise ValueError(
+                "ONLSTM does not unroll: unroll=True has no effect to offer. Leave it out."
+            )
         if fused is True:
             raise ValueError(
                 "fused=True: there is no fused recurrence for this backend yet. Pass fused='auto'."
@@ -198,8 +208,8 @@ class ONLSTM(keras.layers.RNN):
         batch_size = ops.shape(sequences)[0]
         if self.stateful and sequences.shape[0] not in (None, self.states[0].shape[0]):
             raise ValueError(
-                f"{self.name} is stateful and keeps states of batches of {self.states[0].shape[0]}; it "
-                f"got a batch of {sequences.shape[0]}. Every batch must have the same size."
+                f"{self.name} is stateful and keeps states of batches of {self.states[0].shape[0]}; "
+                f"it got a batch of {sequences.shape[0]}. Every batch must have the same size."
             )
         if initial_state is None:
             initial_state = (
@@ -207,11 +217,11 @@ class ONLSTM(keras.layers.RNN):
             )
         states = [ops.convert_to_tensor(s, dtype=self.compute_dtype) for s in initial_state]
         shapes = [tuple(state.shape) for state in states]
-        if len(states) != 2 or any(
-            len(shape) != 2 or shape[1] != self.cell.units for shape in shapes
-        ):
+        expected = (sequences.shape[0], self.cell.units)
+        if len(states) != 2 or not all(_agrees(shape, expected) for shape in shapes):
             raise ValueError(
-                f"initial_state is [h, c], each (batch, {self.cell.units}); got shapes {shapes}."
+                f"initial_state is [h, c], each (batch, {self.cell.units}); got shapes {shapes} "
+                f"for sequences of shape {tuple(sequences.shape)}."
             )
         return batch_size, *states
 
@@ -220,10 +230,10 @@ class ONLSTM(keras.layers.RNN):
         mask = ops.cast(mask, "bool")
         if len(mask.shape) == 3 and mask.shape[-1] == 1:
             mask = ops.squeeze(mask, -1)
-        if len(mask.shape) != 2:
+        if not _agrees(mask.shape, sequences.shape[:2]):
             raise ValueError(
-                f"mask is (batch, time), one value a step; got shape {tuple(mask.shape)} for sequences "
-                f"of shape {tuple(sequences.shape)}."
+                f"mask is (batch, time), one value a step; got shape {tuple(mask.shape)} for "
+                f"sequences of shape {tuple(sequences.shape)}."
             )
         return ops.transpose(mask)  # (T, B)
 

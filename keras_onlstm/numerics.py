@@ -2,8 +2,9 @@
 
 Two reasons. A running sum of many small terms loses its tail in the 8 or 11 bits of a half, so half
 precision is widened. And Keras 3.15 resolves 64-bit results to 32 bits on JAX and PyTorch: there
-`keras.ops.cumsum`, `matmul`, `mean`, `minimum` and `tanh` of float64 are float32, or pass through it.
-Operators of the tensors themselves (`@`, `*`, `+`) keep float64, so these functions are built of them.
+`keras.ops.cumsum`, `matmul`, `mean`, `minimum` and `tanh` of float64 are float32, or pass through
+it. Operators of the tensors themselves (`@`, `*`, `+`) keep float64, so these functions are built
+of them.
 """
 
 from keras import activations, backend, ops

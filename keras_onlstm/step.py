@@ -24,7 +24,8 @@ from keras_onlstm.numerics import exact_activation, wide_dtype
 __all__ = ["GATES", "StepOutput", "gate_offsets", "gate_width", "step"]
 
 # The order of the gates in the last axis of every kernel and bias. The first two are at chunk
-# resolution. It is the order of the authors' implementation, so their weights only need transposing.
+# resolution. It is the order of the authors' implementation, so their weights only need
+# transposing.
 GATES = ("master_input", "master_forget", "output", "candidate", "input", "forget")
 _AT_CHUNK_RESOLUTION = GATES[:2]
 
@@ -85,24 +86,26 @@ def step(z, c_tm1, *, chunk_size, activation, recurrent_activation):
     activation = exact_activation(activation, dtype)
     recurrent_activation = exact_activation(recurrent_activation, dtype)
     units = c_tm1.shape[-1]
-    at = gate_offsets(units, chunk_size)
+    starts = [place.start for place in gate_offsets(units, chunk_size).values()]
+    pre = dict(zip(GATES, ops.split(z, starts[1:], axis=-1), strict=True))
 
     def by_chunk(x):
         return ops.reshape(x, (-1, units // chunk_size, chunk_size))  # (B, N, C)
 
     # Eq. 9 and 10, the master gates: one value a chunk.
-    f_master = cumax(z[:, at["master_forget"]])  # (B, N)
-    i_master = 1.0 - cumax(z[:, at["master_input"]])  # (B, N)
+    f_master = cumax(pre["master_forget"])  # (B, N)
+    i_master = 1.0 - cumax(pre["master_input"])  # (B, N)
     f_tilde = ops.expand_dims(f_master, -1)  # (B, N, 1)
     i_tilde = ops.expand_dims(i_master, -1)  # (B, N, 1)
 
     # Eq. 1 to 4, the gates of the LSTM.
-    f = by_chunk(recurrent_activation(z[:, at["forget"]]))
-    i = by_chunk(recurrent_activation(z[:, at["input"]]))
-    o = recurrent_activation(z[:, at["output"]])
-    c_hat = by_chunk(activation(z[:, at["candidate"]]))
+    f = by_chunk(recurrent_activation(pre["forget"]))
+    i = by_chunk(recurrent_activation(pre["input"]))
+    o = recurrent_activation(pre["output"])
+    c_hat = by_chunk(activation(pre["candidate"]))
 
-    # Eq. 11 to 14: the LSTM's gates rule where the master gates overlap, the master gates elsewhere.
+    # Eq. 11 to 14: the LSTM's gates rule where the master gates overlap, the master gates
+    # elsewhere.
     omega = f_tilde * i_tilde
     f_hat = f * omega + (f_tilde - omega)
     i_hat = i * omega + (i_tilde - omega)

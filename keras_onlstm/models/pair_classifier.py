@@ -23,7 +23,8 @@ class PairClassifier(keras.Model):
     With `h1` and `h2` the layer's last outputs, the features `(h1, h2, h1 * h2, |h1 - h2|)` pass a
     hidden layer of ELUs. Dropout applies to the word vectors, the features and the hidden layer.
 
-    Source: the logical inference experiment of Shen et al. 2019, Sec. 5.4, after Bowman et al. 2015,
+    Source: the logical inference experiment of Shen et al. 2019, Sec. 5.4, after Bowman et al.
+        2015,
     "Tree-structured composition in neural networks without tree-structured architectures".
 
     Args:
@@ -38,8 +39,8 @@ class PairClassifier(keras.Model):
         **kwargs: of `keras.Model`.
 
     Call arguments:
-        inputs: `(left, right)`, integer token ids (batch, time), padded with 0 on the right. The two
-            may differ in time.
+        inputs: `(left, right)`, integer token ids (batch, time), padded with 0 on the right. The
+            two may differ in time.
         training: whether dropout applies.
 
     Returns:

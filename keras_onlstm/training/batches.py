@@ -9,10 +9,10 @@ __all__ = ["PairBatches"]
 class PairBatches(keras.utils.PyDataset):
     """Pairs of id sequences with their classes, in batches of similar lengths.
 
-    Lengths are rounded up to `1 + k * multiple`, pairs sorted by the rounded lengths of both sides and
-    cut into batches; each batch is as wide as its longest members. All batches but the last one have
-    `batch_size` pairs, so the number of distinct shapes is the number of combinations of rounded
-    lengths that occur.
+    Lengths are rounded up to `1 + k * multiple`, pairs sorted by the rounded lengths of both sides
+    and cut into batches; each batch is as wide as its longest members. All batches but the last one
+    have `batch_size` pairs, so the number of distinct shapes is the number of combinations of
+    rounded lengths that occur.
 
     The order depends on `seed` and `epoch` alone: any epoch can be entered again at any batch.
 
@@ -21,8 +21,8 @@ class PairBatches(keras.utils.PyDataset):
         right: list of the same length.
         classes: list of as many integers.
         batch_size: positive integer, in pairs.
-        multiple: positive integer, the step of the rounded lengths: 1 pads least, a larger one makes
-            fewer shapes, for backends that compile for every shape.
+        multiple: positive integer, the step of the rounded lengths: 1 pads least, a larger one
+            makes fewer shapes, for backends that compile for every shape.
         shuffle: whether pairs of one length change places, and batches theirs, from epoch to epoch.
         seed: integer.
         **kwargs: of `keras.utils.PyDataset`.

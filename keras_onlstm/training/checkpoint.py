@@ -2,7 +2,8 @@
 
 One `.npz` file holds every variable that training changes, bit for bit: weights, the states of the
 random generators, the running metrics and the optimizer's variables, the learning rate among them,
-beside a JSON text for what is not a variable. No pickle: a checkpoint from a stranger is only numbers.
+beside a JSON text for what is not a variable. No pickle: a checkpoint from a stranger is only
+numbers.
 """
 
 import json
@@ -71,20 +72,21 @@ def load_checkpoint(path, model):
         state = json.loads(arrays.pop(_STATE).tobytes())
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(
-            f"{path}: not a complete checkpoint ({error}). Restore it from a copy, or start the run "
-            "anew in another directory."
+            f"{path}: not a complete checkpoint ({error}). Restore it from a copy, or start the "
+            "run anew in another directory."
         ) from error
     variables = _variables(model)
     if list(variables) != list(arrays):
         raise ValueError(
             f"{path}: belongs to another model: it holds {len(arrays)} variables, the model has "
-            f"{len(variables)}, or their names differ. Resume with the arguments the run started with."
+            f"{len(variables)}, or their names differ. Resume with the arguments the run started "
+            "with."
         )
     for name, variable in variables.items():
         if tuple(variable.shape) != arrays[name].shape:
             raise ValueError(
-                f"{path}: {name} has shape {arrays[name].shape}, the model wants {tuple(variable.shape)}."
-                " Resume with the arguments the run started with."
+                f"{path}: {name} has shape {arrays[name].shape}, the model wants "
+                f"{tuple(variable.shape)}. Resume with the arguments the run started with."
             )
     for name, variable in variables.items():
         native = np.asarray(variable.numpy()).dtype

@@ -1,4 +1,7 @@
-"""What a run leaves behind for people and programs: CSV, JSON and, if installed, TensorBoard."""
+"""What a run leaves behind for people and programs: CSV, JSON and, if installed, TensorBoard.
+
+`pip install keras-onlstm[tensorboard]` installs it; without it, no event files are written.
+"""
 
 import csv
 import time
@@ -46,7 +49,9 @@ def write_tensorboard(directory, row):
 
     writer = EventFileWriter(str(Path(directory) / "tensorboard"))
     values = [
-        Summary.Value(tag=name, simple_value=value) for name, value in row.items() if name != "epoch"
+        Summary.Value(tag=name, simple_value=value)
+        for name, value in row.items()
+        if name != "epoch"
     ]
     event = Event(wall_time=time.time(), step=row["epoch"], summary=Summary(value=values))
     writer.add_event(event)

@@ -32,17 +32,18 @@ class _Progress:
 class Trainer:
     """Trains a compiled model in a directory of its own.
 
-    The directory receives `checkpoint.npz` (all that is needed to go on), `best.keras` (the model of
-    the best epoch), `metrics.csv`, `metrics.json`, and event files if TensorBoard is installed.
+    The directory receives `checkpoint.npz` (all that is needed to go on), `best.keras` (the model
+    of the best epoch), `metrics.csv`, `metrics.json`, and event files if TensorBoard is installed.
 
-    `keras.Model.fit` with `BackupAndRestore` keeps neither the place in the data nor the counters of
-    callbacks; here a checkpoint holds both, and the order of the data follows from seed and epoch.
+    `keras.Model.fit` with `BackupAndRestore` keeps neither the place in the data nor the counters
+    of callbacks; here a checkpoint holds both, and the order of the data follows from seed and
+    epoch.
 
     Args:
         model: compiled and built `keras.Model`.
         batches: a data set with `len`, `[index]` and `set_epoch(epoch)`, such as `PairBatches`.
-        validate: function without arguments that returns a dictionary of numbers, called after every
-            epoch.
+        validate: function without arguments that returns a dictionary of numbers, called after
+            every epoch.
         directory: where to write; created if missing.
         epochs: positive integer.
         monitor: key of the dictionary that `validate` returns, the higher the better.

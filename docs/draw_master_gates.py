@@ -1,0 +1,64 @@
+"""Draws docs/images/master_gates.png: the master forget gate of a trained run, reading a formula.
+
+    python docs/draw_master_gates.py RUN ["FORMULA"]
+
+RUN is an --output directory of examples/logic_inference.py.
+"""
+
+import sys
+from pathlib import Path
+
+import keras
+import matplotlib
+import numpy as np
+
+from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.step import step
+
+FORMULA = "( ( not ( a ( and b ) ) ) ( or ( ( not c ) ( and ( d ( or a ) ) ) ) ) )"
+
+
+def master_forget_gates(model, formula):
+    """(T, N): the gate after each token, from the layer's own cell."""
+    cell = model.recurrent.cell
+    ids = np.array([logic.encode(formula)], "int32")
+    projected = cell.project(model.embedding(ids))[0]  # (T, K)
+    h, c = cell.get_initial_state(1)
+    gates = []
+    for row in projected:
+        new = step(
+            row[None] + h @ keras.ops.convert_to_tensor(cell.recurrent_kernel),
+            c,
+            chunk_size=cell.chunk_size,
+            activation=cell.activation,
+            recurrent_activation=cell.recurrent_activation,
+        )
+        h, c = new.h, new.c
+        gates.append(keras.ops.convert_to_numpy(new.master_forget)[0])
+    return np.stack(gates)
+
+
+def draw(gates, tokens, path):
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (line, image) = pyplot.subplots(
+        2, 1, figsize=(9, 4.2), sharex=True, height_ratios=(1, 2.2), layout="constrained"
+    )
+    line.plot(1 - gates.mean(axis=1), "o-", color="C3", markersize=4)
+    line.set(ylabel="forget\ndistance", ylim=(0, None))
+    line.grid(alpha=0.3)
+    shown = image.imshow(
+        gates.T, aspect="auto", origin="lower", cmap="Blues_r", vmin=0, vmax=1, interpolation="none"
+    )
+    image.set(ylabel="chunk of units")
+    image.set_xticks(range(len(tokens)), tokens, fontfamily="monospace")
+    figure.colorbar(shown, ax=image, label="master forget gate", shrink=0.9)
+    figure.savefig(path, dpi=130)
+
+
+if __name__ == "__main__":
+    formula = sys.argv[2] if len(sys.argv) > 2 else FORMULA
+    model = keras.saving.load_model(Path(sys.argv[1]) / "best.keras", compile=False)
+    path = Path(__file__).parent / "images" / "master_gates.png"
+    draw(master_forget_gates(model, formula), formula.split(), path)
