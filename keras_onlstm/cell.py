@@ -1,5 +1,6 @@
 """ONLSTMCell: the weights and the configuration of ON-LSTM, for `keras.layers.RNN`."""
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import keras
@@ -21,9 +22,9 @@ class DropoutMasks(NamedTuple):
 
 
 def _positive(name, value):
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise ValueError(f"{name} must be a positive integer, not {value!r}.")
-    return value
+    return int(value)
 
 
 def _rate(name, value):
@@ -123,7 +124,7 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         seed=None,
         **kwargs,
     ):
-        self._check_sizes(units, chunk_size)
+        units, chunk_size = self._sizes(units, chunk_size)
         super().__init__(**kwargs)
         self.units = units
         self.chunk_size = chunk_size
@@ -150,14 +151,14 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         self._sequence_masks = None
 
     @staticmethod
-    def _check_sizes(units, chunk_size):
-        _positive("units", units)
-        _positive("chunk_size", chunk_size)
+    def _sizes(units, chunk_size):
+        units, chunk_size = _positive("units", units), _positive("chunk_size", chunk_size)
         if units % chunk_size:
             raise ValueError(
                 f"chunk_size={chunk_size} does not divide units={units}: each value of a master "
                 "gate serves one whole chunk of units."
             )
+        return units, chunk_size
 
     def build(self, input_shape):
         if len(input_shape) != 2 or input_shape[-1] is None:

@@ -241,11 +241,12 @@ class ONLSTM(keras.layers.RNN):
         """The output of every step (B, T, U), or of the last one (B, U)."""
         if keep is None:
             return ops.transpose(result.h, (1, 0, 2)) if self.return_sequences else result.last_h
-        valid = keep
-        if not self.zero_output_for_mask:  # once anything was read, there is an output to repeat
-            valid = ops.cumsum(ops.cast(keep, "int32"), 0) > 0
+        # Where nothing was read yet, there is no output to repeat.
+        valid = keep if self.zero_output_for_mask else ops.cumsum(ops.cast(keep, "int32"), 0) > 0
+        if not self.return_sequences:
+            return ops.where(ops.expand_dims(valid[-1], -1), result.last_h, 0.0)
         output = ops.where(ops.expand_dims(valid, -1), result.h, 0.0)  # (T, B, U)
-        return ops.transpose(output, (1, 0, 2)) if self.return_sequences else output[-1]
+        return ops.transpose(output, (1, 0, 2))
 
     def compute_output_shape(self, sequences_shape, initial_state_shape=None):
         batch, time, units = sequences_shape[0], sequences_shape[1], self.cell.units

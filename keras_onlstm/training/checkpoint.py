@@ -7,10 +7,10 @@ numbers.
 """
 
 import json
-import zipfile
 from pathlib import Path
 
 import numpy as np
+from keras import ops
 
 from keras_onlstm.training.files import replacing
 
@@ -32,6 +32,13 @@ def _variables(model):
     }
 
 
+def _stored(variable):
+    """The array that a checkpoint holds of a variable."""
+    array = np.asarray(ops.convert_to_numpy(variable))
+    # bfloat16 has no NumPy dtype of its own: keep its bits
+    return array if array.dtype.kind in "fiub" else array.view(f"u{array.itemsize}")
+
+
 def save_checkpoint(path, model, state):
     """Writes a checkpoint, completely or not at all.
 
@@ -40,21 +47,20 @@ def save_checkpoint(path, model, state):
         model: a compiled `keras.Model` whose optimizer and metrics are built.
         state: JSON-serializable object, returned by `load_checkpoint`.
     """
-    arrays = {name: np.asarray(variable.numpy()) for name, variable in _variables(model).items()}
-    for name, array in arrays.items():
-        if array.dtype.kind not in "fiub":  # bfloat16 has no NumPy dtype of its own: keep its bits
-            arrays[name] = array.view(np.uint16)
+    arrays = {name: _stored(variable) for name, variable in _variables(model).items()}
     encoded = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
     with replacing(path) as temporary:
         np.savez(temporary, **{_STATE: encoded}, **arrays)
 
 
-def load_checkpoint(path, model):
+def load_checkpoint(path, model, check=None):
     """Sets every variable of `model` to what a checkpoint holds.
 
     Args:
         path: the file that `save_checkpoint` wrote.
         model: a compiled model, built as the saved one was. Untouched if anything is wrong.
+        check: function of the `state` that was saved, called before anything is set; what it raises
+            goes through.
 
     Returns:
         The `state` that was saved.
@@ -70,26 +76,28 @@ def load_checkpoint(path, model):
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         state = json.loads(arrays.pop(_STATE).tobytes())
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever NumPy, its zip reader and JSON raise over damaged bytes
         raise ValueError(
-            f"{path}: not a complete checkpoint ({error}). Restore it from a copy, or start the "
-            "run anew in another directory."
+            f"{path}: not a complete checkpoint ({error}). Restore it from a copy, or start the run "
+            "anew in another directory."
         ) from error
     variables = _variables(model)
     if list(variables) != list(arrays):
         raise ValueError(
             f"{path}: belongs to another model: it holds {len(arrays)} variables, the model has "
-            f"{len(variables)}, or their names differ. Resume with the arguments the run started "
-            "with."
+            f"{len(variables)}, or their names differ. Resume with the arguments the run started with."
         )
     for name, variable in variables.items():
-        if tuple(variable.shape) != arrays[name].shape:
+        wanted, found = _stored(variable), arrays[name]
+        if (wanted.shape, wanted.dtype) != (found.shape, found.dtype):
             raise ValueError(
-                f"{path}: {name} has shape {arrays[name].shape}, the model wants "
-                f"{tuple(variable.shape)}. Resume with the arguments the run started with."
+                f"{path}: {name} is {found.dtype} of shape {found.shape}, the model wants "
+                f"{wanted.dtype} of shape {wanted.shape}. Resume with the arguments the run started "
+                "with."
             )
+    if check is not None:
+        check(state)
     for name, variable in variables.items():
-        native = np.asarray(variable.numpy()).dtype
-        array = arrays[name]
-        variable.assign(array if native.kind in "fiub" else array.view(native))
+        native = np.asarray(ops.convert_to_numpy(variable)).dtype
+        variable.assign(arrays[name].view(native))
     return state

@@ -1,8 +1,9 @@
 """A training loop that can be killed at any moment and resumed to the same bits."""
 
+import math
 import sys
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import keras
@@ -24,6 +25,8 @@ class _Progress:
     epoch: int = 0
     batch: int = 0
     seconds: float = 0.0  # spent in the current epoch so far
+    samples: int = 0  # seen in the current epoch so far
+    sums: dict = field(default_factory=dict)  # of loss and metrics over these samples
     best: float | None = None
     history: list = field(default_factory=list)
     callbacks: list = field(default_factory=list)
@@ -48,7 +51,7 @@ class Trainer:
         epochs: positive integer.
         monitor: key of the dictionary that `validate` returns, the higher the better.
         callbacks: Keras callbacks whose `on_epoch_end` is called with the epoch's numbers. Their
-            numeric attributes are part of the checkpoint.
+            attributes that are numbers, booleans or `None` are part of the checkpoint.
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
         verbose: whether to show a progress bar.
     """
@@ -86,10 +89,21 @@ class Trainer:
             FileNotFoundError: if the directory has none.
             ValueError: if it is damaged or of another model. Nothing is changed then.
         """
-        state = load_checkpoint(self.directory / CHECKPOINT, self.model)
+        path = self.directory / CHECKPOINT
+        state = load_checkpoint(path, self.model, lambda state: self._check(path, state))
         self.progress = _Progress(**state)
         for callback, numbers in zip(self.callbacks, self.progress.callbacks, strict=True):
             vars(callback).update(numbers)
+
+    def _check(self, path, state):
+        if not isinstance(state, dict) or set(state) != {f.name for f in fields(_Progress)}:
+            raise ValueError(f"{path}: not a checkpoint of a Trainer. Restore it from a copy.")
+        if len(state["callbacks"]) != len(self.callbacks) or state["batch"] > len(self.batches):
+            raise ValueError(
+                f"{path}: has {len(state['callbacks'])} callbacks and stands at batch "
+                f"{state['batch']}; here are {len(self.callbacks)} callbacks and "
+                f"{len(self.batches)} batches. Resume with the arguments the run started with."
+            )
 
     def run(self):
         """Trains until the last epoch is done.
@@ -98,6 +112,8 @@ class Trainer:
             The history: a list of dictionaries, one an epoch.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
+        if self.progress == _Progress():
+            self._save()  # from here on there is something to resume, whenever the run is killed
         while self.progress.epoch < self.epochs:
             self._train_epoch()
             self._end_epoch()
@@ -106,34 +122,38 @@ class Trainer:
     def _train_epoch(self):
         progress, batches = self.progress, self.batches
         batches.set_epoch(progress.epoch)
-        if progress.batch == 0:
-            self.model.reset_metrics()
         bar = None
         if self.verbose:
             print(f"Epoch {progress.epoch + 1}/{self.epochs}")
             bar = keras.utils.Progbar(
                 len(batches),
-                stateful_metrics=self.model.metrics_names,
+                stateful_metrics=list(self.model.metrics_names),  # means already
                 interval=0.5 if sys.stdout.isatty() else 60,  # a log gets a line a minute
             )
         saved = mark = time.monotonic()
         while progress.batch < len(batches):
             x, y = batches[progress.batch]
-            logs = self.model.train_on_batch(x, y, return_dict=True)
+            logs = self.model.train_on_batch(x, y, return_dict=True)  # of this batch alone
+            for name, value in logs.items():
+                progress.sums[name] = progress.sums.get(name, 0.0) + float(value) * len(y)
+            progress.samples += len(y)
             progress.batch += 1
             now = time.monotonic()
             progress.seconds, mark = progress.seconds + now - mark, now
             if bar is not None:
-                values = [(name, float(value)) for name, value in logs.items()]
-                bar.update(progress.batch, values, finalize=progress.batch == len(batches))
+                bar.update(progress.batch, self._means().items(), progress.batch == len(batches))
             if now - saved > self.checkpoint_seconds and progress.batch < len(batches):
                 self._save()
                 saved = now
-        self._logs = {name: float(value) for name, value in logs.items()}
+
+    def _means(self):
+        """Loss and metrics over the samples of the epoch so far."""
+        return {name: total / self.progress.samples for name, total in self.progress.sums.items()}
 
     def _end_epoch(self):
         progress = self.progress
-        numbers = {**self._logs, **self.validate()}
+        validated = {name: float(value) for name, value in self.validate().items()}
+        numbers = self._means() | validated
         rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
         row = {
             "epoch": progress.epoch + 1,
@@ -142,13 +162,15 @@ class Trainer:
             "seconds": round(progress.seconds, 3),
         }
         progress.history.append(row)
-        if progress.best is None or numbers[self.monitor] > progress.best:
-            progress.best = numbers[self.monitor]
+        value = numbers[self.monitor]
+        if progress.best is None or math.isnan(progress.best) or value > progress.best:
+            progress.best = value
             with replacing(self.directory / BEST) as temporary:
                 self.model.save(temporary)
         for callback in self.callbacks:
             callback.on_epoch_end(progress.epoch, dict(numbers))
         progress.epoch, progress.batch, progress.seconds = progress.epoch + 1, 0, 0.0
+        progress.samples, progress.sums = 0, {}
         write_history(self.directory, progress.history)
         self._save()
         write_tensorboard(self.directory, row)
@@ -161,7 +183,7 @@ class Trainer:
             {
                 name: value
                 for name, value in vars(callback).items()
-                if isinstance(value, (int, float)) and not isinstance(value, bool)
+                if value is None or isinstance(value, (bool, int, float))
             }
             for callback in self.callbacks
         ]
