@@ -11,6 +11,7 @@ import keras
 from keras_onlstm.training.files import read_json, write_json
 
 CONFIG = "config.json"
+_PART = ".config.part.json"  # what is left if a run is killed while it writes the first file
 
 
 class Parser(argparse.ArgumentParser):
@@ -47,19 +48,43 @@ def versions():
     }
 
 
+def check_new(directory):
+    """Refuses a directory in which a run, or anything else, is already.
+
+    Raises:
+        FileExistsError: if so.
+    """
+    directory = Path(directory)
+    if directory.exists() and not directory.is_dir():
+        raise FileExistsError(f"{directory}: is no directory. Give another --output.")
+    if directory.exists() and any(path.name != _PART for path in directory.iterdir()):
+        raise FileExistsError(
+            f"{directory}: exists already. Add --resume to go on with it, or give another --output."
+        )
+
+
 def start_run(directory, arguments):
     """Makes the directory of a new run and writes what it was started with.
 
     Raises:
         FileExistsError: if a run, or anything else, is there already.
+        OSError: if it cannot be written.
     """
+    check_new(directory)
     directory = Path(directory)
-    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise FileExistsError(
-            f"{directory}: exists already. Add --resume to go on with it, or give another --output."
-        )
-    directory.mkdir(parents=True, exist_ok=True)
-    write_json(directory / CONFIG, {"arguments": arguments, "versions": versions()})
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        write_json(directory / CONFIG, {"arguments": arguments, "versions": versions()})
+    except OSError as error:
+        raise OSError(
+            f"{directory}: cannot be written ({error.strerror}). Give another --output."
+        ) from error
+
+
+def has_begun(directory):
+    """Whether a run that was started came as far as its first checkpoint."""
+    names = {path.name for path in Path(directory).iterdir() if not path.name.startswith(".")}
+    return names != {CONFIG}
 
 
 def stored_arguments(directory):

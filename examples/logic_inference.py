@@ -17,8 +17,11 @@ from pathlib import Path
 import keras
 import numpy as np
 from _common import (
+    CONFIG,
     Parser,
+    check_new,
     check_unchanged,
+    has_begun,
     info,
     report,
     start_run,
@@ -86,6 +89,22 @@ def parse_arguments():
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
     add("--pair", metavar=("LEFT", "RIGHT"), nargs=2, help="do not train: classify a pair")
     return parser, parser.parse_args()
+
+
+def arguments_of(run):
+    arguments = stored_arguments(run)
+    seed, data = arguments.get("seed"), arguments.get("data")
+    if not (
+        arguments.get("preset") in list(PRESETS)
+        and arguments.get("recurrent") in list(NAMES)
+        and isinstance(seed, int)
+        and (data is None or isinstance(data, str))
+    ):
+        raise ValueError(
+            f"{Path(run) / CONFIG}: lacks valid arguments of this script. Name the --output "
+            "directory of a run that this script started."
+        )
+    return arguments
 
 
 def load_corpus(arguments):
@@ -172,10 +191,10 @@ def train(output, arguments, resume):
         monitor="val_accuracy",
         callbacks=callbacks,
     )
-    if resume:
-        trainer.resume()
-    else:
+    if not resume:
         start_run(output, arguments)
+    elif has_begun(output):
+        trainer.resume()
     info(
         f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
         f"{len(training):,} training and {len(validation):,} validation pairs, "
@@ -199,10 +218,10 @@ def load_model(run):
 
 def evaluate(runs, corpus=None):
     results = {}
-    for run in runs:
-        arguments = stored_arguments(run)
+    # Whatever is wrong with a run comes out before the first one is tested.
+    loaded = {run: (arguments_of(run), load_model(run)) for run in runs}
+    for run, (arguments, model) in loaded.items():
         test = (corpus or load_corpus(arguments)).test
-        model = load_model(run)
         accuracy = {}
         for operators, pairs in sorted(test.items()):
             if pairs:
@@ -280,9 +299,10 @@ def main(options):
     names = ("preset", "recurrent", "data", "seed")
     given = {name: vars(options)[name] for name in names if vars(options)[name] is not None}
     if options.resume:
-        arguments = stored_arguments(options.output)
+        arguments = arguments_of(options.output)
         check_unchanged(given, arguments, options.output)
     else:
+        check_new(options.output)
         arguments = {"preset": "default", "recurrent": "onlstm", "data": None, "seed": 0, **given}
     corpus = train(options.output, arguments, options.resume)
     evaluate([options.output], corpus)

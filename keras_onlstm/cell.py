@@ -164,7 +164,8 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         if len(input_shape) != 2 or input_shape[-1] is None:
             raise ValueError(
                 "ONLSTMCell reads one time step, (batch, input_dim) with a known input_dim, not "
-                f"inputs of shape {tuple(input_shape)}. Whole sequences go to ONLSTM or keras.layers.RNN."
+                f"inputs of shape {tuple(input_shape)}. Whole sequences go to ONLSTM or "
+                "keras.layers.RNN."
             )
         width = gate_width(self.units, self.chunk_size)
         self.kernel = self.add_weight(
@@ -270,8 +271,8 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         """Zero states `[h, c]`, each (batch_size, units)."""
         return [ops.zeros((batch_size, size), dtype=self.compute_dtype) for size in self.state_size]
 
-    def compute_output_shape(self, input_shape, states_shape=None):
-        state = (input_shape[0], self.units)
+    def compute_output_shape(self, inputs_shape, states_shape=None):
+        state = (inputs_shape[0], self.units)
         return state, [state, state]
 
     def get_config(self):

@@ -208,8 +208,9 @@ class ONLSTM(keras.layers.RNN):
         batch_size = ops.shape(sequences)[0]
         if self.stateful and sequences.shape[0] not in (None, self.states[0].shape[0]):
             raise ValueError(
-                f"{self.name} is stateful and keeps states of batches of {self.states[0].shape[0]}; "
-                f"it got a batch of {sequences.shape[0]}. Every batch must have the same size."
+                f"{self.name} is stateful and keeps states of batches of "
+                f"{self.states[0].shape[0]}; it got a batch of {sequences.shape[0]}. Every batch "
+                "must have the same size."
             )
         if initial_state is None:
             initial_state = (

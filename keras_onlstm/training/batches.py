@@ -24,11 +24,12 @@ class PairBatches(keras.utils.PyDataset):
         multiple: positive integer, the step of the rounded lengths: 1 pads least, a larger one
             makes fewer shapes, for backends that compile for every shape.
         shuffle: whether pairs of one length change places, and batches theirs, from epoch to epoch.
-        seed: integer.
+        seed: integer, 0 or above.
         **kwargs: of `keras.utils.PyDataset`.
 
     Raises:
-        ValueError: if there is no pair, or the lists differ in length.
+        ValueError: if there is no pair, the lists differ in length, an id is 0, or another argument
+            is below its least value.
 
     Example:
 
@@ -48,6 +49,16 @@ class PairBatches(keras.utils.PyDataset):
                 "left, right and classes are lists of one length, at least 1, not of "
                 f"{len(left)}, {len(right)} and {len(classes)}."
             )
+        for name, value, least in (
+            ("batch_size", batch_size, 1),
+            ("multiple", multiple, 1),
+            ("seed", seed, 0),
+        ):
+            if value < least:
+                raise ValueError(f"{name} is {least} or above, not {value}.")
+        for index, pair in enumerate(zip(left, right, strict=True)):
+            if any(0 in sequence for sequence in pair):
+                raise ValueError(f"pair {index} has an id 0, which stands for padding.")
         self.left = left
         self.right = right
         self.classes = np.asarray(classes, dtype="int32")

@@ -7,6 +7,7 @@ numbers.
 """
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,11 @@ def _variables(model):
         for group, variables in groups.items()
         for index, variable in enumerate(variables)
     }
+
+
+def _without_numbers(name):
+    """A name as it is in the first model of a process: Keras numbers those of later ones."""
+    return re.sub(r"_\d+", "", name)
 
 
 def _stored(variable):
@@ -73,27 +79,30 @@ def load_checkpoint(path, model, check=None):
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such checkpoint. Start the run without resuming.")
     try:
-        with np.load(path, allow_pickle=False) as file:
+        # Opened here, as NumPy forgets to close a damaged file.
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         state = json.loads(arrays.pop(_STATE).tobytes())
     except Exception as error:  # whatever NumPy, its zip reader and JSON raise over damaged bytes
         raise ValueError(
-            f"{path}: not a complete checkpoint ({error}). Restore it from a copy, or start the run "
-            "anew in another directory."
+            f"{path}: not a complete checkpoint ({error}). Restore it from a copy, or start the "
+            "run anew in another directory."
         ) from error
     variables = _variables(model)
-    if list(variables) != list(arrays):
+    if list(map(_without_numbers, variables)) != list(map(_without_numbers, arrays)):
         raise ValueError(
             f"{path}: belongs to another model: it holds {len(arrays)} variables, the model has "
-            f"{len(variables)}, or their names differ. Resume with the arguments the run started with."
+            f"{len(variables)}, or their names differ. Resume with the arguments the run started "
+            "with."
         )
+    arrays = dict(zip(variables, arrays.values(), strict=True))
     for name, variable in variables.items():
         wanted, found = _stored(variable), arrays[name]
         if (wanted.shape, wanted.dtype) != (found.shape, found.dtype):
             raise ValueError(
                 f"{path}: {name} is {found.dtype} of shape {found.shape}, the model wants "
-                f"{wanted.dtype} of shape {wanted.shape}. Resume with the arguments the run started "
-                "with."
+                f"{wanted.dtype} of shape {wanted.shape}. Resume with the arguments the run "
+                "started with."
             )
     if check is not None:
         check(state)

@@ -62,7 +62,7 @@ def read_json(path, remedy):
         raise FileNotFoundError(f"{path}: no such file. {remedy}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: not valid JSON ({error}). {remedy}") from error
     if not isinstance(content, dict):
         raise ValueError(f"{path}: holds no JSON object. {remedy}")

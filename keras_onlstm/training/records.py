@@ -23,11 +23,13 @@ def write_history(directory, history):
         history: list of dictionaries with the same keys, one an epoch.
     """
     directory = Path(directory)
-    with replacing(directory / "metrics.csv") as temporary:
-        with open(temporary, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, fieldnames=list(history[0]))
-            writer.writeheader()
-            writer.writerows(history)
+    with (
+        replacing(directory / "metrics.csv") as temporary,
+        open(temporary, "w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, fieldnames=list(history[0]))
+        writer.writeheader()
+        writer.writerows(history)
     write_json(directory / "metrics.json", {"epochs": history})
 
 
