@@ -49,9 +49,24 @@ def _fresh_keras(request):
     floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.utils.set_random_seed(0)
     yield
-    keras.backend.clear_session()
+    # Without the garbage collection, which takes longer than most tests do.
+    keras.backend.clear_session(free_memory=False)
     keras.config.set_floatx(floatx)
     keras.config.set_dtype_policy(policy)
+
+
+@pytest.fixture
+def float64():
+    """The name of the dtype, while it exists: JAX has 64 bits only where they are asked for."""
+    if BACKEND != "jax":
+        yield "float64"
+        return
+    import jax
+
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    yield "float64"
+    jax.config.update("jax_enable_x64", before)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,166 @@
+"""Masked steps: states carried, outputs repeated or zero, distances zero; masks on their way."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+import oracle
+from checks import EXACT, SINGLE, assert_all_close, assert_close, loaded, tensor
+from keras_onlstm import ONLSTM, ONLSTMCell
+
+UNITS, CHUNK, BATCH, TIME = 6, 2, 4, 5
+NAMES = oracle.Result._fields
+MASKS = oracle.masks(BATCH, TIME)
+EVERYTHING = {"return_sequences": True, "return_state": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "go_backwards", "zero_output_for_mask"),
+    [
+        ("left", False, False),
+        ("left", True, True),
+        ("right", False, False),
+        ("right", True, False),
+        ("holes", False, False),
+        ("holes", False, True),
+        ("a row without any", True, False),
+        ("all", False, False),
+    ],
+)
+def test_equals_the_equations(name, go_backwards, zero_output_for_mask, float64):
+    problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
+    options = {"go_backwards": go_backwards, "zero_output_for_mask": zero_output_for_mask}
+    mask = MASKS[name]
+    expected = oracle.onlstm(*problem, chunk_size=CHUNK, mask=mask, **options)
+    call = {
+        "initial_state": [tensor(s, float64) for s in problem.states],
+        "mask": ops.convert_to_tensor(mask),
+    }
+    x = tensor(problem.x, float64)
+    layer = ONLSTM(UNITS, CHUNK, return_distances=True, dtype=float64, **EVERYTHING, **options)
+    assert_all_close(loaded(layer, problem)(x, **call), expected, EXACT, NAMES)
+    cell = ONLSTMCell(UNITS, CHUNK, dtype=float64)
+    layer = keras.layers.RNN(cell, dtype=float64, **EVERYTHING, **options)
+    outputs, h, c = loaded(layer, problem)(x, **call)
+    assert_close(h, expected.h, EXACT, "h of RNN")
+    assert_close(c, expected.c, EXACT, "c of RNN")
+    started = np.ones_like(mask)
+    if keras.backend.backend() == "jax" and not zero_output_for_mask:
+        # There Keras repeats the initial state, not zeros, before the first step that counts.
+        read = mask[:, ::-1] if go_backwards else mask
+        started = np.cumsum(read, 1) > 0
+    outputs = ops.convert_to_numpy(outputs)
+    assert_close(outputs[started], expected.outputs[started], EXACT, "outputs of RNN")
+
+
+@pytest.mark.parametrize(
+    ("name", "zero_output_for_mask"),
+    [("left", False), ("right", False), ("right", True), ("holes", True), ("all", False)],
+)
+def test_the_last_output_is_the_last_of_the_sequence(name, zero_output_for_mask):
+    problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
+    layer = ONLSTM(UNITS, CHUNK, zero_output_for_mask=zero_output_for_mask)
+    found = loaded(layer, problem)(
+        tensor(problem.x, "float32"),
+        initial_state=[tensor(s, "float32") for s in problem.states],
+        mask=MASKS[name],
+    )
+    expected = oracle.onlstm(
+        *problem, chunk_size=CHUNK, mask=MASKS[name], zero_output_for_mask=zero_output_for_mask
+    )
+    assert_close(found, expected.outputs[:, -1], SINGLE, "last output")
+
+
+def test_one_masked_step():
+    problem = oracle.draw(UNITS, CHUNK, BATCH, time=1)
+    mask = np.array([[True], [False], [True], [False]])
+    layer = ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING)
+    found = loaded(layer, problem)(
+        tensor(problem.x, "float32"),
+        initial_state=[tensor(s, "float32") for s in problem.states],
+        mask=mask,
+    )
+    expected = oracle.onlstm(*problem, chunk_size=CHUNK, mask=mask)
+    assert_all_close(found, expected, SINGLE, NAMES)
+
+
+def test_what_is_masked_may_hold_anything():
+    problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
+    layer = loaded(ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING), problem)
+    mask = MASKS["holes"]
+    other = np.where(mask[..., None], problem.x, 77.0)
+    found, expected = (layer(tensor(x, "float32"), mask=mask) for x in (other, problem.x))
+    assert_all_close(found, expected, 0.0, NAMES)
+
+
+def test_masks_may_be_numbers_and_have_a_last_axis():
+    problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
+    layer = loaded(ONLSTM(UNITS, CHUNK, return_sequences=True), problem)
+    x, mask = tensor(problem.x, "float32"), MASKS["holes"]
+    expected = layer(x, mask=mask)
+    for same in (mask.astype("int32"), mask.astype("float32"), mask[..., None]):
+        assert_close(layer(x, mask=same), expected, 0.0, f"mask of {same.dtype} {same.shape}")
+
+
+@pytest.mark.parametrize("shape", [(BATCH,), (BATCH, TIME, 2), (BATCH, TIME - 1), (1, TIME)])
+def test_masks_of_another_shape_are_refused(shape):
+    layer = ONLSTM(UNITS, CHUNK)
+    with pytest.raises(ValueError, match=r"mask is \(batch, time\), one value a step; got shape"):
+        layer(np.zeros((BATCH, TIME, 3), "float32"), mask=np.ones(shape, bool))
+
+
+IDS = np.array([[3, 1, 4, 1, 0], [0, 2, 2, 0, 4], [1, 0, 0, 0, 0]], "int32")
+
+
+def expected_outputs(x, mask, problem):
+    zeros = np.zeros((len(x), UNITS))
+    return oracle.onlstm(x, zeros, zeros, *problem.weights, chunk_size=CHUNK, mask=mask)
+
+
+def test_masks_of_an_embedding_arrive_and_go_on():
+    problem = oracle.draw(UNITS, CHUNK)
+    embedding = keras.layers.Embedding(5, 3, mask_zero=True)
+    first = ONLSTM(UNITS, CHUNK, return_sequences=True, return_distances=True)
+    second = ONLSTM(UNITS, CHUNK)
+    inputs = keras.Input((None,), dtype="int32")
+    sequence, forget_distance, _ = first(embedding(inputs))
+    model = keras.Model(inputs, [sequence, forget_distance, second(sequence)])
+    first.set_weights(problem.weights)
+    table = np.random.default_rng(3).normal(size=(5, 3))
+    embedding.set_weights([table])
+    result = expected_outputs(table[IDS], IDS != 0, problem)
+    again = oracle.draw(UNITS, CHUNK, input_dim=UNITS, seed=8)
+    second.set_weights(again.weights)
+    last = expected_outputs(result.outputs, IDS != 0, again).outputs[:, -1]
+    assert_all_close(
+        model(IDS),
+        [result.outputs, result.forget_distance, last],
+        SINGLE,
+        ["sequence", "distance", "output of the layer above"],
+    )
+
+
+@pytest.mark.parametrize("over_cell", [False, True])
+def test_masks_of_a_masking_layer(over_cell):
+    problem = oracle.draw(UNITS, CHUNK, batch=3)
+    x = np.where((IDS != 0)[..., None], problem.x, -1.0).astype("float32")
+    layer = ONLSTM(UNITS, CHUNK, return_sequences=True)
+    if over_cell:
+        layer = keras.layers.RNN(ONLSTMCell(UNITS, CHUNK), return_sequences=True)
+    model = keras.Sequential([keras.layers.Masking(mask_value=-1.0), layer])
+    model.build((None, None, 3))
+    layer.set_weights(problem.weights)
+    result = expected_outputs(x.astype("float64"), IDS != 0, problem)
+    assert_close(model(x), result.outputs, SINGLE, "outputs")
+
+
+def test_the_mask_is_handed_on_with_sequences_alone():
+    mask = ops.convert_to_tensor(MASKS["left"])
+    layer = ONLSTM(UNITS, return_sequences=True, return_state=True, return_distances=True)
+    assert layer.supports_masking
+    of_sequence, *rest = layer.compute_mask(None, mask)
+    assert_close(of_sequence, MASKS["left"], 0.0, "mask of the outputs")
+    assert rest == [None] * 4
+    assert ONLSTM(UNITS, return_sequences=True).compute_mask(None, None) is None
+    assert ONLSTM(UNITS).compute_mask(None, mask) is None
