@@ -12,6 +12,7 @@ gets right there, it got from structure.
 """
 
 import math
+from argparse import ArgumentTypeError
 from pathlib import Path
 
 import keras
@@ -46,11 +47,11 @@ PRESETS = {
         "batch_size": 64, "learning_rate": 5e-3, "schedule": "cosine", "pairs": 3_000,
     },
     "demo": {  # a useful accuracy in minutes
-        "units": 120, "embedding_dim": 32, "chunk_size": 10, "dropout": 0.0, "epochs": 4,
+        "units": 120, "embedding_dim": 32, "chunk_size": 10, "dropout": 0.0, "epochs": 8,
         "batch_size": 128, "learning_rate": 3e-3, "schedule": "cosine", "pairs": 200_000,
     },
     "default": {  # a quarter of an hour on two cores
-        "units": 200, "embedding_dim": 64, "chunk_size": 10, "dropout": 0.0, "epochs": 7,
+        "units": 200, "embedding_dim": 64, "chunk_size": 10, "dropout": 0.0, "epochs": 6,
         "batch_size": 128, "learning_rate": 2e-3, "schedule": "cosine", "pairs": 500_000,
     },
     "paper": {  # the published recipe
@@ -77,13 +78,20 @@ WORDS = {
 }
 
 
+def seed(text):
+    number = int(text)
+    if not 0 <= number < 2**32:
+        raise ArgumentTypeError(f"{number} is not between 0 and {2**32 - 1}")
+    return number
+
+
 def parse_arguments():
     parser = Parser(prog="logic_inference.py", description="Logical inference with ON-LSTM.")
     add = parser.add_argument
     add("--preset", choices=PRESETS, help="size and length of the training (default: default)")
     add("--recurrent", choices=NAMES, help="the recurrent layer (default: onlstm)")
     add("--data", metavar="DIR", help="directory of the published files; default: drawn pairs")
-    add("--seed", type=int, help="of weights, dropout and order (default: 0)")
+    add("--seed", type=seed, help="of weights, dropout and order (default: 0)")
     add("--output", metavar="DIR", default="runs/logic_inference", help="the run's directory")
     add("--resume", action="store_true", help="go on with the run in --output")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
@@ -175,6 +183,11 @@ def train(output, arguments, resume):
     preset = PRESETS[arguments["preset"]]
     corpus = load_corpus(arguments)
     training, validation = corpus.split(MAX_TRAIN_OPERATORS)
+    if not validation:
+        raise ValueError(
+            f"{arguments['data'] or 'the pairs drawn'}: train0 to train{MAX_TRAIN_OPERATORS} hold "
+            f"{len(training)} pairs, and it takes 10 to train and to validate. Add some."
+        )
     batches = batches_of(training, preset["batch_size"], shuffle=True, seed=arguments["seed"])
     checks = batches_of(validation, 512)
     model, callbacks = make_model(arguments, len(batches))
