@@ -52,6 +52,7 @@ def draw(gates, tokens, path):
         gates.T, aspect="auto", origin="lower", cmap="Blues_r", vmin=0, vmax=1, interpolation="none"
     )
     image.set(ylabel="chunk of units")
+    image.yaxis.get_major_locator().set_params(integer=True)
     image.set_xticks(range(len(tokens)), tokens, fontfamily="monospace")
     figure.colorbar(shown, ax=image, label="master forget gate", shrink=0.9)
     figure.savefig(path, dpi=130)
