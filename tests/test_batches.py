@@ -191,3 +191,19 @@ def test_the_seed_is_no_negative_number():
 def test_id_0_is_refused():
     with pytest.raises(ValueError, match=r"pair 1.*0.*padding"):
         PairBatches([[1], [2]], [[3], [4, 0, 5]], [0, 1], batch_size=2)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_fit_takes_batches_of_all_widths(shuffle):
+    left = [[1] * n for n in (1, 1, 1, 1, 2, 3, 2, 3)]
+    right = [[2] * n for n in (1, 1, 1, 1, 1, 3, 3, 2)]
+    batches = PairBatches(left, right, [0, 1] * 4, batch_size=1, shuffle=shuffle, seed=3)
+    first = [batches[i][1].tolist() for i in range(len(batches))]
+    ids = [keras.Input((None,), dtype="int32") for _ in range(2)]
+    sums = [keras.ops.sum(keras.ops.cast(x, "float32"), 1, keepdims=True) for x in ids]
+    model = keras.Model(ids, keras.layers.Dense(2)(keras.layers.concatenate(sums)))
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(batches, epochs=2, verbose=0)  # both epochs, or a wrong width would raise
+    assert int(keras.ops.convert_to_numpy(model.optimizer.iterations)) == 2 * len(batches)
+    batches.set_epoch(0)
+    assert [batches[i][1].tolist() for i in range(len(batches))] == first

@@ -43,7 +43,13 @@ _SOURCE = "data/propositionallogic/ of https://github.com/yikangshen/Ordered-Mem
 
 
 class Pair(NamedTuple):
-    """Two statements and the relation of the first to the second, one of `LABELS`."""
+    """Two statements and the relation of the first to the second.
+
+    Attributes:
+        label: The relation, one of `LABELS`.
+        left: The first statement, bracketed.
+        right: The second.
+    """
 
     label: str
     left: str
@@ -103,6 +109,12 @@ def encode(statement: str) -> list[int]:
 
     Only the tokens are checked, not the brackets.
 
+    Args:
+        statement: Tokens separated by white space.
+
+    Returns:
+        The ids, as many as there are tokens.
+
     Raises:
         ValueError: A token is none of `TOKENS`.
 
@@ -123,6 +135,12 @@ def encode(statement: str) -> list[int]:
 
 def count_operators(statement: str) -> int:
     """Count the operators of a statement; `and`, `or` and `not` count one each.
+
+    Args:
+        statement: A bracketed statement.
+
+    Returns:
+        Their number.
 
     Raises:
         ValueError: The statement is malformed, as for `relation`.

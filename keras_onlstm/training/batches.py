@@ -76,6 +76,7 @@ class PairBatches(keras.utils.PyDataset):
         Args:
             epoch: integer, from 0.
         """
+        self._epoch = epoch
         count = len(self.classes)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
         order = generator.permutation(count) if self.shuffle else np.arange(count)
@@ -89,6 +90,24 @@ class PairBatches(keras.utils.PyDataset):
         ]
         if self.shuffle:
             self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
+        self._show_what_varies()
+
+    def on_epoch_end(self):
+        """Goes on to the next epoch, as `keras.Model.fit` expects it."""
+        self.set_epoch(self._epoch + 1)
+
+    def _show_what_varies(self):
+        """Puts a batch second that differs from the first in both widths, if there is one.
+
+        `keras.Model.fit` on TensorFlow learns from the first two batches which sizes vary, and
+        fails over a later one that has another (Keras 3.15).
+        """
+        widths = [self._widths[rows].max(axis=0) for rows in self._batches]
+        for index in range(1, len(widths)):
+            if (widths[index] != widths[0]).all():
+                swapped = self._batches[index], self._batches[1]
+                self._batches[1], self._batches[index] = swapped
+                return
 
     def __len__(self):
         return len(self._batches)
