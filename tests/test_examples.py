@@ -19,6 +19,9 @@ from keras import ops
 
 from keras_onlstm.datasets import propositional_logic as logic
 
+# On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
+pytestmark = pytest.mark.backend("tensorflow")
+
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPT = EXAMPLES / "logic_inference.py"
 PAIR = ["( a ( and b ) )", "a"]

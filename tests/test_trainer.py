@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import keras
 import numpy as np
@@ -301,6 +302,44 @@ def test_loss_and_accuracy_are_means_over_the_pairs_of_the_epoch(tmp_path):
         assert row["accuracy"] == pytest.approx(accuracy, abs=1e-6)
 
 
+def test_every_epoch_has_the_batches_of_its_number(tmp_path):
+    """After a resumption too, which a comparison of two runs that both forget it would not show."""
+    seen = []
+
+    def recording(trained):
+        step = trained.model.train_on_batch
+
+        def recorded(x, y, **kwargs):
+            seen.append(y.tolist())
+            return step(x, y, **kwargs)
+
+        trained.model.train_on_batch = recorded
+        return trained
+
+    recording(make_trainer(tmp_path, epochs=2)).run()
+    longer = recording(make_trainer(tmp_path, epochs=4, seed=99))
+    longer.resume()
+    longer.run()
+    batches, wanted = make_batches(), []
+    for epoch in range(4):
+        batches.set_epoch(epoch)
+        wanted.append([batches[i][1].tolist() for i in range(3)])
+    assert [seen[i : i + 3] for i in range(0, len(seen), 3)] == wanted
+    assert len(set(map(str, wanted))) == 4
+
+
+def test_there_is_a_checkpoint_before_the_first_batch(tmp_path, unbroken):
+    trained = make_trainer(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trained.model, "train_on_batch", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            trained.run()
+    survivor = make_trainer(tmp_path, seed=99)
+    survivor.resume()
+    survivor.run()
+    assert_equal(what_is_left(survivor), unbroken["plateau"][0])
+
+
 def test_best_is_the_model_of_the_best_epoch(tmp_path, unbroken):
     for epochs in range(1, EPOCHS + 1):
         trained = make_trainer(tmp_path / str(epochs), epochs=epochs)
@@ -503,6 +542,9 @@ def weights_in(archive, directory):
     return [ops.convert_to_numpy(weight).tobytes() for weight in model.weights]
 
 
+# Five processes: on JAX each would compile for minutes. In one process, the tests above kill and
+# resume on every backend.
+@pytest.mark.backend("tensorflow")
 def test_kill_9_and_resume(tmp_path):
     runs = [tmp_path / name for name in ("whole", "again", "killed")]
     for directory in runs[:2]:
