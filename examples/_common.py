@@ -3,7 +3,6 @@
 import argparse
 import importlib.metadata
 import platform
-import sys
 from pathlib import Path
 
 import keras
@@ -125,4 +124,3 @@ def table(header, rows):
 def info(message):
     """Prints a line of progress at once, logs included."""
     print(message, flush=True)
-    sys.stdout.flush()

@@ -2,10 +2,8 @@
 
 import hashlib
 import itertools
-import os
 import time
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,15 +21,8 @@ PUBLISHED_SIZES = [
 
 
 @pytest.fixture(scope="module")
-def published():
-    root = os.environ.get("KERAS_ONLSTM_DATA")
-    places = [Path(__file__).parents[2] / "shared" / "data" / "propositionallogic"]
-    if root:
-        places = [Path(root, "data", "propositionallogic"), Path(root, "propositionallogic")]
-    for place in places:
-        if place.is_dir():
-            return logic.load(place)
-    pytest.skip("no published propositional logic data: KERAS_ONLSTM_DATA does not lead to it")
+def published(shared_data):
+    return logic.load(shared_data / "propositionallogic")
 
 
 # --- An oracle: trees evaluated with Python's own connectives, world by world. -------------------
