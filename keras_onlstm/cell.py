@@ -8,7 +8,7 @@ from keras import activations, constraints, initializers, ops, regularizers
 
 from keras_onlstm._keras_private import DropoutRNNCell
 from keras_onlstm.numerics import matmul
-from keras_onlstm.step import gate_offsets, gate_width, step
+from keras_onlstm.step import gate_offsets, gate_width, project, step
 
 __all__ = ["DropoutMasks", "ONLSTMCell"]
 
@@ -200,13 +200,6 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         forget = gate_offsets(self.units, self.chunk_size)["forget"]
         return ops.slice_update(bias, [forget.start], bias[forget] + 1.0)
 
-    def project(self, inputs):
-        """The inputs' share of the gates, `x W + b`: (..., input_dim) -> (..., K)."""
-        projected = matmul(inputs, self.kernel)
-        if self.bias is None:
-            return projected
-        return projected + ops.convert_to_tensor(self.bias, dtype=projected.dtype)
-
     def draw_masks(self, batch_size):
         """Draws what one sequence drops.
 
@@ -256,7 +249,7 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         if masks.inputs is not None:
             inputs = inputs * masks.inputs
         seen = h_tm1 if masks.recurrent is None else h_tm1 * masks.recurrent
-        z = self.project(inputs) + matmul(seen, self.dropped_recurrent_kernel(masks))
+        z = project(inputs, self.kernel, self.bias) + matmul(seen, self.dropped_recurrent_kernel(masks))
         new = step(
             z,
             c_tm1,

@@ -7,6 +7,7 @@ from keras import KerasTensor, ops
 
 from keras_onlstm.cell import DropoutMasks, ONLSTMCell
 from keras_onlstm.numerics import wide_dtype
+from keras_onlstm.recurrence import fused as fused_recurrence
 from keras_onlstm.recurrence import reference
 
 __all__ = ["ONLSTM"]
@@ -127,11 +128,7 @@ class ONLSTM(keras.layers.RNN):
             raise ValueError(
                 "ONLSTM does not unroll: unroll=True has no effect to offer. Leave it out."
             )
-        if fused is True:
-            raise ValueError(
-                "fused=True: there is no fused recurrence for this backend yet. Pass fused='auto'."
-            )
-        if fused is not False and fused != "auto":
+        if fused not in (True, False, "auto"):
             raise ValueError(f"fused is 'auto', True or False, not {fused!r}.")
         cell = ONLSTMCell(
             units,
@@ -167,6 +164,10 @@ class ONLSTM(keras.layers.RNN):
         )
         self.return_distances = return_distances
         self.fused = fused
+        refusal = fused_recurrence.refusal(cell.activation, cell.recurrent_activation)
+        if fused is True and refusal:
+            raise ValueError(f"fused=True: {refusal}. fused='auto' takes the readable recurrence.")
+        self._runs_fused = fused is not False and refusal is None
         self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
@@ -175,22 +176,11 @@ class ONLSTM(keras.layers.RNN):
         masks = self.cell.draw_masks(batch_size) if training else DropoutMasks()
         if masks.inputs is not None:
             sequences = sequences * ops.expand_dims(masks.inputs, 1)
-        rows = ops.transpose(sequences, (1, 0, 2))  # (T, B, D)
-        keep = None if mask is None else self._mask_rows(mask, sequences)  # (T, B)
+        keep = None if mask is None else self._checked_mask(mask, sequences)  # (B, T)
         if self.go_backwards:
-            rows = ops.flip(rows, 0)
-            keep = None if keep is None else ops.flip(keep, 0)
-        result = reference.run(
-            self.cell.project(rows),
-            h,
-            c,
-            self.cell.dropped_recurrent_kernel(masks),
-            mask=keep,
-            recurrent_mask=masks.recurrent,
-            chunk_size=self.cell.chunk_size,
-            activation=self.cell.activation,
-            recurrent_activation=self.cell.recurrent_activation,
-        )
+            sequences = ops.flip(sequences, 1)
+            keep = None if keep is None else ops.flip(keep, 1)
+        result = self._run(sequences, h, c, keep, masks, training)
         output = self._output(result, keep)
         last_c = ops.cast(result.last_c, self.compute_dtype)
         if self.stateful:
@@ -200,9 +190,25 @@ class ONLSTM(keras.layers.RNN):
         if self.return_state:
             returned += [result.last_h, last_c]
         if self.return_distances:
-            distances = (result.forget_distance, result.input_distance)
-            returned += [ops.transpose(distance) for distance in distances]  # (B, T)
+            returned += [result.forget_distance, result.input_distance]
         return tuple(returned) if len(returned) > 1 else output
+
+    def _run(self, sequences, h, c, keep, masks, training):
+        cell = self.cell
+        given = (sequences, h, c, cell.kernel, cell.dropped_recurrent_kernel(masks), cell.bias)
+        options = {
+            "mask": keep,
+            "recurrent_mask": masks.recurrent,
+            "chunk_size": cell.chunk_size,
+        }
+        if self._runs_fused:
+            return fused_recurrence.run(*given, **options, training=bool(training))
+        return reference.run(
+            *given,
+            **options,
+            activation=cell.activation,
+            recurrent_activation=cell.recurrent_activation,
+        )
 
     def _initial_state(self, sequences, initial_state):
         batch_size = ops.shape(sequences)[0]
@@ -227,7 +233,7 @@ class ONLSTM(keras.layers.RNN):
         return batch_size, *states
 
     @staticmethod
-    def _mask_rows(mask, sequences):
+    def _checked_mask(mask, sequences):
         mask = ops.cast(mask, "bool")
         if len(mask.shape) == 3 and mask.shape[-1] == 1:
             mask = ops.squeeze(mask, -1)
@@ -236,18 +242,17 @@ class ONLSTM(keras.layers.RNN):
                 f"mask is (batch, time), one value a step; got shape {tuple(mask.shape)} for "
                 f"sequences of shape {tuple(sequences.shape)}."
             )
-        return ops.transpose(mask)  # (T, B)
+        return mask
 
     def _output(self, result, keep):
         """The output of every step (B, T, U), or of the last one (B, U)."""
         if keep is None:
-            return ops.transpose(result.h, (1, 0, 2)) if self.return_sequences else result.last_h
+            return result.h if self.return_sequences else result.last_h
         # Where nothing was read yet, there is no output to repeat.
-        valid = keep if self.zero_output_for_mask else ops.cumsum(ops.cast(keep, "int32"), 0) > 0
+        valid = keep if self.zero_output_for_mask else ops.cumsum(ops.cast(keep, "int32"), 1) > 0
         if not self.return_sequences:
-            return ops.where(ops.expand_dims(valid[-1], -1), result.last_h, 0.0)
-        output = ops.where(ops.expand_dims(valid, -1), result.h, 0.0)  # (T, B, U)
-        return ops.transpose(output, (1, 0, 2))
+            return ops.where(valid[:, -1:], result.last_h, 0.0)
+        return ops.where(ops.expand_dims(valid, -1), result.h, 0.0)  # (B, T, U)
 
     def compute_output_shape(self, sequences_shape, initial_state_shape=None):
         batch, time, units = sequences_shape[0], sequences_shape[1], self.cell.units

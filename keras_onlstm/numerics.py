@@ -9,7 +9,7 @@ of them.
 
 from keras import activations, backend, ops
 
-__all__ = ["cumsum", "exact_activation", "matmul", "mean", "wide_dtype"]
+__all__ = ["cumsum", "exact_activation", "matmul", "mean", "triangle", "wide_dtype"]
 
 
 def wide_dtype(dtype):
@@ -28,13 +28,16 @@ def _is_float64(x):
     return backend.standardize_dtype(x.dtype) == "float64"
 
 
+def triangle(size, dtype):
+    """(size, size): ones on and below the diagonal. A product with it is a running sum."""
+    return ops.tril(ops.ones((size, size), dtype=dtype))
+
+
 def cumsum(x):
     """Running sum along the last axis."""
     if not _is_float64(x):
         return ops.cumsum(x, -1)
-    size = x.shape[-1]
-    # (..., n) @ (n, n): ones on and above the diagonal.
-    return x @ ops.triu(ops.ones((size, size), dtype="float64"))
+    return x @ ops.transpose(triangle(x.shape[-1], "float64"))  # (..., n) @ (n, n)
 
 
 def mean(x):

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 from keras import ops
 
 from keras_onlstm.cumax import cumax
-from keras_onlstm.numerics import exact_activation, wide_dtype
+from keras_onlstm.numerics import exact_activation, matmul, wide_dtype
 
-__all__ = ["GATES", "StepOutput", "gate_offsets", "gate_width", "step"]
+__all__ = ["GATES", "StepOutput", "gate_offsets", "gate_width", "project", "step"]
 
 # The order of the gates in the last axis of every kernel and bias. The first two are at chunk
 # resolution. It is the order of the authors' implementation, so their weights only need
@@ -66,6 +66,12 @@ def gate_offsets(units, chunk_size):
         offsets[name] = slice(start, stop)
         start = stop
     return offsets
+
+
+def project(inputs, kernel, bias=None):
+    """The inputs' share of the gate pre-activations, `x W + b`: (..., D) -> (..., K)."""
+    projected = matmul(inputs, kernel)
+    return projected if bias is None else projected + ops.convert_to_tensor(bias, projected.dtype)
 
 
 def step(z, c_tm1, *, chunk_size, activation, recurrent_activation):

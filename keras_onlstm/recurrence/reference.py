@@ -9,26 +9,28 @@ from keras import ops
 
 from keras_onlstm.numerics import matmul, mean, wide_dtype
 from keras_onlstm.recurrence.scan import scan
-from keras_onlstm.step import step
+from keras_onlstm.step import project, step
 
 __all__ = ["Recurrence", "run"]
 
 
 class Recurrence(NamedTuple):
-    """What a recurrence returns. Rows of time lie in the order in which they were read."""
+    """What a recurrence returns."""
 
-    h: Any  # (T, B, U) hidden state after every step, carried where masked
+    h: Any  # (B, T, U) hidden state after every step, carried where masked
     last_h: Any  # (B, U)
     last_c: Any  # (B, U), float32 or wider
-    forget_distance: Any  # (T, B), float32 or wider, 0 where masked
-    input_distance: Any  # (T, B), float32 or wider, 0 where masked
+    forget_distance: Any  # (B, T), float32 or wider, 0 where masked
+    input_distance: Any  # (B, T), float32 or wider, 0 where masked
 
 
 def run(
-    projected,
+    inputs,
     h,
     c,
+    kernel,
     recurrent_kernel,
+    bias=None,
     *,
     mask=None,
     recurrent_mask=None,
@@ -39,11 +41,13 @@ def run(
     """Runs the recurrence over a whole sequence.
 
     Args:
-        projected: (T, B, K) inputs times the kernel, plus the bias.
+        inputs: (B, T, D).
         h: (B, U) initial hidden state.
         c: (B, U) initial cell state.
+        kernel: (D, K).
         recurrent_kernel: (U, K).
-        mask: (T, B) boolean, `False` where the step is to be skipped, or `None`.
+        bias: (K,) or `None`.
+        mask: (B, T) boolean, `False` where the step is to be skipped, or `None`.
         recurrent_mask: (B, U) factors of the hidden state wherever the gates read it, or `None`.
         chunk_size: integer, C.
         activation: as in `step`.
@@ -74,12 +78,14 @@ def run(
         input_distance = mean(new.master_input)  # (B,)
         return (h_t, c_t), (h_t, forget_distance, input_distance)
 
-    rows = (projected,) if mask is None else (projected, mask)
+    projected = project(ops.transpose(inputs, (1, 0, 2)), kernel, bias)  # (T, B, K)
+    rows = (projected,) if mask is None else (projected, ops.transpose(mask))
     specs = (((batch, units), dtype), ((batch,), wide), ((batch,), wide))
     (last_h, last_c), (h, forget_distance, input_distance) = scan(
         body, (h, ops.cast(c, wide)), rows, specs
     )
+    forget_distance, input_distance = ops.transpose(forget_distance), ops.transpose(input_distance)
     if mask is not None:
         forget_distance = ops.where(mask, forget_distance, 0.0)
         input_distance = ops.where(mask, input_distance, 0.0)
-    return Recurrence(h, last_h, last_c, forget_distance, input_distance)
+    return Recurrence(ops.transpose(h, (1, 0, 2)), last_h, last_c, forget_distance, input_distance)
