@@ -128,7 +128,7 @@ class ONLSTM(keras.layers.RNN):
             raise ValueError(
                 "ONLSTM does not unroll: unroll=True has no effect to offer. Leave it out."
             )
-        if fused not in (True, False, "auto"):
+        if not isinstance(fused, bool) and fused != "auto":
             raise ValueError(f"fused is 'auto', True or False, not {fused!r}.")
         cell = ONLSTMCell(
             units,

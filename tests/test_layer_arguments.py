@@ -137,22 +137,10 @@ def test_it_does_not_unroll():
     assert ONLSTM(UNITS, unroll=False).unroll is False
 
 
-def test_there_is_no_fused_recurrence_yet():
-    with pytest.raises(ValueError, match="fused=True: there is no fused recurrence"):
-        ONLSTM(UNITS, fused=True)
-
-
 @pytest.mark.parametrize("fused", ["yes", None, 1, 0])
 def test_fused_has_three_values(fused):
     with pytest.raises(ValueError, match=f"fused is 'auto', True or False, not {fused!r}"):
         ONLSTM(UNITS, fused=fused)
-
-
-def test_fused_auto_equals_the_readable_one():
-    problem = oracle.draw(UNITS, CHUNK)
-    fused = (ONLSTM(UNITS, CHUNK, fused=f, **EVERYTHING) for f in ("auto", False))
-    found, expected = (loaded(layer, problem)(tensor(problem.x, "float32")) for layer in fused)
-    assert_all_close(found, expected, SINGLE, NAMES[:3])
 
 
 def test_unknown_arguments_are_refused():

@@ -32,7 +32,7 @@ def initial_states(reference, dtype):
     return [[tensor(reference[f"{n}0.{i}"], dtype) for n in "hc"] for i in range(3)]
 
 
-def stack_of_layers(reference, dtype):
+def stack_of_layers(reference, dtype, fused):
     chunk_size = int(reference["chunk_size"])
     layers = []
     for index, units in enumerate(reference["layer_sizes"][1:]):
@@ -42,6 +42,7 @@ def stack_of_layers(reference, dtype):
             return_sequences=True,
             return_state=True,
             return_distances=True,
+            fused=fused,
             dtype=dtype,
         )
         layer.build((None, None, int(reference["layer_sizes"][index])))
@@ -61,10 +62,11 @@ def stack_of_cells(reference, dtype):
     return layer
 
 
-def test_values(reference, float64):
+@pytest.mark.parametrize("fused", [True, False])
+def test_values(fused, reference, float64):
     sequence = tensor(batch_first(reference["x"]), float64)
     states = initial_states(reference, float64)
-    for index, layer in enumerate(stack_of_layers(reference, float64)):
+    for index, layer in enumerate(stack_of_layers(reference, float64, fused)):
         sequence, *rest = layer(sequence, initial_state=states[index])
         expected = [
             reference[f"hT.{index}"],
@@ -89,8 +91,8 @@ def test_values_of_stacked_cells(reference, float64):
         assert_all_close(found, expected, TOLERANCE, [f"h of {index}", f"c of {index}"])
 
 
-def as_layers(reference, dtype):
-    layers = stack_of_layers(reference, dtype)
+def as_layers(reference, dtype, fused=True):
+    layers = stack_of_layers(reference, dtype, fused)
     states = initial_states(reference, dtype)
 
     def call(sequence):
@@ -101,13 +103,17 @@ def as_layers(reference, dtype):
     return call, [v for layer in layers for v in layer.trainable_variables]
 
 
+def as_readable_layers(reference, dtype):
+    return as_layers(reference, dtype, fused=False)
+
+
 def as_cells(reference, dtype):
     layer = stack_of_cells(reference, dtype)
     states = initial_states(reference, dtype)
     return lambda sequence: layer(sequence, initial_state=states)[0], layer.trainable_variables
 
 
-@pytest.mark.parametrize("make", [as_layers, as_cells])
+@pytest.mark.parametrize("make", [as_layers, as_readable_layers, as_cells])
 def test_gradients(make, reference, float64):
     call, variables = make(reference, float64)
     weight = batch_first(reference["loss_weight"])
