@@ -23,7 +23,16 @@ from keras_onlstm.numerics import exact_activation, mean, triangle, wide_dtype
 from keras_onlstm.recurrence.reference import Recurrence
 from keras_onlstm.step import GATES
 
-__all__ = ["Sizes", "Step", "advance", "large_products", "refusal", "retreat", "run"]
+__all__ = [
+    "Sizes",
+    "Step",
+    "advance",
+    "column_groups",
+    "large_products",
+    "refusal",
+    "retreat",
+    "run",
+]
 
 _LSTM_GATES = GATES[2:]  # those with one value a unit
 
@@ -64,6 +73,26 @@ def refusal(activation, recurrent_activation):
             shown = getattr(given, "__name__", None) or repr(given)
             return f"{name} is {shown}, and only {wanted.__name__} is fused"
     return None
+
+
+def column_groups(batch):
+    """How to cut the columns of a batch for XLA's products on processors: list of slices.
+
+    They take columns by eights. What is over costs as much as a whole eight more, unless it comes
+    by itself: 70 products of (4830, 1150) and (1150, 20) took 141 ms on two cores, and cut in 16
+    and 4 columns 125 ms. Sequences of a batch have nothing to do with each other, so the groups run
+    side by side and only their results meet.
+
+    Args:
+        batch: integer, B, or `None` where it is not known.
+
+    Returns:
+        List of slices that cover the columns.
+    """
+    over = 0 if batch is None else batch % 8
+    if not over or batch < 8:
+        return [slice(None)]
+    return [slice(0, batch - over), slice(batch - over, batch)]
 
 
 def _rise(weights):

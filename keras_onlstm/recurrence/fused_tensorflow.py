@@ -17,39 +17,52 @@ __all__ = ["run"]
 _WORTH_COMPILING = 2**17
 
 
-def _product(kernel, x):
-    """kernel (M, L) times x (L, B), both sides as stored."""
+def _column_groups(batch):
     import tensorflow as tf
 
-    batch = x.shape[1]
-    # XLA's products for processors take columns by eights; what is over costs as much as sixteen
-    # unless it comes by itself: 141 ms against 125 for 70 products of (4830, 1150) and (1150, 20).
-    whole = None if batch is None else batch - batch % 8
-    if not whole or whole == batch or tf.config.list_physical_devices("GPU"):
-        return kernel @ x
-    return tf.concat([kernel @ x[:, :whole], kernel @ x[:, whole:]], 1)
+    on_gpu = bool(tf.config.list_physical_devices("GPU"))
+    return [slice(None)] if on_gpu else fused.column_groups(batch)
 
 
-def _forward_step(turned_kernel, bias, row, h_tm1, c_tm1, keep, recurrent_mask, *, sizes):
-    read = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
-    z = _product(turned_kernel, read) + ops.transpose(row)  # (K, B)
-    if bias is not None:
-        z = z + bias
-    new = fused.advance(z, h_tm1, c_tm1, keep, sizes)
-    return new, ops.transpose(new.h)
+def _part(x, group):
+    """The columns of a group, in the last axis."""
+    return None if x is None else x[..., group]
 
 
-def _backward_step(
-    recurrent_kernel, dh, dc, saved, c_tm1, c, d_distances, d_row, keep, recurrent_mask, *, sizes
-):
-    dh = dh + ops.cast(ops.transpose(d_row), sizes.wide)
-    dz, passed_h, dc = fused.retreat(dh, dc, saved, c_tm1, c, *d_distances, keep, sizes)
-    dz = ops.cast(dz, sizes.dtype)
-    dh = _product(recurrent_kernel, dz)  # (U, B)
-    if recurrent_mask is not None:
-        dh = dh * recurrent_mask
-    dh = ops.cast(dh, sizes.wide)
-    return dh if passed_h is None else dh + passed_h, dc, ops.transpose(dz)
+def _forward_step(turned_kernel, bias, row, h, c, keep, recurrent_mask, *, sizes):
+    """One step of all groups; h and c are lists, one (U, B) and one (N, C, B) a group."""
+    new = []
+    groups = _column_groups(row.shape[0])
+    for group, h_tm1, c_tm1 in zip(groups, h, c, strict=True):
+        mask = _part(recurrent_mask, group)
+        z = turned_kernel @ (h_tm1 if mask is None else h_tm1 * mask)
+        z = z + ops.transpose(row[group])  # (K, B)
+        if bias is not None:
+            z = z + bias
+        new.append(fused.advance(z, h_tm1, c_tm1, _part(keep, group), sizes))
+    rows = [ops.transpose(step.h) for step in new]
+    rows = (rows, [s.forget_distance for s in new], [s.input_distance for s in new])
+    return new, [ops.concatenate(parts, 0) for parts in rows]
+
+
+def _backward_step(recurrent_kernel, dh, dc, saved, c_tm1, c, upstream, keep, mask, *, sizes):
+    """One step back of all groups; upstream are the gradients by the step's rows of results."""
+    d_row, *d_distances = upstream
+    new_dh, new_dc, rows = [], [], []
+    for place, group in enumerate(_column_groups(d_row.shape[0])):
+        dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)
+        given = (dh_t, dc[place], saved[place], c_tm1[place], c[place])
+        from_distances = [d[group] for d in d_distances]
+        dz, passed, dc_tm1 = fused.retreat(*given, *from_distances, _part(keep, group), sizes)
+        dz = ops.cast(dz, sizes.dtype)
+        dh_tm1 = recurrent_kernel @ dz  # (U, B)
+        if mask is not None:
+            dh_tm1 = dh_tm1 * _part(mask, group)
+        dh_tm1 = ops.cast(dh_tm1, sizes.wide)
+        new_dh.append(dh_tm1 if passed is None else dh_tm1 + passed)
+        new_dc.append(dc_tm1)
+        rows.append(ops.transpose(dz))
+    return new_dh, new_dc, ops.concatenate(rows, 0)
 
 
 @functools.lru_cache(maxsize=64)
@@ -67,121 +80,146 @@ def _steps(recurrent_kernel, sizes):
     return [_compiled(step, sizes) for step in steps]
 
 
-def run(
-    inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training
-):
-    """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
+class _Arrays:
+    """Makes the `tf.TensorArray`s of one recurrence: one row a step."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def __call__(self, shape, dtype):
+        import tensorflow as tf
+
+        # What is kept for the way back may be read more than once.
+        return tf.TensorArray(
+            dtype, size=self.length, element_shape=shape, clear_after_read=False
+        )
+
+
+def _loop(body, start, length):
     import tensorflow as tf
 
-    forward_step, backward_step = _steps(recurrent_kernel, sizes)
-    static_length, batch = inputs.shape[1], inputs.shape[0]
-    keep = None if mask is None else tf.transpose(mask)  # (T, B)
-    turned_mask = None if recurrent_mask is None else tf.transpose(recurrent_mask)  # (U, B)
-    by_unit = (sizes.chunks, sizes.chunk_size, batch)  # (N, C, B)
+    def counted(t, *carry):
+        return t + 1, *body(t, *carry)
 
-    def array(length, shape, dtype):
-        return tf.TensorArray(dtype, size=length, element_shape=shape, clear_after_read=False)
+    return tf.while_loop(
+        lambda t, *_: t < length, counted, (0, *start), maximum_iterations=length
+    )[1:]
 
-    def forward(inputs, h, c, kernel, recurrent_kernel, bias, save):
-        x = tf.transpose(inputs, (1, 0, 2))  # (T, B, D)
-        length = tf.shape(x)[0] if static_length is None else static_length
-        flat = tf.reshape(x, (-1, x.shape[-1])) @ kernel
-        projected = tf.reshape(flat, (*ops.shape(x)[:2], kernel.shape[1]))  # (T, B, K)
-        turned_kernel = tf.transpose(recurrent_kernel)  # (K, U)
-        turned_bias = None if bias is None else bias[:, None]
-        arrays = [
-            array(length, (batch, sizes.units), sizes.dtype),
-            array(length, (batch,), sizes.wide),
-            array(length, (batch,), sizes.wide),
-        ]
-        if save:
-            arrays.append(array(length, (kernel.shape[1], batch), sizes.dtype))
-            arrays.append(array(length, by_unit, sizes.wide))
 
-        def body(t, h_t, c_t, arrays):
-            new, row = forward_step(
-                turned_kernel,
-                turned_bias,
-                projected[t],
-                h_t,
-                c_t,
-                None if keep is None else keep[t],
-                turned_mask,
-            )
-            rows = [row, new.forget_distance, new.input_distance]
-            if save:
-                rows += [new.saved, c_t]
-            return t + 1, new.h, new.c, [a.write(t, r) for a, r in zip(arrays, rows, strict=True)]
+def _length(x):
+    import tensorflow as tf
 
-        start = (0, tf.transpose(h), tf.reshape(tf.transpose(c), _known(by_unit)), arrays)
-        _, h_t, c_t, arrays = tf.while_loop(
-            lambda t, *_: t < length, body, start, maximum_iterations=length
-        )
-        rows, *distances = [a.stack() for a in arrays[:3]]
-        results = (
-            tf.transpose(rows, (1, 0, 2)),  # (B, T, U)
-            tf.transpose(h_t),
-            tf.transpose(tf.reshape(c_t, (sizes.units, -1))),
-            *map(tf.transpose, distances),  # (B, T)
-        )
-        return results, (x, rows, c_t, *arrays[3:])
+    return tf.shape(x)[0] if x.shape[0] is None else x.shape[0]
 
-    def backward(saved, h, kernel, recurrent_kernel, d_rows, d_h, d_c, *d_distances):
-        x, rows, c_t, gates, cells = saved
-        length = tf.shape(x)[0] if static_length is None else static_length
-        width = kernel.shape[1]
-        d_distances = [tf.transpose(d) for d in d_distances]  # (T, B)
 
-        def body(t, dh, dc, c_t, dz):
-            c_tm1 = cells.read(t)
-            dh, dc, row = backward_step(
-                recurrent_kernel,
-                dh,
-                dc,
-                gates.read(t),
-                c_tm1,
-                c_t,
-                [d[t] for d in d_distances],
-                d_rows[:, t],
-                None if keep is None else keep[t],
-                turned_mask,
-            )
-            return t - 1, dh, dc, c_tm1, dz.write(t, row)
+def _grouped(state, groups, sizes=None):
+    """(B, U) -> list of (U, B), or of (N, C, B) with sizes."""
+    parts = [ops.transpose(state[group]) for group in groups]
+    if sizes is None:
+        return parts
+    return [ops.reshape(part, (sizes.chunks, sizes.chunk_size, -1)) for part in parts]
 
-        start = (
-            length - 1,
-            tf.cast(tf.transpose(d_h), sizes.wide),
-            tf.reshape(tf.transpose(d_c), _known(by_unit)),
-            c_t,
-            array(length, (batch, width), sizes.dtype),
-        )
-        _, dh, dc, _, dz = tf.while_loop(
-            lambda t, *_: t >= 0, body, start, maximum_iterations=length
-        )
-        d_x, *d_weights = fused.large_products(
-            dz.stack(), x, rows, h, recurrent_mask, kernel
-        )
-        d_c = tf.transpose(tf.reshape(dc, (sizes.units, -1)))
-        d_h = tf.cast(tf.transpose(dh), sizes.dtype)
-        return tf.transpose(d_x, (1, 0, 2)), d_h, d_c, *d_weights
 
-    @tf.custom_gradient
-    def differentiable(inputs, h, c, kernel, recurrent_kernel, *bias):
-        given = (inputs, h, c, kernel, recurrent_kernel, *(bias or [None]))
-        results, saved = forward(*given, save=training)
-
-        def gradient(*upstream):
-            kept = saved if training else forward(*given, save=True)[1]
-            found = backward(kept, h, kernel, recurrent_kernel, *upstream)
-            return found if bias else found[:-1]
-
-        return results, gradient
-
-    return differentiable(
-        inputs, h, c, kernel, recurrent_kernel, *([] if bias is None else [bias])
+def _joined(parts, sizes):
+    """The inverse of `_grouped`."""
+    return ops.concatenate(
+        [ops.transpose(ops.reshape(part, (sizes.units, -1))) for part in parts], 0
     )
 
 
-def _known(shape):
-    """A shape to reshape to: -1 for the size that is not known."""
-    return [-1 if size is None else size for size in shape]
+def _group_shapes(batch, groups):
+    """The sizes of the groups, as far as they are known."""
+    return [None if batch is None else len(range(*group.indices(batch))) for group in groups]
+
+
+def _forward(given, keep, recurrent_mask, sizes, save):
+    """The results, batch first, and what the way back needs beside the arguments."""
+    import tensorflow as tf
+
+    inputs, h, c, kernel, recurrent_kernel, bias = given
+    step = _steps(recurrent_kernel, sizes)[0]
+    x = tf.transpose(inputs, (1, 0, 2))  # (T, B, D)
+    batch, width, groups = x.shape[1], kernel.shape[1], _column_groups(x.shape[1])
+    flat = tf.reshape(x, (-1, x.shape[-1])) @ kernel
+    projected = tf.reshape(flat, (*ops.shape(x)[:2], width))  # (T, B, K)
+    turned_kernel = tf.transpose(recurrent_kernel)  # (K, U)
+    bias = None if bias is None else bias[:, None]
+    length = _length(x)
+    array = _Arrays(length)
+    rows = [array((batch, sizes.units), sizes.dtype)]
+    rows += [array((batch,), sizes.wide) for _ in range(2)]
+    columns = _group_shapes(batch, groups) if save else []
+    gates = [array((width, size), sizes.dtype) for size in columns]
+    cells = [array((sizes.chunks, sizes.chunk_size, size), sizes.wide) for size in columns]
+
+    def body(t, h, c, rows, gates, cells):
+        keep_t = None if keep is None else keep[t]
+        new, found = step(turned_kernel, bias, projected[t], h, c, keep_t, recurrent_mask)
+        rows = [a.write(t, row) for a, row in zip(rows, found, strict=True)]
+        if save:
+            gates = [a.write(t, s.saved) for a, s in zip(gates, new, strict=True)]
+            cells = [a.write(t, c_t) for a, c_t in zip(cells, c, strict=True)]
+        return [s.h for s in new], [s.c for s in new], rows, gates, cells
+
+    start = (_grouped(h, groups), _grouped(c, groups, sizes), rows, gates, cells)
+    h, c, rows, gates, cells = _loop(body, start, length)
+    rows, *distances = [a.stack() for a in rows]
+    results = (
+        tf.transpose(rows, (1, 0, 2)),  # (B, T, U)
+        _joined(h, sizes),
+        _joined(c, sizes),
+        *map(tf.transpose, distances),  # (B, T)
+    )
+    return results, (x, rows, c, gates, cells)
+
+
+def _backward(given, saved, keep, recurrent_mask, sizes, d_rows, d_h, d_c, *d_distances):
+    import tensorflow as tf
+
+    _, h, _, kernel, recurrent_kernel, _ = given
+    x, rows, c, gates, cells = saved
+    step = _steps(recurrent_kernel, sizes)[1]
+    batch, groups, length = x.shape[1], _column_groups(x.shape[1]), _length(x)
+    d_distances = [tf.transpose(d) for d in d_distances]  # (T, B)
+
+    def body(steps, dh, dc, c, dz):
+        t = length - 1 - steps
+        c_tm1 = [a.read(t) for a in cells]
+        upstream = [d_rows[:, t], *(d[t] for d in d_distances)]
+        keep_t = None if keep is None else keep[t]
+        kept = [a.read(t) for a in gates]
+        given = (recurrent_kernel, dh, dc, kept, c_tm1, c, upstream, keep_t, recurrent_mask)
+        dh, dc, row = step(*given)
+        return dh, dc, c_tm1, dz.write(t, row)
+
+    dh = [ops.cast(part, sizes.wide) for part in _grouped(d_h, groups)]
+    dz = _Arrays(length)((batch, kernel.shape[1]), sizes.dtype)
+    dh, dc, _, dz = _loop(body, (dh, _grouped(d_c, groups, sizes), c, dz), length)
+    mask = None if recurrent_mask is None else tf.transpose(recurrent_mask)
+    d_x, *d_weights = fused.large_products(dz.stack(), x, rows, h, mask, kernel)
+    d_h = tf.cast(_joined(dh, sizes), sizes.dtype)
+    return tf.transpose(d_x, (1, 0, 2)), d_h, _joined(dc, sizes), *d_weights
+
+
+def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):
+    """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
+    import tensorflow as tf
+
+    keep = None if mask is None else tf.transpose(mask)  # (T, B)
+    turned_mask = None if recurrent_mask is None else tf.transpose(recurrent_mask)  # (U, B)
+
+    @tf.custom_gradient
+    def differentiable(*given):
+        whole = given if len(given) == 6 else (*given, None)
+        results, saved = _forward(whole, keep, turned_mask, sizes, save=training)
+
+        def gradient(*upstream):
+            kept = saved
+            if not training:
+                kept = _forward(whole, keep, turned_mask, sizes, save=True)[1]
+            return _backward(whole, kept, keep, turned_mask, sizes, *upstream)[: len(given)]
+
+        return results, gradient
+
+    given = (inputs, h, c, kernel, recurrent_kernel, bias)
+    return differentiable(*(given if bias is not None else given[:5]))
