@@ -249,7 +249,9 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         if masks.inputs is not None:
             inputs = inputs * masks.inputs
         seen = h_tm1 if masks.recurrent is None else h_tm1 * masks.recurrent
-        z = project(inputs, self.kernel, self.bias) + matmul(seen, self.dropped_recurrent_kernel(masks))
+        z = project(inputs, self.kernel, self.bias) + matmul(
+            seen, self.dropped_recurrent_kernel(masks)
+        )
         new = step(
             z,
             c_tm1,

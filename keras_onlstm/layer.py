@@ -63,8 +63,9 @@ class ONLSTM(keras.layers.RNN):
             then are in the order of reading. Default `False`.
         stateful: whether a batch starts from the final states of the one before, until
             `reset_state()`. Needs a fixed batch size. Default `False`.
-        fused: `"auto"` (default) takes the fastest recurrence that can run, `False` the readable
-            one. `True` demands a fused one and raises the reason where there is none.
+        fused: `"auto"` (default) takes the fused recurrence where it can run, `False` the readable
+            one. `True` raises the reason where the fused one cannot run: it knows `"tanh"` with
+            `"sigmoid"` gates.
         zero_output_for_mask: whether outputs are 0 where masked. Default `False`.
         **kwargs: `activity_regularizer`, `name`, `dtype`, `trainable`.
 
@@ -83,7 +84,7 @@ class ONLSTM(keras.layers.RNN):
 
     Raises:
         ValueError: as `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
-            wrong shape, `unroll=True`, and `fused=True` where it cannot be.
+            wrong shape, `unroll=True`, and `fused=True` with other activations.
 
     Example:
 

@@ -45,9 +45,7 @@ def values_and_gradients(layer, problem, dtype, *, weights, **call):
 
     def loss(*given):
         found = [ops.cast(y, dtype) for y in results(*given)]
-        return sum(
-            ops.sum(y * tensor(w, dtype)) for y, w in zip(found, weights, strict=True)
-        )
+        return sum(ops.sum(y * tensor(w, dtype)) for y, w in zip(found, weights, strict=True))
 
     given = [np.asarray(a, dtype) for a in (problem.x, *problem.states)]
     found = results(*(tensor(a, dtype) for a in given))
@@ -366,3 +364,45 @@ def test_inference_keeps_nothing_in_jax():
     )
     gates = "f32[5,30,3]"  # (T, K, B)
     assert gates in training and gates not in inference
+
+
+@pytest.mark.backend("tensorflow", "torch")
+def test_gradients_of_gradients_are_refused():
+    problem = oracle.draw(6, 2)
+    layer = layer_for(problem, 2, True)
+    if keras.backend.backend() == "torch":
+        import torch
+
+        x = torch.tensor(problem.x, dtype=torch.float32, requires_grad=True)
+        with pytest.raises(RuntimeError, match="fused=False"):
+            torch.autograd.grad(layer(x)[0].sum(), x, create_graph=True)
+        return
+    import tensorflow as tf
+
+    x = tf.constant(problem.x, "float32")
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            loss = tf.reduce_sum(layer(x, training=True)[0])
+        first = inner.gradient(loss, x)
+    with pytest.raises(LookupError, match="fused=False"):
+        outer.gradient(first, x)
+
+
+@pytest.mark.backend("jax")
+def test_gradients_of_gradients(float64):
+    import jax
+
+    problem = oracle.draw(4, 2, batch=2, time=3)
+    weights = weights_for(problem)
+
+    def second(fused):
+        layer = layer_for(problem, 2, fused, dtype=float64)
+
+        def loss(x):
+            return sum(ops.sum(y * w) for y, w in zip(layer(x), weights, strict=True))
+
+        return jax.jit(jax.grad(lambda x: ops.sum(jax.grad(loss)(x) ** 2)))(problem.x)
+
+    assert_close(second(True), second(False), TOLERANCE, "gradient of the gradient's square")

@@ -24,6 +24,7 @@ from keras_onlstm.recurrence.reference import Recurrence
 from keras_onlstm.step import GATES
 
 __all__ = [
+    "FIRST_DERIVATIVES_ALONE",
     "Sizes",
     "Step",
     "advance",
@@ -34,6 +35,9 @@ __all__ = [
     "run",
 ]
 
+FIRST_DERIVATIVES_ALONE = (
+    "The fused recurrence has first derivatives alone: use ONLSTM(fused=False) for further ones."
+)
 _LSTM_GATES = GATES[2:]  # those with one value a unit
 
 
@@ -103,7 +107,7 @@ def _rise(weights):
 
 
 def _activate(z, sizes):
-    """Gate pre-activations (K, B) -> gates (K, B), the softmax weights in the master gates' place."""
+    """Gate pre-activations -> gates, (K, B); for the master gates the weights that they sum up."""
     n, units = sizes.chunks, sizes.units
     z = ops.cast(z, sizes.wide)
     weights = []
@@ -222,10 +226,7 @@ def retreat(dh, dc, saved, c_tm1, c, d_forget_distance, d_input_distance, keep, 
     # To the master gates, over the units of a chunk: (N, B).
     from_f_hat, from_i_hat = ops.sum(d_f_hat, 1), ops.sum(d_i_hat, 1)
     d_omega = (
-        ops.sum(d_f_hat * g.forget, 1)
-        - from_f_hat
-        + ops.sum(d_i_hat * g.input, 1)
-        - from_i_hat
+        ops.sum(d_f_hat * g.forget, 1) - from_f_hat + ops.sum(d_i_hat * g.input, 1) - from_i_hat
     )
     d_f_master = from_f_hat + d_omega * g.i_master - d_forget_distance / n
     d_i_master = from_i_hat + d_omega * g.f_master + d_input_distance / n

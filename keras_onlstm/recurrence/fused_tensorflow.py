@@ -90,9 +90,7 @@ class _Arrays:
         import tensorflow as tf
 
         # What is kept for the way back may be read more than once.
-        return tf.TensorArray(
-            dtype, size=self.length, element_shape=shape, clear_after_read=False
-        )
+        return tf.TensorArray(dtype, size=self.length, element_shape=shape, clear_after_read=False)
 
 
 def _loop(body, start, length):
@@ -101,9 +99,10 @@ def _loop(body, start, length):
     def counted(t, *carry):
         return t + 1, *body(t, *carry)
 
-    return tf.while_loop(
-        lambda t, *_: t < length, counted, (0, *start), maximum_iterations=length
-    )[1:]
+    def more(t, *_):
+        return t < length
+
+    return tf.while_loop(more, counted, (0, *start), maximum_iterations=length)[1:]
 
 
 def _length(x):
@@ -217,7 +216,12 @@ def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, size
             kept = saved
             if not training:
                 kept = _forward(whole, keep, turned_mask, sizes, save=True)[1]
-            return _backward(whole, kept, keep, turned_mask, sizes, *upstream)[: len(given)]
+            found = _backward(whole, kept, keep, turned_mask, sizes, *upstream)
+            # What was kept does not know where it came from: gradients of these would be wrong.
+            return [
+                tf.raw_ops.PreventGradient(input=g, message=fused.FIRST_DERIVATIVES_ALONE)
+                for g in found[: len(given)]
+            ]
 
         return results, gradient
 

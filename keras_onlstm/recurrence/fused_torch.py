@@ -94,8 +94,9 @@ def _function():
             return results
 
         @staticmethod
-        @torch.autograd.function.once_differentiable
         def backward(ctx, *upstream):
+            if torch.is_grad_enabled():  # asked to create a graph of the gradients
+                raise RuntimeError(fused.FIRST_DERIVATIVES_ALONE)
             *given, rows = ctx.saved_tensors
             found = _backward(given, rows, ctx.saved, ctx.sizes, *upstream)
             return None, None, *found, None, None
