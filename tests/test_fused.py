@@ -330,6 +330,29 @@ def test_lengths_share_what_is_compiled():
     # Both steps, with and without a static size of the batch: at most four compilations.
 
 
+@pytest.mark.backend("tensorflow")
+def test_upstream_gradients_of_unknown_shape():
+    import tensorflow as tf
+
+    problem = oracle.draw(6, 2, batch=11)
+    layer = layer_for(problem, 2, True)
+
+    def gradient(x, hide):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            h = layer(x, training=True)[0]
+            h = hide(h)
+            loss = tf.reduce_sum(h * h)
+        return tape.gradient(loss, x)
+
+    def hidden(x):
+        return tf.py_function(lambda y: y, [x], tf.float32)
+
+    x = tensor(problem.x, "float32")
+    found = tf.function(lambda x: gradient(x, hidden))(x)
+    assert_close(found, gradient(x, tf.identity), SINGLE, "gradient by the inputs")
+
+
 @pytest.mark.backend("torch")
 def test_a_gradient_may_be_asked_for_twice():
     problem = oracle.draw(6, 2)

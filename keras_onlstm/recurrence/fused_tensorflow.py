@@ -6,6 +6,7 @@ compiled with XLA, so are the loops.
 """
 
 import functools
+import itertools
 
 from keras import ops
 
@@ -24,6 +25,14 @@ def _column_groups(batch):
     return [slice(None)] if on_gpu else fused.column_groups(batch)
 
 
+def _groups_of(parts):
+    """The column groups that a state is in, whatever else knows of the size of the batch."""
+    if len(parts) == 1:
+        return [slice(None)]
+    stops = list(itertools.accumulate(part.shape[-1] for part in parts))
+    return [slice(*ends) for ends in itertools.pairwise([0, *stops])]
+
+
 def _part(x, group):
     """The columns of a group, in the last axis."""
     return None if x is None else x[..., group]
@@ -32,8 +41,7 @@ def _part(x, group):
 def _forward_step(turned_kernel, bias, row, h, c, keep, recurrent_mask, *, sizes):
     """One step of all groups; h and c are lists, one (U, B) and one (N, C, B) a group."""
     new = []
-    groups = _column_groups(row.shape[0])
-    for group, h_tm1, c_tm1 in zip(groups, h, c, strict=True):
+    for group, h_tm1, c_tm1 in zip(_groups_of(h), h, c, strict=True):
         mask = _part(recurrent_mask, group)
         z = turned_kernel @ (h_tm1 if mask is None else h_tm1 * mask)
         z = z + ops.transpose(row[group])  # (K, B)
@@ -49,7 +57,7 @@ def _backward_step(recurrent_kernel, dh, dc, saved, c_tm1, c, upstream, keep, ma
     """One step back of all groups; upstream are the gradients by the step's rows of results."""
     d_row, *d_distances = upstream
     new_dh, new_dc, rows = [], [], []
-    for place, group in enumerate(_column_groups(d_row.shape[0])):
+    for place, group in enumerate(_groups_of(dh)):
         dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)
         given = (dh_t, dc[place], saved[place], c_tm1[place], c[place])
         from_distances = [d[group] for d in d_distances]
