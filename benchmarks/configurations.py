@@ -1,0 +1,72 @@
+"""What is timed: sizes by name, and the floating-point operations that they cannot do without."""
+
+from typing import NamedTuple
+
+
+class Configuration(NamedTuple):
+    batch: int
+    time: int
+    input_dim: int
+    units: tuple  # one entry a layer
+    chunk_size: int
+    measures: tuple = ("forward", "train")
+    rounds: int | None = None  # at most so many
+
+    @property
+    def layers(self):
+        """(input size, units, number of gate pre-activations) of every layer."""
+        sizes = (self.input_dim, *self.units)
+        return [
+            (d, u, 4 * u + 2 * (u // self.chunk_size))
+            for d, u in zip(sizes, self.units, strict=False)
+        ]
+
+    def flops(self, measure):
+        """Of the matrix products alone: on the way back each has two."""
+        products = sum(2 * self.batch * self.time * k * (d + u) for d, u, k in self.layers)
+        return products * (3 if measure == "train" else 1)
+
+    def bytes_moved(self, measure, width):
+        """The recurrent kernel read once a step, and the sequences of every layer once."""
+        passes = 2 if measure == "train" else 1
+        kernels = sum(self.time * u * k for _, u, k in self.layers)
+        sequences = sum(self.batch * self.time * (d + k + u) for d, u, k in self.layers)
+        return passes * width * (kernels + sequences)
+
+
+CONFIGURATIONS = {
+    "language-model": Configuration(20, 70, 400, (1150,), 10),
+    "language-model-stack": Configuration(20, 70, 400, (1150, 1150, 400), 10, rounds=3),
+    "logical-inference": Configuration(256, 40, 128, (400,), 10),
+    "long": Configuration(20, 1000, 400, (1150,), 10, rounds=2),
+    "single": Configuration(1, 70, 400, (1150,), 10, measures=("forward",)),
+}
+QUICK = {
+    "language-model": Configuration(3, 4, 5, (6,), 2, rounds=2),
+    "language-model-stack": Configuration(3, 4, 5, (6, 6, 4), 2, rounds=2),
+    "logical-inference": Configuration(4, 3, 5, (6,), 2, rounds=2),
+    "long": Configuration(3, 9, 5, (6,), 2, rounds=2),
+    "single": Configuration(1, 4, 5, (6,), 2, measures=("forward",), rounds=2),
+}
+ONLSTM = "ONLSTM"
+READABLE = "ONLSTM(fused=False)"
+CELL = "RNN(ONLSTMCell)"
+FLOOR = "products alone"
+KERAS_LSTM = "keras.layers.LSTM"
+TORCH_LSTM = "torch.nn.LSTM"
+IMPLEMENTATIONS = {
+    "tensorflow": (ONLSTM, "ONLSTM, jit_compile", READABLE, CELL, KERAS_LSTM, FLOOR),
+    "jax": (ONLSTM, READABLE, CELL, KERAS_LSTM, FLOOR),
+    "torch": (ONLSTM, READABLE, CELL, TORCH_LSTM, FLOOR),
+}
+SLOW = {READABLE, CELL, KERAS_LSTM}  # left out where a call would take very long
+
+
+def implementations(backend, configuration):
+    """Those that are timed: the slow ones at moderate sizes alone."""
+    large = configuration.time > 500 or len(configuration.units) > 1
+    return [i for i in IMPLEMENTATIONS[backend] if not (large and i in SLOW)]
+
+
+def get(name, quick):
+    return (QUICK if quick else CONFIGURATIONS)[name]

@@ -1,0 +1,59 @@
+"""The Keras layers that are timed, and the inputs, the same for every backend."""
+
+import keras
+import numpy as np
+from configurations import CELL, KERAS_LSTM, READABLE
+
+import keras_onlstm
+
+
+def arrays(configuration, seed=0):
+    """Inputs (B, T, D) and the weights of the loss, (B, T, U)."""
+    rng = np.random.default_rng(seed)
+    rows = (configuration.batch, configuration.time)
+    return [
+        rng.normal(size=(*rows, size)).astype("float32")
+        for size in (configuration.input_dim, configuration.units[-1])
+    ]
+
+
+def stack(name, configuration, dtype):
+    """A model of the layers called `name`, built."""
+    chunk = {"chunk_size": configuration.chunk_size}
+    options = {"return_sequences": True, "dtype": dtype}
+    layers = []
+    for units in configuration.units:
+        if name == KERAS_LSTM:
+            layers.append(keras.layers.LSTM(units, **options))
+        elif name == CELL:
+            cell = keras_onlstm.ONLSTMCell(units, **chunk, dtype=dtype)
+            layers.append(keras.layers.RNN(cell, **options))
+        else:
+            fused = name != READABLE
+            layers.append(keras_onlstm.ONLSTM(units, **chunk, **options, fused=fused))
+    model = keras.Sequential(layers)
+    model.build((configuration.batch, configuration.time, configuration.input_dim))
+    return model
+
+
+def product_arrays(configuration, seed=0):
+    """What the products alone multiply, for every layer: a dictionary of float32 arrays."""
+    rng = np.random.default_rng(seed)
+    rows = configuration.batch * configuration.time
+
+    def draw(*shape):
+        return rng.normal(size=shape).astype("float32") * 0.01
+
+    return [
+        {
+            "inputs": draw(rows, d),  # (B T, D)
+            "read": draw(rows, u),  # (B T, U), the hidden states that the gates read
+            "dz": draw(rows, k),  # (B T, K)
+            "kernel": draw(d, k),
+            "recurrent_kernel": draw(u, k),
+            "turned_kernel": draw(k, u),
+            "h": draw(u, configuration.batch),
+            "z": draw(k, configuration.batch),
+        }
+        for d, u, k in configuration.layers
+    ]

@@ -1,0 +1,206 @@
+"""Tables and a plot from the seconds that a benchmark measured."""
+
+import os
+import statistics
+from pathlib import Path
+
+from configurations import CELL, FLOOR, ONLSTM, TORCH_LSTM, get
+
+NAMES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
+
+
+def check(results):
+    """Raises ValueError unless these are results of a benchmark."""
+    if not isinstance(results, dict) or not {"seconds", "backends", "memory"} <= results.keys():
+        raise ValueError("no seconds, backends and memory in it")
+
+
+def replace(path, text):
+    """Writes a whole file or none."""
+    temporary = Path(f"{path}.part")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def quartiles(samples):
+    """First quartile, median and third quartile."""
+    if len(samples) == 1:
+        return samples * 3
+    return statistics.quantiles(samples, n=4, method="inclusive")
+
+
+def ratios(samples, others):
+    """Quartiles of the ratios within each round."""
+    return quartiles([a / b for a, b in zip(samples, others, strict=True)])
+
+
+def _spread(values, scale, digits):
+    low, middle, high = (f"{value * scale:.{digits}f}" for value in values)
+    return f"{middle} ({low} to {high})"
+
+
+def _samples(timed, backend, implementation, measure):
+    return timed.get(backend, {}).get(implementation, {}).get(measure)
+
+
+def rows(results, name, dtype, measure):
+    """One row an implementation: backend, name, and quartiles by column (or `None`)."""
+    timed = results["seconds"][name][dtype]
+    lstm = _samples(timed, "torch", TORCH_LSTM, measure)
+    found = []
+    for backend, implementations in timed.items():
+        for implementation, samples in implementations.items():
+            seconds = samples.get(measure)
+            if not seconds:
+                continue
+            cell = _samples(timed, backend, CELL, measure)
+            floor = _samples(timed, backend, FLOOR, measure)
+            found.append(
+                {
+                    "backend": backend,
+                    "implementation": implementation,
+                    "seconds": quartiles(seconds),
+                    "to torch.nn.LSTM": ratios(seconds, lstm) if lstm else None,
+                    "to RNN(ONLSTMCell)": ratios(seconds, cell) if cell else None,
+                    "to products alone": ratios(seconds, floor) if floor else None,
+                    "first": samples["first"][measure],
+                }
+            )
+    return found
+
+
+RATIOS = ("to torch.nn.LSTM", "to RNN(ONLSTMCell)", "to products alone")
+
+
+def _table(results, name, dtype, measure):
+    head = ["backend", "implementation", "ms", *RATIOS, "first call, s"]
+    rates = results["rates"].get(dtype, {})
+    if rates:
+        head += ["of the matrix rate", "of the bandwidth"]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    configuration = get(name, results["quick"])
+    for row in rows(results, name, dtype, measure):
+        cells = [NAMES[row["backend"]], f"`{row['implementation']}`"]
+        cells.append(_spread(row["seconds"], 1e3, 1))
+        cells += [_spread(row[ratio], 1, 2) if row[ratio] else "" for ratio in RATIOS]
+        cells.append(f"{row['first']:.1f}")
+        if rates:
+            flops, bandwidth = rates[row["backend"]]
+            seconds = row["seconds"][1]
+            width = 4 if dtype == "float32" else 2
+            cells.append(f"{configuration.flops(measure) / seconds / flops:.1%}")
+            moved = configuration.bytes_moved(measure, width)
+            cells.append(f"{moved / seconds / bandwidth:.1%}")
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _memory(results):
+    lines = ["| configuration | backend | implementation | MB |", "|---|---|---|---|"]
+    for name, backends in results["memory"].items():
+        for backend, implementations in backends.items():
+            for implementation, megabytes in implementations.items():
+                cells = [name, NAMES[backend], f"`{implementation}`", f"{megabytes:.0f}"]
+                lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def linearity(results, dtype, measure):
+    """Time of the long sequence over that of the short one, per step: {(backend, name): ratio}."""
+    seconds = results["seconds"]
+    if not {"long", "language-model"} <= seconds.keys():
+        return {}
+    long, short = (get(name, results["quick"]).time for name in ("long", "language-model"))
+    found = {}
+    for row in rows(results, "long", dtype, measure):
+        key = row["backend"], row["implementation"]
+        other = _samples(seconds["language-model"][dtype], *key, measure)
+        found[key] = (row["seconds"][1] / statistics.median(other)) / (long / short)
+    return found
+
+
+def tables(results):
+    """Everything measured, as Markdown."""
+    machine = results["machine"]
+    lines = [f"{machine['processor']}, {machine['system']}; {results['date']}.", ""]
+    for backend, described in results["backends"].items():
+        versions = ", ".join(f"{k} {v}" for k, v in described["versions"].items())
+        device = described["device"] or f"{described['threads']} cores"
+        lines.append(f"- {NAMES[backend]} on {device}: Python {described['python']}, {versions}")
+    lines += ["", f"`{results['command'].strip()}`", ""]
+    lines += ["Medians, and quartiles in brackets; ratios are of calls of the same round.", ""]
+    for dtype, rates in results["rates"].items():
+        for backend, (flops, bandwidth) in rates.items():
+            text = f"{flops / 1e12:.1f} TFLOP/s in a large product, {bandwidth / 1e9:.0f} GB/s"
+            lines += [f"{NAMES[backend]}, {dtype}: {text} in a copy.", ""]
+    for name, dtypes in results["seconds"].items():
+        c = get(name, results["quick"])
+        units = ", ".join(map(str, c.units))
+        lines += [f"### {name}", ""]
+        text = f"Batch {c.batch}, time {c.time}, input {c.input_dim}, units {units}, chunk size "
+        lines += [f"{text}{c.chunk_size}.", ""]
+        for dtype in dtypes:
+            for measure in c.measures:
+                lines += [f"{measure}, {dtype}:", "", *_table(results, name, dtype, measure), ""]
+    for dtype in results["seconds"].get("long", {}):
+        for measure in ("forward", "train"):
+            lines += [f"### Time per step of the long sequence, {measure}, {dtype}", ""]
+            lines += ["| backend | implementation | to that of the short one |", "|---|---|---|"]
+            for (backend, name), ratio in linearity(results, dtype, measure).items():
+                lines.append(f"| {NAMES[backend]} | `{name}` | {ratio:.2f} |")
+            lines.append("")
+    if results["memory"]:
+        lines += ["### Memory at the peak of a training step, above what is held between steps", ""]
+        lines += [*_memory(results), ""]
+    return "\n".join(lines)
+
+
+def plot(results, directory):
+    """Writes a plot of every configuration, as SVG and PNG."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    for name, dtypes in results["seconds"].items():
+        for dtype in dtypes:
+            measures = get(name, results["quick"]).measures
+            figure, axes = pyplot.subplots(
+                1, len(measures), figsize=(4.6 * len(measures) + 1.2, 4.6), squeeze=False
+            )
+            for place, (axis, measure) in enumerate(zip(axes[0], measures, strict=True)):
+                _bars(axis, rows(results, name, dtype, measure), measure, label=place == 0)
+            figure.suptitle(f"{name}, {dtype}: milliseconds", x=0.01, ha="left", fontsize=11)
+            figure.tight_layout()
+            for suffix in ("svg", "png"):
+                path = directory / f"{name}-{dtype}.{suffix}"
+                figure.savefig(f"{path}.part", format=suffix, dpi=150)
+                os.replace(f"{path}.part", path)
+            pyplot.close(figure)
+
+
+def _bars(axis, found, measure, label):
+    colours = {ONLSTM: "#1b6ca8", FLOOR: "#c8c8c8", TORCH_LSTM: "#b5651d"}
+    labels, places, place, last = [], [], 0.0, None
+    for row in found:
+        place += 1.0 if row["backend"] == last else 1.6
+        last = row["backend"]
+        low, middle, high = (value * 1e3 for value in row["seconds"])
+        name = row["implementation"]
+        axis.barh(place, middle, 0.72, color=colours.get(name, "#9db8cc"))
+        axis.errorbar(
+            middle, place, xerr=[[middle - low], [high - middle]], color="#444444", linewidth=1
+        )
+        axis.text(
+            high, place, f"  {middle:.0f}" if middle >= 10 else f"  {middle:.2g}", va="center"
+        )
+        labels.append(f"{name}, {NAMES[row['backend']]}")
+        places.append(place)
+    axis.set_yticks(places, labels if label else [""] * len(labels))
+    axis.invert_yaxis()
+    axis.set_title(measure, fontsize=10, loc="left")
+    axis.margins(x=0.15)
+    axis.tick_params(length=0)
+    axis.set_xticks([])
+    for side in ("top", "right", "bottom"):
+        axis.spines[side].set_visible(False)

@@ -1,0 +1,194 @@
+"""Times ONLSTM beside other implementations: one run, everything taking turns.
+
+    python benchmarks/run.py                                  # all backends and configurations
+    python benchmarks/run.py --backends jax torch --dtypes float32 bfloat16     # on a GPU
+    python benchmarks/run.py --quick --backends tensorflow    # tiny sizes, to see that it runs
+
+Each backend has a process of its own, and only one computes at a time. In every round each
+implementation makes one call that is not timed and one that is; ratios are taken within a round, so
+that a machine that slows down slows both sides. Writes results.json, results.md and a plot.
+"""
+
+import argparse
+import datetime
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import report
+from configurations import CONFIGURATIONS, IMPLEMENTATIONS, get, implementations
+
+HERE = Path(__file__).parent
+EXTRAS = {"tensorflow": "keras-onlstm", "jax": "keras-onlstm[jax]", "torch": "keras-onlstm[torch]"}
+MEMORY = "language-model"
+
+
+class Backend:
+    """A worker process, and the conversation with it."""
+
+    def __init__(self, name):
+        self.name = name
+        environment = {**os.environ, "KERAS_BACKEND": name, "TF_CPP_MIN_LOG_LEVEL": "2"}
+        paths = [str(HERE.parent), environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        self.process = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if not os.environ.get("BENCH_VERBOSE") else None,
+            env=environment,
+            text=True,
+        )
+
+    def ask(self, *request):
+        try:
+            print(json.dumps(request), file=self.process.stdin, flush=True)
+            answer = json.loads(self.process.stdout.readline() or '{"error": "it ended"}')
+        except BrokenPipeError:
+            answer = {"error": "it ended"}
+        if "error" in answer:
+            raise RuntimeError(f"{self.name}, {' '.join(map(str, request))}: {answer['error']}")
+        return answer["result"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def cpu_model():
+    path = Path("/proc/cpuinfo")
+    if path.exists():
+        for line in path.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def time_configuration(backends, name, dtype, rounds, quick):
+    """Seconds of every round: {backend: {implementation: {measure: [...], first call: ...}}}."""
+    configuration = get(name, quick)
+    rounds = min(rounds, configuration.rounds or rounds)
+    found, turns = {}, []
+    for backend in backends:
+        for implementation in implementations(backend.name, configuration):
+            say(f"{name}, {dtype}: {backend.name}, {implementation}")
+            key = f"{name}/{implementation}"
+            backend.ask("build", implementation, name, dtype, quick)
+            backend.ask("keep", key)
+            samples = {m: [] for m in configuration.measures}
+            samples["first"] = {m: backend.ask("first", key, m) for m in configuration.measures}
+            found.setdefault(backend.name, {})[implementation] = samples
+            turns.append((backend, key, samples))
+    for number in range(rounds):
+        say(f"{name}, {dtype}: round {number + 1} of {rounds}")
+        for backend, key, samples in turns:
+            for measure in configuration.measures:
+                samples[measure].append(backend.ask("time", key, measure))
+    return found
+
+
+def memory(names, quick):
+    """Megabytes at the peak of training above what is held, a process for each."""
+    found = {}
+    for backend_name in names:
+        for implementation in implementations(backend_name, get(MEMORY, quick)):
+            say(f"{MEMORY}, memory: {backend_name}, {implementation}")
+            with Backend(backend_name) as backend:
+                backend.ask("build", implementation, MEMORY, "float32", quick)
+                megabytes = backend.ask("memory", "train")
+            found.setdefault(backend_name, {})[implementation] = megabytes
+    return {MEMORY: found}
+
+
+def measure(options):
+    results = {
+        "command": "python benchmarks/run.py " + " ".join(sys.argv[1:]),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "machine": {"processor": cpu_model(), "system": platform.platform()},
+        "quick": options.quick,
+        "backends": {},
+        "seconds": {},
+        "rates": {},
+    }
+    for name in options.configurations:
+        for dtype in options.dtypes:
+            backends = [Backend(backend) for backend in options.backends]
+            try:
+                for backend in backends:
+                    results["backends"][backend.name] = backend.ask("describe")
+                timed = time_configuration(backends, name, dtype, options.rounds, options.quick)
+                results["seconds"].setdefault(name, {})[dtype] = timed
+                for backend in backends:
+                    on_gpu = results["backends"][backend.name]["device"]
+                    rates = results["rates"].setdefault(dtype, {})
+                    if on_gpu and backend.name not in rates:
+                        rates[backend.name] = backend.ask("rates", dtype)
+            finally:
+                for backend in backends:
+                    backend.__exit__()
+    wanted = MEMORY in options.configurations
+    results["memory"] = memory(options.backends, options.quick) if wanted else {}
+    return results
+
+
+def parse(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    add = parser.add_argument
+    add("--backends", nargs="+", choices=IMPLEMENTATIONS, default=list(IMPLEMENTATIONS))
+    add("--configurations", nargs="+", choices=CONFIGURATIONS, default=list(CONFIGURATIONS))
+    add("--dtypes", nargs="+", choices=("float32", "bfloat16", "float16"), default=["float32"])
+    add("--rounds", type=int, default=9, help="timed calls of each implementation (default: 9)")
+    add("--output", type=Path, default=Path("runs/benchmarks"), help="directory for the results")
+    add("--quick", action="store_true", help="tiny sizes: shows that it runs, times nothing")
+    add("--report", type=Path, metavar="FILE", help="no timing: tables and plot of a results.json")
+    options = parser.parse_args(arguments)
+    if options.rounds < 1:
+        parser.error(f"--rounds {options.rounds}: at least one")
+    if options.report is None:
+        for backend in options.backends:
+            if importlib.util.find_spec(backend) is None:
+                parser.error(f"{backend} is not installed: pip install '{EXTRAS[backend]}'")
+    if importlib.util.find_spec("matplotlib") is None:
+        parser.error("the plot needs Matplotlib: pip install 'keras-onlstm[viz]'")
+    return options, parser
+
+
+def main():
+    options, parser = parse()
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+        probe = options.output / ".probe"
+        probe.write_text("")
+        probe.unlink()
+    except OSError as error:
+        parser.error(f"--output {options.output}: {error.strerror}")
+    if options.report:
+        try:
+            results = json.loads(options.report.read_text())
+            report.check(results)
+        except (OSError, ValueError) as error:
+            parser.error(f"--report {options.report}: not a results.json of a benchmark ({error})")
+    else:
+        try:
+            results = measure(options)
+        except RuntimeError as error:
+            parser.error(str(error))
+        report.replace(options.output / "results.json", json.dumps(results, indent=1) + "\n")
+    report.replace(options.output / "results.md", report.tables(results))
+    report.plot(results, options.output)
+    print(report.tables(results))
+
+
+if __name__ == "__main__":
+    main()

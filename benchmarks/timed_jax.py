@@ -1,0 +1,96 @@
+"""What is timed on JAX: functions of no arguments that return when the work is done."""
+
+import jax
+import jax.numpy as jnp
+from configurations import FLOOR
+from layers import arrays, product_arrays, stack
+
+
+def build(name, configuration, dtype):
+    """`{"forward": function, "train": function}`."""
+    if name == FLOOR:
+        return _floor(configuration, dtype)
+    x, weights = (jnp.asarray(a, dtype) for a in arrays(configuration))
+    policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
+    model = stack(name, configuration, policy)
+    variables = [v.value for v in model.trainable_variables]
+    others = [v.value for v in model.non_trainable_variables]
+
+    def call(variables, x, training):
+        return model.stateless_call(variables, others, x, training=training)[0]
+
+    def loss(variables, x):
+        return jnp.sum((call(variables, x, True) * weights).astype("float32"))
+
+    forward = jax.jit(lambda v, x: call(v, x, False))
+    train = jax.jit(jax.grad(loss, argnums=(0, 1)))
+    return {
+        "forward": lambda: jax.block_until_ready(forward(variables, x)),
+        "train": lambda: jax.block_until_ready(train(variables, x)),
+    }
+
+
+def _floor(configuration, dtype):
+    layers = [
+        {name: jnp.asarray(a, dtype) for name, a in layer.items()}
+        for layer in product_arrays(configuration)
+    ]
+
+    def loop(matrix, state):
+        """T products of (M, L) and (L, B), each of what all of the one before gave."""
+
+        def body(carry, _):
+            state, total = carry
+            found = matrix @ state
+            return (state + jnp.sum(found) * 1e-9, total + found), None
+
+        total = jnp.zeros((matrix.shape[0], state.shape[1]), dtype)
+        return jax.lax.scan(body, (state, total), length=configuration.time)[0][1]
+
+    def forward(layers):
+        found = [a["inputs"] @ a["kernel"] for a in layers]
+        return found + [loop(a["turned_kernel"], a["h"]) for a in layers]
+
+    def train(layers):
+        found = forward(layers)
+        for a in layers:
+            found.append(loop(a["recurrent_kernel"], a["z"]))
+            found += [a["inputs"].T @ a["dz"], a["read"].T @ a["dz"], a["dz"] @ a["kernel"].T]
+        return found
+
+    forward, train = jax.jit(forward), jax.jit(train)
+    return {
+        "forward": lambda: jax.block_until_ready(forward(layers)),
+        "train": lambda: jax.block_until_ready(train(layers)),
+    }
+
+
+def device_bytes():
+    """What the device holds now and held at the most, or `None` where it keeps no account."""
+    stats = jax.devices()[0].memory_stats() or {}
+    return (stats["bytes_in_use"], stats["peak_bytes_in_use"]) if stats else None
+
+
+def device():
+    return None if jax.default_backend() == "cpu" else jax.devices()[0].device_kind
+
+
+def rates(dtype):
+    """A large product's floating-point operations, and a copy's bytes, per second."""
+    import time
+
+    size = 4096 if dtype == "float32" else 8192
+    square = jnp.ones((size, size), dtype)
+    long = jnp.ones(2**28, "float32")
+
+    def seconds(function, x):
+        function = jax.jit(function)
+        function(x).block_until_ready()
+        found = []
+        for _ in range(9):
+            start = time.perf_counter()
+            function(x).block_until_ready()
+            found.append(time.perf_counter() - start)
+        return sorted(found)[4]
+
+    return 2 * size**3 / seconds(lambda a: a @ a, square), 2**31 / seconds(lambda a: a + 1, long)

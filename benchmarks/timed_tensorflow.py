@@ -1,0 +1,100 @@
+"""What is timed on TensorFlow: functions of no arguments that return when the work is done."""
+
+import tensorflow as tf
+from configurations import FLOOR
+from layers import arrays, product_arrays, stack
+
+
+def _wait(outputs):
+    for output in tf.nest.flatten(outputs):
+        tf.reshape(output, [-1])[:1].numpy()
+
+
+def build(name, configuration, dtype):
+    """`{"forward": function, "train": function}`."""
+    x, weights = (tf.constant(a, dtype) for a in arrays(configuration))
+    if name == FLOOR:
+        return _floor(configuration, dtype)
+    policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
+    model = stack(name, configuration, policy)
+    jit = name.endswith("jit_compile")
+    variables = [v.value for v in model.trainable_variables]
+
+    @tf.function(jit_compile=jit)
+    def forward(x):
+        return model(x, training=False)
+
+    @tf.function(jit_compile=jit)
+    def train(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            loss = tf.reduce_sum(tf.cast(model(x, training=True) * weights, "float32"))
+        return tape.gradient(loss, [x, *variables])
+
+    return {"forward": lambda: _wait(forward(x)), "train": lambda: _wait(train(x))}
+
+
+def _floor(configuration, dtype):
+    layers = [
+        {name: tf.constant(a, dtype) for name, a in layer.items()}
+        for layer in product_arrays(configuration)
+    ]
+
+    def loop(matrix, state):
+        """T products of (M, L) and (L, B), each of what all of the one before gave."""
+
+        def body(t, state, total):
+            found = matrix @ state
+            return t + 1, state + tf.reduce_sum(found) * 1e-9, total + found
+
+        total = tf.zeros((matrix.shape[0], state.shape[1]), dtype)
+        more = configuration.time
+        loop = tf.while_loop(lambda t, *_: t < more, body, (0, state, total))
+        return loop[2]
+
+    def forward(layers):
+        found = [a["inputs"] @ a["kernel"] for a in layers]
+        return found + [loop(a["turned_kernel"], a["h"]) for a in layers]
+
+    def train(layers):
+        found = forward(layers)
+        for a in layers:
+            found.append(loop(a["recurrent_kernel"], a["z"]))
+            found.append(tf.matmul(a["inputs"], a["dz"], transpose_a=True))
+            found.append(tf.matmul(a["read"], a["dz"], transpose_a=True))
+            found.append(tf.matmul(a["dz"], a["kernel"], transpose_b=True))
+        return found
+
+    forward, train = (tf.function(f, jit_compile=True) for f in (forward, train))
+    return {"forward": lambda: _wait(forward(layers)), "train": lambda: _wait(train(layers))}
+
+
+def device_bytes():
+    """What the device holds now and held at the most, or `None` where it keeps no account."""
+    if not tf.config.list_physical_devices("GPU"):
+        return None
+    found = tf.config.experimental.get_memory_info("GPU:0")
+    return found["current"], found["peak"]
+
+
+def device():
+    found = tf.config.list_physical_devices("GPU")
+    return tf.config.experimental.get_device_details(found[0])["device_name"] if found else None
+
+
+def rates(dtype):
+    """A large product's floating-point operations, and a copy's bytes, per second."""
+    import time
+
+    size = 4096 if dtype == "float32" else 8192
+    square, long = tf.ones((size, size), dtype), tf.ones(2**28)
+
+    def seconds(function):
+        found = []
+        for _ in range(10):
+            start = time.perf_counter()
+            _wait(function())
+            found.append(time.perf_counter() - start)
+        return sorted(found[1:])[4]
+
+    return 2 * size**3 / seconds(lambda: square @ square), 2**31 / seconds(lambda: long + 1)

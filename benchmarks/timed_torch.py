@@ -1,0 +1,102 @@
+"""What is timed on PyTorch: functions of no arguments that return when the work is done."""
+
+import torch
+from configurations import FLOOR, TORCH_LSTM
+from layers import arrays, product_arrays, stack
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _wait(_=None):
+    if DEVICE == "cuda":
+        torch.cuda.synchronize()
+
+
+def build(name, configuration, dtype):
+    """`{"forward": function, "train": function}`."""
+    kind = getattr(torch, dtype)
+    if name == FLOOR:
+        return _floor(configuration, kind)
+    x, weights = (torch.tensor(a, dtype=kind, device=DEVICE) for a in arrays(configuration))
+    x.requires_grad_(True)
+    if name == TORCH_LSTM:
+        sizes = (configuration.input_dim, *configuration.units)
+        layers = [
+            torch.nn.LSTM(d, u, batch_first=True, device=DEVICE, dtype=kind)
+            for d, u in zip(sizes, configuration.units, strict=False)
+        ]
+        variables = [p for layer in layers for p in layer.parameters()]
+
+        def call(x, training):
+            for layer in layers:
+                x = layer(x)[0]
+            return x
+    else:
+        model = stack(name, configuration, "float32" if dtype == "float32" else f"mixed_{dtype}")
+        variables = [v.value for v in model.trainable_variables]
+        call = model
+
+    def forward():
+        with torch.no_grad():
+            _wait(call(x, training=False))
+
+    def train():
+        loss = (call(x, training=True) * weights).sum()
+        _wait(torch.autograd.grad(loss, [x, *variables]))
+
+    return {"forward": forward, "train": train}
+
+
+def _floor(configuration, dtype):
+    layers = [
+        {name: torch.tensor(a, dtype=dtype, device=DEVICE) for name, a in layer.items()}
+        for layer in product_arrays(configuration)
+    ]
+
+    def forward():
+        for a in layers:
+            a["inputs"] @ a["kernel"]
+            for _ in range(configuration.time):
+                a["turned_kernel"] @ a["h"]
+        _wait()
+
+    def train():
+        forward()
+        for a in layers:
+            for _ in range(configuration.time):
+                a["recurrent_kernel"] @ a["z"]
+            a["inputs"].t() @ a["dz"], a["read"].t() @ a["dz"], a["dz"] @ a["kernel"].t()
+        _wait()
+
+    return {"forward": forward, "train": train}
+
+
+def device_bytes():
+    """What the device holds now and held at the most, or `None` where it keeps no account."""
+    if DEVICE == "cpu":
+        return None
+    return torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
+
+
+def device():
+    return torch.cuda.get_device_name() if DEVICE == "cuda" else None
+
+
+def rates(dtype):
+    """A large product's floating-point operations, and a copy's bytes, per second."""
+    import time
+
+    size = 4096 if dtype == "float32" else 8192
+    square = torch.ones((size, size), dtype=getattr(torch, dtype), device=DEVICE)
+    long = torch.ones(2**28, device=DEVICE)
+
+    def seconds(function):
+        found = []
+        for _ in range(10):
+            _wait()
+            start = time.perf_counter()
+            _wait(function())
+            found.append(time.perf_counter() - start)
+        return sorted(found[1:])[4]
+
+    return 2 * size**3 / seconds(lambda: square @ square), 2**31 / seconds(lambda: long + 1)
