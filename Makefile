@@ -21,7 +21,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check test-jax test-torch lint format docs clean
+.PHONY: help demo test check test-jax test-torch lint format bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ lint: $(VENV)/.installed-dev ## check style and format
 format: $(VENV)/.installed-dev ## repair what can be repaired of style and format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-dev ## time the layer beside others, into runs/benchmarks (BENCH_ARGS=--help)
+	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 docs: $(VENV)/.installed-docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict

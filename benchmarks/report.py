@@ -187,7 +187,7 @@ def _bars(axis, found, measure, label):
         last = row["backend"]
         low, middle, high = (value * 1e3 for value in row["seconds"])
         name = row["implementation"]
-        axis.barh(place, middle, 0.72, color=colours.get(name, "#9db8cc"))
+        axis.barh(place, middle, 0.72, color=colours.get(name.split(",")[0], "#9db8cc"))
         axis.errorbar(
             middle, place, xerr=[[middle - low], [high - middle]], color="#444444", linewidth=1
         )

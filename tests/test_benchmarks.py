@@ -1,0 +1,140 @@
+"""The benchmarks' arithmetic, and that they run. Never how fast anything is."""
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+pytestmark = pytest.mark.keras_free
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _importable():
+    sys.path.insert(0, str(BENCHMARKS))
+    yield
+    sys.path.remove(str(BENCHMARKS))
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, str(BENCHMARKS / "run.py"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+
+
+def test_floating_point_operations():
+    from configurations import Configuration
+
+    two = Configuration(batch=2, time=3, input_dim=5, units=(6, 4), chunk_size=2)
+    # K is 30 and 20; each of 6 rows is multiplied with (5 + 6, 30) and (6 + 4, 20).
+    assert two.flops("forward") == 2 * 6 * (11 * 30 + 10 * 20)
+    assert two.flops("train") == 3 * two.flops("forward")
+    # Four-byte numbers: the recurrent kernels at 3 steps, and 6 rows of inputs, gates and outputs.
+    numbers = 3 * (6 * 30 + 4 * 20) + 6 * (5 + 30 + 6 + 6 + 20 + 4)
+    assert two.bytes_moved("forward", 4) == 4 * numbers
+    assert two.bytes_moved("train", 2) == 2 * 2 * numbers
+
+
+def test_ratios_are_taken_within_a_round():
+    import report
+
+    # The machine halves its speed in the second of three rounds: no ratio notices.
+    assert report.ratios([1.0, 2.0, 1.0], [2.0, 4.0, 2.0]) == [0.5, 0.5, 0.5]
+    assert report.quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == [2.0, 3.0, 4.0]
+    assert report.quartiles([7.0]) == [7.0, 7.0, 7.0]
+
+
+def results():
+    def timed(*seconds):
+        doubled = [2 * s for s in seconds]
+        return {"forward": list(seconds), "train": doubled, "first": {"forward": 1, "train": 3}}
+
+    tensorflow = {"ONLSTM": timed(2.0, 4.0), "RNN(ONLSTMCell)": timed(8.0, 16.0)}
+    torch = {"torch.nn.LSTM": timed(4.0, 8.0), "products alone": timed(1.0, 1.0)}
+    short = {"tensorflow": tensorflow, "torch": torch}
+    long = {"tensorflow": {"ONLSTM": timed(27.0, 27.0)}}
+    described = {"python": "3", "versions": {"keras": "3"}, "device": None, "threads": 2}
+    return {
+        "command": "python benchmarks/run.py",
+        "date": "2000-01-01",
+        "machine": {"processor": "a processor", "system": "a system"},
+        "quick": True,
+        "backends": {"tensorflow": described, "torch": described},
+        "seconds": {"language-model": {"float32": short}, "long": {"float32": long}},
+        "rates": {},
+        "memory": {"language-model": {"tensorflow": {"ONLSTM": 12.3}}},
+    }
+
+
+def test_tables_hold_the_figures():
+    import report
+
+    text = report.tables(results())
+    assert (
+        "| TensorFlow | `ONLSTM` | 3000.0 (2500.0 to 3500.0) | 0.50 (0.50 to 0.50) | 0.25" in text
+    )
+    assert "| PyTorch | `torch.nn.LSTM` | 6000.0 (5000.0 to 7000.0) | 1.00" in text
+    assert "| language-model | TensorFlow | `ONLSTM` | 12 |" in text
+    # 9 steps against 4 in the quick sizes: 27 s for 3 s is 9, a step 9 / (9 / 4).
+    assert report.linearity(results(), "float32", "forward") == {("tensorflow", "ONLSTM"): 4.0}
+    assert "| TensorFlow | `ONLSTM` | 4.00 |" in text
+
+
+def test_report_writes_tables_and_plots(tmp_path):
+    source = tmp_path / "results.json"
+    source.write_text(json.dumps(results()))
+    finished = run("--report", source, "--output", tmp_path / "out")
+    assert finished.returncode == 0, finished.stderr
+    written = sorted(path.name for path in (tmp_path / "out").iterdir())
+    plots = [f"{n}-float32.{s}" for n in ("language-model", "long") for s in ("png", "svg")]
+    assert written == [*plots, "results.md"]
+    assert "0.50 (0.50 to 0.50)" in (tmp_path / "out" / "results.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--backends", "theano"], "theano"),
+        (["--configurations", "huge"], "huge"),
+        (["--rounds", "0"], "--rounds 0"),
+        (["--report", "missing.json"], "missing.json"),
+        (["--report", "README.md"], "README.md"),
+        (["--output", "README.md"], "README.md"),
+    ],
+)
+def test_bad_arguments_end_in_one_line(arguments, part):
+    finished = run(*arguments)
+    assert finished.returncode == 2
+    last = finished.stderr.strip().splitlines()[-1]
+    assert last.startswith("run.py: error:") and part in last
+    assert "Traceback" not in finished.stderr
+
+
+def test_a_quick_run(tmp_path):
+    """Every implementation of TensorFlow, through every measure: finite times, nothing left out."""
+    from configurations import IMPLEMENTATIONS
+
+    chosen = ["language-model", "single"]
+    finished = run(
+        *("--quick", "--backends", "tensorflow", "--rounds", 2),
+        *("--configurations", *chosen, "--output", tmp_path),
+    )
+    assert finished.returncode == 0, finished.stderr
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert list(found["seconds"]) == chosen
+    for name, measures in zip(chosen, (["forward", "train"], ["forward"]), strict=True):
+        timed = found["seconds"][name]["float32"]["tensorflow"]
+        assert list(timed) == list(IMPLEMENTATIONS["tensorflow"])
+        for samples in timed.values():
+            for measure in measures:
+                assert len(samples[measure]) == 2
+                assert all(math.isfinite(s) and s > 0 for s in samples[measure])
+    memory = found["memory"]["language-model"]["tensorflow"]
+    assert memory.keys() == timed.keys() and all(m >= 0 for m in memory.values())
