@@ -8,6 +8,6 @@ Example:
     '<'
 """
 
-from keras_onlstm.datasets import propositional_logic
+from keras_onlstm.datasets import penn_treebank, propositional_logic
 
-__all__ = ["propositional_logic"]
+__all__ = ["penn_treebank", "propositional_logic"]

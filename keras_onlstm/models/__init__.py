@@ -1,5 +1,6 @@
 """Whole models, one for each task of the paper."""
 
+from keras_onlstm.models.language_model import LanguageModel, LanguageModelOutput
 from keras_onlstm.models.pair_classifier import PairClassifier
 
-__all__ = ["PairClassifier"]
+__all__ = ["LanguageModel", "LanguageModelOutput", "PairClassifier"]

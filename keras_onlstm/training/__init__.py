@@ -3,5 +3,13 @@
 from keras_onlstm.training.batches import PairBatches
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.trainer import Trainer
+from keras_onlstm.training.windows import Windows, contiguous
 
-__all__ = ["PairBatches", "Trainer", "load_checkpoint", "save_checkpoint"]
+__all__ = [
+    "PairBatches",
+    "Trainer",
+    "Windows",
+    "contiguous",
+    "load_checkpoint",
+    "save_checkpoint",
+]

@@ -1,0 +1,231 @@
+"""LanguageModel: predicts the next word, and measures at every word how much ends there."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_onlstm.layer import ONLSTM
+from keras_onlstm.numerics import matmul
+from keras_onlstm.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
+
+__all__ = ["LanguageModel", "LanguageModelOutput"]
+
+
+class LanguageModelOutput(NamedTuple):
+    """What `LanguageModel` returns with `details=True`.
+
+    Attributes:
+        logits: (batch, time, V), of the token after each.
+        states: list of [h, c] of every layer, each (batch, size of the layer), after the last step.
+        raw_output: (batch, time, size of the last layer), its output.
+        output: the same after dropout.
+        forget_distances: list of (batch, time), one a layer, in [0, 1); empty for an LSTM.
+        input_distances: likewise.
+    """
+
+    logits: Any
+    states: Any
+    raw_output: Any
+    output: Any
+    forget_distances: Any
+    input_distances: Any
+
+
+def _uniform(fan_in, seed):
+    return keras.initializers.RandomUniform(-(fan_in**-0.5), fan_in**-0.5, seed=seed)
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class LanguageModel(keras.Model):
+    """Word language model of ON-LSTM layers, with the regularization of AWD-LSTM.
+
+    Embedding, layers of `ONLSTM` and softmax. With the defaults it is the published model with 25.2
+    million parameters: word dropout in the embedding matrix, locked dropout of word vectors,
+    between layers and of the output, weight dropout of the recurrent kernels, and one matrix for
+    embedding and softmax.
+
+    Called on ids it reads a batch from zero states and returns logits, so `fit`, `predict` and
+    `evaluate` work.
+
+    Source: Shen et al. 2019, "Ordered Neurons", section 5.1, https://arxiv.org/abs/1810.09536.
+
+    Args:
+        vocabulary_size: positive integer, V.
+        embedding_dim: positive integer, E: size of word vectors, and of the last layer if weights
+            are tied.
+        units: positive integer, U: size of the other layers.
+        num_layers: positive integer.
+        chunk_size: positive integer that divides the sizes of all layers.
+        recurrent: `"onlstm"`, or `"lstm"` for comparison.
+        tie_weights: whether the softmax shares the embedding matrix.
+        word_dropout: share of words dropped from the embedding matrix.
+        input_dropout: share of the word vectors' features dropped, the same at every step.
+        hidden_dropout: the same between layers.
+        output_dropout: the same after the last layer.
+        recurrent_weight_dropout: share of the entries of the recurrent kernels dropped.
+        vocabulary: list of V words, kept in the model's file, or `None`.
+        seed: integer seed of initialization and dropouts.
+        **kwargs: `name`, `dtype` of `keras.Model`.
+
+    Call arguments:
+        ids: integers (batch, time), below V.
+        states: list of [h, c] of every layer, each (batch, size of the layer). Default: zeros.
+        mask: boolean (batch, time), `True` where a token counts; others leave the states alone.
+        training: whether dropout applies.
+        details: whether to return more than the logits.
+
+    Returns:
+        Logits (batch, time, V) of the token after each; with `details` a `LanguageModelOutput`.
+
+    Raises:
+        ValueError: if `recurrent` is unknown, a size is invalid, or the vocabulary has another
+            size than V.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
+    >>> tuple(model(np.array([[3, 4, 5]])).shape)
+    (1, 3, 20)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding_dim=400,
+        units=1150,
+        num_layers=3,
+        chunk_size=10,
+        recurrent="onlstm",
+        tie_weights=True,
+        word_dropout=0.1,
+        input_dropout=0.5,
+        hidden_dropout=0.3,
+        output_dropout=0.45,
+        recurrent_weight_dropout=0.45,
+        vocabulary=None,
+        seed=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        if recurrent not in ("onlstm", "lstm"):
+            raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
+        if vocabulary is not None and len(vocabulary) != vocabulary_size:
+            raise ValueError(
+                f"vocabulary has {len(vocabulary)} words, and vocabulary_size is {vocabulary_size}."
+            )
+        for name, size in (
+            ("vocabulary_size", vocabulary_size),
+            ("embedding_dim", embedding_dim),
+            ("units", units),
+            ("num_layers", num_layers),
+        ):
+            if not isinstance(size, int) or size < 1:
+                raise ValueError(f"{name} must be a positive integer, not {size!r}.")
+        self._config = {
+            "vocabulary_size": vocabulary_size,
+            "embedding_dim": embedding_dim,
+            "units": units,
+            "num_layers": num_layers,
+            "chunk_size": chunk_size,
+            "recurrent": recurrent,
+            "tie_weights": tie_weights,
+            "word_dropout": word_dropout,
+            "input_dropout": input_dropout,
+            "hidden_dropout": hidden_dropout,
+            "output_dropout": output_dropout,
+            "recurrent_weight_dropout": recurrent_weight_dropout,
+            "vocabulary": None if vocabulary is None else list(vocabulary),
+            "seed": seed,
+        }
+        self.vocabulary = self._config["vocabulary"]
+        sizes = [units] * (num_layers - 1) + [embedding_dim if tie_weights else units]
+        inputs = [embedding_dim, *sizes[:-1]]
+        self.recurrent_layers = [
+            self._recurrent_layer(index, *both)
+            for index, both in enumerate(zip(inputs, sizes, strict=True))
+        ]
+        rates = [input_dropout] + [hidden_dropout] * (num_layers - 1) + [output_dropout]
+        self.dropouts = [
+            locked_dropout(rate, seed=self._seed(100 + index), dtype=self.dtype_policy)
+            for index, rate in enumerate(rates)
+        ]
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.softmax = (
+            None
+            if tie_weights
+            else keras.layers.Dense(vocabulary_size, dtype=self.dtype_policy, name="softmax")
+        )
+
+    def _seed(self, offset):
+        return None if self._config["seed"] is None else self._config["seed"] + offset
+
+    def _recurrent_layer(self, index, input_dim, units):
+        config = self._config
+        options = {
+            "kernel_initializer": _uniform(input_dim, self._seed(10 * index)),
+            "recurrent_initializer": _uniform(units, self._seed(10 * index + 1)),
+            "bias_initializer": _uniform(units, self._seed(10 * index + 2)),
+            "recurrent_weight_dropout": config["recurrent_weight_dropout"],
+            "return_sequences": True,
+            "return_state": True,
+            "dtype": self.dtype_policy,
+            "seed": self._seed(10 * index + 3),
+            "name": f"recurrent_{index}",
+        }
+        if config["recurrent"] == "lstm":
+            return WeightDroppedLSTM(units, unit_forget_bias=False, **options)
+        return ONLSTM(units, config["chunk_size"], return_distances=True, **options)
+
+    def build(self, input_shape=None):
+        config = self._config
+        self.embeddings = self.add_weight(
+            shape=(config["vocabulary_size"], config["embedding_dim"]),
+            initializer=keras.initializers.RandomUniform(-0.1, 0.1, seed=self._seed(50)),
+            name="embeddings",
+        )
+        size = config["embedding_dim"]
+        for layer in self.recurrent_layers:
+            layer.build((None, None, size))
+            size = layer.cell.units
+        if self.softmax is None:
+            self.softmax_bias = self.add_weight(
+                shape=(config["vocabulary_size"],), initializer="zeros", name="softmax_bias"
+            )
+        else:
+            self.softmax.build((None, None, size))
+        self.built = True
+
+    def call(self, ids, states=None, mask=None, training=False, details=False):
+        embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
+        words = embeddings
+        if training:
+            words = word_dropout(embeddings, self._config["word_dropout"], self.seed_generator)
+        raw, forget_distances, input_distances, last = None, [], [], []
+        x = self.dropouts[0](ops.take(words, ids, axis=0), training=training)  # (B, T, E)
+        for index, layer in enumerate(self.recurrent_layers):
+            raw, h, c, *distances = layer(
+                x,
+                initial_state=None if states is None else states[index],
+                mask=mask,
+                training=training,
+            )
+            last.append([h, c])
+            if distances:
+                forget_distances.append(distances[0])
+                input_distances.append(distances[1])
+            x = self.dropouts[index + 1](raw, training=training)
+        if self.softmax is None:
+            bias = ops.convert_to_tensor(self.softmax_bias, dtype=self.compute_dtype)
+            logits = matmul(x, ops.transpose(embeddings)) + bias  # (B, T, V)
+        else:
+            logits = self.softmax(x)
+        if not details:
+            return logits
+        return LanguageModelOutput(logits, last, raw, x, forget_distances, input_distances)
+
+    def get_config(self):
+        return {**super().get_config(), **self._config}

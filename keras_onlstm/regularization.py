@@ -1,0 +1,156 @@
+"""What keeps a recurrent language model from learning its corpus by heart (Merity et al. 2018).
+
+Dropout of whole words in the embedding matrix, dropout that is the same at every step, and two
+penalties on the activations. Weight dropout, the remaining one, belongs to the cell:
+`recurrent_weight_dropout`.
+
+Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Language Models",
+https://arxiv.org/abs/1708.02182.
+"""
+
+import math
+
+import keras
+from keras import ops
+
+__all__ = [
+    "activation_regularization",
+    "locked_dropout",
+    "temporal_activation_regularization",
+    "word_dropout",
+]
+
+
+def locked_dropout(rate, seed=None, **kwargs):
+    """Dropout of (batch, time, features) that drops the same features at every step.
+
+    Args:
+        rate: share to drop, in [0, 1).
+        seed: integer seed.
+        **kwargs: of `keras.layers.Dropout`.
+
+    Returns:
+        A `keras.layers.Dropout`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.regularization import locked_dropout
+    >>> dropped = np.asarray(locked_dropout(0.5, seed=1)(np.ones((1, 3, 8)), training=True))
+    >>> bool((dropped == dropped[:, :1]).all())
+    True
+    """
+    return keras.layers.Dropout(rate, noise_shape=(None, 1, None), seed=seed, **kwargs)
+
+
+def word_dropout(embeddings, rate, seed):
+    """Drops whole words from an embedding matrix, and scales the others up.
+
+    A word is dropped wherever it occurs: one draw serves a whole window.
+
+    Args:
+        embeddings: (vocabulary, embedding_dim).
+        rate: share of words to drop, in [0, 1).
+        seed: `keras.random.SeedGenerator` or integer.
+
+    Returns:
+        A tensor of the shape of `embeddings`.
+    """
+    if rate == 0:
+        return embeddings
+    factors = keras.random.dropout(ops.ones((embeddings.shape[0], 1)), rate, seed=seed)
+    return embeddings * ops.cast(factors, embeddings.dtype)
+
+
+def _mean(values, counts):
+    """Mean over all numbers of the steps that count: values (B, T, U), counts (B, T) or `None`."""
+    if counts is None:
+        return ops.sum(values) / math.prod(ops.shape(values))
+    counts = ops.cast(counts, values.dtype)
+    total = ops.sum(values * ops.expand_dims(counts, -1))
+    return total / ops.maximum(ops.sum(counts) * values.shape[-1], 1.0)
+
+
+def activation_regularization(outputs, strength, mask=None):
+    """`strength` times the mean of the squared outputs.
+
+    Args:
+        outputs: (batch, time, units), after dropout.
+        strength: number; 2 in the published recipe.
+        mask: boolean (batch, time), `True` where a step counts, or `None`.
+
+    Returns:
+        Scalar tensor.
+    """
+    return strength * _mean(outputs * outputs, mask)
+
+
+def temporal_activation_regularization(outputs, strength, mask=None):
+    """`strength` times the mean of the squared difference of neighbouring outputs.
+
+    Args:
+        outputs: (batch, time, units), before dropout.
+        strength: number; 1 in the published recipe.
+        mask: as in `activation_regularization`. A difference counts where both its steps do.
+
+    Returns:
+        Scalar tensor. 0 where there is but one step.
+    """
+    if outputs.shape[1] == 1:
+        return ops.zeros((), outputs.dtype)
+    change = outputs[:, 1:] - outputs[:, :-1]
+    both = None if mask is None else ops.logical_and(mask[:, 1:], mask[:, :-1])
+    return strength * _mean(change * change, both)
+
+
+class _WeightDroppedCell(keras.layers.LSTMCell):
+    """An LSTM cell whose recurrent kernel is, while `dropped` is set, that tensor."""
+
+    dropped = None
+
+    @property
+    def recurrent_kernel(self):
+        return self._recurrent_kernel if self.dropped is None else self.dropped
+
+    @recurrent_kernel.setter
+    def recurrent_kernel(self, value):
+        self._recurrent_kernel = value
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class WeightDroppedLSTM(keras.layers.LSTM):
+    """`keras.layers.LSTM` with the weight dropout of AWD-LSTM, for comparison with `ONLSTM`.
+
+    Args:
+        units: positive integer.
+        recurrent_weight_dropout: share of the entries of the recurrent kernel to drop in training,
+            one mask a sequence for the whole batch. What is kept is scaled up.
+        seed: integer seed.
+        **kwargs: of `keras.layers.LSTM`.
+    """
+
+    def __init__(self, units, recurrent_weight_dropout=0.0, seed=None, **kwargs):
+        super().__init__(units, seed=seed, **kwargs)
+        self.recurrent_weight_dropout = recurrent_weight_dropout
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        config = self.cell.get_config()
+        self.cell = _WeightDroppedCell.from_config(config)
+
+    def call(self, sequences, initial_state=None, mask=None, training=False):
+        given = {"initial_state": initial_state, "mask": mask, "training": training}
+        if not training or self.recurrent_weight_dropout == 0:
+            return super().call(sequences, **given)
+        kernel = ops.convert_to_tensor(self.cell.recurrent_kernel, dtype=self.compute_dtype)
+        self.cell.dropped = keras.random.dropout(
+            kernel, self.recurrent_weight_dropout, seed=self.seed_generator
+        )
+        try:
+            return super().call(sequences, **given)
+        finally:
+            self.cell.dropped = None
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "recurrent_weight_dropout": self.recurrent_weight_dropout,
+        }

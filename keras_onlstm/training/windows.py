@@ -1,0 +1,105 @@
+"""Windows for truncated back-propagation: contiguous batches, cut at jittered lengths."""
+
+import math
+
+import numpy as np
+
+__all__ = ["Windows", "contiguous"]
+
+
+def contiguous(ids, batch_size):
+    """Cuts a text in `batch_size` pieces of one length that lie side by side.
+
+    Args:
+        ids: (tokens,).
+        batch_size: positive integer, B.
+
+    Returns:
+        (B, tokens // B); what is over at the end is left out.
+
+    Raises:
+        ValueError: if there are not at least two tokens a piece.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training import contiguous
+    >>> contiguous(np.arange(7), 2).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    columns = len(ids) // batch_size
+    if columns < 2:
+        raise ValueError(
+            f"{len(ids)} tokens are too few for a batch of {batch_size}: each of its sequences "
+            "needs two. Use a smaller batch or a longer text."
+        )
+    return np.asarray(ids[: columns * batch_size]).reshape(batch_size, columns)
+
+
+class Windows:
+    """The windows of an epoch, one after the other, so that states carry over.
+
+    A window's length is drawn around `window` with probability 0.95 and around half of it
+    otherwise, with a normal deviation of 5, at least 5 (Merity et al. 2018). Windows are padded to
+    one of four lengths, so that a backend that compiles for each shape does so four times.
+
+    The lengths depend on `seed` and `epoch` alone.
+
+    Args:
+        ids: (tokens,) the text.
+        batch_size: positive integer, B.
+        window: integer, 10 or above.
+        jitter: whether lengths vary. Without, all but the last are `window`.
+        seed: integer, 0 or above.
+
+    Raises:
+        ValueError: if the text is too short, or an argument too small.
+
+    Indexing with the number of a window gives inputs (B, L), targets (B, L), both int32, and a
+    boolean mask (B, L) that is `False` for padding.
+    """
+
+    def __init__(self, ids, batch_size, window=70, jitter=True, seed=0):
+        for name, value, least in (("batch_size", batch_size, 1), ("window", window, 10)):
+            if value < least:
+                raise ValueError(f"{name} is {least} or above, not {value}.")
+        self.text = contiguous(ids, batch_size)
+        self.window = window
+        self.jitter = jitter
+        self.seed = seed
+        # Half a window with its deviation, then one, two and five deviations above a whole one.
+        spread = [math.ceil(window / 2) + 13, window + 2, window + 10, window + 25]
+        self.padded_lengths = sorted(set(spread)) if jitter else [window]
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch):
+        """Draws the windows of an epoch, from 0 on."""
+        generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
+        last = self.text.shape[1] - 1  # the last token is only a target
+        ends = [0]
+        while ends[-1] < last:
+            length = self.window
+            if self.jitter:
+                middle = self.window if generator.random() < 0.95 else self.window / 2
+                drawn = int(generator.normal(middle, 5))
+                length = min(max(5, drawn), self.padded_lengths[-1])
+            ends.append(min(ends[-1] + length, last))
+        self._ends = ends
+
+    def __len__(self):
+        return len(self._ends) - 1
+
+    def length(self, index):
+        """The number of steps of a window, without padding."""
+        return self._ends[index + 1] - self._ends[index]
+
+    def __getitem__(self, index):
+        start, stop = self._ends[index : index + 2]
+        size = next(n for n in self.padded_lengths if n >= stop - start)
+        rows = len(self.text)
+        inputs, targets = np.zeros((2, rows, size), "int32")
+        mask = np.zeros((rows, size), bool)
+        inputs[:, : stop - start] = self.text[:, start:stop]
+        targets[:, : stop - start] = self.text[:, start + 1 : stop + 1]
+        mask[:, : stop - start] = True
+        return inputs, targets, mask

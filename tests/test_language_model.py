@@ -1,0 +1,187 @@
+"""LanguageModel against the numbers of the authors' model, and what its dropouts do."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from checks import as_array, assert_all_close, assert_close, assert_differ, gradients, tensor
+from keras_onlstm import convert
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.regularization import (
+    activation_regularization,
+    temporal_activation_regularization,
+)
+
+TOLERANCE = 1e-9
+PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")
+OFF = dict.fromkeys(
+    (
+        "word_dropout",
+        "input_dropout",
+        "hidden_dropout",
+        "output_dropout",
+        "recurrent_weight_dropout",
+    ),
+    0.0,
+)
+
+
+@pytest.fixture(scope="module")
+def reference(shared_reference):
+    with np.load(shared_reference / "language_model.npz") as file:
+        return dict(file)
+
+
+@pytest.fixture
+def model(reference, float64):
+    model = LanguageModel(19, 8, 16, 3, int(reference["chunk_size"]), dtype=float64, **OFF)
+    model.build()
+    model.embeddings.assign(reference["embedding"])
+    model.softmax_bias.assign(reference["decoder_bias"])
+    for index, layer in enumerate(model.recurrent_layers):
+        arrays = [reference[f"cells.{index}.{part}"] for part in PARTS]
+        layer.set_weights(convert.from_torch(*arrays, chunk_size=int(reference["chunk_size"])))
+    return model
+
+
+def log_probabilities(logits):
+    shifted = logits - ops.stop_gradient(ops.max(logits, -1, keepdims=True))
+    return shifted - ops.log(ops.sum(ops.exp(shifted), -1, keepdims=True))
+
+
+def losses(model, reference, mask=None):
+    found = model(ops.convert_to_tensor(reference["tokens"]), mask=mask, details=True)
+    chosen = np.eye(19)[reference["targets"]]
+    scores = ops.sum(log_probabilities(found.logits) * tensor(chosen, "float64"), -1)
+    return (
+        -ops.sum(scores) / reference["tokens"].size,
+        activation_regularization(found.output, 2.0, mask),
+        temporal_activation_regularization(found.raw_output, 1.0, mask),
+    )
+
+
+def test_values(model, reference):
+    found = model(ops.convert_to_tensor(reference["tokens"]), details=True)
+    expected = reference["log_probabilities"]
+    assert_close(log_probabilities(found.logits), expected, TOLERANCE, "log-probabilities")
+    for name, distances in (
+        ("distance_forget", found.forget_distances),
+        ("distance_in", found.input_distances),
+    ):
+        for index, distance in enumerate(distances):
+            assert_close(ops.transpose(distance), reference[name][index], TOLERANCE, name)
+    names = ("cross_entropy", "activation_regularization", "temporal_activation_regularization")
+    expected = [reference[name] for name in names]
+    assert_all_close(losses(model, reference), expected, TOLERANCE, names)
+    everything = np.ones(reference["tokens"].shape, bool)
+    assert_all_close(losses(model, reference, everything), expected, TOLERANCE, names)
+
+
+def test_gradients(model, reference):
+    variables = model.trainable_variables
+    found = gradients(lambda: sum(losses(model, reference)), [], variables)
+    by_path = {v.path.split("/", 1)[1]: g for v, g in zip(variables, found, strict=True)}
+    expected = reference["embedding_grad"].copy()
+    # The authors' code keeps the last word's vector from learning where it is looked up: it hands
+    # PyTorch the padding index -1, which means that word. Their row is the softmax's part alone.
+    output = as_array(model(ops.convert_to_tensor(reference["tokens"]), details=True).output)
+    last = np.exp(reference["log_probabilities"][:, :, -1]) - (reference["targets"] == 18)
+    part = np.einsum("bt,bte->e", last, output) / last.size
+    assert_close(expected[-1], part, TOLERANCE, "the authors' gradient by the last word")
+    assert_differ(by_path["embeddings"][-1], part, 1e-4, "gradient by the last word")
+    assert_close(by_path["embeddings"][:-1], expected[:-1], TOLERANCE, "gradient by embeddings")
+    assert_close(
+        by_path["softmax_bias"], reference["decoder_bias_grad"], TOLERANCE, "gradient by bias"
+    )
+    for index in range(3):
+        start = f"recurrent_{index}/onlstm_cell/"
+        kernel, recurrent, bias = (
+            by_path[start + name] for name in ("kernel", "recurrent_kernel", "bias")
+        )
+        expected = [reference[f"cells.{index}.{part}.grad"] for part in PARTS]
+        assert_all_close(
+            [kernel.T, bias, recurrent.T, bias],
+            expected,
+            TOLERANCE,
+            [f"gradient by {part} of layer {index}" for part in PARTS],
+        )
+
+
+def test_the_published_size():
+    model = LanguageModel(10000)
+    model.build()
+    assert model.count_params() == 25_220_840
+
+
+def test_states_carry_over(model, reference):
+    ids = ops.convert_to_tensor(reference["tokens"])
+    whole = model(ids, details=True)
+    first = model(ids[:, :5], details=True)
+    second = model(ids[:, 5:], states=first.states, details=True)
+    both = ops.concatenate([first.logits, second.logits], 1)
+    assert_close(both, whole.logits, TOLERANCE, "logits")
+    for found, expected in zip(second.states, whole.states, strict=True):
+        assert_all_close(found, expected, TOLERANCE, ["h", "c"])
+
+
+@pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
+def test_saved_and_loaded(recurrent, tmp_path):
+    words = [f"word{index}" for index in range(20)]
+    model = LanguageModel(20, 8, 16, chunk_size=4, recurrent=recurrent, vocabulary=words)
+    ids = np.arange(12).reshape(2, 6)
+    expected = model(ids)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert loaded.vocabulary == words
+    assert_close(loaded(ids), expected, 0.0, "logits")
+
+
+@pytest.mark.parametrize("name", OFF)
+@pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
+def test_dropouts(name, recurrent):
+    options = {**OFF, name: 0.5}
+    model = LanguageModel(20, 8, 16, chunk_size=4, recurrent=recurrent, seed=1, **options)
+    ids = np.tile(np.arange(6), (2, 2))
+    model.build()
+    model.embeddings.assign(10 * model.embeddings)  # so that every word moves the gates
+    quiet = model(ids)
+    assert_close(model(ids), quiet, 0.0, "inference")
+    first, second = (model(ids, training=True) for _ in range(2))
+    assert_differ(first, quiet, 1e-4, "effect")
+    assert_differ(first, second, 1e-4, "two draws")
+
+
+def test_word_dropout_takes_a_word_everywhere():
+    from keras_onlstm.regularization import word_dropout
+
+    dropped = as_array(word_dropout(ops.ones((1000, 3)), 0.3, seed=1))
+    assert np.all((dropped == 0).all(1) | (np.abs(dropped - 1 / 0.7) < 1e-6).all(1))
+    assert_close((dropped[:, 0] == 0).mean(), 0.3, 0.08, "share of words dropped")
+
+
+def test_masked_steps_do_not_count():
+    rng = np.random.default_rng(0)
+    outputs = rng.normal(size=(2, 5, 3))
+    mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], bool)
+    squares = [outputs[0, :3] ** 2, outputs[1] ** 2]
+    changes = [np.diff(outputs[0, :3], axis=0) ** 2, np.diff(outputs[1], axis=0) ** 2]
+    x = tensor(outputs, "float32")
+    expected = 2.0 * np.concatenate(squares).mean()
+    assert_close(activation_regularization(x, 2.0, mask), expected, 1e-6, "activation")
+    expected = 3.0 * np.concatenate(changes).mean()
+    assert_close(temporal_activation_regularization(x, 3.0, mask), expected, 1e-6, "temporal")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"recurrent": "gru"}, "'onlstm' or 'lstm', not 'gru'"),
+        ({"chunk_size": 3}, "chunk_size=3 does not divide units=16"),
+        ({"vocabulary": ["a"]}, "1 words.*vocabulary_size is 20"),
+        ({"units": 0}, "units must be a positive integer"),
+    ],
+)
+def test_bad_arguments(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        LanguageModel(20, **{"embedding_dim": 8, "units": 16, "chunk_size": 4, **arguments})

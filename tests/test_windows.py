@@ -1,0 +1,66 @@
+"""Windows: every token once, in order, in lengths that few shapes hold."""
+
+import numpy as np
+import pytest
+
+from keras_onlstm.training import Windows, contiguous
+
+TEXT = np.arange(20_000)
+
+
+def test_pieces_lie_side_by_side():
+    assert contiguous(np.arange(11), 3).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+@pytest.mark.parametrize("jitter", [False, True])
+def test_windows_cover_the_text_in_order(jitter):
+    windows = Windows(TEXT, 4, window=70, jitter=jitter)
+    pieces = contiguous(TEXT, 4)
+    inputs, targets = [], []
+    for index in range(len(windows)):
+        x, y, mask = windows[index]
+        assert x.shape == y.shape == mask.shape
+        assert (mask.sum(1) == windows.length(index)).all() and mask[:, 0].all()
+        assert not x[~mask].any() and not y[~mask].any()
+        steps = windows.length(index)
+        inputs.append(x[:, :steps])
+        targets.append(y[:, :steps])
+    assert (np.concatenate(inputs, 1) == pieces[:, :-1]).all()
+    assert (np.concatenate(targets, 1) == pieces[:, 1:]).all()
+
+
+def test_lengths_are_those_of_the_recipe():
+    windows = Windows(np.arange(2_000_000), 2, window=70)
+    lengths = np.array([windows.length(i) for i in range(len(windows) - 1)])
+    long = lengths[lengths > 52]
+    # About 14,000 draws: means to 0.05 deviations, shares to 0.006 at three standard errors.
+    assert abs(len(long) / len(lengths) - 0.95) < 0.01
+    assert abs(long.mean() - 69.5) < 0.3 and abs(long.std() - 5) < 0.3
+    assert abs(lengths[lengths <= 52].mean() - 34.5) < 1.0
+    shapes = {windows[i][0].shape[1] for i in range(len(windows))}
+    assert shapes <= set(windows.padded_lengths) and len(shapes) == 4
+
+
+def test_epochs_differ_and_repeat():
+    one, same, other = (Windows(TEXT, 4, seed=seed) for seed in (3, 3, 4))
+
+    def lengths(windows, epoch):
+        windows.set_epoch(epoch)
+        return [windows.length(i) for i in range(len(windows))]
+
+    first = lengths(one, 0)
+    assert lengths(one, 1) != first and lengths(other, 0) != first
+    assert lengths(one, 0) == first == lengths(same, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"ids": TEXT[:7], "batch_size": 4}, "7 tokens are too few for a batch of 4"),
+        ({"ids": TEXT, "batch_size": 0}, "batch_size is 1 or above, not 0"),
+        ({"ids": TEXT, "batch_size": 2, "window": 5}, "window is 10 or above, not 5"),
+    ],
+)
+def test_bad_arguments(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        Windows(**arguments)
