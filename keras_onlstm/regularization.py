@@ -8,8 +8,6 @@ Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Langua
 https://arxiv.org/abs/1708.02182.
 """
 
-import math
-
 import keras
 from keras import ops
 
@@ -64,9 +62,7 @@ def word_dropout(embeddings, rate, seed):
 
 def _mean(values, counts):
     """Mean over all numbers of the steps that count: values (B, T, U), counts (B, T) or `None`."""
-    if counts is None:
-        return ops.sum(values) / math.prod(ops.shape(values))
-    counts = ops.cast(counts, values.dtype)
+    counts = ops.ones_like(values[..., 0]) if counts is None else ops.cast(counts, values.dtype)
     total = ops.sum(values * ops.expand_dims(counts, -1))
     return total / ops.maximum(ops.sum(counts) * values.shape[-1], 1.0)
 
