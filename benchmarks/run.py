@@ -155,10 +155,6 @@ def parse(arguments=None):
     options = parser.parse_args(arguments)
     if options.rounds < 1:
         parser.error(f"--rounds {options.rounds}: at least one")
-    if options.report is None:
-        for backend in options.backends:
-            if importlib.util.find_spec(backend) is None:
-                parser.error(f"{backend} is not installed: pip install '{EXTRAS[backend]}'")
     if importlib.util.find_spec("matplotlib") is None:
         parser.error("the plot needs Matplotlib: pip install 'keras-onlstm[viz]'")
     return options, parser
@@ -180,6 +176,9 @@ def main():
         except (OSError, ValueError) as error:
             parser.error(f"--report {options.report}: not a results.json of a benchmark ({error})")
     else:
+        for backend in options.backends:
+            if importlib.util.find_spec(backend) is None:
+                parser.error(f"{backend} is not installed: pip install '{EXTRAS[backend]}'")
         try:
             results = measure(options)
         except RuntimeError as error:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import keras
 
-from keras_onlstm.training.files import read_json, write_json
+from keras_onlstm.files import read_json, write_json
 
 CONFIG = "config.json"
 _PART = ".config.part.json"  # what is left if a run is killed while it writes the first file

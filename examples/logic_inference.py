@@ -31,9 +31,9 @@ from _common import (
 )
 
 from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.files import replacing, write_json
 from keras_onlstm.models import PairClassifier
 from keras_onlstm.training import PairBatches, Trainer
-from keras_onlstm.training.files import replacing, write_json
 
 # units, embedding_dim: the model's size. chunk_size: units that share a master gate.
 # epochs, batch_size: more epochs help; a batch counts pairs.

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
+from keras_onlstm.files import read_json, replacing, write_json
 from keras_onlstm.training import checkpoint, load_checkpoint, save_checkpoint
-from keras_onlstm.training.files import read_json, replacing, write_json
 
 X = np.random.default_rng(1).normal(size=(6, 3)).astype("float32")
 Y = np.random.default_rng(2).normal(size=(6, 2)).astype("float32")

@@ -6,13 +6,14 @@ that the vocabulary lacks are `<unk>`.
 """
 
 import io
-import os
 from collections import Counter
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
+from keras_onlstm.files import replacing
 
 __all__ = ["EOS", "UNKNOWN", "Corpus", "encode", "load", "read_vocabulary"]
 
@@ -139,13 +140,8 @@ def encode(path, vocabulary, level="word", cache=None, progress=None):
         with io.BytesIO() as file:
             write(file)
             return np.frombuffer(file.getvalue(), dtype="int32")
-    temporary = Path(f"{cache}.part")
-    try:
-        with open(temporary, "wb") as file:
-            write(file)
-        os.replace(temporary, cache)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(cache) as temporary, open(temporary, "wb") as file:
+        write(file)
     return np.memmap(cache, dtype="int32", mode="r")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from keras import ops
 
-from keras_onlstm.training.files import replacing
+from keras_onlstm.files import replacing
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 

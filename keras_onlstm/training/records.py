@@ -8,7 +8,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from keras_onlstm.training.files import replacing, write_json
+from keras_onlstm.files import replacing, write_json
 
 __all__ = ["write_history", "write_tensorboard"]
 

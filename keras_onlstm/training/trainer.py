@@ -8,8 +8,8 @@ from pathlib import Path
 
 import keras
 
+from keras_onlstm.files import replacing
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
-from keras_onlstm.training.files import replacing
 from keras_onlstm.training.records import write_history, write_tensorboard
 
 __all__ = ["Trainer"]

@@ -18,7 +18,7 @@ def replacing(path):
     Example:
 
     >>> import pathlib, tempfile
-    >>> from keras_onlstm.training.files import replacing
+    >>> from keras_onlstm.files import replacing
     >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.txt")
     >>> with replacing(path) as temporary:
     ...     _ = temporary.write_text("whole")
