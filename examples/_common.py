@@ -7,7 +7,7 @@ from pathlib import Path
 
 import keras
 
-from keras_onlstm.files import read_json, write_json
+from keras_onlstm.files import read_json, replacing, write_json
 
 CONFIG = "config.json"
 _PART = ".config.part.json"  # what is left if a run is killed while it writes the first file
@@ -29,6 +29,52 @@ def report(parser, main):
         parser.exit(2, f"{parser.prog}: error: {message}\n")
     except KeyboardInterrupt:
         parser.exit(130, f"\n{parser.prog}: stopped. The same command with --resume goes on.\n")
+
+
+def seed(text):
+    """The type of --seed."""
+    number = int(text)
+    if not 0 <= number < 2**32:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {2**32 - 1}")
+    return number
+
+
+def load_model(run):
+    """The best model of a run."""
+    path = Path(run) / "best.keras"
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no trained model. Train with --output {run} first.")
+    try:
+        return keras.saving.load_model(path, compile=False, safe_mode=True)
+    except Exception as error:  # Keras raises whatever its zip, JSON and HDF5 readers raise
+        raise ValueError(
+            f"{path}: not a complete model ({error}). Train again, or restore it from a copy."
+        ) from error
+
+
+def new_plot():
+    """A Matplotlib figure and its axes, or `None` where Matplotlib is not installed."""
+    try:
+        import matplotlib
+    except ImportError:
+        info("\nFor a plot: pip install 'keras-onlstm[viz]'")
+        return None
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    return pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+
+
+def save_plot(figure, runs, name):
+    """Writes a figure into the directories of runs, as PNG and SVG."""
+    from matplotlib import pyplot
+
+    for run in runs:
+        for ending in ("png", "svg"):
+            with replacing(Path(run) / f"{name}.{ending}") as temporary:
+                figure.savefig(temporary, dpi=150)
+    pyplot.close(figure)
+    info(f"\nPlot: {Path(next(iter(runs))) / name}.png and .svg")
 
 
 def versions():

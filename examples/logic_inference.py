@@ -12,7 +12,6 @@ gets right there, it got from structure.
 """
 
 import math
-from argparse import ArgumentTypeError
 from pathlib import Path
 
 import keras
@@ -24,14 +23,18 @@ from _common import (
     check_unchanged,
     has_begun,
     info,
+    load_model,
+    new_plot,
     report,
+    save_plot,
+    seed,
     start_run,
     stored_arguments,
     table,
 )
 
 from keras_onlstm.datasets import propositional_logic as logic
-from keras_onlstm.files import replacing, write_json
+from keras_onlstm.files import write_json
 from keras_onlstm.models import PairClassifier
 from keras_onlstm.training import PairBatches, Trainer
 
@@ -76,13 +79,6 @@ WORDS = {
     "v": "at least one of the two is true",
     "#": "neither says anything about the other",
 }
-
-
-def seed(text):
-    number = int(text)
-    if not 0 <= number < 2**32:
-        raise ArgumentTypeError(f"{number} is not between 0 and {2**32 - 1}")
-    return number
 
 
 def parse_arguments():
@@ -217,18 +213,6 @@ def train(output, arguments, resume):
     return corpus
 
 
-def load_model(run):
-    path = Path(run) / "best.keras"
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no trained model. Train with --output {run} first.")
-    try:
-        return keras.saving.load_model(path, compile=False, safe_mode=True)
-    except Exception as error:  # Keras raises whatever its zip, JSON and HDF5 readers raise
-        raise ValueError(
-            f"{path}: not a complete model ({error}). Train again, or restore it from a copy."
-        ) from error
-
-
 def evaluate(runs, corpus=None):
     results = {}
     # Whatever is wrong with a run comes out before the first one is tested.
@@ -261,15 +245,10 @@ def print_results(results):
 
 
 def plot_results(results):
-    try:
-        import matplotlib
-    except ImportError:
-        info("\nFor a plot: pip install 'keras-onlstm[viz]'")
+    plot = new_plot()
+    if plot is None:
         return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(7, 4.2), layout="constrained")
+    figure, axes = plot
     for run, result in results.items():
         points = result["by_operators"].items()
         label = f"{NAMES[result['recurrent']]}, {Path(run).name}"
@@ -282,12 +261,7 @@ def plot_results(results):
     axes.set(xlabel="operators in the longer formula", ylabel="accuracy, %", xlim=(-0.5, 12.5))
     axes.grid(alpha=0.3)
     axes.legend(fontsize="small")
-    for run in results:
-        for ending in ("png", "svg"):
-            with replacing(Path(run) / f"accuracy.{ending}") as temporary:
-                figure.savefig(temporary, dpi=150)
-    pyplot.close(figure)
-    info(f"\nPlot: {Path(next(iter(results))) / 'accuracy.png'} and .svg")
+    save_plot(figure, results, "accuracy")
 
 
 def classify(run, left, right):

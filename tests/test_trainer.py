@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_onlstm.training import PairBatches, Trainer, files, load_checkpoint, trainer
+from keras_onlstm import files
+from keras_onlstm.training import PairBatches, Trainer, load_checkpoint, trainer
 
 ROOT = Path(__file__).resolve().parents[1]
 EPOCHS = 5

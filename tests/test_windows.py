@@ -18,8 +18,10 @@ def test_windows_cover_the_text_in_order(jitter):
     pieces = contiguous(TEXT, 4)
     inputs, targets = [], []
     for index in range(len(windows)):
-        x, y, mask = windows[index]
-        assert x.shape == y.shape == mask.shape
+        x, y, weights = windows[index]
+        assert (x["rows"] == np.arange(4)).all()
+        x, mask = x["ids"], x["mask"]
+        assert x.shape == y.shape == mask.shape and (weights == mask).all()
         assert (mask.sum(1) == windows.length(index)).all() and mask[:, 0].all()
         assert not x[~mask].any() and not y[~mask].any()
         steps = windows.length(index)
@@ -37,7 +39,7 @@ def test_lengths_are_those_of_the_recipe():
     assert abs(len(long) / len(lengths) - 0.95) < 0.01
     assert abs(long.mean() - 69.5) < 0.3 and abs(long.std() - 5) < 0.3
     assert abs(lengths[lengths <= 52].mean() - 34.5) < 1.0
-    shapes = {windows[i][0].shape[1] for i in range(len(windows))}
+    shapes = {windows[i][1].shape[1] for i in range(len(windows))}
     assert shapes <= set(windows.padded_lengths) and len(shapes) == 4
 
 

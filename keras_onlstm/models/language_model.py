@@ -3,8 +3,10 @@
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 from keras import ops
 
+from keras_onlstm.datasets.penn_treebank import EOS, UNKNOWN
 from keras_onlstm.layer import ONLSTM
 from keras_onlstm.numerics import matmul
 from keras_onlstm.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
@@ -30,6 +32,23 @@ class LanguageModelOutput(NamedTuple):
     output: Any
     forget_distances: Any
     input_distances: Any
+
+
+class _Reading(keras.Model):
+    """What a language model makes of whole sentences, as a model that Keras compiles."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def call(self, ids):
+        found = self.model(ids, details=True)
+        log_probabilities = ops.log_softmax(ops.cast(found.logits[:, :-1], "float32"))  # (B, T, V)
+        picked = ops.take_along_axis(log_probabilities, ops.expand_dims(ids[:, 1:], -1), axis=-1)
+        read = {"log_probabilities": ops.squeeze(picked, -1)}  # (B, T)
+        if found.forget_distances:
+            read["distances"] = ops.stack(found.forget_distances, axis=1)  # (B, layers, T + 1)
+        return read
 
 
 def _uniform(fan_in, seed):
@@ -142,6 +161,7 @@ class LanguageModel(keras.Model):
             "seed": seed,
         }
         self.vocabulary = self._config["vocabulary"]
+        self._places = self._reading = None  # made when sentences are read
         sizes = [units] * (num_layers - 1) + [embedding_dim if tie_weights else units]
         inputs = [embedding_dim, *sizes[:-1]]
         self.recurrent_layers = [
@@ -226,6 +246,87 @@ class LanguageModel(keras.Model):
         if not details:
             return logits
         return LanguageModelOutput(logits, last, raw, x, forget_distances, input_distances)
+
+    def encode(self, sentence):
+        """The ids of a sentence's words.
+
+        Args:
+            sentence: words apart by blanks, or a list of words.
+
+        Returns:
+            List of integers. A word that the vocabulary lacks is `<unk>`.
+
+        Raises:
+            ValueError: if the model has no vocabulary, or one without `<eos>` and `<unk>`.
+        """
+        if self._places is None:
+            words = self.vocabulary
+            if words is None or not {EOS, UNKNOWN} <= set(words):
+                raise ValueError(
+                    f"The model has no vocabulary with {EOS} and {UNKNOWN}. Give it one when it is "
+                    "made: LanguageModel(..., vocabulary=words)."
+                )
+            self._places = {word: place for place, word in enumerate(words)}
+        words = sentence.split() if isinstance(sentence, str) else sentence
+        return [self._places.get(word, self._places[UNKNOWN]) for word in words]
+
+    def score(self, sentences):
+        """Log-probabilities of the words of sentences, each read on its own from zero states.
+
+        Args:
+            sentences: list of sentences: words apart by blanks, or lists of words.
+
+        Returns:
+            List of arrays (words + 1,), in nats: of each word after `<eos>` and the words before
+            it, and of the `<eos>` at the end.
+
+        Raises:
+            ValueError: if the model has no vocabulary.
+        """
+        return [read["log_probabilities"] for read in self._read(sentences)]
+
+    def distances(self, sentences):
+        """How much of the order each word of sentences makes every layer forget.
+
+        Args:
+            sentences: as in `score`.
+
+        Returns:
+            List of arrays (layers, words), in [0, 1).
+
+        Raises:
+            ValueError: if the model has no vocabulary, or is an LSTM, which knows no distances.
+        """
+        if self._config["recurrent"] != "onlstm":
+            raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
+        return [read["distances"] for read in self._read(sentences)]
+
+    def _read(self, sentences, batch_size=32, multiple=8):
+        sentences = [self.encode(sentence) for sentence in sentences]
+        if self._reading is None:
+            self._reading = _Reading(self).predict_on_batch  # a method, so that Keras tracks none
+        eos = self.encode([EOS])[0]
+        order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
+        found = [None] * len(sentences)
+        for start in range(0, len(order), batch_size):
+            group = order[start : start + batch_size]
+            longest = len(sentences[group[-1]]) + 2
+            # Few shapes: a backend that compiles does so for each.
+            ids = np.full((len(group), -(-longest // multiple) * multiple), eos, "int32")
+            for row, index in enumerate(group):
+                ids[row, 1 : len(sentences[index]) + 1] = sentences[index]
+            read = self._reading(ids)
+            for row, index in enumerate(group):
+                words = len(sentences[index])
+                found[index] = {
+                    "log_probabilities": read["log_probabilities"][row, : words + 1],
+                    **(
+                        {"distances": read["distances"][row, :, 1 : words + 1]}
+                        if "distances" in read
+                        else {}
+                    ),
+                }
+        return found
 
     def get_config(self):
         return {**super().get_config(), **self._config}

@@ -1,15 +1,23 @@
 """Training that resumes exactly: batches in a known order, checkpoints of every bit, records."""
 
+from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.batches import PairBatches
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.trainer import Trainer
+from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
 from keras_onlstm.training.windows import Windows, contiguous
 
 __all__ = [
+    "AveragedAdam",
+    "AveragedSGD",
+    "NonMonotonicTrigger",
     "PairBatches",
+    "ResetStates",
     "Trainer",
+    "TruncatedModel",
     "Windows",
     "contiguous",
+    "evaluate_windows",
     "load_checkpoint",
     "save_checkpoint",
 ]

@@ -3,6 +3,7 @@
 import math
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
@@ -25,11 +26,15 @@ class _Progress:
     epoch: int = 0
     batch: int = 0
     seconds: float = 0.0  # spent in the current epoch so far
-    samples: int = 0  # seen in the current epoch so far
+    samples: float = 0  # seen in the current epoch so far; tokens, where batches weigh them
     sums: dict = field(default_factory=dict)  # of loss and metrics over these samples
     best: float | None = None
     history: list = field(default_factory=list)
     callbacks: list = field(default_factory=list)
+
+
+def _is_numbers(value):
+    return isinstance(value, list) and all(isinstance(item, (int, float)) for item in value)
 
 
 class Trainer:
@@ -44,14 +49,21 @@ class Trainer:
 
     Args:
         model: compiled and built `keras.Model`.
-        batches: a data set with `len`, `[index]` and `set_epoch(epoch)`, such as `PairBatches`.
+        batches: a data set with `len`, `[index]` and `set_epoch(epoch)`, such as `PairBatches` or
+            `Windows`: inputs, targets and, if not every target counts, their weights.
         validate: function without arguments that returns a dictionary of numbers, called after
             every epoch.
         directory: where to write; created if missing.
         epochs: positive integer.
-        monitor: key of the dictionary that `validate` returns, the higher the better.
-        callbacks: Keras callbacks whose `on_epoch_end` is called with the epoch's numbers. Their
-            attributes that are numbers, booleans or `None` are part of the checkpoint.
+        monitor: key of the dictionary that `validate` returns.
+        mode: `"max"` if a higher value of it is better, `"min"` if a lower one is.
+        callbacks: Keras callbacks, of which `on_epoch_begin` is called before an epoch's first
+            batch and `on_epoch_end` with its numbers. Their attributes that are numbers, booleans,
+            `None` or lists of numbers are part of the checkpoint.
+        learning_rate: function of epoch and batch, both from 0, that gives the learning rate of
+            that batch, or `None`: that of the optimizer.
+        place: function that puts a batch onto the devices, or `None`.
+        saved: the model that `best.keras` holds, if it is not `model` but a part of it.
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
         verbose: whether to show a progress bar.
     """
@@ -64,7 +76,11 @@ class Trainer:
         directory,
         epochs,
         monitor,
+        mode="max",
         callbacks=(),
+        learning_rate=None,
+        place=None,
+        saved=None,
         checkpoint_seconds=60,
         verbose=True,
     ):
@@ -74,6 +90,10 @@ class Trainer:
         self.directory = Path(directory)
         self.epochs = epochs
         self.monitor = monitor
+        self.sign = {"max": 1, "min": -1}[mode]
+        self.learning_rate = learning_rate
+        self.place = place
+        self.saved = model if saved is None else saved
         self.callbacks = list(callbacks)
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
@@ -105,8 +125,11 @@ class Trainer:
                 f"{len(self.batches)} batches. Resume with the arguments the run started with."
             )
 
-    def run(self):
+    def run(self, max_batches=None):
         """Trains until the last epoch is done.
+
+        Args:
+            max_batches: integer, to stop after so many batches, with a checkpoint.
 
         Returns:
             The history: a list of dictionaries, one an epoch.
@@ -114,8 +137,12 @@ class Trainer:
         self.directory.mkdir(parents=True, exist_ok=True)
         if self.progress == _Progress():
             self._save()  # from here on there is something to resume, whenever the run is killed
+        self._left = math.inf if max_batches is None else max_batches
         while self.progress.epoch < self.epochs:
             self._train_epoch()
+            if self.progress.batch < len(self.batches):
+                self._save()
+                break
             self._end_epoch()
         return self.progress.history
 
@@ -127,24 +154,40 @@ class Trainer:
             print(f"Epoch {progress.epoch + 1}/{self.epochs}")
             bar = keras.utils.Progbar(
                 len(batches),
-                stateful_metrics=list(self.model.metrics_names),  # means already
+                # means already
+                stateful_metrics=[*self.model.metrics_names, "learning_rate", "per_second"],
                 interval=0.5 if sys.stdout.isatty() else 60,  # a log gets a line a minute
             )
+        if progress.batch == 0:
+            for callback in self.callbacks:
+                callback.on_epoch_begin(progress.epoch)
         saved = mark = time.monotonic()
-        while progress.batch < len(batches):
-            x, y = batches[progress.batch]
-            logs = self.model.train_on_batch(x, y, return_dict=True)  # of this batch alone
-            for name, value in logs.items():
-                progress.sums[name] = progress.sums.get(name, 0.0) + float(value) * len(y)
-            progress.samples += len(y)
-            progress.batch += 1
+        while progress.batch < len(batches) and self._left > 0:
+            self._train_batch()
+            self._left -= 1
             now = time.monotonic()
             progress.seconds, mark = progress.seconds + now - mark, now
             if bar is not None:
-                bar.update(progress.batch, self._means().items(), progress.batch == len(batches))
+                shown = {**self._means(), "per_second": progress.samples / progress.seconds}
+                bar.update(progress.batch, shown.items(), progress.batch == len(batches))
             if now - saved > self.checkpoint_seconds and progress.batch < len(batches):
                 self._save()
                 saved = now
+
+    def _train_batch(self):
+        progress = self.progress
+        x, y, *weights = self.batches[progress.batch]
+        count = float(weights[0].sum()) if weights else len(y)
+        rates = {}
+        if self.learning_rate is not None:
+            rates["learning_rate"] = self.learning_rate(progress.epoch, progress.batch)
+            self.model.optimizer.learning_rate.assign(rates["learning_rate"])
+        batch = (x, y, *weights) if self.place is None else self.place((x, y, *weights))
+        logs = self.model.train_on_batch(*batch, return_dict=True)  # of this batch alone
+        for name, value in (logs | rates).items():
+            progress.sums[name] = progress.sums.get(name, 0.0) + float(value) * count
+        progress.samples += count
+        progress.batch += 1
 
     def _means(self):
         """Loss and metrics over the samples of the epoch so far."""
@@ -152,9 +195,19 @@ class Trainer:
 
     def _end_epoch(self):
         progress = self.progress
-        validated = {name: float(value) for name, value in self.validate().items()}
-        numbers = self._means() | validated
-        rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        # An optimizer that averages lends the model the mean of its weights.
+        averaged = getattr(self.model.optimizer, "averaged_weights", nullcontext)
+        with averaged():
+            validated = {name: float(value) for name, value in self.validate().items()}
+            value, best = validated[self.monitor], progress.best
+            if best is None or math.isnan(best) or self.sign * (value - best) > 0:
+                progress.best = value
+                with replacing(self.directory / BEST) as temporary:
+                    self.saved.save(temporary)
+        means = self._means()
+        now = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        rate = means.pop("learning_rate", now)
+        numbers = means | validated
         row = {
             "epoch": progress.epoch + 1,
             **numbers,
@@ -162,11 +215,6 @@ class Trainer:
             "seconds": round(progress.seconds, 3),
         }
         progress.history.append(row)
-        value = numbers[self.monitor]
-        if progress.best is None or math.isnan(progress.best) or value > progress.best:
-            progress.best = value
-            with replacing(self.directory / BEST) as temporary:
-                self.model.save(temporary)
         for callback in self.callbacks:
             callback.on_epoch_end(progress.epoch, dict(numbers))
         progress.epoch, progress.batch, progress.seconds = progress.epoch + 1, 0, 0.0
@@ -183,7 +231,7 @@ class Trainer:
             {
                 name: value
                 for name, value in vars(callback).items()
-                if value is None or isinstance(value, (bool, int, float))
+                if value is None or isinstance(value, (bool, int, float)) or _is_numbers(value)
             }
             for callback in self.callbacks
         ]

@@ -55,8 +55,10 @@ class Windows:
     Raises:
         ValueError: if the text is too short, or an argument too small.
 
-    Indexing with the number of a window gives inputs (B, L), targets (B, L), both int32, and a
-    boolean mask (B, L) that is `False` for padding.
+    Indexing with the number of a window gives what `TruncatedModel` trains on. Inputs are a
+    dictionary of `ids` (B, L), a boolean `mask` (B, L) that is `False` for padding, and `rows`
+    (B,), which of the sequences these are. Targets (B, L) and their weights (B, L), 0 for padding,
+    follow.
     """
 
     def __init__(self, ids, batch_size, window=70, jitter=True, seed=0):
@@ -97,9 +99,10 @@ class Windows:
         start, stop = self._ends[index : index + 2]
         size = next(n for n in self.padded_lengths if n >= stop - start)
         rows = len(self.text)
-        inputs, targets = np.zeros((2, rows, size), "int32")
+        ids, targets = np.zeros((2, rows, size), "int32")
         mask = np.zeros((rows, size), bool)
-        inputs[:, : stop - start] = self.text[:, start:stop]
+        ids[:, : stop - start] = self.text[:, start:stop]
         targets[:, : stop - start] = self.text[:, start + 1 : stop + 1]
         mask[:, : stop - start] = True
-        return inputs, targets, mask
+        inputs = {"ids": ids, "mask": mask, "rows": np.arange(rows, dtype="int32")}
+        return inputs, targets, mask.astype("float32")

@@ -1,14 +1,11 @@
-"""The command lines of examples/: what a run leaves, and one line for every mistake."""
+"""examples/logic_inference.py: what a run leaves, and one line for every mistake."""
 
 import csv
-import hashlib
 import json
 import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,12 +14,13 @@ import keras
 import pytest
 from keras import ops
 
+import commands
+from commands import EXAMPLES, contents, ours
 from keras_onlstm.datasets import propositional_logic as logic
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")
 
-EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPT = EXAMPLES / "logic_inference.py"
 PAIR = ["( a ( and b ) )", "a"]
 SMOKE = ["--preset", "smoke"]
@@ -38,67 +36,18 @@ def script():
         yield logic_inference
 
 
-def environment():
-    paths = [str(SCRIPT.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TF_CPP_MIN_LOG_LEVEL": "3"}
-
-
 def start(*arguments):
-    return subprocess.Popen(
-        [sys.executable, str(SCRIPT), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-        text=True,
-    )
-
-
-def ours(errors):
-    """Lines on stderr but those that TensorFlow writes when it starts."""
-    foreign = re.compile(r"(WARNING: All log messages before absl|[IWE]\d{4} )")
-    return [line for line in errors.splitlines() if line.strip() and not foreign.match(line)]
+    return commands.start(SCRIPT, *arguments)
 
 
 @pytest.fixture
 def run(script, monkeypatch, capsys):
     """Runs the script's command line in this process: (exit status, stdout, stderr)."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
-        status = 0
-        try:
-            parser, options = script.parse_arguments()
-            script.report(parser, lambda: script.main(options))
-        except SystemExit as error:
-            status = error.code
-        captured = capsys.readouterr()
-        return status, captured.out, captured.err
-
-    return run
-
-
-def contents(directory):
-    """Every file below a directory and what is in it."""
-    paths = sorted(Path(directory).rglob("*"))
-    return {
-        str(path.relative_to(directory)): path.is_file()
-        and hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in paths
-    }
+    return commands.runner(SCRIPT, script, monkeypatch, capsys)
 
 
 def refused(result, *parts):
-    """One line on stderr that says all of `parts` in this order, and status 2."""
-    status, _, errors = result
-    lines = ours(errors)
-    assert status == 2, f"exit status {status}"
-    assert len(lines) == 1, f"{len(lines)} lines on stderr: {errors}"
-    assert lines[0].startswith("logic_inference.py: error: ")
-    assert len(lines[0]) < 1500
-    place = 0
-    for part in map(str, parts):
-        assert part in lines[0][place:], f"{part!r} is missing, or too early, in: {lines[0]}"
-        place = lines[0].index(part, place) + len(part)
+    commands.refused(SCRIPT, result, *parts)
 
 
 @pytest.fixture(scope="module")

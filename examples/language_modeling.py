@@ -1,0 +1,430 @@
+"""Language modelling with ON-LSTM (Shen et al. 2019, Sec. 5.1), by the recipe of AWD-LSTM.
+
+Trains a word model on a corpus, a directory of train.txt, valid.txt and test.txt or the Penn
+Treebank's ptb.train.txt and so on, and measures its perplexity.
+
+    python examples/language_modeling.py --data ptb                     # two hours on two cores
+    python examples/language_modeling.py --data ptb --preset paper      # the published recipe
+    python examples/language_modeling.py --output runs/lm --resume      # go on after a stop
+    python examples/language_modeling.py --evaluate runs/lm             # test a trained run
+    python examples/language_modeling.py --evaluate runs/lm --generate "the company"
+    python examples/language_modeling.py --evaluate runs/lm --score sentences.txt
+"""
+
+import math
+import tempfile
+from contextlib import nullcontext
+from pathlib import Path
+
+import keras
+import numpy as np
+from _common import (
+    CONFIG,
+    Parser,
+    check_new,
+    check_unchanged,
+    has_begun,
+    info,
+    load_model,
+    new_plot,
+    report,
+    save_plot,
+    seed,
+    start_run,
+    stored_arguments,
+    table,
+)
+
+from keras_onlstm.datasets import penn_treebank, propositional_logic
+from keras_onlstm.files import read_json, replacing, write_json
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.training import (
+    AveragedAdam,
+    AveragedSGD,
+    NonMonotonicTrigger,
+    ResetStates,
+    Trainer,
+    TruncatedModel,
+    Windows,
+    evaluate_windows,
+)
+from keras_onlstm.training.devices import DataParallel
+
+# embedding_dim, units, chunk_size: the model's size; the last layer is as large as the embedding.
+# *dropout: the shares of LanguageModel. More of each for more epochs.
+# activation, temporal: strengths of the two penalties on the last layer's output.
+# optimizer: "sgd" turns into averaged SGD when validation stops falling (the published recipe);
+#   "adam" follows a cosine down to 0, which gets further in few epochs.
+# window, jitter: the length of back-propagation, and whether it varies.
+# clip: the largest norm of the gradient. decay: of the weights.
+PRESETS = {
+    "smoke": {  # shows in seconds that everything works
+        "embedding_dim": 20, "units": 20, "chunk_size": 5, "word_dropout": 0.1,
+        "input_dropout": 0.1, "hidden_dropout": 0.1, "output_dropout": 0.1,
+        "recurrent_weight_dropout": 0.1, "activation": 2.0, "temporal": 1.0, "epochs": 2,
+        "batch_size": 20, "window": 20, "jitter": True, "optimizer": "sgd", "learning_rate": 10.0,
+        "clip": 0.25, "decay": 1.2e-6,
+    },
+    "small": {  # two hours on two cores
+        "embedding_dim": 300, "units": 500, "chunk_size": 10, "word_dropout": 0.05,
+        "input_dropout": 0.3, "hidden_dropout": 0.2, "output_dropout": 0.4,
+        "recurrent_weight_dropout": 0.25, "activation": 1.0, "temporal": 0.5, "epochs": 15,
+        "batch_size": 32, "window": 35, "jitter": False, "optimizer": "adam",
+        "learning_rate": 2.5e-3, "clip": 0.25, "decay": 0.0,
+    },
+    "paper": {  # the published recipe: days on a GPU
+        "embedding_dim": 400, "units": 1150, "chunk_size": 10, "word_dropout": 0.1,
+        "input_dropout": 0.5, "hidden_dropout": 0.3, "output_dropout": 0.45,
+        "recurrent_weight_dropout": 0.45, "activation": 2.0, "temporal": 1.0, "epochs": 1000,
+        "batch_size": 20, "window": 70, "jitter": True, "optimizer": "sgd", "learning_rate": 30.0,
+        "clip": 0.25, "decay": 1.2e-6,
+    },
+}  # fmt: skip
+
+NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
+# Perplexity of validation and test, and where it is reported.
+PUBLISHED = {
+    "ON-LSTM, 25 M parameters, 1000 epochs (Shen et al. 2019)": (58.29, 56.17),
+    "AWD-LSTM, 24 M parameters (Merity et al. 2018)": (60.0, 57.3),
+}
+VOCABULARY = "vocabulary.txt"
+MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
+DEFAULTS = {
+    "preset": "small",
+    "recurrent": "onlstm",
+    "data": None,
+    "seed": 0,
+    "max_words": None,
+    "characters": False,
+    "devices": 1,
+}
+
+
+def parse_arguments():
+    parser = Parser(prog="language_modeling.py", description="Language modelling with ON-LSTM.")
+    add = parser.add_argument
+    add("--preset", choices=PRESETS, help="size and length of the training (default: small)")
+    add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")
+    add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
+    add("--max-words", type=int, metavar="N", help="keep the N most frequent words (default: all)")
+    add("--characters", action="store_true", default=None, help="characters instead of words")
+    add("--seed", type=seed, help="of weights, dropout and windows (default: 0)")
+    add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
+    add("--output", metavar="DIR", default="runs/language_modeling", help="the run's directory")
+    add("--resume", action="store_true", help="go on with the run in --output")
+    add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
+    add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
+    add("--generate", metavar="WORDS", help="do not train: go on after these words")
+    add("--temperature", type=float, default=1.0, help="of --generate; lower is bolder (default 1)")
+    add("--top-k", type=int, metavar="K", help="--generate draws among the K likeliest words")
+    add("--length", type=int, default=50, help="of --generate, at most so many words (default: 50)")
+    add("--score", metavar="FILE", help="do not train: log-probabilities of a file's lines")
+    options = parser.parse_args()
+    for name, least in (
+        ("max_words", 3), ("devices", 1), ("steps", 1), ("top_k", 1), ("length", 1),
+    ):  # fmt: skip
+        value = vars(options)[name]
+        if value is not None and value < least:
+            parser.error(f"--{name.replace('_', '-')} {value}: {least} or above")
+    if not 0 < options.temperature < math.inf:
+        parser.error(f"--temperature {options.temperature:g}: above 0")
+    return parser, options
+
+
+def arguments_of(run):
+    arguments = DEFAULTS | stored_arguments(run)
+    numbers = [arguments["seed"], arguments["devices"], arguments["max_words"] or 0]
+    if not (
+        set(arguments) == set(DEFAULTS)
+        and arguments["preset"] in list(PRESETS)
+        and arguments["recurrent"] in list(NAMES)
+        and all(type(number) is int for number in numbers)
+        and isinstance(arguments["characters"], bool)
+        and (arguments["data"] is None or isinstance(arguments["data"], str))
+    ):
+        raise ValueError(
+            f"{Path(run) / CONFIG}: lacks valid arguments of this script. Name the --output "
+            "directory of a run that this script started."
+        )
+    return arguments
+
+
+def load_corpus(arguments, run, vocabulary=None):
+    """The corpus that a run was started with; of formulas if it was none."""
+    level = "character" if arguments["characters"] else "word"
+    directory, cache = arguments["data"], None
+    with tempfile.TemporaryDirectory() as drawn:
+        if directory is None:
+            pairs, _ = propositional_logic.generate(3000, seed=0).split()
+            directory = drawn
+            pairs = pairs[:1000]
+            shares = {"valid": pairs[::10], "test": pairs[1::10], "train": pairs}
+            for part, share in shares.items():
+                text = "".join(f"{pair.left}\n" for pair in share)
+                (Path(drawn) / f"{part}.txt").write_text(text)
+        else:
+            info(f"Reading {directory}")
+            size = sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
+            if size > MAPPED:
+                cache = Path(run) / "ids"
+                cache.mkdir(parents=True, exist_ok=True)
+        return penn_treebank.load(
+            directory,
+            vocabulary=vocabulary,
+            max_words=arguments["max_words"],
+            level=level,
+            cache=cache,
+            progress=(lambda tokens: info(f"  {tokens:,} tokens")) if cache else None,
+        )
+
+
+def evaluation(model, ids, batch_size, window=70):
+    """A function that measures the mean loss over a whole text."""
+    windows = Windows(ids, batch_size, window=window, jitter=False)
+    reader = TruncatedModel(model, batch_size)
+    reader.compile()
+    return lambda: evaluate_windows(reader, windows)
+
+
+def make_model(arguments, vocabulary):
+    preset = PRESETS[arguments["preset"]]
+    keras.utils.set_random_seed(arguments["seed"])
+    names = ("embedding_dim", "units", "chunk_size", "word_dropout", "input_dropout",
+             "hidden_dropout", "output_dropout", "recurrent_weight_dropout")  # fmt: skip
+    model = LanguageModel(
+        len(vocabulary),
+        recurrent=arguments["recurrent"],
+        vocabulary=vocabulary,
+        seed=arguments["seed"],
+        **{name: preset[name] for name in names},
+    )
+    reader = TruncatedModel(model, preset["batch_size"], preset["activation"], preset["temporal"])
+    kinds = {"sgd": AveragedSGD, "adam": AveragedAdam}
+    optimizer = kinds[preset["optimizer"]](
+        preset["learning_rate"],
+        global_clipnorm=preset["clip"],
+        weight_decay=preset["decay"] or None,
+    )
+    reader.compile(optimizer)
+    optimizer.build(reader.trainable_variables)
+    return model, reader
+
+
+def learning_rate(preset, windows):
+    """The rate of every batch: the preset's, times the length of its window."""
+
+    def rate(epoch, batch):
+        scale = windows.length(batch) / preset["window"]
+        if preset["optimizer"] == "adam":
+            done = (epoch + batch / len(windows)) / preset["epochs"]
+            scale *= min(done / 0.05, 0.5 + 0.5 * math.cos(math.pi * done))
+        return preset["learning_rate"] * scale
+
+    return rate
+
+
+def check_vocabulary(run, vocabulary, data):
+    path = Path(run) / VOCABULARY
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file. Restore it, or start the run anew.")
+    if path.read_text(encoding="utf-8").split("\n")[:-1] != vocabulary:
+        raise ValueError(
+            f"{path}: is not the vocabulary of {data}: the files changed since the run began. "
+            "Restore them, or start a run with another --output."
+        )
+
+
+def train(output, arguments, resume, steps):
+    preset = PRESETS[arguments["preset"]]
+    devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
+    if arguments["data"] is None and arguments["preset"] != "smoke":
+        raise ValueError(
+            "--data DIR is needed: a directory of train.txt, valid.txt and test.txt, or of the "
+            "Penn Treebank's ptb.train.txt, ptb.valid.txt and ptb.test.txt (Mikolov's files)."
+        )
+    if preset["batch_size"] % arguments["devices"]:
+        raise ValueError(
+            f"--devices {arguments['devices']}: does not divide the batch of "
+            f"{preset['batch_size']}."
+        )
+    corpus = load_corpus(arguments, output)
+    windows = Windows(
+        corpus.train, preset["batch_size"], preset["window"], preset["jitter"], arguments["seed"]
+    )
+    with devices.scope() if devices else nullcontext():
+        model, reader = make_model(arguments, corpus.vocabulary)
+    each = arguments["devices"]
+    measure = evaluation(model, corpus.valid, -(-10 // each) * each)
+    callbacks = [ResetStates()]
+    if preset["optimizer"] == "sgd":
+        callbacks.append(NonMonotonicTrigger("val_perplexity"))
+    trainer = Trainer(
+        reader,
+        windows,
+        lambda: {"val_perplexity": math.exp(min(measure(), 700.0))},
+        output,
+        epochs=preset["epochs"],
+        monitor="val_perplexity",
+        mode="min",
+        callbacks=callbacks,
+        learning_rate=learning_rate(preset, windows),
+        place=devices.place if devices else None,
+        saved=model,
+    )
+    if not resume:
+        start_run(output, arguments)
+        with replacing(Path(output) / VOCABULARY) as temporary:
+            temporary.write_text("".join(f"{w}\n" for w in corpus.vocabulary), encoding="utf-8")
+    elif has_begun(output):
+        check_vocabulary(output, corpus.vocabulary, arguments["data"])
+        trainer.resume()
+    info(
+        f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
+        f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
+    )
+    trainer.run(steps)
+    return trainer.progress.epoch == preset["epochs"]
+
+
+def evaluate(runs, data=None):
+    results = {}
+    loaded = {run: (arguments_of(run), load_model(run)) for run in runs}
+    for run, (arguments, model) in loaded.items():
+        if data is not None:
+            arguments["data"] = data
+        corpus = load_corpus(arguments, run, model.vocabulary)
+        losses = {
+            "validation": evaluation(model, corpus.valid, 10)(),
+            "test": evaluation(model, corpus.test, 1)(),
+        }
+        results[run] = {
+            "recurrent": arguments["recurrent"],
+            "parameters": model.count_params(),
+            **{f"{part}_loss": loss for part, loss in losses.items()},
+            **{f"{part}_perplexity": math.exp(loss) for part, loss in losses.items()},
+        }
+        write_json(Path(run) / "results.json", {**results[run], "arguments": arguments})
+    rows = [
+        [
+            f"{NAMES[result['recurrent']]}, {result['parameters'] / 1e6:.1f} M parameters, {run}",
+            f"{result['validation_perplexity']:.2f}",
+            f"{result['test_perplexity']:.2f}",
+        ]
+        for run, result in results.items()
+    ]
+    rows += [
+        [f"published: {name}", *(f"{number:.2f}" for number in numbers)]
+        for name, numbers in PUBLISHED.items()
+    ]
+    info("\nPerplexity; those published are of the Penn Treebank\n")
+    info(table(["", "validation", "test"], rows))
+    plot_results(results)
+
+
+def plot_results(results):
+    plot = new_plot()
+    if plot is None:
+        return
+    figure, axes = plot
+    for run, result in results.items():
+        history = read_json(Path(run) / "metrics.json", "Train the run first.")["epochs"]
+        numbers = [row["epoch"] for row in history]
+        name = f"{NAMES[result['recurrent']]}, {Path(run).name}"
+        (line,) = axes.plot(
+            numbers, [row["val_perplexity"] for row in history], "o-", label=f"{name}, validation"
+        )
+        axes.plot(
+            numbers,
+            [math.exp(min(row["loss"] - row["penalty"], 700.0)) for row in history],
+            ":",
+            color=line.get_color(),
+            label=f"{name}, training (with dropout)",
+        )
+        axes.axhline(
+            result["test_perplexity"],
+            color=line.get_color(),
+            lw=0.8,
+            ls="--",
+            label=f"{name}, test",
+        )
+    axes.set(xlabel="epoch", ylabel="perplexity", yscale="log")
+    axes.yaxis.set_major_formatter("{x:.0f}")
+    axes.yaxis.set_minor_formatter("{x:.0f}")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(fontsize="small")
+    save_plot(figure, results, "perplexity")
+
+
+def split_text(text, arguments):
+    """The tokens of a text, as the run's corpus has them."""
+    return list(text.replace(" ", "_")) if arguments["characters"] else text.split()
+
+
+def generate(run, text, options):
+    arguments, model = arguments_of(run), load_model(run)
+    words = split_text(text, arguments)
+    unknown = sorted({word for word in words if word not in set(model.vocabulary)})
+    if unknown:
+        info(f"Not in the vocabulary, read as <unk>: {' '.join(unknown)}")
+    generator = np.random.default_rng(0 if options.seed is None else options.seed)
+    ids, states = model.encode([penn_treebank.EOS, *words]), None
+    eos = ids[0]
+    for _ in range(options.length):
+        found = model(np.array([ids], "int32"), states=states, details=True)
+        logits = np.asarray(keras.ops.convert_to_numpy(found.logits)[0, -1], "float64")
+        logits[model.encode([penn_treebank.UNKNOWN])[0]] = -np.inf  # a hole is no word
+        if options.top_k is not None and options.top_k < len(logits):
+            logits[logits < np.sort(logits)[-options.top_k]] = -np.inf
+        scaled = (logits - logits.max()) / options.temperature
+        probabilities = np.exp(scaled) / np.exp(scaled).sum()
+        ids, states = [int(generator.choice(len(logits), p=probabilities))], found.states
+        if ids[0] == eos:
+            break
+        words.append(model.vocabulary[ids[0]])
+    info(("" if arguments["characters"] else " ").join(words))
+
+
+def score(run, path):
+    arguments, model = arguments_of(run), load_model(run)
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not UTF-8 text ({error.reason}). Convert it first.") from None
+    sentences = [split_text(line, arguments) for line in lines]
+    kept = [(line, words) for line, words in zip(lines, sentences, strict=True) if words]
+    if not kept:
+        raise ValueError(f"{path}: holds no words.")
+    scores = model.score([words for _, words in kept])
+    rows = [
+        [line.strip(), len(numbers), f"{numbers.sum():.3f}", f"{math.exp(-numbers.mean()):.2f}"]
+        for (line, _), numbers in zip(kept, scores, strict=True)
+    ]
+    info("Each line from zero states, <eos> counted; natural logarithms\n")
+    info(table(["sentence", "tokens", "log-probability", "perplexity"], rows))
+    total = np.concatenate(scores)
+    info(f"\n{len(total):,} tokens, perplexity {math.exp(-total.mean()):.2f}")
+
+
+def main(options):
+    run = (options.evaluate or [options.output])[0]
+    if options.generate is not None:
+        return generate(run, options.generate, options)
+    if options.score is not None:
+        return score(run, options.score)
+    if options.evaluate:
+        return evaluate(options.evaluate, options.data)
+    given = {name: vars(options)[name] for name in DEFAULTS if vars(options)[name] is not None}
+    if options.resume:
+        arguments = arguments_of(options.output)
+        check_unchanged(given, arguments, options.output)
+    else:
+        check_new(options.output)
+        arguments = {**DEFAULTS, **given}
+    if train(options.output, arguments, options.resume, options.steps):
+        evaluate([options.output])
+    return None
+
+
+if __name__ == "__main__":
+    parser, options = parse_arguments()
+    report(parser, lambda: main(options))

@@ -1,0 +1,163 @@
+"""Averaged stochastic gradient descent, and the trigger that turns it on.
+
+The published recipe trains with plain SGD until the validation score stops falling, and from then
+on keeps the mean of the weights after every step (Polyak and Juditsky 1992), which is what it
+evaluates and saves. Any Keras model can use both classes here.
+
+Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Language Models", section
+4 and algorithm 1, https://arxiv.org/abs/1708.02182.
+"""
+
+from contextlib import contextmanager
+
+import keras
+import numpy as np
+from keras import ops
+
+__all__ = ["AveragedAdam", "AveragedSGD", "NonMonotonicTrigger"]
+
+
+def _copy(source, target):
+    """Copies by way of NumPy: JAX would let both variables share one buffer, and then donate it."""
+    target.assign(np.array(ops.convert_to_numpy(source)))
+
+
+class _Averaging:
+    """An optimizer that can keep the plain mean of the weights after every step.
+
+    Two variables say where it stands, so that a checkpoint of the optimizer's variables holds all:
+    `counted`, the number of steps in the mean, and `averaging`, 0 or 1.
+    """
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self.averaging = self.add_variable((), "zeros", "int32", name="averaging")
+        self.counted = self.add_variable((), "zeros", "int32", name="counted")
+        pairs = []
+        for variable in variables:
+            average = self.add_variable_from_reference(variable, name="average")
+            _copy(variable, average)
+            pairs.append((variable, average))
+        # A function: variables in a list Keras would take for the optimizer's own.
+        self._pairs = lambda: pairs
+
+    @property
+    def is_averaging(self):
+        """Whether the mean is being kept."""
+        return self.built and bool(ops.convert_to_numpy(self.averaging))
+
+    def start_averaging(self):
+        """Keeps the mean of the weights after every step from now on. Once started, it goes on."""
+        if not self.built:
+            raise ValueError(
+                "The optimizer has no variables yet. Call build(model.trainable_variables) first."
+            )
+        self.averaging.assign(1)
+
+    def apply(self, grads, trainable_variables=None):
+        super().apply(grads, trainable_variables)
+        self.counted.assign(self.counted + self.averaging)
+        # Before it starts, the mean is that of the last step: the weights themselves.
+        share = 1.0 / ops.cast(ops.maximum(self.counted, 1), "float32")
+        for variable, average in self._pairs():
+            now, mean = ops.convert_to_tensor(variable), ops.convert_to_tensor(average)
+            average.assign(mean + ops.cast(share, mean.dtype) * (ops.cast(now, mean.dtype) - mean))
+
+    @contextmanager
+    def averaged_weights(self):
+        """A context in which the model's weights are the means; afterwards they are what they were.
+
+        Before the averaging has started, nothing changes.
+        """
+        if not self.is_averaging or not ops.convert_to_numpy(self.counted):
+            yield
+            return
+        kept = [np.array(ops.convert_to_numpy(variable)) for variable, _ in self._pairs()]
+        try:
+            for variable, average in self._pairs():
+                _copy(average, variable)
+            yield
+        finally:
+            for (variable, _), value in zip(self._pairs(), kept, strict=True):
+                variable.assign(value)
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class AveragedSGD(_Averaging, keras.optimizers.SGD):
+    """`keras.optimizers.SGD` that can keep the plain mean of the weights after every step.
+
+    It takes steps exactly as `SGD` does. After `start_averaging()`, it also keeps the mean of the
+    weights after every step since, in which `averaged_weights()` lets a model be evaluated and
+    saved. Without it, `averaged_weights()` changes nothing.
+
+    Source: Polyak and Juditsky 1992, "Acceleration of stochastic approximation by averaging".
+
+    Args:
+        *args: of `keras.optimizers.SGD`.
+        **kwargs: of `keras.optimizers.SGD`.
+
+    Example:
+
+    >>> import keras, numpy as np
+    >>> from keras_onlstm.training import AveragedSGD
+    >>> weight = keras.Variable(np.zeros(1))
+    >>> optimizer = AveragedSGD(learning_rate=1.0)
+    >>> optimizer.build([weight])
+    >>> optimizer.start_averaging()
+    >>> for _ in range(3):
+    ...     optimizer.apply([np.full(1, -1.0)], [weight])
+    >>> with optimizer.averaged_weights():
+    ...     print(float(weight[0]))  # of 1, 2 and 3
+    2.0
+    >>> print(float(weight[0]))
+    3.0
+    """
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class AveragedAdam(_Averaging, keras.optimizers.Adam):
+    """`keras.optimizers.Adam` that can keep the mean of the weights, as `AveragedSGD` does.
+
+    Args:
+        *args: of `keras.optimizers.Adam`.
+        **kwargs: of `keras.optimizers.Adam`.
+    """
+
+
+class NonMonotonicTrigger(keras.callbacks.Callback):
+    """Starts the averaging when a score has been worse than it was long ago.
+
+    At the end of an epoch it compares the score with the best of all epochs but the last
+    `patience`: if it is worse, it calls `start_averaging()` of the model's optimizer.
+
+    Args:
+        monitor: key of the score, the lower the better.
+        patience: integer, 0 or above: 5 in the published recipe.
+
+    Raises:
+        ValueError: at the start of training, if the optimizer cannot average.
+    """
+
+    def __init__(self, monitor="val_loss", patience=5):
+        super().__init__()
+        if patience < 0:
+            raise ValueError(f"patience is 0 or above, not {patience}.")
+        self.monitor = monitor
+        self.patience = patience
+        self.scores = []
+
+    def on_train_begin(self, logs=None):
+        if not hasattr(self.model.optimizer, "start_averaging"):
+            raise ValueError(
+                "NonMonotonicTrigger needs an optimizer that averages, such as AveragedSGD, not "
+                f"{type(self.model.optimizer).__name__}."
+            )
+
+    def on_epoch_end(self, epoch, logs=None):
+        score = float(logs[self.monitor])
+        long_ago = self.scores[: len(self.scores) - self.patience] if self.patience else self.scores
+        if len(self.scores) > self.patience and not score <= min(long_ago):
+            self.model.optimizer.start_averaging()
+        self.scores.append(score)

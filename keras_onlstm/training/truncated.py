@@ -1,0 +1,141 @@
+"""Truncated back-propagation: a model that reads window after window and keeps its states."""
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_onlstm.regularization import (
+    activation_regularization,
+    temporal_activation_regularization,
+)
+
+__all__ = ["ResetStates", "TruncatedModel", "evaluate_windows"]
+
+
+class TruncatedModel(keras.Model):
+    """A language model whose states go on from one call to the next.
+
+    Trains and evaluates a `LanguageModel` on `Windows`: gradients stop where a window begins,
+    states do not. The states are variables, so a checkpoint of the model's variables holds them.
+
+    `train_on_batch` and `test_on_batch` take what `Windows` yields. The loss is the mean over the
+    tokens that count, in nats, plus the two penalties while training.
+
+    Args:
+        model: `LanguageModel`.
+        batch_size: positive integer, of the whole batch if several devices share it.
+        activation_regularization: strength of the penalty on large outputs of the last layer.
+        temporal_activation_regularization: strength of that on their change from step to step.
+        **kwargs: of `keras.Model`.
+
+    Call arguments:
+        inputs: dictionary of `ids` (batch, time), `mask` (batch, time), and `rows` (batch,), which
+            of the sequences these are.
+        training: whether dropout and penalties apply.
+
+    Returns:
+        Logits (batch, time, V).
+    """
+
+    def __init__(
+        self,
+        model,
+        batch_size,
+        activation_regularization=0.0,
+        temporal_activation_regularization=0.0,
+        **kwargs,
+    ):
+        super().__init__(**{"dtype": model.dtype_policy, **kwargs})
+        self.model = model
+        self.batch_size = batch_size
+        self.strengths = activation_regularization, temporal_activation_regularization
+        if not model.built:
+            model.build()
+        # A replica knows its own rows only: the sum over replicas is the whole.
+        self.kept = [
+            [
+                self.add_weight(
+                    shape=(batch_size, layer.cell.units),
+                    initializer="zeros",
+                    trainable=False,
+                    aggregation="sum",
+                    name=f"{name}_{index}",
+                )
+                for name in ("h", "c")
+            ]
+            for index, layer in enumerate(model.recurrent_layers)
+        ]
+        self.penalty = keras.metrics.Mean(name="penalty")
+
+    def build(self, input_shape=None):
+        self.built = True
+
+    def reset_states(self):
+        """Goes back to zero states, as before the first window of a text."""
+        for variables in self.kept:
+            for variable in variables:
+                variable.assign(np.zeros(variable.shape))
+
+    def call(self, inputs, training=False):
+        # Where Keras tries a model out on PyTorch, it does so with whatever numbers.
+        rows = ops.clip(inputs["rows"], 0, self.batch_size - 1)
+        mask = ops.cast(inputs["mask"], "bool")
+        states = [[ops.take(state, rows, axis=0) for state in pair] for pair in self.kept]
+        found = self.model(inputs["ids"], states=states, mask=mask, training=training, details=True)
+        places = ops.expand_dims(rows, -1)  # (B, 1)
+        for pair, last in zip(self.kept, found.states, strict=True):
+            for variable, state in zip(pair, last, strict=True):
+                state = ops.cast(ops.stop_gradient(state), variable.dtype)
+                variable.assign(ops.scatter(places, state, variable.shape))
+        if training and any(self.strengths):
+            penalty = ops.cast(
+                activation_regularization(found.output, self.strengths[0], mask)
+                + temporal_activation_regularization(found.raw_output, self.strengths[1], mask),
+                "float32",
+            )
+            self.add_loss(penalty)
+        return found.logits
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        if self.losses:  # here, not in call: on JAX a metric changes here alone
+            self.penalty.update_state(sum(self.losses))
+        return super().compute_loss(x, y, y_pred, sample_weight, training=training)
+
+    def compile(self, optimizer="sgd", **kwargs):
+        """As `keras.Model.compile`, with the loss of a language model.
+
+        Args:
+            optimizer: of `keras.Model.compile`.
+            **kwargs: of `keras.Model.compile`, without `loss`.
+        """
+        loss = keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, reduction="mean_with_sample_weight"
+        )
+        super().compile(optimizer, loss=loss, **kwargs)
+
+
+class ResetStates(keras.callbacks.Callback):
+    """Lets a `TruncatedModel` begin every epoch with zero states."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.model.reset_states()
+
+
+def evaluate_windows(model, windows):
+    """The mean loss over a whole text, read window after window from zero states.
+
+    Args:
+        model: compiled `TruncatedModel`, with the batch size of `windows`.
+        windows: `Windows` without jitter.
+
+    Returns:
+        Mean of the negative log-probabilities of the tokens, in nats: the perplexity's logarithm.
+    """
+    model.reset_states()
+    total = tokens = 0
+    for index in range(len(windows)):
+        inputs, targets, weights = windows[index]
+        count = float(np.sum(weights))
+        loss = model.test_on_batch(inputs, targets, weights, return_dict=True)["loss"]
+        total, tokens = total + float(loss) * count, tokens + count
+    return total / tokens

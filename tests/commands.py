@@ -1,0 +1,77 @@
+"""What the tests of the command lines share: starting them, and reading what they leave."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+def environment():
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def start(script, *arguments):
+    """A script as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, str(script), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    )
+
+
+def runner(script, module, monkeypatch, capsys):
+    """A function that runs a script's command line in this process.
+
+    It returns (exit status, stdout, stderr).
+    """
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        status = 0
+        try:
+            parser, options = module.parse_arguments()
+            module.report(parser, lambda: module.main(options))
+        except SystemExit as error:
+            status = error.code
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+def ours(errors):
+    """Lines on stderr but those that TensorFlow writes when it starts."""
+    foreign = re.compile(r"(WARNING: All log messages before absl|[IWE]\d{4} )")
+    return [line for line in errors.splitlines() if line.strip() and not foreign.match(line)]
+
+
+def contents(directory):
+    """Every file below a directory and what is in it."""
+    paths = sorted(Path(directory).rglob("*"))
+    return {
+        str(path.relative_to(directory)): path.is_file()
+        and hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
+
+
+def refused(script, result, *parts):
+    """One line on stderr that says all of `parts` in this order, and status 2."""
+    status, _, errors = result
+    lines = ours(errors)
+    assert status == 2, f"exit status {status}"
+    assert len(lines) == 1, f"{len(lines)} lines on stderr: {errors}"
+    assert lines[0].startswith(f"{Path(script).name}: error: ")
+    assert len(lines[0]) < 1500
+    place = 0
+    for part in map(str, parts):
+        assert part in lines[0][place:], f"{part!r} is missing, or too early, in: {lines[0]}"
+        place = lines[0].index(part, place) + len(part)

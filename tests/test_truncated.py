@@ -1,0 +1,170 @@
+"""TruncatedModel: a text read in windows is the text read at once, and gradients stop between."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from checks import as_array, assert_all_close, assert_close, assert_differ, gradients
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.regularization import (
+    activation_regularization,
+    temporal_activation_regularization,
+)
+from keras_onlstm.training import ResetStates, TruncatedModel, Windows, evaluate_windows
+
+TEXT = np.random.default_rng(2).integers(0, 9, 400)
+OFF = dict.fromkeys(
+    (
+        "word_dropout",
+        "input_dropout",
+        "hidden_dropout",
+        "output_dropout",
+        "recurrent_weight_dropout",
+    ),
+    0.0,
+)
+
+
+def make(dtype="float32", recurrent="onlstm", seed=3, **kwargs):
+    model = LanguageModel(
+        9, 8, 16, 2, 4, recurrent=recurrent, seed=seed, dtype=dtype, **(OFF | kwargs)
+    )
+    model.build()
+    return model
+
+
+def loss_of_training(reader, batch):
+    return reader.train_on_batch(*batch, return_dict=True)["loss"]
+
+
+def loss_of_testing(reader, batch):
+    return reader.test_on_batch(*batch, return_dict=True)["loss"]
+
+
+def loss_at_once(model, text, rows):
+    """Mean negative log-probability over (rows, tokens), read from zero states in one piece."""
+    pieces = text[: len(text) // rows * rows].reshape(rows, -1)
+    logits = as_array(model(pieces[:, :-1])).astype("float64")
+    logits -= logits.max(-1, keepdims=True)
+    scores = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    return -np.take_along_axis(scores, pieces[:, 1:, None], -1).mean()
+
+
+@pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
+@pytest.mark.parametrize("rows", [1, 4])
+def test_windows_give_the_loss_of_the_whole_text(recurrent, rows):
+    model = make(recurrent=recurrent)
+    model.embeddings.assign(5 * ops.convert_to_numpy(model.embeddings))  # so that states matter
+    windows = Windows(TEXT, rows, window=17, jitter=False)  # the last one is padded
+    assert windows[len(windows) - 1][2].min() == 0
+    reader = TruncatedModel(model, rows)
+    reader.compile()
+    expected = loss_at_once(model, TEXT, rows)
+    assert_close(evaluate_windows(reader, windows), expected, 1e-6, "the loss")
+    assert_close(evaluate_windows(reader, windows), expected, 1e-6, "the loss, read again")
+    # It matters that states are kept.
+    reader.reset_states()
+    alone = []
+    for index in range(len(windows)):
+        alone.append(loss_of_testing(reader, windows[index]) * windows[index][2].sum())
+        reader.reset_states()
+    assert_differ(sum(alone) / windows.text[:, 1:].size, expected, 2e-5, "the loss without states")
+
+
+class Recording(keras.optimizers.SGD):
+    """Keeps the gradients of the last step in variables, and takes no step."""
+
+    def build(self, variables):
+        super().build(variables)
+        self.kept = [self.add_variable_from_reference(v, name="kept") for v in variables]
+
+    def apply(self, grads, trainable_variables=None):
+        super().apply([0.0 * ops.convert_to_tensor(g) for g in grads], trainable_variables)
+        for kept, gradient in zip(self.kept, grads, strict=True):
+            kept.assign(ops.convert_to_tensor(gradient))
+
+
+@pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
+def test_gradients_and_penalties_of_a_later_window(recurrent):
+    """Those of the language model that is given the states as constants."""
+
+    model = make(recurrent=recurrent)
+    windows = Windows(TEXT, 4, window=15)
+    reader = TruncatedModel(model, 4, 2.0, 1.0)
+    reader.compile(Recording(1.0))
+    reader.optimizer.build(reader.trainable_variables)
+    for index in range(3):
+        inputs, targets, weights = windows[index]
+        states = [[as_array(state).copy() for state in pair] for pair in reader.kept]
+        logs = reader.train_on_batch(inputs, targets, weights, return_dict=True)
+    assert weights.min() == 0 and np.abs(states[0][0]).max() > 0
+    found = [as_array(kept) for kept in reader.optimizer.kept]
+
+    def loss():
+        known = [[ops.convert_to_tensor(state) for state in pair] for pair in states]
+        given = ops.convert_to_tensor(inputs["mask"])
+        read = model(inputs["ids"], states=known, mask=given, details=True)
+        scores = ops.log_softmax(read.logits)
+        picked = ops.sum(scores * ops.one_hot(targets, 9), -1) * ops.convert_to_tensor(weights)
+        penalty = activation_regularization(read.output, 2.0, given)
+        penalty = penalty + temporal_activation_regularization(read.raw_output, 1.0, given)
+        return -ops.sum(picked) / float(weights.sum()) + penalty, penalty
+
+    value, penalty = loss()
+    assert_close(logs["loss"], ops.convert_to_numpy(value), 1e-5, "the loss")
+    assert_close(logs["penalty"], ops.convert_to_numpy(penalty), 1e-6, "the penalty")
+    assert logs["penalty"] > 1e-3
+    variables = reader.trainable_variables
+    expected = gradients(lambda: loss()[0], [], variables)
+    assert_all_close(found, expected, 1e-6, [variable.path for variable in variables])
+
+
+def test_penalties_and_dropout_are_of_training_alone():
+    model = make(output_dropout=0.5)
+    batch = Windows(TEXT, 4, window=15)[0]
+    losses = []
+    for strength in (0.0, 100.0):
+        reader = TruncatedModel(model, 4, strength, strength)
+        reader.compile(keras.optimizers.SGD(0.0))
+        losses.append(loss_of_testing(reader, batch))
+        assert abs(loss_of_training(reader, batch) - losses[-1]) > 1e-4
+    assert losses[0] == losses[1]
+
+
+def test_more_padding_changes_nothing():
+    model = make()
+    inputs, targets, weights = Windows(TEXT, 4, window=15)[0]
+    wider = [np.pad(inputs[name], ((0, 0), (0, 9))) for name in ("ids", "mask")]
+    found = []
+    for ids, mask, y, w in (
+        (inputs["ids"], inputs["mask"], targets, weights),
+        (*wider, np.pad(targets, ((0, 0), (0, 9))), np.pad(weights, ((0, 0), (0, 9)))),
+    ):
+        reader = TruncatedModel(model, 4, 2.0, 1.0)
+        reader.compile(keras.optimizers.SGD(0.0))
+        given = {"ids": ids, "mask": mask, "rows": inputs["rows"]}
+        loss = loss_of_training(reader, (given, y, w))
+        found.append([loss, *(as_array(state) for pair in reader.kept for state in pair)])
+    assert_all_close(*found, 1e-6, ["loss", *"hchc"])
+
+
+def test_states_are_reset_before_an_epoch():
+    reader = TruncatedModel(make(), 4)
+    reader.compile()
+    reader.test_on_batch(*Windows(TEXT, 4, window=15)[0])
+    assert all(np.abs(as_array(state)).max() > 0 for pair in reader.kept for state in pair)
+    callback = ResetStates()
+    callback.set_model(reader)
+    callback.on_epoch_begin(1)
+    assert all(np.abs(as_array(state)).max() == 0 for pair in reader.kept for state in pair)
+
+
+def test_two_readers_keep_their_own_states():
+    model = make()
+    readers = [TruncatedModel(model, rows) for rows in (4, 2)]
+    for reader, rows in zip(readers, (4, 2), strict=True):
+        reader.compile()
+        reader.test_on_batch(*Windows(TEXT, rows, window=15)[0])
+    assert readers[0].kept[0][0].shape == (4, 16) and readers[1].kept[0][0].shape == (2, 16)
+    assert len(readers[0].trainable_variables) == len(model.trainable_variables)
