@@ -93,8 +93,12 @@ def versions():
     }
 
 
-def check_new(directory):
+def check_new(directory, prepared=()):
     """Refuses a directory in which a run, or anything else, is already.
+
+    Args:
+        directory: of a new run.
+        prepared: names of what may be there before a run starts.
 
     Raises:
         FileExistsError: if so.
@@ -102,20 +106,26 @@ def check_new(directory):
     directory = Path(directory)
     if directory.exists() and not directory.is_dir():
         raise FileExistsError(f"{directory}: is no directory. Give another --output.")
-    if directory.exists() and any(path.name != _PART for path in directory.iterdir()):
+    allowed = {_PART, *prepared}
+    if directory.exists() and any(path.name not in allowed for path in directory.iterdir()):
         raise FileExistsError(
             f"{directory}: exists already. Add --resume to go on with it, or give another --output."
         )
 
 
-def start_run(directory, arguments):
+def start_run(directory, arguments, prepared=()):
     """Makes the directory of a new run and writes what it was started with.
+
+    Args:
+        directory: of the run.
+        arguments: dictionary, which `stored_arguments` returns.
+        prepared: names of what may be there before.
 
     Raises:
         FileExistsError: if a run, or anything else, is there already.
         OSError: if it cannot be written.
     """
-    check_new(directory)
+    check_new(directory, prepared)
     directory = Path(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -126,10 +136,15 @@ def start_run(directory, arguments):
         ) from error
 
 
-def has_begun(directory):
-    """Whether a run that was started came as far as its first checkpoint."""
+def has_begun(directory, prepared=()):
+    """Whether a run that was started came as far as its first checkpoint.
+
+    Args:
+        directory: of the run.
+        prepared: names of what is written before that, beside the arguments.
+    """
     names = {path.name for path in Path(directory).iterdir() if not path.name.startswith(".")}
-    return names != {CONFIG}
+    return not names <= {CONFIG, *prepared}
 
 
 def stored_arguments(directory):

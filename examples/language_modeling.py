@@ -88,6 +88,7 @@ PUBLISHED = {
     "AWD-LSTM, 24 M parameters (Merity et al. 2018)": (60.0, 57.3),
 }
 VOCABULARY = "vocabulary.txt"
+IDS = "ids"  # where the ids of large texts are
 MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
 DEFAULTS = {
     "preset": "small",
@@ -166,7 +167,7 @@ def load_corpus(arguments, run, vocabulary=None):
             info(f"Reading {directory}")
             size = sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
             if size > MAPPED:
-                cache = Path(run) / "ids"
+                cache = Path(run) / IDS
                 cache.mkdir(parents=True, exist_ok=True)
         return penn_treebank.load(
             directory,
@@ -178,15 +179,23 @@ def load_corpus(arguments, run, vocabulary=None):
         )
 
 
-def evaluation(model, ids, batch_size, window=70):
+def windows_of(part, ids, *arguments):
+    """`Windows`, whose complaints name the part of the corpus."""
+    try:
+        return Windows(ids, *arguments)
+    except ValueError as error:
+        raise ValueError(f"the {part} text: {error}") from error
+
+
+def evaluation(model, part, ids, batch_size):
     """A function that measures the mean loss over a whole text."""
-    windows = Windows(ids, batch_size, window=window, jitter=False)
+    windows = windows_of(part, ids, batch_size, 70, False)
     reader = TruncatedModel(model, batch_size)
     reader.compile()
     return lambda: evaluate_windows(reader, windows)
 
 
-def make_model(arguments, vocabulary):
+def make_model(arguments, vocabulary, devices=None):
     preset = PRESETS[arguments["preset"]]
     keras.utils.set_random_seed(arguments["seed"])
     names = ("embedding_dim", "units", "chunk_size", "word_dropout", "input_dropout",
@@ -205,7 +214,7 @@ def make_model(arguments, vocabulary):
         global_clipnorm=preset["clip"],
         weight_decay=preset["decay"] or None,
     )
-    reader.compile(optimizer)
+    reader.compile(devices.prepare(optimizer) if devices else optimizer)
     optimizer.build(reader.trainable_variables)
     return model, reader
 
@@ -236,7 +245,6 @@ def check_vocabulary(run, vocabulary, data):
 
 def train(output, arguments, resume, steps):
     preset = PRESETS[arguments["preset"]]
-    devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
     if arguments["data"] is None and arguments["preset"] != "smoke":
         raise ValueError(
             "--data DIR is needed: a directory of train.txt, valid.txt and test.txt, or of the "
@@ -247,14 +255,14 @@ def train(output, arguments, resume, steps):
             f"--devices {arguments['devices']}: does not divide the batch of "
             f"{preset['batch_size']}."
         )
+    devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
     corpus = load_corpus(arguments, output)
-    windows = Windows(
-        corpus.train, preset["batch_size"], preset["window"], preset["jitter"], arguments["seed"]
-    )
+    shape = preset["batch_size"], preset["window"], preset["jitter"]
+    windows = windows_of("training", corpus.train, *shape, arguments["seed"])
     with devices.scope() if devices else nullcontext():
-        model, reader = make_model(arguments, corpus.vocabulary)
+        model, reader = make_model(arguments, corpus.vocabulary, devices)
     each = arguments["devices"]
-    measure = evaluation(model, corpus.valid, -(-10 // each) * each)
+    measure = evaluation(model, "validation", corpus.valid, -(-10 // each) * each)
     callbacks = [ResetStates()]
     if preset["optimizer"] == "sgd":
         callbacks.append(NonMonotonicTrigger("val_perplexity"))
@@ -271,13 +279,14 @@ def train(output, arguments, resume, steps):
         place=devices.place if devices else None,
         saved=model,
     )
-    if not resume:
-        start_run(output, arguments)
-        with replacing(Path(output) / VOCABULARY) as temporary:
-            temporary.write_text("".join(f"{w}\n" for w in corpus.vocabulary), encoding="utf-8")
-    elif has_begun(output):
+    if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
         check_vocabulary(output, corpus.vocabulary, arguments["data"])
         trainer.resume()
+    else:
+        if not resume:
+            start_run(output, arguments, prepared=[IDS])
+        with replacing(Path(output) / VOCABULARY) as temporary:
+            temporary.write_text("".join(f"{w}\n" for w in corpus.vocabulary), encoding="utf-8")
     info(
         f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
         f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
@@ -294,8 +303,8 @@ def evaluate(runs, data=None):
             arguments["data"] = data
         corpus = load_corpus(arguments, run, model.vocabulary)
         losses = {
-            "validation": evaluation(model, corpus.valid, 10)(),
-            "test": evaluation(model, corpus.test, 1)(),
+            "validation": evaluation(model, "validation", corpus.valid, 10)(),
+            "test": evaluation(model, "test", corpus.test, 1)(),
         }
         results[run] = {
             "recurrent": arguments["recurrent"],
@@ -418,7 +427,7 @@ def main(options):
         arguments = arguments_of(options.output)
         check_unchanged(given, arguments, options.output)
     else:
-        check_new(options.output)
+        check_new(options.output, prepared=[IDS])
         arguments = {**DEFAULTS, **given}
     if train(options.output, arguments, options.resume, options.steps):
         evaluate([options.output])

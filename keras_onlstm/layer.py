@@ -1,5 +1,6 @@
 """ONLSTM: the layer. Projects the inputs at once, then hands over to a recurrence."""
 
+from inspect import signature
 from operator import attrgetter
 
 import keras
@@ -302,6 +303,7 @@ def _shown(name):
     return property(attrgetter(f"cell.{name}"), doc=f"`{name}` of the cell.")
 
 
-# As on `keras.layers.LSTM`, the layer shows what its cell was made with.
-for _name in ONLSTMCell(1).own_config():
+# As on `keras.layers.LSTM`, the layer shows what its cell was made with. Read off the signature: a
+# cell would start the backend, after which its devices cannot be divided any more.
+for _name in set(signature(ONLSTMCell).parameters) - {"kwargs"}:
     setattr(ONLSTM, _name, _shown(_name))

@@ -99,20 +99,6 @@ def temporal_activation_regularization(outputs, strength, mask=None):
     return strength * _mean(change * change, both)
 
 
-class _WeightDroppedCell(keras.layers.LSTMCell):
-    """An LSTM cell whose recurrent kernel is, while `dropped` is set, that tensor."""
-
-    dropped = None
-
-    @property
-    def recurrent_kernel(self):
-        return self._recurrent_kernel if self.dropped is None else self.dropped
-
-    @recurrent_kernel.setter
-    def recurrent_kernel(self, value):
-        self._recurrent_kernel = value
-
-
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class WeightDroppedLSTM(keras.layers.LSTM):
     """`keras.layers.LSTM` with the weight dropout of AWD-LSTM, for comparison with `ONLSTM`.
@@ -129,21 +115,23 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         super().__init__(units, seed=seed, **kwargs)
         self.recurrent_weight_dropout = recurrent_weight_dropout
         self.seed_generator = keras.random.SeedGenerator(seed)
-        config = self.cell.get_config()
-        self.cell = _WeightDroppedCell.from_config(config)
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
         given = {"initial_state": initial_state, "mask": mask, "training": training}
         if not training or self.recurrent_weight_dropout == 0:
             return super().call(sequences, **given)
-        kernel = ops.convert_to_tensor(self.cell.recurrent_kernel, dtype=self.compute_dtype)
-        self.cell.dropped = keras.random.dropout(
-            kernel, self.recurrent_weight_dropout, seed=self.seed_generator
+        kernel = self.cell.recurrent_kernel
+        dropped = keras.random.dropout(
+            ops.convert_to_tensor(kernel, dtype=self.compute_dtype),
+            self.recurrent_weight_dropout,
+            seed=self.seed_generator,
         )
         try:
+            # Past Keras, which would look for new variables in what is assigned.
+            object.__setattr__(self.cell, "recurrent_kernel", dropped)
             return super().call(sequences, **given)
         finally:
-            self.cell.dropped = None
+            object.__setattr__(self.cell, "recurrent_kernel", kernel)
 
     def get_config(self):
         return {

@@ -185,3 +185,64 @@ def test_masked_steps_do_not_count():
 def test_bad_arguments(arguments, match):
     with pytest.raises(ValueError, match=match):
         LanguageModel(20, **{"embedding_dim": 8, "units": 16, "chunk_size": 4, **arguments})
+
+
+# --- Whole sentences -----------------------------------------------------------------------------
+
+WORDS = ["<eos>", "<unk>", *"abcdefgh"]
+SENTENCES = ["a b c", "h", "a zebra c d e f g h a b c", "", "b"]
+
+
+def reader(**kwargs):
+    model = LanguageModel(10, 8, 16, 3, 4, vocabulary=WORDS, seed=2, **kwargs)
+    model.build()
+    model.embeddings.assign(10 * ops.convert_to_numpy(model.embeddings))
+    return model
+
+
+def alone(model, sentence):
+    """A sentence on its own: ids with both ends, and what the model says."""
+    words = [word if word in WORDS else "<unk>" for word in sentence.split()]
+    ids = np.array([[WORDS.index(word) for word in ["<eos>", *words, "<eos>"]]])
+    return ids, model(ids, details=True)
+
+
+@pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
+def test_scores_are_log_probabilities_of_the_words(recurrent):
+    model = reader(recurrent=recurrent)
+    found = model.score([SENTENCES[0].split(), *SENTENCES[1:]])
+    for sentence, scores in zip(SENTENCES, found, strict=True):
+        ids, read = alone(model, sentence)
+        expected = as_array(log_probabilities(read.logits))[0, np.arange(ids.size - 1), ids[0, 1:]]
+        assert_close(scores, expected, 1e-5, sentence)
+    assert_differ(found[1][0], found[4][0], 0.01, "scores of two words")
+
+
+def test_distances_of_every_word():
+    model = reader()
+    found = model.distances(SENTENCES)
+    for sentence, distances in zip(SENTENCES, found, strict=True):
+        _, read = alone(model, sentence)
+        expected = np.stack([as_array(layer)[0, 1:-1] for layer in read.forget_distances])
+        assert distances.shape == (3, len(sentence.split()))
+        assert_close(distances, expected, 1e-5, sentence)
+
+
+def test_sentences_need_a_vocabulary():
+    bare = LanguageModel(10, 8, 16, 3, 4)
+    with pytest.raises(ValueError, match="no vocabulary with <eos> and <unk>"):
+        bare.score(["a"])
+    other = LanguageModel(2, 8, 16, 3, 4, vocabulary=["a", "b"])
+    with pytest.raises(ValueError, match="no vocabulary with <eos> and <unk>"):
+        other.distances(["a"])
+    with pytest.raises(ValueError, match="An LSTM has no distances"):
+        reader(recurrent="lstm").distances(["a"])
+
+
+def test_a_model_that_read_is_still_saved(tmp_path):
+    model = reader()
+    scores = model.score(SENTENCES)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras").score(SENTENCES)
+    for one, other in zip(scores, again, strict=True):
+        assert_close(one, other, 1e-6, "scores")

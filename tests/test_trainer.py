@@ -19,7 +19,13 @@ import pytest
 from keras import ops
 
 from keras_onlstm import files
-from keras_onlstm.training import PairBatches, Trainer, load_checkpoint, trainer
+from keras_onlstm.training import (
+    AveragedSGD,
+    PairBatches,
+    Trainer,
+    load_checkpoint,
+    trainer,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 EPOCHS = 5
@@ -385,6 +391,159 @@ def test_a_finished_run_can_be_prolonged(tmp_path, unbroken):
     longer.resume()
     longer.run()
     assert_equal(what_is_left(longer), unbroken["plateau"][0])
+
+
+def test_lower_can_be_better(tmp_path):
+    trained = make_trainer(tmp_path, mode="min", scores=[0.5, 0.2, 0.3, 0.2, 0.4])
+    trained.run()
+    assert trained.progress.best == 0.2
+    two = make_trainer(tmp_path / "two", epochs=2)
+    two.run()
+    last = [ops.convert_to_numpy(w).tobytes() for w in two.model.trainable_variables]
+    assert best_weights(tmp_path) == last
+
+
+def test_learning_rates_of_batches(tmp_path):
+    given = []
+
+    def rate(epoch, batch):
+        given.append((epoch, batch))
+        return 0.01 * (1 + batch) / (1 + epoch)
+
+    trained = make_trainer(tmp_path, epochs=2, learning_rate=rate)
+    seen = []
+    train_on_batch = trained.model.train_on_batch
+
+    def watched(*args, **kwargs):
+        seen.append(float(ops.convert_to_numpy(trained.model.optimizer.learning_rate)))
+        return train_on_batch(*args, **kwargs)
+
+    trained.model.train_on_batch = watched
+    history = trained.run()
+    assert given == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    np.testing.assert_allclose(seen, [0.01, 0.02, 0.03, 0.005, 0.01, 0.015], rtol=1e-6)
+    # Of 10 pairs the last batch of an epoch may have any of 4, 4 and 2.
+    sizes = [len(make_batches()[index][1]) for index in range(3)]
+    expected = sum(n * r for n, r in zip(sizes, seen[:3], strict=True)) / 10
+    assert history[0]["learning_rate"] == pytest.approx(expected)
+
+
+class Weighted:
+    """Batches with weights of targets: only some count."""
+
+    def __init__(self):
+        self.batches = make_batches()
+
+    def __len__(self):
+        return len(self.batches)
+
+    def set_epoch(self, epoch):
+        self.batches.set_epoch(epoch)
+
+    def __getitem__(self, index):
+        inputs, classes = self.batches[index]
+        return inputs, classes, (np.arange(len(classes)) <= index).astype("float32")
+
+
+def test_weights_say_what_counts(tmp_path):
+    trained = make_trainer(tmp_path, epochs=1)
+    trained.batches = Weighted()
+    placed = []
+    trained.place = lambda batch: placed.append(batch) or batch
+    logs = []
+    train_on_batch = trained.model.train_on_batch
+    trained.model.train_on_batch = lambda *args, **kwargs: (
+        logs.append((args, train_on_batch(*args, **kwargs))) or logs[-1][1]
+    )
+    (row,) = trained.run()
+    assert [args for args, _ in logs] == placed and all(len(batch) == 3 for batch in placed)
+    counts = [float(batch[2].sum()) for batch in placed]
+    assert len(set(counts)) > 1
+    mean = sum(n * log["loss"] for n, (_, log) in zip(counts, logs, strict=True)) / sum(counts)
+    assert row["loss"] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("stops", [[1], [3, 1], [4, 4, 4], [15]])
+def test_stopped_after_so_many_batches_and_resumed(tmp_path, unbroken, stops):
+    for count in stops:
+        trained = started(tmp_path)
+        before = int(ops.convert_to_numpy(trained.model.optimizer.iterations))
+        trained.run(max_batches=count)
+        assert int(ops.convert_to_numpy(trained.model.optimizer.iterations)) == before + count
+    survivor = started(tmp_path)
+    survivor.run()
+    assert_equal(what_is_left(survivor), unbroken["plateau"][0])
+
+
+def test_a_part_of_the_model_is_saved(tmp_path):
+    trained = make_trainer(tmp_path, epochs=1)
+    part = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    trained.saved = part
+    trained.run()
+    found = keras.saving.load_model(tmp_path / "best.keras", compile=False)
+    for one, other in zip(found.weights, part.weights, strict=True):
+        assert (ops.convert_to_numpy(one) == ops.convert_to_numpy(other)).all()
+
+
+class Began(keras.callbacks.Callback):
+    def __init__(self):
+        super().__init__()
+        self.epochs = []
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epochs.append(epoch)
+
+
+def test_epochs_begin_once(tmp_path):
+    """Also where a run stops within one; a callback's list of numbers is part of the checkpoint."""
+    callback = Began()
+    make_trainer(tmp_path, epochs=3, callbacks=[callback]).run(max_batches=4)
+    assert callback.epochs == [0, 1]
+    later = Began()
+    resumed = make_trainer(tmp_path, epochs=3, callbacks=[later])
+    resumed.resume()
+    assert later.epochs == [0, 1]
+    resumed.run()
+    assert later.epochs == [0, 1, 2]
+
+
+def test_an_average_is_what_is_validated_and_saved(tmp_path):
+    """And training goes on from the weights themselves."""
+    trained = make_trainer(tmp_path, epochs=2)
+    model = trained.model
+    model.compile(
+        AveragedSGD(0.5),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        run_eagerly=True,
+    )
+    (left, right), classes = trained.batches[0]
+    model.optimizer.build(model.trainable_variables)
+    model.optimizer.start_averaging()
+    model.test_on_batch((left, right), classes)
+    steps, validated = [], []
+    train_on_batch = model.train_on_batch
+
+    def weights():
+        return [ops.convert_to_numpy(w).copy() for w in model.trainable_variables]
+
+    def watched(*args, **kwargs):
+        if len(steps) == 3:
+            assert all((a == b).all() for a, b in zip(weights(), steps[-1], strict=True))
+        logs = train_on_batch(*args, **kwargs)
+        steps.append(weights())
+        return logs
+
+    def validate():
+        validated.append(weights())
+        return {"val_score": float(len(validated))}
+
+    model.train_on_batch, trained.validate = watched, validate
+    trained.run()
+    for count, found in ((3, validated[0]), (6, validated[1])):
+        for place, mean in enumerate(found):
+            expected = np.mean([step[place] for step in steps[:count]], axis=0)
+            np.testing.assert_allclose(mean, expected, atol=1e-6)
+    assert best_weights(tmp_path) == [weight.tobytes() for weight in validated[1]]
 
 
 # --- Refusals: nothing is changed --------------------------------------------------------------

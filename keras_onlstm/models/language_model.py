@@ -38,7 +38,7 @@ class _Reading(keras.Model):
     """What a language model makes of whole sentences, as a model that Keras compiles."""
 
     def __init__(self, model):
-        super().__init__()
+        super().__init__(name="reading")  # TensorFlow allows no name with an underscore in front
         self.model = model
 
     def call(self, ids):

@@ -15,8 +15,8 @@ class DataParallel:
     GPUs if there are any, otherwise it divides the processor into virtual devices, which shows that
     a training works on several, and makes nothing faster.
 
-    Make it before anything computes, build and compile the model inside `scope()`, and pass every
-    batch through `place`.
+    Make it before anything computes, build and compile the model inside `scope()`, pass the
+    optimizer through `prepare` and every batch through `place`.
 
     Args:
         count: integer, number of devices.
@@ -41,6 +41,35 @@ class DataParallel:
         if keras.backend.backend() == "tensorflow":
             return self._strategy.scope()
         return self._distribution.scope()
+
+    def prepare(self, optimizer):
+        """Lets an optimizer clip the gradient of the whole batch.
+
+        Keras 3.15 on TensorFlow clips the share of every device instead, before it adds them up.
+
+        Args:
+            optimizer: with or without `global_clipnorm`; it is changed.
+
+        Returns:
+            The optimizer.
+        """
+        norm = optimizer.global_clipnorm
+        if keras.backend.backend() == "jax" or norm is None:
+            return optimizer
+        import tensorflow as tf
+
+        apply = optimizer.apply
+
+        def apply_clipped(grads, trainable_variables=None):
+            context = tf.distribute.get_replica_context()
+            whole = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
+            clipped, _ = tf.clip_by_global_norm(whole, norm)
+            # The optimizer adds up what the devices give it.
+            return apply([gradient / self.count for gradient in clipped], trainable_variables)
+
+        optimizer.global_clipnorm = None
+        optimizer.apply = apply_clipped
+        return optimizer
 
     def place(self, batch):
         """Gives every device its share of a batch.

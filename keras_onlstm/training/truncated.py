@@ -12,6 +12,16 @@ from keras_onlstm.regularization import (
 __all__ = ["ResetStates", "TruncatedModel", "evaluate_windows"]
 
 
+class _Itself(keras.losses.Loss):
+    """What a model computed itself, as a loss that is shared among replicas as others are."""
+
+    def call(self, y_true, y_pred):
+        return y_pred
+
+
+_itself = _Itself(name="itself")
+
+
 class TruncatedModel(keras.Model):
     """A language model whose states go on from one call to the next.
 
@@ -34,7 +44,7 @@ class TruncatedModel(keras.Model):
         training: whether dropout and penalties apply.
 
     Returns:
-        Logits (batch, time, V).
+        Logits (batch, time, V), and the penalties (1,), which are 0 unless in training.
     """
 
     def __init__(
@@ -66,8 +76,6 @@ class TruncatedModel(keras.Model):
             for index, layer in enumerate(model.recurrent_layers)
         ]
         self.penalty = keras.metrics.Mean(name="penalty")
-
-    def build(self, input_shape=None):
         self.built = True
 
     def reset_states(self):
@@ -77,9 +85,7 @@ class TruncatedModel(keras.Model):
                 variable.assign(np.zeros(variable.shape))
 
     def call(self, inputs, training=False):
-        # Where Keras tries a model out on PyTorch, it does so with whatever numbers.
-        rows = ops.clip(inputs["rows"], 0, self.batch_size - 1)
-        mask = ops.cast(inputs["mask"], "bool")
+        rows, mask = inputs["rows"], ops.cast(inputs["mask"], "bool")
         states = [[ops.take(state, rows, axis=0) for state in pair] for pair in self.kept]
         found = self.model(inputs["ids"], states=states, mask=mask, training=training, details=True)
         places = ops.expand_dims(rows, -1)  # (B, 1)
@@ -87,19 +93,21 @@ class TruncatedModel(keras.Model):
             for variable, state in zip(pair, last, strict=True):
                 state = ops.cast(ops.stop_gradient(state), variable.dtype)
                 variable.assign(ops.scatter(places, state, variable.shape))
+        penalty = ops.zeros((), "float32")
         if training and any(self.strengths):
             penalty = ops.cast(
                 activation_regularization(found.output, self.strengths[0], mask)
                 + temporal_activation_regularization(found.raw_output, self.strengths[1], mask),
                 "float32",
             )
-            self.add_loss(penalty)
-        return found.logits
+        # Not by add_loss: replicas of a model would share one list of losses.
+        return found.logits, ops.expand_dims(penalty, 0)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        if self.losses:  # here, not in call: on JAX a metric changes here alone
-            self.penalty.update_state(sum(self.losses))
-        return super().compute_loss(x, y, y_pred, sample_weight, training=training)
+        logits, penalty = y_pred
+        self.penalty.update_state(penalty)
+        loss = super().compute_loss(x, y, logits, sample_weight, training=training)
+        return loss + _itself(ops.zeros_like(penalty), penalty)
 
     def compile(self, optimizer="sgd", **kwargs):
         """As `keras.Model.compile`, with the loss of a language model.
@@ -112,6 +120,12 @@ class TruncatedModel(keras.Model):
             from_logits=True, reduction="mean_with_sample_weight"
         )
         super().compile(optimizer, loss=loss, **kwargs)
+        # Once a loss is built Keras does not try the model out on a batch of other numbers, which
+        # need not be rows, or be arrays at all where several devices share it.
+        vocabulary_size = self.model.get_config()["vocabulary_size"]
+        empty = ops.zeros((1, 1, vocabulary_size)), ops.zeros((1,))
+        self.compute_loss(y=ops.zeros((1, 1), "int32"), y_pred=empty)
+        self.penalty.reset_state()
 
 
 class ResetStates(keras.callbacks.Callback):

@@ -1,0 +1,113 @@
+"""Data-parallel training: two replicas lose what one does, to rounding."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from commands import EXAMPLES, contents, environment, ours, start
+from keras_onlstm.training.devices import DataParallel
+
+BACKEND = keras.backend.backend()
+# A process of its own for each number of devices: they are set up once.
+TRAIN = """
+import json, sys
+from contextlib import nullcontext
+import keras, numpy as np
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.training import AveragedSGD, TruncatedModel, Windows
+from keras_onlstm.training.devices import DataParallel
+
+count = int(sys.argv[1])
+devices = DataParallel(count) if count > 1 else None
+text = np.arange(900) % 7
+windows = Windows(text, 8, window=20)
+rates = ("word", "input", "hidden", "output", "recurrent_weight")
+with devices.scope() if devices else nullcontext():
+    keras.utils.set_random_seed(0)
+    model = LanguageModel(30, 12, 24, 2, 4, seed=0, **{f"{rate}_dropout": 0.0 for rate in rates})
+    reader = TruncatedModel(model, 8, 2.0, 1.0)
+    optimizer = AveragedSGD(5.0, global_clipnorm=0.25)
+    reader.compile(devices.prepare(optimizer) if devices else optimizer)
+    reader.optimizer.build(reader.trainable_variables)
+    reader.optimizer.start_averaging()
+    found = []
+    for index in range(len(windows)):
+        batch = devices.place(windows[index]) if devices else windows[index]
+        logs = reader.train_on_batch(*batch, return_dict=True)
+        found.append([float(logs["loss"]), float(logs["penalty"])])
+    states = [float(abs(keras.ops.convert_to_numpy(s)).sum()) for p in reader.kept for s in p]
+    last = [float(abs(keras.ops.convert_to_numpy(w)).sum()) for w in model.trainable_variables]
+    with reader.optimizer.averaged_weights():
+        mean = [float(abs(keras.ops.convert_to_numpy(w)).sum()) for w in model.trainable_variables]
+print(json.dumps({"losses": found, "states": states, "last": last, "mean": mean}))
+"""
+
+
+def train(count):
+    done = subprocess.run(
+        [sys.executable, "-c", TRAIN, str(count)],
+        capture_output=True,
+        env=environment(),
+        text=True,
+        timeout=400,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.backend("tensorflow", "jax")
+def test_two_replicas_are_one_to_rounding():
+    one, two = train(1), train(2)
+    losses = np.array(one["losses"])
+    assert len(losses) > 4 and losses[0, 0] - losses[-1, 0] > 0.05
+    for name, numbers in one.items():
+        # Sums of up to 2,300 numbers.
+        np.testing.assert_allclose(two[name], numbers, rtol=2e-5, atol=2e-5, err_msg=name)
+    assert one["last"] != one["mean"]
+
+
+@pytest.mark.backend("torch")
+def test_pytorch_is_refused():
+    with pytest.raises(ValueError, match="Several devices need TensorFlow or JAX, not torch"):
+        DataParallel(2)
+
+
+@pytest.mark.backend("tensorflow")
+def test_more_than_there_are():
+    keras.ops.ones(1)  # from here on there is one
+    with pytest.raises(ValueError, match="9 devices were asked for, and there are 1"):
+        DataParallel(9)
+
+
+@pytest.mark.backend("tensorflow")
+def test_the_example_on_two_devices(tmp_path):
+    """Dropout included, so not to the same losses; resumed on one and the same terms."""
+    run = ["--preset", "smoke", "--devices", 2, "--output", tmp_path / "run"]
+    process = start(EXAMPLES / "language_modeling.py", *run)
+    _, errors = process.communicate(timeout=400)
+    assert process.returncode == 0 and ours(errors) == [], errors
+    rows = json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"]
+    assert rows[1]["val_perplexity"] < rows[0]["val_perplexity"] < 13
+    assert "results.json" in contents(tmp_path / "run")
+
+
+@pytest.mark.backend("tensorflow", "jax")
+def test_importing_the_package_starts_no_device():
+    check = {
+        "tensorflow": "from tensorflow.python.eager.context import context\n"
+        "started = context()._initialized",
+        "jax": "from jax._src import xla_bridge\nstarted = bool(xla_bridge._backends)",
+    }[BACKEND]
+    code = (
+        "import keras, keras_onlstm.models, keras_onlstm.training.devices\n"
+        f"{check}\nassert not started, 'at import'\n"
+        f"keras.ops.ones(1)\n{check.splitlines()[-1]}\nassert started, 'the check is blind'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env=environment(), text=True
+    )
+    assert done.returncode == 0, done.stderr[-1000:]
