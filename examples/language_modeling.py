@@ -84,8 +84,8 @@ PRESETS = {
 NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
 # Perplexity of validation and test, and where it is reported.
 PUBLISHED = {
-    "ON-LSTM, 25 M parameters, 1000 epochs (Shen et al. 2019)": (58.29, 56.17),
-    "AWD-LSTM, 24 M parameters (Merity et al. 2018)": (60.0, 57.3),
+    "ON-LSTM, 25 million, 1000 epochs (Shen et al. 2019)": (58.29, 56.17),
+    "AWD-LSTM, 24 million (Merity et al. 2018)": (60.0, 57.3),
 }
 VOCABULARY = "vocabulary.txt"
 IDS = "ids"  # where the ids of large texts are
@@ -315,7 +315,7 @@ def evaluate(runs, data=None):
         write_json(Path(run) / "results.json", {**results[run], "arguments": arguments})
     rows = [
         [
-            f"{NAMES[result['recurrent']]}, {result['parameters'] / 1e6:.1f} M parameters, {run}",
+            f"{NAMES[result['recurrent']]}, {result['parameters']:,} parameters, {run}",
             f"{result['validation_perplexity']:.2f}",
             f"{result['test_perplexity']:.2f}",
         ]

@@ -31,6 +31,14 @@ def test_windows_cover_the_text_in_order(jitter):
     assert (np.concatenate(targets, 1) == pieces[:, 1:]).all()
 
 
+def test_windows_can_be_walked():
+    windows = Windows(TEXT, 4)
+    assert sum(int(weights[0].sum()) for _, _, weights in windows) == len(TEXT) // 4 - 1
+    for index in (-1, len(windows)):
+        with pytest.raises(IndexError, match=f"no window {index}"):
+            windows[index]
+
+
 def test_lengths_are_those_of_the_recipe():
     windows = Windows(np.arange(2_000_000), 2, window=70)
     lengths = np.array([windows.length(i) for i in range(len(windows) - 1)])

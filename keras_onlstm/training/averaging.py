@@ -35,11 +35,7 @@ class _Averaging:
         super().build(variables)
         self.averaging = self.add_variable((), "zeros", "int32", name="averaging")
         self.counted = self.add_variable((), "zeros", "int32", name="counted")
-        pairs = []
-        for variable in variables:
-            average = self.add_variable_from_reference(variable, name="average")
-            _copy(variable, average)
-            pairs.append((variable, average))
+        pairs = [(v, self.add_variable_from_reference(v, name="average")) for v in variables]
         # A function: variables in a list Keras would take for the optimizer's own.
         self._pairs = lambda: pairs
 
@@ -59,11 +55,11 @@ class _Averaging:
     def apply(self, grads, trainable_variables=None):
         super().apply(grads, trainable_variables)
         self.counted.assign(self.counted + self.averaging)
-        # Before it starts, the mean is that of the last step: the weights themselves.
-        share = 1.0 / ops.cast(ops.maximum(self.counted, 1), "float32")
+        # Before it starts, what is kept are the weights themselves, and nobody asks for them.
+        count = ops.maximum(self.counted, 1)
         for variable, average in self._pairs():
             now, mean = ops.convert_to_tensor(variable), ops.convert_to_tensor(average)
-            average.assign(mean + ops.cast(share, mean.dtype) * (ops.cast(now, mean.dtype) - mean))
+            average.assign(mean + (now - mean) / ops.cast(count, mean.dtype))
 
     @contextmanager
     def averaged_weights(self):
@@ -100,14 +96,14 @@ class AveragedSGD(_Averaging, keras.optimizers.SGD):
 
     Example:
 
-    >>> import keras, numpy as np
+    >>> import keras
     >>> from keras_onlstm.training import AveragedSGD
-    >>> weight = keras.Variable(np.zeros(1))
+    >>> weight = keras.Variable([0.0])
     >>> optimizer = AveragedSGD(learning_rate=1.0)
     >>> optimizer.build([weight])
     >>> optimizer.start_averaging()
     >>> for _ in range(3):
-    ...     optimizer.apply([np.full(1, -1.0)], [weight])
+    ...     optimizer.apply([-keras.ops.ones(1)], [weight])
     >>> with optimizer.averaged_weights():
     ...     print(float(weight[0]))  # of 1, 2 and 3
     2.0

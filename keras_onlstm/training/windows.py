@@ -96,6 +96,8 @@ class Windows:
         return self._ends[index + 1] - self._ends[index]
 
     def __getitem__(self, index):
+        if not 0 <= index < len(self):
+            raise IndexError(f"there are {len(self)} windows, from 0 on, and no window {index}.")
         start, stop = self._ends[index : index + 2]
         size = next(n for n in self.padded_lengths if n >= stop - start)
         rows = len(self.text)
