@@ -105,10 +105,10 @@ class AveragedSGD(_Averaging, keras.optimizers.SGD):
     >>> for _ in range(3):
     ...     optimizer.apply([-keras.ops.ones(1)], [weight])
     >>> with optimizer.averaged_weights():
-    ...     print(float(weight[0]))  # of 1, 2 and 3
-    2.0
-    >>> print(float(weight[0]))
-    3.0
+    ...     print(keras.ops.convert_to_numpy(weight))  # of 1, 2 and 3
+    [2.]
+    >>> print(keras.ops.convert_to_numpy(weight))
+    [3.]
     """
 
 
