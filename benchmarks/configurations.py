@@ -11,6 +11,7 @@ class Configuration(NamedTuple):
     chunk_size: int
     measures: tuple = ("forward", "train")
     rounds: int | None = None  # at most so many
+    vocabulary: int | None = None  # of a whole language model, embedding and softmax included
 
     @property
     def layers(self):
@@ -21,16 +22,21 @@ class Configuration(NamedTuple):
             for d, u in zip(sizes, self.units, strict=False)
         ]
 
+    @property
+    def tokens(self):
+        return self.batch * self.time
+
     def flops(self, measure):
         """Of the matrix products alone: on the way back each has two."""
-        products = sum(2 * self.batch * self.time * k * (d + u) for d, u, k in self.layers)
-        return products * (3 if measure == "train" else 1)
+        products = sum(k * (d + u) for d, u, k in self.layers)
+        products += (self.vocabulary or 0) * self.units[-1]
+        return 2 * self.tokens * products * (3 if measure == "train" else 1)
 
     def bytes_moved(self, measure, width):
         """The recurrent kernel read once a step, and the sequences of every layer once."""
         passes = 2 if measure == "train" else 1
         kernels = sum(self.time * u * k for _, u, k in self.layers)
-        sequences = sum(self.batch * self.time * (d + k + u) for d, u, k in self.layers)
+        sequences = sum(self.tokens * (d + k + u) for d, u, k in self.layers)
         return passes * width * (kernels + sequences)
 
 
@@ -40,6 +46,12 @@ CONFIGURATIONS = {
     "logical-inference": Configuration(256, 40, 128, (400,), 10),
     "long": Configuration(20, 1000, 400, (1150,), 10, rounds=2),
     "single": Configuration(1, 70, 400, (1150,), 10, measures=("forward",)),
+    "training-small": Configuration(
+        32, 35, 300, (500, 500, 300), 10, measures=("train",), rounds=5, vocabulary=10000
+    ),
+    "training-paper": Configuration(
+        20, 70, 400, (1150, 1150, 400), 10, measures=("train",), rounds=3, vocabulary=10000
+    ),
 }
 QUICK = {
     "language-model": Configuration(3, 4, 5, (6,), 2, rounds=2),
@@ -47,23 +59,39 @@ QUICK = {
     "logical-inference": Configuration(4, 3, 5, (6,), 2, rounds=2),
     "long": Configuration(3, 9, 5, (6,), 2, rounds=2),
     "single": Configuration(1, 4, 5, (6,), 2, measures=("forward",), rounds=2),
+    "training-small": Configuration(
+        3, 4, 4, (6, 6, 4), 2, measures=("train",), rounds=2, vocabulary=7
+    ),
+    "training-paper": Configuration(
+        3, 4, 4, (6, 6, 4), 2, measures=("train",), rounds=2, vocabulary=7
+    ),
 }
+MEMORY = ("language-model", "training-small", "training-paper")  # of these it is measured
 ONLSTM = "ONLSTM"
 READABLE = "ONLSTM(fused=False)"
 CELL = "RNN(ONLSTMCell)"
 FLOOR = "products alone"
 KERAS_LSTM = "keras.layers.LSTM"
 TORCH_LSTM = "torch.nn.LSTM"
+MODEL = "LanguageModel"
+MODEL_OF_LSTM = "LanguageModel(recurrent='lstm')"
 IMPLEMENTATIONS = {
     "tensorflow": (ONLSTM, "ONLSTM, jit_compile", READABLE, CELL, KERAS_LSTM, FLOOR),
     "jax": (ONLSTM, READABLE, CELL, KERAS_LSTM, FLOOR),
     "torch": (ONLSTM, READABLE, CELL, TORCH_LSTM, FLOOR),
+}
+MODELS = {  # of a configuration with a vocabulary
+    "tensorflow": (MODEL, MODEL_OF_LSTM),
+    "jax": (MODEL, MODEL_OF_LSTM),
+    "torch": (MODEL, MODEL_OF_LSTM, TORCH_LSTM),
 }
 SLOW = {READABLE, CELL, KERAS_LSTM}  # left out where a call would take very long
 
 
 def implementations(backend, configuration):
     """Those that are timed: the slow ones at moderate sizes alone."""
+    if configuration.vocabulary:
+        return list(MODELS[backend])
     large = configuration.time > 500 or len(configuration.units) > 1
     return [i for i in IMPLEMENTATIONS[backend] if not (large and i in SLOW)]
 

@@ -77,11 +77,15 @@ def _table(results, name, dtype, measure):
     rates = results["rates"].get(dtype, {})
     if rates:
         head += ["of the matrix rate", "of the bandwidth"]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     configuration = get(name, results["quick"])
+    if configuration.vocabulary:
+        head.insert(3, "tokens/s")
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for row in rows(results, name, dtype, measure):
         cells = [NAMES[row["backend"]], f"`{row['implementation']}`"]
         cells.append(_spread(row["seconds"], 1e3, 1))
+        if configuration.vocabulary:
+            cells.append(f"{configuration.tokens / row['seconds'][1]:.0f}")
         cells += [_spread(row[ratio], 1, 2) if row[ratio] else "" for ratio in RATIOS]
         cells.append(f"{row['first']:.1f}")
         if rates:

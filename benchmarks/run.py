@@ -17,14 +17,14 @@ import os
 import platform
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import report
-from configurations import CONFIGURATIONS, IMPLEMENTATIONS, get, implementations
+from configurations import CONFIGURATIONS, IMPLEMENTATIONS, MEMORY, get, implementations
 
 HERE = Path(__file__).parent
 EXTRAS = {"tensorflow": "keras-onlstm", "jax": "keras-onlstm[jax]", "torch": "keras-onlstm[torch]"}
-MEMORY = "language-model"
 
 
 class Backend:
@@ -84,8 +84,7 @@ def time_configuration(backends, name, dtype, rounds, quick):
         for implementation in implementations(backend.name, configuration):
             say(f"{name}, {dtype}: {backend.name}, {implementation}")
             key = f"{name}/{implementation}"
-            backend.ask("build", implementation, name, dtype, quick)
-            backend.ask("keep", key)
+            backend.ask("build", key, implementation, name, dtype, quick)
             samples = {m: [] for m in configuration.measures}
             samples["first"] = {m: backend.ask("first", key, m) for m in configuration.measures}
             found.setdefault(backend.name, {})[implementation] = samples
@@ -98,17 +97,18 @@ def time_configuration(backends, name, dtype, rounds, quick):
     return found
 
 
-def memory(names, quick):
+def memory(configurations, names, quick):
     """Megabytes at the peak of training above what is held, a process for each."""
     found = {}
-    for backend_name in names:
-        for implementation in implementations(backend_name, get(MEMORY, quick)):
-            say(f"{MEMORY}, memory: {backend_name}, {implementation}")
-            with Backend(backend_name) as backend:
-                backend.ask("build", implementation, MEMORY, "float32", quick)
-                megabytes = backend.ask("memory", "train")
-            found.setdefault(backend_name, {})[implementation] = megabytes
-    return {MEMORY: found}
+    for name in configurations:
+        for backend_name in names:
+            for implementation in implementations(backend_name, get(name, quick)):
+                say(f"{name}, memory: {backend_name}, {implementation}")
+                with Backend(backend_name) as backend:
+                    backend.ask("build", name, implementation, name, "float32", quick)
+                    megabytes = backend.ask("memory", name, "train")
+                found.setdefault(name, {}).setdefault(backend_name, {})[implementation] = megabytes
+    return found
 
 
 def measure(options):
@@ -123,8 +123,8 @@ def measure(options):
     }
     for name in options.configurations:
         for dtype in options.dtypes:
-            backends = [Backend(backend) for backend in options.backends]
-            try:
+            with ExitStack() as stack:
+                backends = [stack.enter_context(Backend(backend)) for backend in options.backends]
                 for backend in backends:
                     results["backends"][backend.name] = backend.ask("describe")
                 timed = time_configuration(backends, name, dtype, options.rounds, options.quick)
@@ -134,11 +134,8 @@ def measure(options):
                     rates = results["rates"].setdefault(dtype, {})
                     if on_gpu and backend.name not in rates:
                         rates[backend.name] = backend.ask("rates", dtype)
-            finally:
-                for backend in backends:
-                    backend.__exit__()
-    wanted = MEMORY in options.configurations
-    results["memory"] = memory(options.backends, options.quick) if wanted else {}
+    wanted = [name for name in options.configurations if name in MEMORY]
+    results["memory"] = memory(wanted, options.backends, options.quick)
     return results
 
 

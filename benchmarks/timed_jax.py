@@ -3,11 +3,14 @@
 import jax
 import jax.numpy as jnp
 from configurations import FLOOR
+from language_models import training_step
 from layers import arrays, product_arrays, stack
 
 
 def build(name, configuration, dtype):
     """`{"forward": function, "train": function}`."""
+    if configuration.vocabulary:
+        return {"train": training_step(name, configuration, dtype)}
     if name == FLOOR:
         return _floor(configuration, dtype)
     x, weights = (jnp.asarray(a, dtype) for a in arrays(configuration))
@@ -76,21 +79,9 @@ def device():
 
 
 def rates(dtype):
-    """A large product's floating-point operations, and a copy's bytes, per second."""
-    import time
-
+    """A large product with its operations, and a copy with the bytes it moves."""
     size = 4096 if dtype == "float32" else 8192
-    square = jnp.ones((size, size), dtype)
-    long = jnp.ones(2**28, "float32")
-
-    def seconds(function, x):
-        function = jax.jit(function)
-        function(x).block_until_ready()
-        found = []
-        for _ in range(9):
-            start = time.perf_counter()
-            function(x).block_until_ready()
-            found.append(time.perf_counter() - start)
-        return sorted(found)[4]
-
-    return 2 * size**3 / seconds(lambda a: a @ a, square), 2**31 / seconds(lambda a: a + 1, long)
+    square, long = jnp.ones((size, size), dtype), jnp.ones(2**28)
+    product, copy = jax.jit(jnp.matmul), jax.jit(lambda x: x + 1)
+    wait = jax.block_until_ready
+    return (lambda: wait(product(square, square)), 2 * size**3), (lambda: wait(copy(long)), 2**31)

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 from configurations import FLOOR
+from language_models import training_step
 from layers import arrays, product_arrays, stack
 
 
@@ -13,6 +14,8 @@ def _wait(outputs):
 def build(name, configuration, dtype):
     """`{"forward": function, "train": function}`."""
     x, weights = (tf.constant(a, dtype) for a in arrays(configuration))
+    if configuration.vocabulary:
+        return {"train": training_step(name, configuration, dtype)}
     if name == FLOOR:
         return _floor(configuration, dtype)
     policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
@@ -83,18 +86,7 @@ def device():
 
 
 def rates(dtype):
-    """A large product's floating-point operations, and a copy's bytes, per second."""
-    import time
-
+    """A large product with its operations, and a copy with the bytes it moves."""
     size = 4096 if dtype == "float32" else 8192
     square, long = tf.ones((size, size), dtype), tf.ones(2**28)
-
-    def seconds(function):
-        found = []
-        for _ in range(10):
-            start = time.perf_counter()
-            _wait(function())
-            found.append(time.perf_counter() - start)
-        return sorted(found[1:])[4]
-
-    return 2 * size**3 / seconds(lambda: square @ square), 2**31 / seconds(lambda: long + 1)
+    return (lambda: _wait(square @ square), 2 * size**3), (lambda: _wait(long + 1), 2**31)

@@ -2,7 +2,9 @@
 
 import torch
 from configurations import FLOOR, TORCH_LSTM
+from language_models import training_step
 from layers import arrays, product_arrays, stack
+from torch_language_model import training_step as training_step_of_torch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -15,6 +17,12 @@ def _wait(_=None):
 def build(name, configuration, dtype):
     """`{"forward": function, "train": function}`."""
     kind = getattr(torch, dtype)
+    if configuration.vocabulary:
+        if name == TORCH_LSTM:
+            step = training_step_of_torch(configuration, kind, DEVICE)
+        else:
+            step = training_step(name, configuration, dtype)
+        return {"train": lambda: _wait(step())}
     if name == FLOOR:
         return _floor(configuration, kind)
     x, weights = (torch.tensor(a, dtype=kind, device=DEVICE) for a in arrays(configuration))
@@ -83,20 +91,8 @@ def device():
 
 
 def rates(dtype):
-    """A large product's floating-point operations, and a copy's bytes, per second."""
-    import time
-
+    """A large product with its operations, and a copy with the bytes it moves."""
     size = 4096 if dtype == "float32" else 8192
     square = torch.ones((size, size), dtype=getattr(torch, dtype), device=DEVICE)
     long = torch.ones(2**28, device=DEVICE)
-
-    def seconds(function):
-        found = []
-        for _ in range(10):
-            _wait()
-            start = time.perf_counter()
-            _wait(function())
-            found.append(time.perf_counter() - start)
-        return sorted(found[1:])[4]
-
-    return 2 * size**3 / seconds(lambda: square @ square), 2**31 / seconds(lambda: long + 1)
+    return (lambda: _wait(square @ square), 2 * size**3), (lambda: _wait(long + 1), 2**31)

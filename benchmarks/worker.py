@@ -10,10 +10,13 @@ import importlib
 import json
 import os
 import platform
+import statistics
 import sys
 import time
 from importlib import metadata
 from pathlib import Path
+
+import configurations
 
 PACKAGES = ("keras", "numpy", "tensorflow", "jax", "jaxlib", "torch")
 
@@ -24,10 +27,16 @@ def resident():
     return [int(status[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")]
 
 
+def seconds(function):
+    start = time.perf_counter()
+    function()
+    return time.perf_counter() - start
+
+
 class Worker:
     def __init__(self, backend):
         self.timed = importlib.import_module(f"timed_{backend}")
-        self.functions = {}
+        self.built = {}
 
     def describe(self):
         versions = {}
@@ -43,34 +52,22 @@ class Worker:
             "threads": len(os.sched_getaffinity(0)),
         }
 
-    def build(self, name, configuration, dtype, quick):
-        import configurations
-
-        chosen = configurations.get(configuration, quick)
-        self.functions = {}
-        gc.collect()
-        self.functions = self.timed.build(name, chosen, dtype)
-
-    def keep(self, key):
-        """Keeps what was built under a key, so that several take turns."""
-        setattr(self, f"kept_{key}", self.functions)
+    def build(self, key, name, configuration, dtype, quick):
+        """Builds an implementation and keeps it under a key, so that several take turns."""
+        self.built[key] = self.timed.build(name, configurations.get(configuration, quick), dtype)
 
     def time(self, key, measure):
         """Seconds of one call, after one that is not timed."""
-        function = getattr(self, f"kept_{key}")[measure]
+        function = self.built[key][measure]
         function()
-        start = time.perf_counter()
-        function()
-        return time.perf_counter() - start
+        return seconds(function)
 
     def first(self, key, measure):
-        start = time.perf_counter()
-        getattr(self, f"kept_{key}")[measure]()
-        return time.perf_counter() - start
+        return seconds(self.built[key][measure])
 
-    def memory(self, measure):
+    def memory(self, key, measure):
         """Megabytes at the peak of a call, above what is held between calls."""
-        function = self.functions[measure]
+        function = self.built[key][measure]
         on_device = self.timed.device_bytes()
         function()  # compiles
         gc.collect()
@@ -84,19 +81,23 @@ class Worker:
         return resident()[1] - before
 
     def rates(self, dtype):
-        return self.timed.rates(dtype)
+        """Floating-point operations a second of a large product, and bytes a second of a copy."""
+        found = []
+        for function, amount in self.timed.rates(dtype):
+            function()
+            found.append(amount / statistics.median(seconds(function) for _ in range(9)))
+        return found
 
 
 def main():
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    sys.path.insert(0, str(Path(__file__).parent))
     worker = Worker(os.environ["KERAS_BACKEND"])
     for line in sys.stdin:
         request, *arguments = json.loads(line)
         try:
             answer = {"result": getattr(worker, request)(*arguments)}
-        except Exception as error:
+        except Exception as error:  # whatever it is, the driver shall say it
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
 
