@@ -1,12 +1,12 @@
 """ONLSTMCell: the weights and the configuration of ON-LSTM, for `keras.layers.RNN`."""
 
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import keras
 from keras import activations, constraints, initializers, ops, regularizers
 
 from keras_onlstm._keras_private import DropoutRNNCell
+from keras_onlstm.arguments import integer
 from keras_onlstm.numerics import matmul
 from keras_onlstm.step import gate_offsets, gate_width, project, step
 
@@ -19,12 +19,6 @@ class DropoutMasks(NamedTuple):
     inputs: Any = None  # (B, D)
     recurrent: Any = None  # (B, U)
     recurrent_kernel: Any = None  # (U, K)
-
-
-def _positive(name, value):
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be a positive integer, not {value!r}.")
-    return int(value)
 
 
 def _rate(name, value):
@@ -152,7 +146,7 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
 
     @staticmethod
     def _sizes(units, chunk_size):
-        units, chunk_size = _positive("units", units), _positive("chunk_size", chunk_size)
+        units, chunk_size = integer("units", units), integer("chunk_size", chunk_size)
         if units % chunk_size:
             raise ValueError(
                 f"chunk_size={chunk_size} does not divide units={units}: each value of a master "

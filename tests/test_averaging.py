@@ -170,5 +170,5 @@ def test_the_trigger_refuses_what_cannot_average():
     model = make(keras.optimizers.SGD(0.1))
     with pytest.raises(ValueError, match=r"needs an optimizer that averages.*not SGD"):
         model.fit(X, Y, verbose=0, callbacks=[NonMonotonicTrigger()])
-    with pytest.raises(ValueError, match="patience is 0 or above, not -1"):
+    with pytest.raises(ValueError, match="patience must be an integer, 0 or above, not -1"):
         NonMonotonicTrigger(patience=-1)

@@ -307,7 +307,7 @@ def test_xla_compiles_the_whole_model(units):
 def test_lengths_share_what_is_compiled():
     import tensorflow as tf
 
-    from keras_onlstm.recurrence import fused_tensorflow
+    from keras_onlstm.recurrence import fused_tensorflow, grouped
 
     layer = ONLSTM(200, 10, return_sequences=True)
     layer.build((None, None, 8))
@@ -324,7 +324,7 @@ def test_lengths_share_what_is_compiled():
         step(tf.constant(rng.normal(size=(4, time, 8)).astype("float32")))
     assert step.experimental_get_tracing_count() <= 2
     sizes = fused_tensorflow.fused.Sizes(200, 10, "float32")
-    for one in (fused_tensorflow._forward_step, fused_tensorflow._backward_step):
+    for one in (grouped.forward_step, grouped.backward_step):
         assert fused_tensorflow._compiled(one, sizes).experimental_get_tracing_count() <= 2
     assert fused_tensorflow._compiled.cache_info().misses == 2
     # Both steps, with and without a static size of the batch: at most four compilations.

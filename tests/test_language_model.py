@@ -179,7 +179,7 @@ def test_masked_steps_do_not_count():
         ({"recurrent": "gru"}, "'onlstm' or 'lstm', not 'gru'"),
         ({"chunk_size": 3}, "chunk_size=3 does not divide units=16"),
         ({"vocabulary": ["a"]}, "1 words.*vocabulary_size is 20"),
-        ({"units": 0}, "units must be a positive integer"),
+        ({"units": 0}, "units must be an integer, 1 or above"),
     ],
 )
 def test_bad_arguments(arguments, match):

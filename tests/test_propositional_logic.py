@@ -377,16 +377,16 @@ def test_split_counts_across_buckets():
         (
             {"max_operators": 13},
             ValueError,
-            "max_operators must be an integer from 0 to 12, not 13",
+            "max_operators must be an integer, from 0 to 12, not 13",
         ),
         (
             {"max_operators": -1},
             ValueError,
-            "max_operators must be an integer from 0 to 12, not -1",
+            "max_operators must be an integer, from 0 to 12, not -1",
         ),
         ({"every": 1}, ValueError, "every must be an integer, 2 or above, not 1"),
-        ({"every": True}, TypeError, "every must be an integer, 2 or above, not 'True' of type bo"),
-        ({"max_operators": "6"}, TypeError, "max_operators must be an integer from 0 to 12, not"),
+        ({"every": True}, ValueError, "every must be an integer, 2 or above, not True"),
+        ({"max_operators": "6"}, ValueError, "max_operators must be an integer, from 0 to 12, not"),
     ],
 )
 def test_split_arguments(arguments, error, message):
@@ -457,33 +457,33 @@ def test_generate_leaves_out_larger_pairs():
         ({"count": -3}, ValueError, "count must be an integer, 1 or above, not -3"),
         (
             {"count": True},
-            TypeError,
-            "count must be an integer, 1 or above, not 'True' of type bool",
+            ValueError,
+            "count must be an integer, 1 or above, not True",
         ),
         (
             {"count": "5"},
-            TypeError,
-            "count must be an integer, 1 or above, not \"'5'\" of type str",
+            ValueError,
+            "count must be an integer, 1 or above, not '5'",
         ),
         (
             {"count": 5.0},
-            TypeError,
-            "count must be an integer, 1 or above, not '5.0' of type float",
+            ValueError,
+            "count must be an integer, 1 or above, not 5.0",
         ),
         (
             {"max_operators": 13},
             ValueError,
-            "max_operators must be an integer from 0 to 12, not 13",
+            "max_operators must be an integer, from 0 to 12, not 13",
         ),
         (
             {"max_operators": -1},
             ValueError,
-            "max_operators must be an integer from 0 to 12, not -1",
+            "max_operators must be an integer, from 0 to 12, not -1",
         ),
-        ({"max_operators": False}, TypeError, "max_operators must be an integer from 0 to 12"),
-        ({"max_operators": None}, TypeError, "max_operators must be an integer from 0 to 12"),
+        ({"max_operators": False}, ValueError, "max_operators must be an integer, from 0 to 12"),
+        ({"max_operators": None}, ValueError, "max_operators must be an integer, from 0 to 12"),
         ({"seed": -1}, ValueError, "seed must be an integer, 0 or above, not -1"),
-        ({"seed": None}, TypeError, "seed must be an integer, 0 or above, not 'None' of type None"),
+        ({"seed": None}, ValueError, "seed must be an integer, 0 or above, not None"),
     ],
 )
 def test_generate_arguments(arguments, error, message):

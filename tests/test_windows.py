@@ -67,8 +67,11 @@ def test_epochs_differ_and_repeat():
     ("arguments", "match"),
     [
         ({"ids": TEXT[:7], "batch_size": 4}, "7 tokens are too few for a batch of 4"),
-        ({"ids": TEXT, "batch_size": 0}, "batch_size is 1 or above, not 0"),
-        ({"ids": TEXT, "batch_size": 2, "window": 5}, "window is 10 or above, not 5"),
+        ({"ids": TEXT, "batch_size": 0}, "batch_size must be an integer, 1 or above, not 0"),
+        (
+            {"ids": TEXT, "batch_size": 2, "window": 5},
+            "window must be an integer, 10 or above, not 5",
+        ),
     ],
 )
 def test_bad_arguments(arguments, match):

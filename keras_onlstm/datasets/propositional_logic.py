@@ -14,13 +14,14 @@ published label checkable and the data cheap to generate.
 
 import functools
 import itertools
-import operator
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
+
+from keras_onlstm.arguments import integer
 
 __all__ = [
     "LABELS", "TOKENS", "VARIABLES", "Corpus", "Pair",
@@ -88,7 +89,6 @@ class Corpus:
 
         Raises:
             ValueError: `max_operators` is not within 0 to 12, or `every` is below 2.
-            TypeError: One of them is no integer.
 
         Example:
             >>> corpus = generate(1000)
@@ -96,8 +96,8 @@ class Corpus:
             >>> len(validation) == sum(map(len, corpus.train.values())) // 4
             True
         """
-        max_operators = _integer("max_operators", max_operators, 0, _BUCKETS[-1])
-        every = _integer("every", every, 2)
+        max_operators = integer("max_operators", max_operators, 0, _BUCKETS[-1])
+        every = integer("every", every, 2)
         pairs = [pair for n in range(max_operators + 1) for pair in self.train.get(n, [])]
         validation = pairs[every - 1 :: every]
         del pairs[every - 1 :: every]
@@ -322,7 +322,6 @@ def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
 
     Raises:
         ValueError: `count` is below 1, `max_operators` not within 0 to 12, or `seed` negative.
-        TypeError: One of them is no integer.
 
     Example:
         >>> corpus = generate(1000, seed=1)
@@ -330,10 +329,10 @@ def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
         >>> relation(pair.left, pair.right) == pair.label
         True
     """
-    count = _integer("count", count, 1)
-    max_operators = _integer("max_operators", max_operators, 0, _BUCKETS[-1])
+    count = integer("count", count, 1)
+    max_operators = integer("max_operators", max_operators, 0, _BUCKETS[-1])
     # Of Python's generator, only random() promises the same numbers in every version.
-    uniform = random.Random(_integer("seed", seed, 0)).random
+    uniform = random.Random(integer("seed", seed, 0)).random
     choices = list(itertools.combinations(VARIABLES, 4))
     buckets: dict[int, dict[Pair, None]] = {n: {} for n in _BUCKETS}
     for _ in range(count):
@@ -507,16 +506,3 @@ def _pair(
             "correct it, or load with verify_labels=False"
         )
     return pair
-
-
-def _integer(name: str, value: int, least: int, most: int | None = None) -> int:
-    """Take any integer type, NumPy's included, and refuse a bool, which is a mistake here."""
-    wanted = f"{name} must be an integer, {least} or above"
-    if most is not None:
-        wanted = f"{name} must be an integer from {least} to {most}"
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{wanted}, not {_quote(repr(value))} of type {type(value).__name__}")
-    number = operator.index(value)
-    if number < least or (most is not None and number > most):
-        raise ValueError(f"{wanted}, not {number}")
-    return number

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm.arguments import integer
 from keras_onlstm.datasets.penn_treebank import EOS, UNKNOWN
 from keras_onlstm.layer import ONLSTM
 from keras_onlstm.numerics import matmul
@@ -142,8 +143,7 @@ class LanguageModel(keras.Model):
             ("units", units),
             ("num_layers", num_layers),
         ):
-            if not isinstance(size, int) or size < 1:
-                raise ValueError(f"{name} must be a positive integer, not {size!r}.")
+            integer(name, size)
         self._config = {
             "vocabulary_size": vocabulary_size,
             "embedding_dim": embedding_dim,

@@ -5,9 +5,8 @@ Everything is compiled together with what surrounds it.
 
 import functools
 
-from keras import ops
-
 from keras_onlstm.recurrence import fused
+from keras_onlstm.recurrence.grouped import backward_step, forward_step, grouped, joined
 
 __all__ = ["run"]
 
@@ -16,24 +15,6 @@ def _column_groups(batch):
     import jax
 
     return fused.column_groups(batch) if jax.default_backend() == "cpu" else [slice(None)]
-
-
-def _part(x, group):
-    """The columns of a group, in the last axis."""
-    return None if x is None else x[..., group]
-
-
-def _grouped(state, groups, sizes=None):
-    """(B, U) -> list of (U, B), or of (N, C, B) with sizes."""
-    parts = [state[group].T for group in groups]
-    if sizes is None:
-        return parts
-    return [part.reshape(sizes.chunks, sizes.chunk_size, -1) for part in parts]
-
-
-def _joined(parts, sizes):
-    """The inverse of `_grouped`."""
-    return ops.concatenate([part.reshape(sizes.units, -1).T for part in parts], 0)
 
 
 def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask, sizes, save):
@@ -46,29 +27,22 @@ def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask,
     # Kept apart, or XLA multiplies with the kernel as it was, which takes twice as long.
     turned_kernel = jax.lax.optimization_barrier(recurrent_kernel.T)  # (K, U)
     turned_mask = None if recurrent_mask is None else recurrent_mask.T
+    turned_bias = None if bias is None else bias[:, None]  # (K, 1)
 
     def body(carry, row):
-        new = []
-        for group, h_tm1, c_tm1 in zip(groups, *carry, strict=True):
-            mask = _part(turned_mask, group)
-            z = turned_kernel @ (h_tm1 if mask is None else h_tm1 * mask)
-            z = z + row[0][group].T  # (K, B)
-            if bias is not None:
-                z = z + bias[:, None]
-            new.append(fused.advance(z, h_tm1, c_tm1, _part(row[1], group), sizes))
-        rows = [step.h.T for step in new]
-        rows = (rows, [s.forget_distance for s in new], [s.input_distance for s in new])
-        rows = tuple(ops.concatenate(parts, 0) for parts in rows)
+        projected_t, keep_t = row
+        given = (turned_kernel, turned_bias, projected_t, *carry, keep_t, turned_mask)
+        new, rows = forward_step(*given, sizes=sizes)
         saved = ([step.saved for step in new], carry[1]) if save else ()
         return ([step.h for step in new], [step.c for step in new]), (*rows, *saved)
 
     turned_keep = None if keep is None else keep.T > 0  # (T, B)
-    start = (_grouped(h, groups), _grouped(c, groups, sizes))
+    start = (grouped(h, groups), grouped(c, groups, sizes))
     (h_t, c_t), (rows, *others) = jax.lax.scan(body, start, (projected, turned_keep))
     results = (
         rows.transpose(1, 0, 2),  # (B, T, U)
-        _joined(h_t, sizes),
-        _joined(c_t, sizes),
+        joined(h_t, sizes),
+        joined(c_t, sizes),
         others[0].T,  # (B, T)
         others[1].T,
     )
@@ -87,27 +61,15 @@ def _backward(sizes, residuals, upstream):
     turned_keep = None if keep is None else keep.T > 0  # (T, B)
 
     def body(carry, row):
+        dh, dc, c = carry
         d_row, gates, cells, d_distances, keep_t = row
-        new_dh, new_dc, dz_rows = [], [], []
-        for group, dh, dc, c, saved, c_tm1 in zip(groups, *carry, gates, cells, strict=True):
-            dh = dh + d_row[group].T.astype(sizes.wide)
-            from_distances = [d[group] for d in d_distances]
-            dz, passed, dc = fused.retreat(
-                dh, dc, saved, c_tm1, c, *from_distances, _part(keep_t, group), sizes
-            )
-            dz = dz.astype(sizes.dtype)
-            dh = recurrent_kernel @ dz  # (U, B)
-            if turned_mask is not None:
-                dh = dh * _part(turned_mask, group)
-            dh = dh.astype(sizes.wide)
-            new_dh.append(dh if passed is None else dh + passed)
-            new_dc.append(dc)
-            dz_rows.append(dz.T)
-        return (new_dh, new_dc, cells), ops.concatenate(dz_rows, 0)
+        given = (recurrent_kernel, dh, dc, gates, cells, c, [d_row, *d_distances])
+        dh, dc, dz = backward_step(*given, keep_t, turned_mask, sizes=sizes)
+        return (dh, dc, cells), dz
 
     d_rows = d_rows.transpose(1, 0, 2)  # (T, B, U)
     d_distances = [d.T for d in d_distances]  # (T, B)
-    start = ([d.astype(sizes.wide) for d in _grouped(d_h, groups)], _grouped(d_c, groups, sizes))
+    start = ([d.astype(sizes.wide) for d in grouped(d_h, groups)], grouped(d_c, groups, sizes))
     upstream = (d_rows, gates, cells, d_distances, turned_keep)
     (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), upstream, reverse=True)
     x = inputs.transpose(1, 0, 2)  # (T, B, D)
@@ -116,8 +78,8 @@ def _backward(sizes, residuals, upstream):
     )
     return (
         d_x.transpose(1, 0, 2),  # (B, T, D)
-        _joined(dh, sizes).astype(sizes.dtype),
-        _joined(dc, sizes),
+        joined(dh, sizes).astype(sizes.dtype),
+        joined(dc, sizes),
         d_kernel,
         d_recurrent_kernel,
         None if bias is None else d_bias,

@@ -6,11 +6,11 @@ compiled with XLA, so are the loops.
 """
 
 import functools
-import itertools
 
 from keras import ops
 
 from keras_onlstm.recurrence import fused
+from keras_onlstm.recurrence.grouped import backward_step, forward_step, grouped, joined
 
 __all__ = ["run"]
 
@@ -25,54 +25,6 @@ def _column_groups(batch):
     return [slice(None)] if on_gpu else fused.column_groups(batch)
 
 
-def _groups_of(parts):
-    """The column groups that a state is in, whatever else knows of the size of the batch."""
-    if len(parts) == 1:
-        return [slice(None)]
-    stops = list(itertools.accumulate(part.shape[-1] for part in parts))
-    return [slice(*ends) for ends in itertools.pairwise([0, *stops])]
-
-
-def _part(x, group):
-    """The columns of a group, in the last axis."""
-    return None if x is None else x[..., group]
-
-
-def _forward_step(turned_kernel, bias, row, h, c, keep, recurrent_mask, *, sizes):
-    """One step of all groups; h and c are lists, one (U, B) and one (N, C, B) a group."""
-    new = []
-    for group, h_tm1, c_tm1 in zip(_groups_of(h), h, c, strict=True):
-        mask = _part(recurrent_mask, group)
-        z = turned_kernel @ (h_tm1 if mask is None else h_tm1 * mask)
-        z = z + ops.transpose(row[group])  # (K, B)
-        if bias is not None:
-            z = z + bias
-        new.append(fused.advance(z, h_tm1, c_tm1, _part(keep, group), sizes))
-    rows = [ops.transpose(step.h) for step in new]
-    rows = (rows, [s.forget_distance for s in new], [s.input_distance for s in new])
-    return new, [ops.concatenate(parts, 0) for parts in rows]
-
-
-def _backward_step(recurrent_kernel, dh, dc, saved, c_tm1, c, upstream, keep, mask, *, sizes):
-    """One step back of all groups; upstream are the gradients by the step's rows of results."""
-    d_row, *d_distances = upstream
-    new_dh, new_dc, rows = [], [], []
-    for place, group in enumerate(_groups_of(dh)):
-        dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)
-        given = (dh_t, dc[place], saved[place], c_tm1[place], c[place])
-        from_distances = [d[group] for d in d_distances]
-        dz, passed, dc_tm1 = fused.retreat(*given, *from_distances, _part(keep, group), sizes)
-        dz = ops.cast(dz, sizes.dtype)
-        dh_tm1 = recurrent_kernel @ dz  # (U, B)
-        if mask is not None:
-            dh_tm1 = dh_tm1 * _part(mask, group)
-        dh_tm1 = ops.cast(dh_tm1, sizes.wide)
-        new_dh.append(dh_tm1 if passed is None else dh_tm1 + passed)
-        new_dc.append(dc_tm1)
-        rows.append(ops.transpose(dz))
-    return new_dh, new_dc, ops.concatenate(rows, 0)
-
-
 @functools.lru_cache(maxsize=64)
 def _compiled(step, sizes):
     import tensorflow as tf
@@ -82,23 +34,18 @@ def _compiled(step, sizes):
 
 def _steps(recurrent_kernel, sizes):
     """The two steps, compiled or not."""
-    steps = (_forward_step, _backward_step)
+    steps = (forward_step, backward_step)
     if recurrent_kernel.shape.num_elements() < _WORTH_COMPILING:
         return [functools.partial(step, sizes=sizes) for step in steps]
     return [_compiled(step, sizes) for step in steps]
 
 
-class _Arrays:
-    """Makes the `tf.TensorArray`s of one recurrence: one row a step."""
+def _array(length, shape, dtype):
+    """One row a step."""
+    import tensorflow as tf
 
-    def __init__(self, length):
-        self.length = length
-
-    def __call__(self, shape, dtype):
-        import tensorflow as tf
-
-        # What is kept for the way back may be read more than once.
-        return tf.TensorArray(dtype, size=self.length, element_shape=shape, clear_after_read=False)
+    # What is kept for the way back may be read more than once.
+    return tf.TensorArray(dtype, size=length, element_shape=shape, clear_after_read=False)
 
 
 def _loop(body, start, length):
@@ -119,21 +66,6 @@ def _length(x):
     return tf.shape(x)[0] if x.shape[0] is None else x.shape[0]
 
 
-def _grouped(state, groups, sizes=None):
-    """(B, U) -> list of (U, B), or of (N, C, B) with sizes."""
-    parts = [ops.transpose(state[group]) for group in groups]
-    if sizes is None:
-        return parts
-    return [ops.reshape(part, (sizes.chunks, sizes.chunk_size, -1)) for part in parts]
-
-
-def _joined(parts, sizes):
-    """The inverse of `_grouped`."""
-    return ops.concatenate(
-        [ops.transpose(ops.reshape(part, (sizes.units, -1))) for part in parts], 0
-    )
-
-
 def _group_shapes(batch, groups):
     """The sizes of the groups, as far as they are known."""
     return [None if batch is None else len(range(*group.indices(batch))) for group in groups]
@@ -152,7 +84,7 @@ def _forward(given, keep, recurrent_mask, sizes, save):
     turned_kernel = tf.transpose(recurrent_kernel)  # (K, U)
     bias = None if bias is None else bias[:, None]
     length = _length(x)
-    array = _Arrays(length)
+    array = functools.partial(_array, length)
     rows = [array((batch, sizes.units), sizes.dtype)]
     rows += [array((batch,), sizes.wide) for _ in range(2)]
     columns = _group_shapes(batch, groups) if save else []
@@ -168,13 +100,13 @@ def _forward(given, keep, recurrent_mask, sizes, save):
             cells = [a.write(t, c_t) for a, c_t in zip(cells, c, strict=True)]
         return [s.h for s in new], [s.c for s in new], rows, gates, cells
 
-    start = (_grouped(h, groups), _grouped(c, groups, sizes), rows, gates, cells)
+    start = (grouped(h, groups), grouped(c, groups, sizes), rows, gates, cells)
     h, c, rows, gates, cells = _loop(body, start, length)
     rows, *distances = [a.stack() for a in rows]
     results = (
         tf.transpose(rows, (1, 0, 2)),  # (B, T, U)
-        _joined(h, sizes),
-        _joined(c, sizes),
+        joined(h, sizes),
+        joined(c, sizes),
         *map(tf.transpose, distances),  # (B, T)
     )
     return results, (x, rows, c, gates, cells)
@@ -199,13 +131,13 @@ def _backward(given, saved, keep, recurrent_mask, sizes, d_rows, d_h, d_c, *d_di
         dh, dc, row = step(*given)
         return dh, dc, c_tm1, dz.write(t, row)
 
-    dh = [ops.cast(part, sizes.wide) for part in _grouped(d_h, groups)]
-    dz = _Arrays(length)((batch, kernel.shape[1]), sizes.dtype)
-    dh, dc, _, dz = _loop(body, (dh, _grouped(d_c, groups, sizes), c, dz), length)
+    dh = [ops.cast(part, sizes.wide) for part in grouped(d_h, groups)]
+    dz = _array(length, (batch, kernel.shape[1]), sizes.dtype)
+    dh, dc, _, dz = _loop(body, (dh, grouped(d_c, groups, sizes), c, dz), length)
     mask = None if recurrent_mask is None else tf.transpose(recurrent_mask)
     d_x, *d_weights = fused.large_products(dz.stack(), x, rows, h, mask, kernel)
-    d_h = tf.cast(_joined(dh, sizes), sizes.dtype)
-    return tf.transpose(d_x, (1, 0, 2)), d_h, _joined(dc, sizes), *d_weights
+    d_h = tf.cast(joined(dh, sizes), sizes.dtype)
+    return tf.transpose(d_x, (1, 0, 2)), d_h, joined(dc, sizes), *d_weights
 
 
 def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):

@@ -14,6 +14,8 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm.arguments import integer
+
 __all__ = ["AveragedAdam", "AveragedSGD", "NonMonotonicTrigger"]
 
 
@@ -138,10 +140,8 @@ class NonMonotonicTrigger(keras.callbacks.Callback):
 
     def __init__(self, monitor="val_loss", patience=5):
         super().__init__()
-        if patience < 0:
-            raise ValueError(f"patience is 0 or above, not {patience}.")
         self.monitor = monitor
-        self.patience = patience
+        self.patience = integer("patience", patience, 0)
         self.scores = []
 
     def on_train_begin(self, logs=None):

@@ -3,6 +3,8 @@
 import keras
 import numpy as np
 
+from keras_onlstm.arguments import integer
+
 __all__ = ["PairBatches"]
 
 
@@ -49,23 +51,16 @@ class PairBatches(keras.utils.PyDataset):
                 "left, right and classes are lists of one length, at least 1, not of "
                 f"{len(left)}, {len(right)} and {len(classes)}."
             )
-        for name, value, least in (
-            ("batch_size", batch_size, 1),
-            ("multiple", multiple, 1),
-            ("seed", seed, 0),
-        ):
-            if value < least:
-                raise ValueError(f"{name} is {least} or above, not {value}.")
         for index, pair in enumerate(zip(left, right, strict=True)):
             if any(0 in sequence for sequence in pair):
                 raise ValueError(f"pair {index} has an id 0, which stands for padding.")
         self.left = left
         self.right = right
         self.classes = np.asarray(classes, dtype="int32")
-        self.batch_size = batch_size
-        self.multiple = multiple
+        self.batch_size = integer("batch_size", batch_size)
+        self.multiple = integer("multiple", multiple)
         self.shuffle = shuffle
-        self.seed = seed
+        self.seed = integer("seed", seed, 0)
         lengths = np.array([[len(a), len(b)] for a, b in zip(left, right, strict=True)])
         self._widths = 1 + -(-(np.maximum(lengths, 1) - 1) // multiple) * multiple  # (pairs, 2)
         self.set_epoch(0)

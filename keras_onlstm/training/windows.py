@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from keras_onlstm.arguments import integer
+
 __all__ = ["Windows", "contiguous"]
 
 
@@ -62,13 +64,10 @@ class Windows:
     """
 
     def __init__(self, ids, batch_size, window=70, jitter=True, seed=0):
-        for name, value, least in (("batch_size", batch_size, 1), ("window", window, 10)):
-            if value < least:
-                raise ValueError(f"{name} is {least} or above, not {value}.")
-        self.text = contiguous(ids, batch_size)
-        self.window = window
+        self.text = contiguous(ids, integer("batch_size", batch_size))
+        self.window = window = integer("window", window, 10)
         self.jitter = jitter
-        self.seed = seed
+        self.seed = integer("seed", seed, 0)
         # Half a window with its deviation, then one, two and five deviations above a whole one.
         spread = [math.ceil(window / 2) + 13, window + 2, window + 10, window + 25]
         self.padded_lengths = sorted(set(spread)) if jitter else [window]

@@ -1,0 +1,77 @@
+"""One step of the fused recurrence, forward and back, on states in groups of columns.
+
+States lie features first, (U, B) and (N, C, B), so that the recurrent product is (K, U) @ (U, B).
+Where that is fastest with a few columns at a time, a state is a list, with one entry for each group
+of columns.
+"""
+
+import itertools
+
+from keras import ops
+
+from keras_onlstm.recurrence import fused
+
+__all__ = ["backward_step", "forward_step", "grouped", "joined"]
+
+
+def grouped(state, groups, sizes=None):
+    """(B, U) -> list of (U, B), or of (N, C, B) with sizes."""
+    parts = [ops.transpose(state[group]) for group in groups]
+    if sizes is None:
+        return parts
+    return [ops.reshape(part, (sizes.chunks, sizes.chunk_size, -1)) for part in parts]
+
+
+def joined(parts, sizes):
+    """The inverse of `grouped`."""
+    return ops.concatenate(
+        [ops.transpose(ops.reshape(part, (sizes.units, -1))) for part in parts], 0
+    )
+
+
+def _groups_of(parts):
+    """The column groups that a state is in, whatever else knows of the size of the batch."""
+    if len(parts) == 1:
+        return [slice(None)]
+    stops = list(itertools.accumulate(part.shape[-1] for part in parts))
+    return [slice(*ends) for ends in itertools.pairwise([0, *stops])]
+
+
+def _part(x, group):
+    """The columns of a group, in the last axis."""
+    return None if x is None else x[..., group]
+
+
+def forward_step(turned_kernel, bias, row, h, c, keep, recurrent_mask, *, sizes):
+    """One step of all groups; h and c are lists, one (U, B) and one (N, C, B) a group."""
+    new = []
+    for group, h_tm1, c_tm1 in zip(_groups_of(h), h, c, strict=True):
+        mask = _part(recurrent_mask, group)
+        z = turned_kernel @ (h_tm1 if mask is None else h_tm1 * mask)
+        z = z + ops.transpose(row[group])  # (K, B)
+        if bias is not None:
+            z = z + bias
+        new.append(fused.advance(z, h_tm1, c_tm1, _part(keep, group), sizes))
+    rows = [ops.transpose(step.h) for step in new]
+    rows = (rows, [s.forget_distance for s in new], [s.input_distance for s in new])
+    return new, [ops.concatenate(parts, 0) for parts in rows]
+
+
+def backward_step(recurrent_kernel, dh, dc, saved, c_tm1, c, upstream, keep, mask, *, sizes):
+    """One step back of all groups; upstream are the gradients by the step's rows of results."""
+    d_row, *d_distances = upstream
+    new_dh, new_dc, rows = [], [], []
+    for place, group in enumerate(_groups_of(dh)):
+        dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)
+        given = (dh_t, dc[place], saved[place], c_tm1[place], c[place])
+        from_distances = [d[group] for d in d_distances]
+        dz, passed, dc_tm1 = fused.retreat(*given, *from_distances, _part(keep, group), sizes)
+        dz = ops.cast(dz, sizes.dtype)
+        dh_tm1 = recurrent_kernel @ dz  # (U, B)
+        if mask is not None:
+            dh_tm1 = dh_tm1 * _part(mask, group)
+        dh_tm1 = ops.cast(dh_tm1, sizes.wide)
+        new_dh.append(dh_tm1 if passed is None else dh_tm1 + passed)
+        new_dc.append(dc_tm1)
+        rows.append(ops.transpose(dz))
+    return new_dh, new_dc, ops.concatenate(rows, 0)
