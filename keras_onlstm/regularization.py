@@ -12,6 +12,7 @@ import keras
 from keras import ops
 
 __all__ = [
+    "WeightDroppedLSTM",
     "activation_regularization",
     "locked_dropout",
     "temporal_activation_regularization",
@@ -109,6 +110,14 @@ class WeightDroppedLSTM(keras.layers.LSTM):
             one mask a sequence for the whole batch. What is kept is scaled up.
         seed: integer seed.
         **kwargs: of `keras.layers.LSTM`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.regularization import WeightDroppedLSTM
+    >>> layer = WeightDroppedLSTM(8, recurrent_weight_dropout=0.5)
+    >>> tuple(layer(np.ones((2, 3, 4), "float32"), training=True).shape)
+    (2, 8)
     """
 
     def __init__(self, units, recurrent_weight_dropout=0.0, seed=None, **kwargs):
