@@ -1,0 +1,128 @@
+"""Parsed sentences of the Wall Street Journal, without punctuation, for unsupervised parsing.
+
+NLTK's `treebank`, a sample of 3,914 sentences, which `nltk.download("treebank")` fetches; or a full
+Penn Treebank, which needs a licence of the Linguistic Data Consortium (LDC99T42) and lies in
+`nltk_data/corpora/ptb`.
+
+What counts as a word follows Shen et al. 2019: a token with a part-of-speech tag of a word; lower
+case; every run of digits is `N`.
+"""
+
+import re
+from typing import NamedTuple
+
+from nltk import Tree
+
+__all__ = ["ParsedSentence", "load", "without_punctuation"]
+
+WORD_TAGS = frozenset(
+    [
+        *("CC", "CD", "DT", "EX", "FW", "IN", "JJ", "JJR", "JJS", "LS", "MD", "NN", "NNS", "NNP"),
+        *("NNPS", "PDT", "POS", "PRP", "PRP$", "RB", "RBR", "RBS", "RP", "SYM", "TO", "UH", "VB"),
+        *("VBD", "VBG", "VBN", "VBP", "VBZ", "WDT", "WP", "WP$", "WRB"),
+    ]
+)
+
+
+class ParsedSentence(NamedTuple):
+    """A sentence and its gold tree.
+
+    Attributes:
+        tokens: list of words.
+        tree: `nltk.Tree` whose leaves they are.
+    """
+
+    tokens: list
+    tree: Tree
+
+
+def without_punctuation(tree):
+    """A tree of tagged tokens, as treebanks hold it, of its words alone.
+
+    Args:
+        tree: `nltk.Tree` whose leaves are under their part-of-speech tags.
+
+    Returns:
+        `nltk.Tree` whose leaves are the words in lower case, digits as `N`; constituents that have
+        lost all words are gone. `None` if no word is left.
+
+    Example:
+
+    >>> from nltk import Tree
+    >>> from keras_onlstm.datasets import treebank
+    >>> tree = Tree.fromstring("(S (NP (DT The) (CD 75.3)) (, ,) (VP (VBD fell)) (. .))")
+    >>> print(treebank.without_punctuation(tree))
+    (S (NP the N.N) (VP fell))
+    """
+    kept = Tree(tree.label(), [])
+    pending = [(tree, kept)]
+    order = [kept]
+    while pending:
+        source, target = pending.pop()
+        for child in source:
+            if isinstance(child[0], str):
+                if child.label() in WORD_TAGS:
+                    target.append(re.sub("[0-9]+", "N", child[0].lower()))
+            else:
+                copy = Tree(child.label(), [])
+                target.append(copy)
+                order.append(copy)
+                pending.append((child, copy))
+    for node in reversed(order):  # parents come before their children
+        node[:] = [child for child in node if isinstance(child, str) or len(child)]
+    return kept if len(kept) else None
+
+
+def _trees(corpus, sections):
+    from nltk.corpus import ptb, treebank
+
+    try:
+        if corpus == "sample":
+            return treebank.parsed_sents()
+        files = [name for name in ptb.fileids() if name.startswith("WSJ")]
+    except LookupError as error:
+        remedy = {
+            "sample": "python -m nltk.downloader treebank fetches it",
+            "ptb": "it needs a licence of the Linguistic Data Consortium (LDC99T42); put its WSJ "
+            "directory into nltk_data/corpora/ptb",
+        }[corpus]
+        raise FileNotFoundError(
+            f"NLTK finds no {'treebank' if corpus == 'sample' else 'ptb'} corpus: {remedy}. The "
+            "environment variable NLTK_DATA names the directory nltk_data."
+        ) from error
+    chosen = [name for name in files if sections is None or int(name.split("/")[1]) in sections]
+    if not chosen:
+        raise FileNotFoundError(
+            f"nltk_data/corpora/ptb: no WSJ files of the sections {sections or 'at all'}. They are "
+            "named WSJ/23/WSJ_2300.MRG and so on."
+        )
+    return ptb.parsed_sents(chosen)
+
+
+def load(max_length=None, corpus="sample", sections=None):
+    """Reads a treebank.
+
+    Args:
+        max_length: integer, to leave out sentences of more words, or `None`: all. 10 with
+            `corpus="ptb"` is the WSJ10 of the literature.
+        corpus: `"sample"`, that of NLTK, or `"ptb"`, the full Penn Treebank.
+        sections: of the full one, list of integers, or `None`: all. The test set is `[23]`.
+
+    Returns:
+        List of `ParsedSentence`.
+
+    Raises:
+        FileNotFoundError: if the corpus is not there; the message says how to get it.
+        ValueError: if `corpus` is unknown.
+    """
+    if corpus not in ("sample", "ptb"):
+        raise ValueError(f"corpus is 'sample' or 'ptb', not {corpus!r}.")
+    found = []
+    for tree in _trees(corpus, sections):
+        tree = without_punctuation(tree)
+        if tree is None:
+            continue
+        tokens = tree.leaves()
+        if max_length is None or len(tokens) <= max_length:
+            found.append(ParsedSentence(tokens, tree))
+    return found

@@ -1,0 +1,176 @@
+"""Unlabelled scores of predicted trees against gold trees."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from nltk import Tree
+
+__all__ = ["Scores", "score"]
+
+
+TINY = 1e-8  # what the authors add to denominators, without which their means are missed by 1e-8
+
+
+def _walk(tree):
+    """(label, start, end) of every constituent, and the number of words."""
+    found, words = [], 0
+    # A constituent is put back behind its children, to be closed when they are done.
+    pending = [(tree, None)]
+    while pending:
+        node, start = pending.pop()
+        if start is not None:
+            found.append((node.label(), start, words))
+        elif isinstance(node, Tree):
+            pending.append((node, words))
+            pending += [(child, None) for child in reversed(list(node))]
+        else:
+            words += 1
+    return found, words
+
+
+def _ratio(part, whole):
+    return part / whole if whole else 0.0
+
+
+def _f1(precision, recall):
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+@dataclass(frozen=True)
+class Scores(Mapping):
+    """Scores of any number of sentences, as a mapping; those of two sets of sentences add up.
+
+    | key | what |
+    |---|---|
+    | `sentences` | how many |
+    | `precision`, `recall`, `f1` | means over sentences; no spans of one word, nor of all |
+    | `corpus_precision`, `corpus_recall`, `corpus_f1` | of the same spans, counted together |
+    | `evalb_precision`, `evalb_recall`, `evalb_f1` | the same with the whole sentence counted |
+    | `upper_bound_f1` | the mean F1 of binary trees that hold every gold span |
+    | `depth` | mean over sentences of the mean depth of their words in the predicted tree |
+    | `label_recall` | `{label: (found, all)}` of the gold constituents, that of all included |
+    """
+
+    sentences: int = 0
+    sums: Counter = field(default_factory=Counter)  # of what is a mean over sentences
+    counts: Counter = field(default_factory=Counter)  # of spans
+    found: Counter = field(default_factory=Counter)  # gold constituents by label
+    all: Counter = field(default_factory=Counter)
+
+    def __add__(self, other):
+        if not isinstance(other, Scores):
+            return NotImplemented
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return Scores(*(_sum(one, two) for one, two in pairs))
+
+    def _values(self):
+        found = {name: _ratio(self.sums[name], self.sentences) for name in _MEANS}
+        both, predicted, gold = (self.counts[name] for name in ("both", "predicted", "gold"))
+        for prefix, more in (("corpus", 0), ("evalb", self.counts["whole"])):
+            precision = _ratio(both + more, predicted + more)
+            recall = _ratio(both + more, gold + more)
+            found[f"{prefix}_precision"], found[f"{prefix}_recall"] = precision, recall
+            found[f"{prefix}_f1"] = _f1(precision, recall)
+        labels = {label: (self.found[label], self.all[label]) for label in sorted(self.all)}
+        return {"sentences": self.sentences, **found, "label_recall": labels}
+
+    def __getitem__(self, key):
+        return self._values()[key]
+
+    def __iter__(self):
+        return iter(self._values())
+
+    def __len__(self):
+        return len(self._values())
+
+    __hash__ = None
+
+
+_MEANS = ("precision", "recall", "f1", "upper_bound_f1", "depth")
+
+
+def _sum(one, two):
+    if isinstance(one, Counter):
+        return Counter({key: one[key] + two[key] for key in one.keys() | two.keys()})
+    return one + two
+
+
+def _sentence(predicted, gold, number):
+    """The scores of one sentence."""
+    constituents, words = _walk(predicted)
+    gold_constituents, gold_words = _walk(gold)
+    if words != gold_words:
+        raise ValueError(
+            f"sentence {number}: the predicted tree has {words} words, the gold tree {gold_words}."
+        )
+    if not words:
+        raise ValueError(f"sentence {number}: has no words.")
+    spans, gold_spans = (
+        {(start, end) for _, start, end in found if 1 < end - start < words}
+        for found in (constituents, gold_constituents)
+    )
+    both = len(spans & gold_spans)
+    precision = 1.0 if not spans | gold_spans else both / (len(spans) + TINY)
+    recall = both / (len(gold_spans) + TINY) if gold_spans else 1.0
+    # A binary tree of n words has n - 2 spans between one word and all.
+    bound = _ratio(len(gold_spans), words - 2) if gold_spans else float(words <= 2)
+    distinct = {
+        (start, end, re.split("[-=]", label)[0] or label)
+        for label, start, end in gold_constituents
+        if end - start > 1
+    }
+    known = {(start, end) for start, end, _ in distinct} & (spans | {(0, words)})
+    sums = {
+        "precision": precision,
+        "recall": recall,
+        "f1": 2 * precision * recall / (precision + recall + TINY),
+        "upper_bound_f1": _f1(bound, 1.0),
+        # Of a word, the constituents of more than one word that it is in.
+        "depth": sum(e - s for _, s, e in constituents if e - s > 1) / words,
+    }
+    counts = {"both": both, "predicted": len(spans), "gold": len(gold_spans)}
+    return Scores(
+        1,
+        Counter(sums),
+        Counter({**counts, "whole": int(words > 1)}),
+        Counter(label for start, end, label in distinct if (start, end) in known),
+        Counter(label for _, _, label in distinct),
+    )
+
+
+def score(predicted_trees, gold_trees):
+    """Scores predicted trees against gold trees, spans without labels.
+
+    A sentence whose gold tree has no span left counts as recall 1, and as precision 1 too if the
+    predicted one has none. Labels of the gold trees are cut at the first `-` or `=`.
+
+    Args:
+        predicted_trees: iterable of `nltk.Tree`.
+        gold_trees: iterable of as many, over the same words.
+
+    Returns:
+        `Scores`, a mapping; they add up: `score(a, b) + score(c, d)`.
+
+    Raises:
+        ValueError: if there are not as many trees, or two of a sentence differ in length.
+
+    Example:
+
+    >>> from nltk import Tree
+    >>> from keras_onlstm.parsing import right_branching, score
+    >>> gold = Tree.fromstring("(S (NP the cat) (VP saw (NP a dog)))")
+    >>> scores = score([right_branching(gold.leaves())], [gold])
+    >>> round(scores["precision"], 3), round(scores["recall"], 3), scores["label_recall"]["NP"]
+    (0.667, 0.667, (1, 2))
+    """
+    total = Scores()
+    predicted_trees, gold_trees = list(predicted_trees), list(gold_trees)
+    if len(predicted_trees) != len(gold_trees):
+        raise ValueError(
+            f"there are {len(predicted_trees)} predicted trees and {len(gold_trees)} gold trees."
+        )
+    for number, pair in enumerate(zip(predicted_trees, gold_trees, strict=True), 1):
+        total += _sentence(*pair, number)
+    return total

@@ -1,0 +1,244 @@
+"""Distances to binary trees, and the trees that serve as baselines.
+
+Nothing here recurses: sentences may be as long as memory holds. `nltk.Tree` itself does, in
+`leaves`, `str` and `pprint`; `brackets` writes trees of any depth.
+"""
+
+import random
+
+import numpy as np
+from nltk import Tree
+
+__all__ = [
+    "balanced",
+    "brackets",
+    "build_tree",
+    "left_branching",
+    "random_tree",
+    "right_branching",
+]
+
+LABEL = "X"  # of every constituent: the trees are unlabelled
+METHODS = ("greedy", "binary")
+
+
+def _checked(tokens):
+    tokens = list(tokens)
+    if not tokens:
+        raise ValueError("A sentence without words has no tree.")
+    return tokens
+
+
+def _from_splits(tokens, split):
+    """The tree whose constituent [start, end) parts at `split(start, end)`, or stays a pair."""
+    if len(tokens) == 1:
+        return Tree(LABEL, tokens)
+    root = Tree(LABEL, [])
+    open_spans = [(root, 0, len(tokens))]
+    while open_spans:
+        tree, start, end = open_spans.pop()
+        middle = split(start, end)
+        for left, right in ((start, middle), (middle, end)):
+            if right - left == 1:
+                tree.append(tokens[left])
+            else:
+                child = Tree(LABEL, [])
+                tree.append(child)
+                open_spans.append((child, left, right))
+    return root
+
+
+def _largest(values):
+    """The Cartesian tree of numbers: every node is the first of the largest in its range.
+
+    Returns:
+        Root, and lists of the left and the right child of every place, -1 where there is none.
+    """
+    left, right, stack = [-1] * len(values), [-1] * len(values), []
+    for place, value in enumerate(values):
+        below = -1
+        while stack and values[stack[-1]] < value:
+            below = stack.pop()
+        left[place] = below
+        if stack:
+            right[stack[-1]] = place
+        stack.append(place)
+    return stack[0], left, right
+
+
+def _join(parts):
+    """One constituent of the parts that are there."""
+    parts = [part for part in parts if part is not None]
+    return parts[0] if len(parts) == 1 else Tree(LABEL, parts)
+
+
+def _folded(values, leaf, join):
+    """Builds the Cartesian tree's value from below: `join(place, left, right)`."""
+    root, left, right = _largest(values)
+    order, pending = [], [root]
+    while pending:
+        place = pending.pop()
+        order.append(place)
+        pending += [child for child in (left[place], right[place]) if child != -1]
+    built = {}
+    for place in reversed(order):
+        sides = [
+            leaf(place, side) if child == -1 else built.pop(child)
+            for side, child in ((0, left[place]), (1, right[place]))
+        ]
+        built[place] = join(place, *sides)
+    return built[root]
+
+
+def build_tree(distances, tokens, method="greedy"):
+    """The binary tree that split distances describe.
+
+    `"greedy"` is the published algorithm: a constituent parts before its word of the largest
+    distance, x_i, into ((x_<i) (x_i (x_>i))). It leans to the right and cannot build every binary
+    tree (Dyer, Melis and Blunsom 2019, https://arxiv.org/abs/1909.09428). `"binary"` is unbiased: a
+    constituent parts at the largest of the distances between its words. Of equal distances the
+    left-most counts.
+
+    Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
+
+    Args:
+        distances: (words,) numbers, one a word: how much of the order its step forgets.
+        tokens: list of as many words.
+        method: `"greedy"` or `"binary"`.
+
+    Returns:
+        `nltk.Tree` whose leaves are the tokens and whose constituents, all labelled `X`, have two
+        children; of one word, a constituent around it. Takes time O(words).
+
+    Raises:
+        ValueError: if there is no word, lengths differ, a distance is not finite, or the method is
+            unknown.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import build_tree
+    >>> print(build_tree([0.9, 0.1, 0.8, 0.2, 0.3], "the cat saw a dog".split()))
+    (X the (X cat (X saw (X a dog))))
+    >>> print(build_tree([0.9, 0.1, 0.8, 0.3, 0.2], "the cat saw a dog".split(), "binary"))
+    (X (X the cat) (X saw (X a dog)))
+    """
+    if method not in METHODS:
+        raise ValueError(f"method is 'greedy' or 'binary', not {method!r}.")
+    tokens = _checked(tokens)
+    values = np.asarray(distances, "float64")
+    if values.shape != (len(tokens),):
+        raise ValueError(
+            f"{len(tokens)} words need as many distances, in one axis, not shape {values.shape}."
+        )
+    if not np.isfinite(values).all():
+        place = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"the distance of word {place + 1} is {values[place]}: not a number.")
+    if len(tokens) == 1:
+        return Tree(LABEL, tokens)
+    values = values.tolist()
+    if method == "binary":
+        return _folded(
+            values[1:],
+            leaf=lambda place, side: tokens[place + side],
+            join=lambda place, left, right: Tree(LABEL, [left, right]),
+        )
+    return _folded(
+        values,
+        leaf=lambda place, side: None,
+        join=lambda place, left, right: _join([left, _join([tokens[place], right])]),
+    )
+
+
+def left_branching(tokens):
+    """((((a b) c) d) e).
+
+    Args:
+        tokens: list of words, at least one.
+
+    Returns:
+        `nltk.Tree`.
+
+    Raises:
+        ValueError: if there is no word.
+    """
+    return _from_splits(_checked(tokens), lambda start, end: end - 1)
+
+
+def right_branching(tokens):
+    """(a (b (c (d e)))).
+
+    Args:
+        tokens: list of words, at least one.
+
+    Returns:
+        `nltk.Tree`.
+
+    Raises:
+        ValueError: if there is no word.
+    """
+    return _from_splits(_checked(tokens), lambda start, end: start + 1)
+
+
+def balanced(tokens):
+    """Every constituent parts in the middle; of an odd number the right part has one more.
+
+    Args:
+        tokens: list of words, at least one.
+
+    Returns:
+        `nltk.Tree`.
+
+    Raises:
+        ValueError: if there is no word.
+    """
+    return _from_splits(_checked(tokens), lambda start, end: (start + end) // 2)
+
+
+def random_tree(tokens, seed=0):
+    """Every constituent parts anywhere, all places being equally likely.
+
+    Args:
+        tokens: list of words, at least one.
+        seed: integer, or `random.Random`, to draw many trees from one.
+
+    Returns:
+        `nltk.Tree`.
+
+    Raises:
+        ValueError: if there is no word.
+    """
+    draw = seed if isinstance(seed, random.Random) else random.Random(seed)
+    return _from_splits(_checked(tokens), lambda start, end: draw.randrange(start + 1, end))
+
+
+def brackets(tree):
+    """A tree as text in brackets, on one line, however deep it is.
+
+    Args:
+        tree: `nltk.Tree`. Brackets in its words are written as `-LRB-` and `-RRB-`.
+
+    Returns:
+        String that `nltk.Tree.fromstring` reads.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import brackets, right_branching
+    >>> brackets(right_branching(["a", "(", "b"]))
+    '(X a (X -LRB- b))'
+    """
+    written, pending = [], [tree]
+    while pending:
+        node = pending.pop()
+        if not isinstance(node, Tree):
+            written.append(node)
+            continue
+        written.append(f"({node.label()}")
+        pending.append(")")
+        pending += [
+            child if isinstance(child, Tree) else _safe(child) for child in reversed(list(node))
+        ]
+    return " ".join(written).replace(" )", ")")
+
+
+def _safe(token):
+    return str(token).replace("(", "-LRB-").replace(")", "-RRB-")
