@@ -32,8 +32,9 @@ LAYERS = (
     {"cell", "convert", "recurrence"},
     {"layer"},
     {"models", "parsing"},
-    {"training"},
+    {"compact", "training"},
     {"exporting", "parser"},
+    {"command_line"},
 )
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names}
 KERAS_FREE = {"arguments", "datasets", "files", "parsing"}

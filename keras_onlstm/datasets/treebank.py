@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nltk import Tree
 
-__all__ = ["ParsedSentence", "load", "without_punctuation"]
+__all__ = ["ParsedSentence", "load", "normalize", "without_punctuation"]
 
 WORD_TAGS = frozenset(
     [
@@ -34,6 +34,24 @@ class ParsedSentence(NamedTuple):
 
     tokens: list
     tree: Tree
+
+
+def normalize(word):
+    """A word as language models of the Penn Treebank know it.
+
+    Args:
+        word: string.
+
+    Returns:
+        String.
+
+    Example:
+
+    >>> from keras_onlstm.datasets import treebank
+    >>> treebank.normalize("Sept."), treebank.normalize("75.3")
+    ('sept.', 'N.N')
+    """
+    return re.sub("[0-9]+", "N", word.lower())
 
 
 def without_punctuation(tree):
@@ -62,7 +80,7 @@ def without_punctuation(tree):
         for child in source:
             if isinstance(child[0], str):
                 if child.label() in WORD_TAGS:
-                    target.append(re.sub("[0-9]+", "N", child[0].lower()))
+                    target.append(normalize(child[0]))
             else:
                 copy = Tree(child.label(), [])
                 target.append(copy)

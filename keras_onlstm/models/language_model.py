@@ -35,21 +35,29 @@ class LanguageModelOutput(NamedTuple):
     input_distances: Any
 
 
-class _Reading(keras.Model):
-    """What a language model makes of whole sentences, as a model that Keras compiles."""
+class _Scoring(keras.Model):
+    """Log-probabilities of the words of whole sentences, as a model that Keras compiles."""
 
     def __init__(self, model):
-        super().__init__(name="reading")  # TensorFlow allows no name with an underscore in front
+        super().__init__(name="scoring")  # TensorFlow allows no name with an underscore in front
         self.model = model
 
     def call(self, ids):
-        found = self.model(ids, details=True)
-        log_probabilities = ops.log_softmax(ops.cast(found.logits[:, :-1], "float32"))  # (B, T, V)
+        logits = self.model(ids[:, :-1])
+        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))  # (B, T, V)
         picked = ops.take_along_axis(log_probabilities, ops.expand_dims(ids[:, 1:], -1), axis=-1)
-        read = {"log_probabilities": ops.squeeze(picked, -1)}  # (B, T)
-        if found.forget_distances:
-            read["distances"] = ops.stack(found.forget_distances, axis=1)  # (B, layers, T + 1)
-        return read
+        return ops.squeeze(picked, -1)  # (B, T)
+
+
+class _Measuring(keras.Model):
+    """Distances of whole sentences, likewise; the softmax, which nobody asks for, is pruned."""
+
+    def __init__(self, model):
+        super().__init__(name="measuring")
+        self.model = model
+
+    def call(self, ids):
+        return ops.stack(self.model(ids, details=True).forget_distances, axis=1)  # (B, layers, T)
 
 
 def _uniform(fan_in, seed):
@@ -161,7 +169,7 @@ class LanguageModel(keras.Model):
             "seed": seed,
         }
         self.vocabulary = self._config["vocabulary"]
-        self._places = self._reading = None  # made when sentences are read
+        self._places, self._readers = None, {}  # made when sentences are read
         sizes = [units] * (num_layers - 1) + [embedding_dim if tie_weights else units]
         inputs = [embedding_dim, *sizes[:-1]]
         self.recurrent_layers = [
@@ -283,7 +291,7 @@ class LanguageModel(keras.Model):
         Raises:
             ValueError: if the model has no vocabulary.
         """
-        return [read["log_probabilities"] for read in self._read(sentences)]
+        return [found[: words + 1] for found, words in self._read(_Scoring, sentences)]
 
     def distances(self, sentences):
         """How much of the order each word of sentences makes every layer forget.
@@ -299,12 +307,13 @@ class LanguageModel(keras.Model):
         """
         if self._config["recurrent"] != "onlstm":
             raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
-        return [read["distances"] for read in self._read(sentences)]
+        return [found[:, 1 : words + 1] for found, words in self._read(_Measuring, sentences)]
 
-    def _read(self, sentences, batch_size=32, multiple=8):
+    def _read(self, kind, sentences, batch_size=32, multiple=8):
+        """What a model of `kind` makes of every sentence, and how many words that has."""
         sentences = [self.encode(sentence) for sentence in sentences]
-        if self._reading is None:
-            self._reading = _Reading(self).predict_on_batch  # a method, so that Keras tracks none
+        if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
+            self._readers[kind] = kind(self).predict_on_batch
         eos = self.encode([EOS])[0]
         order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
         found = [None] * len(sentences)
@@ -315,17 +324,8 @@ class LanguageModel(keras.Model):
             ids = np.full((len(group), -(-longest // multiple) * multiple), eos, "int32")
             for row, index in enumerate(group):
                 ids[row, 1 : len(sentences[index]) + 1] = sentences[index]
-            read = self._reading(ids)
-            for row, index in enumerate(group):
-                words = len(sentences[index])
-                found[index] = {
-                    "log_probabilities": read["log_probabilities"][row, : words + 1],
-                    **(
-                        {"distances": read["distances"][row, :, 1 : words + 1]}
-                        if "distances" in read
-                        else {}
-                    ),
-                }
+            for index, read in zip(group, self._readers[kind](ids), strict=True):
+                found[index] = read, len(sentences[index])
         return found
 
     def get_config(self):

@@ -1,0 +1,108 @@
+"""The command `keras-onlstm`."""
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+
+__all__ = ["main"]
+
+FORMATS = ("brackets", "json", "pretty")
+LONGEST_PICTURE = 120  # words; a wider tree nobody reads
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message):
+        self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
+
+
+def _arguments(arguments):
+    parser = _Parser(prog="keras-onlstm", description="Ordered neurons on the command line.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    parse = commands.add_parser("parse", help="trees of sentences that nobody annotated")
+    add = parse.add_argument
+    add("sentences", nargs="*", metavar="SENTENCE", help="default: one a line of standard input")
+    add("--file", action="append", default=[], metavar="FILE", help="one sentence a line")
+    add("--model", metavar="PATH", help="a .keras or .npz file, or a run; default: the package's")
+    add("--layer", type=int, default=2, help="whose distances count (default: 2)")
+    add("--method", choices=("greedy", "binary"), default="greedy", help="default: greedy")
+    add("--format", choices=FORMATS, default="brackets", help="default: brackets")
+    return parser, parser.parse_args(arguments)
+
+
+def _lines(name, stream):
+    for number, line in enumerate(stream, 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name}, line {number}: is not UTF-8 text ({error.reason}). Convert it first."
+            ) from error
+
+
+def _sentences(options):
+    yield from options.sentences
+    for path in options.file:
+        with open(path, "rb") as file:
+            yield from _lines(path, file)
+    if not options.sentences and not options.file:
+        yield from _lines("standard input", sys.stdin.buffer)
+
+
+def _shown(parsed, form):
+    from keras_onlstm.parsing import brackets
+
+    if form == "json":
+        tree = None if parsed.tree is None else brackets(parsed.tree)
+        distances = [[round(float(d), 6) for d in layer] for layer in parsed.distances]
+        found = {"words": parsed.words, "tree": tree, "distances": distances}
+        return json.dumps(found, ensure_ascii=False)
+    if parsed.tree is None:
+        return ""
+    if form == "pretty" and len(parsed.words) <= LONGEST_PICTURE:
+        return _picture(parsed.tree)
+    return brackets(parsed.tree)
+
+
+def _picture(tree):
+    from nltk.tree.prettyprinter import TreePrettyPrinter
+
+    return TreePrettyPrinter(tree).text()
+
+
+def _parse(options):
+    from keras_onlstm.parser import Parser
+
+    for path in options.file:
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"{path}: no such file.")
+    parser = Parser.load(options.model, layer=options.layer, method=options.method)
+    count = 0
+    for parsed in parser.read(_sentences(options)):
+        count += parsed.tree is not None
+        print(_shown(parsed, options.format), flush=True)
+    if not count:
+        raise ValueError("there is no word in the input.")
+
+
+def main(arguments=None):
+    """Runs a command line; the user's mistakes end in one line and exit status 2.
+
+    Args:
+        arguments: list of strings, or `None`: those of the process.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    parser, options = _arguments(arguments)
+    try:
+        _parse(options)
+    except (ValueError, OSError, ImportError) as error:
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            parser.exit(1)
+        message = " ".join(str(error).split())
+        parser.exit(2, f"{parser.prog}: error: {message}\n")
+    except KeyboardInterrupt:
+        parser.exit(130, "\n")

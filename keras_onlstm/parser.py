@@ -1,0 +1,176 @@
+"""Parser: trees of sentences from the distances of a trained language model."""
+
+import itertools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from nltk.tokenize import TreebankWordTokenizer
+
+from keras_onlstm.arguments import integer
+from keras_onlstm.compact import load_compact
+from keras_onlstm.datasets.treebank import normalize
+from keras_onlstm.parsing import build_tree
+from keras_onlstm.parsing.trees import METHODS
+
+__all__ = ["Parsed", "Parser"]
+
+SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
+
+
+class Parsed(NamedTuple):
+    """A sentence that was read.
+
+    Attributes:
+        words: list.
+        distances: array (layers, words).
+        tree: `nltk.Tree`, or `None` if there is no word.
+    """
+
+    words: list
+    distances: np.ndarray
+    tree: Any
+
+
+class Parser:
+    """Parses sentences without ever having seen a tree.
+
+    A language model reads a sentence between two `<eos>`; the distances of one of its layers say
+    how much of the order is forgotten at each word, and a tree follows from them. Words are read in
+    lower case, with every run of digits as `N`, unless the vocabulary has them as they are; the
+    trees have the words as they were given.
+
+    Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
+
+    Args:
+        model: `LanguageModel` of ON-LSTM layers, with a vocabulary.
+        layer: integer from 1 on, whose distances count: 2 in the paper.
+        method: `"greedy"` or `"binary"`, of `parsing.build_tree`.
+        about: where the model comes from, kept as an attribute.
+
+    Raises:
+        ValueError: if the layer or the method does not exist.
+    """
+
+    def __init__(self, model, layer=2, method="greedy", about=None):
+        if method not in METHODS:
+            raise ValueError(f"method is 'greedy' or 'binary', not {method!r}.")
+        self.model = model
+        self.layer = integer("layer", layer, 1, len(model.recurrent_layers))
+        self.method = method
+        self.about = about
+        self._vocabulary = frozenset(model.vocabulary or ())
+
+    @classmethod
+    def load(cls, name_or_path=None, **kwargs):
+        """Loads a parser that works at once.
+
+        Args:
+            name_or_path: a `.keras` file, an `.npz` file of `save_compact`, or the directory of a
+                run of `examples/language_modeling.py`. Default: the model of the package.
+            **kwargs: `layer` and `method`.
+
+        Returns:
+            `Parser`.
+
+        Raises:
+            FileNotFoundError: if there is no such file.
+            ValueError: if it is damaged, or no language model.
+        """
+        path = SHIPPED if name_or_path is None else Path(name_or_path)
+        if path.is_dir():
+            path = path / "best.keras"
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such model. Name a .keras or .npz file, or a run.")
+        if path.suffix == ".npz":
+            model, about = load_compact(path)
+            return cls(model, about=about, **kwargs)
+        try:
+            model = keras.saving.load_model(path, compile=False, safe_mode=True)
+        except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise
+            raise ValueError(f"{path}: not a complete model ({error}).") from error
+        if not hasattr(model, "distances"):
+            raise ValueError(f"{path}: a {type(model).__name__}, not a LanguageModel.")
+        return cls(model, **kwargs)
+
+    def tokenize(self, sentence):
+        """The words of a sentence, as the Penn Treebank has them, without punctuation.
+
+        Args:
+            sentence: text, or a list of words, which is returned as it is.
+
+        Returns:
+            List of words: of text, those with a letter or a digit. `don't` is `do` and `n't`.
+        """
+        if not isinstance(sentence, str):
+            return list(sentence)
+        found = TreebankWordTokenizer().tokenize(sentence)
+        return [word for word in found if any(map(str.isalnum, word))]
+
+    def parse(self, sentence):
+        """The tree of a sentence.
+
+        Args:
+            sentence: text, or a list of words.
+
+        Returns:
+            `nltk.Tree`.
+
+        Raises:
+            ValueError: if there is no word in it.
+        """
+        return next(self.parse_many([sentence]))
+
+    def parse_many(self, sentences, block=2048):
+        """The trees of many sentences, which are read in batches of similar length.
+
+        Args:
+            sentences: iterable of texts or lists of words.
+            block: how many sentences to take from it at once.
+
+        Yields:
+            `nltk.Tree`, in the order of the sentences.
+
+        Raises:
+            ValueError: if a sentence has no word.
+        """
+        for number, parsed in enumerate(self.read(sentences, block), 1):
+            if parsed.tree is None:
+                raise ValueError(f"sentence {number}: has no words.")
+            yield parsed.tree
+
+    def read(self, sentences, block=2048):
+        """Words, distances and trees of many sentences.
+
+        Args:
+            sentences: as in `parse_many`.
+            block: likewise.
+
+        Yields:
+            `Parsed`. The tree of a sentence without words is `None`.
+        """
+        sentences = map(self.tokenize, sentences)
+        while batch := list(itertools.islice(sentences, block)):
+            for words, distances in zip(batch, self._distances(batch), strict=True):
+                chosen = distances[self.layer - 1]
+                tree = build_tree(chosen, words, self.method) if words else None
+                yield Parsed(words, distances, tree)
+
+    def distances(self, sentence):
+        """The forget distances of every layer at every word of a sentence.
+
+        Args:
+            sentence: text, or a list of words.
+
+        Returns:
+            Array (layers, words), in [0, 1).
+        """
+        return self._distances([self.tokenize(sentence)])[0]
+
+    def _distances(self, sentences):
+        return self.model.distances([[self._known(word) for word in s] for s in sentences])
+
+    def _known(self, word):
+        """A word as the model knows it; `N`, which stands for digits already, stays."""
+        return word if word in self._vocabulary else normalize(word)

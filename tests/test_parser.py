@@ -1,0 +1,238 @@
+"""Parser, its compact models and its command line."""
+
+import io
+import json
+import sys
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+from nltk import Tree
+
+from checks import as_array, assert_close
+from keras_onlstm import command_line
+from keras_onlstm.compact import load_compact, save_compact
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.parser import Parser
+from keras_onlstm.parsing import brackets, build_tree
+
+VOCABULARY = ["<eos>", "<unk>", "N", "the", "cat", "saw", "a", "dog", "do", "n't", "N.N"]
+SENTENCE = "The cat saw a dog"
+
+
+def make(**kwargs):
+    model = LanguageModel(11, 8, 16, 3, 4, vocabulary=VOCABULARY, seed=4, **kwargs)
+    model.build()
+    model.embeddings.assign(20 * ops.convert_to_numpy(model.embeddings))
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make()
+
+
+@pytest.fixture
+def parser(model):
+    return Parser(model)
+
+
+# --- Trees ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layer", [1, 2, 3])
+@pytest.mark.parametrize("method", ["greedy", "binary"])
+def test_trees_are_of_the_distances_of_the_layer(model, layer, method):
+    words = SENTENCE.split()
+    ids = [[0, 3, 4, 5, 6, 7]]
+    read = model(np.array(ids), details=True)
+    distances = as_array(read.forget_distances[layer - 1])[0, 1:]
+    tree = Parser(model, layer, method).parse(SENTENCE)
+    assert tree == build_tree(distances, words, method) and tree.leaves() == words
+    assert_close(Parser(model).distances(SENTENCE)[layer - 1], distances, 1e-5, "distances")
+
+
+def test_many_sentences_in_their_order(parser):
+    draw = np.random.default_rng(0).choice
+    sentences = [" ".join(draw(VOCABULARY[3:8], n)) for n in (3, 30, 1, 12, 2, 7)]
+    taken = []
+
+    def stream():
+        for sentence in sentences:
+            taken.append(sentence)
+            yield sentence
+
+    trees = parser.parse_many(stream(), block=4)
+    first = next(trees)
+    assert len(taken) == 4  # no more than needed
+    found = [first, *trees]
+    assert found == [parser.parse(sentence) for sentence in sentences]
+
+
+def test_words_are_those_of_the_treebank(parser):
+    text = 'The 12 cats don\'t see (75.3) "dogs", or do they?'
+    assert parser.tokenize(text) == [
+        "The",
+        "12",
+        "cats",
+        "do",
+        "n't",
+        "see",
+        "75.3",
+        "dogs",
+        "or",
+        "do",
+        "they",
+    ]
+    assert parser.tokenize(["(", "x"]) == ["(", "x"]
+    same = parser.distances("the 99 CAT don't 1.25")
+    assert (same == parser.distances(["the", "N", "cat", "do", "n't", "N.N"])).all()
+    assert parser.parse("THE cat").leaves() == ["THE", "cat"]
+
+
+def test_unknown_words_and_few_words(parser):
+    assert parser.parse("zebras gallop everywhere").leaves() == ["zebras", "gallop", "everywhere"]
+    assert parser.parse("cat") == Tree("X", ["cat"])
+    for empty in ("", "  \r\n", "...", []):
+        with pytest.raises(ValueError, match="sentence 1: has no words"):
+            parser.parse(empty)
+    found = list(parser.read(["the cat", "", "a dog"]))
+    assert [parsed.tree is None for parsed in found] == [False, True, False]
+    assert found[1].distances.shape == (3, 0)
+
+
+def test_5000_words(parser):
+    words = ["cat", "the"] * 2500
+    assert brackets(parser.parse(words)).count("cat") == 2500
+
+
+def test_brackets_in_words(parser):
+    tree = parser.parse(["(", "cat", ")"])
+    assert tree.leaves() == ["(", "cat", ")"] and "-LRB-" in brackets(tree)
+
+
+def test_bad_arguments(model):
+    with pytest.raises(ValueError, match="layer must be an integer, from 1 to 3, not 4"):
+        Parser(model, layer=4)
+    with pytest.raises(ValueError, match="method is 'greedy' or 'binary', not 'x'"):
+        Parser(model, method="x")
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+def test_compact_models_are_close_and_small(model, tmp_path):
+    save_compact(model, tmp_path / "model.npz", {"perplexity": 90.5})
+    again, about = load_compact(tmp_path / "model.npz")
+    assert about == {"perplexity": 90.5} and again.vocabulary == VOCABULARY
+    for one, other in zip(model.trainable_variables, again.trainable_variables, strict=True):
+        one, other = as_array(one), as_array(other)
+        largest = np.abs(one).max(axis=0) if one.ndim == 2 else 0.0
+        # Half a step of the integers, and float32's own error.
+        assert (np.abs(one - other) <= largest / 254 * (1 + 1e-5)).all()
+    assert_close(again.distances([SENTENCE])[0], model.distances([SENTENCE])[0], 0.02, "distances")
+    large = LanguageModel(500, 64, 128, 2, 8, vocabulary=[f"w{i}" for i in range(500)], seed=0)
+    large.build()
+    save_compact(large, tmp_path / "large.npz")
+    numbers = sum(int(np.prod(v.shape)) for v in large.trainable_variables)
+    assert (tmp_path / "large.npz").stat().st_size < 1.1 * numbers
+
+
+def test_loading(model, tmp_path):
+    expected = Parser(model, 3, "binary").parse(SENTENCE)
+    (tmp_path / "run").mkdir()
+    model.save(tmp_path / "run" / "best.keras")
+    for path in (tmp_path / "run", tmp_path / "run" / "best.keras"):
+        assert Parser.load(path, layer=3, method="binary").parse(SENTENCE) == expected
+    save_compact(model, tmp_path / "model.npz", {"from": "a test"})
+    loaded = Parser.load(str(tmp_path / "model.npz"))
+    assert loaded.about == {"from": "a test"} and loaded.layer == 2
+
+
+def test_files_that_are_no_models(model, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"missing\.npz: no such model"):
+        Parser.load(tmp_path / "missing.npz")
+    with pytest.raises(FileNotFoundError, match=r"missing\.npz: no such model"):
+        load_compact(tmp_path / "missing.npz")
+    with pytest.raises(FileNotFoundError, match=r"best\.keras: no such model"):
+        Parser.load(tmp_path)
+    save_compact(model, tmp_path / "model.npz")
+    whole = (tmp_path / "model.npz").read_bytes()
+    for share in (0.0, 0.5, 0.999):
+        (tmp_path / "cut.npz").write_bytes(whole[: int(share * len(whole))])
+        (tmp_path / "cut.keras").write_bytes(whole[: int(share * len(whole))])
+        for name in ("cut.npz", "cut.keras"):
+            with pytest.raises(ValueError, match=rf"{name}: not a complete model"):
+                Parser.load(tmp_path / name)
+    other = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    other.save(tmp_path / "other.keras")
+    with pytest.raises(ValueError, match=r"other\.keras: a Sequential, not a LanguageModel"):
+        Parser.load(tmp_path / "other.keras")
+    np.savez(tmp_path / "pickle.npz", x=np.array([{}], dtype=object))
+    with pytest.raises(ValueError, match=r"pickle\.npz: not a complete model"):
+        Parser.load(tmp_path / "pickle.npz")
+
+
+# --- The command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(model, tmp_path, monkeypatch, capsys):
+    """`keras-onlstm parse` with the model: (exit status, lines of stdout, stderr)."""
+    save_compact(model, tmp_path / "model.npz")
+
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        arguments = ["parse", "--model", tmp_path / "model.npz", *arguments]
+        status = 0
+        try:
+            command_line.main(list(map(str, arguments)))
+        except SystemExit as error:
+            status = error.code
+        captured = capsys.readouterr()
+        return status, captured.out.splitlines(), captured.err
+
+    return run
+
+
+def test_arguments_files_and_standard_input(run, tmp_path):
+    status, lines, _ = run(SENTENCE, "a dog")
+    parser = Parser.load(tmp_path / "model.npz")
+    expected = [brackets(parser.parse(text)) for text in (SENTENCE, "a dog")]
+    assert (status, lines) == (0, expected)
+    (tmp_path / "windows.txt").write_bytes(b"\xef\xbb\xbfThe cat saw a dog\r\na dog\r\n")
+    assert run("--file", tmp_path / "windows.txt")[1] == expected
+    assert run(stdin=b"The cat saw a dog\n\na dog")[1] == [expected[0], "", expected[1]]
+
+
+def test_formats(run):
+    status, lines, _ = run("--format", "json", "--layer", 3, "--method", "binary", SENTENCE)
+    found = json.loads(lines[0])
+    assert status == 0 and found["words"] == SENTENCE.split()
+    assert np.array(found["distances"]).shape == (3, 5)
+    tree = build_tree(found["distances"][2], found["words"], "binary")
+    assert found["tree"] == brackets(tree)
+    _, lines, _ = run("--format", "pretty", SENTENCE)
+    assert len(lines) > 3 and all(word in "\n".join(lines) for word in SENTENCE.split())
+    _, lines, _ = run("--format", "pretty", "cat " * 3000)
+    assert len(lines) == 1 and lines[0].startswith("(X ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "parts"),
+    [
+        ([], b"", ["there is no word in the input"]),
+        (["..."], b"", ["there is no word in the input"]),
+        ([], b"a cat\n\xff\xfe\n", ["standard input, line 2", "UTF-8"]),
+        (["--file", "missing.txt"], b"", ["missing.txt: no such file"]),
+        (["--layer", "9", "a"], b"", ["layer must be an integer, from 1 to 3, not 9"]),
+        (["--method", "best", "a"], b"", ["--method", "'best'", "--help"]),
+        (["--model", "missing.npz", "a"], b"", ["missing.npz: no such model"]),
+    ],
+)
+def test_mistakes(run, arguments, stdin, parts):
+    status, _, errors = run(*arguments, stdin=stdin)
+    lines = [line for line in errors.splitlines() if "error:" in line]
+    assert status == 2 and len(lines) == 1 and lines[0].startswith("keras-onlstm")
+    assert all(part in lines[0] for part in parts) and "Traceback" not in errors
