@@ -13,6 +13,10 @@ DEMO_PAIR := examples/logic_inference.py --evaluate $(DEMO_RUN) --pair '( a ( an
 # one, while a looser bound pulls the newest, with several GB of CUDA packages.
 TORCH ?= torch==2.13.0
 
+# How many processes run tests side by side. The tests of one file stay together: they share models.
+WORKERS ?= 2
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PYTHONUNBUFFERED := 1
@@ -31,15 +35,15 @@ demo: $(VENV)/.installed-viz ## train the logical inference model and ask it abo
 	$(BIN)/python $(DEMO_PAIR)
 
 test: $(VENV)/.installed-test ## run the tests, doctests and the code in the documentation
-	$(BIN)/pytest $(PYTEST_ARGS)
+	$(PYTEST)
 
 check: $(VENV)/.installed-dev lint test test-jax test-torch docs ## all that a change has to pass
 
 test-jax: $(VENV)/.installed-dev ## run the tests that concern JAX
-	KERAS_BACKEND=jax $(BIN)/pytest -m "not keras_free" $(PYTEST_ARGS)
+	KERAS_BACKEND=jax $(PYTEST) -m "not keras_free"
 
 test-torch: $(VENV)/.installed-dev ## run the tests that concern PyTorch
-	KERAS_BACKEND=torch $(BIN)/pytest -m "not keras_free" $(PYTEST_ARGS)
+	KERAS_BACKEND=torch $(PYTEST) -m "not keras_free"
 
 lint: $(VENV)/.installed-dev ## check style and format
 	$(BIN)/ruff check .
