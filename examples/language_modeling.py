@@ -175,8 +175,23 @@ def load_corpus(arguments, run, vocabulary=None):
             max_words=arguments["max_words"],
             level=level,
             cache=cache,
-            progress=(lambda tokens: info(f"  {tokens:,} tokens")) if cache else None,
+            progress=report_tokens() if cache else None,
         )
+
+
+def report_tokens(every=10_000_000):
+    """A function of the number of tokens so far that prints it now and then."""
+    reported = 0
+
+    def progress(tokens):
+        nonlocal reported
+        if tokens < reported:  # another file
+            reported = 0
+        if tokens - reported >= every:
+            info(f"  {tokens:,} tokens")
+            reported = tokens
+
+    return progress
 
 
 def windows_of(part, ids, *arguments):
@@ -278,6 +293,7 @@ def train(output, arguments, resume, steps):
         learning_rate=learning_rate(preset, windows),
         place=devices.place if devices else None,
         saved=model,
+        unit="tokens",
     )
     if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
         check_vocabulary(output, corpus.vocabulary, arguments["data"])

@@ -199,6 +199,7 @@ def train(output, arguments, resume):
         epochs=preset["epochs"],
         monitor="val_accuracy",
         callbacks=callbacks,
+        unit="pairs",
     )
     if not resume:
         start_run(output, arguments)

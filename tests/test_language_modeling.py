@@ -107,7 +107,7 @@ def test_a_run_leaves_its_files(smoke):
     results = json.loads((directory / "results.json").read_text())
     best = min(row["val_perplexity"] for row in rows)
     assert results["validation_perplexity"] == pytest.approx(best, rel=1e-5)
-    assert f"{results['test_perplexity']:.2f}" in output and "per_second" in output
+    assert f"{results['test_perplexity']:.2f}" in output and "tokens/s" in output
     assert "56.17" in output  # what was published, beside it
 
 
@@ -183,6 +183,8 @@ def test_a_run_killed_before_its_first_checkpoint_resumes(run, smoke, tmp_path):
 
 def test_a_corpus_of_the_users(run, data, tmp_path, script, monkeypatch):
     monkeypatch.setattr(script, "MAPPED", 100)  # as if it were large
+    progress = script.report_tokens
+    monkeypatch.setattr(script, "report_tokens", lambda: progress(every=500))
     output = tmp_path / "run"
     status, text, errors = run(*SMOKE, "--data", data, "--output", output, "--recurrent", "lstm")
     assert (status, ours(errors)) == (0, [])
@@ -192,6 +194,7 @@ def test_a_corpus_of_the_users(run, data, tmp_path, script, monkeypatch):
         *sorted_words(data),
     ]
     assert (output / "ids" / "train.ids").stat().st_size == 4 * 80 * 8
+    assert "  640 tokens\n" in text and "  96 tokens" not in text
     assert "640 tokens, 10 words" in text and text.startswith("Reading") and "LSTM" in text
     status, text, errors = run("--evaluate", output, "--data", data)
     assert (status, ours(errors)) == (0, []) and "LSTM" in text

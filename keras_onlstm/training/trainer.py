@@ -66,6 +66,7 @@ class Trainer:
         saved: the model that `best.keras` holds, if it is not `model` but a part of it.
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
         verbose: whether to show a progress bar.
+        unit: name of what is counted, for the progress bar.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class Trainer:
         saved=None,
         checkpoint_seconds=60,
         verbose=True,
+        unit="samples",
     ):
         self.model = model
         self.batches = batches
@@ -97,6 +99,7 @@ class Trainer:
         self.callbacks = list(callbacks)
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
+        self.speed = f"{unit}/s"
         self.progress = _Progress()
         for callback in self.callbacks:
             callback.set_model(model)
@@ -155,7 +158,7 @@ class Trainer:
             bar = keras.utils.Progbar(
                 len(batches),
                 # means already
-                stateful_metrics=[*self.model.metrics_names, "learning_rate", "per_second"],
+                stateful_metrics=[*self.model.metrics_names, "learning_rate", self.speed],
                 interval=0.5 if sys.stdout.isatty() else 60,  # a log gets a line a minute
             )
         if progress.batch == 0:
@@ -168,7 +171,7 @@ class Trainer:
             now = time.monotonic()
             progress.seconds, mark = progress.seconds + now - mark, now
             if bar is not None:
-                shown = {**self._means(), "per_second": progress.samples / progress.seconds}
+                shown = {**self._means(), self.speed: progress.samples / progress.seconds}
                 bar.update(progress.batch, shown.items(), progress.batch == len(batches))
             if now - saved > self.checkpoint_seconds and progress.batch < len(batches):
                 self._save()
