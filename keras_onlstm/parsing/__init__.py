@@ -1,5 +1,7 @@
-"""Trees from distances, their scores, and baselines. No Keras."""
+"""Trees from distances, baselines, scores and pictures. No Keras."""
 
+from keras_onlstm.parsing.pictures import draw, draw_pair, save_picture
+from keras_onlstm.parsing.report import write_report
 from keras_onlstm.parsing.scores import Scores, score
 from keras_onlstm.parsing.trees import (
     balanced,
@@ -15,8 +17,12 @@ __all__ = [
     "balanced",
     "brackets",
     "build_tree",
+    "draw",
+    "draw_pair",
     "left_branching",
     "random_tree",
     "right_branching",
+    "save_picture",
     "score",
+    "write_report",
 ]

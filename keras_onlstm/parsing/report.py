@@ -1,0 +1,106 @@
+"""A report of an evaluation as one HTML file, which needs no network."""
+
+from html import escape
+from pathlib import Path
+
+from keras_onlstm.files import replacing
+from keras_onlstm.parsing.pictures import draw_pair
+from keras_onlstm.parsing.scores import score
+
+__all__ = ["write_report"]
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ font: 15px/1.45 Helvetica, Arial, sans-serif; margin: 1.5rem auto; max-width: 78rem;
+  padding: 0 1rem; color: #222; }}
+table {{ border-collapse: collapse; margin: 1rem 0; }}
+th, td {{ border-bottom: 1px solid #ddd; padding: .25rem .7rem; text-align: right; }}
+th:first-child, td:first-child {{ text-align: left; }}
+details {{ border-bottom: 1px solid #ddd; padding: .35rem 0; }}
+summary {{ cursor: pointer; overflow-wrap: anywhere; }}
+summary b {{ display: inline-block; min-width: 4rem; }}
+.picture {{ overflow-x: auto; }}
+button {{ font: inherit; margin-right: .4rem; }}
+</style>
+<h1>{title}</h1>
+{head}
+<p>Constituents that the gold tree has are <span style="color:#1b6ca8">blue</span>, others
+<span style="color:#b23a48">red</span>; the bars are distances.</p>
+<p>{shown} Sort by
+<button data-key="f1" data-sign="1">F1, worst first</button>
+<button data-key="f1" data-sign="-1">F1, best first</button>
+<button data-key="words" data-sign="1">length</button>
+<button data-key="number" data-sign="1">order in the corpus</button></p>
+<main>
+{sentences}
+</main>
+<script>
+for (const button of document.querySelectorAll("button")) {{
+  button.onclick = () => {{
+    const main = document.querySelector("main");
+    const {{ key, sign }} = button.dataset;
+    const rows = [...main.children];
+    const by = (a, b, name) => a.dataset[name] - b.dataset[name];
+    rows.sort((a, b) => sign * by(a, b, key) || by(a, b, "number"));
+    main.append(...rows);
+  }};
+}}
+</script>
+</html>
+"""
+
+
+def _sentence(number, predicted, gold, distances):
+    f1 = score([predicted], [gold])["f1"]
+    words = [str(word) for word in gold.leaves()]
+    return (
+        f'<details data-f1="{f1:.6f}" data-words="{len(words)}" data-number="{number}">'
+        f"<summary><b>{100 * f1:.1f}</b>{escape(' '.join(words))}</summary>"
+        f'<div class="picture">{draw_pair(predicted, gold, distances)}</div></details>'
+    )
+
+
+def write_report(path, predicted, gold, distances=None, title="Unsupervised parsing", limit=500):
+    """Writes an HTML page of scores and trees, which can be sorted by F1.
+
+    Args:
+        path: of the file.
+        predicted: list of `nltk.Tree`.
+        gold: list of as many.
+        distances: list of as many arrays, one number a word, or `None`.
+        title: of the page.
+        limit: integer, how many sentences to show, evenly taken from all; the scores are of all.
+
+    Raises:
+        ValueError: if trees do not match, or there is no sentence.
+    """
+    if not gold:
+        raise ValueError("There is no sentence to report.")
+    scores = score(predicted, gold)
+    distances = [None] * len(gold) if distances is None else distances
+    keys = [key for key in scores if key not in ("sentences", "label_recall", "depth")]
+    rows = [
+        f"<tr><td>{key.replace('_', ' ')}</td><td>{100 * scores[key]:.1f}</td></tr>" for key in keys
+    ]
+    rows.append(f"<tr><td>depth</td><td>{scores['depth']:.2f}</td></tr>")
+    for label, (found, everything) in scores["label_recall"].items():
+        share = f"{100 * found / everything:.1f} ({found} of {everything})"
+        rows.append(f"<tr><td>recall of {escape(label)}</td><td>{share}</td></tr>")
+    chosen = range(0, len(gold), -(-len(gold) // limit))
+    shown = f"{len(gold):,} sentences"
+    shown += "." if len(chosen) == len(gold) else f", of which {len(chosen):,} are shown."
+    page = _PAGE.format(
+        title=escape(title),
+        head=f"<table>{''.join(rows)}</table>",
+        shown=shown,
+        sentences="\n".join(
+            _sentence(index + 1, predicted[index], gold[index], distances[index])
+            for index in chosen
+        ),
+    )
+    with replacing(Path(path)) as temporary:
+        temporary.write_text(page, encoding="utf-8")
