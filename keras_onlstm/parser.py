@@ -152,24 +152,36 @@ class Parser:
         """
         sentences = map(self.tokenize, sentences)
         while batch := list(itertools.islice(sentences, block)):
-            for words, distances in zip(batch, self._distances(batch), strict=True):
+            for words, distances in zip(batch, self.measure(batch), strict=True):
                 chosen = distances[self.layer - 1]
                 tree = build_tree(chosen, words, self.method) if words else None
                 yield Parsed(words, distances, tree)
 
-    def distances(self, sentence):
-        """The forget distances of every layer at every word of a sentence.
+    def distances(self, sentence, gate="forget"):
+        """The distances of every layer at every word of a sentence.
 
         Args:
             sentence: text, or a list of words.
+            gate: `"forget"` or `"input"`, of `LanguageModel.distances`.
 
         Returns:
             Array (layers, words), in [0, 1).
         """
-        return self._distances([self.tokenize(sentence)])[0]
+        return self.measure([sentence], gate)[0]
 
-    def _distances(self, sentences):
-        return self.model.distances([[self._known(word) for word in s] for s in sentences])
+    def measure(self, sentences, gate="forget"):
+        """The distances of many sentences.
+
+        Args:
+            sentences: list of texts or lists of words.
+            gate: as in `distances`.
+
+        Returns:
+            List of arrays (layers, words).
+        """
+        sentences = map(self.tokenize, sentences)
+        known = [[self._known(word) for word in sentence] for sentence in sentences]
+        return self.model.distances(known, gate)
 
     def _known(self, word):
         """A word as the model knows it; `N`, which stands for digits already, stays."""

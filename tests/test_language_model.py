@@ -226,6 +226,10 @@ def test_distances_of_every_word():
         expected = np.stack([as_array(layer)[0, 1:-1] for layer in read.forget_distances])
         assert distances.shape == (3, len(sentence.split()))
         assert_close(distances, expected, 1e-5, sentence)
+        written = np.stack([as_array(layer)[0, 1:-1] for layer in read.input_distances])
+        assert_close(model.distances([sentence], gate="input")[0], written, 1e-5, sentence)
+    with pytest.raises(ValueError, match="gate is 'forget' or 'input', not 'output'"):
+        model.distances(["a"], gate="output")
 
 
 def test_sentences_need_a_vocabulary():

@@ -57,7 +57,9 @@ class _Measuring(keras.Model):
         self.model = model
 
     def call(self, ids):
-        return ops.stack(self.model(ids, details=True).forget_distances, axis=1)  # (B, layers, T)
+        found = self.model(ids, details=True)
+        distances = [found.forget_distances, found.input_distances]
+        return ops.stack([ops.stack(d, axis=1) for d in distances], axis=1)  # (B, 2, layers, T)
 
 
 def _uniform(fan_in, seed):
@@ -293,21 +295,28 @@ class LanguageModel(keras.Model):
         """
         return [found[: words + 1] for found, words in self._read(_Scoring, sentences)]
 
-    def distances(self, sentences):
-        """How much of the order each word of sentences makes every layer forget.
+    def distances(self, sentences, gate="forget"):
+        """How much of the order each word of sentences makes every layer forget, or write.
 
         Args:
             sentences: as in `score`.
+            gate: `"forget"` or `"input"`: the master gate that is measured.
 
         Returns:
             List of arrays (layers, words), in [0, 1).
 
         Raises:
-            ValueError: if the model has no vocabulary, or is an LSTM, which knows no distances.
+            ValueError: if the model has no vocabulary, the gate is unknown, or the model is an
+                LSTM, which knows no distances.
         """
+        if gate not in ("forget", "input"):
+            raise ValueError(f"gate is 'forget' or 'input', not {gate!r}.")
         if self._config["recurrent"] != "onlstm":
             raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
-        return [found[:, 1 : words + 1] for found, words in self._read(_Measuring, sentences)]
+        place = 0 if gate == "forget" else 1
+        return [
+            found[place, :, 1 : words + 1] for found, words in self._read(_Measuring, sentences)
+        ]
 
     def _read(self, kind, sentences, batch_size=32, multiple=8):
         """What a model of `kind` makes of every sentence, and how many words that has."""
