@@ -9,6 +9,7 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
     python examples/language_modeling.py --evaluate runs/lm             # test a trained run
     python examples/language_modeling.py --evaluate runs/lm --generate "the company"
     python examples/language_modeling.py --evaluate runs/lm --score sentences.txt
+    python examples/language_modeling.py --evaluate runs/lm --compact parser.npz
 """
 
 import math
@@ -35,6 +36,7 @@ from _common import (
     table,
 )
 
+from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.datasets import penn_treebank, propositional_logic
 from keras_onlstm.files import read_json, replacing, write_json
 from keras_onlstm.models import LanguageModel
@@ -120,6 +122,7 @@ def parse_arguments():
     add("--top-k", type=int, metavar="K", help="--generate draws among the K likeliest words")
     add("--length", type=int, default=50, help="of --generate, at most so many words (default: 50)")
     add("--score", metavar="FILE", help="do not train: log-probabilities of a file's lines")
+    add("--compact", metavar="FILE", help="do not train: write the model with weights of 8 bits")
     options = parser.parse_args()
     for name, least in (
         ("max_words", 3), ("devices", 1), ("steps", 1), ("top_k", 1), ("length", 1),
@@ -430,12 +433,39 @@ def score(run, path):
     info(f"\n{len(total):,} tokens, perplexity {math.exp(-total.mean()):.2f}")
 
 
+def compact(run, path):
+    """Writes the model for `Parser.load`, and says what 8 bits cost on the validation text."""
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise ValueError(f"{path}: a compact model ends in .npz.")
+    arguments, model = arguments_of(run), load_model(run)
+    corpus = load_corpus(arguments, run, model.vocabulary)
+    before = math.exp(evaluation(model, "validation", corpus.valid, 10)())
+    results = Path(run) / "results.json"
+    scores = read_json(results, f"--evaluate {run} writes it.")
+    options = [f"--{name} {arguments[name]}" for name in ("preset", "recurrent", "seed")]
+    options += [f"--data {Path(arguments['data']).name}"] if arguments["data"] else []
+    about = {
+        "command": " ".join(["python examples/language_modeling.py", *options]),
+        "parameters": scores["parameters"],
+        "validation_perplexity": scores["validation_perplexity"],
+        "test_perplexity": scores["test_perplexity"],
+    }
+    save_compact(model, path, about)
+    again, _ = load_compact(path)
+    after = math.exp(evaluation(again, "validation", corpus.valid, 10)())
+    size = path.stat().st_size / 1e6
+    info(f"{path}: {size:.1f} MB; validation perplexity {before:.2f}, with 8 bits {after:.2f}")
+
+
 def main(options):
     run = (options.evaluate or [options.output])[0]
     if options.generate is not None:
         return generate(run, options.generate, options)
     if options.score is not None:
         return score(run, options.score)
+    if options.compact is not None:
+        return compact(run, options.compact)
     if options.evaluate:
         return evaluate(options.evaluate, options.data)
     given = {name: vars(options)[name] for name in DEFAULTS if vars(options)[name] is not None}

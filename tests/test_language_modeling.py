@@ -16,6 +16,7 @@ from keras import ops
 
 import commands
 from commands import EXAMPLES, contents, ours
+from keras_onlstm.compact import load_compact
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")
@@ -271,6 +272,23 @@ def test_scoring(run, smoke, tmp_path):
     assert float(perplexity) == pytest.approx(math.exp(-total / 8), abs=0.01)
     assert re.search(r"10 tokens, perplexity \d", output)
     assert contents(smoke[0]) == before
+
+
+def test_a_compact_model(run, smoke, tmp_path):
+    before = contents(smoke[0])
+    path = tmp_path / "model.npz"
+    status, output, errors = run("--evaluate", smoke[0], "--compact", path)
+    assert (status, ours(errors)) == (0, [])
+    model, about = load_compact(path)
+    results = json.loads((smoke[0] / "results.json").read_text())
+    assert about["test_perplexity"] == results["test_perplexity"]
+    assert about["command"].endswith("--preset smoke --recurrent onlstm --seed 0")
+    exact, rounded = map(float, re.findall(r"perplexity (\S+), with 8 bits (\S+)", output)[0])
+    assert exact == pytest.approx(results["validation_perplexity"], abs=0.01)
+    assert abs(rounded - exact) < 0.1
+    assert len(model.score(["( a"])[0]) == 3
+    assert contents(smoke[0]) == before
+    refused(run("--evaluate", smoke[0], "--compact", tmp_path / "model.h5"), "model.h5", ".npz")
 
 
 # --- Mistakes: one line, status 2, nothing overwritten -------------------------------------------
