@@ -14,7 +14,6 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
 
 import math
 import tempfile
-from contextlib import nullcontext
 from pathlib import Path
 
 import keras
@@ -24,33 +23,27 @@ from _common import (
     Parser,
     check_new,
     check_unchanged,
-    has_begun,
     info,
     load_model,
     new_plot,
     report,
     save_plot,
     seed,
-    start_run,
     stored_arguments,
     table,
+)
+from _language_model import (
+    IDS,
+    NAMES,
+    check_devices,
+    evaluation,
+    read_corpus,
+    train_model,
 )
 
 from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.datasets import penn_treebank, propositional_logic
-from keras_onlstm.files import read_json, replacing, write_json
-from keras_onlstm.models import LanguageModel
-from keras_onlstm.training import (
-    AveragedAdam,
-    AveragedSGD,
-    NonMonotonicTrigger,
-    ResetStates,
-    Trainer,
-    TruncatedModel,
-    Windows,
-    evaluate_windows,
-)
-from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.files import read_json, write_json
 
 # embedding_dim, units, chunk_size: the model's size; the last layer is as large as the embedding.
 # *dropout: the shares of LanguageModel. More of each for more epochs.
@@ -83,15 +76,11 @@ PRESETS = {
     },
 }  # fmt: skip
 
-NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
 # Perplexity of validation and test, and where it is reported.
 PUBLISHED = {
     "ON-LSTM, 25 million, 1000 epochs (Shen et al. 2019)": (58.29, 56.17),
     "AWD-LSTM, 24 million (Merity et al. 2018)": (60.0, 57.3),
 }
-VOCABULARY = "vocabulary.txt"
-IDS = "ids"  # where the ids of large texts are
-MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
 DEFAULTS = {
     "preset": "small",
     "recurrent": "onlstm",
@@ -156,7 +145,7 @@ def arguments_of(run):
 def load_corpus(arguments, run, vocabulary=None):
     """The corpus that a run was started with; of formulas if it was none."""
     level = "character" if arguments["characters"] else "word"
-    directory, cache = arguments["data"], None
+    directory = arguments["data"]
     with tempfile.TemporaryDirectory() as drawn:
         if directory is None:
             pairs, _ = propositional_logic.generate(3000, seed=0).split()
@@ -168,150 +157,19 @@ def load_corpus(arguments, run, vocabulary=None):
                 (Path(drawn) / f"{part}.txt").write_text(text)
         else:
             info(f"Reading {directory}")
-            size = sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
-            if size > MAPPED:
-                cache = Path(run) / IDS
-                cache.mkdir(parents=True, exist_ok=True)
-        return penn_treebank.load(
-            directory,
-            vocabulary=vocabulary,
-            max_words=arguments["max_words"],
-            level=level,
-            cache=cache,
-            progress=report_tokens() if cache else None,
-        )
-
-
-def report_tokens(every=10_000_000):
-    """A function of the number of tokens so far that prints it now and then."""
-    reported = 0
-
-    def progress(tokens):
-        nonlocal reported
-        if tokens < reported:  # another file
-            reported = 0
-        if tokens - reported >= every:
-            info(f"  {tokens:,} tokens")
-            reported = tokens
-
-    return progress
-
-
-def windows_of(part, ids, *arguments):
-    """`Windows`, whose complaints name the part of the corpus."""
-    try:
-        return Windows(ids, *arguments)
-    except ValueError as error:
-        raise ValueError(f"the {part} text: {error}") from error
-
-
-def evaluation(model, part, ids, batch_size):
-    """A function that measures the mean loss over a whole text."""
-    windows = windows_of(part, ids, batch_size, 70, False)
-    reader = TruncatedModel(model, batch_size)
-    reader.compile()
-    return lambda: evaluate_windows(reader, windows)
-
-
-def make_model(arguments, vocabulary, devices=None):
-    preset = PRESETS[arguments["preset"]]
-    keras.utils.set_random_seed(arguments["seed"])
-    names = ("embedding_dim", "units", "chunk_size", "word_dropout", "input_dropout",
-             "hidden_dropout", "output_dropout", "recurrent_weight_dropout")  # fmt: skip
-    model = LanguageModel(
-        len(vocabulary),
-        recurrent=arguments["recurrent"],
-        vocabulary=vocabulary,
-        seed=arguments["seed"],
-        **{name: preset[name] for name in names},
-    )
-    reader = TruncatedModel(model, preset["batch_size"], preset["activation"], preset["temporal"])
-    kinds = {"sgd": AveragedSGD, "adam": AveragedAdam}
-    optimizer = kinds[preset["optimizer"]](
-        preset["learning_rate"],
-        global_clipnorm=preset["clip"],
-        weight_decay=preset["decay"] or None,
-    )
-    reader.compile(devices.prepare(optimizer) if devices else optimizer)
-    optimizer.build(reader.trainable_variables)
-    return model, reader
-
-
-def learning_rate(preset, windows):
-    """The rate of every batch: the preset's, times the length of its window."""
-
-    def rate(epoch, batch):
-        scale = windows.length(batch) / preset["window"]
-        if preset["optimizer"] == "adam":
-            done = (epoch + batch / len(windows)) / preset["epochs"]
-            scale *= min(done / 0.05, 0.5 + 0.5 * math.cos(math.pi * done))
-        return preset["learning_rate"] * scale
-
-    return rate
-
-
-def check_vocabulary(run, vocabulary, data):
-    path = Path(run) / VOCABULARY
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file. Restore it, or start the run anew.")
-    if path.read_text(encoding="utf-8").split("\n")[:-1] != vocabulary:
-        raise ValueError(
-            f"{path}: is not the vocabulary of {data}: the files changed since the run began. "
-            "Restore them, or start a run with another --output."
-        )
+        return read_corpus(directory, run, vocabulary, arguments["max_words"], level)
 
 
 def train(output, arguments, resume, steps):
-    preset = PRESETS[arguments["preset"]]
     if arguments["data"] is None and arguments["preset"] != "smoke":
         raise ValueError(
             "--data DIR is needed: a directory of train.txt, valid.txt and test.txt, or of the "
             "Penn Treebank's ptb.train.txt, ptb.valid.txt and ptb.test.txt (Mikolov's files)."
         )
-    if preset["batch_size"] % arguments["devices"]:
-        raise ValueError(
-            f"--devices {arguments['devices']}: does not divide the batch of "
-            f"{preset['batch_size']}."
-        )
-    devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
+    preset = PRESETS[arguments["preset"]]
+    check_devices(preset, arguments["devices"])
     corpus = load_corpus(arguments, output)
-    shape = preset["batch_size"], preset["window"], preset["jitter"]
-    windows = windows_of("training", corpus.train, *shape, arguments["seed"])
-    with devices.scope() if devices else nullcontext():
-        model, reader = make_model(arguments, corpus.vocabulary, devices)
-    each = arguments["devices"]
-    measure = evaluation(model, "validation", corpus.valid, -(-10 // each) * each)
-    callbacks = [ResetStates()]
-    if preset["optimizer"] == "sgd":
-        callbacks.append(NonMonotonicTrigger("val_perplexity"))
-    trainer = Trainer(
-        reader,
-        windows,
-        lambda: {"val_perplexity": math.exp(min(measure(), 700.0))},
-        output,
-        epochs=preset["epochs"],
-        monitor="val_perplexity",
-        mode="min",
-        callbacks=callbacks,
-        learning_rate=learning_rate(preset, windows),
-        place=devices.place if devices else None,
-        saved=model,
-        unit="tokens",
-    )
-    if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
-        check_vocabulary(output, corpus.vocabulary, arguments["data"])
-        trainer.resume()
-    else:
-        if not resume:
-            start_run(output, arguments, prepared=[IDS])
-        with replacing(Path(output) / VOCABULARY) as temporary:
-            temporary.write_text("".join(f"{w}\n" for w in corpus.vocabulary), encoding="utf-8")
-    info(
-        f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
-        f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
-    )
-    trainer.run(steps)
-    return trainer.progress.epoch == preset["epochs"]
+    return train_model(output, arguments, preset, corpus, resume, steps)
 
 
 def evaluate(runs, data=None):

@@ -64,7 +64,8 @@ PRESETS = {
 }  # fmt: skip
 
 MAX_TRAIN_OPERATORS = 6
-# Accuracy in percent by number of operators: Shen et al. 2019, Table 4.
+# Accuracy in percent by number of operators, as later papers cite it; Shen et al. 2019 have a plot,
+# Figure 2.
 PUBLISHED = {
     "onlstm": {7: 91, 8: 87, 9: 85, 10: 81, 11: 78, 12: 75},
     "lstm": {7: 88, 8: 84, 9: 80, 10: 78, 11: 71, 12: 69},
@@ -241,7 +242,7 @@ def print_results(results):
         rows.append([n, pairs, *ours, *(PUBLISHED[name].get(n, "") for name in NAMES)])
     header = ["operators", "pairs"]
     header += [f"{NAMES[result['recurrent']]} {Path(run).name}" for run, result in results.items()]
-    info("\nAccuracy in percent; published: Shen et al. 2019, Table 4\n")
+    info("\nAccuracy in percent; published: Shen et al. 2019, as cited later\n")
     info(table([*header, *(f"published {name}" for name in NAMES.values())], rows))
 
 

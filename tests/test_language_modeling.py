@@ -6,6 +6,7 @@ import math
 import re
 import shutil
 import signal
+import sys
 import time
 from importlib.util import find_spec
 
@@ -17,6 +18,7 @@ from keras import ops
 import commands
 from commands import EXAMPLES, contents, ours
 from keras_onlstm.compact import load_compact
+from keras_onlstm.models import LanguageModel
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")
@@ -182,10 +184,11 @@ def test_a_run_killed_before_its_first_checkpoint_resumes(run, smoke, tmp_path):
     assert_same_run(directory, smoke[0])
 
 
-def test_a_corpus_of_the_users(run, data, tmp_path, script, monkeypatch):
-    monkeypatch.setattr(script, "MAPPED", 100)  # as if it were large
-    progress = script.report_tokens
-    monkeypatch.setattr(script, "report_tokens", lambda: progress(every=500))
+def test_a_corpus_of_the_users(run, data, tmp_path, monkeypatch):
+    trainer = sys.modules["_language_model"]  # the script has imported it
+    monkeypatch.setattr(trainer, "MAPPED", 100)  # as if it were large
+    progress = trainer.report_tokens
+    monkeypatch.setattr(trainer, "report_tokens", lambda: progress(every=500))
     output = tmp_path / "run"
     status, text, errors = run(*SMOKE, "--data", data, "--output", output, "--recurrent", "lstm")
     assert (status, ours(errors)) == (0, [])
@@ -240,13 +243,13 @@ def test_generating(run, smoke):
     assert contents(smoke[0]) == before
 
 
-def test_generating_stops_at_the_end(run, smoke, script, monkeypatch):
+def test_generating_stops_at_the_end(run, smoke, monkeypatch):
     def ends(model, *args, **kwargs):
         found = real(model, *args, **kwargs)
         return found._replace(logits=1000.0 * ops.one_hot(ops.zeros_like(args[0]), 13))
 
-    real = script.LanguageModel.__call__
-    monkeypatch.setattr(script.LanguageModel, "__call__", ends)
+    real = LanguageModel.__call__
+    monkeypatch.setattr(LanguageModel, "__call__", ends)
     status, output, _ = run("--evaluate", smoke[0], "--generate", "( a")
     assert status == 0 and output == "( a\n"
 

@@ -1,0 +1,191 @@
+"""Training a language model on a corpus, for the examples that need one."""
+
+import math
+from contextlib import nullcontext
+from pathlib import Path
+
+import keras
+from _common import has_begun, info, start_run
+
+from keras_onlstm.datasets import penn_treebank
+from keras_onlstm.files import replacing
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.training import (
+    AveragedAdam,
+    AveragedSGD,
+    NonMonotonicTrigger,
+    ResetStates,
+    Trainer,
+    TruncatedModel,
+    Windows,
+    evaluate_windows,
+)
+from keras_onlstm.training.devices import DataParallel
+
+NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
+VOCABULARY = "vocabulary.txt"
+IDS = "ids"  # where the ids of large texts are
+MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
+_MODEL = ("embedding_dim", "units", "num_layers", "chunk_size", "tie_weights", "word_dropout",
+          "input_dropout", "hidden_dropout", "output_dropout",
+          "recurrent_weight_dropout")  # fmt: skip
+
+
+def report_tokens(every=10_000_000):
+    """A function of the number of tokens so far that prints it now and then."""
+    reported = 0
+
+    def progress(tokens):
+        nonlocal reported
+        if tokens < reported:  # another file
+            reported = 0
+        if tokens - reported >= every:
+            info(f"  {tokens:,} tokens")
+            reported = tokens
+
+    return progress
+
+
+def read_corpus(directory, run, vocabulary=None, max_words=None, level="word"):
+    """`penn_treebank.load`, of large texts through files in the run's directory."""
+    size = sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
+    cache = Path(run) / IDS if size > MAPPED else None
+    if cache:
+        cache.mkdir(parents=True, exist_ok=True)
+    progress = report_tokens() if cache else None
+    return penn_treebank.load(directory, vocabulary, max_words, level, cache, progress)
+
+
+def windows_of(part, ids, *arguments):
+    """`Windows`, whose complaints name the part of the corpus."""
+    try:
+        return Windows(ids, *arguments)
+    except ValueError as error:
+        raise ValueError(f"the {part} text: {error}") from error
+
+
+def evaluation(model, part, ids, batch_size):
+    """A function that measures the mean loss over a whole text."""
+    windows = windows_of(part, ids, batch_size, 70, False)
+    reader = TruncatedModel(model, batch_size)
+    reader.compile()
+    return lambda: evaluate_windows(reader, windows)
+
+
+def check_devices(preset, devices):
+    """Refuses a number of devices that cannot share a batch."""
+    if preset["batch_size"] % devices:
+        raise ValueError(
+            f"--devices {devices}: does not divide the batch of {preset['batch_size']}."
+        )
+
+
+def make_model(arguments, preset, vocabulary, devices=None):
+    keras.utils.set_random_seed(arguments["seed"])
+    model = LanguageModel(
+        len(vocabulary),
+        recurrent=arguments["recurrent"],
+        vocabulary=vocabulary,
+        seed=arguments["seed"],
+        **{name: preset[name] for name in _MODEL if name in preset},
+    )
+    reader = TruncatedModel(model, preset["batch_size"], preset["activation"], preset["temporal"])
+    kinds = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
+    optimizer = kinds[preset["optimizer"]](
+        preset["learning_rate"],
+        global_clipnorm=preset["clip"],
+        weight_decay=preset["decay"] or None,
+    )
+    reader.compile(devices.prepare(optimizer) if devices else optimizer)
+    optimizer.build(reader.trainable_variables)
+    return model, reader
+
+
+def learning_rate(preset, windows):
+    """The rate of every batch: the preset's, times the length of its window.
+
+    `None` where it falls after epochs instead.
+    """
+    if preset["optimizer"] == "plateau":
+        return None
+
+    def rate(epoch, batch):
+        scale = windows.length(batch) / preset["window"]
+        if preset["optimizer"] == "adam":
+            done = (epoch + batch / len(windows)) / preset["epochs"]
+            scale *= min(done / 0.05, 0.5 + 0.5 * math.cos(math.pi * done))
+        return preset["learning_rate"] * scale
+
+    return rate
+
+
+def check_vocabulary(run, vocabulary, data):
+    path = Path(run) / VOCABULARY
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file. Restore it, or start the run anew.")
+    if path.read_text(encoding="utf-8").split("\n")[:-1] != vocabulary:
+        raise ValueError(
+            f"{path}: is not the vocabulary of {data}: the files changed since the run began. "
+            "Restore them, or start a run with another --output."
+        )
+
+
+def train_model(output, arguments, preset, corpus, resume, steps):
+    """Trains a language model in the directory of a run, or goes on with it.
+
+    Args:
+        output: the directory.
+        arguments: dictionary of `recurrent`, `seed`, `devices`, `data` and what else the script
+            keeps.
+        preset: dictionary, see the scripts.
+        corpus: `penn_treebank.Corpus`.
+        resume: whether to go on with the run.
+        steps: after how many batches to stop, or `None`.
+
+    Returns:
+        Whether training is complete.
+    """
+    devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
+    shape = preset["batch_size"], preset["window"], preset["jitter"]
+    windows = windows_of("training", corpus.train, *shape, arguments["seed"])
+    with devices.scope() if devices else nullcontext():
+        model, reader = make_model(arguments, preset, corpus.vocabulary, devices)
+    each = arguments["devices"]
+    measure = evaluation(model, "validation", corpus.valid, -(-10 // each) * each)
+    callbacks = [ResetStates()]
+    if preset["optimizer"] == "sgd":
+        callbacks.append(NonMonotonicTrigger("val_perplexity"))
+    if preset["optimizer"] == "plateau":
+        callbacks.append(
+            keras.callbacks.ReduceLROnPlateau(
+                "val_perplexity", factor=0.25, patience=1, min_delta=0.0, mode="min"
+            )
+        )
+    trainer = Trainer(
+        reader,
+        windows,
+        lambda: {"val_perplexity": math.exp(min(measure(), 700.0))},
+        output,
+        epochs=preset["epochs"],
+        monitor="val_perplexity",
+        mode="min",
+        callbacks=callbacks,
+        learning_rate=learning_rate(preset, windows),
+        place=devices.place if devices else None,
+        saved=model,
+        unit="tokens",
+    )
+    if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
+        check_vocabulary(output, corpus.vocabulary, arguments["data"])
+        trainer.resume()
+    else:
+        if not resume:
+            start_run(output, arguments, prepared=[IDS])
+        with replacing(Path(output) / VOCABULARY) as temporary:
+            temporary.write_text("".join(f"{w}\n" for w in corpus.vocabulary), encoding="utf-8")
+    info(
+        f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
+        f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
+    )
+    trainer.run(steps)
+    return trainer.progress.epoch == preset["epochs"]
