@@ -51,6 +51,15 @@ class Parser:
 
     Raises:
         ValueError: if the layer or the method does not exist.
+
+    Example:
+
+    >>> from keras_onlstm import Parser
+    >>> parser = Parser.load()
+    >>> parser.parse("prices fell").leaves()
+    ['prices', 'fell']
+    >>> parser.distances("prices fell").shape
+    (3, 2)
     """
 
     def __init__(self, model, layer=2, method="greedy", about=None):

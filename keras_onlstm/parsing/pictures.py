@@ -177,6 +177,14 @@ def draw_pair(predicted, gold, distances=None, title="predicted"):
 
     Raises:
         ValueError: if the numbers of words and distances differ.
+
+    Example:
+
+    >>> from nltk import Tree
+    >>> from keras_onlstm.parsing import draw_pair, right_branching
+    >>> gold = Tree.fromstring("(S (NP the cat) (VP saw (NP a dog)))")
+    >>> draw_pair(right_branching(gold.leaves()), gold)[:4]
+    '<svg'
     """
     _check(predicted, distances)
     found, width, height = _tree_svg(predicted, distances, _spans(gold), title, 0, 0)
@@ -207,6 +215,17 @@ def save_picture(path, predicted, gold=None, distances=None, title=""):
     Raises:
         ValueError: if the file has another ending.
         ImportError: if Matplotlib is needed and not installed.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.parsing import right_branching, save_picture
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "tree.svg"
+    ...     save_picture(path, right_branching("the cat saw a dog".split()))
+    ...     path.read_text()[:4]
+    '<svg'
     """
     path = Path(path)
     if path.suffix not in (".svg", ".png"):

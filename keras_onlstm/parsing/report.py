@@ -77,6 +77,19 @@ def write_report(path, predicted, gold, distances=None, title="Unsupervised pars
 
     Raises:
         ValueError: if trees do not match, or there is no sentence.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from nltk import Tree
+    >>> from keras_onlstm.parsing import right_branching, write_report
+    >>> gold = Tree.fromstring("(S (NP the cat) (VP saw (NP a dog)))")
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "report.html"
+    ...     write_report(path, [right_branching(gold.leaves())], [gold])
+    ...     "1 sentences" in path.read_text()
+    True
     """
     if not gold:
         raise ValueError("There is no sentence to report.")

@@ -51,12 +51,28 @@ class Scores(Mapping):
     | `upper_bound_f1` | the mean F1 of binary trees that hold every gold span |
     | `depth` | mean over sentences of the mean depth of their words in the predicted tree |
     | `label_recall` | `{label: (found, all)}` of the gold constituents, that of all included |
+
+    Attributes:
+        sentences: how many.
+        sums: of the scores that are means over sentences.
+        counts: of spans.
+        found: gold constituents that were found, by label.
+        all: gold constituents, by label.
+
+    Example:
+
+    >>> from nltk import Tree
+    >>> from keras_onlstm.parsing import score
+    >>> tree = Tree.fromstring("(S (NP the cat) (VP saw (NP a dog)))")
+    >>> scores = score([tree], [tree]) + score([tree], [tree])
+    >>> scores["sentences"], round(scores["f1"], 6), scores["label_recall"]["NP"]
+    (2, 1.0, (4, 4))
     """
 
     sentences: int = 0
-    sums: Counter = field(default_factory=Counter)  # of what is a mean over sentences
-    counts: Counter = field(default_factory=Counter)  # of spans
-    found: Counter = field(default_factory=Counter)  # gold constituents by label
+    sums: Counter = field(default_factory=Counter)
+    counts: Counter = field(default_factory=Counter)
+    found: Counter = field(default_factory=Counter)
     all: Counter = field(default_factory=Counter)
 
     def __add__(self, other):

@@ -160,6 +160,12 @@ def left_branching(tokens):
 
     Raises:
         ValueError: if there is no word.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import left_branching
+    >>> print(left_branching(["a", "b", "c"]))
+    (X (X a b) c)
     """
     return _from_splits(_checked(tokens), lambda start, end: end - 1)
 
@@ -175,6 +181,12 @@ def right_branching(tokens):
 
     Raises:
         ValueError: if there is no word.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import right_branching
+    >>> print(right_branching(["a", "b", "c"]))
+    (X a (X b c))
     """
     return _from_splits(_checked(tokens), lambda start, end: start + 1)
 
@@ -190,6 +202,12 @@ def balanced(tokens):
 
     Raises:
         ValueError: if there is no word.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import balanced
+    >>> print(balanced(["a", "b", "c", "d"]))
+    (X (X a b) (X c d))
     """
     return _from_splits(_checked(tokens), lambda start, end: (start + end) // 2)
 
@@ -206,6 +224,12 @@ def random_tree(tokens, seed=0):
 
     Raises:
         ValueError: if there is no word.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import random_tree
+    >>> print(random_tree(["a", "b", "c"], seed=1))
+    (X a (X b c))
     """
     draw = seed if isinstance(seed, random.Random) else random.Random(seed)
     return _from_splits(_checked(tokens), lambda start, end: draw.randrange(start + 1, end))

@@ -1,0 +1,141 @@
+"""examples/unsupervised_parsing.py: its scores, its files, and one line for every mistake."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import commands
+from commands import EXAMPLES, contents, ours
+from keras_onlstm.compact import save_compact
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.parser import Parser
+from keras_onlstm.parsing import build_tree, right_branching, score
+
+pytestmark = pytest.mark.backend("tensorflow")
+
+SCRIPT = EXAMPLES / "unsupervised_parsing.py"
+SMOKE = ["--preset", "smoke"]
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The example as a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        import unsupervised_parsing
+
+        yield unsupervised_parsing
+
+
+@pytest.fixture
+def run(script, monkeypatch, capsys):
+    return commands.runner(SCRIPT, script, monkeypatch, capsys)
+
+
+def refused(result, *parts):
+    commands.refused(SCRIPT, result, *parts)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Files of two models of three layers, and of one of two."""
+    words = ["<eos>", "<unk>", "N", "the", "company", "said", "it", "will", "sell", "its", "stake"]
+    directory = tmp_path_factory.mktemp("models")
+    paths = []
+    for seed, layers in ((0, 3), (1, 3), (2, 2)):
+        model = LanguageModel(len(words), 8, 16, layers, 4, vocabulary=words, seed=seed)
+        model.build()
+        paths.append(directory / f"{seed}.npz")
+        save_compact(model, paths[-1])
+    return paths
+
+
+def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
+    output = tmp_path / "run"
+    status, text, errors = run(*SMOKE, "--models", *models[:2], "--output", output)
+    assert (status, ours(errors)) == (0, [])
+    results = json.loads((output / "results.json").read_text())
+    sentences = script.load_sentences(script.parse_arguments()[1])
+    golds = [sentence.tree for sentence in sentences]
+    assert len(results["scores"]) == 3 * 2 * 2 and results["sentences"] == len(sentences) == 4
+    row = next(
+        r
+        for r in results["scores"]
+        if (r["layer"], r["gate"], r["method"]) == (3, "input", "binary")
+    )
+    expected = []
+    for path in models[:2]:
+        distances = Parser.load(path).measure([s.tokens for s in sentences], "input")
+        trees = [
+            build_tree(d[2], s.tokens, "binary") for d, s in zip(distances, sentences, strict=True)
+        ]
+        expected.append(score(trees, golds)["f1"])
+    assert row["f1"]["values"] == pytest.approx(expected)
+    assert row["f1"]["mean"] == pytest.approx(np.mean(expected))
+    assert row["f1"]["deviation"] == pytest.approx(np.std(expected, ddof=1))
+    assert row["f1"]["largest"] == pytest.approx(max(expected))
+    right = score([right_branching(s.tokens) for s in sentences], golds)
+    assert results["baselines"]["right-branching trees"]["f1"] == pytest.approx(right["f1"])
+    assert "±" in text and "47.7" in text and "65.1" in text
+
+
+def test_a_run_leaves_its_files(run, models, tmp_path):
+    output = tmp_path / "run"
+    status, text, _ = run(*SMOKE, "--models", models[0], "--output", output, "--pictures", 2)
+    names = {path.name for path in output.iterdir()}
+    assert status == 0 and "±" not in text
+    assert {"config.json", "report.html", "results.json", "scores.csv"} <= names
+    assert {name for name in names if name.endswith(".svg")} == {"sentence_1.svg", "sentence_3.svg"}
+    with open(output / "scores.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert len(rows) == 1 + 12 + 4 + 7 and rows[0][1] == "F1"
+    assert (output / "report.html").read_text().count("<details") == 4
+
+
+def test_the_packages_model(run, tmp_path):
+    status, _, errors = run(*SMOKE, "--output", tmp_path / "run", "--pictures", 0)
+    assert (status, ours(errors)) == (0, [])
+    assert not list((tmp_path / "run").glob("*.svg"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--preset", "huge"], ["--preset", "'huge'"]),
+        (["--corpus", "brown"], ["--corpus", "'brown'"]),
+        (["--sections", "23"], ["--sections", "--corpus ptb"]),
+        (["--pictures", "-1"], ["--pictures -1"]),
+        ([*SMOKE, "--models", "missing.npz"], ["missing.npz: no such model"]),
+    ],
+)
+def test_bad_arguments(run, monkeypatch, tmp_path, arguments, parts):
+    monkeypatch.chdir(tmp_path)
+    refused(run(*arguments), *parts)
+    assert contents(tmp_path) == {}
+
+
+def test_models_that_differ(run, models, tmp_path):
+    output = tmp_path / "run"
+    refused(run(*SMOKE, "--models", *models[1:], "--output", output), "--models", "layers")
+
+
+def test_an_output_that_exists(run, models, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    before = contents(tmp_path)
+    refused(run(*SMOKE, "--models", models[0], "--output", tmp_path), tmp_path, "exists")
+    assert contents(tmp_path) == before
+
+
+def test_a_corpus_that_is_not_there(run, models, tmp_path, monkeypatch):
+    import nltk
+    from nltk.corpus import ptb
+
+    monkeypatch.setattr(nltk.data, "path", [])
+    if hasattr(ptb, "_unload"):
+        ptb._unload()
+    output = tmp_path / "run"
+    arguments = ["--corpus", "ptb", "--models", models[0], "--output", output]
+    refused(run(*arguments), "ptb", "licence")
+    assert not output.exists()
