@@ -31,13 +31,13 @@ LAYERS = (
     {"step"},
     {"cell", "convert", "recurrence"},
     {"layer"},
-    {"models", "parsing"},
+    {"minimal_pairs", "models", "parsing"},
     {"compact", "training"},
     {"exporting", "parser"},
     {"command_line"},
 )
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names}
-KERAS_FREE = {"arguments", "datasets", "files", "parsing"}
+KERAS_FREE = {"arguments", "datasets", "files", "minimal_pairs", "parsing"}
 BACKENDS = {"tensorflow": "tensorflow", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
 DEPENDENCIES = {"keras", "nltk", "numpy"}
 OPTIONAL = {  # import name: extras that install it

@@ -8,6 +8,20 @@ Example:
     '<'
 """
 
-from keras_onlstm.datasets import penn_treebank, propositional_logic
+from keras_onlstm.datasets import (
+    brown,
+    penn_treebank,
+    propositional_logic,
+    syntactic_evaluation,
+    syntactic_grammar,
+    treebank,
+)
 
-__all__ = ["penn_treebank", "propositional_logic"]
+__all__ = [
+    "brown",
+    "penn_treebank",
+    "propositional_logic",
+    "syntactic_evaluation",
+    "syntactic_grammar",
+    "treebank",
+]

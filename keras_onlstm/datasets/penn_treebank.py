@@ -15,7 +15,7 @@ import numpy as np
 
 from keras_onlstm.files import replacing
 
-__all__ = ["EOS", "UNKNOWN", "Corpus", "encode", "load", "read_vocabulary"]
+__all__ = ["EOS", "UNKNOWN", "Corpus", "encode", "find", "load", "read_vocabulary", "sentences"]
 
 EOS = "<eos>"
 UNKNOWN = "<unk>"
@@ -39,8 +39,30 @@ class Corpus(NamedTuple):
     test: np.ndarray
 
 
-def _sentences(path, level):
-    """Lists of tokens, a line each, without `<eos>`."""
+def sentences(path, level="word"):
+    """Reads a text line by line.
+
+    Args:
+        path: of the file.
+        level: as in `read_vocabulary`.
+
+    Yields:
+        List of tokens of a line, without `<eos>`.
+
+    Raises:
+        ValueError: if the file is not UTF-8 text; the message names the line.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.datasets import penn_treebank
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "test.txt"
+    ...     _ = path.write_text("the cat\\nsaw it")
+    ...     list(penn_treebank.sentences(path))
+    [['the', 'cat'], ['saw', 'it']]
+    """
     with open(path, "rb") as file:
         for number, line in enumerate(file, 1):
             try:
@@ -80,7 +102,7 @@ def read_vocabulary(paths, max_words=None, level="word"):
     ...     penn_treebank.read_vocabulary([path])
     ['<eos>', '<unk>', 'the', 'cat', 'dog', 'saw']
     """
-    counts = Counter(chain.from_iterable(chain.from_iterable(_sentences(p, level) for p in paths)))
+    counts = Counter(chain.from_iterable(chain.from_iterable(sentences(p, level) for p in paths)))
     for special in (EOS, UNKNOWN):
         counts.pop(special, None)
     if not counts:
@@ -123,7 +145,7 @@ def encode(path, vocabulary, level="word", cache=None, progress=None):
 
     def write(file):
         block, total = [], 0
-        for tokens in chain(_sentences(path, level), [None]):  # None: there is no more
+        for tokens in chain(sentences(path, level), [None]):  # None: there is no more
             if tokens:
                 block += [places.get(token, unknown) for token in tokens]
                 block.append(eos)
@@ -145,7 +167,29 @@ def encode(path, vocabulary, level="word", cache=None, progress=None):
     return np.memmap(cache, dtype="int32", mode="r")
 
 
-def _find(directory, part):
+def find(directory, part):
+    """The file of a part of a corpus.
+
+    Args:
+        directory: of the corpus.
+        part: `"train"`, `"valid"` or `"test"`.
+
+    Returns:
+        `Path`.
+
+    Raises:
+        FileNotFoundError: if there is none.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.datasets import penn_treebank
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     (Path(directory) / "ptb.test.txt").touch()
+    ...     penn_treebank.find(directory, "test").name
+    'ptb.test.txt'
+    """
     for name in (f"{part}.txt", f"ptb.{part}.txt"):
         if (Path(directory) / name).is_file():
             return Path(directory) / name
@@ -184,7 +228,7 @@ def load(directory, vocabulary=None, max_words=None, level="word", cache=None, p
     ...     penn_treebank.load(directory).valid.tolist()
     [2, 3, 0]
     """
-    paths = {part: _find(directory, part) for part in PARTS}
+    paths = {part: find(directory, part) for part in PARTS}
     if vocabulary is None:
         vocabulary = read_vocabulary([paths["train"]], max_words, level)
     ids = {}

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from nltk import Tree
 
+from keras_onlstm.datasets.nltk_corpora import not_found
+
 __all__ = ["ParsedSentence", "load", "normalize", "without_punctuation"]
 
 WORD_TAGS = frozenset(
@@ -99,14 +101,13 @@ def _trees(corpus, sections):
             return treebank.parsed_sents()
         files = [name for name in ptb.fileids() if name.startswith("WSJ")]
     except LookupError as error:
-        remedy = {
-            "sample": "python -m nltk.downloader treebank fetches it",
-            "ptb": "it needs a licence of the Linguistic Data Consortium (LDC99T42); put its WSJ "
-            "directory into nltk_data/corpora/ptb",
-        }[corpus]
-        raise FileNotFoundError(
-            f"NLTK finds no {'treebank' if corpus == 'sample' else 'ptb'} corpus: {remedy}. The "
-            "environment variable NLTK_DATA names the directory nltk_data."
+        raise not_found(
+            "treebank" if corpus == "sample" else "ptb",
+            {
+                "sample": "python -m nltk.downloader treebank fetches it",
+                "ptb": "it needs a licence of the Linguistic Data Consortium (LDC99T42); put its "
+                "WSJ directory into nltk_data/corpora/ptb",
+            }[corpus],
         ) from error
     chosen = [name for name in files if sections is None or int(name.split("/")[1]) in sections]
     if not chosen:
@@ -132,6 +133,12 @@ def load(max_length=None, corpus="sample", sections=None):
     Raises:
         FileNotFoundError: if the corpus is not there; the message says how to get it.
         ValueError: if `corpus` is unknown.
+
+    Example, which needs the sample:
+
+    >>> from keras_onlstm.datasets import treebank
+    >>> treebank.load(max_length=10)[0].tokens  # doctest: +SKIP
+    ['a', 'lorillard', 'spokewoman', 'said', 'this', 'is', 'an', 'old', 'story']
     """
     if corpus not in ("sample", "ptb"):
         raise ValueError(f"corpus is 'sample' or 'ptb', not {corpus!r}.")

@@ -1,0 +1,444 @@
+"""Targeted syntactic evaluation of ON-LSTM (Shen et al. 2019, Sec. 5.3; Marvin & Linzen 2018).
+
+Does a language model give the grammatical one of two sentences the higher probability? Trains a
+language model, or takes one that `language_modeling.py` trained, and lets it compare minimal pairs:
+subject-verb agreement, reflexive anaphora, negative polarity items, at short and long distances.
+
+    python examples/syntactic_evaluation.py --data ptb --brown            # an hour on two cores
+    python examples/syntactic_evaluation.py --data ptb --brown --recurrent lstm --output runs/lstm
+    python examples/syntactic_evaluation.py --output runs/syntax --resume # go on after a stop
+    python examples/syntactic_evaluation.py --evaluate runs/syntax runs/lstm --pairs LM_syneval
+    python examples/syntactic_evaluation.py --evaluate runs/lm --pairs mine.tsv
+    python examples/syntactic_evaluation.py --write-pairs mine.tsv        # a table to start from
+
+Without --pairs the pairs are those of a small grammar of the package.
+"""
+
+import csv
+import random
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import keras
+from _common import (
+    CONFIG,
+    Parser,
+    check_new,
+    check_unchanged,
+    info,
+    load_model,
+    new_plot,
+    report,
+    save_plot,
+    seed,
+    stored_arguments,
+    table,
+)
+from _language_model import IDS, NAMES, check_devices, read_corpus, train_model
+
+from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
+from keras_onlstm.datasets.penn_treebank import find, sentences
+from keras_onlstm.files import replacing, write_json
+from keras_onlstm.minimal_pairs import (
+    STOP,
+    compare,
+    difference_interval,
+    interval,
+    mcnemar,
+    score_pairs,
+)
+
+# embedding_dim, units, num_layers, chunk_size: the model's size; tie_weights: one matrix for
+#   embedding and softmax, the last layer then is as large as the embedding.
+# *dropout: the shares of LanguageModel. More of each for more epochs.
+# optimizer: "plateau" divides the learning rate by 4 after an epoch without a better validation
+#   (the published recipe); "adam" follows a cosine down to 0.
+# max_words: how many words to know, where --max-words does not say.
+PRESETS = {
+    "smoke": {  # shows in seconds that everything works, on sentences of the package's grammar
+        "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4, "tie_weights": True,
+        "word_dropout": 0.0, "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0,
+        "recurrent_weight_dropout": 0.0, "activation": 0.0, "temporal": 0.0, "epochs": 8,
+        "batch_size": 20, "window": 10, "jitter": False, "optimizer": "adam",
+        "learning_rate": 2e-2, "clip": 5.0, "decay": 0.0, "max_words": None,
+    },
+    "small": {  # an hour on two cores for two million words
+        "embedding_dim": 200, "units": 400, "num_layers": 2, "chunk_size": 10,
+        "tie_weights": True, "word_dropout": 0.0, "input_dropout": 0.1, "hidden_dropout": 0.1,
+        "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "activation": 0.0,
+        "temporal": 0.0, "epochs": 5, "batch_size": 64, "window": 35, "jitter": False,
+        "optimizer": "adam", "learning_rate": 2.5e-3, "clip": 0.25, "decay": 0.0,
+        "max_words": 20_000,
+    },
+    "paper": {  # the published recipe, for 90 million words
+        "embedding_dim": 200, "units": 650, "num_layers": 2, "chunk_size": 10,
+        "tie_weights": False, "word_dropout": 0.0, "input_dropout": 0.2, "hidden_dropout": 0.2,
+        "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "activation": 0.0,
+        "temporal": 0.0, "epochs": 40, "batch_size": 128, "window": 35, "jitter": False,
+        "optimizer": "plateau", "learning_rate": 20.0, "clip": 0.25, "decay": 0.0,
+        "max_words": 50_000,
+    },
+}  # fmt: skip
+
+DEFAULTS = {
+    "preset": "small",
+    "recurrent": "onlstm",
+    "data": None,
+    "brown": False,
+    "max_words": None,
+    "seed": 0,
+    "devices": 1,
+}
+# Accuracy of ON-LSTM and LSTM: Shen et al. 2019, Table 3. Rows as in syntactic_evaluation.ROWS.
+PUBLISHED = dict(
+    zip(
+        syntactic_evaluation.ROWS,
+        [
+            (0.99, 1.00), (0.95, 0.98), (0.89, 0.92), (0.84, 0.88), (0.78, 0.81), (0.89, 0.82),
+            (0.86, 0.80), (0.18, 1.00), (0.50, 0.01), (0.07, 0.63), (0.74, 0.74), (0.67, 0.68),
+            (0.66, 0.60), (0.57, 0.52), (0.54, 0.51), (0.57, 0.58), (0.59, 0.95), (0.20, 0.00),
+            (0.11, 0.04),
+        ],
+        strict=True,
+    )
+)  # fmt: skip
+
+
+def parse_arguments():
+    parser = Parser(
+        prog="syntactic_evaluation.py", description="Targeted syntactic evaluation of ON-LSTM."
+    )
+    add = parser.add_argument
+    add("--preset", choices=PRESETS, help="size and length of the training (default: small)")
+    add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")
+    add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
+    add("--brown", action="store_true", default=None, help="train on the Brown corpus as well")
+    add("--max-words", type=int, metavar="N", help="keep the N most frequent words")
+    add("--seed", type=seed, help="of weights, dropout and windows (default: 0)")
+    add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
+    add("--output", metavar="DIR", default="runs/syntactic_evaluation", help="the run's directory")
+    add("--resume", action="store_true", help="go on with the run in --output")
+    add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
+    add("--evaluate", metavar="RUN", nargs="+", help="do not train: evaluate these trained runs")
+    add("--pairs", metavar="PATH", help="a .tsv table, or the directory of the published pickles")
+    add("--differing", action="store_true", help="compare only the words in which pairs differ")
+    add("--known", action="store_true", help="leave out pairs that differ in unknown words")
+    add("--write-pairs", metavar="FILE", help="do nothing but write the pairs as a table")
+    options = parser.parse_args()
+    for name, least in (("max_words", 3), ("devices", 1), ("steps", 1)):
+        value = vars(options)[name]
+        if value is not None and value < least:
+            parser.error(f"--{name.replace('_', '-')} {value}: {least} or above")
+    return parser, options
+
+
+def arguments_of(run):
+    arguments = DEFAULTS | stored_arguments(run)
+    numbers = [arguments["seed"], arguments["devices"], arguments["max_words"] or 0]
+    if not (
+        set(arguments) == set(DEFAULTS)
+        and arguments["preset"] in list(PRESETS)
+        and arguments["recurrent"] in list(NAMES)
+        and all(type(number) is int for number in numbers)
+        and isinstance(arguments["brown"], bool)
+        and (arguments["data"] is None or isinstance(arguments["data"], str))
+    ):
+        raise ValueError(
+            f"{Path(run) / CONFIG}: lacks valid arguments of this script. Name the --output "
+            "directory of a run that this script started."
+        )
+    return arguments
+
+
+def shares(sentences):
+    """Sentences for training, validation and test, 18 : 1 : 1, in their order."""
+    return {
+        "train": [s for i, s in enumerate(sentences) if i % 20 not in (0, 10)],
+        "valid": sentences[::20],
+        "test": sentences[10::20],
+    }
+
+
+def texts(arguments):
+    """Texts of the parts of the corpus, where it is not read as it is.
+
+    The Penn Treebank's text has no full stops. Beside another text, and since the minimal pairs
+    end in one, it gets them: every line of every part ends in a full stop.
+    """
+    if not arguments["brown"]:
+        pairs = syntactic_grammar.generate(count=40)
+        correct = sorted({pair.sentences[0] for pair in pairs})
+        random.Random(0).shuffle(correct)
+        return {
+            part: "".join(f"{sentence} {STOP}\n" for sentence in share)
+            for part, share in shares(correct).items()
+        }
+    info("Reading the Brown corpus")
+    found = {}
+    for part, share in shares([" ".join(words) for words in brown.load()]).items():
+        lines = []
+        if arguments["data"] is not None:
+            lines = [" ".join(words) for words in sentences(find(arguments["data"], part))]
+        found[part] = "".join(f"{line} {STOP}\n" for line in [*lines, *share] if line)
+    return found
+
+
+def load_corpus(arguments, run):
+    """The corpus of a run."""
+    preset = PRESETS[arguments["preset"]]
+    max_words = arguments["max_words"] or preset["max_words"]
+    if arguments["data"] is not None:
+        info(f"Reading {arguments['data']}")
+        if not arguments["brown"]:
+            return read_corpus(arguments["data"], run, None, max_words)
+    elif not arguments["brown"] and arguments["preset"] != "smoke":
+        raise ValueError(
+            "--data DIR or --brown is needed: a directory of train.txt, valid.txt and test.txt, or "
+            "NLTK's Brown corpus."
+        )
+    with tempfile.TemporaryDirectory() as directory:
+        for part, text in texts(arguments).items():
+            (Path(directory) / f"{part}.txt").write_text(text, encoding="utf-8")
+        return read_corpus(directory, run, None, max_words)
+
+
+def train(output, arguments, resume, steps):
+    preset = PRESETS[arguments["preset"]]
+    check_devices(preset, arguments["devices"])
+    corpus = load_corpus(arguments, output)
+    return train_model(output, arguments, preset, corpus, resume, steps)
+
+
+def load_pairs(path):
+    """Minimal pairs of a table, of the published pickles, or of the package's grammar."""
+    if path is None:
+        return syntactic_grammar.generate()
+    if Path(path).is_dir():
+        return syntactic_evaluation.load(path)
+    return syntactic_evaluation.read_table(path)
+
+
+class Evaluated:
+    """What a model made of all minimal pairs."""
+
+    def __init__(self, run, pairs, differing, known):
+        self.run = Path(run)
+        model = load_model(run)
+        if not getattr(model, "vocabulary", None):
+            raise ValueError(f"{run}: its model is no language model with a vocabulary.")
+        recurrent = model.get_config()["recurrent"]
+        self.name = f"{NAMES[recurrent]} {self.run.name}"
+        bar, started = None, time.perf_counter()
+
+        def progress(done, count):
+            nonlocal bar
+            bar = bar or keras.utils.Progbar(count, unit_name="sentence")
+            bar.update(done)
+
+        info(f"\n{self.name}")
+        scores = score_pairs(model, pairs, progress=progress)
+        seconds = time.perf_counter() - started
+        count = sum(len(pair.sentences) for pair in pairs)
+        info(
+            f"{count:,} sentences, {len(scores):,} distinct ones, {seconds:.0f} s: "
+            f"{count / seconds:,.0f} sentences/s"
+        )
+        self.outcomes = {
+            outcome.row: outcome for outcome in compare(pairs, scores, model.vocabulary, differing)
+        }
+        self.only_known = known
+        self.facts = {
+            "run": str(run),
+            "recurrent": recurrent,
+            "parameters": model.count_params(),
+            "sentences": count,
+            "distinct_sentences": len(scores),
+            "seconds": seconds,
+        }
+
+    def right(self, row):
+        """Booleans of a row, of the pairs that count."""
+        outcome = self.outcomes[row]
+        return outcome.right[outcome.known] if self.only_known else outcome.right
+
+    def lines(self):
+        """Every row, and every case in it, as dictionaries."""
+        for row, outcome in self.outcomes.items():
+            parts = {("", ""): range(len(outcome.right))}
+            cases = defaultdict(list)
+            for place, case in enumerate(outcome.cases):
+                cases[case].append(place)
+            for (construction, case), places in (parts | cases).items():
+                places = list(places)
+                known = outcome.known[places]
+                right = outcome.right[places][known] if self.only_known else outcome.right[places]
+                count = len(right)
+                low, high = interval(int(right.sum()), count) if count else (None, None)
+                yield {
+                    "distance": row.distance,
+                    "phenomenon": row.phenomenon,
+                    "name": row.name,
+                    "construction": construction,
+                    "case": case,
+                    "right": int(right.sum()),
+                    "pairs": count,
+                    "accuracy": float(right.mean()) if count else None,
+                    "lowest": low,
+                    "highest": high,
+                    "known": int(known.sum()),
+                    "all": len(places),
+                }
+
+
+def percent(value):
+    return "" if value is None else f"{100 * value:.1f}"
+
+
+def share_of(right):
+    return float(right.mean()) if len(right) else None
+
+
+def headings(models):
+    header = ["", *(model.name for model in models), "pairs", *("known" for _ in models)]
+    if len(models) == 2:
+        header += ["difference", "95%", "p"]
+    return [*header, *(f"published {name}" for name in NAMES.values())]
+
+
+def line_of(models, row):
+    """A line of the table."""
+    rights = [model.right(row) for model in models]
+    known = [share_of(model.outcomes[row].known) for model in models]
+    counts = sorted({len(right) for right in rights})
+    line = [f"  {row.name}", *(percent(share_of(right)) for right in rights)]
+    line += ["/".join(f"{count:,}" for count in counts), *map(percent, known)]
+    if len(models) == 2:
+        line += difference_of(models, row)
+    return [*line, *(f"{100 * number:.0f}" for number in PUBLISHED.get(row, ()))]
+
+
+def paired(models, row):
+    """Booleans of two models on the pairs that count for both, or `None`."""
+    outcomes = [model.outcomes[row] for model in models]
+    counted = outcomes[0].known & outcomes[1].known
+    if not models[0].only_known:
+        counted[:] = True
+    return [outcome.right[counted] for outcome in outcomes] if counted.any() else None
+
+
+def difference_of(models, row):
+    both = paired(models, row)
+    if both is None:
+        return ["", "", ""]
+    difference, low, high = difference_interval(*both)
+    probability = mcnemar(*both)
+    shown = "<0.001" if probability < 0.001 else f"{probability:.3f}"
+    return [f"{100 * difference:+.1f}", f"{100 * low:+.1f} to {100 * high:+.1f}", shown]
+
+
+def print_table(models):
+    header = headings(models)
+    lines, group = [], None
+    for row in models[0].outcomes:
+        if (row.distance, row.phenomenon) != group:
+            group = row.distance, row.phenomenon
+            title = f"{row.phenomenon}, {row.distance} distance" if row.phenomenon else "Others"
+            lines.append([title, *([""] * (len(header) - 1))])
+        line = line_of(models, row)
+        lines.append(line + [""] * (len(header) - len(line)))
+    info("\nAccuracy in percent; published: Shen et al. 2019, Table 3, on 90 million words\n")
+    info(table(header, lines))
+
+
+def write_results(models, options):
+    for model in models:
+        with (
+            replacing(model.run / "syntactic_evaluation.csv") as temporary,
+            open(temporary, "w", newline="", encoding="utf-8") as file,
+        ):
+            lines = list(model.lines())
+            writer = csv.DictWriter(file, list(lines[0]))
+            writer.writeheader()
+            writer.writerows(lines)
+        write_json(
+            model.run / "syntactic_evaluation.json",
+            {
+                **model.facts,
+                "pairs": options.pairs or "of the package's grammar",
+                "differing_words_alone": options.differing,
+                "known_words_alone": options.known,
+                "rows": list(model.lines()),
+            },
+        )
+
+
+def plot_results(models):
+    plot = new_plot()
+    if plot is None:
+        return
+    figure, axes = plot
+    rows = list(models[0].outcomes)
+    figure.set_size_inches(8, 1.5 + 0.3 * len(rows))
+    names = [f"{row.phenomenon}: {row.name}" if row.phenomenon else row.name for row in rows]
+    if len(models) == 2:
+        for place, row in enumerate(rows):
+            both = paired(models, row)
+            if both is not None:
+                middle, low, high = (100 * number for number in difference_interval(*both))
+                axes.plot([low, high], [place, place], color="tab:blue")
+                axes.plot(middle, place, "o", color="tab:blue")
+        axes.axvline(0, color="black", lw=0.8)
+        axes.set_xlabel(f"accuracy of {models[0].name} minus {models[1].name}, percent")
+    else:
+        for index, model in enumerate(models):
+            for place, row in enumerate(rows):
+                right = model.right(row)
+                if len(right):
+                    low, high = (100 * x for x in interval(int(right.sum()), len(right)))
+                    height = place + 0.15 * index
+                    axes.plot([low, high], [height, height], color=f"C{index}")
+                    axes.plot(
+                        100 * right.mean(), height, "o", color=f"C{index}",
+                        label=None if place else model.name,
+                    )  # fmt: skip
+        axes.axvline(50, color="black", lw=0.8)
+        axes.set_xlabel("accuracy, percent")
+        axes.legend(fontsize="small")
+    axes.set_yticks(range(len(rows)), names, fontsize="small")
+    axes.invert_yaxis()
+    axes.grid(alpha=0.3)
+    save_plot(figure, [model.run for model in models], "syntactic_evaluation")
+
+
+def evaluate(runs, options):
+    pairs = load_pairs(options.pairs)
+    models = [Evaluated(run, pairs, options.differing, options.known) for run in runs]
+    write_results(models, options)
+    print_table(models)
+    plot_results(models)
+
+
+def main(options):
+    if options.write_pairs is not None:
+        pairs = load_pairs(options.pairs)
+        syntactic_evaluation.write_table(options.write_pairs, pairs)
+        return info(f"{options.write_pairs}: {len(pairs):,} minimal pairs")
+    if options.evaluate:
+        return evaluate(options.evaluate, options)
+    given = {name: vars(options)[name] for name in DEFAULTS if vars(options)[name] is not None}
+    if options.resume:
+        arguments = arguments_of(options.output)
+        check_unchanged(given, arguments, options.output)
+    else:
+        check_new(options.output, prepared=[IDS])
+        arguments = {**DEFAULTS, **given}
+    if train(options.output, arguments, options.resume, options.steps):
+        evaluate([options.output], options)
+    return None
+
+
+if __name__ == "__main__":
+    parser, options = parse_arguments()
+    report(parser, lambda: main(options))

@@ -1,0 +1,314 @@
+"""Targeted syntactic evaluation (Marvin & Linzen 2018): minimal pairs of sentences.
+
+A pair is a grammatical sentence and one that differs in a word and is ungrammatical. Negative
+polarity items come in threes: grammatical (`no authors have ever been popular`), intrusive, where
+the licensor is at the wrong place, and ungrammatical.
+
+The published sentences are in https://github.com/BeckyMarvin/LM_syneval, `EMNLP2018/templates`, a
+pickle a construction. Pickles can hold programs; these are read by a reader that knows strings,
+tuples, lists and dictionaries and refuses everything else. One's own pairs are a table of columns
+apart by tabs.
+"""
+
+import csv
+import io
+import pickle
+import pickletools
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_onlstm.files import replacing
+
+__all__ = ["CONTRASTS", "ROWS", "MinimalPair", "Row", "load", "read_table", "write_table"]
+
+# The two of three sentences that a row of the published table compares; the first one is better.
+CONTRASTS = {
+    "grammatical vs. intrusive": (0, 1),
+    "intrusive vs. ungrammatical": (1, 2),
+    "grammatical vs. ungrammatical": (0, 2),
+}
+LARGEST = 64 * 2**20  # bytes of a file; the largest published one has 3 million
+_COLUMNS = ("construction", "case", "grammatical", "intrusive", "ungrammatical")
+
+
+class MinimalPair(NamedTuple):
+    """Two or three sentences that differ in their grammar.
+
+    Attributes:
+        construction: string, such as `"simple_agrmt"`.
+        case: string, such as `"sing_MS_MV"`.
+        sentences: tuple of strings: (grammatical, ungrammatical) or (grammatical, intrusive,
+            ungrammatical), words apart by blanks, without a full stop.
+    """
+
+    construction: str
+    case: str
+    sentences: tuple
+
+
+class Row(NamedTuple):
+    """A row of the table of Shen et al. 2019.
+
+    Attributes:
+        distance: `"short"` or `"long"`.
+        phenomenon: what is tested.
+        name: where.
+        constructions: tuple of those that are pooled.
+        contrast: places of the better and the worse sentence, or `None` for pairs.
+    """
+
+    distance: str
+    phenomenon: str
+    name: str
+    constructions: tuple
+    contrast: tuple = None
+
+
+def _npi(distance, name, constructions):
+    return [
+        Row(distance, "Negative polarity items", f"{name} ({contrast})", constructions, places)
+        for contrast, places in CONTRASTS.items()
+    ]
+
+
+def _both(name):
+    return f"{name}_anim", f"{name}_inanim"
+
+
+ROWS = [
+    Row("short", "Subject-verb agreement", "Simple", ("simple_agrmt",)),
+    Row("short", "Subject-verb agreement", "In a sentential complement", ("sent_comp",)),
+    Row("short", "Subject-verb agreement", "Short VP coordination", ("vp_coord",)),
+    Row(
+        "short",
+        "Subject-verb agreement",
+        "In an object relative clause",
+        _both("obj_rel_within"),
+    ),
+    Row(
+        "short",
+        "Subject-verb agreement",
+        "In an object relative (no that)",
+        _both("obj_rel_no_comp_within"),
+    ),
+    Row("short", "Reflexive anaphora", "Simple", ("simple_reflexives",)),
+    Row("short", "Reflexive anaphora", "In a sentential complement", ("reflexive_sent_comp",)),
+    *_npi("short", "Simple", _both("simple_npi")),
+    Row("long", "Subject-verb agreement", "Long VP coordination", ("long_vp_coord",)),
+    Row("long", "Subject-verb agreement", "Across a prepositional phrase", _both("prep")),
+    Row("long", "Subject-verb agreement", "Across a subject relative clause", ("subj_rel",)),
+    Row(
+        "long",
+        "Subject-verb agreement",
+        "Across an object relative clause",
+        _both("obj_rel_across"),
+    ),
+    Row(
+        "long",
+        "Subject-verb agreement",
+        "Across an object relative (no that)",
+        _both("obj_rel_no_comp_across"),
+    ),
+    Row("long", "Reflexive anaphora", "Across a relative clause", ("reflexives_across",)),
+    *_npi("long", "Across a relative clause", _both("npi_across")),
+]
+
+_CONSTRUCTIONS = sorted({name for row in ROWS for name in row.constructions})
+
+# The instructions of a pickle of strings in tuples, lists and dictionaries. None of them names a
+# class or calls anything.
+_HARMLESS = frozenset(
+    [
+        *("PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "GET"),
+        *("BINGET", "LONG_BINGET", "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE"),
+        *("BINUNICODE", "SHORT_BINUNICODE", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"),
+        *("EMPTY_LIST", "LIST", "APPEND", "APPENDS", "EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"),
+    ]
+)
+
+
+class _Strings(pickle.Unpickler):
+    """An unpickler without classes."""
+
+    def find_class(self, module, name):
+        raise pickle.UnpicklingError(f"it names {module}.{name}")
+
+    def persistent_load(self, pid):
+        raise pickle.UnpicklingError("it refers to something outside of it")
+
+
+def _unpickle(path):
+    size = path.stat().st_size
+    if size > LARGEST:
+        raise ValueError(f"{path}: has {size:,} bytes, above the limit of {LARGEST:,}.")
+    data = path.read_bytes()
+    remedy = "Get the file from github.com/BeckyMarvin/LM_syneval."
+    try:
+        for instruction, argument, _ in pickletools.genops(data):
+            if instruction.name not in _HARMLESS:
+                raise ValueError(f"{path}: refused, a pickle with {instruction.name}. {remedy}")
+            # A place in the memo makes room for all places before it.
+            if isinstance(argument, int) and argument > size:
+                raise ValueError(f"{path}: refused, a pickle with {argument:,} objects. {remedy}")
+    except ValueError as error:
+        if str(error).startswith(str(path)):
+            raise
+        raise ValueError(f"{path}: no complete pickle ({error}). {remedy}") from error
+    try:
+        return _Strings(io.BytesIO(data), encoding="utf-8").load()
+    except Exception as error:  # an ill-formed pickle makes the unpickler raise anything
+        raise ValueError(f"{path}: no complete pickle ({error}). {remedy}") from error
+
+
+def _checked(path, construction, cases):
+    """The pairs of a file, where it holds nothing but pairs."""
+    if not isinstance(cases, dict) or not cases:
+        raise ValueError(f"{path}: holds no dictionary of cases.")
+    found = []
+    for case, items in cases.items():
+        if not isinstance(case, str) or not isinstance(items, list):
+            raise ValueError(f"{path}: case {case!r} is not a name with a list of tuples.")
+        for number, sentences in enumerate(items, 1):
+            if not (
+                isinstance(sentences, tuple)
+                and len(sentences) in (2, 3)
+                and all(isinstance(s, str) and s.strip() for s in sentences)
+            ):
+                raise ValueError(
+                    f"{path}: case {case!r}, item {number} is not a tuple of two or three "
+                    f"sentences: {str(sentences)[:80]}"
+                )
+            found.append(MinimalPair(construction, case, sentences))
+    return found
+
+
+def load(directory):
+    """Reads the published sentences.
+
+    Args:
+        directory: where the 22 `.pickle` files are, or one that has them in
+            `EMNLP2018/templates`.
+
+    Returns:
+        List of `MinimalPair`, by construction.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is not a pickle of sentences alone.
+
+    Example, which needs the files:
+
+    >>> from keras_onlstm.datasets import syntactic_evaluation
+    >>> len(syntactic_evaluation.load("LM_syneval"))  # doctest: +SKIP
+    163124
+    """
+    directory = Path(directory)
+    if (directory / "EMNLP2018" / "templates").is_dir():
+        directory = directory / "EMNLP2018" / "templates"
+    found = []
+    for construction in _CONSTRUCTIONS:
+        path = directory / f"{construction}.pickle"
+        if not path.is_file():
+            raise FileNotFoundError(
+                f"{path}: no such file. git clone https://github.com/BeckyMarvin/LM_syneval "
+                "fetches the published sentences."
+            )
+        found += _checked(path, construction, _unpickle(path))
+    return found
+
+
+def read_table(path):
+    """Reads minimal pairs from a text file of columns apart by tabs.
+
+    Its first line names the columns: `construction`, `case`, `grammatical`, `ungrammatical`, and
+    for threes `intrusive`, which is empty where there are two.
+
+    Args:
+        path: of the file, UTF-8.
+
+    Returns:
+        List of `MinimalPair`.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if a line is not a minimal pair; the message names it.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.datasets import syntactic_evaluation
+    >>> rows = "construction case grammatical ungrammatical", "numbers plural two_cats two_cat"
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "pairs.tsv"
+    ...     _ = path.write_text("\\n".join("\\t".join(row.split()) for row in rows))
+    ...     syntactic_evaluation.read_table(path)[0].sentences
+    ('two_cats', 'two_cat')
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file.")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not UTF-8 text ({error.reason}). Convert it first.") from None
+    lines = csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE)
+    header = [name.strip() for name in next(lines, [])]
+    needed = [name for name in _COLUMNS if name != "intrusive"]
+    if not set(needed) <= set(header) <= set(_COLUMNS) or len(set(header)) != len(header):
+        raise ValueError(
+            f"{path}: its first line does not name the columns {', '.join(needed)}, apart by tabs "
+            "(and intrusive, where there are three sentences)."
+        )
+    found = []
+    for number, cells in enumerate(lines, 2):
+        if not any(cell.strip() for cell in cells):
+            continue
+        if len(cells) != len(header):
+            raise ValueError(
+                f"{path}, line {number}: has {len(cells)} columns, the first line {len(header)}."
+            )
+        row = dict(zip(header, (" ".join(cell.split()) for cell in cells), strict=True))
+        empty = [name for name in header if name != "intrusive" and not row[name]]
+        if empty:
+            raise ValueError(f"{path}, line {number}: {', '.join(empty)} is empty.")
+        sentences = tuple(row[name] for name in _COLUMNS[2:] if row.get(name))
+        if len(set(sentences)) != len(sentences):
+            raise ValueError(f"{path}, line {number}: two of its sentences are the same.")
+        found.append(MinimalPair(row["construction"], row["case"], sentences))
+    if not found:
+        raise ValueError(f"{path}: holds no minimal pairs.")
+    return found
+
+
+def write_table(path, pairs):
+    """Writes minimal pairs as `read_table` reads them.
+
+    Args:
+        path: of the file, which is replaced at once or not at all.
+        pairs: list of `MinimalPair`.
+
+    Raises:
+        ValueError: if a text holds a tab or the end of a line.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
+    >>> pairs = syntactic_grammar.generate(count=1)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     syntactic_evaluation.write_table(Path(directory) / "pairs.tsv", pairs)
+    ...     syntactic_evaluation.read_table(Path(directory) / "pairs.tsv") == pairs
+    True
+    """
+    three = any(len(pair.sentences) == 3 for pair in pairs)
+    lines = ["\t".join(name for name in _COLUMNS if three or name != "intrusive")]
+    for pair in pairs:
+        first, *middle, last = pair.sentences
+        cells = [pair.construction, pair.case, first, *(middle or [""] * three), last]
+        if any(character in cell for cell in cells for character in "\t\r\n"):
+            raise ValueError(f"{pair}: a tab or the end of a line does not fit into a table.")
+        lines.append("\t".join(cells))
+    with replacing(path) as temporary:
+        Path(temporary).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,253 @@
+"""Which sentence of a minimal pair a language model prefers, and how sure that is.
+
+The score of a sentence is the log-probability of its words and of the full stop after them, read
+from zero states. A model is right where the better sentence scores strictly higher.
+
+Source: Marvin & Linzen 2018, "Targeted Syntactic Evaluation of Language Models",
+https://aclanthology.org/D18-1151.
+"""
+
+import math
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_onlstm.datasets.syntactic_evaluation import CONTRASTS, ROWS, Row
+
+__all__ = [
+    "Outcome",
+    "compare",
+    "difference_interval",
+    "interval",
+    "mcnemar",
+    "rows_of",
+    "score_pairs",
+]
+
+STOP = "."
+_Z = NormalDist().inv_cdf(0.975)  # of intervals of 95%
+
+
+class Outcome(NamedTuple):
+    """What a model made of a row of minimal pairs.
+
+    Attributes:
+        row: `syntactic_evaluation.Row`.
+        cases: list of (construction, case), one for every comparison.
+        right: booleans (comparisons,), whether the better sentence scored strictly higher.
+        known: likewise, whether the model knows all the words in which the sentences differ.
+    """
+
+    row: Row
+    cases: list
+    right: np.ndarray
+    known: np.ndarray
+
+
+def score_pairs(model, pairs, block=4096, progress=None):
+    """Log-probabilities of all sentences of minimal pairs, each distinct one read once.
+
+    Args:
+        model: `LanguageModel` with a vocabulary. If that lacks the full stop, the end of the
+            sentence takes its place.
+        pairs: list of `MinimalPair`.
+        block: how many sentences are read between two calls of `progress`.
+        progress: function of the number of sentences done and of all, or `None`.
+
+    Returns:
+        Dictionary from sentences to float32 arrays (words + 1,), in nats: of every word, and of the
+        full stop.
+    """
+    sentences = sorted({s for pair in pairs for s in pair.sentences}, key=lambda s: (len(s), s))
+    stopped = STOP in model.vocabulary
+    found = {}
+    for start in range(0, len(sentences), block):
+        some = sentences[start : start + block]
+        if stopped:
+            scores = [array[:-1] for array in model.score([f"{s} {STOP}" for s in some])]
+        else:
+            scores = model.score(some)
+        found.update(zip(some, scores, strict=True))
+        if progress is not None:
+            progress(len(found), len(sentences))
+    return found
+
+
+def _differing(pair, first, second):
+    """The places in which two sentences of a pair differ, `None` if one has more words."""
+    one, other = (pair.sentences[place].split() for place in (first, second))
+    if len(one) != len(other):
+        return None
+    return [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+
+
+def _known(pair, first, second, vocabulary):
+    """Whether all words in which two sentences differ are known.
+
+    Where one has more words, these are the words that it has more often than the other.
+    """
+    one, other = (pair.sentences[place].split() for place in (first, second))
+    places = _differing(pair, first, second)
+    if places is not None:
+        words = {sentence[place] for sentence in (one, other) for place in places}
+    else:
+        words = {w for w in set(one) | set(other) if one.count(w) != other.count(w)}
+    return words <= vocabulary
+
+
+def rows_of(pairs):
+    """The rows into which minimal pairs fall.
+
+    Args:
+        pairs: list of `MinimalPair`.
+
+    Returns:
+        List of `syntactic_evaluation.Row`: those of the published table first, then one for every
+        other construction, or three of them where there are three sentences.
+    """
+    present = {(pair.construction, len(pair.sentences)) for pair in pairs}
+    rows = [
+        row
+        for row in ROWS
+        if any((name, 3 if row.contrast else 2) in present for name in row.constructions)
+    ]
+    published = {(name, 3 if row.contrast else 2) for row in ROWS for name in row.constructions}
+    for name, count in sorted(present - published):
+        if count == 2:
+            rows.append(Row("", "", name, (name,)))
+        else:
+            rows += [Row("", "", f"{name} ({c})", (name,), both) for c, both in CONTRASTS.items()]
+    return rows
+
+
+def compare(pairs, scores, vocabulary, differing=False):
+    """Compares the sentences of minimal pairs by their scores.
+
+    Args:
+        pairs: list of `MinimalPair`.
+        scores: what `score_pairs` returned.
+        vocabulary: the words that the model knows.
+        differing: whether to add up the log-probabilities of the words alone in which two
+            sentences differ, instead of all.
+
+    Returns:
+        List of `Outcome`, in the order of `rows_of`.
+
+    Raises:
+        ValueError: with `differing`, if two sentences have different numbers of words.
+    """
+    vocabulary = frozenset(vocabulary)
+    totals = {sentence: math.fsum(array) for sentence, array in scores.items()}
+    outcomes = []
+    for row in rows_of(pairs):
+        first, second = row.contrast or (0, 1)
+        chosen = [
+            pair
+            for pair in pairs
+            if pair.construction in row.constructions
+            and len(pair.sentences) == (3 if row.contrast else 2)
+        ]
+        right = []
+        for pair in chosen:
+            sentences = pair.sentences[first], pair.sentences[second]
+            if differing:
+                places = _differing(pair, first, second)
+                if places is None:
+                    raise ValueError(
+                        f"{pair.construction}, {pair.case}: {' and '.join(map(repr, sentences))} "
+                        "have different numbers of words. The differing words alone can be "
+                        "compared only where there are equally many."
+                    )
+                better, worse = (math.fsum(scores[s][p] for p in places) for s in sentences)
+            else:
+                better, worse = (totals[sentence] for sentence in sentences)
+            right.append(better > worse)
+        known = [_known(pair, first, second, vocabulary) for pair in chosen]
+        cases = [(pair.construction, pair.case) for pair in chosen]
+        outcomes.append(Outcome(row, cases, np.array(right), np.array(known)))
+    return outcomes
+
+
+def interval(right, count):
+    """Wilson's interval of 95% of a share.
+
+    Args:
+        right: integer.
+        count: positive integer.
+
+    Returns:
+        (lowest, highest).
+
+    Example:
+
+    >>> from keras_onlstm.minimal_pairs import interval
+    >>> low, high = interval(9, 10)
+    >>> round(low, 4), round(high, 4)
+    (0.5958, 0.9821)
+    """
+    share, square = right / count, _Z**2 / count
+    middle = share + square / 2
+    width = _Z * math.sqrt(share * (1 - share) / count + square / (4 * count))
+    return max((middle - width) / (1 + square), 0.0), min((middle + width) / (1 + square), 1.0)
+
+
+def difference_interval(first, second):
+    """Interval of 95% of the difference of two models' accuracies on the same pairs.
+
+    Args:
+        first: booleans (pairs,), where the one model is right.
+        second: likewise, of the other.
+
+    Returns:
+        (difference, lowest, highest): first minus second.
+
+    Source: Newcombe 1998, "Improved confidence intervals for the difference between binomial
+    proportions based on paired data", method 10.
+    """
+    first, second = np.asarray(first, "bool"), np.asarray(second, "bool")
+    count = len(first)
+    both, one = int(np.sum(first & second)), int(np.sum(first & ~second))
+    other, none = int(np.sum(~first & second)), int(np.sum(~first & ~second))
+    shares = (both + one) / count, (both + other) / count
+    (low_1, high_1), (low_2, high_2) = interval(both + one, count), interval(both + other, count)
+    product = (both + one) * (other + none) * (both + other) * (one + none)
+    linked = both * none - one * other
+    if linked > 0:
+        linked = max(linked - count / 2, 0)  # correction for continuity
+    correlation = linked / math.sqrt(product) if product else 0.0
+
+    def width(a, b):
+        return math.sqrt(max(a * a - 2 * correlation * a * b + b * b, 0.0))
+
+    difference = shares[0] - shares[1]
+    return (
+        difference,
+        difference - width(shares[0] - low_1, high_2 - shares[1]),
+        difference + width(high_1 - shares[0], shares[1] - low_2),
+    )
+
+
+def mcnemar(first, second):
+    """McNemar's exact test of whether two models differ on the same pairs.
+
+    Args:
+        first: booleans (pairs,), where the one model is right.
+        second: likewise, of the other.
+
+    Returns:
+        Probability of a difference as large as this or larger, if there were none: two-sided.
+
+    Example:
+
+    >>> from keras_onlstm.minimal_pairs import mcnemar
+    >>> mcnemar([True] * 5 + [False], [False] * 5 + [True])
+    0.21875
+    """
+    first, second = np.asarray(first, "bool"), np.asarray(second, "bool")
+    one, other = int(np.sum(first & ~second)), int(np.sum(~first & second))
+    total, ways, term = one + other, 0, 1
+    for number in range(min(one, other) + 1):
+        ways += term
+        term = term * (total - number) // (number + 1)
+    return min(2 * ways / 2**total, 1.0)

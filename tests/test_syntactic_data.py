@@ -1,0 +1,305 @@
+"""Minimal pairs: the published files, hostile ones, tables, and those of the package's grammar."""
+
+import collections
+import io
+import pickle
+import pickletools
+import struct
+
+import pytest
+
+from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
+from keras_onlstm.datasets.syntactic_evaluation import (
+    ROWS,
+    MinimalPair,
+    load,
+    read_table,
+    write_table,
+)
+
+pytestmark = pytest.mark.keras_free
+
+# Tuples in the published files, by construction.
+COUNTS = {
+    "long_vp_coord": 400, "npi_across_anim": 4800, "npi_across_inanim": 5760,
+    "obj_rel_across_anim": 11200, "obj_rel_across_inanim": 11200,
+    "obj_rel_no_comp_across_anim": 11200, "obj_rel_no_comp_across_inanim": 11200,
+    "obj_rel_no_comp_within_anim": 11200, "obj_rel_no_comp_within_inanim": 11200,
+    "obj_rel_within_anim": 11200, "obj_rel_within_inanim": 11200, "prep_anim": 16800,
+    "prep_inanim": 5600, "reflexive_sent_comp": 3360, "reflexives_across": 22400,
+    "sent_comp": 1680, "simple_agrmt": 140, "simple_npi_anim": 120, "simple_npi_inanim": 144,
+    "simple_reflexives": 280, "subj_rel": 11200, "vp_coord": 840,
+}  # fmt: skip
+PAIR = ("the author laughs", "the author laugh")
+THREE = ("no authors ever", "the authors ever", "most authors ever")
+
+
+def cases(sentences=PAIR):
+    return {"sing": [sentences]}
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A directory of small files of all constructions."""
+    for name in COUNTS:
+        data = pickle.dumps(cases(THREE if "npi" in name else PAIR), protocol=2)
+        (tmp_path / f"{name}.pickle").write_bytes(data)
+    return tmp_path
+
+
+def refused(directory, data, *parts):
+    path = directory / "simple_agrmt.pickle"
+    path.write_bytes(data if isinstance(data, bytes) else pickle.dumps(data))
+    with pytest.raises(ValueError, match="pickle") as error:
+        load(directory)
+    for part in ("simple_agrmt.pickle", *parts):
+        assert part in str(error.value)
+
+
+# --- The published files -------------------------------------------------------------------------
+
+
+def test_the_published_files(shared_data):
+    pairs = load(shared_data / "LM_syneval")
+    assert collections.Counter(pair.construction for pair in pairs) == COUNTS
+    assert len(pairs) == 163_124
+    assert sum(len(pair.sentences) for pair in pairs) == 337_072
+    assert {len(p.sentences) for p in pairs if "npi" in p.construction} == {3}
+    assert {len(p.sentences) for p in pairs if "npi" not in p.construction} == {2}
+    simple = [pair for pair in pairs if pair.construction == "simple_agrmt"]
+    assert simple[0] == MinimalPair("simple_agrmt", "sing_MS_MV", PAIR)
+    assert {pair.case for pair in simple} == {"sing_MS_MV", "plur_MS_MV"}
+
+
+def test_a_row_for_every_construction():
+    names = [name for row in ROWS for name in row.constructions]
+    assert set(names) == set(COUNTS) and len(ROWS) == 19
+    threes = [row for row in ROWS if row.contrast]
+    assert len(threes) == 6
+    assert {name for row in threes for name in row.constructions} == {
+        name for name in COUNTS if "npi" in name
+    }
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_of_every_protocol(directory, protocol):
+    data = pickle.dumps(cases(("l'été\u2028", "l\u00e9t\u00e9")), protocol)
+    (directory / "simple_agrmt.pickle").write_bytes(data)
+    found = next(pair for pair in load(directory) if pair.construction == "simple_agrmt")
+    assert found.sentences == ("l'été\u2028", "l\u00e9t\u00e9")
+
+
+# --- Hostile files -------------------------------------------------------------------------------
+
+
+class Harm:
+    """Its pickle writes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_a_class_is_refused(directory, tmp_path, protocol):
+    harm = tmp_path / "harm"
+    data = pickle.dumps({"sing": [PAIR, Harm(harm)]}, protocol)
+    refused(directory, data, "refused", "GLOBAL")
+    assert not harm.exists()
+
+
+def test_every_harmful_instruction_is_refused(directory):
+    """A pickle that begins with any instruction but those of strings and their containers."""
+    allowed = syntactic_evaluation._HARMLESS
+    values = [{1}, frozenset([1]), 1, 1.5, b"x", None, True, 10**30, collections.OrderedDict()]
+    for value in values:
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            data = pickle.dumps({"sing": [(value, "b")]}, protocol)
+            names = {instruction.name for instruction, _, _ in pickletools.genops(data)}
+            assert not names <= allowed
+            refused(directory, data, "refused", "a pickle with")
+
+
+def test_the_unpickler_alone_refuses_classes(tmp_path):
+    """The second line of defence, were the first one to let an instruction pass."""
+    for data in (pickle.dumps(Harm(tmp_path / "harm")), pickle.dumps(collections.Counter())):
+        with pytest.raises(pickle.UnpicklingError, match="it names"):
+            syntactic_evaluation._Strings(io.BytesIO(data)).load()
+    with pytest.raises(pickle.UnpicklingError, match="outside"):
+        syntactic_evaluation._Strings(io.BytesIO(b"P17\n.")).load()
+    assert not (tmp_path / "harm").exists()
+
+
+def test_a_memo_larger_than_the_file_is_refused(directory):
+    refused(directory, b"\x80\x02}r" + struct.pack("<I", 2**31) + b".", "refused", "2,147,483,648")
+
+
+def test_a_file_too_large_is_refused(directory, monkeypatch):
+    monkeypatch.setattr(syntactic_evaluation, "LARGEST", 500)
+    long = pickle.dumps({"sing": [PAIR] * 1000})
+    refused(directory, long, f"has {len(long):,} bytes", "limit of 500")
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"no pickle", pickle.dumps(cases())[:-5], b"\x80\x02}q\x00h\x05.", b"(l", b"0."]
+)
+def test_incomplete_pickles(directory, data):
+    refused(directory, data)
+
+
+def test_a_list_within_itself(directory):
+    refused(directory, b"\x80\x02}X\x01\x00\x00\x00a]q\x00h\x00as.", "item 1")
+
+
+@pytest.mark.parametrize(
+    ("content", "part"),
+    [
+        ({}, "no dictionary"),
+        ([PAIR], "no dictionary"),
+        ({"sing": PAIR}, "'sing'"),
+        ({("a",): [PAIR]}, "('a',)"),
+        ({"sing": [PAIR, ("a b", "a c", "a d", "a e")]}, "item 2"),
+        ({"sing": [("a",)]}, "item 1"),
+        ({"sing": [["a", "b"]]}, "item 1"),
+        ({"sing": [("a", ("b",))]}, "item 1"),
+        ({"sing": [("a", " ")]}, "item 1"),
+    ],
+)
+def test_what_is_no_pair(directory, content, part):
+    refused(directory, content, part)
+
+
+def test_a_missing_file_or_directory(directory):
+    (directory / "vp_coord.pickle").unlink()
+    with pytest.raises(FileNotFoundError, match=r"vp_coord\.pickle: no such file.*git clone"):
+        load(directory)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load(directory / "nowhere")
+
+
+# --- Tables --------------------------------------------------------------------------------------
+
+
+def test_a_table_keeps_what_was_written(tmp_path):
+    pairs = [
+        MinimalPair("agreement", "plural", PAIR),
+        MinimalPair("polarity", "é", THREE),
+        MinimalPair("quotes", '"', ('he said "', '"he said')),
+    ]
+    for some in (pairs, pairs[:1]):
+        write_table(tmp_path / "pairs.tsv", some)
+        assert read_table(tmp_path / "pairs.tsv") == some
+    lines = (tmp_path / "pairs.tsv").read_text().splitlines()
+    assert lines == [
+        "construction\tcase\tgrammatical\tungrammatical",
+        "agreement\tplural\tthe author laughs\tthe author laugh",
+    ]
+
+
+def test_a_table_from_windows(tmp_path):
+    text = "\ufeffcase\tconstruction\tungrammatical\tgrammatical\r\nx\ty\t b  c \ta\r\n\r\n"
+    (tmp_path / "pairs.tsv").write_bytes(text.encode())
+    assert read_table(tmp_path / "pairs.tsv") == [MinimalPair("y", "x", ("a", "b c"))]
+
+
+HEADER = "construction\tcase\tgrammatical\tungrammatical\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "first line"),
+        ("the author laughs\tthe author laugh\n", "first line"),
+        ("construction\tcase\tgrammatical\n", "first line"),
+        ("construction\tcase\tcase\tgrammatical\tungrammatical\n", "first line"),
+        (HEADER, "no minimal pairs"),
+        (HEADER + "a\tb\tc d\n", "line 2: has 3 columns"),
+        (HEADER + "a\tb\tc\td\n\na\tb\tc\t \n", "line 4: ungrammatical is empty"),
+        (HEADER + "a\tb\tc\tc\n", "line 2: two of its sentences are the same"),
+        (HEADER.encode() + b"a\tb\t\xff\tc\n", "not UTF-8"),
+    ],
+)
+def test_bad_tables(tmp_path, text, part):
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=part) as error:
+        read_table(path)
+    assert str(path) in str(error.value)
+
+
+def test_no_table(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"mine\.tsv: no such file"):
+        read_table(tmp_path / "mine.tsv")
+
+
+def test_what_does_not_fit_into_a_table(tmp_path):
+    path = tmp_path / "pairs.tsv"
+    write_table(path, [MinimalPair("a", "b", PAIR)])
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="does not fit"):
+        write_table(path, [MinimalPair("a", "b\tc", PAIR)])
+    assert path.read_bytes() == before
+
+
+# --- The package's grammar -----------------------------------------------------------------------
+
+SINGULAR = {"is", "himself", "herself"}
+
+
+def test_the_grammar_covers_every_row():
+    pairs = syntactic_grammar.generate(count=30)
+    assert {pair.construction for pair in pairs} == set(COUNTS)
+    for pair in pairs:
+        assert len(pair.sentences) == (3 if "npi" in pair.construction else 2)
+        assert len({len(sentence.split()) for sentence in pair.sentences}) == 1
+        assert len(set(pair.sentences)) == len(pair.sentences)
+    assert len(set(pairs)) == len(pairs)
+    cases = collections.Counter((pair.construction, pair.case) for pair in pairs)
+    assert max(cases.values()) == 30 and min(cases.values()) >= 20
+
+
+def _agrees(noun, word):
+    """Whether a word has the number of a noun: nouns end in s where verbs do not."""
+    plural = noun.endswith("s")
+    if word in SINGULAR | {"are", "themselves"}:
+        return plural == (word not in SINGULAR)
+    return plural != word.endswith("s")
+
+
+def test_the_grammar_is_right():
+    """The word that differs agrees with its subject in the grammatical sentence alone."""
+    for pair in syntactic_grammar.generate(count=200):
+        if "npi" in pair.construction:
+            first, second, third = (sentence.split() for sentence in pair.sentences)
+            assert first[0] == "no" and second[0] == "the" and third[0] == "most"
+            assert ("no" in second) == ("across" in pair.construction)
+            assert "no" not in third
+            continue
+        good, bad = (sentence.split() for sentence in pair.sentences)
+        (place,) = [i for i, (a, b) in enumerate(zip(good, bad, strict=True)) if a != b]
+        subject = good[1]
+        if "within" in pair.construction:  # the clause has its own
+            subject = good[place - 1]
+        if "sent_comp" in pair.construction:
+            subject = good[4]
+        assert _agrees(subject, good[place]), pair
+        assert not _agrees(subject, bad[place]), pair
+        number = "plural" if subject.endswith("s") else "singular"
+        assert pair.case.startswith(number)
+
+
+def test_the_grammar_is_seeded():
+    first = syntactic_grammar.generate(count=5)
+    assert first == syntactic_grammar.generate(count=5)
+    assert first != syntactic_grammar.generate(count=5, seed=1)
+    with pytest.raises(ValueError, match="count must be an integer, 1 or above, not 0"):
+        syntactic_grammar.generate(count=0)
+
+
+def test_the_grammar_has_words_of_the_penn_treebank(shared_data):
+    text = (shared_data / "ptb" / "ptb.train.txt").read_text()
+    known = set(text.split())
+    words = {w for pair in syntactic_grammar.generate() for s in pair.sentences for w in s.split()}
+    assert words <= known

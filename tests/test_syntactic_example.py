@@ -1,0 +1,280 @@
+"""examples/syntactic_evaluation.py: what it trains on, its table, one line for every mistake."""
+
+import csv
+import json
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import commands
+from commands import EXAMPLES, contents, ours
+from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
+from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair, write_table
+from keras_onlstm.minimal_pairs import difference_interval, interval, mcnemar
+from keras_onlstm.models import LanguageModel
+
+pytestmark = pytest.mark.backend("tensorflow")
+
+SCRIPT = EXAMPLES / "syntactic_evaluation.py"
+SMOKE = ["--preset", "smoke"]
+WORDS = ["<eos>", "<unk>", ".", "the", "cat", "cats", "sleeps", "sleep", "dog", "dogs"]
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The example as a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        import syntactic_evaluation as example
+
+        yield example
+
+
+@pytest.fixture
+def run(script, monkeypatch, capsys):
+    return commands.runner(SCRIPT, script, monkeypatch, capsys)
+
+
+def refused(result, *parts):
+    commands.refused(SCRIPT, result, *parts)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Directories of two trained runs, as far as evaluating needs them."""
+    directory = tmp_path_factory.mktemp("runs")
+    for seed, recurrent in enumerate(("onlstm", "lstm")):
+        model = LanguageModel(
+            len(WORDS), 8, 16, 2, 4, recurrent=recurrent, vocabulary=WORDS, seed=seed
+        )
+        model.build()
+        model.embeddings.assign(20 * keras.ops.convert_to_numpy(model.embeddings))
+        (directory / recurrent).mkdir()
+        model.save(directory / recurrent / "best.keras")
+    return [directory / "onlstm", directory / "lstm"]
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    """A table of minimal pairs, some with a word that the models do not know."""
+    animals = ["cat", "dog", "bird"]
+    found = [
+        MinimalPair("simple_agrmt", "sing", (f"the {a} sleeps", f"the {a} sleep")) for a in animals
+    ]
+    found += [MinimalPair("mine", "plur", (f"the {a}s sleep", f"the {a} sleep")) for a in animals]
+    write_table(tmp_path / "pairs.tsv", found)
+    return tmp_path / "pairs.tsv"
+
+
+def total(model, sentence):
+    """The log-probability of the words and the full stop, in float64."""
+    ids = np.array([model.encode(f"<eos> {sentence} .")])
+    logits = keras.ops.convert_to_numpy(model(ids[:, :-1]))[0].astype("float64")
+    scores = logits - np.log(np.exp(logits - logits.max()).sum(-1, keepdims=True)) - logits.max()
+    return scores[np.arange(ids.shape[1] - 1), ids[0, 1:]].sum()
+
+
+def results(run):
+    rows = json.loads((run / "syntactic_evaluation.json").read_text())["rows"]
+    return {(row["name"], row["case"]): row for row in rows}
+
+
+def test_scores_are_those_of_the_models(run, models, pairs):
+    status, text, errors = run("--evaluate", *models, "--pairs", pairs)
+    assert (status, ours(errors)) == (0, [])
+    rights = []
+    for directory in models:
+        model = keras.saving.load_model(directory / "best.keras", compile=False)
+        found = results(directory)
+        rights.append({})
+        for name, key in (("simple_agrmt", "Simple"), ("mine", "mine")):
+            items = syntactic_evaluation.read_table(pairs)
+            right = [
+                total(model, p.sentences[0]) > total(model, p.sentences[1])
+                for p in items
+                if p.construction == name
+            ]
+            rights[-1][key] = right
+            row = found[key, ""]
+            assert (row["right"], row["pairs"]) == (sum(right), 3)
+            assert row["accuracy"] == pytest.approx(sum(right) / 3)
+            assert (row["lowest"], row["highest"]) == pytest.approx(interval(sum(right), 3))
+            assert (row["known"], row["all"]) == ((3, 3) if name == "simple_agrmt" else (2, 3))
+        with open(directory / "syntactic_evaluation.csv", newline="", encoding="utf-8") as file:
+            lines = list(csv.DictReader(file))
+        assert [line["name"] for line in lines] == ["Simple", "Simple", "mine", "mine"]
+    line = next(line for line in text.splitlines() if line.startswith("  mine"))
+    both = [right["mine"] for right in rights]
+    difference = difference_interval(*both)
+    assert f"{100 * difference[0]:+.1f}" in line
+    assert f"{100 * difference[1]:+.1f} to {100 * difference[2]:+.1f}" in line
+    assert f"{mcnemar(*both):.3f}" in line
+    assert "66.7" in line  # the share of pairs whose differing words are known
+    assert "ON-LSTM onlstm" in text and "LSTM lstm" in text and "sentences/s" in text
+
+
+def test_known_words_alone(run, models, pairs):
+    status, _, errors = run("--evaluate", models[0], "--pairs", pairs, "--known")
+    assert (status, ours(errors)) == (0, [])
+    found = results(models[0])
+    assert (found["mine", ""]["pairs"], found["mine", ""]["known"]) == (2, 2)
+    assert found["mine", ""]["all"] == found["mine", "plur"]["all"] == 3
+
+
+def test_differing_words_alone(run, models, pairs):
+    everything = run("--evaluate", models[0], "--pairs", pairs)[1]
+    status, _, errors = run("--evaluate", models[0], "--pairs", pairs, "--differing")
+    assert (status, ours(errors)) == (0, []) and "mine" in everything
+    model = keras.saving.load_model(models[0] / "best.keras", compile=False)
+    items = [p for p in syntactic_evaluation.read_table(pairs) if p.construction == "mine"]
+    right = [
+        model.score([good])[0][1] > model.score([bad])[0][1]
+        for good, bad in (p.sentences for p in items)
+    ]
+    assert results(models[0])["mine", ""]["right"] == sum(right)
+
+
+def test_training_then_the_table(run, tmp_path):
+    output = tmp_path / "run"
+    status, text, errors = run(*SMOKE, "--output", output, "--steps", 3)
+    assert (status, ours(errors)) == (0, []) and "Accuracy" not in text
+    status, text, errors = run("--output", output, "--resume")
+    assert (status, ours(errors)) == (0, [])
+    titles = [line.strip() for line in text.splitlines()]
+    for row in ROWS:
+        assert any(title.startswith(row.name) for title in titles)
+    assert "Subject-verb agreement, long distance" in "\n".join(titles)
+    simple = next(title for title in titles if title.startswith("Simple"))
+    assert simple.split()[-2:] == ["99", "100"]  # what was published
+    # It was trained on sentences of this grammar.
+    assert results(output)["Simple", ""]["accuracy"] > 0.6
+    names = {path.name for path in output.iterdir()}
+    assert {"config.json", "best.keras", "syntactic_evaluation.csv"} <= names
+    arguments = json.loads((output / "config.json").read_text())["arguments"]
+    assert arguments["preset"] == "smoke" and arguments["brown"] is False
+
+
+def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
+    for part in ("train", "valid", "test"):
+        (tmp_path / f"{part}.txt").write_text(f"{part} text\n\nof two lines\n")
+    some = [[f"word{n}", "more"] for n in range(40)]
+    monkeypatch.setattr(script.brown, "load", lambda: some)
+    arguments = script.DEFAULTS | {"brown": True, "data": str(tmp_path), "preset": "smoke"}
+    found = {part: text.splitlines() for part, text in script.texts(arguments).items()}
+    assert found["train"][:3] == ["train text .", "of two lines .", "word1 more ."]
+    assert found["valid"] == ["valid text .", "of two lines .", "word0 more .", "word20 more ."]
+    assert found["test"] == ["test text .", "of two lines .", "word10 more .", "word30 more ."]
+    assert len(found["train"]) == 2 + 36
+    corpus = script.load_corpus(arguments, tmp_path)
+    assert "." in corpus.vocabulary and corpus.vocabulary[0] == "<eos>"
+    assert len(corpus.valid) == (3 + 4 + 3 + 3) + 4  # words and full stops, ends of lines
+    alone = script.texts(arguments | {"data": None})
+    assert alone["valid"].splitlines() == ["word0 more .", "word20 more ."]
+
+
+def test_the_published_recipe(script):
+    trainer = sys.modules["_language_model"]
+    preset = script.PRESETS["paper"] | {"max_words": None}
+    arguments = {"seed": 0, "recurrent": "onlstm"}
+    model, reader = trainer.make_model(arguments, preset, ["<eos>", "<unk>", "a"])
+    assert [layer.cell.units for layer in model.recurrent_layers] == [650, 650]
+    assert model.embeddings.shape == (3, 200) and model.softmax.units == 3
+    assert float(reader.optimizer.learning_rate) == 20.0
+    assert reader.optimizer.global_clipnorm == 0.25
+    assert trainer.learning_rate(preset, None) is None
+
+
+def test_the_learning_rate_falls_on_a_plateau(run, script, tmp_path, monkeypatch):
+    monkeypatch.setitem(
+        script.PRESETS,
+        "smoke",
+        script.PRESETS["smoke"] | {"optimizer": "plateau", "learning_rate": 1e-30, "epochs": 3},
+    )
+    output = tmp_path / "run"
+    status, _, errors = run(*SMOKE, "--output", output)
+    assert (status, ours(errors)) == (0, [])
+    rows = json.loads((output / "metrics.json").read_text())["epochs"]
+    # Nothing is learnt at this rate: the second and every later epoch is not better.
+    rates = [row["learning_rate"] for row in rows]
+    assert rates == pytest.approx([1e-30, 0.25e-30, 0.0625e-30]) or rates == pytest.approx(
+        [1e-30, 1e-30, 0.25e-30]
+    )
+
+
+def test_writing_pairs(run, tmp_path):
+    path = tmp_path / "pairs.tsv"
+    status, text, errors = run("--write-pairs", path)
+    assert (status, ours(errors)) == (0, [])
+    assert syntactic_evaluation.read_table(path) == syntactic_grammar.generate()
+    assert f"{len(syntactic_grammar.generate()):,} minimal pairs" in text
+
+
+def test_the_published_pairs(run, shared_data, tmp_path):
+    path = tmp_path / "pairs.tsv"
+    status, text, errors = run("--pairs", shared_data / "LM_syneval", "--write-pairs", path)
+    assert (status, ours(errors)) == (0, []) and "163,124 minimal pairs" in text
+
+
+# --- Mistakes: one line, status 2, nothing overwritten -------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--preset", "huge"], ["--preset", "'huge'"]),
+        (["--max-words", "2"], ["--max-words 2"]),
+        (["--steps", "0"], ["--steps 0"]),
+        ([], ["--data DIR or --brown is needed"]),
+        (["--data", "missing"], ["missing: no train.txt"]),
+        ([*SMOKE, "--devices", "3"], ["--devices 3", "batch of 20"]),
+        (["--evaluate", "missing"], ["best.keras: no trained model"]),
+        (["--pairs", "missing.tsv", "--write-pairs", "x.tsv"], ["missing.tsv: no such file"]),
+        (["--write-pairs", "missing/x.tsv"], ["missing"]),
+    ],
+)
+def test_bad_arguments(run, monkeypatch, tmp_path, arguments, parts):
+    monkeypatch.chdir(tmp_path)
+    refused(run(*arguments), *parts)
+    assert contents(tmp_path) == {}
+
+
+def test_bad_pairs(run, models, tmp_path):
+    path = tmp_path / "pairs.tsv"
+    before = contents(models[0])
+    path.write_text("construction\tcase\tgrammatical\tungrammatical\na\tb\tc d\tc\n")
+    refused(
+        run("--evaluate", models[0], "--pairs", path, "--differing"), "'c d' and 'c'", "numbers of"
+    )
+    path.write_text("construction\tcase\tgrammatical\tungrammatical\na\tb\tc d\tc\te\n")
+    refused(run("--evaluate", models[0], "--pairs", path), path, "line 2", "columns")
+    (tmp_path / "simple_agrmt.pickle").write_bytes(b"\x80\x02cos\nsystem\n.")
+    refused(run("--evaluate", models[0], "--pairs", tmp_path), "long_vp_coord.pickle", "git clone")
+    assert contents(models[0]) == before
+
+
+def test_a_model_without_words(run, tmp_path, pairs):
+    model = LanguageModel(10, 8, 16, 2, 4)
+    model.build()
+    model.save(tmp_path / "best.keras")
+    refused(run("--evaluate", tmp_path, "--pairs", pairs), tmp_path, "vocabulary")
+
+
+def test_an_output_that_exists(run, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    before = contents(tmp_path)
+    refused(run(*SMOKE, "--output", tmp_path), tmp_path, "exists")
+    assert contents(tmp_path) == before
+
+
+def test_a_brown_corpus_that_is_not_there(run, tmp_path, monkeypatch):
+    import nltk
+    from nltk.corpus import brown
+
+    monkeypatch.setattr(nltk.data, "path", [])
+    if hasattr(brown, "_unload"):
+        brown._unload()
+    output = tmp_path / "run"
+    refused(run("--brown", "--output", output), "brown", "nltk.downloader")
+    assert not output.exists()
