@@ -118,7 +118,7 @@ def test_perplexity_is_that_of_the_model(smoke, script):
     """The test text read at once, without windows."""
     model = keras.saving.load_model(smoke[0] / "best.keras", compile=False, safe_mode=True)
     corpus = script.load_corpus(script.arguments_of(smoke[0]), smoke[0], model.vocabulary)
-    logits = ops.convert_to_numpy(model(corpus.test[None, :-1])).astype("float64")[0]
+    logits = model.predict_on_batch(corpus.test[None, :-1])[0].astype("float64")
     logits -= logits.max(-1, keepdims=True)
     scores = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     loss = -scores[np.arange(len(corpus.test) - 1), corpus.test[1:]].mean()
@@ -162,14 +162,14 @@ def test_kill_9_and_resume(run, smoke, tmp_path):
     assert_same_run(directory, smoke[0])
 
 
-@pytest.mark.parametrize("steps", [10, 30])  # in the first epoch, and in the second
-def test_stopped_within_an_epoch_and_resumed(run, smoke, tmp_path, steps):
+def test_stopped_within_an_epoch_and_resumed(run, smoke, tmp_path):
+    steps = 30  # in the second epoch
     directory = tmp_path / "run"
     status, output, errors = run(*SMOKE, "--output", directory, "--steps", steps)
     assert (status, ours(errors)) == (0, []) and "Perplexity" not in output
     with np.load(directory / "checkpoint.npz") as file:
         state = json.loads(file["state.json"].tobytes())
-    assert state["batch"] > 0 and len(state["history"]) == (steps > 23)
+    assert state["batch"] > 0 and len(state["history"]) == 1
     status, _, errors = run("--output", directory, "--resume")
     assert (status, ours(errors)) == (0, [])
     assert_same_run(directory, smoke[0])
