@@ -24,7 +24,7 @@ from keras_onlstm.training.devices import DataParallel
 count = int(sys.argv[1])
 devices = DataParallel(count) if count > 1 else None
 text = np.arange(900) % 7
-windows = Windows(text, 8, window=20)
+windows = Windows(text, 8, window=20, jitter=False)
 rates = ("word", "input", "hidden", "output", "recurrent_weight")
 with devices.scope() if devices else nullcontext():
     keras.utils.set_random_seed(0)
@@ -47,21 +47,25 @@ print(json.dumps({"losses": found, "states": states, "last": last, "mean": mean}
 """
 
 
-def train(count):
-    done = subprocess.run(
+def start_training(count):
+    return subprocess.Popen(
         [sys.executable, "-c", TRAIN, str(count)],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         env=environment(),
         text=True,
-        timeout=400,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+
+
+def finish_training(process):
+    output, errors = process.communicate(timeout=400)
+    assert process.returncode == 0, errors[-3000:]
+    return json.loads(output.splitlines()[-1])
 
 
 @pytest.mark.backend("tensorflow", "jax")
 def test_two_replicas_are_one_to_rounding():
-    one, two = train(1), train(2)
+    one, two = map(finish_training, [start_training(1), start_training(2)])
     losses = np.array(one["losses"])
     assert len(losses) > 4 and losses[0, 0] - losses[-1, 0] > 0.05
     for name, numbers in one.items():

@@ -196,6 +196,7 @@ def run(model, tmp_path, monkeypatch, capsys):
     return run
 
 
+@pytest.mark.backend("tensorflow")  # nothing here depends on it
 def test_arguments_files_and_standard_input(run, tmp_path):
     status, lines, _ = run(SENTENCE, "a dog")
     parser = Parser.load(tmp_path / "model.npz")
@@ -206,6 +207,7 @@ def test_arguments_files_and_standard_input(run, tmp_path):
     assert run(stdin=b"The cat saw a dog\n\na dog")[1] == [expected[0], "", expected[1]]
 
 
+@pytest.mark.backend("tensorflow")  # nothing here depends on it
 def test_formats(run):
     status, lines, _ = run("--format", "json", "--layer", 3, "--method", "binary", SENTENCE)
     found = json.loads(lines[0])
@@ -219,6 +221,7 @@ def test_formats(run):
     assert len(lines) == 1 and lines[0].startswith("(X ")
 
 
+@pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize(
     ("arguments", "stdin", "parts"),
     [
