@@ -68,7 +68,7 @@ PRESETS = {
         "embedding_dim": 200, "units": 400, "num_layers": 2, "chunk_size": 10,
         "tie_weights": True, "word_dropout": 0.0, "input_dropout": 0.1, "hidden_dropout": 0.1,
         "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "activation": 0.0,
-        "temporal": 0.0, "epochs": 5, "batch_size": 64, "window": 35, "jitter": False,
+        "temporal": 0.0, "epochs": 3, "batch_size": 64, "window": 35, "jitter": False,
         "optimizer": "adam", "learning_rate": 2.5e-3, "clip": 0.25, "decay": 0.0,
         "max_words": 20_000,
     },
