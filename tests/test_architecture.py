@@ -27,7 +27,7 @@ PAGES += ["README.md"] if (ROOT / "README.md").exists() else []
 # A module or subpackage imports from the lines above its own alone. A new one is entered here.
 LAYERS = (
     {"_keras_private", "arguments", "files", "numerics", "version"},
-    {"cumax", "datasets", "regularization"},
+    {"cumax", "datasets", "regularization", "runtime"},
     {"step"},
     {"cell", "convert", "recurrence"},
     {"layer"},
@@ -37,7 +37,7 @@ LAYERS = (
     {"command_line"},
 )
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names}
-KERAS_FREE = {"arguments", "datasets", "files", "minimal_pairs", "parsing"}
+KERAS_FREE = {"arguments", "datasets", "files", "minimal_pairs", "parsing", "runtime"}
 BACKENDS = {"tensorflow": "tensorflow", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
 DEPENDENCIES = {"keras", "nltk", "numpy"}
 OPTIONAL = {  # import name: extras that install it

@@ -1,0 +1,48 @@
+"""Exported graphs without Keras and TensorFlow: NumPy, and ONNX Runtime or LiteRT."""
+
+from pathlib import Path
+
+from keras_onlstm.arguments import integer
+from keras_onlstm.runtime.onnx_graph import OnnxGraph
+from keras_onlstm.runtime.tflite_graph import TfliteGraph
+
+__all__ = ["OnnxGraph", "TfliteGraph", "load"]
+
+FORMATS = {".onnx": OnnxGraph, ".tflite": TfliteGraph}
+
+
+def load(path, provider="cpu", threads=None):
+    """Opens an exported file.
+
+    Args:
+        path: an `.onnx` or a `.tflite` file of `keras_onlstm.exporting`.
+        provider: `"cpu"`, or for ONNX `"cuda"`: where it runs.
+        threads: integer, of one operation; or `None`: the runtime decides.
+
+    Returns:
+        `OnnxGraph` or `TfliteGraph`.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is damaged, of another format, or written by something else; or if the
+            provider is unknown or not there.
+        ImportError: if the runtime is not installed.
+
+    Example:
+
+    >>> from keras_onlstm import runtime
+    >>> runtime.load("model.bin")
+    Traceback (most recent call last):
+    ...
+    ValueError: model.bin: ends neither in .onnx nor in .tflite: an exported file does.
+    """
+    path = Path(path)
+    if path.suffix not in FORMATS:
+        raise ValueError(
+            f"{path}: ends neither in {' nor in '.join(FORMATS)}: an exported file does."
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such model. Name an exported file.")
+    if threads is not None:
+        integer("threads", threads)
+    return FORMATS[path.suffix](path, provider, threads)

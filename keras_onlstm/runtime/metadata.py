@@ -1,0 +1,172 @@
+"""What an exported file says of itself, and where it stands in the file: one JSON object.
+
+In ONNX it is the metadata property `KEY`. In TensorFlow Lite it is the only member, `MEMBER`, of a
+ZIP archive behind the flatbuffer, where TensorFlow Lite has its associated files. There it also
+has the length and the checksum of the flatbuffer: an interpreter may crash on a damaged one, and
+so never gets to see it.
+"""
+
+import hashlib
+import io
+import json
+import zipfile
+
+from keras_onlstm.arguments import integer
+
+__all__ = ["FORMAT", "KEY", "MEMBER", "dumps", "loads", "pack", "unpack"]
+
+FORMAT = 1
+KEY = "keras_onlstm"
+MEMBER = "keras_onlstm.json"
+REMEDY = "Export the model again, or restore the file from a copy."
+_LARGEST = 1 << 28  # bytes of JSON; a ZIP archive of a few kB may claim any size
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # one export gives one file, whatever the time
+
+
+def dumps(metadata):
+    """The text that stands in a file.
+
+    Args:
+        metadata: dictionary of what JSON can hold, with `graph`, the kind of the graph; for a
+            parser or a language model also `vocabulary`, list of words or `None`, and
+            `num_layers`. `format` is entered here.
+
+    Returns:
+        String.
+
+    Raises:
+        ValueError: if one of these is missing or of another type.
+
+    Example:
+
+    >>> from keras_onlstm.runtime import metadata
+    >>> metadata.dumps({"graph": "parser", "vocabulary": ["<eos>", "<unk>"], "num_layers": 3})
+    '{"format": 1, "graph": "parser", "vocabulary": ["<eos>", "<unk>"], "num_layers": 3}'
+    """
+    found = {"format": FORMAT} | metadata | {"format": FORMAT}  # in front
+    _check(found)
+    return json.dumps(found, ensure_ascii=False)
+
+
+def loads(text, path):
+    """What `dumps` wrote.
+
+    Args:
+        text: string or bytes, or `None` where there is none.
+        path: of the file it stands in, for the messages.
+
+    Returns:
+        Dictionary.
+
+    Raises:
+        ValueError: if it is no such text, or of a later format.
+
+    Example:
+
+    >>> from keras_onlstm.runtime import metadata
+    >>> metadata.loads('{"format": 1, "graph": "layer"}', "layer.onnx")["graph"]
+    'layer'
+    """
+    if text is None:
+        raise ValueError(
+            f"{path}: holds no metadata of keras_onlstm: something else wrote it, or it is "
+            f"incomplete. {REMEDY}"
+        )
+    try:
+        found = json.loads(text)
+        if not isinstance(found, dict):
+            raise ValueError("no JSON object")
+        _check(found)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: its metadata are damaged ({error}). {REMEDY}") from error
+    if found["format"] > FORMAT:
+        raise ValueError(
+            f"{path}: of format {found['format']}, and this version knows {FORMAT}. Install a "
+            "later one: pip install --upgrade keras-onlstm"
+        )
+    return found
+
+
+def _check(found):
+    """Refuses metadata whose parts are of other types. A later format may have other parts."""
+    if integer("format", found.get("format")) > FORMAT:
+        return
+    if not isinstance(found.get("graph"), str):
+        raise ValueError(f"graph is a name, not {found.get('graph')!r}")
+    words = found.get("vocabulary")
+    if words is not None and not (isinstance(words, list) and all(map(_is_text, words))):
+        raise ValueError("vocabulary is a list of words, or null")
+    if found.get("num_layers") is not None:
+        integer("num_layers", found["num_layers"])
+
+
+def _is_text(word):
+    return isinstance(word, str)
+
+
+def pack(flatbuffer, metadata):
+    """A `.tflite` file that says what it is.
+
+    Args:
+        flatbuffer: bytes, of the TensorFlow Lite converter.
+        metadata: as in `dumps`.
+
+    Returns:
+        Bytes, which TensorFlow Lite reads as before.
+
+    Raises:
+        ValueError: as `dumps`.
+
+    Example:
+
+    >>> from keras_onlstm.runtime import metadata
+    >>> packed = metadata.pack(b"the model", {"graph": "layer"})
+    >>> metadata.unpack(packed, "layer.tflite")[0]
+    b'the model'
+    """
+    digest = hashlib.sha256(flatbuffer).hexdigest()
+    text = dumps({**metadata, "bytes": len(flatbuffer), "sha256": digest})
+    file = io.BytesIO(flatbuffer)
+    file.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(file, "w") as archive:  # from where the file stands: at the end
+        member = zipfile.ZipInfo(MEMBER, _EPOCH)
+        archive.writestr(member, text.encode(), zipfile.ZIP_DEFLATED)
+    return file.getvalue()
+
+
+def unpack(content, path):
+    """Takes apart what `pack` put together.
+
+    Args:
+        content: bytes of the file.
+        path: of it, for the messages.
+
+    Returns:
+        The flatbuffer, as bytes, and the metadata, as a dictionary.
+
+    Raises:
+        ValueError: if a byte is missing or changed, there are no metadata, or these are of a later
+            format.
+
+    Example:
+
+    >>> from keras_onlstm.runtime import metadata
+    >>> packed = metadata.pack(b"the model", {"graph": "layer"})
+    >>> metadata.unpack(packed[1:], "layer.tflite")
+    Traceback (most recent call last):
+    ...
+    ValueError: layer.tflite: its model is damaged. Export the model again, or restore the file
+    from a copy.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            member = archive.getinfo(MEMBER)
+            text = archive.read(member) if member.file_size <= _LARGEST else None
+    except Exception:  # whatever the ZIP reader raises on bytes that are no archive
+        text = None
+    found = loads(text, path)
+    size = found.get("bytes")
+    flatbuffer = content[:size] if isinstance(size, int) and not isinstance(size, bool) else b""
+    if hashlib.sha256(flatbuffer).hexdigest() != found.get("sha256"):
+        raise ValueError(f"{path}: its model is damaged. {REMEDY}")
+    return flatbuffer, found

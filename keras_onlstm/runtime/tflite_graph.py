@@ -1,0 +1,72 @@
+"""Graphs in TensorFlow Lite files, run by LiteRT."""
+
+import numpy as np
+
+from keras_onlstm.runtime import metadata
+from keras_onlstm.runtime.graph import Graph, Tensor
+
+__all__ = ["TfliteGraph"]
+
+SIGNATURE = "serving_default"
+
+
+class TfliteGraph(Graph):
+    """The graph of a `.tflite` file.
+
+    Args:
+        path: `Path` of the file.
+        provider: `"cpu"`.
+        threads: integer, of one operation; or `None`: LiteRT decides.
+
+    Attributes:
+        metadata: dictionary, as in `runtime.metadata`.
+        inputs: list of names.
+        outputs: list of names.
+        batch: `None`: any size; or the only one.
+
+    Raises:
+        ImportError: if LiteRT is not installed.
+        ValueError: if the file is damaged, something else wrote it, or the provider is another.
+
+    Example, which needs a file:
+
+    >>> from keras_onlstm import runtime
+    >>> graph = runtime.load("parser.tflite")  # doctest: +SKIP
+    >>> graph.batch  # doctest: +SKIP
+    1
+    """
+
+    def __init__(self, path, provider="cpu", threads=None):
+        if provider != "cpu":
+            raise ValueError(
+                f"{path}: LiteRT runs it on the CPU alone, not on {provider!r}. An ONNX file runs "
+                "on a GPU."
+            )
+        flatbuffer, about = metadata.unpack(path.read_bytes(), path)
+        try:
+            from ai_edge_litert.interpreter import Interpreter
+        except ImportError as error:
+            raise ImportError(
+                f"{path}: LiteRT runs it: pip install 'keras-onlstm[tflite]', or without "
+                "TensorFlow, pip install ai-edge-litert. ONNX files need but onnxruntime."
+            ) from error
+        try:
+            interpreter = Interpreter(model_content=flatbuffer, num_threads=threads)
+            # It resizes the inputs to what it is given.
+            self._runner = interpreter.get_signature_runner(SIGNATURE)
+        except Exception as error:
+            raise ValueError(
+                f"{path}: LiteRT cannot run it ({error}). {metadata.REMEDY}"
+            ) from error
+        inputs = {
+            name: Tensor(_shape(details["shape_signature"]), np.dtype(details["dtype"]))
+            for name, details in self._runner.get_input_details().items()
+        }
+        super().__init__(path, about, inputs, self._runner.get_output_details())
+
+    def _run(self, feeds):
+        return self._runner(**feeds)
+
+
+def _shape(sizes):
+    return tuple(int(size) if size >= 0 else None for size in sizes)
