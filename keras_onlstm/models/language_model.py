@@ -3,14 +3,13 @@
 from typing import Any, NamedTuple
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_onlstm.arguments import integer
-from keras_onlstm.datasets.penn_treebank import EOS, UNKNOWN
 from keras_onlstm.layer import ONLSTM
 from keras_onlstm.numerics import matmul
 from keras_onlstm.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
+from keras_onlstm.sentences import Encoder, check_gate, read
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 
@@ -114,8 +113,7 @@ class LanguageModel(keras.Model):
 
     Example:
 
-    >>> import numpy as np
-    >>> from keras_onlstm.models import LanguageModel
+    >>>     >>> from keras_onlstm.models import LanguageModel
     >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
     >>> tuple(model(np.array([[3, 4, 5]])).shape)
     (1, 3, 20)
@@ -171,7 +169,7 @@ class LanguageModel(keras.Model):
             "seed": seed,
         }
         self.vocabulary = self._config["vocabulary"]
-        self._places, self._readers = None, {}  # made when sentences are read
+        self._encoder, self._readers = None, {}  # made when sentences are read
         sizes = [units] * (num_layers - 1) + [embedding_dim if tie_weights else units]
         inputs = [embedding_dim, *sizes[:-1]]
         self.recurrent_layers = [
@@ -257,6 +255,11 @@ class LanguageModel(keras.Model):
             return logits
         return LanguageModelOutput(logits, last, raw, x, forget_distances, input_distances)
 
+    @property
+    def num_layers(self):
+        """How many recurrent layers there are."""
+        return len(self.recurrent_layers)
+
     def encode(self, sentence):
         """The ids of a sentence's words.
 
@@ -269,16 +272,9 @@ class LanguageModel(keras.Model):
         Raises:
             ValueError: if the model has no vocabulary, or one without `<eos>` and `<unk>`.
         """
-        if self._places is None:
-            words = self.vocabulary
-            if words is None or not {EOS, UNKNOWN} <= set(words):
-                raise ValueError(
-                    f"The model has no vocabulary with {EOS} and {UNKNOWN}. Give it one when it is "
-                    "made: LanguageModel(..., vocabulary=words)."
-                )
-            self._places = {word: place for place, word in enumerate(words)}
-        words = sentence.split() if isinstance(sentence, str) else sentence
-        return [self._places.get(word, self._places[UNKNOWN]) for word in words]
+        if self._encoder is None:
+            self._encoder = Encoder(self.vocabulary)
+        return self._encoder(sentence)
 
     def score(self, sentences):
         """Log-probabilities of the words of sentences, each read on its own from zero states.
@@ -309,8 +305,7 @@ class LanguageModel(keras.Model):
             ValueError: if the model has no vocabulary, the gate is unknown, or the model is an
                 LSTM, which knows no distances.
         """
-        if gate not in ("forget", "input"):
-            raise ValueError(f"gate is 'forget' or 'input', not {gate!r}.")
+        check_gate(gate)
         if self._config["recurrent"] != "onlstm":
             raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
         place = 0 if gate == "forget" else 1
@@ -318,24 +313,16 @@ class LanguageModel(keras.Model):
             found[place, :, 1 : words + 1] for found, words in self._read(_Measuring, sentences)
         ]
 
-    def _read(self, kind, sentences, batch_size=32, multiple=8):
+    def _read(self, kind, sentences):
         """What a model of `kind` makes of every sentence, and how many words that has."""
-        sentences = [self.encode(sentence) for sentence in sentences]
+        self.encode([])  # makes the encoder
         if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
             self._readers[kind] = kind(self).predict_on_batch
-        eos = self.encode([EOS])[0]
-        order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
-        found = [None] * len(sentences)
-        for start in range(0, len(order), batch_size):
-            group = order[start : start + batch_size]
-            longest = len(sentences[group[-1]]) + 2
-            # Few shapes: a backend that compiles does so for each.
-            ids = np.full((len(group), -(-longest // multiple) * multiple), eos, "int32")
-            for row, index in enumerate(group):
-                ids[row, 1 : len(sentences[index]) + 1] = sentences[index]
-            for index, read in zip(group, self._readers[kind](ids), strict=True):
-                found[index] = read, len(sentences[index])
-        return found
+
+        def function(ids, lengths):
+            return self._readers[kind](ids)
+
+        return read(sentences, self._encoder, function, multiple=8, closed=True)
 
     def get_config(self):
         return {**super().get_config(), **self._config}

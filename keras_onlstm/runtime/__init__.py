@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from keras_onlstm.arguments import integer
+from keras_onlstm.runtime.exported_model import ExportedModel
 from keras_onlstm.runtime.onnx_graph import OnnxGraph
 from keras_onlstm.runtime.tflite_graph import TfliteGraph
 
-__all__ = ["OnnxGraph", "TfliteGraph", "load"]
+__all__ = ["ExportedModel", "OnnxGraph", "TfliteGraph", "load"]
 
 FORMATS = {".onnx": OnnxGraph, ".tflite": TfliteGraph}
 

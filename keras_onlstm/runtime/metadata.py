@@ -18,6 +18,7 @@ __all__ = ["FORMAT", "KEY", "MEMBER", "dumps", "loads", "pack", "unpack"]
 FORMAT = 1
 KEY = "keras_onlstm"
 MEMBER = "keras_onlstm.json"
+READERS = ("parser", "language_model")  # graphs that read sentences
 REMEDY = "Export the model again, or restore the file from a copy."
 _LARGEST = 1 << 28  # bytes of JSON; a ZIP archive of a few kB may claim any size
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # one export gives one file, whatever the time
@@ -93,11 +94,11 @@ def _check(found):
         return
     if not isinstance(found.get("graph"), str):
         raise ValueError(f"graph is a name, not {found.get('graph')!r}")
+    if found["graph"] in READERS:
+        integer("num_layers", found.get("num_layers"))
     words = found.get("vocabulary")
     if words is not None and not (isinstance(words, list) and all(map(_is_text, words))):
         raise ValueError("vocabulary is a list of words, or null")
-    if found.get("num_layers") is not None:
-        integer("num_layers", found["num_layers"])
 
 
 def _is_text(word):
