@@ -7,8 +7,6 @@ Mikolov prepared it: lower case, every number `N`, no punctuation, `don't` as `d
 import re
 from functools import cache
 
-from nltk.tokenize import TreebankWordTokenizer
-
 from keras_onlstm.datasets.nltk_corpora import not_found
 from keras_onlstm.datasets.treebank import normalize
 
@@ -18,6 +16,8 @@ __all__ = ["load"]
 @cache
 def _split(token):
     """The words of a token; none, if it is punctuation."""
+    from nltk.tokenize import TreebankWordTokenizer
+
     abbreviated = token.endswith(".")  # the tokenizer would take it for the end of a sentence
     found = [token] if abbreviated else TreebankWordTokenizer().tokenize(token)
     words = (normalize(word) for word in found if any(map(str.isalnum, word)))

@@ -9,9 +9,7 @@ case; every run of digits is `N`.
 """
 
 import re
-from typing import NamedTuple
-
-from nltk import Tree
+from typing import Any, NamedTuple
 
 from keras_onlstm.datasets.nltk_corpora import not_found
 
@@ -35,7 +33,7 @@ class ParsedSentence(NamedTuple):
     """
 
     tokens: list
-    tree: Tree
+    tree: Any
 
 
 def normalize(word):
@@ -74,6 +72,8 @@ def without_punctuation(tree):
     >>> print(treebank.without_punctuation(tree))
     (S (NP the N.N) (VP fell))
     """
+    from nltk import Tree
+
     kept = Tree(tree.label(), [])
     pending = [(tree, kept)]
     order = [kept]

@@ -9,8 +9,6 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from nltk import Tree
-
 from keras_onlstm.files import replacing
 
 __all__ = ["draw", "draw_pair", "save_picture"]
@@ -45,6 +43,8 @@ class _Layout(NamedTuple):
 
 def _layout(tree):
     """Where everything is, from below: the root comes last."""
+    from nltk import Tree
+
     nodes, words, positions, x = [], [], [], MARGIN
     finished = []  # places of nodes that wait for their parent
     pending = [(tree, None)]

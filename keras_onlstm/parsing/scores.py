@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-from nltk import Tree
-
 __all__ = ["Scores", "score"]
 
 
@@ -15,6 +13,8 @@ TINY = 1e-8  # what the authors add to denominators, without which their means a
 
 def _walk(tree):
     """(label, start, end) of every constituent, and the number of words."""
+    from nltk import Tree
+
     found, words = [], 0
     # A constituent is put back behind its children, to be closed when they are done.
     pending = [(tree, None)]

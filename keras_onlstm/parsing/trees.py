@@ -7,7 +7,6 @@ Nothing here recurses: sentences may be as long as memory holds. `nltk.Tree` its
 import random
 
 import numpy as np
-from nltk import Tree
 
 __all__ = [
     "balanced",
@@ -22,6 +21,12 @@ LABEL = "X"  # of every constituent: the trees are unlabelled
 METHODS = ("greedy", "binary")
 
 
+def _tree(children):
+    from nltk import Tree  # takes half a second, and a parser is to be there before
+
+    return Tree(LABEL, children)
+
+
 def _checked(tokens):
     tokens = list(tokens)
     if not tokens:
@@ -32,8 +37,8 @@ def _checked(tokens):
 def _from_splits(tokens, split):
     """The tree whose constituent [start, end) parts at `split(start, end)`, or stays a pair."""
     if len(tokens) == 1:
-        return Tree(LABEL, tokens)
-    root = Tree(LABEL, [])
+        return _tree(tokens)
+    root = _tree([])
     open_spans = [(root, 0, len(tokens))]
     while open_spans:
         tree, start, end = open_spans.pop()
@@ -42,7 +47,7 @@ def _from_splits(tokens, split):
             if right - left == 1:
                 tree.append(tokens[left])
             else:
-                child = Tree(LABEL, [])
+                child = _tree([])
                 tree.append(child)
                 open_spans.append((child, left, right))
     return root
@@ -69,7 +74,7 @@ def _largest(values):
 def _join(parts):
     """One constituent of the parts that are there."""
     parts = [part for part in parts if part is not None]
-    return parts[0] if len(parts) == 1 else Tree(LABEL, parts)
+    return parts[0] if len(parts) == 1 else _tree(parts)
 
 
 def _folded(values, leaf, join):
@@ -134,13 +139,13 @@ def build_tree(distances, tokens, method="greedy"):
         place = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"the distance of word {place + 1} is {values[place]}: not a number.")
     if len(tokens) == 1:
-        return Tree(LABEL, tokens)
+        return _tree(tokens)
     values = values.tolist()
     if method == "binary":
         return _folded(
             values[1:],
             leaf=lambda place, side: tokens[place + side],
-            join=lambda place, left, right: Tree(LABEL, [left, right]),
+            join=lambda place, left, right: _tree([left, right]),
         )
     return _folded(
         values,
@@ -250,6 +255,8 @@ def brackets(tree):
     >>> brackets(right_branching(["a", "(", "b"]))
     '(X a (X -LRB- b))'
     """
+    from nltk import Tree
+
     written, pending = [], [tree]
     while pending:
         node = pending.pop()
