@@ -1,22 +1,21 @@
-"""Parser: trees of sentences from the distances of a trained language model."""
+"""Parser: trees of sentences from the distances of a trained language model.
+
+Neither Keras nor NLTK is imported before it is needed: with an exported model Keras never is, and a
+parser is there in a fraction of the time.
+"""
 
 import itertools
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import keras
 import numpy as np
-from nltk.tokenize import TreebankWordTokenizer
 
 from keras_onlstm.arguments import integer
-from keras_onlstm.compact import load_compact
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.parsing import build_tree
 from keras_onlstm.parsing.trees import METHODS
+from keras_onlstm.stored import load_model
 
 __all__ = ["Parsed", "Parser"]
-
-SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
 
 
 class Parsed(NamedTuple):
@@ -44,7 +43,7 @@ class Parser:
     Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
 
     Args:
-        model: `LanguageModel` of ON-LSTM layers, with a vocabulary.
+        model: `LanguageModel` of ON-LSTM layers, with a vocabulary, or `runtime.ExportedModel`.
         layer: integer from 1 on, whose distances count: 2 in the paper.
         method: `"greedy"` or `"binary"`, of `parsing.build_tree`.
         about: where the model comes from, kept as an attribute.
@@ -66,42 +65,37 @@ class Parser:
         if method not in METHODS:
             raise ValueError(f"method is 'greedy' or 'binary', not {method!r}.")
         self.model = model
-        self.layer = integer("layer", layer, 1, len(model.recurrent_layers))
+        self.layer = integer("layer", layer, 1, model.num_layers)
         self.method = method
         self.about = about
         self._vocabulary = frozenset(model.vocabulary or ())
 
     @classmethod
-    def load(cls, name_or_path=None, **kwargs):
+    def load(cls, name_or_path=None, layer=2, method="greedy", provider="cpu", threads=None):
         """Loads a parser that works at once.
 
         Args:
-            name_or_path: a `.keras` file, an `.npz` file of `save_compact`, or the directory of a
-                run of `examples/language_modeling.py`. Default: the model of the package.
-            **kwargs: `layer` and `method`.
+            name_or_path: a `.keras` file, an `.npz` file of `save_compact`, the directory of a run
+                of `examples/language_modeling.py`, or an exported `.onnx` or `.tflite` file, which
+                needs neither Keras nor TensorFlow. Default: the model of the package.
+            layer: as in the class.
+            method: likewise.
+            provider: where an exported file runs, `"cpu"` or `"cuda"`, as in `runtime.load`.
+            threads: how many an exported file runs on; default: the runtime decides.
 
         Returns:
             `Parser`.
 
         Raises:
             FileNotFoundError: if there is no such file.
-            ValueError: if it is damaged, or no language model.
+            ValueError: if it is damaged, no language model, or does not go with the arguments.
+            ImportError: if what an exported file runs on is not installed.
         """
-        path = SHIPPED if name_or_path is None else Path(name_or_path)
-        if path.is_dir():
-            path = path / "best.keras"
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: no such model. Name a .keras or .npz file, or a run.")
-        if path.suffix == ".npz":
-            model, about = load_compact(path)
-            return cls(model, about=about, **kwargs)
-        try:
-            model = keras.saving.load_model(path, compile=False, safe_mode=True)
-        except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise
-            raise ValueError(f"{path}: not a complete model ({error}).") from error
+        model, about = load_model(name_or_path, provider, threads)
         if not hasattr(model, "distances"):
-            raise ValueError(f"{path}: a {type(model).__name__}, not a LanguageModel.")
-        return cls(model, **kwargs)
+            kind = type(model).__name__
+            raise ValueError(f"{name_or_path}: a {kind}, not a LanguageModel.")
+        return cls(model, layer, method, about)
 
     def tokenize(self, sentence):
         """The words of a sentence, as the Penn Treebank has them, without punctuation.
@@ -114,6 +108,8 @@ class Parser:
         """
         if not isinstance(sentence, str):
             return list(sentence)
+        from nltk.tokenize import TreebankWordTokenizer
+
         found = TreebankWordTokenizer().tokenize(sentence)
         return [word for word in found if any(map(str.isalnum, word))]
 

@@ -1,0 +1,67 @@
+"""Models from files of every kind: the one place that knows them all.
+
+Keras is imported where a file needs it; exported ones do without.
+"""
+
+from pathlib import Path
+
+from keras_onlstm import runtime
+
+__all__ = ["SHIPPED", "load_model"]
+
+SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
+
+
+def load_model(path=None, provider="cpu", threads=None):
+    """Loads a model.
+
+    Args:
+        path: a `.keras` file, an `.npz` file of `save_compact`, an exported `.onnx` or `.tflite`
+            file, or the directory of a run, whose best model it is. Default: the language model of
+            the package.
+        provider: of exported files, as in `runtime.load`.
+        threads: likewise.
+
+    Returns:
+        The model, of exported files a `runtime.ExportedModel`; and what was stored beside it of its
+        origin, or `None`.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is damaged, or does not go with the arguments.
+        ImportError: if what the file needs is not installed.
+
+    Example:
+
+    >>> from keras_onlstm.stored import load_model
+    >>> model, about = load_model()
+    >>> model.num_layers
+    3
+    """
+    path = SHIPPED if path is None else Path(path)
+    exported = path.suffix in runtime.FORMATS and not path.is_dir()
+    if not exported and (provider != "cpu" or threads is not None):
+        raise ValueError(
+            f"{path}: provider and threads are for exported files, {' and '.join(runtime.FORMATS)}."
+        )
+    if path.is_dir():
+        path = path / "best.keras"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path}: no such model. Name a .keras, .npz, .onnx or .tflite file, or a run."
+        )
+    if exported:
+        model = runtime.ExportedModel(runtime.load(path, provider, threads))
+        return model, model.graph.metadata.get("about")
+    if path.suffix == ".npz":
+        from keras_onlstm.compact import load_compact
+
+        return load_compact(path)
+    import keras
+
+    try:
+        return keras.saving.load_model(path, compile=False, safe_mode=True), None
+    except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise
+        raise ValueError(
+            f"{path}: not a complete model ({error}). Train again, or restore it from a copy."
+        ) from error
