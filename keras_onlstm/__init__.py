@@ -1,14 +1,23 @@
 """ON-LSTM (ordered neurons, Shen et al. 2019) for Keras 3 on TensorFlow, JAX and PyTorch.
 
-Importing it registers its layers and models with Keras, so that saved ones load.
+Importing it registers its layers and models with Keras, so that saved ones load. Keras itself is
+not imported before something needs it: an exported parser does not.
 """
 
-from keras_onlstm import convert, datasets, models, parsing
-from keras_onlstm.cell import ONLSTMCell
-from keras_onlstm.cumax import cumax
-from keras_onlstm.layer import ONLSTM
-from keras_onlstm.parser import Parser
+import importlib
+import sys
+import types
+from typing import TYPE_CHECKING
+
+from keras_onlstm._registration import register_with_keras
 from keras_onlstm.version import __version__
+
+if TYPE_CHECKING:
+    from keras_onlstm import convert, datasets, models, parsing, runtime
+    from keras_onlstm.cell import ONLSTMCell
+    from keras_onlstm.cumax import cumax
+    from keras_onlstm.layer import ONLSTM
+    from keras_onlstm.parser import Parser
 
 __all__ = [
     "ONLSTM",
@@ -20,4 +29,34 @@ __all__ = [
     "datasets",
     "models",
     "parsing",
+    "runtime",
 ]
+
+_HOMES = {"ONLSTM": "layer", "ONLSTMCell": "cell", "Parser": "parser", "cumax": "cumax"}
+
+
+def __getattr__(name):
+    """Imports a public name when it is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_HOMES.get(name, name)}")
+    value = getattr(module, name) if name in _HOMES else module
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
+class _Package(types.ModuleType):
+    """Keeps `keras_onlstm.cumax` the function: importing the module of that name would set it."""
+
+    def __setattr__(self, name, value):
+        if name == "cumax" and isinstance(value, types.ModuleType):
+            value = value.cumax
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+register_with_keras()
