@@ -1,34 +1,24 @@
-"""What the examples share: one-line errors, run directories, versions."""
+"""What the examples share: run directories, plots, versions."""
 
 import argparse
+import functools
 import importlib.metadata
 import platform
 from pathlib import Path
 
 import keras
 
+from keras_onlstm import console, stored
 from keras_onlstm.files import read_json, replacing, write_json
 
 CONFIG = "config.json"
 _PART = ".config.part.json"  # what is left if a run is killed while it writes the first file
 
 
-class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
-
-    def error(self, message):
-        self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
-
-
-def report(parser, main):
-    """Runs `main()`; what the user can mend ends in one line and exit status 2."""
-    try:
-        main()
-    except (ValueError, OSError, ImportError) as error:
-        message = " ".join(str(error).split())
-        parser.exit(2, f"{parser.prog}: error: {message}\n")
-    except KeyboardInterrupt:
-        parser.exit(130, f"\n{parser.prog}: stopped. The same command with --resume goes on.\n")
+# One line for the user's mistakes; and a run that Ctrl-C stopped is not lost.
+report = functools.partial(
+    console.report, stopped="stopped. The same command with --resume goes on."
+)
 
 
 def seed(text):
@@ -44,12 +34,7 @@ def load_model(run):
     path = Path(run) / "best.keras"
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no trained model. Train with --output {run} first.")
-    try:
-        return keras.saving.load_model(path, compile=False, safe_mode=True)
-    except Exception as error:  # Keras raises whatever its zip, JSON and HDF5 readers raise
-        raise ValueError(
-            f"{path}: not a complete model ({error}). Train again, or restore it from a copy."
-        ) from error
+    return stored.load_model(path)[0]
 
 
 def new_plot():

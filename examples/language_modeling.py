@@ -20,7 +20,6 @@ import keras
 import numpy as np
 from _common import (
     CONFIG,
-    Parser,
     check_new,
     check_unchanged,
     info,
@@ -42,6 +41,7 @@ from _language_model import (
 )
 
 from keras_onlstm.compact import load_compact, save_compact
+from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import penn_treebank, propositional_logic
 from keras_onlstm.files import read_json, write_json
 
@@ -93,7 +93,9 @@ DEFAULTS = {
 
 
 def parse_arguments():
-    parser = Parser(prog="language_modeling.py", description="Language modelling with ON-LSTM.")
+    parser = ArgumentParser(
+        prog="language_modeling.py", description="Language modelling with ON-LSTM."
+    )
     add = parser.add_argument
     add("--preset", choices=PRESETS, help="size and length of the training (default: small)")
     add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")

@@ -18,7 +18,6 @@ import keras
 import numpy as np
 from _common import (
     CONFIG,
-    Parser,
     check_new,
     check_unchanged,
     has_begun,
@@ -33,6 +32,7 @@ from _common import (
     table,
 )
 
+from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.files import write_json
 from keras_onlstm.models import PairClassifier
@@ -83,7 +83,9 @@ WORDS = {
 
 
 def parse_arguments():
-    parser = Parser(prog="logic_inference.py", description="Logical inference with ON-LSTM.")
+    parser = ArgumentParser(
+        prog="logic_inference.py", description="Logical inference with ON-LSTM."
+    )
     add = parser.add_argument
     add("--preset", choices=PRESETS, help="size and length of the training (default: default)")
     add("--recurrent", choices=NAMES, help="the recurrent layer (default: onlstm)")

@@ -24,7 +24,6 @@ from pathlib import Path
 import keras
 from _common import (
     CONFIG,
-    Parser,
     check_new,
     check_unchanged,
     info,
@@ -38,6 +37,7 @@ from _common import (
 )
 from _language_model import IDS, NAMES, check_devices, read_corpus, train_model
 
+from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.penn_treebank import find, sentences
 from keras_onlstm.files import replacing, write_json
@@ -107,7 +107,7 @@ PUBLISHED = dict(
 
 
 def parse_arguments():
-    parser = Parser(
+    parser = ArgumentParser(
         prog="syntactic_evaluation.py", description="Targeted syntactic evaluation of ON-LSTM."
     )
     add = parser.add_argument

@@ -16,10 +16,10 @@ import random
 import statistics
 from pathlib import Path
 
-from _common import Parser as ArgumentParser
 from _common import check_new, info, report, start_run, table
 from nltk import Tree
 
+from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import treebank
 from keras_onlstm.files import replacing, write_json
 from keras_onlstm.parser import Parser

@@ -1,10 +1,11 @@
 """The command `keras-onlstm`."""
 
-import argparse
 import json
 import os
 import sys
 from pathlib import Path
+
+from keras_onlstm.console import ArgumentParser, report
 
 __all__ = ["main"]
 
@@ -12,24 +13,23 @@ FORMATS = ("brackets", "json", "pretty")
 LONGEST_PICTURE = 120  # words; a wider tree nobody reads
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
-
-    def error(self, message):
-        self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
-
-
 def _arguments(arguments):
-    parser = _Parser(prog="keras-onlstm", description="Ordered neurons on the command line.")
+    parser = ArgumentParser(prog="keras-onlstm", description="Ordered neurons on the command line.")
     commands = parser.add_subparsers(dest="command", required=True)
     parse = commands.add_parser("parse", help="trees of sentences that nobody annotated")
     add = parse.add_argument
     add("sentences", nargs="*", metavar="SENTENCE", help="default: one a line of standard input")
     add("--file", action="append", default=[], metavar="FILE", help="one sentence a line")
-    add("--model", metavar="PATH", help="a .keras or .npz file, or a run; default: the package's")
+    add(
+        "--model",
+        metavar="PATH",
+        help="a .keras, .npz, .onnx or .tflite file, or a run; default: the package's",
+    )
     add("--layer", type=int, default=2, help="whose distances count (default: 2)")
     add("--method", choices=("greedy", "binary"), default="greedy", help="default: greedy")
     add("--format", choices=FORMATS, default="brackets", help="default: brackets")
+    add("--provider", choices=("cpu", "cuda"), default="cpu", help="of .onnx files; default: cpu")
+    add("--threads", type=int, metavar="N", help="of .onnx and .tflite files")
     return parser, parser.parse_args(arguments)
 
 
@@ -79,7 +79,9 @@ def _parse(options):
     for path in options.file:
         if not Path(path).is_file():
             raise FileNotFoundError(f"{path}: no such file.")
-    parser = Parser.load(options.model, layer=options.layer, method=options.method)
+    parser = Parser.load(
+        options.model, options.layer, options.method, options.provider, options.threads
+    )
     count = 0
     for parsed in parser.read(_sentences(options)):
         count += parsed.tree is not None
@@ -96,13 +98,4 @@ def main(arguments=None):
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     parser, options = _arguments(arguments)
-    try:
-        _parse(options)
-    except (ValueError, OSError, ImportError) as error:
-        if isinstance(error, BrokenPipeError):  # the reader has seen enough
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            parser.exit(1)
-        message = " ".join(str(error).split())
-        parser.exit(2, f"{parser.prog}: error: {message}\n")
-    except KeyboardInterrupt:
-        parser.exit(130, "\n")
+    report(parser, lambda: _parse(options))
