@@ -53,12 +53,17 @@ def load_model(path=None, provider="cpu", threads=None):
     if exported:
         model = runtime.ExportedModel(runtime.load(path, provider, threads))
         return model, model.graph.metadata.get("about")
+    try:
+        import keras
+    except ImportError as error:
+        raise ImportError(
+            f"{path}: needs Keras and a backend ({error}): pip install keras tensorflow. An "
+            "exported .onnx file does without."
+        ) from error
     if path.suffix == ".npz":
         from keras_onlstm.compact import load_compact
 
         return load_compact(path)
-    import keras
-
     try:
         return keras.saving.load_model(path, compile=False, safe_mode=True), None
     except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise

@@ -113,7 +113,8 @@ class LanguageModel(keras.Model):
 
     Example:
 
-    >>>     >>> from keras_onlstm.models import LanguageModel
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
     >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
     >>> tuple(model(np.array([[3, 4, 5]])).shape)
     (1, 3, 20)

@@ -1,0 +1,157 @@
+"""The root package: names that are imported when asked for, and models that load regardless."""
+
+import ast
+import importlib
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import keras_onlstm
+from commands import environment
+from keras_onlstm import _registration
+from keras_onlstm.models import LanguageModel, PairClassifier
+
+
+def python(code, *arguments):
+    """What a process of its own prints; a warning ends it."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("saved")
+    language_model = LanguageModel(11, 8, 16, chunk_size=4)
+    language_model(np.array([[1, 2, 3]]))
+    language_model.save(directory / "language_model.keras")
+    classifier = PairClassifier(11, 8, 16, chunk_size=4)
+    classifier((np.array([[1, 2, 3]]), np.array([[1, 2]])))
+    classifier.save(directory / "classifier.keras")
+    return directory
+
+
+TOGETHER = """
+import threading
+import keras_onlstm
+names = ["keras_onlstm.layer", "keras", "keras_onlstm.parser", "keras_onlstm.compact"]
+threads = [threading.Thread(target=__import__, args=(name,)) for name in names]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+import keras
+"""
+
+
+@pytest.mark.backend("tensorflow")  # every order is a process that imports it
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "import keras_onlstm, keras",
+        "import keras, keras_onlstm",
+        "import keras_onlstm.layer, keras",
+        "from keras_onlstm import training; import keras",
+        TOGETHER,
+    ],
+)
+def test_models_load_whatever_is_imported_first(imports, saved):
+    code = (
+        f"{imports}\nimport sys\nfrom pathlib import Path\n"
+        "for path in Path(sys.argv[1]).iterdir():\n"
+        "    print(type(keras.saving.load_model(path)).__name__)\n"
+        "print(*(type(finder).__module__ for finder in sys.meta_path))\n"
+        "print(keras.__loader__ is keras.__spec__.loader, type(keras.__loader__).__name__)\n"
+    )
+    *names, same, loader = python(code, saved)
+    assert sorted(names[:2]) == ["LanguageModel", "PairClassifier"]
+    assert "keras_onlstm._registration" not in names  # it is gone when it is done
+    assert (same, loader) == ("True", "SourceFileLoader")
+
+
+@pytest.mark.keras_free
+def test_where_keras_is_missing():
+    code = (
+        "import sys\n"
+        "sys.modules['keras'] = None  # importing it raises ImportError\n"
+        "import keras_onlstm.runtime\n"
+        "from keras_onlstm import Parser, datasets, parsing\n"
+        "for name in ('ONLSTM', 'cumax', 'models'):\n"
+        "    try: getattr(keras_onlstm, name)\n"
+        "    except ImportError: print(name)\n"
+    )
+    assert python(code) == ["ONLSTM", "cumax", "models"]
+
+
+@pytest.mark.keras_free
+def test_a_keras_that_fails_is_as_without_us(tmp_path):
+    """Its error comes through, a second try is a try, and tools see the loader they know."""
+    (tmp_path / "keras").mkdir()
+    (tmp_path / "keras" / "__init__.py").write_text("raise RuntimeError('broken')\n")
+    code = (
+        "import sys\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "import importlib.util, pkgutil\n"
+        "import keras_onlstm\n"
+        "print(importlib.util.find_spec('keras').loader.get_source('keras').split()[0])\n"
+        "for _ in range(2):\n"
+        "    try: import keras\n"
+        "    except RuntimeError as error: print(error)\n"
+    )
+    assert python(code, tmp_path) == ["raise", "broken", "broken"]
+
+
+def test_names_of_the_root():
+    assert set(dir(keras_onlstm)) >= set(keras_onlstm.__all__)
+    for name in keras_onlstm.__all__:
+        value = getattr(keras_onlstm, name)
+        home = keras_onlstm._HOMES.get(name)
+        if home is not None:
+            module = importlib.import_module(f"keras_onlstm.{home}")
+            assert value is getattr(module, name)
+        elif name != "__version__":
+            assert value is importlib.import_module(f"keras_onlstm.{name}")
+    with pytest.raises(AttributeError, match="module 'keras_onlstm' has no attribute 'LSTM'"):
+        keras_onlstm.LSTM  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'LSTM'"):
+        from keras_onlstm import LSTM  # noqa: F401
+
+
+def test_cumax_is_the_function_whatever_was_imported():
+    import keras_onlstm.step
+
+    assert not isinstance(keras_onlstm.cumax, types.ModuleType)
+    code = "import keras_onlstm.layer\nprint(keras_onlstm.cumax.__name__, keras_onlstm.cumax)"
+    assert python(code)[:2] == ["cumax", "<function"]
+
+
+@pytest.mark.keras_free
+def test_type_checkers_see_the_same_names():
+    tree = ast.parse(Path(keras_onlstm.__file__).read_text(encoding="utf-8"))
+    imported = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert set(keras_onlstm.__all__) <= imported
+
+
+@pytest.mark.keras_free
+def test_all_that_registers_is_in_the_list():
+    """But what a training alone needs: optimizers and their callbacks."""
+    root = Path(keras_onlstm.__file__).parent
+    found = {
+        path.relative_to(root).parts[0].removesuffix(".py")
+        for path in root.rglob("*.py")
+        if "@keras.saving.register_keras_serializable" in path.read_text(encoding="utf-8")
+    }
+    assert found - {"training"} == set(_registration.MODULES)
