@@ -1,5 +1,6 @@
 """What graphs of every format have in common: their arrays are checked before they run."""
 
+import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,7 +62,8 @@ class Graph:
             return self._run(feeds)
         except Exception as error:  # each runtime has its own
             shapes = ", ".join(f"{name} {array.shape}" for name, array in feeds.items())
-            raise ValueError(f"{self.path}: cannot run on {shapes} ({error}).") from error
+            reason = textwrap.shorten(str(error), 300)  # ONNX Runtime's may fill a page
+            raise ValueError(f"{self.path}: cannot run on {shapes} ({reason}).") from error
 
     def _converted(self, name, array):
         array, (shape, dtype) = np.asarray(array), self._tensors[name]

@@ -1,5 +1,7 @@
 """Graphs in ONNX files, run by ONNX Runtime."""
 
+import textwrap
+
 import numpy as np
 
 from keras_onlstm.runtime import metadata
@@ -54,7 +56,8 @@ class OnnxGraph(Graph):
             session = onnxruntime.InferenceSession(path, options, providers=wanted)
         except Exception as error:  # each of its errors is a class of its own
             raise ValueError(
-                f"{path}: not a complete ONNX file ({error}). {metadata.REMEDY}"
+                f"{path}: not a complete ONNX file ({textwrap.shorten(str(error), 300)}). "
+                + metadata.REMEDY
             ) from error
         if wanted[0] not in session.get_providers():
             raise ValueError(
