@@ -10,6 +10,7 @@ from keras_onlstm.cell import DropoutMasks, ONLSTMCell
 from keras_onlstm.numerics import wide_dtype
 from keras_onlstm.recurrence import fused as fused_recurrence
 from keras_onlstm.recurrence import reference
+from keras_onlstm.recurrence.substitute import substitute
 
 __all__ = ["ONLSTM"]
 
@@ -203,9 +204,10 @@ class ONLSTM(keras.layers.RNN):
             "recurrent_mask": masks.recurrent,
             "chunk_size": cell.chunk_size,
         }
-        if self._runs_fused:
+        if self._runs_fused and substitute() is None:
             return fused_recurrence.run(*given, **options, training=bool(training))
-        return reference.run(
+        run = substitute() or reference.run
+        return run(
             *given,
             **options,
             activation=cell.activation,

@@ -1,0 +1,97 @@
+"""Exported files are compared with Keras before they take their names."""
+
+import collections
+import time
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+
+from keras_onlstm.exporting.graphs import draw_inputs
+from keras_onlstm.recurrence import reference
+from keras_onlstm.recurrence.substitute import substituted
+
+__all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
+
+BATCHES, TIMES = (3, 1), (2, 17, 1)
+# How far a file may be from Keras. Single precision: 6e-8, some hundred times over for the length
+# of the sums. Weights of 11 bits, and those of 8 that meet inputs of 8: what a mistake in a graph
+# would exceed, and rounding does not; their effect on results is in docs/export.md.
+QUANTIZED = {None: 1e-5, "float16": 0.05, "dynamic": 1.0}
+
+
+class Difference(NamedTuple):
+    """How far a file is from Keras.
+
+    Attributes:
+        largest: number, of all outputs at all sizes.
+        output: name of the output where it is.
+        sizes: (batch, time) where it is.
+    """
+
+    largest: float
+    output: Any
+    sizes: Any
+
+
+def expected(graph, given):
+    """What Keras computes, with the readable recurrence: dictionary of arrays."""
+    with substituted(reference.run):
+        found = graph.function(given)
+    return {name: keras.ops.convert_to_numpy(value) for name, value in found.items()}
+
+
+def compare(run, graph, quantize=None, batches=BATCHES, times=TIMES):
+    """Runs a graph in its runtime and in Keras on the same drawn inputs.
+
+    Args:
+        run: function of arrays by name that returns a dictionary of arrays.
+        graph: `keras_onlstm.exporting.graphs.Graph`.
+        quantize: as the file was written.
+        batches: sizes to try.
+        times: likewise.
+
+    Returns:
+        `Difference`.
+
+    Raises:
+        ValueError: if outputs are missing, of another shape, or further from Keras than the
+            precision of the file explains.
+    """
+    worst = Difference(0.0, None, None)
+    for batch in batches:
+        for steps in times:
+            given = draw_inputs(graph, batch, steps, seed=steps)
+            wanted, found = expected(graph, given), run(**given)
+            if wanted.keys() != found.keys():
+                raise ValueError(f"the file gives {sorted(found)}, and Keras {sorted(wanted)}.")
+            for name, value in wanted.items():
+                if value.shape != found[name].shape:
+                    raise ValueError(
+                        f"the file's {name} has shape {found[name].shape}, and Keras's "
+                        f"{value.shape}."
+                    )
+                error = np.max(np.abs(found[name].astype("float64") - value), initial=0.0)
+                if not error <= worst.largest:  # not a number counts as well
+                    worst = Difference(float(error), name, (batch, steps))
+    if not worst.largest <= QUANTIZED[quantize]:
+        raise ValueError(
+            f"the file is up to {worst.largest:.3g} from Keras, in {worst.output} of "
+            f"{worst.sizes[0]} x {worst.sizes[1]}, and may be {QUANTIZED[quantize]:g}."
+        )
+    return worst
+
+
+def latency(run, graph, batch=1, steps=17, rounds=15):
+    """The median time of a run, in seconds."""
+    given, times = draw_inputs(graph, batch, steps), []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        run(**given)
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def counted(names):
+    """Operators and how often each occurs, most first."""
+    return dict(collections.Counter(names).most_common())

@@ -1,0 +1,82 @@
+"""What the formats have in common: what is refused before, and what is told afterwards."""
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import keras
+
+__all__ = ["Exported", "check_request", "describe"]
+
+QUANTIZATIONS = (None, "dynamic", "float16")
+
+
+class Exported(NamedTuple):
+    """A file that was written.
+
+    Attributes:
+        path: `Path`.
+        graphs: tuple of names.
+        size: integer, in bytes.
+        operators: dictionary of names of operators and how often each occurs, most first.
+        difference: `Difference` from Keras, or `None` if it was not checked.
+        latency: seconds of a run with batch 1 and 17 tokens, median of 15; `None` likewise.
+    """
+
+    path: Path
+    graphs: tuple
+    size: int
+    operators: dict
+    difference: Any
+    latency: Any
+
+
+def check_request(path, suffix, quantize=None):
+    """Refuses what cannot be written, before time is spent on it.
+
+    Args:
+        path: where the file shall be.
+        suffix: how it has to end, or "" for a directory.
+        quantize: as the user gave it.
+
+    Returns:
+        `Path`.
+
+    Raises:
+        ValueError: if the ending, the quantization or Keras's backend is another.
+        OSError: if the directory is missing or cannot be written.
+    """
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        raise ValueError(
+            f"exporting goes by way of TensorFlow, and Keras runs on {backend}. Save the model, "
+            "and export it with KERAS_BACKEND=tensorflow."
+        )
+    if quantize not in QUANTIZATIONS:
+        raise ValueError(f"quantize is None, 'dynamic' or 'float16', not {quantize!r}.")
+    path = Path(path)
+    if path.suffix != suffix and suffix:
+        raise ValueError(f"{path}: a file of this format ends in {suffix}.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such directory. Make it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{path.parent}: cannot be written. Name another directory.")
+    if suffix and path.is_dir():
+        raise IsADirectoryError(f"{path}: is a directory. Name a file.")
+    return path
+
+
+def describe(exported):
+    """A few lines on what was written."""
+    most = [f"{name} {count}" for name, count in list(exported.operators.items())[:8]]
+    lines = [
+        f"{exported.path}: {', '.join(exported.graphs)}",
+        f"  size        {exported.size / 1e6:.2f} MB",
+        f"  operators   {sum(exported.operators.values())}: {', '.join(most)}, ...",
+    ]
+    if exported.difference is None:
+        lines.append("  not checked")
+    else:
+        lines.append(f"  from Keras  {exported.difference.largest:.2g} at most")
+        lines.append(f"  latency     {1e3 * exported.latency:.2f} ms, one sentence of 17 tokens")
+    return "\n".join(lines)

@@ -1,0 +1,379 @@
+"""The graphs that a model can be exported as: their inputs, their outputs and what they compute.
+
+They are the same for every format. Sequences are padded on the right, and exact whatever the
+padding holds: `lengths` says how many tokens count, and a classifier's ids are 0 beyond the end.
+
+| graph | inputs | outputs |
+|---|---|---|
+| `parser` | `ids` (batch, time), `lengths` (batch) | `forget_distances`, `input_distances` (batch, layers, time) |
+| `language_model` | the same | `log_probabilities` (batch, time, V) of the token after each, and both distances |
+| `step` | `ids` (batch), `h_0`, `c_0`, `h_1`, ... (batch, units) | `log_probabilities` (batch, V), both distances (batch, layers), `next_h_0`, ... |
+| `classifier` | `left`, `right` (batch, time) | `probabilities` (batch, classes) |
+| `layer` | those of the Keras model | those of the Keras model |
+
+Ids and lengths are int32, everything else is float32. What lies beyond a length is 0.
+"""  # noqa: E501
+
+import re
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_onlstm._keras_private import layers_within
+from keras_onlstm.cell import ONLSTMCell
+from keras_onlstm.layer import ONLSTM
+from keras_onlstm.models import LanguageModel, PairClassifier
+
+__all__ = [
+    "GRAPHS",
+    "Graph",
+    "Input",
+    "draw_inputs",
+    "graph_names",
+    "make_graph",
+]
+
+GRAPHS = ("parser", "language_model", "step", "classifier", "layer")
+
+
+class Input(NamedTuple):
+    """One input of a graph.
+
+    Attributes:
+        name: string.
+        dtype: string.
+        shape: tuple of integers, and of strings where any size will do: the name of the axis.
+        draw: function of a NumPy generator, a shape and the time that draws values to try it with.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple
+    draw: Any
+
+
+class Graph(NamedTuple):
+    """What a model computes under one of the names.
+
+    Attributes:
+        name: one of `GRAPHS`.
+        inputs: list of `Input`.
+        function: from a dictionary of tensors to a dictionary of tensors.
+        model: the Keras model.
+        metadata: dictionary for the exported file: `graph`, `vocabulary` and the like.
+    """
+
+    name: str
+    inputs: list
+    function: Any
+    model: Any
+    metadata: dict
+
+
+def graph_names(model):
+    """The graphs that a model can be exported as.
+
+    Args:
+        model: a Keras model.
+
+    Returns:
+        Tuple of names from `GRAPHS`.
+
+    Example:
+
+    >>> from keras_onlstm.exporting import graph_names
+    >>> from keras_onlstm.models import LanguageModel
+    >>> graph_names(LanguageModel(20, embedding_dim=8, units=16, chunk_size=4))
+    ('parser', 'language_model', 'step')
+    """
+    if isinstance(model, LanguageModel):
+        return ("parser", "language_model", "step")
+    if isinstance(model, PairClassifier):
+        return ("classifier",)
+    return ("layer",)
+
+
+def make_graph(model, name=None, inputs=None, about=None):
+    """A model as a graph.
+
+    Args:
+        model: a Keras model of ON-LSTM layers: `LanguageModel`, `PairClassifier` or one of the
+            user's own, built.
+        name: one of `graph_names(model)`; may be left out where there is but one.
+        inputs: list of `keras.Input`, where the model is the user's own and does not know them, as
+            a subclass of `keras.Model` does not.
+        about: JSON-serializable object for the metadata: where the model comes from.
+
+    Returns:
+        `Graph`.
+
+    Raises:
+        TypeError: if it is no Keras model.
+        ValueError: if the model has no such graph, no ON-LSTM, is stateful or not in float32.
+    """
+    if not isinstance(model, keras.Model):
+        raise TypeError(
+            f"{type(model).__name__} is no Keras model. Put a layer into one: "
+            "keras.Sequential([keras.Input((None, input_dim)), layer])."
+        )
+    known = graph_names(model)
+    if name is None and len(known) == 1:
+        name = known[0]
+    if name not in known:
+        raise ValueError(
+            f"a {type(model).__name__} has no graph {name!r}: it has {', '.join(known)}."
+        )
+    _check(model)
+    makers = {"parser": _parser, "language_model": _language_model, "step": _step}
+    if name == "layer":
+        graph_inputs, function = _layer(model, inputs)
+    else:
+        graph_inputs, function = {**makers, "classifier": _classifier}[name](model)
+    metadata = {"format": 1, "graph": name, "vocabulary": getattr(model, "vocabulary", None)}
+    if isinstance(model, LanguageModel):
+        metadata["num_layers"] = len(model.recurrent_layers)
+    metadata["about"] = about
+    return Graph(name, graph_inputs, _fast_cells(model, function), model, metadata)
+
+
+def _check(model):
+    layers = layers_within(model)
+    own = [layer for layer in layers if isinstance(layer, ONLSTM | ONLSTMCell)]
+    if not own:
+        raise ValueError(
+            f"the model {model.name} has no ON-LSTM in it. Keras exports others: model.export()."
+        )
+    for layer in layers:
+        if getattr(layer, "stateful", False):
+            raise ValueError(
+                f"the layer {layer.name} is stateful, and an exported graph keeps nothing. Give "
+                "it initial_state and return_state=True instead, or export the graph step."
+            )
+        if layer.compute_dtype not in ("float32", None):
+            raise ValueError(
+                f"the layer {layer.name} computes in {layer.compute_dtype}. Export a float32 model "
+                "with its weights; quantize makes the file smaller."
+            )
+
+
+def _ids(name, shape, size, least=0):
+    def draw(rng, sizes, _):
+        return rng.integers(least, size, sizes)
+
+    return Input(name, "int32", shape, draw)
+
+
+def _draw_lengths(rng, sizes, time):
+    lengths = rng.integers(1, time + 1, sizes)
+    lengths[0] = time
+    return lengths
+
+
+def _text_inputs(model):
+    ids = _ids("ids", ("batch", "time"), model.get_config()["vocabulary_size"])
+    return [ids, Input("lengths", "int32", ("batch",), _draw_lengths)]
+
+
+def _valid(ids, lengths):
+    """1 where a token counts, (B, T), else 0."""
+    places = ops.cumsum(ops.ones_like(ids), axis=1)  # 1, 2, ...
+    return ops.cast(places <= ops.expand_dims(lengths, 1), "float32")
+
+
+def _distances(found, axis=1):
+    return {
+        "forget_distances": ops.stack(found.forget_distances, axis=axis),
+        "input_distances": ops.stack(found.input_distances, axis=axis),
+    }
+
+
+def _parser(model):
+    def function(given):
+        valid = ops.expand_dims(_valid(given["ids"], given["lengths"]), 1)  # (B, 1, T)
+        found = _distances(model(given["ids"], details=True))  # (B, layers, T)
+        return {name: distances * valid for name, distances in found.items()}
+
+    return _text_inputs(model), function
+
+
+def _language_model(model):
+    def function(given):
+        valid = _valid(given["ids"], given["lengths"])  # (B, T)
+        found = model(given["ids"], details=True)
+        log_probabilities = ops.log_softmax(found.logits)  # (B, T, V)
+        distances = _distances(found)
+        return {
+            "log_probabilities": log_probabilities * ops.expand_dims(valid, -1),
+            **{name: d * ops.expand_dims(valid, 1) for name, d in distances.items()},
+        }
+
+    return _text_inputs(model), function
+
+
+def _step(model):
+    sizes = [layer.cell.units for layer in model.recurrent_layers]
+    states = [
+        Input(f"{state}_{layer}", "float32", ("batch", size), _draw_states)
+        for layer, size in enumerate(sizes)
+        for state in "hc"
+    ]
+
+    def function(given):
+        before = [[given[f"h_{layer}"], given[f"c_{layer}"]] for layer in range(len(sizes))]
+        found = model(ops.expand_dims(given["ids"], 1), states=before, details=True)
+        distances = _distances(found)  # (B, layers, 1)
+        return {
+            "log_probabilities": ops.log_softmax(found.logits[:, 0]),  # (B, V)
+            **{name: ops.squeeze(d, -1) for name, d in distances.items()},
+            **{
+                f"next_{state}_{layer}": value
+                for layer, after in enumerate(found.states)
+                for state, value in zip("hc", after, strict=True)
+            },
+        }
+
+    return [_ids("ids", ("batch",), model.get_config()["vocabulary_size"]), *states], function
+
+
+def _draw_states(rng, sizes, _):
+    return rng.uniform(-0.5, 0.5, sizes)
+
+
+def _draw_padded(size):
+    def draw(rng, sizes, time):
+        lengths = _draw_lengths(rng, sizes[:1], time)
+        ids = rng.integers(1, size, sizes)
+        ids[rng.permuted(lengths)[:, None] <= range(time)] = 0
+        return ids
+
+    return draw
+
+
+def _classifier(model):
+    draw = _draw_padded(model.get_config()["vocabulary_size"])
+    inputs = [Input(name, "int32", ("batch", f"time_{name}"), draw) for name in ("left", "right")]
+
+    def function(given):
+        logits = model((given["left"], given["right"]))
+        return {"probabilities": ops.softmax(logits)}
+
+    return inputs, function
+
+
+def _layer(model, inputs):
+    if isinstance(inputs, list | tuple) and len(inputs) == 1:
+        inputs = inputs[0]
+    structure = inputs if inputs is not None else _known_inputs(model)
+    if structure is None:
+        raise ValueError(
+            f"the model {model.name} does not know its inputs. Name them: "
+            "inputs=[keras.Input((None, 128), name='x')]."
+        )
+    specs = keras.tree.flatten(structure)
+    names = [re.sub(r"\W", "_", spec.name) for spec in specs]
+    dtypes = [keras.backend.standardize_dtype(spec.dtype) for spec in specs]
+    graph_inputs = [
+        Input(name, dtype, _named_axes(name, spec.shape), _DRAW.get(dtype, _draw_floats))
+        for name, dtype, spec in zip(names, dtypes, specs, strict=True)
+    ]
+
+    def function(given):
+        values = [given[name] for name in names]
+        found = model(keras.tree.pack_sequence_as(structure, values))
+        if isinstance(found, dict):
+            return {re.sub(r"\W", "_", key): value for key, value in found.items()}
+        flat = keras.tree.flatten(found)
+        return {"output" if len(flat) == 1 else f"output_{i}": x for i, x in enumerate(flat)}
+
+    return graph_inputs, function
+
+
+def _known_inputs(model):
+    if isinstance(model, keras.Sequential):
+        return model.inputs[0] if model.inputs else None
+    return model.input if hasattr(model, "inputs") and model.inputs else None
+
+
+def _named_axes(name, shape):
+    axes = ["batch", *(f"{name}_{axis}" for axis in range(1, len(shape)))]
+    return tuple(a if size is None else size for a, size in zip(axes, shape, strict=True))
+
+
+def _draw_floats(rng, sizes, _):
+    return rng.normal(size=sizes)
+
+
+def _draw_booleans(rng, sizes, _):
+    return rng.random(sizes) < 0.8
+
+
+def _draw_small_integers(rng, sizes, _):
+    return rng.integers(0, 2, sizes)  # any embedding has two entries
+
+
+_DRAW = {
+    "bool": _draw_booleans,
+    "int32": _draw_small_integers,
+    "int64": _draw_small_integers,
+}
+
+
+def draw_inputs(graph, batch, time, seed=0):
+    """Values to try a graph with.
+
+    Args:
+        graph: `Graph`.
+        batch: integer.
+        time: integer, the size of every other axis that may have any.
+        seed: integer.
+
+    Returns:
+        Dictionary of arrays.
+    """
+    rng = np.random.default_rng(seed)
+    given = {}
+    for entry in graph.inputs:
+        sizes = tuple(_size(axis, batch, time) for axis in entry.shape)
+        given[entry.name] = np.asarray(entry.draw(rng, sizes, time), entry.dtype)
+    return given
+
+
+def _size(axis, batch, time):
+    if not isinstance(axis, str):
+        return axis
+    return batch if axis == "batch" else time
+
+
+def _fast_cells(model, function):
+    """The function, with every `RNN(ONLSTMCell(...))` of the model run as an `ONLSTM`."""
+    fast = {
+        layer: _as_onlstm(layer)
+        for layer in layers_within(model)
+        if type(layer) is keras.layers.RNN and isinstance(layer.cell, ONLSTMCell)
+    }
+
+    def run(given):
+        try:
+            for layer, other in fast.items():
+                object.__setattr__(layer, "call", other.call)
+            return function(given)
+        finally:
+            for layer in fast:
+                layer.__dict__.pop("call", None)
+
+    return run if fast else function
+
+
+def _as_onlstm(rnn):
+    """An `ONLSTM` with the cell of a `keras.layers.RNN`, that is, with the same variables."""
+    options = ("return_sequences", "return_state", "go_backwards", "zero_output_for_mask")
+    layer = ONLSTM(
+        **rnn.cell.own_config(),
+        **{name: getattr(rnn, name) for name in options},
+        name=rnn.name,
+    )
+    layer.cell = rnn.cell
+    layer.built = True
+    return layer

@@ -1,0 +1,176 @@
+"""The constants of an ONNX model: each stands in it once, and as small as it was asked for."""
+
+import hashlib
+import logging
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from keras_onlstm.exporting.onnx_scan import CUMAX
+
+__all__ = ["as_float16", "as_int8", "share", "subgraphs"]
+
+_LARGE = 1024  # numbers; what is smaller is not worth the trouble
+
+
+def subgraphs(graph):
+    """A graph and those inside its operators, outermost first."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from subgraphs(attribute.g)
+
+
+def _weights(graph):
+    """The large floating-point constants of one graph."""
+    from onnx import TensorProto
+
+    return [
+        constant
+        for constant in graph.initializer
+        if constant.data_type == TensorProto.FLOAT and np.prod(constant.dims) >= _LARGE
+    ]
+
+
+def _rename(graph, names):
+    for inner in subgraphs(graph):
+        for node in inner.node:
+            for place, name in enumerate(node.input):
+                if name in names:
+                    node.input[place] = names[name]
+
+
+def share(model):
+    """Moves large constants out of loops, and leaves one of those that are equal.
+
+    A layer that reads two sentences has its weights twice, once in each loop. And where embedding
+    and softmax are tied, one is the transpose of the other: there the embeddings are gathered from
+    the columns of the softmax's matrix, a few hundred numbers a token.
+
+    Args:
+        model: `onnx.ModelProto`, changed in place.
+    """
+    from onnx import numpy_helper
+
+    kept, names = {}, {}
+    for graph in list(subgraphs(model.graph)):
+        for constant in _weights(graph):
+            array = numpy_helper.to_array(constant)
+            key = constant.dims[:], hashlib.sha256(array.tobytes()).digest()
+            key = str(key)
+            graph.initializer.remove(constant)
+            if key in kept:
+                names[constant.name] = kept[key].name
+            else:
+                kept[key] = constant
+    model.graph.initializer.extend(kept.values())
+    _rename(model.graph, names)
+    _share_transposed(model)
+
+
+def _share_transposed(model):
+    from onnx import helper, numpy_helper
+
+    nodes, constants = model.graph.node, {c.name: c for c in _weights(model.graph)}
+    multiplied = {node.input[1] for node in nodes if node.op_type == "MatMul"} & constants.keys()
+    for gather in [n for n in nodes if n.op_type == "Gather" and n.input[0] in constants]:
+        table = numpy_helper.to_array(constants[gather.input[0]])  # (V, E)
+        for name in multiplied:
+            matrix = numpy_helper.to_array(constants[name])
+            if matrix.shape != table.shape[::-1] or not np.array_equal(matrix.T, table):
+                continue
+            columns = f"{gather.output[0]}/columns"
+            place, rank = list(nodes).index(gather), _rank(model, gather.input[1])
+            by_column = helper.make_node("Gather", [name, gather.input[1]], [columns], axis=1)
+            turned = helper.make_node(
+                "Transpose", [columns], gather.output[:], perm=[*range(1, rank + 1), 0]
+            )
+            nodes.remove(gather)
+            nodes.insert(place, turned)
+            nodes.insert(place, by_column)
+            break
+    used = {name for graph in subgraphs(model.graph) for node in graph.node for name in node.input}
+    for constant in constants.values():
+        if constant.name not in used:
+            model.graph.initializer.remove(constant)
+
+
+def _rank(model, name):
+    """How many axes a tensor has."""
+    import onnx
+
+    inferred = onnx.shape_inference.infer_shapes(model).graph
+    for value in [*inferred.value_info, *inferred.input]:
+        if value.name == name:
+            return len(value.type.tensor_type.shape.dim)
+    raise ValueError(f"{name}: its shape is not known.")
+
+
+def as_float16(model):
+    """Keeps large constants in half the space; they are computed with as float32.
+
+    Args:
+        model: `onnx.ModelProto`, changed in place.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    for constant in _weights(model.graph):
+        name, half = constant.name, f"{constant.name}/float16"
+        values = numpy_helper.to_array(constant)
+        largest = float(np.finfo("float16").max)
+        values = np.clip(values, -largest, largest).astype("float16")
+        model.graph.initializer.remove(constant)
+        model.graph.initializer.append(numpy_helper.from_array(values, half))
+        cast = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
+        model.graph.node.insert(0, cast)
+
+
+def as_int8(model):
+    """Keeps the matrices in 8 bits, and multiplies with what they meet rounded to 8 bits.
+
+    A running sum in 8 bits would be no `cumax`: those products stay as they are.
+
+    Args:
+        model: `onnx.ModelProto`.
+
+    Returns:
+        Another `onnx.ModelProto`.
+
+    Raises:
+        ImportError: if onnxruntime is not installed.
+    """
+    import onnx
+
+    try:
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    except ImportError as error:
+        raise ImportError(
+            f"quantize='dynamic' needs onnxruntime ({error}): pip install 'keras-onlstm[onnx]'"
+        ) from error
+    exact = [
+        node.name
+        for graph in subgraphs(model.graph)
+        for node in graph.node
+        if node.name.endswith(CUMAX)
+    ]
+    root = logging.getLogger()
+    level = root.level
+    root.setLevel(logging.ERROR)  # it recommends another function of its own
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            before, after = Path(directory, "before.onnx"), Path(directory, "after.onnx")
+            onnx.save(model, before)
+            quantize_dynamic(
+                before,
+                after,
+                op_types_to_quantize=["MatMul", "Gather"],
+                per_channel=True,
+                weight_type=QuantType.QUInt8,  # signed ones overflow on processors without VNNI
+                nodes_to_exclude=exact,
+                extra_options={"EnableSubgraph": True, "MatMulConstBOnly": True},
+            )
+            return onnx.load(after)
+    finally:
+        root.setLevel(level)

@@ -1,0 +1,127 @@
+"""SavedModels: all graphs of a model as endpoints of one."""
+
+import shutil
+from contextlib import contextmanager
+
+from keras_onlstm.exporting import checks
+from keras_onlstm.exporting.exported import Exported, check_request
+from keras_onlstm.exporting.graphs import graph_names, make_graph
+from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
+from keras_onlstm.provenance import versions
+from keras_onlstm.runtime import metadata
+
+__all__ = ["METADATA", "to_saved_model"]
+
+METADATA = "assets.extra/keras_onlstm.json"  # the place that SavedModel leaves to its users
+_DEFAULT = "serving_default"
+
+
+def to_saved_model(model, path, graphs=None, *, check=True, inputs=None, about=None):
+    """Writes a SavedModel whose endpoints are the graphs of a model.
+
+    It takes its place only after every endpoint was loaded, ran at two batch sizes and three
+    lengths, and gave what Keras gives. No endpoint needs Keras, this package or XLA.
+
+    Args:
+        model: as in `to_onnx`.
+        path: the directory. A SavedModel that is there is replaced; anything else is not.
+        graphs: list of names; the first is also the default endpoint. Default: all.
+        check: whether it is checked.
+        inputs: as in `to_onnx`.
+        about: as in `to_onnx`.
+
+    Returns:
+        `Exported`; its latency is that of the first endpoint.
+
+    Raises:
+        ValueError: if the model has no such graph or no ON-LSTM, or an endpoint is not what Keras
+            is. What stood at `path` then still does.
+        OSError: if the directory cannot be written, or holds something else.
+
+    Example:
+
+    >>> from keras_onlstm.exporting import to_saved_model
+    >>> from keras_onlstm.models import LanguageModel
+    >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
+    >>> to_saved_model(model, "model").graphs  # doctest: +SKIP
+    ('parser', 'language_model', 'step')
+    """
+    path = check_request(path, "")
+    if isinstance(graphs, str):
+        graphs = [graphs]
+    made = [make_graph(model, name, inputs, about) for name in graphs or graph_names(model)]
+    difference = seconds = None
+    with _replacing_directory(path) as temporary:
+        _write(made, temporary)
+        endpoints = _load(temporary)
+        if check:
+            found = [checks.compare(endpoints[graph.name][0], graph) for graph in made]
+            difference = max(found, key=lambda one: one.largest)
+            seconds = checks.latency(endpoints[made[0].name][0], made[0])
+        operators = [name for run, names in endpoints.values() for name in names]
+    size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
+    names = tuple(graph.name for graph in made)
+    return Exported(path, names, size, checks.counted(operators), difference, seconds)
+
+
+@contextmanager
+def _replacing_directory(path):
+    """`replacing`, for a directory."""
+    if path.exists() and not (path / "saved_model.pb").is_file():
+        raise FileExistsError(f"{path}: exists, and is no SavedModel. Name another directory.")
+    temporary, old = (path.with_name(f".{path.name}.{part}") for part in ("part", "old"))
+    for left_over in (temporary, old):
+        shutil.rmtree(left_over, ignore_errors=True)
+    try:
+        yield temporary
+        if path.exists():
+            path.rename(old)
+        temporary.rename(path)
+    finally:
+        if old.exists() and not path.exists():
+            old.rename(path)
+        for left_over in (temporary, old):
+            shutil.rmtree(left_over, ignore_errors=True)
+
+
+def _write(graphs, directory):
+    import tensorflow as tf
+
+    endpoints = {graph.name: traced(graph).get_concrete_function() for graph in graphs}
+    first = endpoints[graphs[0].name]
+    module = module_of(graphs[0].model)
+    tf.saved_model.save(module, str(directory), {_DEFAULT: first, **endpoints})
+    described = {
+        **graphs[0].metadata,
+        "graphs": list(endpoints),
+        "versions": versions(),
+    }
+    path = directory / METADATA
+    path.parent.mkdir()
+    path.write_text(metadata.dumps(described), encoding="utf-8")
+
+
+def _load(directory):
+    """Functions of arrays by name, and lists of operators, by endpoint."""
+    import tensorflow as tf
+
+    loaded = tf.saved_model.load(str(directory))
+
+    def runner(signature):
+        def run(**given):
+            found = signature(**{name: tf.constant(value) for name, value in given.items()})
+            return {name: value.numpy() for name, value in found.items()}
+
+        run.loaded = loaded  # a signature alone does not keep its variables
+        return run
+
+    def operators(signature):
+        definition = signature.graph.as_graph_def()
+        parts = [definition.node, *(f.node_def for f in definition.library.function)]
+        return [node.op for part in parts for node in part]
+
+    return {
+        name: (runner(signature), operators(signature))
+        for name, signature in loaded.signatures.items()
+        if name != _DEFAULT
+    }

@@ -1,0 +1,135 @@
+"""TensorFlow Lite files, of TensorFlow Lite's own operators alone."""
+
+import contextlib
+import os
+
+from keras_onlstm import runtime
+from keras_onlstm.arguments import integer
+from keras_onlstm.exporting import checks
+from keras_onlstm.exporting.exported import Exported, check_request
+from keras_onlstm.exporting.graphs import make_graph
+from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
+from keras_onlstm.files import replacing
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.provenance import versions
+from keras_onlstm.runtime import metadata
+
+__all__ = ["to_tflite"]
+
+
+def convert(graph, batch, quantize):
+    """A graph as a flatbuffer: bytes.
+
+    Args:
+        graph: `keras_onlstm.exporting.graphs.Graph`.
+        batch: integer.
+        quantize: `None`, `"dynamic"` or `"float16"`.
+
+    Raises:
+        ValueError: if TensorFlow Lite cannot express the graph.
+    """
+    import tensorflow as tf
+
+    function = traced(graph, batch=batch).get_concrete_function()
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([function], module_of(graph.model))
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+    if quantize:
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    if quantize == "float16":
+        converter.target_spec.supported_types = [tf.float16]
+    if isinstance(graph.model, LanguageModel) and graph.model.softmax is None:
+        # One factor for a matrix, as a lookup wants it, not one for each of its rows: else the
+        # matrix that embedding and softmax share is in the file twice.
+        converter._experimental_disable_per_channel_quantization_for_dense_layers = True
+    try:
+        with _quiet():
+            return converter.convert()
+    except Exception as error:  # the converter has classes of its own
+        raise ValueError(
+            f"the graph {graph.name} of {graph.model.name} cannot be expressed in the operators of "
+            f"TensorFlow Lite ({error})."
+        ) from error
+
+
+@contextlib.contextmanager
+def _quiet():
+    """A context without what the converter's C++ parts print on standard error."""
+    saved = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+
+
+def to_tflite(
+    model, path, graph=None, *, batch=1, quantize=None, check=True, inputs=None, about=None
+):
+    """Writes a TensorFlow Lite file, for one batch size and any length.
+
+    It has TensorFlow Lite's own operators alone. The file gets its name only after LiteRT ran it at
+    three lengths and gave what Keras gives. Every conversion leaves memory behind in TensorFlow:
+    make many in a process each.
+
+    Args:
+        model: as in `to_onnx`.
+        path: the file, ending in `.tflite`.
+        graph: as in `to_onnx`.
+        batch: positive integer, the size of every batch.
+        quantize: `"dynamic"`: 8-bit matrices, which meet inputs rounded to 8 bits; `"float16"`:
+            matrices in 16 bits, computed with as float32.
+        check: whether it is checked.
+        inputs: as in `to_onnx`.
+        about: as in `to_onnx`.
+
+    Returns:
+        `Exported`.
+
+    Raises:
+        ImportError: if LiteRT is not installed.
+        ValueError: if the model has no such graph or no ON-LSTM, TensorFlow Lite cannot express it,
+            or the file is not what Keras is. What stood at `path` then still does.
+        OSError: if the file cannot be written.
+
+    Example:
+
+    >>> from keras_onlstm.exporting import to_tflite
+    >>> from keras_onlstm.models import LanguageModel
+    >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
+    >>> to_tflite(model, "parser.tflite", "parser").size < 20_000  # doctest: +SKIP
+    True
+    """
+    path, batch = check_request(path, ".tflite", quantize), integer("batch", batch)
+    operators = _operators()
+    made = make_graph(model, graph, inputs, about)
+    flatbuffer = convert(made, batch, quantize)
+    described = {**made.metadata, "quantize": quantize, "versions": versions("ai-edge-litert")}
+    difference = seconds = None
+    with replacing(path) as temporary:
+        temporary.write_bytes(metadata.pack(flatbuffer, described))
+        if check:
+            run = runtime.load(temporary).run
+            difference = checks.compare(run, made, quantize, batches=(batch,))
+            seconds = checks.latency(run, made, batch)
+    size, names = path.stat().st_size, operators(flatbuffer)
+    return Exported(path, (made.name,), size, checks.counted(names), difference, seconds)
+
+
+def _operators():
+    """A function that lists the operators in a flatbuffer."""
+    try:
+        from ai_edge_litert import schema_py_generated as schema
+    except ImportError as error:
+        raise ImportError(
+            f"TensorFlow Lite files need LiteRT ({error}): pip install 'keras-onlstm[tflite]'"
+        ) from error
+    known = {code: name for name, code in vars(schema.BuiltinOperator).items()}
+
+    def listed(flatbuffer):
+        found = schema.ModelT.InitFromPackedBuf(flatbuffer, 0)
+        codes = [known[code.builtinCode] for code in found.operatorCodes]
+        return [codes[node.opcodeIndex] for part in found.subgraphs for node in part.operators]
+
+    return listed

@@ -1,0 +1,54 @@
+"""Graphs as TensorFlow functions, with the recurrence that a format wants."""
+
+from keras_onlstm.recurrence import reference, single
+from keras_onlstm.recurrence.substitute import substituted
+
+__all__ = ["module_of", "portable_recurrence", "traced"]
+
+
+def portable_recurrence(inputs, *rest, **options):
+    """The readable recurrence: its loop runs wherever TensorFlow's operators do, without XLA."""
+    run = single.run if inputs.shape[1] == 1 else reference.run
+    return run(inputs, *rest, **options)
+
+
+def traced(graph, recurrence=portable_recurrence, batch=None):
+    """A graph as a `tf.function` with a signature.
+
+    Args:
+        graph: `keras_onlstm.exporting.graphs.Graph`.
+        recurrence: what runs in the place of the layers' own, called as `reference.run` is.
+        batch: integer, or `None`: any.
+
+    Returns:
+        `tf.function` of tensors by name, with an input signature, that returns a dictionary.
+    """
+    import tensorflow as tf
+
+    def size(axis):
+        if axis == "batch":
+            return batch
+        return None if isinstance(axis, str) else axis
+
+    names = [entry.name for entry in graph.inputs]
+    signature = [
+        tf.TensorSpec([size(axis) for axis in entry.shape], entry.dtype, name=entry.name)
+        for entry in graph.inputs
+    ]
+
+    @tf.function(input_signature=signature, autograph=False)
+    def run(*values):
+        with substituted(recurrence):
+            found = graph.function(dict(zip(names, values, strict=True)))
+        return {name: tf.identity(value, name=name) for name, value in found.items()}
+
+    return run
+
+
+def module_of(model):
+    """The variables of a Keras model as TensorFlow wants to find them: a `tf.Module`."""
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    return module
