@@ -13,7 +13,7 @@ from keras_onlstm._registration import register_with_keras
 from keras_onlstm.version import __version__
 
 if TYPE_CHECKING:
-    from keras_onlstm import convert, datasets, models, parsing, runtime
+    from keras_onlstm import convert, datasets, exporting, models, parsing, runtime
     from keras_onlstm.cell import ONLSTMCell
     from keras_onlstm.cumax import cumax
     from keras_onlstm.layer import ONLSTM
@@ -27,6 +27,7 @@ __all__ = [
     "convert",
     "cumax",
     "datasets",
+    "exporting",
     "models",
     "parsing",
     "runtime",

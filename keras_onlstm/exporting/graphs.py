@@ -95,7 +95,7 @@ def graph_names(model):
     return ("layer",)
 
 
-def make_graph(model, name=None, inputs=None, about=None):
+def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, labels=None):
     """A model as a graph.
 
     Args:
@@ -105,6 +105,8 @@ def make_graph(model, name=None, inputs=None, about=None):
         inputs: list of `keras.Input`, where the model is the user's own and does not know them, as
             a subclass of `keras.Model` does not.
         about: JSON-serializable object for the metadata: where the model comes from.
+        vocabulary: list of the words of the ids, where the model itself has none.
+        labels: list of the names of a classifier's classes.
 
     Returns:
         `Graph`.
@@ -131,9 +133,12 @@ def make_graph(model, name=None, inputs=None, about=None):
         graph_inputs, function = _layer(model, inputs)
     else:
         graph_inputs, function = {**makers, "classifier": _classifier}[name](model)
-    metadata = {"format": 1, "graph": name, "vocabulary": getattr(model, "vocabulary", None)}
+    words = getattr(model, "vocabulary", None) or vocabulary
+    metadata = {"graph": name, "vocabulary": None if words is None else list(words)}
+    if labels is not None:
+        metadata["labels"] = list(labels)
     if isinstance(model, LanguageModel):
-        metadata["num_layers"] = len(model.recurrent_layers)
+        metadata["num_layers"] = model.num_layers
     metadata["about"] = about
     return Graph(name, graph_inputs, _fast_cells(model, function), model, metadata)
 

@@ -164,6 +164,8 @@ def to_onnx(
     check=True,
     inputs=None,
     about=None,
+    vocabulary=None,
+    labels=None,
 ):
     """Writes an ONNX file, for any batch and any length.
 
@@ -182,6 +184,8 @@ def to_onnx(
         check: whether it is checked.
         inputs: list of `keras.Input`, where the model does not know its own.
         about: JSON-serializable object for the metadata: where the model comes from.
+        vocabulary: list of the words of the ids for the metadata, where the model has none.
+        labels: list of the names of a classifier's classes for the metadata.
 
     Returns:
         `Exported`.
@@ -201,8 +205,10 @@ def to_onnx(
     True
     """
     path = check_request(path, ".onnx", quantize)
-    made = make_graph(model, graph, inputs, about)
+    made = make_graph(model, graph, inputs, about, vocabulary, labels)
     converted = convert(made, opset)
+    if quantize is None:
+        onnx_weights.sharpen(converted)
     if quantize == "float16":
         onnx_weights.as_float16(converted)
     if quantize == "dynamic":

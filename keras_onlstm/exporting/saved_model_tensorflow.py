@@ -16,7 +16,9 @@ METADATA = "assets.extra/keras_onlstm.json"  # the place that SavedModel leaves 
 _DEFAULT = "serving_default"
 
 
-def to_saved_model(model, path, graphs=None, *, check=True, inputs=None, about=None):
+def to_saved_model(
+    model, path, graphs=None, *, check=True, inputs=None, about=None, vocabulary=None, labels=None
+):
     """Writes a SavedModel whose endpoints are the graphs of a model.
 
     It takes its place only after every endpoint was loaded, ran at two batch sizes and three
@@ -29,6 +31,8 @@ def to_saved_model(model, path, graphs=None, *, check=True, inputs=None, about=N
         check: whether it is checked.
         inputs: as in `to_onnx`.
         about: as in `to_onnx`.
+        vocabulary: as in `to_onnx`.
+        labels: as in `to_onnx`.
 
     Returns:
         `Exported`; its latency is that of the first endpoint.
@@ -49,7 +53,10 @@ def to_saved_model(model, path, graphs=None, *, check=True, inputs=None, about=N
     path = check_request(path, "")
     if isinstance(graphs, str):
         graphs = [graphs]
-    made = [make_graph(model, name, inputs, about) for name in graphs or graph_names(model)]
+    made = [
+        make_graph(model, name, inputs, about, vocabulary, labels)
+        for name in graphs or graph_names(model)
+    ]
     difference = seconds = None
     with _replacing_directory(path) as temporary:
         _write(made, temporary)

@@ -65,7 +65,17 @@ def _quiet():
 
 
 def to_tflite(
-    model, path, graph=None, *, batch=1, quantize=None, check=True, inputs=None, about=None
+    model,
+    path,
+    graph=None,
+    *,
+    batch=1,
+    quantize=None,
+    check=True,
+    inputs=None,
+    about=None,
+    vocabulary=None,
+    labels=None,
 ):
     """Writes a TensorFlow Lite file, for one batch size and any length.
 
@@ -83,6 +93,8 @@ def to_tflite(
         check: whether it is checked.
         inputs: as in `to_onnx`.
         about: as in `to_onnx`.
+        vocabulary: as in `to_onnx`.
+        labels: as in `to_onnx`.
 
     Returns:
         `Exported`.
@@ -103,7 +115,7 @@ def to_tflite(
     """
     path, batch = check_request(path, ".tflite", quantize), integer("batch", batch)
     operators = _operators()
-    made = make_graph(model, graph, inputs, about)
+    made = make_graph(model, graph, inputs, about, vocabulary, labels)
     flatbuffer = convert(made, batch, quantize)
     described = {**made.metadata, "quantize": quantize, "versions": versions("ai-edge-litert")}
     difference = seconds = None

@@ -1,0 +1,133 @@
+"""What the export scripts share: the model, the arguments, the summary."""
+
+import os
+import resource
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+
+from keras_onlstm.console import ArgumentParser, report
+from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.exporting import GRAPHS, graph_names
+from keras_onlstm.exporting.exported import describe
+from keras_onlstm.files import read_json
+from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.stored import SHIPPED, load_model
+
+__all__ = ["export_each", "new_parser", "report"]
+
+CONFIG = "config.json"  # of a run
+
+
+def new_parser(description, output, quantize=True):
+    """A parser with the arguments that all scripts have."""
+    parser = ArgumentParser(prog=Path(sys.argv[0]).name, description=description)
+    add = parser.add_argument
+    add(
+        "--model",
+        metavar="PATH",
+        help="a run of one of the examples, a .keras or an .npz file; default: the package's",
+    )
+    add(
+        "--preset",
+        choices=("smoke",),
+        help="in the place of --model: tiny untrained models, to see that everything works",
+    )
+    add(
+        "--graph",
+        choices=GRAPHS,
+        action="append",
+        help="what to export; more than once for several; default: all that the model has",
+    )
+    add("--output", metavar="DIR", default=output, help=f"default: {output}")
+    if quantize:
+        add("--quantize", choices=("dynamic", "float16"), help="default: float32")
+    add("--no-check", action="store_true", help="do not compare what was written with Keras")
+    return parser
+
+
+def models_of(options):
+    """Models and what is known of them: pairs."""
+    if options.preset and options.model:
+        raise ValueError("--model and --preset: give one of them.")
+    if options.preset:
+        return [(model, {}) for model in _smoke_models()]
+    path = SHIPPED if options.model is None else Path(options.model)
+    if path.suffix in (".onnx", ".tflite"):
+        raise ValueError(f"{path}: is exported already. Name the model it was exported from.")
+    model, about = load_model(path)
+    if path.is_dir() and (path / CONFIG).is_file():
+        about = read_json(path / CONFIG, "Restore it from a copy.")
+    known = {"about": about}
+    if isinstance(model, PairClassifier):
+        config = model.get_config()
+        if config["vocabulary_size"] == len(logic.TOKENS) + 1:
+            known["vocabulary"] = ["", *logic.TOKENS]  # id 0 is padding
+        if config["classes"] == len(logic.LABELS):
+            known["labels"] = list(logic.LABELS)
+    return [(model, known)]
+
+
+def _smoke_models():
+    words = ["<eos>", "<unk>", *(f"word{number}" for number in range(18))]
+    language_model = LanguageModel(20, 8, 12, 2, 4, vocabulary=words, seed=0)
+    language_model.build()
+    classifier = PairClassifier(12, 7, embedding_dim=8, units=12, chunk_size=4, seed=0)
+    ids = np.ones((1, 2), "int32")
+    classifier((ids, ids))
+    return [language_model, classifier, _smoke_layer()]
+
+
+def _smoke_layer():
+    import keras
+
+    from keras_onlstm import ONLSTM, ONLSTMCell
+
+    inputs = keras.Input((None, 6), name="x")
+    hidden = ONLSTM(12, chunk_size=4, return_sequences=True)(inputs)
+    return keras.Model(inputs, keras.layers.RNN(ONLSTMCell(12, chunk_size=4))(hidden))
+
+
+def export_each(options, export):
+    """Exports every graph that was asked for.
+
+    Args:
+        options: of the command line.
+        export: function of a model, a directory, a list of graphs and keyword arguments about the
+            model that yields what was exported.
+    """
+    directory = Path(options.output)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
+    except OSError as error:
+        raise OSError(
+            f"{directory}: cannot be written ({error.strerror}). Give another --output."
+        ) from error
+    for model, known in models_of(options):
+        has = graph_names(model)
+        wanted = options.graph or has
+        if not options.preset and not set(wanted) <= set(has):
+            missing = ", ".join(sorted(set(wanted) - set(has)))
+            raise ValueError(
+                f"--graph {missing}: this {type(model).__name__} has {', '.join(has)}."
+            )
+        wanted = [name for name in has if name in wanted]
+        if not wanted:
+            continue
+        print(f"{model.name}: {', '.join(wanted)} ...", flush=True)
+        start = time.perf_counter()
+        for exported in export(model, directory, wanted, **known):
+            seconds, start = time.perf_counter() - start, time.perf_counter()
+            print(describe(exported), flush=True)
+            print(f"  took        {seconds:.1f} s", flush=True)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
+    print(f"Memory of this process at its most: {memory / 1e6:.0f} MB")
+
+
+_MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
