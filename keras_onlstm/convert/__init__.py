@@ -1,0 +1,21 @@
+"""Weights of the authors' implementation: of single cells, and of whole language models.
+
+The authors' checkpoints are pickles, which run code when they are read. Here weights are plain
+arrays under the names of their state dict, in `.npz` or `.safetensors` files.
+"""
+
+from keras_onlstm.convert.array_files import read_arrays, write_arrays
+from keras_onlstm.convert.cell import from_torch, to_torch
+from keras_onlstm.convert.language_model import (
+    language_model_from_arrays,
+    language_model_to_arrays,
+)
+
+__all__ = [
+    "from_torch",
+    "language_model_from_arrays",
+    "language_model_to_arrays",
+    "read_arrays",
+    "to_torch",
+    "write_arrays",
+]

@@ -1,0 +1,139 @@
+"""Files of plain arrays: `.npz` and `.safetensors`."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from keras_onlstm.files import replacing
+
+__all__ = ["read_arrays", "write_arrays"]
+
+
+def read_arrays(path):
+    """Reads the arrays of an `.npz` or `.safetensors` file. Neither can run code.
+
+    Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html and
+    https://github.com/huggingface/safetensors.
+
+    Args:
+        path: the file; its ending says which of the two it is.
+
+    Returns:
+        Dictionary from names to NumPy arrays.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if the ending is another, or the file is damaged or holds anything but plain
+            arrays, pickled objects for example.
+        ImportError: if `safetensors` is needed and not installed.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from keras_onlstm import convert
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "weights.npz"
+    ...     np.savez(path, **{"decoder.bias": np.zeros(3)})
+    ...     convert.read_arrays(path)
+    {'decoder.bias': array([0., 0., 0.])}
+    """
+    path, kind = Path(path), _kind(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file.")
+    read = _read_npz if kind == ".npz" else _safetensors().load_file
+    try:
+        arrays = read(path)
+        for name, array in arrays.items():
+            # NumPy hands out other members of a zip as bytes; bfloat16 depends on what is imported.
+            if not isinstance(array, np.ndarray) or array.dtype.kind == "V":
+                raise ValueError(f"{name} is none")
+    except Exception as error:  # whatever NumPy, its zip reader and safetensors raise
+        raise ValueError(
+            f"{path}: not a complete {kind} file of arrays that NumPy knows ({error}). Write it "
+            "anew from its source; bfloat16 as float32."
+        ) from error
+    return arrays
+
+
+def write_arrays(path, arrays):
+    """Writes arrays into an `.npz` or `.safetensors` file, completely or not at all.
+
+    Source: as of `read_arrays`.
+
+    Args:
+        path: the file; its ending says which of the two to write.
+        arrays: mapping from names to arrays of numbers.
+
+    Raises:
+        ValueError: if the ending is another, or an array cannot be stored in such a file without
+            pickle.
+        ImportError: if `safetensors` is needed and not installed.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from keras_onlstm import convert
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "weights.npz"
+    ...     convert.write_arrays(path, {"decoder.bias": np.zeros(3)})
+    ...     convert.read_arrays(path)
+    {'decoder.bias': array([0., 0., 0.])}
+    """
+    kind = _kind(path)
+    plain = {}
+    for name, array in arrays.items():
+        array = np.asarray(array)
+        if array.dtype.kind not in "fiubc":  # numbers
+            raise ValueError(
+                f"{name} is {array.dtype}, not numbers as NumPy stores them. Leave it out, or "
+                "convert it: bfloat16 to float32."
+            )
+        # In this machine's byte order, row after row: safetensors takes the bytes as they lie.
+        plain[name] = np.asarray(array, array.dtype.newbyteorder("="), order="C")
+    if kind == ".npz":
+        with replacing(path) as temporary:
+            _write_npz(temporary, plain)
+        return
+    save = _safetensors().save
+    try:
+        content = save(plain)
+    except Exception as error:  # its own class, of dtypes that its files do not know
+        raise ValueError(f"{path}: {error}. Store another dtype, or write .npz.") from error
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _kind(path):
+    kind = Path(path).suffix.lower()
+    if kind not in (".npz", ".safetensors"):
+        raise ValueError(f"{path}: arrays are kept in .npz or .safetensors files.")
+    return kind
+
+
+def _safetensors():
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise ImportError(
+            ".safetensors files need safetensors: pip install 'keras-onlstm[safetensors]'"
+        ) from error
+    return safetensors.numpy
+
+
+def _read_npz(path):
+    # Opened here, as NumPy forgets to close a damaged file.
+    with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _write_npz(path, arrays):
+    # np.savez takes names for its own arguments, and pickles objects.
+    with zipfile.ZipFile(path, "w") as file:
+        for name, array in arrays.items():
+            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)

@@ -1,0 +1,129 @@
+"""Weights of one cell, there and back."""
+
+import numpy as np
+
+from keras_onlstm.step import gate_width
+
+__all__ = ["from_torch", "to_torch"]
+
+
+def from_torch(ih_weight, ih_bias, hh_weight, hh_bias, chunk_size):
+    """The weights of one cell of the authors' implementation, as `layer.set_weights` takes them.
+
+    There the cells' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`,
+    with K = 4 * units + 2 * units // chunk_size rows in the order of `keras_onlstm.step.GATES`. The
+    two biases add up to one. A cell that was trained with weight dropout at the rate p evaluates
+    with `(1 - p) * hh.weight`: give that.
+
+    Source: https://github.com/yikangshen/Ordered-Neurons.
+
+    Args:
+        ih_weight: (K, input_dim) array.
+        ih_bias: (K,) array.
+        hh_weight: (K, units) array.
+        hh_bias: (K,) array.
+        chunk_size: integer, the authors' `chunk_size`.
+
+    Returns:
+        `[kernel, recurrent_kernel, bias]`: NumPy arrays (input_dim, K), (units, K) and (K,) of the
+        dtype given.
+
+    Raises:
+        ValueError: if the shapes are not those of one ON-LSTM cell with that `chunk_size`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm import convert
+    >>> kernel, recurrent_kernel, bias = convert.from_torch(
+    ...     np.zeros((20, 3)), np.ones(20), np.zeros((20, 4)), np.ones(20), chunk_size=2
+    ... )
+    >>> kernel.shape, recurrent_kernel.shape, float(bias[0])
+    ((3, 20), (4, 20), 2.0)
+    """
+    ih_weight, ih_bias, hh_weight, hh_bias = map(
+        np.asarray, (ih_weight, ih_bias, hh_weight, hh_bias)
+    )
+    if ih_weight.ndim != 2 or hh_weight.ndim != 2:
+        raise ValueError(
+            "ih_weight and hh_weight are matrices, (K, input_dim) and (K, units), not arrays of "
+            f"shapes {ih_weight.shape} and {hh_weight.shape}."
+        )
+    units = hh_weight.shape[1]
+    width = _width(units, chunk_size, "hh_weight")
+    given = {
+        "ih_weight": ih_weight.shape[:1],
+        "ih_bias": ih_bias.shape,
+        "hh_weight": hh_weight.shape[:1],
+        "hh_bias": hh_bias.shape,
+    }
+    for name, shape in given.items():
+        if shape != (width,):
+            raise ValueError(
+                f"{name} has {shape} rows; {units} units with chunk_size={chunk_size} have "
+                f"{width}, that is 4 * units + 2 * units // chunk_size."
+            )
+    return [ih_weight.T.copy(), hh_weight.T.copy(), ih_bias + hh_bias]
+
+
+def to_torch(kernel, recurrent_kernel, bias, chunk_size):
+    """The weights of a layer as one cell of the authors' implementation has them.
+
+    The inverse of `from_torch`, but that the authors' two biases stay one: `ih_bias` is all of it,
+    `hh_bias` is zeros.
+
+    Source: https://github.com/yikangshen/Ordered-Neurons.
+
+    Args:
+        kernel: (input_dim, K) array, K = 4 * units + 2 * units // chunk_size.
+        recurrent_kernel: (units, K) array.
+        bias: (K,) array.
+        chunk_size: integer, that of the layer.
+
+    Returns:
+        `[ih_weight, ih_bias, hh_weight, hh_bias]`: NumPy arrays (K, input_dim), (K,), (K, units)
+        and (K,) of the dtype given, in the order of the arguments of `from_torch`.
+
+    Raises:
+        ValueError: if the shapes are not those of one ON-LSTM layer with that `chunk_size`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm import ONLSTM, convert
+    >>> layer = ONLSTM(4, chunk_size=2)
+    >>> layer.build((None, None, 3))
+    >>> arrays = convert.to_torch(*layer.get_weights(), chunk_size=2)
+    >>> [array.shape for array in arrays]
+    [(20, 3), (20,), (20, 4), (20,)]
+    >>> again = convert.from_torch(*arrays, chunk_size=2)
+    >>> all(map(np.array_equal, again, layer.get_weights()))
+    True
+    """
+    kernel, recurrent_kernel, bias = map(np.asarray, (kernel, recurrent_kernel, bias))
+    if kernel.ndim != 2 or recurrent_kernel.ndim != 2:
+        raise ValueError(
+            "kernel and recurrent_kernel are matrices, (input_dim, K) and (units, K), not arrays "
+            f"of shapes {kernel.shape} and {recurrent_kernel.shape}."
+        )
+    units = recurrent_kernel.shape[0]
+    width = _width(units, chunk_size, "recurrent_kernel")
+    given = {
+        "kernel": kernel.shape[1:],
+        "recurrent_kernel": recurrent_kernel.shape[1:],
+        "bias": bias.shape,
+    }
+    for name, shape in given.items():
+        if shape != (width,):
+            raise ValueError(
+                f"{name} has {shape} columns; {units} units with chunk_size={chunk_size} have "
+                f"{width}, that is 4 * units + 2 * units // chunk_size."
+            )
+    return [kernel.T.copy(), bias.copy(), recurrent_kernel.T.copy(), np.zeros_like(bias)]
+
+
+def _width(units, chunk_size, name):
+    """K, where `chunk_size` divides the units of the array called `name`."""
+    if isinstance(chunk_size, bool) or chunk_size < 1 or units % chunk_size:
+        raise ValueError(f"chunk_size={chunk_size} does not divide the {units} units of {name}.")
+    return gate_width(units, int(chunk_size))

@@ -1,0 +1,273 @@
+"""Weights of the authors' language model under the names of its state dict, there and back."""
+
+import re
+
+import numpy as np
+from keras import ops
+
+from keras_onlstm.arguments import integer
+from keras_onlstm.convert.cell import from_torch, to_torch
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.step import gate_width
+
+__all__ = ["language_model_from_arrays", "language_model_to_arrays"]
+
+_CELL = re.compile(r"rnn\.cells\.(0|[1-9]\d{0,3})\.")
+_INFERRED = (
+    "vocabulary_size",
+    "embedding_dim",
+    "units",
+    "num_layers",
+    "recurrent",
+    "tie_weights",
+)
+
+
+def language_model_from_arrays(
+    arrays, chunk_size=10, vocabulary=None, weight_dropout=0.0, **kwargs
+):
+    """A `LanguageModel` with the weights of the authors' `RNNModel`.
+
+    The arrays have the names and shapes of its state dict. With V words, word vectors of E
+    features, K as in `from_torch`, and for every layer i from 0 on:
+
+    - `encoder.weight` (V, E);
+    - `rnn.cells.i.ih.0.weight` (K, size of what the layer reads), `rnn.cells.i.ih.0.bias` (K,),
+      `rnn.cells.i.hh.weight` (K, units), `rnn.cells.i.hh.bias` (K,);
+    - `decoder.weight` (V, units of the last layer), `decoder.bias` (V,).
+
+    Where `decoder.weight` is missing or equals `encoder.weight`, weights are tied.
+    `rnn.cells.i.hh._weight`, which their code leaves behind when it trains without weight dropout,
+    is `hh.weight` again and passed over. `rnn.cells.i.hh.weight_raw`, as AWD-LSTM's `WeightDrop`
+    names what it drops from, is taken in the place of `hh.weight`.
+
+    Source: https://github.com/yikangshen/Ordered-Neurons, `model.py` and `ON_LSTM.py`, and
+    `weight_drop.py` of https://github.com/salesforce/awd-lstm-lm.
+
+    Args:
+        arrays: mapping from these names to arrays of floating-point numbers.
+        chunk_size: integer, the authors' `chunk_size`.
+        vocabulary: list of V words in the order of their ids, or `None`.
+        weight_dropout: the authors' `wdrop`, in [0, 1); 0.45 in their recipe. Their `hh.weight` is
+            unscaled in training and multiplied by `1 - wdrop` at evaluation; the model's recurrent
+            kernels are that product. No state dict says what `wdrop` was. `hh.weight_raw` is taken
+            as it is: `WeightDrop` scales up in training instead. The model's
+            `recurrent_weight_dropout` is the same rate, unless `kwargs` has another.
+        **kwargs: the dropouts, `seed`, `name` and `dtype` of `LanguageModel`.
+
+    Returns:
+        The `LanguageModel`, built.
+
+    Raises:
+        ValueError: if an array is missing, unknown, of another shape, not of floating point or not
+            finite, or if the layers have sizes that `LanguageModel` does not have; the message
+            names the array.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm import convert
+    >>> from keras_onlstm.models import LanguageModel
+    >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
+    >>> model.build()
+    >>> arrays = convert.language_model_to_arrays(model)
+    >>> again = convert.language_model_from_arrays(arrays, chunk_size=4)
+    >>> all(map(np.array_equal, again.get_weights(), model.get_weights()))
+    True
+    """
+    weight_dropout = _share(weight_dropout)
+    chunk_size = integer("chunk_size", chunk_size)
+    for name in _INFERRED:
+        if name in kwargs:
+            raise ValueError(f"{name} follows from the arrays: leave it out.")
+    left = dict(arrays)
+    embeddings = _take(left, "encoder.weight", ("V", "E"))
+    words, size = embeddings.shape
+    numbers = [int(found[1]) for found in map(_CELL.match, map(str, left)) if found]
+    cells, sizes = [], []
+    for index in range(max(numbers, default=0) + 1):
+        cells.append(_take_cell(left, index, size, chunk_size, 1 - weight_dropout))
+        size = cells[-1][1].shape[0]
+        sizes.append(size)
+    bias = _take(left, "decoder.bias", (words,), "encoder.weight has as many words")
+    decoder = None
+    if "decoder.weight" in left:
+        reason = "words of encoder.weight, units of the last layer"
+        decoder = _take(left, "decoder.weight", (words, size), reason)
+    if left:
+        raise ValueError(
+            f"{next(iter(left))} is not in the state dict of the authors' RNNModel"
+            + (f", nor are {len(left) - 1} more arrays. " if len(left) > 1 else ". ")
+            + "Leave out what the model does not need."
+        )
+    tied = decoder is None or np.array_equal(decoder, embeddings)
+    _check_sizes(sizes, embeddings.shape[1], tied)
+    model = LanguageModel(
+        words,
+        embeddings.shape[1],
+        sizes[0],
+        len(sizes),
+        chunk_size,
+        tie_weights=tied,
+        vocabulary=vocabulary,
+        **{"recurrent_weight_dropout": weight_dropout, **kwargs},
+    )
+    model.build()
+    model.embeddings.assign(embeddings)
+    for layer, weights in zip(model.recurrent_layers, cells, strict=True):
+        layer.set_weights(weights)
+    if tied:
+        model.softmax_bias.assign(bias)
+    else:
+        model.softmax.set_weights([decoder.T, bias])
+    return model
+
+
+def language_model_to_arrays(model, weight_dropout=0.0):
+    """The weights of a `LanguageModel` under the names of the authors' state dict.
+
+    The inverse of `language_model_from_arrays`, whose docstring lists the names. A tied model's
+    matrix is there twice, as `encoder.weight` and `decoder.weight`. The biases of a layer are in
+    `ih.0.bias`; `hh.bias` is zeros. The authors' class has a last layer of E units, tied or not: of
+    untied models it takes those with `embedding_dim == units`.
+
+    Source: https://github.com/yikangshen/Ordered-Neurons, `model.py` and `ON_LSTM.py`.
+
+    Args:
+        model: a `LanguageModel` of ON-LSTM layers, built.
+        weight_dropout: the `wdrop` that the authors' model is made with, in [0, 1). That model
+            evaluates with `(1 - wdrop) * hh.weight`; so `hh.weight` is divided by `1 - wdrop` here.
+
+    Returns:
+        Dictionary from names to NumPy arrays, float64 where the model is float64, else float32.
+
+    Raises:
+        ValueError: if the model is of LSTM layers or not built.
+
+    Example:
+
+    >>> from keras_onlstm import convert
+    >>> from keras_onlstm.models import LanguageModel
+    >>> model = LanguageModel(20, embedding_dim=8, units=16, num_layers=1, chunk_size=4)
+    >>> model.build()
+    >>> for name, array in convert.language_model_to_arrays(model).items():
+    ...     print(name, array.shape)
+    encoder.weight (20, 8)
+    rnn.cells.0.ih.0.weight (36, 8)
+    rnn.cells.0.ih.0.bias (36,)
+    rnn.cells.0.hh.weight (36, 8)
+    rnn.cells.0.hh.bias (36,)
+    decoder.weight (20, 8)
+    decoder.bias (20,)
+    """
+    weight_dropout = _share(weight_dropout)
+    config = model.get_config()
+    if config["recurrent"] != "onlstm":
+        raise ValueError(
+            "The model is of LSTM layers, and the authors' state dict is of ON-LSTM layers alone. "
+            "Save it with model.save."
+        )
+    if not model.built:
+        raise ValueError("The model has no weights yet: call it on ids, or model.build(), first.")
+    arrays = {"encoder.weight": _stored(model.embeddings)}
+    for index, layer in enumerate(model.recurrent_layers):
+        cell = layer.cell
+        weights = map(_stored, (cell.kernel, cell.recurrent_kernel, cell.bias))
+        parts = to_torch(*weights, chunk_size=config["chunk_size"])
+        parts[2] /= 1 - weight_dropout
+        for part, array in zip(_PARTS, parts, strict=True):
+            arrays[f"rnn.cells.{index}.{part}"] = array
+    if model.softmax is None:
+        arrays["decoder.weight"] = arrays["encoder.weight"].copy()
+        arrays["decoder.bias"] = _stored(model.softmax_bias)
+    else:
+        arrays["decoder.weight"] = _stored(model.softmax.kernel).T.copy()
+        arrays["decoder.bias"] = _stored(model.softmax.bias)
+    return arrays
+
+
+_PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")
+
+
+def _stored(variable):
+    array = np.asarray(ops.convert_to_numpy(variable))
+    return np.array(array, "float64" if array.dtype == "float64" else "float32")
+
+
+def _share(weight_dropout):
+    if isinstance(weight_dropout, bool) or not 0 <= weight_dropout < 1:
+        raise ValueError(
+            f"weight_dropout is a share of entries dropped, in [0, 1), not {weight_dropout!r}."
+        )
+    return float(weight_dropout)
+
+
+def _take(left, name, shape, reason=None):
+    """The array of that name, out of `left`, float32 or float64. Letters are sizes still open."""
+    if name not in left:
+        raise ValueError(
+            f"{name} is missing. Give the whole state dict of the authors' RNNModel, under its "
+            "names."
+        )
+    array = np.asarray(left.pop(name))
+    if array.dtype.kind != "f":
+        raise ValueError(f"{name} is {array.dtype}, not floating point. Store it as float32.")
+    fits = array.ndim == len(shape) and all(
+        found == wanted if isinstance(wanted, int) else found > 0
+        for found, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = str(shape).replace("'", "")
+        raise ValueError(
+            f"{name} has shape {array.shape}, not {wanted}"
+            + (f": {reason}." if reason else ".")
+            + " Give the arrays of one model, as its state dict has them."
+        )
+    if not (np.abs(array) <= np.finfo("float32").max).all():
+        raise ValueError(
+            f"{name} is not finite in float32: training diverged, or the file is damaged. Take "
+            "another checkpoint."
+        )
+    return np.asarray(array, "float64" if array.dtype.itemsize > 4 else "float32")
+
+
+def _take_cell(left, index, inputs, chunk_size, scale):
+    """Kernel, recurrent kernel and bias of a layer that reads `inputs` features."""
+    start = f"rnn.cells.{index}."
+    matrix = f"{start}hh.weight"
+    if f"{matrix}_raw" in left:
+        left.pop(matrix, None)
+        matrix, scale = f"{matrix}_raw", 1
+    hh_weight = _take(left, matrix, ("K", "units"))
+    again = left.pop(f"{start}hh._weight", hh_weight)
+    if not np.array_equal(again, hh_weight):
+        raise ValueError(
+            f"{start}hh._weight is not {matrix} again, as the authors' code leaves it. Give the "
+            "right one of the two under that name, and no other."
+        )
+    rows, units = hh_weight.shape
+    if units % chunk_size or rows != gate_width(units, chunk_size):
+        chunks, rest = divmod(rows - 4 * units, 2)
+        fits = chunks > 0 and not rest and units % chunks == 0
+        raise ValueError(
+            f"{matrix} has {rows} rows for {units} units, not the 4 * units + 2 * units / "
+            f"chunk_size of chunk_size={chunk_size}. "
+            + (f"Give chunk_size={units // chunks}." if fits else "It is of no ON-LSTM layer.")
+        )
+    reason = f"{matrix} has {rows} rows, and the layer reads {inputs} features"
+    ih_weight = _take(left, f"{start}ih.0.weight", (rows, inputs), reason)
+    ih_bias = _take(left, f"{start}ih.0.bias", (rows,), reason)
+    hh_bias = _take(left, f"{start}hh.bias", (rows,), reason)
+    return from_torch(ih_weight, ih_bias, scale * hh_weight, hh_bias, chunk_size)
+
+
+def _check_sizes(sizes, embedding_dim, tied):
+    wanted = [sizes[0]] * (len(sizes) - 1) + [embedding_dim if tied else sizes[0]]
+    for index, (size, needed) in enumerate(zip(sizes, wanted, strict=True)):
+        if size != needed:
+            state = "tied, the last of embedding_dim" if tied else "not tied, all of one size"
+            raise ValueError(
+                f"rnn.cells.{index}.hh.weight is of {size} units, not {needed}: LanguageModel has "
+                f"layers of one size and, where decoder.weight and encoder.weight are {state}. "
+                "Put other structures together from ONLSTM layers, with from_torch."
+            )
