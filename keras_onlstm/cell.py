@@ -217,9 +217,10 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         )
 
     def dropped_recurrent_kernel(self, masks):
-        """`recurrent_kernel` in the compute dtype, less what `masks` drops."""
-        kernel = ops.cast(self.recurrent_kernel, self.compute_dtype)
-        return kernel if masks.recurrent_kernel is None else kernel * masks.recurrent_kernel
+        """`recurrent_kernel`; where `masks` drop of it, what is left, in the compute dtype."""
+        if masks.recurrent_kernel is None:
+            return self.recurrent_kernel
+        return ops.cast(self.recurrent_kernel, self.compute_dtype) * masks.recurrent_kernel
 
     # `keras.layers.RNN` calls these four around its loop: see `_keras_private`.
 

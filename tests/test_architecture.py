@@ -26,7 +26,16 @@ PAGES += ["README.md"] if (ROOT / "README.md").exists() else []
 
 # A module or subpackage imports from the lines above its own alone. A new one is entered here.
 LAYERS = (
-    {"_keras_private", "_registration", "arguments", "console", "files", "numerics", "provenance", "version"},
+    {
+        "_keras_private",
+        "_registration",
+        "arguments",
+        "console",
+        "files",
+        "numerics",
+        "provenance",
+        "version",
+    },
     {"cumax", "datasets", "regularization"},
     {"sentences", "step"},
     {"cell", "recurrence", "runtime"},

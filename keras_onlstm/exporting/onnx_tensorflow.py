@@ -1,14 +1,16 @@
 """ONNX files, by way of TensorFlow and tf2onnx.
 
-While the model is traced, every `ONLSTM` leaves an operator that stands for its recurrence; in its
-place tf2onnx then puts the Scan of `onnx_scan`.
+While the model is traced, every `ONLSTM` leaves an operator that stands for its recurrence. tf2onnx
+hands it on, and at the end the operators of `onnx_recurrence` take its place. The layers' weights
+enter there, past tf2onnx, which would copy them many times.
 """
 
-import json
 import logging
 
+from keras import ops
+
 from keras_onlstm import runtime
-from keras_onlstm.exporting import checks, onnx_scan, onnx_weights
+from keras_onlstm.exporting import checks, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import make_graph
 from keras_onlstm.exporting.tracing_tensorflow import portable_recurrence, traced
@@ -21,80 +23,114 @@ from keras_onlstm.runtime import metadata
 __all__ = ["to_onnx"]
 
 _LEAST_OPSET = 18  # the first whose means and sums take their axes as an input
-_TOKEN = "keras_onlstm:"
+_DOMAIN = "keras_onlstm"
 
 
-def _placeholder(
-    inputs,
-    h,
-    c,
-    kernel,
-    recurrent_kernel,
-    bias=None,
-    *,
-    mask=None,
-    recurrent_mask=None,
-    chunk_size,
-    activation,
-    recurrent_activation,
-):
-    """`reference.run` as one operator, which `_to_scan` knows."""
+class _Placeholders:
+    """Makes the operators that stand for recurrences, and knows what each stands for."""
+
+    def __init__(self):
+        self.weights = []
+
+    def recurrence(
+        self,
+        inputs,
+        h,
+        c,
+        kernel,
+        recurrent_kernel,
+        bias=None,
+        *,
+        mask=None,
+        recurrent_mask=None,
+        chunk_size,
+        activation,
+        recurrent_activation,
+    ):
+        """`reference.run` as one operator."""
+        import tensorflow as tf
+
+        if refusal(activation, recurrent_activation):
+            return portable_recurrence(
+                *(inputs, h, c, kernel, recurrent_kernel, bias),
+                mask=mask,
+                recurrent_mask=recurrent_mask,
+                chunk_size=chunk_size,
+                activation=activation,
+                recurrent_activation=recurrent_activation,
+            )
+        arrays = [_value(w) for w in (kernel, recurrent_kernel, bias)]
+        self.weights.append(onnx_recurrence.Weights(*arrays, chunk_size))
+        batch, time, units = *inputs.shape[:2], h.shape[-1]
+        single = time == 1
+        given = [inputs[:, 0] if single else inputs, h, c]
+        if mask is not None:
+            given.append(mask if single else tf.expand_dims(mask, -1))
+        token = f"{'one_step' if single else 'loop'} {len(self.weights) - 1}"
+        found = tf.raw_ops.PyFunc(
+            input=given, token=token, Tout=[tf.float32] * (3 if single else 4)
+        )
+        *rows, last_h, last_c, distances = found
+        last_h, last_c = (tf.ensure_shape(x, (batch, units)) for x in (last_h, last_c))
+        distances = tf.ensure_shape(distances, (batch, 2) if single else (batch, time, 2))
+        if single:
+            rows, distances = last_h[:, None], distances[:, None]
+        else:
+            rows = tf.ensure_shape(rows[0], (batch, time, units))
+        return Recurrence(rows, last_h, last_c, distances[..., 0], distances[..., 1])
+
+    @staticmethod
+    def hand_on(context, node, _name, _arguments):
+        """Keeps a placeholder through tf2onnx."""
+        kind, index = node.get_attr_str("token").split()
+        inputs, outputs = list(node.input), list(node.output)
+        shapes = [context.get_shape(name) for name in outputs]
+        dtypes = [context.get_dtype(name) for name in outputs]
+        context.remove_node(node.name)
+        context.make_node(
+            kind,
+            inputs,
+            output_count=len(outputs),
+            outputs=outputs,
+            attr={"index": int(index)},
+            shapes=shapes,
+            dtypes=dtypes,
+            domain=_DOMAIN,
+            skip_conversion=True,
+        )
+
+    def expand(self, model):
+        """Puts the recurrences in the places of the operators that stand for them."""
+        nodes = []
+        for node in model.graph.node:
+            if node.domain != _DOMAIN:
+                nodes.append(node)
+                continue
+            index = node.attribute[0].i
+            write = getattr(onnx_recurrence, node.op_type)
+            x, h, c, *keep = node.input
+            written, constants = write(
+                f"onlstm_{len(nodes)}",
+                *(x, h, c, keep[0] if keep else None),
+                list(node.output),
+                self.weights[index],
+            )
+            nodes += written
+            model.graph.initializer.extend(constants)
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        for place, opset in enumerate(model.opset_import):
+            if opset.domain == _DOMAIN:
+                del model.opset_import[place]
+                break
+
+
+def _value(variable):
+    """The value of a variable, past the graph that is traced."""
     import tensorflow as tf
 
-    options = {"chunk_size": chunk_size, "mask": mask, "recurrent_mask": recurrent_mask}
-    if inputs.shape[1] == 1 or refusal(activation, recurrent_activation):
-        options |= {"activation": activation, "recurrent_activation": recurrent_activation}
-        return portable_recurrence(inputs, h, c, kernel, recurrent_kernel, bias, **options)
-    units = h.shape[-1]
-    token = _TOKEN + json.dumps({"units": units, "chunk_size": chunk_size})
-    given = [inputs, h, c, *map(tf.convert_to_tensor, (kernel, recurrent_kernel))]
-    given.append(tf.zeros(kernel.shape[-1:]) if bias is None else tf.convert_to_tensor(bias))
-    if mask is not None:
-        given.append(tf.expand_dims(mask, -1))
-    rows, last_h, last_c, distances = tf.raw_ops.PyFunc(
-        input=given, token=token, Tout=[tf.float32] * 4
-    )
-    batch, time = inputs.shape[:2]
-    rows = tf.ensure_shape(rows, (batch, time, units))
-    last_h, last_c = (tf.ensure_shape(x, (batch, units)) for x in (last_h, last_c))
-    distances = tf.ensure_shape(distances, (batch, time, 2))
-    return Recurrence(rows, last_h, last_c, distances[..., 0], distances[..., 1])
-
-
-def _to_scan(context, node, _name, _arguments):
-    from onnx import TensorProto
-    from tf2onnx import utils
-
-    options = json.loads(node.get_attr_str("token").removeprefix(_TOKEN))
-    units, chunk_size = options["units"], options["chunk_size"]
-    x, h, c, *weights = node.input[:6]
-    values = [context.get_node_by_output(w).get_tensor_value(as_list=False) for w in weights]
-    kernel, recurrent_kernel, bias = (onnx_scan.arranged(v, units, chunk_size) for v in values)
-    mask, (rows, last_h, last_c, distances) = node.input[6:], list(node.output)
-    context.remove_node(node.name)
-    prefix = utils.make_name("onlstm")
-
-    def constant(text, value):
-        return context.make_const(f"{prefix}/{text}", value).output[0]
-
-    product = context.make_node("MatMul", [x, constant("kernel", kernel)]).output[0]
-    z = context.make_node("Add", [product, constant("bias", bias)]).output[0]
-    scan = context.make_node(
-        "Scan",
-        [h, c, z, *mask],
-        output_count=4,
-        name=prefix,
-        attr={
-            "num_scan_inputs": 1 + len(mask),
-            "scan_input_axes": [1] * (1 + len(mask)),
-            "scan_output_axes": [1, 1],
-        },
-        outputs=[last_h, last_c, rows, distances],
-        dtypes=[TensorProto.FLOAT] * 4,
-        skip_conversion=True,
-    )
-    body = onnx_scan.scan_body(recurrent_kernel, units, chunk_size, prefix, bool(mask))
-    scan.set_attr("body", body)
+    with tf.init_scope():
+        return None if variable is None else ops.convert_to_numpy(variable)
 
 
 def convert(graph, opset):
@@ -121,19 +157,22 @@ def convert(graph, opset):
         raise ValueError(
             f"opset={opset}: from {_LEAST_OPSET} to {onnx.defs.onnx_opset_version()} are there."
         )
-    function = traced(graph, _placeholder)
+    placeholders = _Placeholders()
+    function = traced(graph, placeholders.recurrence)
     logger = logging.getLogger("tf2onnx")
     level = logger.level
-    logger.setLevel(logging.ERROR)  # it warns of each placeholder, whose shape it cannot infer
+    logger.setLevel(logging.ERROR)  # it warns of each placeholder, of which it knows nothing
     try:
         model, _ = tf2onnx.convert.from_function(
             function,
             function.input_signature,
             opset=opset,
-            custom_op_handlers={"PyFunc": (_to_scan, [])},
+            custom_op_handlers={"PyFunc": (placeholders.hand_on, [])},
+            extra_opset=[onnx.helper.make_opsetid(_DOMAIN, 1)],
         )
     finally:
         logger.setLevel(level)
+    placeholders.expand(model)
     onnx_weights.share(model)
     _name_axes(model, graph)
     onnx.checker.check_model(model)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_onlstm.exporting.onnx_scan import CUMAX
+from keras_onlstm.exporting.onnx_recurrence import CUMAX
 
 __all__ = ["as_float16", "as_int8", "share", "sharpen", "subgraphs"]
 
