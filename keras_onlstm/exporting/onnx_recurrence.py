@@ -2,16 +2,15 @@
 
 A step costs about as much for every operator as for the numbers it computes, so it is written for
 few of them, none of which broadcasts over the units of a chunk: that takes ONNX Runtime three times
-as long as plain arithmetic. The input product is outside the loop, a Scan. Gates are in the order:
-master forget, master input, candidate, output, forget, input; the weights of the last two are
-negated, since s = 1 - sigmoid(z) = sigmoid(-z) is what is needed of them. With m = (f~, i~),
-w = f~ i~ and the pair (c_tm1, c^),
+as long as plain arithmetic. The input product is outside the loop, a Scan. The weights of the
+forget and the input gate are negated, since s = 1 - sigmoid(z) = sigmoid(-z) is what is needed of
+them: with w = f~ i~,
 
-    c = sum of (m - w s) (c_tm1, c^)
+    c = (f~ - w s_f) c_tm1 + (i~ - w s_i) c^
 
-which is equation 14 with equations 12 and 13 put in. The sum over the chunks above each unit's, e,
-comes from one product with a triangle, a row a chunk and a column a unit: i~ = e and f~ = 1 - e,
-which is exactly 1 in the last chunk.
+which is equation 14 with equations 12 and 13 put in. The master gates come at the resolution of
+units from a product of softmax shares with a triangle, a row a chunk and a column a unit, that sums
+up the shares of the chunks above: i~ = e and f~ = 1 - e, which is exactly 1 in the last chunk.
 """
 
 from typing import Any, NamedTuple
@@ -20,9 +19,8 @@ import numpy as np
 
 from keras_onlstm.step import gate_offsets
 
-__all__ = ["CUMAX", "Weights", "loop", "one_step"]
+__all__ = ["Weights", "loop", "one_step"]
 
-CUMAX = "cumax"  # ends the names of the products that must stay in float32
 _ORDER = ("master_forget", "master_input", "candidate", "output", "forget", "input")
 _NEGATED = ("forget", "input")
 
@@ -89,7 +87,7 @@ class _Writer:
         return outputs[0] if len(outputs) == 1 else outputs
 
     def step(self, h, c, z, keep, recurrent_kernel, units, chunk_size):
-        """One step: names of h, c (B, U) and of the distances (B, 2), forget and input.
+        """One step: names of h, c (B, U) and of the distances (B, 1), forget and input.
 
         Args:
             h: name of (B, U).
@@ -100,45 +98,42 @@ class _Writer:
             units: integer, U.
             chunk_size: integer, C.
         """
-        add, constant, chunks = self.add, self.constant, units // chunk_size
-
-        def number(text, *values):
-            return constant(text, np.reshape(values, (1, -1, 1)), "float32")
-
+        add, chunks = self.add, units // chunk_size
         gates = add("Add", [add("MatMul", [h, recurrent_kernel], "recurrent"), z], "gates")
-        sizes = constant("sizes", [2 * chunks, units, 3 * units])
-        masters, candidate, rest = add(
-            "Split", [gates, sizes], "masters", "candidate", "rest", axis=1
+        sizes = self.constant("sizes", [chunks] * 2 + [units] * 4)
+        names = [f"gate_{name}" for name in _ORDER]
+        forget, written, candidate, *rest = add("Split", [gates, sizes], *names, axis=1)
+        shares = [
+            add("Softmax", [pre], f"shares_{name}", axis=-1)  # (B, N)
+            for pre, name in ((forget, "forget"), (written, "input"))
+        ]
+        above = np.tril(np.ones((chunks, chunks), "float32"), -1)  # (N, N): sums those below
+        triangle = self.constant("triangle", np.repeat(above, chunk_size, axis=1), "float32")
+        one = self.constant("one", [1.0], "float32")
+        f_tilde = add("Gemm", [shares[0], triangle, one], "f_tilde", alpha=-1.0)  # (B, U)
+        i_tilde = add("Gemm", [shares[1], triangle], "i_tilde")
+        means = self.constant("means", above.mean(1, keepdims=True), "float32")  # (N, 1)
+        distances = [
+            add("Gemm", [share, means], f"distance_{name}")  # (B, 1)
+            for share, name in zip(shares, ("forget", "input"), strict=True)
+        ]
+        opened, kept, taken = (
+            add("Sigmoid", [pre], f"sigmoid_{name}")
+            for pre, name in zip(rest, _ORDER[3:], strict=True)
         )
-        by_gate = add("Reshape", [masters, constant("by_gate_shape", [-1, 2, chunks])], "by_gate")
-        shares = add("Softmax", [by_gate], "shares", axis=-1)  # (B, 2, N)
-        above = np.repeat(np.tril(np.ones((chunks, chunks)), -1), chunk_size, axis=1)  # (N, U)
-        triangle = constant("triangle", above, "float32")
-        above = add("MatMul", [shares, triangle], "above", name=self.name(CUMAX))  # (B, 2, U)
-        last = constant("last", [-1])
-        distances = add("ReduceMean", [above, last], "distances", keepdims=0)  # (B, 2)
-        turned = add("Mul", [above, number("sign", -1.0, 1.0)], "turned")
-        master = add("Add", [turned, number("start", 1.0, 0.0)], "master")  # (B, 2, U): f~, i~
-        halves = constant("halves", [1, 1])
-        f_tilde, i_tilde = add("Split", [master, halves], "f_tilde", "i_tilde", axis=1)
-        omega = add("Mul", [f_tilde, i_tilde], "omega")  # (B, 1, U)
-        opened = add("Sigmoid", [rest], "opened")
-        sizes = constant("more_sizes", [units, 2 * units])
-        output, closed = add("Split", [opened, sizes], "output", "closed", axis=1)
-        pair_shape = constant("pair_shape", [-1, 2, units])
-        closed = add("Reshape", [closed, pair_shape], "closed_pair")  # (B, 2, U)
-        share = add("Sub", [master, add("Mul", [omega, closed], "given_up")], "share")
-        pair = add("Concat", [c, add("Tanh", [candidate], "squashed")], "pair", axis=1)
-        pair = add("Reshape", [pair, pair_shape], "cells")  # (B, 2, U): c_tm1, c^
-        parts = add("Mul", [share, pair], "parts")
-        new_c = add("ReduceSum", [parts, constant("axis", [1])], "new_c", keepdims=0)
-        new_h = add("Mul", [output, add("Tanh", [new_c], "shown")], "new_h")
+        omega = add("Mul", [f_tilde, i_tilde], "omega")
+        f_hat = add("Sub", [f_tilde, add("Mul", [omega, kept], "not_kept")], "f_hat")
+        i_hat = add("Sub", [i_tilde, add("Mul", [omega, taken], "not_taken")], "i_hat")
+        old = add("Mul", [f_hat, c], "old")
+        new = add("Mul", [i_hat, add("Tanh", [candidate], "squashed")], "new")
+        new_c = add("Add", [old, new], "new_c")
+        new_h = add("Mul", [opened, add("Tanh", [new_c], "shown")], "new_h")
         if keep is not None:
+            zero = self.constant("zero", 0.0, "float32")
             new_h = add("Where", [keep, new_h, h], "kept_h")
             new_c = add("Where", [keep, new_c, c], "kept_c")
-            zero = constant("zero", 0.0, "float32")
-            distances = add("Where", [keep, distances, zero], "kept_distances")
-        return new_h, new_c, distances
+            distances = [add("Where", [keep, d, zero], f"{d}/kept") for d in distances]
+        return new_h, new_c, *distances
 
 
 def one_step(prefix, x, h, c, keep, outputs, weights):
@@ -150,7 +145,7 @@ def one_step(prefix, x, h, c, keep, outputs, weights):
         h: name of (B, U).
         c: name of (B, U).
         keep: name of (B, 1), whether the step counts, or `None`.
-        outputs: names for h, c and the distances, in this order.
+        outputs: names for h, c and the two distances (B, 1), in this order.
         weights: `Weights`.
 
     Returns:
@@ -176,7 +171,7 @@ def loop(prefix, x, h, c, keep, outputs, weights):
         h: name of (B, U).
         c: name of (B, U).
         keep: name of (B, T, 1), whether steps count, or `None`.
-        outputs: names for the rows (B, T, U), the last h and c, and the distances (B, T, 2).
+        outputs: names for the rows (B, T, U), the last h and c, and the distances (B, T, 1).
         weights: `Weights`.
 
     Returns:
@@ -189,12 +184,13 @@ def loop(prefix, x, h, c, keep, outputs, weights):
     kernel, recurrent_kernel, bias = weights.arranged()
     product = to.add("MatMul", [x, to.constant("kernel", kernel, "float32")], "product")
     z = to.add("Add", [product, to.constant("bias", bias, "float32")], "projected")
-    matrix = to.constant("recurrent_kernel", recurrent_kernel, "float32")
+    # Inside the loop: one from outside takes ONNX Runtime longer, by a tenth at batch 1.
+    matrix = body.constant("recurrent_kernel", recurrent_kernel, "float32")
 
     names = [body.name(text) for text in ("h", "c", "z", "keep")]
     if keep is None:
         names[3] = None
-    new_h, new_c, distances = body.step(*names, matrix, units, weights.chunk_size)
+    new_h, new_c, *distances = body.step(*names, matrix, units, weights.chunk_size)
     row = body.add("Identity", [new_h], "row")
 
     def value(name, width, kind=TensorProto.FLOAT):
@@ -204,17 +200,16 @@ def loop(prefix, x, h, c, keep, outputs, weights):
     inputs = [value(*both) for both in zip(names, widths, strict=False)]
     if keep is not None:
         inputs.append(value(names[3], 1, TensorProto.BOOL))
-    results = [
-        value(n, w) for n, w in ((new_h, units), (new_c, units), (row, units), (distances, 2))
-    ]
-    rows, last_h, last_c, both_distances = outputs
+    results = [value(name, units) for name in (new_h, new_c, row)]
+    results += [value(name, 1) for name in distances]
+    rows, last_h, last_c, *distances = outputs
     to.add(
         "Scan",
         [h, c, z, *([] if keep is None else [keep])],
-        *([name] for name in (last_h, last_c, rows, both_distances)),
+        *([name] for name in (last_h, last_c, rows, *distances)),
         body=helper.make_graph(body.nodes, body.prefix, inputs, results, body.constants),
         num_scan_inputs=1 if keep is None else 2,
         scan_input_axes=[1] if keep is None else [1, 1],
-        scan_output_axes=[1, 1],
+        scan_output_axes=[1, 1, 1],
     )
     return to.nodes, to.constants

@@ -68,16 +68,16 @@ class _Placeholders:
             given.append(mask if single else tf.expand_dims(mask, -1))
         token = f"{'one_step' if single else 'loop'} {len(self.weights) - 1}"
         found = tf.raw_ops.PyFunc(
-            input=given, token=token, Tout=[tf.float32] * (3 if single else 4)
+            input=given, token=token, Tout=[tf.float32] * (4 if single else 5)
         )
-        *rows, last_h, last_c, distances = found
-        last_h, last_c = (tf.ensure_shape(x, (batch, units)) for x in (last_h, last_c))
-        distances = tf.ensure_shape(distances, (batch, 2) if single else (batch, time, 2))
+        shapes = [(batch, units)] * 2 + [(batch, 1)] * 2
+        if not single:
+            shapes = [(batch, time, units), *shapes[:2], *[(batch, time, 1)] * 2]
+        found = [tf.ensure_shape(x, shape) for x, shape in zip(found, shapes, strict=True)]
+        *rows, last_h, last_c, forget_distance, input_distance = found
         if single:
-            rows, distances = last_h[:, None], distances[:, None]
-        else:
-            rows = tf.ensure_shape(rows[0], (batch, time, units))
-        return Recurrence(rows, last_h, last_c, distances[..., 0], distances[..., 1])
+            return Recurrence(last_h[:, None], last_h, last_c, forget_distance, input_distance)
+        return Recurrence(rows[0], last_h, last_c, forget_distance[..., 0], input_distance[..., 0])
 
     @staticmethod
     def hand_on(context, node, _name, _arguments):

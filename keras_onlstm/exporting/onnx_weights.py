@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_onlstm.exporting.onnx_recurrence import CUMAX
-
 __all__ = ["as_float16", "as_int8", "share", "sharpen", "subgraphs"]
 
 _LONGEST_SUM = 128  # terms
@@ -44,7 +42,7 @@ def _rename(graph, names):
 
 
 def share(model):
-    """Moves large constants out of loops, and leaves one of those that are equal.
+    """Leaves one of large constants that are equal, outside of loops.
 
     A layer that reads two sentences has its weights twice, once in each loop. And where embedding
     and softmax are tied, one is the transpose of the other: there the embeddings are gathered from
@@ -55,18 +53,21 @@ def share(model):
     """
     from onnx import numpy_helper
 
-    kept, names = {}, {}
-    for graph in list(subgraphs(model.graph)):
+    places = {}
+    for graph in subgraphs(model.graph):
         for constant in _weights(graph):
-            array = numpy_helper.to_array(constant)
-            key = constant.dims[:], hashlib.sha256(array.tobytes()).digest()
-            key = str(key)
+            content = hashlib.sha256(numpy_helper.to_array(constant).tobytes()).digest()
+            key = *constant.dims, content
+            places.setdefault(key, []).append((graph, constant))
+    names = {}
+    for found in places.values():
+        if len(found) == 1:
+            continue
+        kept = found[0][1]
+        names |= {constant.name: kept.name for _, constant in found}
+        for graph, constant in found:
             graph.initializer.remove(constant)
-            if key in kept:
-                names[constant.name] = kept[key].name
-            else:
-                kept[key] = constant
-    model.graph.initializer.extend(kept.values())
+        model.graph.initializer.append(kept)
     _rename(model.graph, names)
     _share_transposed(model)
 
@@ -161,21 +162,21 @@ def as_float16(model):
     """
     from onnx import TensorProto, helper, numpy_helper
 
-    for constant in _weights(model.graph):
-        name, half = constant.name, f"{constant.name}/float16"
-        values = numpy_helper.to_array(constant)
-        largest = float(np.finfo("float16").max)
-        values = np.clip(values, -largest, largest).astype("float16")
-        model.graph.initializer.remove(constant)
-        model.graph.initializer.append(numpy_helper.from_array(values, half))
-        cast = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
-        model.graph.node.insert(0, cast)
+    for graph in list(subgraphs(model.graph)):
+        for constant in _weights(graph):
+            name, half = constant.name, f"{constant.name}/float16"
+            largest = float(np.finfo("float16").max)
+            values = np.clip(numpy_helper.to_array(constant), -largest, largest)
+            graph.initializer.remove(constant)
+            model.graph.initializer.append(numpy_helper.from_array(values.astype("float16"), half))
+            cast = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
+            model.graph.node.insert(0, cast)
 
 
 def as_int8(model):
     """Keeps the matrices in 8 bits, and multiplies with what they meet rounded to 8 bits.
 
-    A running sum in 8 bits would be no `cumax`: those products stay as they are.
+    A running sum in 8 bits would be no `cumax`: its products, `Gemm`s, stay as they are.
 
     Args:
         model: `onnx.ModelProto`.
@@ -194,12 +195,6 @@ def as_int8(model):
         raise ImportError(
             f"quantize='dynamic' needs onnxruntime ({error}): pip install 'keras-onlstm[onnx]'"
         ) from error
-    exact = [
-        node.name
-        for graph in subgraphs(model.graph)
-        for node in graph.node
-        if node.name.endswith(CUMAX)
-    ]
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.ERROR)  # it recommends another function of its own
@@ -213,7 +208,6 @@ def as_int8(model):
                 op_types_to_quantize=["MatMul", "Gather"],
                 per_channel=True,
                 weight_type=QuantType.QUInt8,  # signed ones overflow on processors without VNNI
-                nodes_to_exclude=exact,
                 extra_options={"EnableSubgraph": True, "MatMulConstBOnly": True},
             )
             return onnx.load(after)

@@ -1,0 +1,197 @@
+"""Times exported layers beside ONNX Runtime's own LSTM: one run, everything taking turns.
+
+    python benchmarks/exports.py                     # 400 units, input 128, 30 steps
+    python benchmarks/exports.py --quick             # tiny sizes, to see that it runs
+
+The layer stands in ONNX, TensorFlow Lite and SavedModel files, in float32 and quantized; beside
+them are the LSTM operator of ONNX Runtime, at the same sizes, the same layer as tf2onnx converts it
+without help, and TensorFlow's graph of the Keras layer. In every round each makes one call that is
+not timed, and then calls for 50 ms; ratios are taken within a round. Writes exports.json and
+exports.md.
+"""
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import report
+from run import cpu_model
+
+from keras_onlstm import ONLSTM, exporting, runtime
+from keras_onlstm.provenance import versions
+
+BASE = "LSTM of ONNX Runtime"
+REST, LEAST = 0.03, 0.05  # seconds between turns, and of a turn
+KINDS = (None, "float16", "dynamic")
+
+
+def build(units, chunk_size, input_dim):
+    layer = ONLSTM(units, chunk_size, return_sequences=True)
+    return keras.Sequential([keras.Input((None, input_dim), name="x"), layer])
+
+
+def lstm_operator(units, input_dim, threads):
+    """ONNX Runtime's LSTM, as a function of (batch, time, input)."""
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(0)
+
+    def weights(name, width):
+        values = rng.uniform(-0.05, 0.05, (1, 4 * units, width)).astype("float32")
+        return numpy_helper.from_array(values, name)
+
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["rows"], perm=[1, 0, 2]),
+        helper.make_node("LSTM", ["rows", "W", "R"], ["y"], hidden_size=units),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "time", input_dim])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    constants = [weights("W", input_dim), weights("R", units)]
+    graph = helper.make_graph(nodes, "lstm", [x], [y], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return lambda x: session.run(None, {"x": x})
+
+
+def plain_conversion(model, threads):
+    """The layer's readable loop as tf2onnx converts it: a Loop."""
+    import onnxruntime
+    import tf2onnx
+
+    from keras_onlstm.exporting.graphs import make_graph
+    from keras_onlstm.exporting.tracing_tensorflow import traced
+
+    function = traced(make_graph(model))
+    converted, _ = tf2onnx.convert.from_function(function, function.input_signature, opset=18)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(
+        converted.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return lambda x: session.run(None, {"x": x})
+
+
+def subjects(model, batch, threads, directory):
+    """Functions of (batch, time, input), by name."""
+    import tensorflow as tf
+
+    found = {}
+    for kind in KINDS:
+        for name, export in (("onnx", exporting.to_onnx), ("tflite", exporting.to_tflite)):
+            path = Path(directory, f"{kind}.{name}")
+            options = {} if name == "onnx" else {"batch": batch}
+            exported = export(model, path, quantize=kind, check=False, **options)
+            opened = runtime.load(path, threads=threads)
+            label = {"onnx": "ONNX Runtime", "tflite": "LiteRT"}[name]
+            found[f"{label}, {kind or 'float32'}"] = (
+                lambda x, run=opened.run: run(x=x),
+                exported.size,
+            )
+    exported = exporting.to_saved_model(model, Path(directory, "saved"), check=False)
+    served = tf.saved_model.load(str(exported.path))
+    signature = served.signatures["layer"]
+    found["SavedModel"] = (lambda x: signature(x=tf.constant(x))["output"].numpy(), exported.size)
+    compiled = tf.function(model)
+    found["TensorFlow, the Keras layer"] = (lambda x: compiled(x).numpy(), None)
+    found["tf2onnx without help"] = (plain_conversion(model, threads), None)
+    return found
+
+
+def timed(run, x):
+    """Seconds of a call: the mean over some, after one that is not timed."""
+    # The threads of whoever ran before look for further work for a while before they sleep.
+    time.sleep(REST)
+    run(x)
+    start, calls = time.perf_counter(), 0
+    while calls == 0 or time.perf_counter() - start < LEAST:
+        run(x)
+        calls += 1
+    return (time.perf_counter() - start) / calls
+
+
+def measure(options):
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(options.threads)
+    units, chunk_size, input_dim, steps = (16, 4, 8, 5) if options.quick else (400, 10, 128, 30)
+    model = build(units, chunk_size, input_dim)
+    results = {
+        "command": "python benchmarks/exports.py " + " ".join(sys.argv[1:]),
+        "processor": cpu_model(),
+        "versions": versions("onnxruntime", "ai-edge-litert", "tf2onnx"),
+        "sizes": {"units": units, "input": input_dim, "time": steps, "threads": options.threads},
+        "bytes": {},
+        "seconds": {},
+    }
+    for batch in (1, 32):
+        x = np.random.default_rng(0).normal(size=(batch, steps, input_dim)).astype("float32")
+        with tempfile.TemporaryDirectory() as directory:
+            named = {BASE: (lstm_operator(units, input_dim, options.threads), None)}
+            named |= subjects(model, batch, options.threads, directory)
+            results["bytes"] |= {name: size for name, (_, size) in named.items() if size}
+            seconds = {name: [] for name in named}
+            for _ in range(options.rounds):
+                for name, (run, _) in named.items():
+                    seconds[name].append(timed(run, x))
+        results["seconds"][str(batch)] = seconds
+    return results
+
+
+def table(results):
+    """Markdown: milliseconds, and the ratio to ONNX Runtime's LSTM with its quartiles."""
+    sizes = ", ".join(f"{name} {size}" for name, size in results["sizes"].items())
+    lines = [f"{results['processor']}; {sizes}.", ""]
+    lines += ["| | MB | batch 1, ms | ratio | batch 32, ms | ratio |", "|---|---|---|---|---|---|"]
+    for name in results["seconds"]["1"]:
+        size = results["bytes"].get(name)
+        cells = [name, f"{size / 1e6:.2f}" if size else ""]
+        for seconds in results["seconds"].values():
+            low, middle, high = report.ratios(seconds[name], seconds[BASE])
+            cells.append(f"{1e3 * float(np.median(seconds[name])):.2f}")
+            cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    add = parser.add_argument
+    add("--rounds", type=int, default=21, help="turns of each (default: 21)")
+    add("--threads", type=int, default=2, help="of each runtime (default: 2)")
+    add("--output", type=Path, default=Path("runs/benchmarks"), help="directory for the results")
+    add("--quick", action="store_true", help="tiny sizes: shows that it runs, times nothing")
+    options = parser.parse_args()
+    if options.rounds < 1 or options.threads < 1:
+        parser.error("--rounds and --threads: at least one")
+    return options, parser
+
+
+def main():
+    options, parser = parse()
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+        results = measure(options)
+        text = table(results)
+        report.replace(options.output / "exports.json", json.dumps(results, indent=1) + "\n")
+        report.replace(options.output / "exports.md", text)
+    except (ImportError, OSError) as error:
+        parser.error(str(error))
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
