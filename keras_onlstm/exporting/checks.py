@@ -15,8 +15,9 @@ __all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
 
 BATCHES, TIMES = (3, 1), (2, 17, 1)
 # How far a file may be from Keras, beside a millionth of the value. Single precision: 6e-8, some
-# hundred times over for the length of the sums. Weights of 11 bits, and those of 8 that meet inputs of 8: what a mistake in a graph
-# would exceed, and rounding does not; their effect on results is in docs/export.md.
+# hundred times over for the length of the sums. For weights of 11 bits, and for those of 8 that
+# meet inputs of 8, what a mistake in a graph would exceed and rounding does not; what they do to
+# results is in docs/export.md.
 QUANTIZED = {None: 1e-5, "float16": 0.05, "dynamic": 1.0}
 
 

@@ -9,7 +9,7 @@ __all__ = ["ExportedModel"]
 
 
 class ExportedModel:
-    """An exported language model or parser, which measures distances without Keras.
+    """An exported language model or parser, which reads sentences without Keras.
 
     Args:
         graph: `OnnxGraph` or `TfliteGraph` of `load`, of the kind `"parser"` or `"language_model"`.
@@ -64,16 +64,49 @@ class ExportedModel:
             ValueError: if the graph has no vocabulary or the gate is unknown.
         """
         check_gate(gate)
-        self.encode([])  # makes the encoder
         name = f"{gate}_distances"
-
-        def measure(ids, lengths):
-            rows = len(ids)
-            if self.graph.batch is not None:  # the rest is filled up, and thrown away
-                missing = ((0, self.graph.batch - rows), (0, 0))
-                ids = np.pad(ids, missing, constant_values=self._encoder.eos)
-                lengths = np.pad(lengths, missing[0], constant_values=1)
-            return self.graph.run(ids=ids, lengths=lengths)[name][:rows]  # (B, layers, T)
-
-        found = read(sentences, self._encoder, measure, self.graph.batch or 32)
+        found = self._read(
+            sentences, lambda ids, lengths: self._run(ids, lengths)[name]
+        )  # (B, layers, T)
         return [distances[:, 1 : words + 1] for distances, words in found]
+
+    def score(self, sentences):
+        """Log-probabilities of the words of sentences, as `LanguageModel.score` gives them.
+
+        Args:
+            sentences: as in `distances`.
+
+        Returns:
+            List of arrays (words + 1,), in nats: of each word after `<eos>` and the words before
+            it, and of the `<eos>` at the end.
+
+        Raises:
+            ValueError: if the graph is no language model, or has no vocabulary.
+        """
+        if "log_probabilities" not in self.graph.outputs:
+            raise ValueError(
+                f"{self.graph.path}: a parser, which gives no probabilities. Export the model with "
+                "graph='language_model'."
+            )
+
+        def pick(ids, lengths):
+            log_probabilities = self._run(ids, lengths)["log_probabilities"]  # (B, T, V)
+            after = np.pad(ids[:, 1:], ((0, 0), (0, 1)), constant_values=self._encoder.eos)
+            picked = np.take_along_axis(log_probabilities, after[..., None], axis=-1)
+            return picked[..., 0]  # (B, T)
+
+        return [picked[: words + 1] for picked, words in self._read(sentences, pick)]
+
+    def _read(self, sentences, function):
+        self.encode([])  # makes the encoder
+        return read(sentences, self._encoder, function, self.graph.batch or 32)
+
+    def _run(self, ids, lengths):
+        """The graph's outputs for as many rows as it is given."""
+        rows = len(ids)
+        if self.graph.batch is not None:  # the rest is filled up, and thrown away
+            missing = ((0, self.graph.batch - rows), (0, 0))
+            ids = np.pad(ids, missing, constant_values=self._encoder.eos)
+            lengths = np.pad(lengths, missing[0], constant_values=1)
+        found = self.graph.run(ids=ids, lengths=lengths)
+        return {name: values[:rows] for name, values in found.items()}

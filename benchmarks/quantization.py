@@ -1,0 +1,155 @@
+"""Measures what quantized files lose: perplexity, trees and accuracy on logical inference.
+
+    python benchmarks/quantization.py --text ptb --classifier runs/logic_inference --pairs logic
+
+The package's language model, or that of --language-model, is exported to ONNX and TensorFlow Lite
+in every precision. Perplexity is that of the sentences of test.txt in --text, each read from zero
+states; trees are those of NLTK's treebank sample. The classifier answers the published test pairs
+in --pairs. Where an argument is left out, so is what needs it. Writes quantization.md.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import report
+
+from keras_onlstm import Parser, exporting, parsing, runtime
+from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.datasets import treebank
+from keras_onlstm.datasets.penn_treebank import find, sentences
+from keras_onlstm.stored import load_model
+
+PRECISIONS = (None, "float16", "dynamic")
+BATCH = 16
+
+
+def exports(model, graph, directory):
+    """Every format and precision of a graph: (name, path, bytes)."""
+    for precision in PRECISIONS:
+        for ending, export, options in (
+            ("onnx", exporting.to_onnx, {}),
+            ("tflite", exporting.to_tflite, {"batch": BATCH}),
+        ):
+            path = Path(directory, f"{graph}_{precision}.{ending}")
+            exported = export(model, path, graph, quantize=precision, check=False, **options)
+            label = {"onnx": "ONNX", "tflite": "TensorFlow Lite"}[ending]
+            yield f"{label}, {precision or 'float32'}", path, exported.size
+
+
+def perplexity(model, texts):
+    scores = model.score(texts)
+    return float(np.exp(-sum(s.sum() for s in scores) / sum(len(s) for s in scores)))
+
+
+def parsed(parser, corpus):
+    trees = list(parser.parse_many([sentence.tokens for sentence in corpus]))
+    scores = parsing.score(trees, [sentence.tree for sentence in corpus])
+    return trees, 100 * scores["f1"]
+
+
+def answers(run, pairs):
+    """Predicted classes of pairs of id lists, in batches of similar length."""
+    order = sorted(range(len(pairs)), key=lambda i: max(map(len, pairs[i])))
+    found = np.zeros(len(pairs), int)
+    for start in range(0, len(order), BATCH):
+        group = order[start : start + BATCH]
+        sides = []
+        for side in (0, 1):
+            rows = [pairs[i][side] for i in group]
+            ids = np.zeros((BATCH, max(map(len, rows))), "int32")
+            for row, values in enumerate(rows):
+                ids[row, : len(values)] = values
+            sides.append(ids)
+        found[group] = run(left=sides[0], right=sides[1])["probabilities"].argmax(-1)[: len(group)]
+    return found
+
+
+def language_rows(options, directory):
+    model, _ = load_model(options.language_model)
+    corpus = treebank.load()[: options.sentences]
+    wanted, f1 = parsed(Parser(model), corpus)
+    texts = None
+    if options.text:
+        texts = list(sentences(find(options.text, "test")))[: options.sentences]
+    rows = {"Keras": ["", f"{perplexity(model, texts):.2f}" if texts else "", f"{f1:.2f}", ""]}
+    for name, path, size in exports(model, "parser", directory):
+        trees, f1 = parsed(Parser.load(path), corpus)
+        same = sum(one == other for one, other in zip(trees, wanted, strict=True))
+        rows[name] = [f"{size / 1e6:.2f}", "", f"{f1:.2f}", f"{same} of {len(wanted)}"]
+        print(name, rows[name], flush=True)
+    if texts:
+        for name, path, size in exports(model, "language_model", directory):
+            found = perplexity(runtime.ExportedModel(runtime.load(path)), texts)
+            rows[name][:2] = [f"{rows[name][0]}, {size / 1e6:.2f}", f"{found:.2f}"]
+            print(name, rows[name], flush=True)
+    header = ["", "MB (parser, language model)", "perplexity", "F1", "same trees"]
+    return header, rows
+
+
+def classifier_rows(options, directory):
+    model, _ = load_model(options.classifier)
+    buckets = logic.load(options.pairs).test.values()
+    corpus = [pair for bucket in buckets for pair in bucket][:: options.every]
+    pairs = [(logic.encode(pair.left), logic.encode(pair.right)) for pair in corpus]
+    labels = np.array([logic.LABELS.index(pair.label) for pair in corpus])
+
+    def keras_run(**given):
+        logits = model((given["left"], given["right"]))
+        return {"probabilities": keras.ops.convert_to_numpy(keras.ops.softmax(logits))}
+
+    wanted = answers(keras_run, pairs)
+    rows = {"Keras": ["", f"{100 * np.mean(wanted == labels):.2f}", ""]}
+    for name, path, size in exports(model, "classifier", directory):
+        found = answers(runtime.load(path).run, pairs)
+        accuracy = f"{100 * np.mean(found == labels):.2f}"
+        rows[name] = [
+            f"{size / 1e6:.2f}",
+            accuracy,
+            f"{int(np.sum(found == wanted))} of {len(wanted)}",
+        ]
+        print(name, rows[name], flush=True)
+    return ["", "MB", "accuracy", "same answers"], rows
+
+
+def table(header, rows):
+    lines = [header, ["---"] * len(header), *([name, *cells] for name, cells in rows.items())]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    add = parser.add_argument
+    add("--language-model", metavar="PATH", help="default: the package's")
+    add("--text", metavar="DIR", help="directory of a corpus with a test part")
+    add("--classifier", metavar="PATH", help="a run of logic_inference.py")
+    add("--pairs", metavar="DIR", help="directory of the published pairs")
+    add("--sentences", type=int, default=10_000, help="at most so many of each text")
+    add("--every", type=int, default=1, metavar="N", help="one of N pairs (default: 1)")
+    add("--output", type=Path, default=Path("runs/benchmarks"), help="directory for the table")
+    options = parser.parse_args()
+    if bool(options.classifier) != bool(options.pairs):
+        parser.error("--classifier and --pairs: give both or none.")
+    start = time.time()
+    try:
+        options.output.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory() as directory:
+            texts = [table(*language_rows(options, directory))]
+            if options.classifier:
+                texts.append(table(*classifier_rows(options, directory)))
+        report.replace(options.output / "quantization.md", "\n".join(texts))
+    except (ImportError, OSError, ValueError) as error:
+        parser.error(str(error))
+    print("\n".join(texts))
+    print(f"{time.time() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
