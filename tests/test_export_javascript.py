@@ -1,0 +1,86 @@
+"""The JavaScript program beside the export scripts gives the trees that the package gives."""
+
+import shutil
+import subprocess
+
+import pytest
+
+import graphs
+from commands import ROOT
+from keras_onlstm.parser import Parser
+from keras_onlstm.parsing import brackets
+
+PROGRAM = ROOT / "export" / "javascript" / "parse.mjs"
+SENTENCES = [
+    "The cat saw a dog",
+    "dog",
+    "75.3 N do n't ( unknown )",
+    "the the a a the cat cat the",  # equal distances
+    " ".join(graphs.VOCABULARY[1:] * 300),
+]
+
+pytestmark = pytest.mark.keras_free
+
+
+@pytest.fixture(scope="module")
+def run():
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node is not installed")
+    packages = PROGRAM.parent / "node_modules"
+    if not any((packages / name).is_dir() for name in ("onnxruntime-web", "onnxruntime-node")):
+        pytest.skip(f"ONNX Runtime for Node is not installed: npm install in {PROGRAM.parent}")
+
+    def run(*arguments, given=""):
+        return subprocess.run(
+            [node, str(PROGRAM), *map(str, arguments)],
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    path = tmp_path_factory.mktemp("exported") / "parser.onnx"
+    graphs.write_onnx(path)
+    return path
+
+
+def test_trees_are_those_of_the_package(run, exported):
+    parser = Parser.load(exported)
+    wanted = [brackets(parser.parse(sentence.split())) for sentence in SENTENCES]
+    by_input = run(exported, given="\n".join(SENTENCES) + "\n")
+    assert (by_input.returncode, by_input.stderr) == (0, "")
+    assert by_input.stdout.splitlines() == wanted
+    by_arguments = run(exported, *SENTENCES[:2])
+    assert by_arguments.stdout.splitlines() == wanted[:2]
+
+
+def test_mistakes_are_one_line(run, exported, tmp_path):
+    content = exported.read_bytes()
+    missing, short, empty = (tmp_path / name for name in ("none.onnx", "short.onnx", "empty.onnx"))
+    short.write_bytes(content[:-100])
+    empty.write_bytes(b"")
+    bare, layer = tmp_path / "bare.onnx", tmp_path / "layer.onnx"
+    graphs.write_onnx(bare, about=None)
+    graphs.write_onnx(layer, about={"graph": "layer"})
+    for arguments, message in (
+        ([], "usage"),
+        ([exported], "sentence 1: has no words"),
+        ([exported, "a cat", " "], "sentence 2: has no words"),
+        ([missing, "a cat"], f"{missing}: cannot be read (ENOENT)"),
+        ([tmp_path, "a cat"], f"{tmp_path}: cannot be read (EISDIR)"),
+        ([short, "a cat"], f"{short}: no complete ONNX file of keras_onlstm"),
+        ([empty, "a cat"], f"{empty}: no complete ONNX file of keras_onlstm"),
+        ([bare, "a cat"], f"{bare}: no complete ONNX file of keras_onlstm"),
+        ([layer, "a cat"], f"{layer}: no parser with a vocabulary"),
+    ):
+        found = run(*arguments)
+        assert (found.returncode, found.stdout) == (2, "")
+        assert found.stderr.count("\n") == 1
+        assert found.stderr.startswith("parse.mjs: error: ")
+        assert message in found.stderr
