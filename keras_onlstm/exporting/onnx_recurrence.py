@@ -111,10 +111,12 @@ class _Writer:
         triangle = self.constant("triangle", np.repeat(above, chunk_size, axis=1), "float32")
         one = self.constant("one", [1.0], "float32")
         f_tilde = add("Gemm", [shares[0], triangle, one], "f_tilde", alpha=-1.0)  # (B, U)
-        i_tilde = add("Gemm", [shares[1], triangle], "i_tilde")
+        # Without a third input beta says nothing, but as_int8 would take a Gemm with alpha and beta
+        # 1 for a MatMul.
+        i_tilde = add("Gemm", [shares[1], triangle], "i_tilde", beta=0.0)
         means = self.constant("means", above.mean(1, keepdims=True), "float32")  # (N, 1)
         distances = [
-            add("Gemm", [share, means], f"distance_{name}")  # (B, 1)
+            add("Gemm", [share, means], f"distance_{name}", beta=0.0)  # (B, 1)
             for share, name in zip(shares, ("forget", "input"), strict=True)
         ]
         opened, kept, taken = (
