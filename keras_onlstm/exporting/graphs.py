@@ -277,7 +277,7 @@ def _layer(model, inputs):
             "inputs=[keras.Input((None, 128), name='x')]."
         )
     specs = keras.tree.flatten(structure)
-    names = [re.sub(r"\W", "_", spec.name) for spec in specs]
+    names = _plain_names([spec.name for spec in specs])
     dtypes = [keras.backend.standardize_dtype(spec.dtype) for spec in specs]
     graph_inputs = [
         Input(name, dtype, _named_axes(name, spec.shape), _DRAW.get(dtype, _draw_floats))
@@ -288,11 +288,24 @@ def _layer(model, inputs):
         values = [given[name] for name in names]
         found = model(keras.tree.pack_sequence_as(structure, values))
         if isinstance(found, dict):
-            return {re.sub(r"\W", "_", key): value for key, value in found.items()}
+            outputs = _plain_names([*names, *found])[len(names) :]
+            return dict(zip(outputs, found.values(), strict=True))
         flat = keras.tree.flatten(found)
         return {"output" if len(flat) == 1 else f"output_{i}": x for i, x in enumerate(flat)}
 
     return graph_inputs, function
+
+
+def _plain_names(given):
+    """Names that every format takes: other characters than letters, digits and _ become _."""
+    names = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in given]
+    for place, name in enumerate(names):
+        if name in names[:place] or name.startswith("_"):
+            raise ValueError(
+                f"{given[place]!r} among {', '.join(map(repr, given))}: the names of inputs and "
+                "outputs are to begin with a letter or a digit of ASCII, and to differ in those."
+            )
+    return names
 
 
 def _known_inputs(model):
@@ -378,6 +391,7 @@ def _as_onlstm(rnn):
         **rnn.cell.own_config(),
         **{name: getattr(rnn, name) for name in options},
         name=rnn.name,
+        dtype=rnn.dtype_policy,
     )
     layer.cell = rnn.cell
     layer.built = True

@@ -62,6 +62,14 @@ class Weights(NamedTuple):
         ]
 
 
+def _onnx():
+    try:
+        import onnx
+    except ImportError as error:
+        raise ImportError(f"ONNX needs onnx ({error}): pip install 'keras-onlstm[onnx]'") from error
+    return onnx
+
+
 class _Writer:
     """Collects operators and constants under names that begin alike."""
 
@@ -73,17 +81,14 @@ class _Writer:
         return f"{self.prefix}/{text}"
 
     def constant(self, text, value, dtype="int64"):
-        from onnx import numpy_helper
-
-        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype), self.name(text)))
-        return self.name(text)
+        name, array = self.name(text), np.asarray(value, dtype)
+        self.constants.append(_onnx().numpy_helper.from_array(array, name))
+        return name
 
     def add(self, kind, inputs, *outputs, **attributes):
         """Adds an operator; its outputs are named, or where these are lists, have the names."""
-        from onnx import helper
-
         outputs = [o[0] if isinstance(o, list) else self.name(o) for o in outputs]
-        self.nodes.append(helper.make_node(kind, inputs, outputs, **attributes))
+        self.nodes.append(_onnx().helper.make_node(kind, inputs, outputs, **attributes))
         return outputs[0] if len(outputs) == 1 else outputs
 
     def step(self, h, c, z, keep, recurrent_kernel, units, chunk_size):
@@ -179,8 +184,7 @@ def loop(prefix, x, h, c, keep, outputs, weights):
     Returns:
         Operators and constants: two lists.
     """
-    from onnx import TensorProto, helper
-
+    onnx = _onnx()
     units, body = weights.units, _Writer(f"{prefix}/step")
     to = _Writer(prefix)
     kernel, recurrent_kernel, bias = weights.arranged()
@@ -196,13 +200,13 @@ def loop(prefix, x, h, c, keep, outputs, weights):
     new_h, new_c, *distances = body.step(*names, matrix, units, weights.chunk_size)
     row = body.add("Identity", [new_h], "row")
 
-    def value(name, width, kind=TensorProto.FLOAT):
-        return helper.make_tensor_value_info(name, kind, [None, width])
+    def value(name, width, kind=onnx.TensorProto.FLOAT):
+        return onnx.helper.make_tensor_value_info(name, kind, [None, width])
 
     widths = (units, units, kernel.shape[1])
     inputs = [value(*both) for both in zip(names, widths, strict=False)]
     if keep is not None:
-        inputs.append(value(names[3], 1, TensorProto.BOOL))
+        inputs.append(value(names[3], 1, onnx.TensorProto.BOOL))
     results = [value(name, units) for name in (new_h, new_c, row)]
     results += [value(name, 1) for name in distances]
     rows, last_h, last_c, *distances = outputs
@@ -210,7 +214,7 @@ def loop(prefix, x, h, c, keep, outputs, weights):
         "Scan",
         [h, c, z, *([] if keep is None else [keep])],
         *([name] for name in (last_h, last_c, rows, *distances)),
-        body=helper.make_graph(body.nodes, body.prefix, inputs, results, body.constants),
+        body=onnx.helper.make_graph(body.nodes, body.prefix, inputs, results, body.constants),
         num_scan_inputs=1 if keep is None else 2,
         scan_input_axes=[0] if keep is None else [0, 1],
         scan_output_axes=[1, 1, 1],
