@@ -309,9 +309,10 @@ def _plain_names(given):
 
 
 def _known_inputs(model):
-    if isinstance(model, keras.Sequential):
-        return model.inputs[0] if model.inputs else None
-    return model.input if hasattr(model, "inputs") and model.inputs else None
+    inputs = getattr(model, "inputs", None)
+    if not inputs:
+        return None
+    return inputs[0] if isinstance(model, keras.Sequential) else model.input
 
 
 def _named_axes(name, shape):
