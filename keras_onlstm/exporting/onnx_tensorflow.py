@@ -10,6 +10,7 @@ import logging
 from keras import ops
 
 from keras_onlstm import runtime
+from keras_onlstm.arguments import integer
 from keras_onlstm.exporting import checks, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import make_graph
@@ -153,10 +154,7 @@ def convert(graph, opset):
         raise ImportError(
             f"ONNX needs tf2onnx and onnx ({error}): pip install 'keras-onlstm[onnx]'"
         ) from error
-    if opset < _LEAST_OPSET or opset > onnx.defs.onnx_opset_version():
-        raise ValueError(
-            f"opset={opset}: from {_LEAST_OPSET} to {onnx.defs.onnx_opset_version()} are there."
-        )
+    integer("opset", opset, _LEAST_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
     placeholders = _Placeholders()
     function = traced(graph, placeholders.recurrence)
     logger = logging.getLogger("tf2onnx")
@@ -218,7 +216,8 @@ def to_onnx(
         graph: one of `graph_names(model)`; may be left out where there is but one.
         quantize: `"dynamic"`: 8-bit matrices, which meet inputs rounded to 8 bits; `"float16"`:
             matrices in 16 bits, computed with as float32.
-        opset: integer from 18 on, the version of ONNX's operators.
+        opset: integer, the version of ONNX's operators, from 18 to the latest that tf2onnx knows:
+            18 as well in tf2onnx 1.17.
         provider: `"cpu"` or `"cuda"`, where it is checked.
         check: whether it is checked.
         inputs: list of `keras.Input`, where the model does not know its own.
