@@ -110,6 +110,20 @@ def test_missing_packages(name, module, options, model, tmp_path, monkeypatch):
     assert contents(tmp_path) == before
 
 
+@pytest.mark.parametrize(("name", "operators"), [("model.onnx", "ONNX's"), ("model.tflite", "the")])
+def test_what_a_format_cannot_express(name, operators, tmp_path, capfd, caplog):
+    x = keras.Input((1, 3), name="x")
+    odd = keras.Model(x, keras.layers.Lambda(keras.ops.erfinv)(ONLSTM(4)(x)), name="odd")
+    (tmp_path / name).write_text("an older one")
+    before = contents(tmp_path)
+    match = rf"the graph layer of odd cannot be expressed in {operators} operators.*\(.*Erfinv.*\)"
+    with pytest.raises(ValueError, match=match) as caught:
+        FORMATS[name](odd, tmp_path / name)
+    assert contents(tmp_path) == before
+    assert len(str(caught.value)) < 500  # of pages
+    assert "rfinv" not in capfd.readouterr().err + caplog.text  # it is told once
+
+
 # --- The check -----------------------------------------------------------------------------------
 
 

@@ -1,15 +1,19 @@
 """ONNX files of the package's models beside plain Keras."""
 
+import keras
 import numpy as np
 import pytest
 
 import exports
-from checks import SINGLE, assert_close, assert_differ
+from checks import SINGLE, as_array, assert_close, assert_differ
 from exports import BATCHES, TIMES
-from keras_onlstm import runtime
+from keras_onlstm import ONLSTM, runtime
 from keras_onlstm.exporting import to_onnx
 
 pytestmark = pytest.mark.backend("tensorflow")
+
+
+SCANS = {"parser": 2, "language_model": 2, "step": 0, "classifier": 2, "layer": 1}
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +27,22 @@ def classifier():
 
 
 @pytest.fixture(scope="module")
-def exported(model, classifier, tmp_path_factory):
+def layer():
+    x, mask = keras.Input((None, 5), name="x"), keras.Input((None,), dtype="bool", name="mask")
+    return exports.with_weights(
+        keras.Model([x, mask], ONLSTM(24, 4, return_sequences=True)(x, mask=mask))
+    )
+
+
+@pytest.fixture(scope="module")
+def exported(model, classifier, layer, tmp_path_factory):
     """What `to_onnx` says of each graph, by name."""
     directory, found = tmp_path_factory.mktemp("onnx"), {}
     for name in ("parser", "language_model", "step"):
         found[name] = to_onnx(model, directory / f"{name}.onnx", name, about={"by": "a test"})
     path = directory / "classifier.onnx"
     found["classifier"] = to_onnx(classifier, path, labels=list("=<>^|v#"))
+    found["layer"] = to_onnx(layer, directory / "layer.onnx")
     return found
 
 
@@ -100,6 +113,22 @@ def test_pairs(files, classifier, times):
     assert_close(found["probabilities"], expected, SINGLE, "with more padding")
 
 
+@pytest.fixture(scope="module")
+def sequences(layer):
+    """Vectors, a mask with holes, and what Keras makes of them, of the largest size."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(max(BATCHES), max(TIMES), 5)).astype("float32")
+    mask = rng.random(x.shape[:2]) < 0.7
+    return x, mask, as_array(exports.plain(layer)(x, mask))
+
+
+@pytest.mark.parametrize("time", TIMES)
+@pytest.mark.parametrize("batch", BATCHES)
+def test_sequences(files, sequences, batch, time):
+    x, mask, expected = (array[:batch, :time] for array in sequences)
+    assert_close(files["layer"].run(x=x, mask=mask)["output"], expected, SINGLE, "output")
+
+
 # --- What is in a file ---------------------------------------------------------------------------
 
 
@@ -137,8 +166,8 @@ def test_axes_have_names(exported):
 
 def test_recurrences_are_scans(exported):
     operators = {name: one.operators for name, one in exported.items()}
-    for name, scans in {"parser": 2, "language_model": 2, "classifier": 2, "step": None}.items():
-        assert operators[name].get("Scan") == scans and "Loop" not in operators[name], name
+    for name, scans in SCANS.items():
+        assert operators[name].get("Scan", 0) == scans and "Loop" not in operators[name], name
     assert operators["parser"].get("LogSoftmax") is None  # nobody asks for it
 
 

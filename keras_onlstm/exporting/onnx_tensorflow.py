@@ -6,6 +6,7 @@ enter there, past tf2onnx, which would copy them many times.
 """
 
 import logging
+import textwrap
 
 from keras import ops
 
@@ -146,6 +147,7 @@ def convert(graph, opset):
 
     Raises:
         ImportError: if tf2onnx or onnx is not installed.
+        ValueError: if there is no such version, or ONNX cannot express the graph.
     """
     try:
         import onnx
@@ -157,9 +159,10 @@ def convert(graph, opset):
     integer("opset", opset, _LEAST_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
     placeholders = _Placeholders()
     function = traced(graph, placeholders.recurrence)
+    function.get_concrete_function()  # what is raised in here is not tf2onnx's
     logger = logging.getLogger("tf2onnx")
     level = logger.level
-    logger.setLevel(logging.ERROR)  # it warns of each placeholder, of which it knows nothing
+    logger.setLevel(logging.CRITICAL)  # it warns of each placeholder, and what it raises says more
     try:
         model, _ = tf2onnx.convert.from_function(
             function,
@@ -168,9 +171,15 @@ def convert(graph, opset):
             custom_op_handlers={"PyFunc": (placeholders.hand_on, [])},
             extra_opset=[onnx.helper.make_opsetid(_DOMAIN, 1)],
         )
+        placeholders.expand(model)
+        onnx.checker.check_model(model)
+    except Exception as error:  # either has classes of its own
+        raise ValueError(
+            f"the graph {graph.name} of {graph.model.name} cannot be expressed in ONNX's operators "
+            f"({textwrap.shorten(str(error), 300)})."
+        ) from error
     finally:
         logger.setLevel(level)
-    placeholders.expand(model)
     onnx_weights.share(model)
     _name_axes(model, graph)
     onnx.checker.check_model(model)
@@ -230,8 +239,9 @@ def to_onnx(
 
     Raises:
         ImportError: if tf2onnx, onnx or onnxruntime is not installed.
-        ValueError: if the model has no such graph or no ON-LSTM, the opset or the provider is not
-            there, or the file is not what Keras is. What stood at `path` then still does.
+        ValueError: if the model has no such graph or no ON-LSTM, ONNX cannot express it, the opset
+            or the provider is not there, or the file is not what Keras is. What stood at `path`
+            then still does.
         OSError: if the file cannot be written.
 
     Example:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import textwrap
 
 from keras_onlstm import runtime
 from keras_onlstm.arguments import integer
@@ -47,7 +48,7 @@ def convert(graph, batch, quantize):
     except Exception as error:  # the converter has classes of its own
         raise ValueError(
             f"the graph {graph.name} of {graph.model.name} cannot be expressed in the operators of "
-            f"TensorFlow Lite ({error})."
+            f"TensorFlow Lite ({textwrap.shorten(str(error), 300)})."
         ) from error
 
 
