@@ -8,7 +8,6 @@ import exports
 from checks import SINGLE, assert_close
 from keras_onlstm import ONLSTM, runtime
 from keras_onlstm.exporting import onnx_weights, to_onnx
-from keras_onlstm.exporting.onnx_recurrence import CUMAX
 from keras_onlstm.models import LanguageModel
 
 # How far log-probabilities may be off, and distances; and the size, by float32's.
@@ -76,12 +75,14 @@ def test_what_stays_in_float32(exported):
 
     model = onnx.load(exported["dynamic"].path)
     parts = list(onnx_weights.subgraphs(model.graph))
-    products = [node for part in parts for node in part.node if node.op_type == "MatMul"]
-    assert len(products) == 2 and all(node.name.endswith(CUMAX) for node in products)
+    nodes = [node for part in parts for node in part.node]
+    assert not any(node.op_type == "MatMul" for node in nodes)
+    sums = [node for node in nodes if node.op_type == "Gemm"]  # of shares, and their means
     constants = {constant.name: constant for part in parts for constant in part.initializer}
-    triangles = [constants[node.input[1]] for node in products]
-    assert [triangle.dims[:] for triangle in triangles] == [[20, 200], [15, 150]]
-    assert all(triangle.data_type == onnx.TensorProto.FLOAT for triangle in triangles)
+    matrices = [constants[node.input[1]] for node in sums]
+    wanted = [[n, size] for n, units in ((20, 200), (15, 150)) for size in (units, units, 1, 1)]
+    assert [matrix.dims[:] for matrix in matrices] == wanted
+    assert all(matrix.data_type == onnx.TensorProto.FLOAT for matrix in matrices)
     assert exported["dynamic"].operators["MatMulInteger"] == 5  # two a layer, and the softmax
 
 
