@@ -77,18 +77,21 @@ def _replacing_directory(path):
     if path.exists() and not (path / "saved_model.pb").is_file():
         raise FileExistsError(f"{path}: exists, and is no SavedModel. Name another directory.")
     temporary, old = (path.with_name(f".{path.name}.{part}") for part in ("part", "old"))
-    for left_over in (temporary, old):
-        shutil.rmtree(left_over, ignore_errors=True)
+
+    def tidy():
+        if old.exists() and not path.exists():
+            old.rename(path)
+        for left_over in (temporary, old):
+            shutil.rmtree(left_over, ignore_errors=True)
+
+    tidy()  # after a process that was killed
     try:
         yield temporary
         if path.exists():
             path.rename(old)
         temporary.rename(path)
     finally:
-        if old.exists() and not path.exists():
-            old.rename(path)
-        for left_over in (temporary, old):
-            shutil.rmtree(left_over, ignore_errors=True)
+        tidy()
 
 
 def _write(graphs, directory):
