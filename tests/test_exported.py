@@ -127,11 +127,19 @@ def test_what_a_format_cannot_express(name, operators, tmp_path, capfd, caplog):
 # --- The check -----------------------------------------------------------------------------------
 
 
+def older(model, path):
+    """Puts something at a path that an export replaces."""
+    if path.suffix:
+        path.write_text("an older one")
+    else:
+        to_saved_model(model, path, check=False)
+
+
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("there", [True, False])
 def test_a_file_that_is_not_what_keras_is(name, there, model, tmp_path, monkeypatch):
     if there:
-        FORMATS[name](model, tmp_path / name, check=False)
+        older(model, tmp_path / name)
     before = contents(tmp_path)
     original = checks.expected
     monkeypatch.setattr(
@@ -145,7 +153,7 @@ def test_a_file_that_is_not_what_keras_is(name, there, model, tmp_path, monkeypa
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_interrupted_check(name, model, tmp_path, monkeypatch):
-    FORMATS[name](model, tmp_path / name, check=False)
+    older(model, tmp_path / name)
     before = contents(tmp_path)
 
     def interrupt(*_, **__):

@@ -39,10 +39,11 @@ def exported(model, classifier, layer, tmp_path_factory):
     """What `to_onnx` says of each graph, by name."""
     directory, found = tmp_path_factory.mktemp("onnx"), {}
     for name in ("parser", "language_model", "step"):
-        found[name] = to_onnx(model, directory / f"{name}.onnx", name, about={"by": "a test"})
+        path, check = directory / f"{name}.onnx", name == "language_model"
+        found[name] = to_onnx(model, path, name, check=check, about={"by": "a test"})
     path = directory / "classifier.onnx"
-    found["classifier"] = to_onnx(classifier, path, labels=list("=<>^|v#"))
-    found["layer"] = to_onnx(layer, directory / "layer.onnx")
+    found["classifier"] = to_onnx(classifier, path, check=False, labels=list("=<>^|v#"))
+    found["layer"] = to_onnx(layer, directory / "layer.onnx", check=False)
     return found
 
 
@@ -135,8 +136,10 @@ def test_sequences(files, sequences, batch, time):
 def test_what_is_said_of_a_file(exported, files):
     for name, one in exported.items():
         assert one.graphs == (name,) and one.size == one.path.stat().st_size
-        assert 0.0 < one.difference.largest < SINGLE and 0.0 < one.latency < 1.0
-        assert one.difference.output in files[name].outputs
+        checked = name == "language_model"
+        assert (one.difference is None, one.latency is None) == (not checked, not checked)
+    one = exported["language_model"]
+    assert 0.0 < one.difference.largest < SINGLE and 0.0 < one.latency < 1.0
     assert files["classifier"].metadata["labels"] == list("=<>^|v#")
     about = files["language_model"].metadata
     assert about["vocabulary"] == exports.WORDS and about["num_layers"] == 2

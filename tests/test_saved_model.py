@@ -24,7 +24,7 @@ def model():
 @pytest.fixture(scope="module")
 def exported(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("saved") / "model"
-    return to_saved_model(model, path, about={"by": "me"})
+    return to_saved_model(model, path, about={"by": "me"}, check=False)
 
 
 def endpoints(path):
@@ -59,7 +59,7 @@ def read(model):
 # --- Values --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("batch", "time"), [(1, 17), (3, 1), (3, 2), (3, 200)])
+@pytest.mark.parametrize(("batch", "time"), [(1, 17), (3, 1), (2, 200)])
 @pytest.mark.parametrize("name", ["parser", "language_model", "serving_default"])
 def test_sentences(files, read, name, batch, time):
     _, lengths = exports.sentences(batch, time, seed=time)
@@ -81,13 +81,14 @@ def test_steps_are_the_whole_sentence(files, read, batch):
 
 def test_pairs(tmp_path):
     model = exports.classifier()
-    exported = to_saved_model(model, tmp_path / "model", labels=list("=<>"), check=False)
+    exported = to_saved_model(model, tmp_path / "model", labels=list("=<>"))
     run = endpoints(exported.path)["classifier"]
     for batch, times in ((3, (2, 17)), (1, (17, 1))):
         left, right = exports.pair(batch, *times)
         found = run(left=left, right=right)["probabilities"]
         assert_close(found, exports.classified(model, left, right), SINGLE, "probabilities")
-    assert exported.difference is None and exported.latency is None
+    assert 0.0 < exported.difference.largest < SINGLE and 0.0 < exported.latency < 1.0
+    assert exported.difference.output == "probabilities"
 
 
 # --- What is there -------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ def test_what_is_said_of_it(exported, files):
     assert exported.graphs == names and files.keys() == {"serving_default", *names}
     files_below = [path for path in exported.path.rglob("*") if path.is_file()]
     assert exported.size == sum(path.stat().st_size for path in files_below) > 20_000
-    assert 0.0 < exported.difference.largest < SINGLE and 0.0 < exported.latency < 1.0
+    assert exported.difference is None and exported.latency is None
     assert exported.operators["While"] == 4  # two layers, two endpoints of whole sentences
     assert not {kind for kind in exported.operators if "PyFunc" in kind or "Xla" in kind}
     text = (exported.path / saved_model_tensorflow.METADATA).read_text(encoding="utf-8")
