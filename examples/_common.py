@@ -1,15 +1,14 @@
-"""What the examples share: run directories, plots, versions."""
+"""What the examples share: run directories, plots, tables."""
 
 import argparse
 import functools
-import importlib.metadata
-import platform
 from pathlib import Path
 
 import keras
 
 from keras_onlstm import console, stored
 from keras_onlstm.files import read_json, replacing, write_json
+from keras_onlstm.provenance import versions
 
 CONFIG = "config.json"
 _PART = ".config.part.json"  # what is left if a run is killed while it writes the first file
@@ -62,22 +61,6 @@ def save_plot(figure, runs, name):
     info(f"\nPlot: {Path(next(iter(runs))) / name}.png and .svg")
 
 
-def versions():
-    """What a result depends on, for the record."""
-    packages = {}
-    for name in ("keras-onlstm", "keras", "tensorflow", "jax", "torch", "numpy"):
-        try:
-            packages[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return {
-        "backend": keras.backend.backend(),
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        **packages,
-    }
-
-
 def check_new(directory, prepared=()):
     """Refuses a directory in which a run, or anything else, is already.
 
@@ -114,7 +97,8 @@ def start_run(directory, arguments, prepared=()):
     directory = Path(directory)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        write_json(directory / CONFIG, {"arguments": arguments, "versions": versions()})
+        used = {"backend": keras.backend.backend(), **versions()}
+        write_json(directory / CONFIG, {"arguments": arguments, "versions": used})
     except OSError as error:
         raise OSError(
             f"{directory}: cannot be written ({error.strerror}). Give another --output."
