@@ -101,6 +101,15 @@ def test_steps_are_the_whole_sentence(files, read, batch):
         assert_close(found[output], array, SINGLE, output)
 
 
+def test_a_softmax_with_weights_of_its_own(tmp_path):
+    model = exports.language_model(tie_weights=False)
+    exported = to_onnx(model, tmp_path / "model.onnx", "language_model", check=False)
+    ids, lengths = exports.sentences(3, 17)
+    found = runtime.load(exported.path).run(ids=ids, lengths=lengths)
+    for output, array in exports.part(exports.read(model, ids), 17, lengths).items():
+        assert_close(found[output], array, SINGLE, output)
+
+
 @pytest.mark.parametrize("times", [(1, 1), (2, 17), (17, 2), (200, 40)])
 def test_pairs(files, classifier, times):
     left, right = exports.pair(max(BATCHES), *times)
