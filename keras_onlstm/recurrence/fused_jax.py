@@ -101,7 +101,9 @@ def _differentiable():
         return results, (given[:-1], saved)
 
     recurrence.defvjp(forward, _backward)
-    return recurrence
+    # Called outside of any compilation, a loop would be compiled anew every time; so it is once for
+    # every shape. Inside of one, `inline` leaves no trace of it.
+    return jax.jit(recurrence, static_argnums=(8,), inline=True)
 
 
 def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):
