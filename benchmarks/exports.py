@@ -39,9 +39,20 @@ def build(units, chunk_size, input_dim):
     return keras.Sequential([keras.Input((None, input_dim), name="x"), layer])
 
 
+def in_onnx_runtime(model, threads):
+    """An ONNX model with an input x, as a function of it."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return lambda x: session.run(None, {"x": x})
+
+
 def lstm_operator(units, input_dim, threads):
     """ONNX Runtime's LSTM, as a function of (batch, time, input)."""
-    import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(0)
@@ -59,17 +70,11 @@ def lstm_operator(units, input_dim, threads):
     constants = [weights("W", input_dim), weights("R", units)]
     graph = helper.make_graph(nodes, "lstm", [x], [y], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return lambda x: session.run(None, {"x": x})
+    return in_onnx_runtime(model, threads)
 
 
 def plain_conversion(model, threads):
     """The layer's readable loop as tf2onnx converts it: a Loop."""
-    import onnxruntime
     import tf2onnx
 
     from keras_onlstm.exporting.graphs import make_graph
@@ -77,12 +82,7 @@ def plain_conversion(model, threads):
 
     function = traced(make_graph(model))
     converted, _ = tf2onnx.convert.from_function(function, function.input_signature, opset=18)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(
-        converted.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return lambda x: session.run(None, {"x": x})
+    return in_onnx_runtime(converted, threads)
 
 
 def subjects(model, batch, threads, directory):

@@ -204,10 +204,10 @@ class ONLSTM(keras.layers.RNN):
             "recurrent_mask": masks.recurrent,
             "chunk_size": cell.chunk_size,
         }
-        if self._runs_fused and substitute() is None:
+        other = substitute()
+        if self._runs_fused and other is None:
             return fused_recurrence.run(*given, **options, training=bool(training))
-        run = substitute() or reference.run
-        return run(
+        return (other or reference.run)(
             *given,
             **options,
             activation=cell.activation,

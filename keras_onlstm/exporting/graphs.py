@@ -128,11 +128,10 @@ def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, label
             f"a {type(model).__name__} has no graph {name!r}: it has {', '.join(known)}."
         )
     _check(model)
-    makers = {"parser": _parser, "language_model": _language_model, "step": _step}
     if name == "layer":
         graph_inputs, function = _layer(model, inputs)
     else:
-        graph_inputs, function = {**makers, "classifier": _classifier}[name](model)
+        graph_inputs, function = _MAKERS[name](model)
     words = getattr(model, "vocabulary", None) or vocabulary
     metadata = {"graph": name, "vocabulary": None if words is None else list(words)}
     if labels is not None:
@@ -163,9 +162,9 @@ def _check(model):
             )
 
 
-def _ids(name, shape, size, least=0):
+def _ids(name, shape, size):
     def draw(rng, sizes, _):
-        return rng.integers(least, size, sizes)
+        return rng.integers(0, size, sizes)
 
     return Input(name, "int32", shape, draw)
 
@@ -187,10 +186,10 @@ def _valid(ids, lengths):
     return ops.cast(places <= ops.expand_dims(lengths, 1), "float32")
 
 
-def _distances(found, axis=1):
+def _distances(found):
     return {
-        "forget_distances": ops.stack(found.forget_distances, axis=axis),
-        "input_distances": ops.stack(found.input_distances, axis=axis),
+        "forget_distances": ops.stack(found.forget_distances, axis=1),
+        "input_distances": ops.stack(found.input_distances, axis=1),
     }
 
 
@@ -265,6 +264,14 @@ def _classifier(model):
         return {"probabilities": ops.softmax(logits)}
 
     return inputs, function
+
+
+_MAKERS = {
+    "parser": _parser,
+    "language_model": _language_model,
+    "step": _step,
+    "classifier": _classifier,
+}
 
 
 def _layer(model, inputs):

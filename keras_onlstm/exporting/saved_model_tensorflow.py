@@ -65,7 +65,7 @@ def to_saved_model(
             found = [checks.compare(endpoints[graph.name][0], graph) for graph in made]
             difference = max(found, key=lambda one: one.largest)
             seconds = checks.latency(endpoints[made[0].name][0], made[0])
-        operators = [name for run, names in endpoints.values() for name in names]
+        operators = [name for _, names in endpoints.values() for name in names]
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     names = tuple(graph.name for graph in made)
     return Exported(path, names, size, checks.counted(operators), difference, seconds)
