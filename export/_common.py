@@ -19,7 +19,7 @@ from keras_onlstm.files import read_json
 from keras_onlstm.models import LanguageModel, PairClassifier
 from keras_onlstm.stored import SHIPPED, load_model
 
-__all__ = ["export_each", "new_parser", "report"]
+__all__ = ["export_each", "export_files", "new_parser", "report"]
 
 CONFIG = "config.json"  # of a run
 
@@ -128,6 +128,31 @@ def export_each(options, export):
             print(f"  took        {seconds:.1f} s", flush=True)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _MAXRSS_BYTES
     print(f"Memory of this process at its most: {memory / 1e6:.0f} MB")
+
+
+def export_files(options, to, suffix, **arguments):
+    """Exports every graph that was asked for into a file of its own.
+
+    Args:
+        options: of the command line.
+        to: `to_onnx` or `to_tflite`.
+        suffix: of the files.
+        **arguments: for `to`, those that only one of the two has.
+    """
+
+    def export(model, directory, graphs, **known):
+        for graph in graphs:
+            yield to(
+                model,
+                directory / f"{graph}{suffix}",
+                graph,
+                quantize=options.quantize,
+                check=not options.no_check,
+                **arguments,
+                **known,
+            )
+
+    export_each(options, export)
 
 
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024

@@ -7,7 +7,7 @@ Any batch size and any length will do for the files. Each is compared with Keras
 and three lengths, before it gets its name.
 """
 
-from _common import export_each, new_parser, report
+from _common import export_files, new_parser, report
 
 from keras_onlstm.exporting import to_onnx
 
@@ -21,20 +21,7 @@ def parse_arguments():
 
 
 def main(options):
-    def export(model, directory, graphs, **known):
-        for graph in graphs:
-            yield to_onnx(
-                model,
-                directory / f"{graph}.onnx",
-                graph,
-                quantize=options.quantize,
-                opset=options.opset,
-                provider=options.provider,
-                check=not options.no_check,
-                **known,
-            )
-
-    export_each(options, export)
+    export_files(options, to_onnx, ".onnx", opset=options.opset, provider=options.provider)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ A file is for one batch size and any length. Each is compared with Keras, at thr
 it gets its name.
 """
 
-from _common import export_each, new_parser, report
+from _common import export_files, new_parser, report
 
 from keras_onlstm.exporting import to_tflite
 
@@ -19,19 +19,7 @@ def parse_arguments():
 
 
 def main(options):
-    def export(model, directory, graphs, **known):
-        for graph in graphs:
-            yield to_tflite(
-                model,
-                directory / f"{graph}.tflite",
-                graph,
-                batch=options.batch,
-                quantize=options.quantize,
-                check=not options.no_check,
-                **known,
-            )
-
-    export_each(options, export)
+    export_files(options, to_tflite, ".tflite", batch=options.batch)
 
 
 if __name__ == "__main__":
