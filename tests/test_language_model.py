@@ -5,13 +5,17 @@ import numpy as np
 import pytest
 from keras import ops
 
+import oracle
 from checks import as_array, assert_all_close, assert_close, assert_differ, gradients, tensor
 from keras_onlstm import convert
+from keras_onlstm.datasets import syntactic_grammar
+from keras_onlstm.minimal_pairs import score_pairs
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.regularization import (
     activation_regularization,
     temporal_activation_regularization,
 )
+from keras_onlstm.stored import load_model
 
 TOLERANCE = 1e-9
 PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")
@@ -216,6 +220,25 @@ def test_scores_are_log_probabilities_of_the_words(recurrent):
         expected = as_array(log_probabilities(read.logits))[0, np.arange(ids.size - 1), ids[0, 1:]]
         assert_close(scores, expected, 1e-5, sentence)
     assert_differ(found[1][0], found[4][0], 0.01, "scores of two words")
+
+
+def test_scores_of_a_trained_model_are_those_of_the_equations():
+    """One sentence at a time, all in float64; summed in float32 elsewhere, over 10,000 words."""
+    model, _ = load_model()
+    embeddings, bias = as_array(model.embeddings), as_array(model.softmax_bias)
+    chunk_size = model.get_config()["chunk_size"]
+    scores = score_pairs(model, syntactic_grammar.generate(count=1, seed=1))
+    assert len(scores) > 40
+    for sentence, found in list(scores.items())[::4]:  # the equations are slow
+        ids = model.encode(f"<eos> {sentence} <eos>")
+        x = embeddings[ids[:-1]][None]  # (1, T, E)
+        for layer in model.recurrent_layers:
+            zeros = np.zeros((1, layer.units))
+            weights = [as_array(w) for w in layer.trainable_weights]
+            x = oracle.onlstm(x, zeros, zeros, *weights, chunk_size=chunk_size).outputs
+        logits = x[0] @ embeddings.T + bias  # (T, V)
+        expected = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+        assert_close(found, expected[np.arange(len(ids) - 1), ids[1:]], 1e-4, sentence)
 
 
 def test_distances_of_every_word():
