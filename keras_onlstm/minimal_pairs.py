@@ -59,7 +59,9 @@ def score_pairs(model, pairs, block=4096, progress=None):
         Dictionary from sentences to float32 arrays (words + 1,), in nats: of every word, and of the
         full stop.
     """
-    sentences = sorted({s for pair in pairs for s in pair.sentences}, key=lambda s: (len(s), s))
+    sentences = sorted(
+        {s for pair in pairs for s in pair.sentences}, key=lambda s: (s.count(" "), s)
+    )
     stopped = STOP in model.vocabulary
     found = {}
     for start in range(0, len(sentences), block):

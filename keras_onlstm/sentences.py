@@ -3,11 +3,16 @@
 What models of Keras and exported graphs have in common.
 """
 
+from collections import Counter
+
 import numpy as np
 
 from keras_onlstm.datasets.penn_treebank import EOS, UNKNOWN
 
 __all__ = ["Encoder", "check_gate", "read"]
+
+# So many sentences of a length are worth a shape of their own.
+OFTEN = 512
 
 
 class Encoder:
@@ -54,7 +59,8 @@ def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
         function: of ids, int32 (batch, time), and lengths, int32 (batch,), the `<eos>` counted.
             Returns one result a row.
         batch_size: integer, at most so many sentences at once.
-        multiple: integer that divides `time`: few shapes, if a backend compiles for each.
+        multiple: integer that divides `time`: few shapes, if a backend compiles for each. Lengths
+            that hundreds of sentences have are not padded, which pays for one more shape.
         closed: whether an `<eos>` closes the sentence.
 
     Returns:
@@ -69,11 +75,13 @@ def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
     """
     sentences = [encoder(sentence) for sentence in sentences]
     order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
+    many = Counter(map(len, sentences))
     found = [None] * len(sentences)
     for start in range(0, len(order), batch_size):
         group = order[start : start + batch_size]
         lengths = np.array([1 + len(sentences[index]) + closed for index in group], "int32")
-        time = -(-int(lengths[-1]) // multiple) * multiple
+        often = many[len(sentences[group[-1]])] >= OFTEN
+        time = int(lengths[-1]) if often else -(-int(lengths[-1]) // multiple) * multiple
         ids = np.full((len(group), time), encoder.eos, "int32")  # (B, T)
         for row, index in enumerate(group):
             ids[row, 1 : len(sentences[index]) + 1] = sentences[index]
