@@ -390,7 +390,7 @@ def plot_results(models):
                 axes.plot([low, high], [place, place], color="tab:blue")
                 axes.plot(middle, place, "o", color="tab:blue")
         axes.axvline(0, color="black", lw=0.8)
-        axes.set_xlabel(f"accuracy of {models[0].name} minus {models[1].name}, percent")
+        axes.set_xlabel(f"{models[0].name} minus {models[1].name}, percent", loc="right")
     else:
         for index, model in enumerate(models):
             for place, row in enumerate(rows):

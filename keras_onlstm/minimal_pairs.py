@@ -66,10 +66,8 @@ def score_pairs(model, pairs, block=4096, progress=None):
     found = {}
     for start in range(0, len(sentences), block):
         some = sentences[start : start + block]
-        if stopped:
-            scores = [array[:-1] for array in model.score([f"{s} {STOP}" for s in some])]
-        else:
-            scores = model.score(some)
+        read = [f"{sentence} {STOP}" for sentence in some] if stopped else some
+        scores = model.score(read, end=not stopped)
         found.update(zip(some, scores, strict=True))
         if progress is not None:
             progress(len(found), len(sentences))

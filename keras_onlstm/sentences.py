@@ -80,8 +80,10 @@ def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
     for start in range(0, len(order), batch_size):
         group = order[start : start + batch_size]
         lengths = np.array([1 + len(sentences[index]) + closed for index in group], "int32")
-        often = many[len(sentences[group[-1]])] >= OFTEN
-        time = int(lengths[-1]) if often else -(-int(lengths[-1]) // multiple) * multiple
+        longest = len(sentences[group[-1]])
+        time = 1 + longest + closed
+        if not longest or many[longest] < OFTEN:
+            time = -(-time // multiple) * multiple
         ids = np.full((len(group), time), encoder.eos, "int32")  # (B, T)
         for row, index in enumerate(group):
             ids[row, 1 : len(sentences[index]) + 1] = sentences[index]

@@ -25,10 +25,11 @@ class Unigrams:
         self.vocabulary = list(self.logs)
         self.read = []
 
-    def score(self, sentences):
+    def score(self, sentences, end):
         self.read += sentences
         return [
-            np.array([self.logs.get(w, -9.0) for w in [*s.split(), "<eos>"]]) for s in sentences
+            np.array([self.logs.get(w, -9.0) for w in [*s.split(), *["<eos>"] * end]])
+            for s in sentences
         ]
 
 
@@ -97,8 +98,8 @@ def test_differing_words_alone():
     class Following(Unigrams):
         """After b all words are likelier."""
 
-        def score(self, sentences):
-            found = super().score(sentences)
+        def score(self, sentences, end):
+            found = super().score(sentences, end)
             for sentence, scores in zip(sentences, found, strict=True):
                 if "b" in sentence.split():
                     scores[sentence.split().index("b") + 1 :] += 5.0

@@ -277,20 +277,21 @@ class LanguageModel(keras.Model):
             self._encoder = Encoder(self.vocabulary)
         return self._encoder(sentence)
 
-    def score(self, sentences):
+    def score(self, sentences, end=True):
         """Log-probabilities of the words of sentences, each read on its own from zero states.
 
         Args:
             sentences: list of sentences: words apart by blanks, or lists of words.
+            end: whether the `<eos>` at the end is scored too.
 
         Returns:
-            List of arrays (words + 1,), in nats: of each word after `<eos>` and the words before
-            it, and of the `<eos>` at the end.
+            List of arrays (words + 1,), or (words,) without the end, in nats: of each word after
+            `<eos>` and the words before it, and of the `<eos>` at the end.
 
         Raises:
             ValueError: if the model has no vocabulary.
         """
-        return [found[: words + 1] for found, words in self._read(_Scoring, sentences)]
+        return [found[: words + end] for found, words in self._read(_Scoring, sentences, end)]
 
     def distances(self, sentences, gate="forget"):
         """How much of the order each word of sentences makes every layer forget, or write.
@@ -314,7 +315,7 @@ class LanguageModel(keras.Model):
             found[place, :, 1 : words + 1] for found, words in self._read(_Measuring, sentences)
         ]
 
-    def _read(self, kind, sentences):
+    def _read(self, kind, sentences, closed=True):
         """What a model of `kind` makes of every sentence, and how many words that has."""
         self.encode([])  # makes the encoder
         if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
@@ -323,7 +324,7 @@ class LanguageModel(keras.Model):
         def function(ids, lengths):
             return self._readers[kind](ids)
 
-        return read(sentences, self._encoder, function, multiple=8, closed=True)
+        return read(sentences, self._encoder, function, multiple=8, closed=closed)
 
     def get_config(self):
         return {**super().get_config(), **self._config}

@@ -70,15 +70,16 @@ class ExportedModel:
         )  # (B, layers, T)
         return [distances[:, 1 : words + 1] for distances, words in found]
 
-    def score(self, sentences):
+    def score(self, sentences, end=True):
         """Log-probabilities of the words of sentences, as `LanguageModel.score` gives them.
 
         Args:
             sentences: as in `distances`.
+            end: whether the `<eos>` at the end is scored too.
 
         Returns:
-            List of arrays (words + 1,), in nats: of each word after `<eos>` and the words before
-            it, and of the `<eos>` at the end.
+            List of arrays (words + 1,), or (words,) without the end, in nats: of each word after
+            `<eos>` and the words before it, and of the `<eos>` at the end.
 
         Raises:
             ValueError: if the graph is no language model, or has no vocabulary.
@@ -95,7 +96,7 @@ class ExportedModel:
             picked = np.take_along_axis(log_probabilities, after[..., None], axis=-1)
             return picked[..., 0]  # (B, T)
 
-        return [picked[: words + 1] for picked, words in self._read(sentences, pick)]
+        return [picked[: words + end] for picked, words in self._read(sentences, pick)]
 
     def _read(self, sentences, function):
         self.encode([])  # makes the encoder
