@@ -22,9 +22,6 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PYTHONUNBUFFERED := 1
 # TensorFlow tells at every start which processor features it was built without.
 export TF_CPP_MIN_LOG_LEVEL ?= 2
-# JAX keeps what it compiled: most of its tests' time is compilation, and much of that is the same.
-export JAX_COMPILATION_CACHE_DIR ?= $(abspath $(VENV))/jax
-export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:

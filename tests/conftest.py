@@ -24,6 +24,16 @@ hypothesis.settings.register_profile("keras_onlstm", deadline=None, derandomize=
 hypothesis.settings.load_profile("keras_onlstm")
 
 
+def pytest_configure(config):
+    """JAX keeps what it compiled, most of its tests' time, each worker for itself."""
+    if BACKEND == "jax" and hasattr(config, "cache"):
+        import jax
+
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+        jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir(f"jax-{worker}")))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
+
 def pytest_report_header():
     return f"keras {metadata.version('keras')} on {BACKEND}; shared files: {_shared()}"
 
