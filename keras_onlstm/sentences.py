@@ -80,8 +80,8 @@ def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
     for start in range(0, len(order), batch_size):
         group = order[start : start + batch_size]
         lengths = np.array([1 + len(sentences[index]) + closed for index in group], "int32")
-        longest = len(sentences[group[-1]])
-        time = 1 + longest + closed
+        longest, time = len(sentences[group[-1]]), int(lengths[-1])
+        # Empty sentences are always padded: a lone `<eos>` leaves nothing to predict.
         if not longest or many[longest] < OFTEN:
             time = -(-time // multiple) * multiple
         ids = np.full((len(group), time), encoder.eos, "int32")  # (B, T)
