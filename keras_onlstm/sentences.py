@@ -9,10 +9,12 @@ import numpy as np
 
 from keras_onlstm.datasets.penn_treebank import EOS, UNKNOWN
 
-__all__ = ["Encoder", "check_gate", "read"]
+__all__ = ["Encoder", "check_gate", "contexts", "read"]
 
 # So many sentences of a length are worth a shape of their own.
 OFTEN = 512
+# At most so many words at once, and one sentence at the least: what is V times as large fits.
+WORDS = 8192
 
 
 class Encoder:
@@ -58,7 +60,7 @@ def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
         encoder: `Encoder`.
         function: of ids, int32 (batch, time), and lengths, int32 (batch,), the `<eos>` counted.
             Returns one result a row.
-        batch_size: integer, at most so many sentences at once.
+        batch_size: integer, at most so many sentences at once; fewer if they are very long.
         multiple: integer that divides `time`: few shapes, if a backend compiles for each. Lengths
             that hundreds of sentences have are not padded, which pays for one more shape.
         closed: whether an `<eos>` closes the sentence.
@@ -77,8 +79,13 @@ def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
     order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
     many = Counter(map(len, sentences))
     found = [None] * len(sentences)
-    for start in range(0, len(order), batch_size):
-        group = order[start : start + batch_size]
+    start = 0
+    while start < len(order):
+        count = min(batch_size, len(order) - start)
+        while count > 1 and count * len(sentences[order[start + count - 1]]) > WORDS:
+            count //= 2
+        group = order[start : start + count]
+        start += count
         lengths = np.array([1 + len(sentences[index]) + closed for index in group], "int32")
         longest, time = len(sentences[group[-1]]), int(lengths[-1])
         # Empty sentences are always padded: a lone `<eos>` leaves nothing to predict.
@@ -90,6 +97,43 @@ def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
         for index, result in zip(group, function(ids, lengths), strict=True):
             found[index] = result, len(sentences[index])
     return found
+
+
+def contexts(ids, lengths):
+    """Which words of a batch follow the same words: what a model predicts there it predicts once.
+
+    Args:
+        ids: int32 (batch, time), sentences.
+        lengths: int32 (batch,), how many of them count.
+
+    Returns:
+        Dictionary of `ids`; of `contexts`, int32 (batch, time - 1): for every id but the first, the
+        number of the ids before it, the same where these are; and of `firsts`, int32 (N,): where in
+        (batch * (time - 1),) each of them is read first. N is all of that, a half or a quarter, so
+        that there are few shapes.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.sentences import contexts
+    >>> found = contexts(np.array([[0, 7, 8, 9], [0, 7, 6, 9]], "int32"), np.array([4, 4]))
+    >>> found["contexts"].tolist(), found["firsts"].tolist()
+    ([[0, 1, 2], [0, 1, 3]], [0, 1, 2, 5, 0, 0])
+    """
+    rows, time = ids.shape[0], ids.shape[1] - 1
+    numbers = np.zeros((rows, time), "int32")  # behind the end of a sentence any will do
+    known, firsts = {}, []
+    for row, (sentence, length) in enumerate(zip(ids.tolist(), lengths.tolist(), strict=True)):
+        context = None
+        for place in range(length - 1):
+            key = context, sentence[place]
+            context = known.setdefault(key, len(firsts))
+            if context == len(firsts):
+                firsts.append(row * time + place)
+            numbers[row, place] = context
+    room = next(n for n in (-(-rows * time // part) for part in (4, 2, 1)) if n >= len(firsts))
+    firsts += [0] * (room - len(firsts))
+    return {"ids": ids, "contexts": numbers, "firsts": np.array(firsts, "int32")}
 
 
 def check_gate(gate):

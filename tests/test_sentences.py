@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_onlstm.sentences import OFTEN, Encoder, read
+from keras_onlstm.sentences import OFTEN, WORDS, Encoder, contexts, read
 
 pytestmark = pytest.mark.keras_free
 
@@ -45,3 +45,41 @@ def test_a_length_that_many_have_is_not_padded(count, time):
 
 def test_nothing_to_read():
     assert watched([]) == ([], [])
+
+
+def test_few_long_sentences_at_once():
+    count = WORDS // 3 + 1  # two of these fit, three do not
+    long = "a " * count
+    found, shapes = watched([long, "a", long, long, "b", "b a"], batch_size=6)
+    assert [words for _, words in found] == [count, 1, count, count, 1, 2]
+    assert [row[1:] for row, _ in found[1::3]] == [[2], [3]]
+    assert [rows for rows, _ in shapes] == [3, 1, 2]
+    assert watched(["a " * (WORDS + 1)])[1] == [(1, WORDS + 2)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_contexts_are_the_same_where_the_words_before_are(seed):
+    random = np.random.default_rng(seed)
+    ids = np.concatenate([np.zeros((12, 1)), random.integers(1, 3, (12, 6))], 1).astype("int32")
+    lengths = random.integers(1, 8, 12).astype("int32")
+    found = contexts(ids, lengths)
+    assert found["ids"] is ids
+    numbers, firsts = found["contexts"], found["firsts"]
+    assert numbers.shape == (12, 6)
+    beginnings = {
+        (row, place): tuple(ids[row, : place + 1])
+        for row, length in enumerate(lengths)
+        for place in range(length - 1)
+    }
+    for (row, place), words in beginnings.items():
+        first_row, first_place = divmod(int(firsts[numbers[row, place]]), 6)
+        assert beginnings[first_row, first_place] == words
+    assert max(numbers.flat) + 1 == len(set(beginnings.values()))
+
+
+@pytest.mark.parametrize(("rows", "share"), [([[1, 2, 3, 4]] * 8, 4), ([[1, 2, 3, 4]] * 2, 2)])
+def test_as_few_places_as_the_contexts_need(rows, share):
+    ids = np.array(rows, "int32")
+    assert contexts(ids, np.full(len(rows), 4))["firsts"].shape == (len(rows) * 3 // share,)
+    different = ids + np.arange(len(rows), dtype="int32")[:, None]
+    assert contexts(different, np.full(len(rows), 4))["firsts"].shape == (len(rows) * 3,)

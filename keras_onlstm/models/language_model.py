@@ -9,7 +9,7 @@ from keras_onlstm.arguments import integer
 from keras_onlstm.layer import ONLSTM
 from keras_onlstm.numerics import matmul
 from keras_onlstm.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
-from keras_onlstm.sentences import Encoder, check_gate, read
+from keras_onlstm.sentences import Encoder, check_gate, contexts, read
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 
@@ -37,26 +37,35 @@ class LanguageModelOutput(NamedTuple):
 class _Scoring(keras.Model):
     """Log-probabilities of the words of whole sentences, as a model that Keras compiles."""
 
+    inputs = staticmethod(contexts)
+
     def __init__(self, model):
         super().__init__(name="scoring")  # TensorFlow allows no name with an underscore in front
         self.model = model
 
-    def call(self, ids):
-        logits = self.model(ids[:, :-1])
-        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))  # (B, T, V)
-        picked = ops.take_along_axis(log_probabilities, ops.expand_dims(ids[:, 1:], -1), axis=-1)
-        return ops.squeeze(picked, -1)  # (B, T)
+    def call(self, batch):
+        ids = batch["ids"]
+        output = self.model._hidden(ids[:, :-1]).output  # (B, T, D)
+        rows = ops.reshape(output, (-1, output.shape[-1]))
+        logits = self.model._logits(ops.take(rows, batch["firsts"], axis=0))  # (N, V)
+        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
+        places = batch["contexts"] * logits.shape[-1] + ids[:, 1:]  # (B, T), below N V
+        return ops.take(ops.reshape(log_probabilities, (-1,)), places)  # (B, T)
 
 
 class _Measuring(keras.Model):
-    """Distances of whole sentences, likewise; the softmax, which nobody asks for, is pruned."""
+    """Distances of whole sentences, likewise."""
 
     def __init__(self, model):
         super().__init__(name="measuring")
         self.model = model
 
+    @staticmethod
+    def inputs(ids, lengths):
+        return ids
+
     def call(self, ids):
-        found = self.model(ids, details=True)
+        found = self.model._hidden(ids)
         distances = [found.forget_distances, found.input_distances]
         return ops.stack([ops.stack(d, axis=1) for d in distances], axis=1)  # (B, 2, layers, T)
 
@@ -229,10 +238,15 @@ class LanguageModel(keras.Model):
         self.built = True
 
     def call(self, ids, states=None, mask=None, training=False, details=False):
-        embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
-        words = embeddings
+        found = self._hidden(ids, states, mask, training)
+        logits = self._logits(found.output)
+        return found._replace(logits=logits) if details else logits
+
+    def _hidden(self, ids, states=None, mask=None, training=False):
+        """`LanguageModelOutput` without the logits, which cost the most."""
+        words = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
         if training:
-            words = word_dropout(embeddings, self._config["word_dropout"], self.seed_generator)
+            words = word_dropout(words, self._config["word_dropout"], self.seed_generator)
         raw, forget_distances, input_distances, last = None, [], [], []
         x = self.dropouts[0](ops.take(words, ids, axis=0), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
@@ -247,14 +261,15 @@ class LanguageModel(keras.Model):
                 forget_distances.append(distances[0])
                 input_distances.append(distances[1])
             x = self.dropouts[index + 1](raw, training=training)
-        if self.softmax is None:
-            bias = ops.convert_to_tensor(self.softmax_bias, dtype=self.compute_dtype)
-            logits = matmul(x, ops.transpose(embeddings)) + bias  # (B, T, V)
-        else:
-            logits = self.softmax(x)
-        if not details:
-            return logits
-        return LanguageModelOutput(logits, last, raw, x, forget_distances, input_distances)
+        return LanguageModelOutput(None, last, raw, x, forget_distances, input_distances)
+
+    def _logits(self, output):
+        """(..., V), from (..., size of the last layer)."""
+        if self.softmax is not None:
+            return self.softmax(output)
+        embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
+        bias = ops.convert_to_tensor(self.softmax_bias, dtype=self.compute_dtype)
+        return matmul(output, ops.transpose(embeddings)) + bias
 
     @property
     def num_layers(self):
@@ -318,11 +333,13 @@ class LanguageModel(keras.Model):
     def _read(self, kind, sentences, closed=True):
         """What a model of `kind` makes of every sentence, and how many words that has."""
         self.encode([])  # makes the encoder
+        if not self.built:
+            self.build((None, None))
         if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
             self._readers[kind] = kind(self).predict_on_batch
 
         def function(ids, lengths):
-            return self._readers[kind](ids)
+            return self._readers[kind](kind.inputs(ids, lengths))
 
         return read(sentences, self._encoder, function, multiple=8, closed=closed)
 
