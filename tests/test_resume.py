@@ -1,0 +1,359 @@
+"""Killed anywhere and resumed, a run ends with the bits of one that never stopped."""
+
+import hashlib
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from unittest.mock import Mock
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_onlstm.training import PairBatches, load_checkpoint, trainer
+from toy_runs import (
+    BEST_EPOCH,
+    EPOCHS,
+    SCORES,
+    Killed,
+    Killer,
+    assert_equal,
+    best_weights,
+    bits,
+    kill,
+    make_batches,
+    make_trainer,
+    read_records,
+    started,
+    unbroken_run,
+    what_is_left,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    """What a run that is never killed leaves, and how many events it has, for each schedule."""
+    return {
+        schedule: unbroken_run(tmp_path_factory.mktemp(schedule), schedule=schedule)
+        for schedule in ("plateau", "cosine")
+    }
+
+
+def check_killed_once(directory, at, expected, **kwargs):
+    directory.mkdir()
+    assert kill(directory, at, **kwargs)
+    survivor = started(directory, **kwargs)
+    survivor.run()
+    assert_equal(what_is_left(survivor), expected)
+    assert not [path for path in directory.iterdir() if path.name.startswith(".")]
+
+
+PARTS = 4  # of the events: each part is a test of its own, to see where it fails
+STEP = 1 if keras.backend.backend() == "tensorflow" else 5
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_killed_at_any_event_of_an_epoch_and_resumed(tmp_path, unbroken, part):
+    """The second epoch: its model is the best one, and the plateau is about to begin."""
+    expected, events = unbroken["plateau"]
+    epoch = events // EPOCHS
+    for at in range(epoch + part, 2 * epoch + PARTS, 2 * PARTS * STEP):
+        check_killed_once(tmp_path / str(at), at, expected)
+
+
+@pytest.mark.parametrize("schedule", ["plateau", "cosine"])
+def test_killed_anywhere_in_a_run_and_resumed(tmp_path, unbroken, schedule):
+    expected, events = unbroken[schedule]
+    for at in [0, 1, 2, 3, 4, *range(11, events - 1, 23 * STEP), events - 1]:
+        check_killed_once(tmp_path / str(at), at, expected, schedule=schedule)
+
+
+@pytest.mark.parametrize("at", [23, 31])
+def test_killed_again_and_again(tmp_path, unbroken, at):
+    expected, _ = unbroken["plateau"]
+    kills = 0
+    while kill(tmp_path, at):
+        kills += 1
+    assert kills >= 3
+    assert_equal(what_is_left(started(tmp_path)), expected)
+
+
+def test_two_runs_are_equal(tmp_path, unbroken):
+    again, events = unbroken_run(tmp_path)
+    assert_equal(again, unbroken["plateau"][0])
+    assert events == unbroken["plateau"][1]
+    other = make_trainer(tmp_path / "other", seed=1)
+    other.run()
+    assert bits(other.model) != again["bits"]
+
+
+def test_how_often_checkpoints_are_written_changes_nothing(tmp_path, unbroken):
+    trained = make_trainer(tmp_path, checkpoint_seconds=1000)
+    with pytest.MonkeyPatch.context() as patch:
+        written = []
+        save = trainer.save_checkpoint
+        patch.setattr(trainer, "save_checkpoint", lambda *a: (written.append(a), save(*a)))
+        trained.run()
+    assert len(written) == 1 + EPOCHS  # at the start and after every epoch
+    assert_equal(what_is_left(trained), unbroken["plateau"][0])
+
+
+def test_the_same_trainer_goes_on_after_an_interruption(tmp_path, unbroken):
+    expected, events = unbroken["plateau"]
+    trained = make_trainer(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        Killer(patch, trained, events // 2)
+        with pytest.raises(Killed):
+            trained.run()
+    trained.resume()
+    trained.run()
+    assert_equal(what_is_left(trained), expected)
+
+
+def test_the_unbroken_run_is_as_described(tmp_path, unbroken):
+    """Numbers that the tests above compare are the right ones."""
+    expected, _ = unbroken["plateau"]
+    table, rows = expected["records"]
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4, 5]
+    assert [row["val_score"] for row in rows] == SCORES
+    # Two epochs without a better score, the third and the fourth: the rate of the fifth is halved.
+    assert [row["learning_rate"] for row in rows] == pytest.approx([0.05] * 4 + [0.025])
+    assert [{k: float(v) for k, v in row.items()} for row in table] == rows
+    assert set(rows[0]) == {"epoch", "loss", "accuracy", "val_score", "learning_rate"}
+    _, rows = unbroken["cosine"][0]["records"]
+    steps = len(make_batches()) * EPOCHS
+    rates = [0.025 * (1 + math.cos(math.pi * (e + 1) / EPOCHS)) for e in range(EPOCHS)]
+    assert steps == 15 and [row["learning_rate"] for row in rows] == pytest.approx(rates, abs=1e-8)
+
+
+def test_best_is_the_model_of_the_best_epoch(tmp_path, unbroken):
+    for epochs in range(1, EPOCHS + 1):
+        trained = make_trainer(tmp_path / str(epochs), epochs=epochs)
+        trained.run()
+        last = [ops.convert_to_numpy(w).tobytes() for w in trained.model.trainable_variables]
+        best = best_weights(trained.directory)
+        assert (best == last) == (epochs <= BEST_EPOCH)
+        assert (best == unbroken["plateau"][0]["best"]) == (epochs >= BEST_EPOCH)
+        assert trained.progress.best == max(SCORES[:epochs])
+
+
+def test_there_is_a_checkpoint_before_the_first_batch(tmp_path, unbroken):
+    trained = make_trainer(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trained.model, "train_on_batch", Mock(side_effect=Killed))
+        with pytest.raises(Killed):
+            trained.run()
+    survivor = make_trainer(tmp_path, seed=99)
+    survivor.resume()
+    survivor.run()
+    assert_equal(what_is_left(survivor), unbroken["plateau"][0])
+
+
+def test_a_finished_run_can_be_prolonged(tmp_path, unbroken):
+    make_trainer(tmp_path, epochs=3).run()
+    longer = make_trainer(tmp_path, seed=99)
+    longer.resume()
+    longer.run()
+    assert_equal(what_is_left(longer), unbroken["plateau"][0])
+
+
+@pytest.mark.parametrize("stops", [[1], [3, 1], [4, 4, 4], [15]])
+def test_stopped_after_so_many_batches_and_resumed(tmp_path, unbroken, stops):
+    for count in stops:
+        trained = started(tmp_path)
+        before = int(ops.convert_to_numpy(trained.model.optimizer.iterations))
+        trained.run(max_batches=count)
+        assert int(ops.convert_to_numpy(trained.model.optimizer.iterations)) == before + count
+    survivor = started(tmp_path)
+    survivor.run()
+    assert_equal(what_is_left(survivor), unbroken["plateau"][0])
+
+
+# --- Refusals: nothing is changed --------------------------------------------------------------
+
+
+def assert_resume_refused(refused, error, match):
+    before, progress = bits(refused.model), refused.progress
+    with pytest.raises(error, match=match) as caught:
+        refused.resume()
+    assert str(caught.value).startswith(str(refused.directory / "checkpoint.npz"))
+    assert bits(refused.model) == before and refused.progress is progress
+
+
+def test_resuming_what_is_not_there(tmp_path):
+    assert_resume_refused(make_trainer(tmp_path), FileNotFoundError, "no such checkpoint")
+
+
+def test_resuming_another_run(tmp_path):
+    make_trainer(tmp_path, epochs=1).run()
+    refused = make_trainer(tmp_path, seed=99)
+    refused.callbacks = []
+    assert_resume_refused(refused, ValueError, "1 callbacks.*here are 0.*Resume with the arguments")
+    refused = make_trainer(tmp_path, schedule="cosine", seed=99)
+    assert_resume_refused(refused, ValueError, "another model")  # no learning rate to restore
+
+
+def test_resuming_with_less_data(tmp_path):
+    trained = make_trainer(tmp_path, epochs=1)
+    trained.run()
+    trained.progress.batch = 3
+    trained._save()
+    refused = make_trainer(tmp_path, seed=99)
+    refused.batches = PairBatches([[1]], [[2]], [0], batch_size=4)
+    assert_resume_refused(refused, ValueError, "batch 3.*1 batches")
+
+
+@pytest.mark.parametrize("state", [None, [], {}, {"epoch": 1}, "text", 3])
+def test_resuming_from_a_checkpoint_of_something_else(tmp_path, state):
+    saved = make_trainer(tmp_path)
+    files_of_saved = tmp_path / "checkpoint.npz"
+    trainer.save_checkpoint(files_of_saved, saved.model, state)
+    assert_resume_refused(make_trainer(tmp_path, seed=99), ValueError, "not a checkpoint of a Tr")
+    assert load_checkpoint(files_of_saved, saved.model) == state
+
+
+def test_seconds_go_on_after_a_kill(tmp_path, monkeypatch):
+    """Each batch takes 10 seconds by the trainer's clock, those before the kill included."""
+    clock = iter(range(0, 10**6, 10))
+    monkeypatch.setattr(trainer.time, "monotonic", lambda: float(next(clock)))
+    trained = make_trainer(tmp_path, epochs=2)
+    step, calls = trained.model.train_on_batch, []
+
+    def dies(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 5:  # the second batch of the second epoch
+            raise Killed
+        return step(*args, **kwargs)
+
+    trained.model.train_on_batch = dies
+    with pytest.raises(Killed):
+        trained.run()
+    survivor = make_trainer(tmp_path, seed=99, epochs=2)
+    survivor.resume()
+    assert [row["seconds"] for row in survivor.run()] == [30.0, 30.0]
+
+
+# --- A real kill, of a real ON-LSTM -------------------------------------------------------------
+
+DRIVER = """
+import sys
+from pathlib import Path
+
+import keras
+
+from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.models import PairClassifier
+from keras_onlstm.training import PairBatches, Trainer
+
+directory = Path(sys.argv[1])
+pairs, _ = logic.generate(300).split(2)
+batches = PairBatches(
+    [logic.encode(pair.left) for pair in pairs], [logic.encode(pair.right) for pair in pairs],
+    [logic.LABELS.index(pair.label) for pair in pairs], 4, multiple=12, shuffle=True,
+)
+keras.utils.set_random_seed(0)
+model = PairClassifier(12, 7, embedding_dim=32, units=60, dropout=0.3, seed=0)
+model.compile(
+    keras.optimizers.Adam(0.01, global_clipnorm=1.0),
+    keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"],
+)
+(left, right), classes = batches[0]
+model((left, right))
+model.optimizer.build(model.trainable_variables)
+model.test_on_batch((left, right), classes)
+trainer = Trainer(
+    model, batches,
+    lambda: {"val": -model.test_on_batch((left, right), classes, return_dict=True)["loss"]},
+    directory, epochs=2, monitor="val", checkpoint_seconds=0, verbose=False,
+    callbacks=[keras.callbacks.ReduceLROnPlateau("val", mode="max", patience=1)],
+)
+if (directory / "checkpoint.npz").is_file():
+    trainer.resume()
+print("go", trainer.progress.epoch, trainer.progress.batch, flush=True)
+trainer.run()
+print("done", flush=True)
+"""
+
+
+def start_driver(tmp_path, directory):
+    script = tmp_path / "driver.py"
+    script.write_text(DRIVER)
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(directory)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        text=True,
+    )
+    line = process.stdout.readline()
+    if not line.startswith("go "):
+        pytest.fail(process.communicate()[1])
+    return process, tuple(map(int, line.split()[1:]))
+
+
+def finish_driver(process):
+    output, errors = process.communicate(timeout=300)
+    assert (process.returncode, output) == (0, "done\n"), errors
+
+
+def arrays_of(directory):
+    """The variables in the checkpoint, and the state without times."""
+    with np.load(directory / "checkpoint.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    state = json.loads(arrays.pop("state.json").tobytes())
+    for row in state["history"]:
+        del row["seconds"]
+    digests = {name: hashlib.sha256(a.tobytes()).hexdigest() for name, a in arrays.items()}
+    return digests, state
+
+
+def weights_in(archive, directory):
+    model = keras.saving.load_model(directory / archive, compile=False, safe_mode=True)
+    return [ops.convert_to_numpy(weight).tobytes() for weight in model.weights]
+
+
+# Five processes: on JAX each would compile for minutes. In one process, the tests above kill and
+# resume on every backend.
+@pytest.mark.backend("tensorflow")
+def test_kill_9_and_resume(tmp_path):
+    runs = [tmp_path / name for name in ("whole", "again", "killed")]
+    for directory in runs[:2]:
+        process, _ = start_driver(tmp_path, directory)
+        finish_driver(process)
+    whole = arrays_of(runs[0])
+    assert arrays_of(runs[1]) == whole, "two unbroken runs differ"
+    assert len(whole[0]) > 20 and whole[1]["epoch"] == 2
+
+    generator, places = random.Random(1), []
+    for _ in range(2):
+        process, place = start_driver(tmp_path, runs[2])
+        places.append(place)
+        # Once it has come further than before, to be killed at whatever it is doing then.
+        checkpoint = runs[2] / "checkpoint.npz"
+        before = checkpoint.stat().st_mtime_ns if len(places) > 1 else None
+        while process.poll() is None:
+            if checkpoint.is_file() and checkpoint.stat().st_mtime_ns != before:
+                break
+            time.sleep(0.01)
+        time.sleep(generator.uniform(0.0, 1.0))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert process.returncode in (-signal.SIGKILL, 0)
+    process, place = start_driver(tmp_path, runs[2])
+    finish_driver(process)
+    assert places == sorted(places), "a resumed run went back behind the checkpoint"
+    assert place != (0, 0), "it was always killed before the first checkpoint within an epoch"
+    assert arrays_of(runs[2]) == whole
+    assert read_records(runs[2]) == read_records(runs[0])
+    assert weights_in("best.keras", runs[2]) == weights_in("best.keras", runs[0])

@@ -1,0 +1,177 @@
+"""Training runs of a tiny model, killed at any event, and what they leave."""
+
+import csv
+import json
+import os
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_onlstm import files
+from keras_onlstm.training import PairBatches, Trainer, trainer
+
+EPOCHS = 5
+SCORES = [0.1, 0.3, 0.2, 0.3, 0.1]  # of the epochs: the second is the best, no other is better
+BEST_EPOCH = 2
+
+
+class PairModel(keras.Model):
+    """As small as a model with dropout and two inputs can be."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = keras.layers.Embedding(10, 4)
+        self.dropout = keras.layers.Dropout(0.3, seed=1)
+        self.relation = keras.layers.Dense(3)
+
+    def call(self, inputs, training=False):
+        left, right = (ops.mean(self.embedding(ids), axis=1) for ids in inputs)
+        return self.relation(self.dropout(ops.concatenate([left, right], -1), training=training))
+
+
+def make_batches():
+    draw = np.random.default_rng(0).integers
+    left, right = ([draw(1, 10, n).tolist() for n in draw(1, 4, 10)] for _ in range(2))
+    return PairBatches(left, right, draw(0, 3, 10), batch_size=4, multiple=2, shuffle=True)
+
+
+def make_trainer(directory, schedule="plateau", seed=0, epochs=EPOCHS, scores=SCORES, **kwargs):
+    keras.utils.set_random_seed(seed)
+    batches, model = make_batches(), PairModel()
+    rate, callbacks = 0.05, []
+    if schedule == "cosine":
+        rate = keras.optimizers.schedules.CosineDecay(0.05, len(batches) * epochs)
+    else:
+        callbacks = [
+            keras.callbacks.ReduceLROnPlateau(
+                "val_score", mode="max", factor=0.5, patience=2, min_delta=0.0
+            )
+        ]
+    model.compile(
+        keras.optimizers.Adam(rate, global_clipnorm=1.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+        run_eagerly=True,  # tracing would take longer than all else here
+    )
+    (left, right), classes = batches[0]
+    model((left, right))
+    model.optimizer.build(model.trainable_variables)
+    model.test_on_batch((left, right), classes)
+
+    def validate():
+        done = int(ops.convert_to_numpy(model.optimizer.iterations)) // len(batches)
+        model.test_on_batch((left, right), classes)  # changes the running metrics
+        return {"val_score": scores[done - 1]}
+
+    arguments = {"monitor": "val_score", "callbacks": callbacks, "checkpoint_seconds": 0}
+    arguments |= {"verbose": False, **kwargs}
+    return Trainer(model, batches, validate, directory, epochs, **arguments)
+
+
+def bits(model):
+    variables = [*model.variables, *model.metrics_variables, *model.optimizer.variables]
+    arrays = [np.ascontiguousarray(ops.convert_to_numpy(variable)) for variable in variables]
+    return [(str(array.dtype), array.shape, array.tobytes()) for array in arrays]
+
+
+def read_records(directory):
+    """Epochs as CSV and as JSON, without the time they took."""
+    with open(directory / "metrics.csv", newline="", encoding="utf-8") as file:
+        table = list(csv.DictReader(file))
+    rows = json.loads((directory / "metrics.json").read_text())["epochs"]
+    assert all(row.pop("seconds") is not None for row in (*table, *rows))
+    return table, rows
+
+
+def best_weights(directory):
+    model = keras.saving.load_model(
+        directory / "best.keras", compile=False, custom_objects={"PairModel": PairModel}
+    )
+    return [ops.convert_to_numpy(weight).tobytes() for weight in model.trainable_variables]
+
+
+def what_is_left(trained):
+    return {
+        "bits": bits(trained.model),
+        "records": read_records(trained.directory),
+        "best": best_weights(trained.directory),
+        "callbacks": trained.progress.callbacks,
+    }
+
+
+def assert_equal(ours, unbroken):
+    for name, value in unbroken.items():
+        assert ours[name] == value, f"{name} differ from those of a run that was not killed"
+
+
+class Killed(BaseException):
+    """Not an `Exception`: nothing may catch it."""
+
+
+class Killer:
+    """Kills at the `at`-th of all events: batches, validations, callbacks, writes, renamings."""
+
+    def __init__(self, monkeypatch, trained, at=None):
+        self.count, self.at = 0, at
+        model, patch = trained.model, monkeypatch.setattr
+        patch(model, "train_on_batch", self.around(model.train_on_batch))
+        patch(model, "save", self.around(model.save))
+        patch(trained, "validate", self.around(trained.validate))
+        for callback in trained.callbacks:
+            patch(callback, "on_epoch_end", self.around(callback.on_epoch_end))
+        for name in ("write_history", "save_checkpoint", "write_tensorboard"):
+            patch(trainer, name, self.around(getattr(trainer, name)))
+        patch(files.os, "replace", self.around(os.replace))
+        # One that is dead tidies nothing up.
+        unlink = Path.unlink
+        patch(Path, "unlink", lambda *a, **k: None if self.dead else unlink(*a, **k))
+
+    @property
+    def dead(self):
+        return self.at is not None and self.count > self.at
+
+    def event(self):
+        self.count += 1
+        if self.dead:
+            raise Killed
+
+    def around(self, function):
+        def counted(*args, **kwargs):
+            self.event()
+            result = function(*args, **kwargs)
+            self.event()
+            return result
+
+        return counted
+
+
+def started(directory, **kwargs):
+    """Resumes, as a user would, with a model of other weights, unless there is nothing yet."""
+    if any(not path.name.startswith(".") for path in directory.iterdir()):
+        trained = make_trainer(directory, seed=99, **kwargs)
+        trained.resume()
+        return trained
+    return make_trainer(directory, **kwargs)
+
+
+def unbroken_run(directory, **kwargs):
+    whole = make_trainer(directory, **kwargs)
+    with pytest.MonkeyPatch.context() as patch:
+        killer = Killer(patch, whole)
+        whole.run()
+    return what_is_left(whole), killer.count
+
+
+def kill(directory, at, **kwargs):
+    """Starts or resumes a run and kills it; whether there was anything left to kill."""
+    victim = started(directory, **kwargs)
+    with pytest.MonkeyPatch.context() as patch:
+        Killer(patch, victim, at)
+        try:
+            victim.run()
+        except Killed:
+            return True
+    return False
