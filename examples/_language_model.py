@@ -113,7 +113,7 @@ def learning_rate(preset, windows):
         scale = windows.length(batch) / preset["window"]
         if preset["optimizer"] == "adam":
             done = (epoch + batch / len(windows)) / preset["epochs"]
-            scale *= min(done / 0.05, 0.5 + 0.5 * math.cos(math.pi * done))
+            scale *= min(done / preset["warmup"], 0.5 + 0.5 * math.cos(math.pi * done))
         return preset["learning_rate"] * scale
 
     return rate

@@ -65,7 +65,7 @@ PRESETS = {
         "input_dropout": 0.3, "hidden_dropout": 0.2, "output_dropout": 0.4,
         "recurrent_weight_dropout": 0.25, "activation": 1.0, "temporal": 0.5, "epochs": 15,
         "batch_size": 32, "window": 35, "jitter": False, "optimizer": "adam",
-        "learning_rate": 2.5e-3, "clip": 0.25, "decay": 0.0,
+        "learning_rate": 2.5e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.05,
     },
     "paper": {  # the published recipe: days on a GPU
         "embedding_dim": 400, "units": 1150, "chunk_size": 10, "word_dropout": 0.1,
