@@ -49,7 +49,8 @@ from keras_onlstm.files import read_json, write_json
 # *dropout: the shares of LanguageModel. More of each for more epochs.
 # activation, temporal: strengths of the two penalties on the last layer's output.
 # optimizer: "sgd" turns into averaged SGD when validation stops falling (the published recipe);
-#   "adam" follows a cosine down to 0, which gets further in few epochs.
+#   "adam" rises over a share `warmup` of all steps and follows a cosine down to 0, which gets
+#   further in few epochs.
 # window, jitter: the length of back-propagation, and whether it varies.
 # clip: the largest norm of the gradient. decay: of the weights.
 PRESETS = {

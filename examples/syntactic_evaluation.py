@@ -54,7 +54,8 @@ from keras_onlstm.minimal_pairs import (
 #   embedding and softmax, the last layer then is as large as the embedding.
 # *dropout: the shares of LanguageModel. More of each for more epochs.
 # optimizer: "plateau" divides the learning rate by 4 after an epoch without a better validation
-#   (the published recipe); "adam" follows a cosine down to 0.
+#   (the published recipe); "adam" rises over a share `warmup` of all steps and follows a cosine
+#   down to 0.
 # max_words: how many words to know, where --max-words does not say.
 PRESETS = {
     "smoke": {  # shows in seconds that everything works, on sentences of the package's grammar
