@@ -215,20 +215,27 @@ def root_mean_square(found, expected):
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision(policy):
-    """No further from float64 than the readable one, but for the luck of single roundings."""
-    problem = oracle.draw(12, 3, batch=16, time=9)
-    rounded = problem._replace(x=as_array(tensor(problem.x, policy[6:])))
-    weights = weights_for(problem)
-    expected = list(oracle.onlstm(*rounded, chunk_size=3))
-    exact = layer_for(rounded, 3, False)
-    expected += values_and_gradients(exact, rounded, "float32", weights=weights)[1]
-    errors = []
-    for fused in (True, False):
-        layer = layer_for(rounded, 3, fused, dtype=policy)
-        found = values_and_gradients(layer, rounded, "float32", weights=weights)
-        errors.append(root_mean_square([*found[0], *map(as_array, found[1])], expected))
+    """No further from float64 than the readable one, but for the luck of single roundings.
+
+    Processors with instructions for half precision round in other places: one small problem is off
+    by up to a quarter then, four larger ones together by up to an eighth.
+    """
+    squares = []
+    for seed in range(4):
+        problem = oracle.draw(12, 3, batch=64, time=9, seed=seed)
+        rounded = problem._replace(x=as_array(tensor(problem.x, policy[6:])))
+        weights = weights_for(problem)
+        expected = list(oracle.onlstm(*rounded, chunk_size=3))
+        exact = layer_for(rounded, 3, False)
+        expected += values_and_gradients(exact, rounded, "float32", weights=weights)[1]
+        errors = []
+        for fused in (True, False):
+            layer = layer_for(rounded, 3, fused, dtype=policy)
+            found = values_and_gradients(layer, rounded, "float32", weights=weights)
+            errors.append(root_mean_square([*found[0], *map(as_array, found[1])], expected))
+        squares.append(np.square(errors))
     names = [*RESULTS, *(f"gradient by {name}" for name in GIVEN)]
-    for fused, readable, name in zip(*errors, names, strict=True):
+    for fused, readable, name in zip(*np.sqrt(np.mean(squares, 0)), names, strict=True):
         assert fused <= 1.2 * readable, f"{name}: error {fused:.3g}, of the readable {readable:.3g}"
 
 
