@@ -217,8 +217,8 @@ def root_mean_square(found, expected):
 def test_half_precision(policy):
     """No further from float64 than the readable one, but for the luck of single roundings.
 
-    Processors with instructions for half precision round in other places: one small problem is off
-    by up to a quarter then, four larger ones together by up to an eighth.
+    Which library multiplies, and so where it rounds, depends on the processor: one small problem
+    may be off by a quarter, four larger ones together by an eighth.
     """
     squares = []
     for seed in range(4):
