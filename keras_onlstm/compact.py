@@ -1,4 +1,4 @@
-"""A trained language model in a quarter of its size: weights of 8 bits in one `.npz` file.
+"""Trained language models in a quarter of their size: weights of 8 bits in one `.npz` file.
 
 Every column of a matrix is stored as integers from -127 to 127 and one factor. The file holds
 numbers and a JSON text, no pickle and no code.
@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from keras_onlstm.files import replacing
-from keras_onlstm.models import LanguageModel
+from keras_onlstm.models import Ensemble, LanguageModel
 
 __all__ = ["load_compact", "save_compact"]
 
@@ -25,17 +25,22 @@ def _rounded(array):
 
 
 def save_compact(model, path, about=None):
-    """Writes a language model with weights of 8 bits.
+    """Writes a language model, or several, with weights of 8 bits.
 
     Args:
-        model: `LanguageModel`.
+        model: `LanguageModel`, or `Ensemble`, whose vocabulary is stored once.
         path: the file, ending in `.npz`.
         about: JSON-serializable object, which `load_compact` returns: where the model comes from.
     """
-    config = {name: model.get_config()[name] for name in _CONFIG}
+    models = model.models if isinstance(model, Ensemble) else [model]
+    configs = [{name: one.get_config()[name] for name in _CONFIG} for one in models]
+    for config in configs[1:]:
+        config["vocabulary"] = None
+    # One model has a configuration, several have a list of them.
+    config = configs if isinstance(model, Ensemble) else configs[0]
     text = json.dumps({"config": config, "about": about}).encode()
     arrays = {_ABOUT: np.frombuffer(text, "uint8")}
-    for index, weight in enumerate(_weights(model)):
+    for index, weight in enumerate(_weights(models)):
         array = np.asarray(ops.convert_to_numpy(weight), "float32")
         if array.ndim == 2:
             arrays[f"{index}.integers"], arrays[f"{index}.factors"] = _rounded(array)
@@ -57,8 +62,17 @@ _CONFIG = (
 )
 
 
-def _weights(model):
-    return model.trainable_variables
+def _models(configs):
+    for config in configs[1:]:
+        config["vocabulary"] = configs[0]["vocabulary"]
+    models = [LanguageModel(**{name: config[name] for name in _CONFIG}) for config in configs]
+    for model in models:
+        model.build()
+    return models
+
+
+def _weights(models):
+    return [weight for model in models for weight in model.trainable_variables]
 
 
 def load_compact(path):
@@ -68,7 +82,7 @@ def load_compact(path):
         path: the file.
 
     Returns:
-        The `LanguageModel`, and the `about` that it was saved with.
+        The `LanguageModel` or `Ensemble`, and the `about` that it was saved with.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -81,9 +95,9 @@ def load_compact(path):
         with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         stored = json.loads(arrays.pop(_ABOUT).tobytes())
-        model = LanguageModel(**{name: stored["config"][name] for name in _CONFIG})
-        model.build()
-        for index, weight in enumerate(_weights(model)):
+        several = isinstance(stored["config"], list)
+        models = _models(stored["config"] if several else [stored["config"]])
+        for index, weight in enumerate(_weights(models)):
             if f"{index}.values" in arrays:
                 array = arrays.pop(f"{index}.values")
             else:
@@ -92,6 +106,7 @@ def load_compact(path):
             weight.assign(array.astype("float32"))
         if arrays:
             raise ValueError(f"it also holds {', '.join(sorted(arrays))}")
+        model = Ensemble(models) if several else models[0]
     except Exception as error:  # whatever NumPy, its zip reader, JSON and Keras raise
         raise ValueError(
             f"{path}: not a complete model in compact form ({error}). Restore it from a copy."

@@ -5,14 +5,17 @@ parser is there in a fraction of the time.
 """
 
 import itertools
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_onlstm.arguments import integer
 from keras_onlstm.datasets.treebank import normalize
-from keras_onlstm.parsing import build_tree
+from keras_onlstm.parsing import build_tree, vote
 from keras_onlstm.parsing.trees import METHODS
+from keras_onlstm.parsing.votes import check_methods
+from keras_onlstm.runtime import FORMATS
 from keras_onlstm.stored import load_model
 
 __all__ = ["Parsed", "Parser"]
@@ -23,7 +26,7 @@ class Parsed(NamedTuple):
 
     Attributes:
         words: list.
-        distances: array (layers, words).
+        distances: array (rows, words): the layers of the model, or of several one after the other.
         tree: `nltk.Tree`, or `None` if there is no word.
     """
 
@@ -36,20 +39,27 @@ class Parser:
     """Parses sentences without ever having seen a tree.
 
     A language model reads a sentence between two `<eos>`; the distances of one of its layers say
-    how much of the order is forgotten at each word, and a tree follows from them. Words are read in
-    lower case, with every run of digits as `N`, unless the vocabulary has them as they are; the
-    trees have the words as they were given.
+    how much of the order is forgotten at each word, and a tree follows from them. Several models
+    put their trees together by votes, `parsing.vote`, which is better than any of them. Words are
+    read in lower case, with every run of digits as `N`, unless the vocabulary has them as they are;
+    the trees have the words as they were given.
 
     Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
 
     Args:
-        model: `LanguageModel` of ON-LSTM layers, with a vocabulary, or `runtime.ExportedModel`.
-        layer: integer from 1 on, whose distances count: 2 in the paper.
-        method: `"greedy"` or `"binary"`, of `parsing.build_tree`.
+        model: `LanguageModel` of ON-LSTM layers, with a vocabulary, `models.Ensemble`, or
+            `runtime.ExportedModel`; or a list of the first of these, of which an ensemble is made.
+        layer: integer from 1 on, whose distances count, of every model. Default: of one model 2, as
+            in the paper, of several all layers.
+        method: `"greedy"` or `"binary"`: the tree of `parsing.build_tree` of the mean distances;
+            `"votes"`: each layer that counts votes. Default: `"greedy"` of one model, as in the
+            paper, `"votes"` of several.
         about: where the model comes from, kept as an attribute.
+        voters: which trees of a layer vote, `"greedy"`, `"binary"` or both.
 
     Raises:
-        ValueError: if the layer or the method does not exist.
+        ValueError: if the layer, the method or a voter does not exist, or models do not go
+            together.
 
     Example:
 
@@ -61,41 +71,72 @@ class Parser:
     (3, 2)
     """
 
-    def __init__(self, model, layer=2, method="greedy", about=None):
-        if method not in METHODS:
-            raise ValueError(f"method is 'greedy' or 'binary', not {method!r}.")
+    def __init__(self, model, layer=None, method=None, about=None, voters=METHODS):
+        if isinstance(model, list | tuple):
+            model = model[0] if len(model) == 1 else _together(model)
+        members = getattr(model, "members", (model.num_layers,))
+        if method is None:
+            method = "greedy" if len(members) == 1 else "votes"
+        if method not in (*METHODS, "votes"):
+            raise ValueError(f"method is 'greedy', 'binary' or 'votes', not {method!r}.")
+        if layer is None and len(members) == 1:
+            layer = 2
         self.model = model
-        self.layer = integer("layer", layer, 1, model.num_layers)
+        self.layer = None if layer is None else integer("layer", layer, 1, min(members))
         self.method = method
         self.about = about
+        self.voters = check_methods("voters", voters)
+        self._rows = list(_rows(members, self.layer))
         self._vocabulary = frozenset(model.vocabulary or ())
 
     @classmethod
-    def load(cls, name_or_path=None, layer=2, method="greedy", provider="cpu", threads=None):
+    def load(
+        cls,
+        name_or_path=None,
+        layer=None,
+        method=None,
+        provider="cpu",
+        threads=None,
+        voters=METHODS,
+    ):
         """Loads a parser that works at once.
 
         Args:
             name_or_path: a `.keras` file, an `.npz` file of `save_compact`, the directory of a run
                 of `examples/language_modeling.py`, or an exported `.onnx` or `.tflite` file, which
-                needs neither Keras nor TensorFlow. Default: the model of the package.
+                needs neither Keras nor TensorFlow; or a list of such, none of them exported, whose
+                models parse together. Default: the model of the package.
             layer: as in the class.
             method: likewise.
             provider: where an exported file runs, `"cpu"` or `"cuda"`, as in `runtime.load`.
             threads: how many an exported file runs on; default: the runtime decides.
+            voters: as in the class.
 
         Returns:
             `Parser`.
 
         Raises:
             FileNotFoundError: if there is no such file.
-            ValueError: if it is damaged, no language model, or does not go with the arguments.
+            ValueError: if it is damaged, no language model, or does not go with the arguments or
+                with the others.
             ImportError: if what an exported file runs on is not installed.
         """
-        model, about = load_model(name_or_path, provider, threads)
-        if not hasattr(model, "distances"):
-            kind = type(model).__name__
-            raise ValueError(f"{name_or_path}: a {kind}, not a LanguageModel.")
-        return cls(model, layer, method, about)
+        several = isinstance(name_or_path, list | tuple)
+        paths = name_or_path if several else [name_or_path]
+        if len(paths) > 1:
+            for path in paths:
+                if Path(path).suffix in FORMATS:
+                    raise ValueError(
+                        f"{path}: an exported file parses by itself. Put the models into one "
+                        "before they are exported: save_compact(Ensemble(models), PATH)."
+                    )
+        loaded = [load_model(path, provider, threads) for path in paths]
+        for path, (model, _) in zip(paths, loaded, strict=True):
+            if not hasattr(model, "distances"):
+                kind = type(model).__name__
+                raise ValueError(f"{path}: a {kind}, not a LanguageModel.")
+        models, about = [model for model, _ in loaded], [about for _, about in loaded]
+        return cls(models, layer, method, about[0] if len(about) == 1 else about, voters)
 
     def tokenize(self, sentence):
         """The words of a sentence, as the Penn Treebank has them, without punctuation.
@@ -158,9 +199,15 @@ class Parser:
         sentences = map(self.tokenize, sentences)
         while batch := list(itertools.islice(sentences, block)):
             for words, distances in zip(batch, self.measure(batch), strict=True):
-                chosen = distances[self.layer - 1]
-                tree = build_tree(chosen, words, self.method) if words else None
+                tree = self._tree(distances[self._rows], words) if words else None
                 yield Parsed(words, distances, tree)
+
+    def _tree(self, distances, words):
+        """The tree of the distances of the layers that count."""
+        if self.method == "votes":
+            return vote(distances, words, self.voters)
+        # In double precision, where the mean of one layer is that layer to the bit.
+        return build_tree(distances.mean(axis=0, dtype="float64"), words, self.method)
 
     def distances(self, sentence, gate="forget"):
         """The distances of every layer at every word of a sentence.
@@ -170,7 +217,7 @@ class Parser:
             gate: `"forget"` or `"input"`, of `LanguageModel.distances`.
 
         Returns:
-            Array (layers, words), in [0, 1).
+            Array (rows, words), in [0, 1): the layers of the model, of several one after the other.
         """
         return self.measure([sentence], gate)[0]
 
@@ -182,7 +229,7 @@ class Parser:
             gate: as in `distances`.
 
         Returns:
-            List of arrays (layers, words).
+            List of arrays (rows, words).
         """
         sentences = map(self.tokenize, sentences)
         known = [[self._known(word) for word in sentence] for sentence in sentences]
@@ -191,3 +238,17 @@ class Parser:
     def _known(self, word):
         """A word as the model knows it; `N`, which stands for digits already, stays."""
         return word if word in self._vocabulary else normalize(word)
+
+
+def _together(models):
+    from keras_onlstm.models import Ensemble  # Keras
+
+    return Ensemble(models)
+
+
+def _rows(members, layer):
+    """The rows of the distances that count: one layer of every model, or all."""
+    first = 0
+    for layers in members:
+        yield from range(first, first + layers) if layer is None else (first + layer - 1,)
+        first += layers

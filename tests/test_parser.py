@@ -15,7 +15,7 @@ from keras_onlstm import command_line
 from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.parser import Parser
-from keras_onlstm.parsing import brackets, build_tree
+from keras_onlstm.parsing import brackets, build_tree, vote
 
 VOCABULARY = ["<eos>", "<unk>", "N", "the", "cat", "saw", "a", "dog", "do", "n't", "N.N"]
 SENTENCE = "The cat saw a dog"
@@ -51,6 +51,15 @@ def test_trees_are_of_the_distances_of_the_layer(model, layer, method):
     tree = Parser(model, layer, method).parse(SENTENCE)
     assert tree == build_tree(distances, words, method) and tree.leaves() == words
     assert_close(Parser(model).distances(SENTENCE)[layer - 1], distances, 1e-5, "distances")
+
+
+@pytest.mark.parametrize("voters", [("greedy",), ("greedy", "binary")])
+def test_votes_on_one_layer(model, voters):
+    words = SENTENCE.split()
+    for layer, row in ((None, 1), (3, 2)):
+        distances = Parser(model).distances(SENTENCE)[[row]]
+        parser = Parser(model, layer, "votes", voters=voters)
+        assert parser.parse(SENTENCE) == vote(distances, words, voters)
 
 
 def test_many_sentences_in_their_order(parser):
@@ -115,8 +124,10 @@ def test_brackets_in_words(parser):
 def test_bad_arguments(model):
     with pytest.raises(ValueError, match="layer must be an integer, from 1 to 3, not 4"):
         Parser(model, layer=4)
-    with pytest.raises(ValueError, match="method is 'greedy' or 'binary', not 'x'"):
+    with pytest.raises(ValueError, match="method is 'greedy', 'binary' or 'votes', not 'x'"):
         Parser(model, method="x")
+    with pytest.raises(ValueError, match=r"voters are 'greedy', 'binary' or both, not \['x'\]"):
+        Parser(model, voters=["x"])
 
 
 # --- Files ---------------------------------------------------------------------------------------

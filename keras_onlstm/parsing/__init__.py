@@ -11,12 +11,14 @@ from keras_onlstm.parsing.trees import (
     random_tree,
     right_branching,
 )
+from keras_onlstm.parsing.votes import consensus, vote
 
 __all__ = [
     "Scores",
     "balanced",
     "brackets",
     "build_tree",
+    "consensus",
     "draw",
     "draw_pair",
     "left_branching",
@@ -24,5 +26,6 @@ __all__ = [
     "right_branching",
     "save_picture",
     "score",
+    "vote",
     "write_report",
 ]

@@ -5,28 +5,27 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-__all__ = ["Scores", "score"]
-
+__all__ = ["Scores", "score", "walk"]
 
 TINY = 1e-8  # what the authors add to denominators, without which their means are missed by 1e-8
 
 
-def _walk(tree):
-    """(label, start, end) of every constituent, and the number of words."""
+def walk(tree):
+    """(label, start, end) of every constituent, and the words: two lists."""
     from nltk import Tree
 
-    found, words = [], 0
+    found, words = [], []
     # A constituent is put back behind its children, to be closed when they are done.
     pending = [(tree, None)]
     while pending:
         node, start = pending.pop()
         if start is not None:
-            found.append((node.label(), start, words))
+            found.append((node.label(), start, len(words)))
         elif isinstance(node, Tree):
-            pending.append((node, words))
+            pending.append((node, len(words)))
             pending += [(child, None) for child in reversed(list(node))]
         else:
-            words += 1
+            words.append(node)
     return found, words
 
 
@@ -115,8 +114,8 @@ def _sum(one, two):
 
 def _sentence(predicted, gold, number):
     """The scores of one sentence."""
-    constituents, words = _walk(predicted)
-    gold_constituents, gold_words = _walk(gold)
+    (constituents, words), (gold_constituents, gold_words) = walk(predicted), walk(gold)
+    words, gold_words = len(words), len(gold_words)
     if words != gold_words:
         raise ValueError(
             f"sentence {number}: the predicted tree has {words} words, the gold tree {gold_words}."

@@ -12,6 +12,8 @@ __all__ = [
     "balanced",
     "brackets",
     "build_tree",
+    "checked",
+    "from_splits",
     "left_branching",
     "random_tree",
     "right_branching",
@@ -27,14 +29,15 @@ def _tree(children):
     return Tree(LABEL, children)
 
 
-def _checked(tokens):
+def checked(tokens):
+    """The tokens as a list, if there are any."""
     tokens = list(tokens)
     if not tokens:
         raise ValueError("A sentence without words has no tree.")
     return tokens
 
 
-def _from_splits(tokens, split):
+def from_splits(tokens, split):
     """The tree whose constituent [start, end) parts at `split(start, end)`, or stays a pair."""
     if len(tokens) == 1:
         return _tree(tokens)
@@ -129,7 +132,7 @@ def build_tree(distances, tokens, method="greedy"):
     """
     if method not in METHODS:
         raise ValueError(f"method is 'greedy' or 'binary', not {method!r}.")
-    tokens = _checked(tokens)
+    tokens = checked(tokens)
     values = np.asarray(distances, "float64")
     if values.shape != (len(tokens),):
         raise ValueError(
@@ -172,7 +175,7 @@ def left_branching(tokens):
     >>> print(left_branching(["a", "b", "c"]))
     (X (X a b) c)
     """
-    return _from_splits(_checked(tokens), lambda start, end: end - 1)
+    return from_splits(checked(tokens), lambda start, end: end - 1)
 
 
 def right_branching(tokens):
@@ -193,7 +196,7 @@ def right_branching(tokens):
     >>> print(right_branching(["a", "b", "c"]))
     (X a (X b c))
     """
-    return _from_splits(_checked(tokens), lambda start, end: start + 1)
+    return from_splits(checked(tokens), lambda start, end: start + 1)
 
 
 def balanced(tokens):
@@ -214,7 +217,7 @@ def balanced(tokens):
     >>> print(balanced(["a", "b", "c", "d"]))
     (X (X a b) (X c d))
     """
-    return _from_splits(_checked(tokens), lambda start, end: (start + end) // 2)
+    return from_splits(checked(tokens), lambda start, end: (start + end) // 2)
 
 
 def random_tree(tokens, seed=0):
@@ -237,7 +240,7 @@ def random_tree(tokens, seed=0):
     (X a (X b c))
     """
     draw = seed if isinstance(seed, random.Random) else random.Random(seed)
-    return _from_splits(_checked(tokens), lambda start, end: draw.randrange(start + 1, end))
+    return from_splits(checked(tokens), lambda start, end: draw.randrange(start + 1, end))
 
 
 def brackets(tree):

@@ -1,0 +1,117 @@
+"""Ensemble: several language models that measure sentences together."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_onlstm.models.language_model import LanguageModel
+from keras_onlstm.models.sentence_reader import SentenceReader
+
+__all__ = ["Ensemble", "EnsembleOutput"]
+
+
+class EnsembleOutput(NamedTuple):
+    """What `Ensemble` returns with `details=True`.
+
+    Attributes:
+        forget_distances: list of (batch, time), one a layer of a model, in [0, 1).
+        input_distances: likewise.
+    """
+
+    forget_distances: Any
+    input_distances: Any
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class Ensemble(SentenceReader):
+    """Language models of one vocabulary, whose layers stand one below the other.
+
+    It measures sentences as a `LanguageModel` does, so that `Parser` and the exported parser take
+    it as they take one; the layers of the first model come first. It predicts no words.
+
+    Args:
+        models: list of `LanguageModel` of ON-LSTM layers, at least one.
+        **kwargs: `name`, `dtype` of `keras.Model`.
+
+    Call arguments:
+        ids: integers (batch, time).
+        details: whether to return more than the distances of the forget gates.
+
+    Returns:
+        Distances of the forget gates (batch, layers, time); with `details` an `EnsembleOutput`.
+
+    Raises:
+        ValueError: if there is no model, one is no `LanguageModel` or an LSTM, or their
+            vocabularies differ.
+
+    Attributes:
+        models: list.
+        members: tuple of how many layers each of the models has.
+
+    Example:
+
+    >>> from keras_onlstm.models import Ensemble, LanguageModel
+    >>> words = ["<eos>", "<unk>", "the", "cat"]
+    >>> models = [
+    ...     LanguageModel(4, 8, 16, layers, chunk_size=4, vocabulary=words) for layers in (2, 3)
+    ... ]
+    >>> ensemble = Ensemble(models)
+    >>> ensemble.members, ensemble.distances(["the cat"])[0].shape
+    ((2, 3), (5, 2))
+    """
+
+    def __init__(self, models, **kwargs):
+        super().__init__(**kwargs)
+        models = list(models)
+        _check(models)
+        self.models = models
+        self.vocabulary = models[0].vocabulary
+        self.vocabulary_size = models[0].vocabulary_size
+        self.members = tuple(model.num_layers for model in models)
+        self.num_layers = sum(self.members)
+
+    def build(self, input_shape=None):
+        for model in self.models:
+            if not model.built:
+                model.build(input_shape)
+        self.built = True
+
+    def call(self, ids, details=False):
+        found = self._hidden(ids)
+        return found if details else ops.stack(found.forget_distances, axis=1)
+
+    def _hidden(self, ids):
+        found = [model._hidden(ids) for model in self.models]
+        return EnsembleOutput(
+            [distance for one in found for distance in one.forget_distances],
+            [distance for one in found for distance in one.input_distances],
+        )
+
+    def get_config(self):
+        models = [keras.saving.serialize_keras_object(model) for model in self.models]
+        return {**super().get_config(), "models": models}
+
+    @classmethod
+    def from_config(cls, config):
+        models = [keras.saving.deserialize_keras_object(model) for model in config["models"]]
+        return cls(**{**config, "models": models})
+
+
+def _check(models):
+    if not models:
+        raise ValueError("An ensemble needs a model at least.")
+    for number, model in enumerate(models, 1):
+        if not isinstance(model, LanguageModel):
+            kind = type(model).__name__
+            raise ValueError(f"model {number}: a {kind}, not a LanguageModel of Keras.")
+        if model.get_config()["recurrent"] != "onlstm":
+            raise ValueError(f"model {number}: an LSTM has no distances: recurrent='onlstm' has.")
+        if (model.vocabulary_size, model.vocabulary) != (
+            models[0].vocabulary_size,
+            models[0].vocabulary,
+        ):
+            raise ValueError(
+                f"model {number}: has another vocabulary than model 1. Train the models of an "
+                "ensemble on one corpus."
+            )

@@ -1,0 +1,220 @@
+"""Trees put together by votes: by brute force over all binary trees, and against `build_tree`."""
+
+import functools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk import Tree
+
+from keras_onlstm.parsing import (
+    balanced,
+    brackets,
+    build_tree,
+    consensus,
+    left_branching,
+    random_tree,
+    right_branching,
+    vote,
+)
+from keras_onlstm.parsing.scores import walk
+from keras_onlstm.parsing.trees import METHODS
+
+pytestmark = pytest.mark.keras_free
+
+
+def words(count):
+    return [f"w{place}" for place in range(count)]
+
+
+def spans(tree):
+    return {(start, end) for _, start, end in walk(tree)[0]}
+
+
+@functools.cache
+def all_trees(start, end):
+    """The spans of every binary tree of a range, those that part further left first."""
+    if end - start == 1:
+        return [frozenset()]
+    return [
+        frozenset({(start, end)}) | left | right
+        for middle in range(start + 1, end)
+        for left in all_trees(start, middle)
+        for right in all_trees(middle, end)
+    ]
+
+
+def elected(votes, count):
+    """The first of the trees with the largest sum of votes."""
+    return max(all_trees(0, count), key=lambda tree: sum(votes.get(span, 0) for span in tree))
+
+
+def counted(trees, weights):
+    votes = {}
+    for tree, weight in zip(trees, weights, strict=True):
+        for span in spans(tree):
+            votes[span] = votes.get(span, 0) + weight
+    return votes
+
+
+def flattened(tree, rng):
+    """The tree with some of its constituents dissolved, and some around nothing but another."""
+    children = []
+    for child in tree:
+        if not isinstance(child, Tree):
+            children.append(child)
+        elif rng.random() < 0.4:
+            children += list(flattened(child, rng))
+        else:
+            children.append(flattened(child, rng))
+    found = Tree("NP", children)
+    return Tree("S", [found]) if rng.random() < 0.2 else found
+
+
+# --- Trees ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_the_best_of_all_trees(count):
+    rng = np.random.default_rng(count)
+    flat = 0
+    for _ in range(10):
+        trees = [random_tree(words(count), seed=int(rng.integers(1 << 30))) for _ in range(4)]
+        trees += [flattened(tree, rng) for tree in trees[:3]]
+        flat += sum(len(spans(tree)) < count - 1 for tree in trees)
+        # Weights that no two sets of trees share, and integers, with which votes are often equal.
+        for weights in (rng.uniform(size=len(trees)), rng.integers(0, 3, len(trees)), None):
+            found = consensus(iter(trees), weights)
+            given = np.ones(len(trees)) if weights is None else weights
+            assert spans(found) - {(0, 1)} == elected(counted(trees, given), count)
+            assert found.leaves() == words(count)
+    assert flat or count < 3
+
+
+@pytest.mark.parametrize("make", [left_branching, right_branching, balanced])
+def test_a_tree_by_itself_is_elected(make):
+    for count in (1, 2, 3, 17):
+        assert consensus([make(words(count))]) == make(words(count))
+
+
+def test_of_equal_trees_the_one_that_parts_further_left():
+    flat = Tree("S", words(5))
+    assert consensus([flat]) == right_branching(words(5))
+    assert vote(np.zeros((2, 5)), words(5), weights=[0, 0]) == right_branching(words(5))
+    both = [left_branching(words(3)), right_branching(words(3))]
+    assert consensus(both) == consensus(both[::-1]) == right_branching(words(3))
+
+
+def test_weights_decide():
+    left, right = left_branching(words(6)), right_branching(words(6))
+    assert consensus([left, right], [1.5, 1]) == left
+    assert consensus([left, right, right], [1.5, 1, 0]) == left
+    distances = np.array([np.arange(6), -np.arange(6)])  # left- and right-branching, binary
+    assert vote(distances, words(6), ["binary"], [1.5, 1]) == left
+    assert vote(distances, words(6), ["binary"], [1, 1.5]) == right
+
+
+def test_words_that_are_alike():
+    assert consensus([left_branching(["a", "a", "a"])]) == left_branching(["a", "a", "a"])
+
+
+# --- Distances -----------------------------------------------------------------------------------
+
+
+def rows(most):
+    """Rows of few, equal or any numbers."""
+    numbers = st.one_of(st.integers(0, 3).map(float), st.floats(-1, 1, width=32), st.just(0.25))
+    return st.integers(1, most).flatmap(
+        lambda count: st.lists(
+            st.lists(numbers, min_size=count, max_size=count), min_size=1, max_size=4
+        )
+    )
+
+
+@settings(deadline=None, max_examples=300)
+@given(rows(24), st.sampled_from([("greedy",), ("binary",), METHODS]))
+def test_votes_are_those_of_the_rows_trees(distances, methods):
+    tokens = words(len(distances[0]))
+    trees = [build_tree(row, tokens, method) for row in distances for method in methods]
+    assert vote(distances, tokens, methods) == consensus(trees)
+    weights = np.arange(1.0, len(distances) + 1)
+    expected = consensus(trees, np.repeat(weights, len(methods)))
+    assert vote(np.array(distances), tokens, methods, weights) == expected
+
+
+@settings(deadline=None, max_examples=300)
+@given(rows(24), st.sampled_from(METHODS))
+def test_one_row_elects_its_tree(distances, method):
+    tokens = words(len(distances[0]))
+    assert vote(distances[:1], tokens, (method,)) == build_tree(distances[0], tokens, method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_distances_of_single_precision(method):
+    for seed in range(20):
+        row = np.random.default_rng(seed).uniform(size=30).astype("float32")
+        assert vote(row[None], words(30), [method]) == build_tree(row, words(30), method)
+
+
+def test_which_trees_vote():
+    distances = [[0.9, 0.1, 0.8, 0.3, 0.2]]
+    assert brackets(vote(distances, "abcde", ["greedy"])) == "(X a (X b (X c (X d e))))"
+    assert brackets(vote(distances, "abcde", "binary")) == "(X (X a b) (X c (X d e)))"
+    assert vote(distances, "abcde") == vote(distances, "abcde", ("greedy", "binary"))
+    assert vote(distances * 2, "abcde", METHODS, [1, 0]) == vote(distances, "abcde")
+
+
+def test_many_words():
+    rng = np.random.default_rng(0)
+    distances = rng.uniform(size=(3, 300))
+    trees = [build_tree(row, words(300), method) for row in distances for method in METHODS]
+    assert vote(distances, words(300)) == consensus(trees)
+    # So many that their rows are compared one by one.
+    distances = rng.uniform(size=(2, 1100))
+    assert vote(distances, words(1100), weights=[1, 0]) == vote(distances[:1], words(1100))
+
+
+# --- Mistakes ------------------------------------------------------------------------------------
+
+PAIR = [left_branching("abc"), right_branching("abc")]
+
+
+@pytest.mark.parametrize(
+    ("trees", "weights", "match"),
+    [
+        ([], None, "There is no tree to vote"),
+        ([Tree("S", [])], None, "A sentence without words has no tree"),
+        ([*PAIR, balanced("abd")], None, "tree 3: has other words than the first tree"),
+        ([*PAIR, balanced("abcd")], None, "tree 3: has other words"),
+        (PAIR, [1], r"2 voters need as many weights, not shape \(1,\)"),
+        (PAIR, [[1, 2]], r"not shape \(1, 2\)"),
+        (PAIR, [1, -1], r"weights are numbers, 0 or above, not \[1.0, -1.0\]"),
+        (PAIR, [1, math.nan], "weights are numbers, 0 or above"),
+        (PAIR, [math.inf, 1], "weights are numbers, 0 or above"),
+    ],
+)
+def test_trees_that_cannot_vote(trees, weights, match):
+    with pytest.raises(ValueError, match=match):
+        consensus(trees, weights)
+
+
+@pytest.mark.parametrize(
+    ("distances", "tokens", "options", "match"),
+    [
+        ([[]], [], {}, "A sentence without words has no tree"),
+        ([0.1, 0.2], "ab", {}, r"2 words need rows of as many distances, not shape \(2,\)"),
+        ([[0.1]], "ab", {}, r"not shape \(1, 1\)"),
+        (np.zeros((0, 2)), "ab", {}, r"not shape \(0, 2\)"),
+        ([[0.1, 0.2], [0.1, math.nan]], "ab", {}, "the distance of word 2 in row 2 is nan: not a"),
+        ([[math.inf, 0.2]], "ab", {}, "the distance of word 1 in row 1 is inf"),
+        ([[0.1, 0.2]], "ab", {"methods": ()}, r"methods are 'greedy', 'binary' or both, not \(\)"),
+        ([[0.1, 0.2]], "ab", {"methods": ["best"]}, r"or both, not \['best'\]"),
+        ([[0.1, 0.2]], "ab", {"weights": [1, 1]}, "1 voters need as many weights"),
+        ([[0.1, 0.2]], "ab", {"weights": [-1]}, "0 or above"),
+    ],
+)
+def test_distances_that_cannot_vote(distances, tokens, options, match):
+    with pytest.raises(ValueError, match=match):
+        vote(distances, tokens, **options)
