@@ -31,7 +31,8 @@ def new_parser(description, output, quantize=True):
     add(
         "--model",
         metavar="PATH",
-        help="a run of one of the examples, a .keras or an .npz file; default: the package's",
+        help="a run of one of the examples, a .keras or an .npz file, of one model or of several; "
+        "default: the package's",
     )
     add(
         "--preset",

@@ -22,11 +22,17 @@ def _arguments(arguments):
     add("--file", action="append", default=[], metavar="FILE", help="one sentence a line")
     add(
         "--model",
+        action="append",
         metavar="PATH",
-        help="a .keras, .npz, .onnx or .tflite file, or a run; default: the package's",
+        help="a .keras, .npz, .onnx or .tflite file, or a run; default: the package's; more than "
+        "once for models that parse together",
     )
-    add("--layer", type=int, default=2, help="whose distances count (default: 2)")
-    add("--method", choices=("greedy", "binary"), default="greedy", help="default: greedy")
+    add("--layer", type=int, help="whose distances count (default: 2, of several models all)")
+    add(
+        "--method",
+        choices=("greedy", "binary", "votes"),
+        help="default: greedy, of several models votes",
+    )
     add("--format", choices=FORMATS, default="brackets", help="default: brackets")
     add("--provider", choices=("cpu", "cuda"), default="cpu", help="of .onnx files; default: cpu")
     add("--threads", type=int, metavar="N", help="of .onnx and .tflite files")

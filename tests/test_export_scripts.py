@@ -13,7 +13,7 @@ from keras_onlstm import runtime
 from keras_onlstm.compact import save_compact
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.datasets import treebank
-from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 from keras_onlstm.parser import Parser
 
 pytestmark = pytest.mark.backend("tensorflow")
@@ -51,6 +51,9 @@ def models(tmp_path_factory):
     model = LanguageModel(4, 8, 12, 2, 4, vocabulary=words, seed=0)
     model.build()
     save_compact(model, directory / "small.npz", {"perplexity": 90.5})
+    ensemble = Ensemble([model, LanguageModel(4, 8, 12, 2, 4, vocabulary=words, seed=1)])
+    ensemble.build()
+    save_compact(ensemble, directory / "several.npz")
     whole = (directory / "small.npz").read_bytes()
     (directory / "corrupted.npz").write_bytes(whole[:400] + b"\0" * 40 + whole[440:])
     lstm = LanguageModel(4, 8, 12, 1, 4, recurrent="lstm", name="other")
@@ -135,13 +138,23 @@ def test_quantized_from_a_compact_model(run, models, tmp_path):
     assert about["quantize"] == "dynamic" and about["about"] == {"perplexity": 90.5}
 
 
+def test_several_models_in_one_file(run, models, tmp_path):
+    arguments = ["--model", models / "several.npz", "--output", tmp_path]
+    status, text, errors = run("to_onnx", *arguments, "--no-check")
+    assert (status, ours(errors)) == (0, []) and "ensemble: parser ..." in text
+    assert contents(tmp_path).keys() == {"parser.onnx"}
+    assert runtime.load(tmp_path / "parser.onnx").metadata["members"] == [2, 2]
+
+
 # --- Mistakes ------------------------------------------------------------------------------------
 
 SMALL, SMOKE = ["--model", "{models}/small.npz"], ["--preset", "smoke"]
+SEVERAL = ["--model", "{models}/several.npz"]
 MISTAKES = [
     (SCRIPTS, [*SMALL, "--graph", "tree"], ["argument --graph", "'tree'", "--help"]),
     (SCRIPTS, [*SMALL, "--graph", "layer"], ["--graph layer", "LanguageModel has parser, lang"]),
     (SCRIPTS, [*SMALL, "--graph", "step", "--graph", "classifier"], ["--graph classifier: this"]),
+    (SCRIPTS, [*SEVERAL, "--graph", "step"], ["--graph step: this Ensemble has parser"]),
     (SCRIPTS, ["--model", "{models}/none.keras"], ["none.keras: no such model"]),
     (SCRIPTS, ["--model", "{models}/truncated.keras"], ["truncated.keras: not a complete model"]),
     (SCRIPTS, ["--model", "{models}/corrupted.npz"], ["corrupted.npz: not a complete model"]),

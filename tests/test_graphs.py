@@ -10,7 +10,7 @@ from keras_onlstm import ONLSTM, ONLSTMCell
 from keras_onlstm._keras_private import layers_within
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.graphs import draw_inputs, make_graph
-from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 
 pytestmark = pytest.mark.backend("tensorflow")
 
@@ -48,6 +48,7 @@ class Unknowing(keras.Model):
 
 def test_every_model_has_its_graphs():
     assert graph_names(language_model()) == ("parser", "language_model", "step")
+    assert graph_names(Ensemble([language_model(), language_model()])) == ("parser",)
     assert graph_names(classifier()) == ("classifier",)
     assert graph_names(sequential(ONLSTM(4))) == ("layer",)
     assert set(GRAPHS) == {"parser", "language_model", "step", "classifier", "layer"}
@@ -163,6 +164,14 @@ def test_metadata():
     }
     words = make_graph(language_model(), "parser", vocabulary=tuple(WORDS)).metadata["vocabulary"]
     assert words == WORDS
+    several = Ensemble([language_model(vocabulary=WORDS) for _ in range(2)])
+    assert make_graph(several, about=about).metadata == {
+        "graph": "parser",
+        "vocabulary": WORDS,
+        "num_layers": 4,
+        "members": [2, 2],
+        "about": about,
+    }
     assert make_graph(classifier(), labels=("=", "<"), vocabulary=["", "a"]).metadata == {
         "graph": "classifier",
         "vocabulary": ["", "a"],

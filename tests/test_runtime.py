@@ -16,7 +16,7 @@ from checks import assert_close
 from commands import ROOT, environment
 from keras_onlstm import runtime
 from keras_onlstm.parser import Parser
-from keras_onlstm.parsing import brackets, build_tree
+from keras_onlstm.parsing import brackets, build_tree, vote
 from keras_onlstm.runtime import metadata
 from keras_onlstm.stored import load_model
 
@@ -243,6 +243,19 @@ def test_files_that_are_not_there(tmp_path):
         ('{"format": 1}', "graph is a name, not None"),
         ('{"format": 1, "graph": "parser"}', "num_layers must be an integer"),
         ('{"format": 1, "graph": "parser", "num_layers": 0}', "num_layers must be an integer"),
+        (
+            '{"format": 1, "graph": "parser", "num_layers": 3, "members": 3}',
+            "members is a list of how many layers each model has",
+        ),
+        ('{"format": 1, "graph": "parser", "num_layers": 3, "members": []}', "members is a list"),
+        (
+            '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 0]}',
+            "a number of members must be an integer, 1 or above, not 0",
+        ),
+        (
+            '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 3]}',
+            "members have 6 layers, and num_layers is 3",
+        ),
         ('{"format": 1, "graph": "layer", "vocabulary": "a b"}', "vocabulary is a list"),
         ('{"format": 1, "graph": "layer", "vocabulary": [1]}', "vocabulary is a list"),
         ('{"format": 2}', "of format 2, and this version knows 1.*--upgrade keras-onlstm"),
@@ -276,6 +289,20 @@ def test_distances_of_every_word(exported, gate):
         assert distances.shape == (3, len(sentence.split()))
         assert_close(distances, known(sentence, gate), 0.0, sentence)
     assert model.distances([]) == []
+
+
+@pytest.mark.keras_free
+def test_members(onnx_file, tmp_path):
+    assert runtime.ExportedModel(runtime.load(onnx_file)).members == (3,)
+    path = tmp_path / "three.onnx"
+    graphs.write_onnx(path, {**graphs.ABOUT, "members": [1, 1, 1]})
+    parser, found = Parser.load(path), known(SENTENCE.lower())
+    assert parser.model.members == (1, 1, 1) and (parser.layer, parser.method) == (None, "votes")
+    assert parser.parse(SENTENCE) == vote(found, SENTENCE.split())
+    with pytest.raises(ValueError, match="layer must be an integer, from 1 to 1, not 2"):
+        Parser.load(path, layer=2)
+    with pytest.raises(ValueError, match=r"model\.onnx: an exported file parses by itself"):
+        Parser.load([onnx_file, path])
 
 
 def test_bad_models(exported, tmp_path):

@@ -84,6 +84,9 @@ async function openParser(path) {
   if (!session.inputNames.includes("lengths") || !places.has("<eos>") || !places.has("<unk>")) {
     throw new UserError(`${path}: no parser with a vocabulary. Export one with --graph parser.`);
   }
+  if (metadata.members?.length > 1) {
+    throw new UserError(`${path}: holds several models, and this program parses with one.`);
+  }
   if (!(metadata.num_layers >= LAYER)) {
     throw new UserError(`${path}: has ${metadata.num_layers} layer, and layer ${LAYER} counts.`);
   }

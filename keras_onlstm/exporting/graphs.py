@@ -5,7 +5,7 @@ padding holds: `lengths` says how many tokens count, and a classifier's ids are 
 
 | graph | inputs | outputs |
 |---|---|---|
-| `parser` | `ids` (batch, time), `lengths` (batch) | `forget_distances`, `input_distances` (batch, layers, time) |
+| `parser` | `ids` (batch, time), `lengths` (batch) | `forget_distances`, `input_distances` (batch, layers, time); of several models the layers of each, one after the other |
 | `language_model` | the same | `log_probabilities` (batch, time, V) of the token after each, and both distances |
 | `step` | `ids` (batch), `h_0`, `c_0`, `h_1`, ... (batch, units) | `log_probabilities` (batch, V), both distances (batch, layers), `next_h_0`, ... |
 | `classifier` | `left`, `right` (batch, time) | `probabilities` (batch, classes) |
@@ -24,7 +24,7 @@ from keras import ops
 from keras_onlstm._keras_private import layers_within
 from keras_onlstm.cell import ONLSTMCell
 from keras_onlstm.layer import ONLSTM
-from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 
 __all__ = [
     "GRAPHS",
@@ -90,6 +90,8 @@ def graph_names(model):
     """
     if isinstance(model, LanguageModel):
         return ("parser", "language_model", "step")
+    if isinstance(model, Ensemble):
+        return ("parser",)
     if isinstance(model, PairClassifier):
         return ("classifier",)
     return ("layer",)
@@ -99,8 +101,8 @@ def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, label
     """A model as a graph.
 
     Args:
-        model: a Keras model of ON-LSTM layers: `LanguageModel`, `PairClassifier` or one of the
-            user's own, built.
+        model: a Keras model of ON-LSTM layers: `LanguageModel`, `Ensemble`, `PairClassifier` or one
+            of the user's own, built.
         name: one of `graph_names(model)`; may be left out where there is but one.
         inputs: list of `keras.Input`, where the model is the user's own and does not know them, as
             a subclass of `keras.Model` does not.
@@ -136,8 +138,10 @@ def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, label
     metadata = {"graph": name, "vocabulary": None if words is None else list(words)}
     if labels is not None:
         metadata["labels"] = list(labels)
-    if isinstance(model, LanguageModel):
+    if isinstance(model, LanguageModel | Ensemble):
         metadata["num_layers"] = model.num_layers
+    if isinstance(model, Ensemble):
+        metadata["members"] = list(model.members)
     metadata["about"] = about
     return Graph(name, graph_inputs, _fast_cells(model, function), model, metadata)
 
@@ -176,7 +180,7 @@ def _draw_lengths(rng, sizes, time):
 
 
 def _text_inputs(model):
-    ids = _ids("ids", ("batch", "time"), model.get_config()["vocabulary_size"])
+    ids = _ids("ids", ("batch", "time"), model.vocabulary_size)
     return [ids, Input("lengths", "int32", ("batch",), _draw_lengths)]
 
 
@@ -238,7 +242,7 @@ def _step(model):
             },
         }
 
-    return [_ids("ids", ("batch",), model.get_config()["vocabulary_size"]), *states], function
+    return [_ids("ids", ("batch",), model.vocabulary_size), *states], function
 
 
 def _draw_states(rng, sizes, _):

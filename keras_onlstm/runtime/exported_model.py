@@ -18,6 +18,7 @@ class ExportedModel:
         graph: as it was given.
         vocabulary: list of words, or `None`.
         num_layers: integer.
+        members: tuple of how many of these layers each of the models has that were exported as one.
 
     Raises:
         ValueError: if the graph is of another kind, or that of an LSTM, which knows no distances.
@@ -42,6 +43,7 @@ class ExportedModel:
         self.graph = graph
         self.vocabulary = graph.metadata.get("vocabulary")
         self.num_layers = graph.metadata["num_layers"]
+        self.members = tuple(graph.metadata.get("members") or (self.num_layers,))
         self._encoder = None
 
     def encode(self, sentence):

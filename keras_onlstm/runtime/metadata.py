@@ -30,7 +30,8 @@ def dumps(metadata):
     Args:
         metadata: dictionary of what JSON can hold, with `graph`, the kind of the graph; for a
             parser or a language model also `vocabulary`, list of words or `None`, and
-            `num_layers`. `format` is entered here.
+            `num_layers`; for a parser of several models `members`, the list of how many of these
+            layers each has. `format` is entered here.
 
     Returns:
         String.
@@ -95,10 +96,20 @@ def _check(found):
     if not isinstance(found.get("graph"), str):
         raise ValueError(f"graph is a name, not {found.get('graph')!r}")
     if found["graph"] in READERS:
-        integer("num_layers", found.get("num_layers"))
+        layers = integer("num_layers", found.get("num_layers"))
+        _check_members(found.get("members"), layers)
     words = found.get("vocabulary")
     if words is not None and not (isinstance(words, list) and all(map(_is_text, words))):
         raise ValueError("vocabulary is a list of words, or null")
+
+
+def _check_members(members, layers):
+    if members is None:
+        return
+    if not isinstance(members, list) or not members:
+        raise ValueError("members is a list of how many layers each model has, or missing")
+    if sum(integer("a number of members", count) for count in members) != layers:
+        raise ValueError(f"members have {sum(members)} layers, and num_layers is {layers}")
 
 
 def _is_text(word):
