@@ -1,43 +1,40 @@
 """Unsupervised constituency parsing with ON-LSTM (Shen et al. 2019, Sec. 5.2).
 
 Reads trees off the distances of trained language models and scores them against a treebank: every
-layer, both gates, both algorithms, beside the baselines and what was published.
+layer, both gates, both algorithms, beside the baselines and what was published. Several models also
+parse together, by mean distances and by votes.
 
     python examples/unsupervised_parsing.py                             # the package's model
     python examples/unsupervised_parsing.py --models runs/a runs/b      # of language_modeling.py
     python examples/unsupervised_parsing.py --corpus ptb --sections 23  # a full Penn Treebank
 
-Several models give means with standard deviations. Writes scores.csv, results.json, report.html
+Several models give means with standard deviations, and how far their trees agree, by which a layer
+can be chosen where nobody annotated a sentence. Writes scores.csv, results.json, report.html
 and pictures of some sentences.
 """
 
 import csv
-import random
-import statistics
 from pathlib import Path
 
 from _common import check_new, info, report, start_run, table
+from _parsing import (
+    LABELS,
+    SHORT,
+    evaluate_baselines,
+    evaluate_models,
+    evaluate_together,
+    measure,
+)
 from nltk import Tree
 
 from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import treebank
 from keras_onlstm.files import replacing, write_json
 from keras_onlstm.parser import Parser
-from keras_onlstm.parsing import (
-    balanced,
-    build_tree,
-    left_branching,
-    random_tree,
-    right_branching,
-    save_picture,
-    score,
-    write_report,
-)
+from keras_onlstm.parsing import build_tree, save_picture, score, write_report
 
-SHORT = 10  # words, of what the literature calls WSJ10
-LABELS = ("ADJP", "NP", "PP", "INTJ")
-COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth")
-HEADER = ("", "F1", f"F1, to {SHORT} words", *LABELS, "depth")
+COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth", "agreement")
+HEADER = ("", "F1", f"F1, to {SHORT} words", *LABELS, "depth", "agreement")
 # Percent, and the depth, in the order of COLUMNS, of the full treebank: test set, and WSJ10 for the
 # short sentences. Layers: Shen et al. 2019, Table 2; trees without a model: Htut et al. 2018.
 PUBLISHED = {
@@ -83,69 +80,6 @@ def load_sentences(options):
     return treebank.load(corpus=options.corpus, sections=options.sections)
 
 
-def evaluate(trees, sentences):
-    """Scores over all lengths and over short sentences, in one flat dictionary."""
-    short = [i for i, sentence in enumerate(sentences) if len(sentence.tokens) <= SHORT]
-    everything = score(trees, [sentence.tree for sentence in sentences])
-    brief = score([trees[i] for i in short], [sentences[i].tree for i in short])
-    found = {key: everything[key] for key in ("f1", "corpus_f1", "evalb_f1", "depth")}
-    found["f1_short"] = brief["f1"]
-    for label in LABELS:
-        right, count = everything["label_recall"].get(label, (0, 0))
-        found[f"recall_{label}"] = right / count if count else None
-    return found
-
-
-def evaluate_model(parser, sentences):
-    """{(layer, gate, method): scores}, and the distances of the forget gates."""
-    results, forget = {}, None
-    for gate in ("forget", "input"):
-        distances = parser.measure([sentence.tokens for sentence in sentences], gate)
-        forget = distances if gate == "forget" else forget
-        for layer in range(len(distances[0])):
-            for method in ("greedy", "binary"):
-                trees = [
-                    build_tree(numbers[layer], sentence.tokens, method)
-                    for numbers, sentence in zip(distances, sentences, strict=True)
-                ]
-                results[layer + 1, gate, method] = evaluate(trees, sentences)
-    return results, forget
-
-
-def evaluate_baselines(sentences):
-    draw = random.Random(0)
-    makers = {
-        "random trees": lambda tokens: random_tree(tokens, draw),
-        "balanced trees": balanced,
-        "left-branching trees": left_branching,
-        "right-branching trees": right_branching,
-    }
-    return {
-        name: evaluate([make(sentence.tokens) for sentence in sentences], sentences)
-        for name, make in makers.items()
-    }
-
-
-def combine(models):
-    """Means, standard deviations and largest values over models, for every row and score."""
-    rows = {}
-    for key in models[0]:
-        rows[key] = {}
-        for name in models[0][key]:
-            values = [model[key][name] for model in models]
-            if None in values:
-                rows[key][name] = None
-                continue
-            deviation = statistics.stdev(values) if len(values) > 1 else None
-            rows[key][name] = {
-                "mean": statistics.fmean(values),
-                "deviation": deviation,
-                "largest": max(values),
-                "values": values,
-            }
-    return rows
-
-
 def shown(name, value):
     """A number, percent but for the depth."""
     scale, digits = (1, 1) if name == "depth" else (100, 1)
@@ -159,13 +93,19 @@ def shown(name, value):
     return text
 
 
-def rows_of(combined, baselines):
+def rows_of(combined, together, count, baselines):
     rows = [
         (f"layer {layer}, {gate} gate, {method}", scores)
         for (layer, gate, method), scores in combined.items()
     ]
+    rows += [
+        (f"{count} models, {f'layer {layer}' if layer else 'all layers'}, {rule}", scores)
+        for (layer, rule), scores in together.items()
+    ]
     rows += baselines.items()
-    own = [[name, *(shown(column, scores[column]) for column in COLUMNS)] for name, scores in rows]
+    own = [
+        [name, *(shown(column, scores.get(column)) for column in COLUMNS)] for name, scores in rows
+    ]
     published = [
         [
             f"published: {name}",
@@ -177,7 +117,8 @@ def rows_of(combined, baselines):
     return own + published
 
 
-def write_files(output, rows, combined, baselines, options, sentences):
+def write_files(output, rows, scores, options, sentences):
+    combined, together, baselines = scores
     with (
         replacing(output / "scores.csv") as temporary,
         open(temporary, "w", newline="", encoding="utf-8") as file,
@@ -193,6 +134,10 @@ def write_files(output, rows, combined, baselines, options, sentences):
             "scores": [
                 {"layer": layer, "gate": gate, "method": method, **scores}
                 for (layer, gate, method), scores in combined.items()
+            ],
+            "together": [
+                {"layer": layer, "rule": rule, **scores}
+                for (layer, rule), scores in together.items()
             ],
             "baselines": baselines,
         },
@@ -228,18 +173,13 @@ def main(options):
     words = sum(len(sentence.tokens) for sentence in sentences)
     info(f"{len(sentences):,} sentences, {words:,} words")
     start_run(options.output, vars(options))
-    results, first = [], None
-    for parser in parsers:
-        scores, distances = evaluate_model(parser, sentences)
-        results.append(scores)
-        first = distances if first is None else first
-    if any(result.keys() != results[0].keys() for result in results):
-        raise ValueError("--models: they differ in their number of layers. Name them one by one.")
-    combined, baselines = combine(results), evaluate_baselines(sentences)
-    rows = rows_of(combined, baselines)
+    measured = [one for parser in parsers for one in measure(parser, sentences)]
+    combined, baselines = evaluate_models(measured, sentences), evaluate_baselines(sentences)
+    together = evaluate_together(measured, sentences) if len(measured) > 1 else {}
+    rows = rows_of(combined, together, len(measured), baselines)
     output = Path(options.output)
-    write_files(output, rows, combined, baselines, options, sentences)
-    write_pictures(output, sentences, first, options.pictures)
+    write_files(output, rows, (combined, together, baselines), options, sentences)
+    write_pictures(output, sentences, measured[0]["forget"], options.pictures)
     info("\nPercent; published figures are of the full treebank\n")
     info(table(HEADER, rows))
     info(f"\nReport: {output / 'report.html'}")

@@ -8,8 +8,8 @@ import pytest
 
 import commands
 from commands import EXAMPLES, contents, ours
-from keras_onlstm.compact import save_compact
-from keras_onlstm.models import LanguageModel
+from keras_onlstm.compact import load_compact, save_compact
+from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import build_tree, right_branching, score
 
@@ -79,6 +79,44 @@ def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
     right = score([right_branching(s.tokens) for s in sentences], golds)
     assert results["baselines"]["right-branching trees"]["f1"] == pytest.approx(right["f1"])
     assert "±" in text and "47.7" in text and "65.1" in text
+
+
+def test_several_models_parse_together(run, models, script, tmp_path):
+    both = Ensemble([load_compact(path)[0] for path in models[:2]])
+    save_compact(both, tmp_path / "both.npz")
+    found = []
+    for number, given in enumerate((models[:2], [tmp_path / "both.npz"])):
+        output = tmp_path / f"run{number}"
+        status, text, errors = run(*SMOKE, "--models", *given, "--output", output)
+        assert (status, ours(errors)) == (0, [])
+        found.append(json.loads((output / "results.json").read_text()))
+        assert "2 models, all layers, votes, greedy and binary" in text and "agreement" in text
+    sentences = script.load_sentences(script.parse_arguments()[1])
+    golds = [sentence.tree for sentence in sentences]
+    together = {(row["layer"], row["rule"]): row for row in found[0]["together"]}
+    rules = {
+        (2, "mean distances, greedy"): {"layer": 2, "method": "greedy"},
+        (3, "mean distances, binary"): {"layer": 3, "method": "binary"},
+        (1, "votes, greedy"): {"layer": 1, "voters": ["greedy"]},
+        (None, "votes, greedy"): {"voters": ["greedy"]},
+        (None, "votes, greedy and binary"): {},
+    }
+    assert len(together) == 3 * 4 + 2
+    for key, options in rules.items():
+        trees = list(Parser(both, **options).parse_many(s.tokens for s in sentences))
+        assert together[key]["f1"] == pytest.approx(score(trees, golds)["f1"])
+    one, other = (
+        list(Parser.load(path, 3, "binary").parse_many(s.tokens for s in sentences))
+        for path in models[:2]
+    )
+    row = next(
+        row
+        for row in found[0]["scores"]
+        if (row["layer"], row["gate"], row["method"]) == (3, "forget", "binary")
+    )
+    assert row["agreement"] == pytest.approx(score(one, other)["f1"])
+    assert found[0]["together"] == found[1]["together"]
+    assert found[0]["scores"] == found[1]["scores"]
 
 
 def test_a_run_leaves_its_files(run, models, tmp_path):

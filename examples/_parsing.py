@@ -1,0 +1,143 @@
+"""What unsupervised_parsing.py scores: trees of single models, of several together, and baselines.
+
+A model's measures are a dictionary of the gates, with an array (layers, words) a sentence.
+"""
+
+import itertools
+import random
+import statistics
+
+import numpy as np
+
+from keras_onlstm.parsing import (
+    balanced,
+    build_tree,
+    left_branching,
+    random_tree,
+    right_branching,
+    score,
+    vote,
+)
+from keras_onlstm.parsing.trees import METHODS
+
+SHORT = 10  # words, of what the literature calls WSJ10
+LABELS = ("ADJP", "NP", "PP", "INTJ")
+GATES = ("forget", "input")
+
+
+def evaluate(trees, sentences):
+    """Scores over all lengths and over short sentences, in one flat dictionary."""
+    short = [i for i, sentence in enumerate(sentences) if len(sentence.tokens) <= SHORT]
+    everything = score(trees, [sentence.tree for sentence in sentences])
+    brief = score([trees[i] for i in short], [sentences[i].tree for i in short])
+    found = {key: everything[key] for key in ("f1", "corpus_f1", "evalb_f1", "depth")}
+    found["f1_short"] = brief["f1"]
+    for label in LABELS:
+        right, count = everything["label_recall"].get(label, (0, 0))
+        found[f"recall_{label}"] = right / count if count else None
+    return found
+
+
+def measure(parser, sentences):
+    """The measures of every model that a parser has: a list."""
+    members = getattr(parser.model, "members", (parser.model.num_layers,))
+    tokens, ends = [sentence.tokens for sentence in sentences], np.cumsum(members)[:-1]
+    apart = {gate: [np.split(d, ends) for d in parser.measure(tokens, gate)] for gate in GATES}
+    return [
+        {gate: [parts[place] for parts in apart[gate]] for gate in GATES}
+        for place in range(len(members))
+    ]
+
+
+def evaluate_models(measured, sentences):
+    """{(layer, gate, method): scores} of single models: means and more over all of them.
+
+    `agreement` is the F1 of one model's trees against another's, which needs no gold trees.
+    """
+    layers = len(measured[0]["forget"][0])
+    if any(len(one["forget"][0]) != layers for one in measured):
+        raise ValueError("--models: they differ in their number of layers. Name them one by one.")
+    rows = {}
+    for key in itertools.product(range(1, layers + 1), GATES, METHODS):
+        layer, gate, method = key
+        trees = [
+            _trees(
+                [numbers[layer - 1] for numbers in one[gate]],
+                sentences,
+                lambda numbers, tokens, method=method: build_tree(numbers, tokens, method),
+            )
+            for one in measured
+        ]
+        rows[key] = combine([evaluate(of_one, sentences) for of_one in trees])
+        pairs = [score(*pair)["f1"] for pair in itertools.combinations(trees, 2)]
+        rows[key]["agreement"] = statistics.fmean(pairs) if pairs else None
+    return rows
+
+
+def _trees(distances, sentences, make):
+    pairs = zip(distances, sentences, strict=True)
+    return [make(numbers, sentence.tokens) for numbers, sentence in pairs]
+
+
+def combine(models):
+    """Means, standard deviations and largest values over models, of every score."""
+    found = {}
+    for name in models[0]:
+        values = [model[name] for model in models]
+        if None in values:
+            found[name] = None
+            continue
+        deviation = statistics.stdev(values) if len(values) > 1 else None
+        found[name] = {
+            "mean": statistics.fmean(values),
+            "deviation": deviation,
+            "largest": max(values),
+            "values": values,
+        }
+    return found
+
+
+def evaluate_together(measured, sentences):
+    """{(layer, rule): scores} of all models together, by their forget gates; layer `None` is all.
+
+    The rules are those of `Parser`: trees of mean distances, and votes.
+    """
+
+    def of_means(method):
+        return lambda rows, tokens: build_tree(rows.mean(axis=0, dtype="float64"), tokens, method)
+
+    rules = {
+        "mean distances, greedy": of_means("greedy"),
+        "mean distances, binary": of_means("binary"),
+        "votes, greedy": lambda rows, tokens: vote(rows, tokens, ("greedy",)),
+        "votes, greedy and binary": vote,
+    }
+    # (models, layers, words) of every sentence
+    together = [np.stack(rows) for rows in zip(*(one["forget"] for one in measured), strict=True)]
+    layers = together[0].shape[1]
+    found = {}
+    for layer in (*range(1, layers + 1), None):
+        for rule, make in rules.items():
+            if layer is None and not rule.startswith("votes"):
+                continue  # layers measure on scales of their own
+            rows = [
+                numbers.reshape(-1, numbers.shape[-1]) if layer is None else numbers[:, layer - 1]
+                for numbers in together
+            ]
+            found[layer, rule] = evaluate(_trees(rows, sentences, make), sentences)
+    return found
+
+
+def evaluate_baselines(sentences):
+    """{name: scores} of trees that need no model."""
+    draw = random.Random(0)
+    makers = {
+        "random trees": lambda tokens: random_tree(tokens, draw),
+        "balanced trees": balanced,
+        "left-branching trees": left_branching,
+        "right-branching trees": right_branching,
+    }
+    return {
+        name: evaluate([make(sentence.tokens) for sentence in sentences], sentences)
+        for name, make in makers.items()
+    }
