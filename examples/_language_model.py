@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import keras
+import numpy as np
 from _common import has_begun, info, start_run
 
 from keras_onlstm.datasets import penn_treebank
@@ -28,7 +29,7 @@ IDS = "ids"  # where the ids of large texts are
 MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
 _MODEL = ("embedding_dim", "units", "num_layers", "chunk_size", "tie_weights", "word_dropout",
           "input_dropout", "hidden_dropout", "output_dropout",
-          "recurrent_weight_dropout")  # fmt: skip
+          "recurrent_weight_dropout", "start")  # fmt: skip
 
 
 def report_tokens(every=10_000_000):
@@ -80,7 +81,14 @@ def check_devices(preset, devices):
         )
 
 
-def make_model(arguments, preset, vocabulary, devices=None):
+def word_counts(ids, words, block=10_000_000):
+    """How often each of so many words occurs in a text, which may be larger than memory."""
+    parts = [ids[start : start + block] for start in range(0, len(ids), block)]
+    return sum(np.bincount(part, minlength=words) for part in parts)
+
+
+def make_model(arguments, preset, corpus, devices=None):
+    vocabulary = corpus.vocabulary
     keras.utils.set_random_seed(arguments["seed"])
     model = LanguageModel(
         len(vocabulary),
@@ -89,6 +97,8 @@ def make_model(arguments, preset, vocabulary, devices=None):
         seed=arguments["seed"],
         **{name: preset[name] for name in _MODEL if name in preset},
     )
+    if preset.get("start") != "published":
+        model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
     reader = TruncatedModel(model, preset["batch_size"], preset["activation"], preset["temporal"])
     kinds = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
     optimizer = kinds[preset["optimizer"]](
@@ -149,7 +159,7 @@ def train_model(output, arguments, preset, corpus, resume, steps):
     shape = preset["batch_size"], preset["window"], preset["jitter"]
     windows = windows_of("training", corpus.train, *shape, arguments["seed"])
     with devices.scope() if devices else nullcontext():
-        model, reader = make_model(arguments, preset, corpus.vocabulary, devices)
+        model, reader = make_model(arguments, preset, corpus, devices)
     each = arguments["devices"]
     measure = evaluation(model, "validation", corpus.valid, -(-10 // each) * each)
     callbacks = [ResetStates()]

@@ -10,6 +10,7 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
     python examples/language_modeling.py --evaluate runs/lm --generate "the company"
     python examples/language_modeling.py --evaluate runs/lm --score sentences.txt
     python examples/language_modeling.py --evaluate runs/lm --compact parser.npz
+    python examples/language_modeling.py --evaluate runs/a runs/b --compact together.npz
 """
 
 import math
@@ -44,6 +45,7 @@ from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import penn_treebank, propositional_logic
 from keras_onlstm.files import read_json, write_json
+from keras_onlstm.models import Ensemble
 
 # embedding_dim, units, chunk_size: the model's size; the last layer is as large as the embedding.
 # *dropout: the shares of LanguageModel. More of each for more epochs.
@@ -53,6 +55,8 @@ from keras_onlstm.files import read_json, write_json
 #   further in few epochs.
 # window, jitter: the length of back-propagation, and whether it varies.
 # clip: the largest norm of the gradient. decay: of the weights.
+# start: "published" for the starting weights of the published code; else those of LanguageModel,
+#   and the softmax knows the words' frequencies, which learns from the first steps on.
 PRESETS = {
     "smoke": {  # shows in seconds that everything works
         "embedding_dim": 20, "units": 20, "chunk_size": 5, "word_dropout": 0.1,
@@ -60,6 +64,13 @@ PRESETS = {
         "recurrent_weight_dropout": 0.1, "activation": 2.0, "temporal": 1.0, "epochs": 2,
         "batch_size": 20, "window": 20, "jitter": True, "optimizer": "sgd", "learning_rate": 10.0,
         "clip": 0.25, "decay": 1.2e-6,
+    },
+    "parser": {  # twelve minutes on one core; several of them parse together
+        "embedding_dim": 150, "units": 300, "chunk_size": 10, "word_dropout": 0.0,
+        "input_dropout": 0.1, "hidden_dropout": 0.1, "output_dropout": 0.2,
+        "recurrent_weight_dropout": 0.1, "activation": 0.0, "temporal": 0.0, "epochs": 2,
+        "batch_size": 32, "window": 35, "jitter": False, "optimizer": "adam",
+        "learning_rate": 5e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.05,
     },
     "small": {  # two hours on two cores
         "embedding_dim": 300, "units": 500, "chunk_size": 10, "word_dropout": 0.05,
@@ -73,7 +84,7 @@ PRESETS = {
         "input_dropout": 0.5, "hidden_dropout": 0.3, "output_dropout": 0.45,
         "recurrent_weight_dropout": 0.45, "activation": 2.0, "temporal": 1.0, "epochs": 1000,
         "batch_size": 20, "window": 70, "jitter": True, "optimizer": "sgd", "learning_rate": 30.0,
-        "clip": 0.25, "decay": 1.2e-6,
+        "clip": 0.25, "decay": 1.2e-6, "start": "published",
     },
 }  # fmt: skip
 
@@ -114,7 +125,7 @@ def parse_arguments():
     add("--top-k", type=int, metavar="K", help="--generate draws among the K likeliest words")
     add("--length", type=int, default=50, help="of --generate, at most so many words (default: 50)")
     add("--score", metavar="FILE", help="do not train: log-probabilities of a file's lines")
-    add("--compact", metavar="FILE", help="do not train: write the model with weights of 8 bits")
+    add("--compact", metavar="FILE", help="do not train: write the models with weights of 8 bits")
     options = parser.parse_args()
     for name, least in (
         ("max_words", 3), ("devices", 1), ("steps", 1), ("top_k", 1), ("length", 1),
@@ -294,29 +305,41 @@ def score(run, path):
     info(f"\n{len(total):,} tokens, perplexity {math.exp(-total.mean()):.2f}")
 
 
-def compact(run, path):
-    """Writes the model for `Parser.load`, and says what 8 bits cost on the validation text."""
-    path = Path(path)
-    if path.suffix != ".npz":
-        raise ValueError(f"{path}: a compact model ends in .npz.")
-    arguments, model = arguments_of(run), load_model(run)
-    corpus = load_corpus(arguments, run, model.vocabulary)
-    before = math.exp(evaluation(model, "validation", corpus.valid, 10)())
+def origin(run, arguments):
+    """Where the model of a run comes from, and how good it is."""
     results = Path(run) / "results.json"
     scores = read_json(results, f"--evaluate {run} writes it.")
     options = [f"--{name} {arguments[name]}" for name in ("preset", "recurrent", "seed")]
     options += [f"--data {Path(arguments['data']).name}"] if arguments["data"] else []
-    about = {
+    return {
         "command": " ".join(["python examples/language_modeling.py", *options]),
         "parameters": scores["parameters"],
         "validation_perplexity": scores["validation_perplexity"],
         "test_perplexity": scores["test_perplexity"],
     }
-    save_compact(model, path, about)
-    again, _ = load_compact(path)
-    after = math.exp(evaluation(again, "validation", corpus.valid, 10)())
-    size = path.stat().st_size / 1e6
-    info(f"{path}: {size:.1f} MB; validation perplexity {before:.2f}, with 8 bits {after:.2f}")
+
+
+def compact(runs, path):
+    """Writes the models for `Parser.load`, and says what 8 bits cost on the validation text."""
+    path = Path(path)
+    if path.suffix != ".npz":
+        raise ValueError(f"{path}: a compact model ends in .npz.")
+    arguments = [arguments_of(run) for run in runs]
+    models = [load_model(run) for run in runs]
+    about = [origin(*both) for both in zip(runs, arguments, strict=True)]
+    if len(runs) > 1:
+        save_compact(Ensemble(models), path, about)
+        rounded = load_compact(path)[0].models
+    else:
+        save_compact(models[0], path, about[0])
+        rounded = [load_compact(path)[0]]
+    info(f"{path}: {path.stat().st_size / 1e6:.1f} MB")
+    for run, given, *both in zip(runs, arguments, models, rounded, strict=True):
+        corpus = load_corpus(given, run, both[0].vocabulary)
+        before, after = (
+            math.exp(evaluation(model, "validation", corpus.valid, 10)()) for model in both
+        )
+        info(f"{run}: validation perplexity {before:.2f}, with 8 bits {after:.2f}")
 
 
 def main(options):
@@ -326,7 +349,7 @@ def main(options):
     if options.score is not None:
         return score(run, options.score)
     if options.compact is not None:
-        return compact(run, options.compact)
+        return compact(options.evaluate or [options.output], options.compact)
     if options.evaluate:
         return evaluate(options.evaluate, options.data)
     given = {name: vars(options)[name] for name in DEFAULTS if vars(options)[name] is not None}

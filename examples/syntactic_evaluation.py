@@ -56,6 +56,7 @@ from keras_onlstm.minimal_pairs import (
 # optimizer: "plateau" divides the learning rate by 4 after an epoch without a better validation
 #   (the published recipe); "adam" rises over a share `warmup` of all steps and follows a cosine
 #   down to 0.
+# start: as in language_modeling.py.
 # max_words: how many words to know, where --max-words does not say.
 PRESETS = {
     "smoke": {  # shows in seconds that everything works, on sentences of the package's grammar
@@ -79,7 +80,7 @@ PRESETS = {
         "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "activation": 0.0,
         "temporal": 0.0, "epochs": 40, "batch_size": 128, "window": 35, "jitter": False,
         "optimizer": "plateau", "learning_rate": 20.0, "clip": 0.25, "decay": 0.0,
-        "max_words": 50_000,
+        "max_words": 50_000, "start": "published",
     },
 }  # fmt: skip
 

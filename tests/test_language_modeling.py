@@ -294,6 +294,18 @@ def test_a_compact_model(run, smoke, tmp_path):
     refused(run("--evaluate", smoke[0], "--compact", tmp_path / "model.h5"), "model.h5", ".npz")
 
 
+def test_a_compact_model_of_several_runs(run, smoke, tmp_path):
+    path = tmp_path / "together.npz"
+    status, output, errors = run("--evaluate", smoke[0], smoke[0], "--compact", path)
+    assert (status, ours(errors)) == (0, [])
+    model, about = load_compact(path)
+    assert model.members == (3, 3) and len(about) == 2
+    assert about[1]["command"].endswith("--preset smoke --recurrent onlstm --seed 0")
+    (distances,) = model.distances(["( a"])
+    assert np.abs(distances[:3] - distances[3:]).max() < 1e-6  # one model twice
+    assert len(re.findall(r"perplexity (\S+), with 8 bits (\S+)", output)) == 2
+
+
 # --- Mistakes: one line, status 2, nothing overwritten -------------------------------------------
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import commands
 from commands import EXAMPLES, contents, ours
-from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
+from keras_onlstm.datasets import penn_treebank, syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair, write_table
 from keras_onlstm.minimal_pairs import difference_interval, interval, mcnemar
 from keras_onlstm.models import LanguageModel
@@ -178,7 +178,10 @@ def test_the_published_recipe(script):
     trainer = sys.modules["_language_model"]
     preset = script.PRESETS["paper"] | {"max_words": None}
     arguments = {"seed": 0, "recurrent": "onlstm"}
-    model, reader = trainer.make_model(arguments, preset, ["<eos>", "<unk>", "a"])
+    ids = np.array([2, 2, 0], "int32")
+    corpus = penn_treebank.Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
+    model, reader = trainer.make_model(arguments, preset, corpus)
+    assert not np.any(model.softmax.bias)  # no frequencies
     assert [layer.cell.units for layer in model.recurrent_layers] == [650, 650]
     assert model.embeddings.shape == (3, 200) and model.softmax.units == 3
     assert float(reader.optimizer.learning_rate) == 20.0

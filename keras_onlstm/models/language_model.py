@@ -7,9 +7,11 @@ from keras import ops
 
 from keras_onlstm.arguments import integer
 from keras_onlstm.layer import ONLSTM
+from keras_onlstm.models import starts
+from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.numerics import matmul
 from keras_onlstm.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
-from keras_onlstm.sentences import Encoder, check_gate, contexts, read
+from keras_onlstm.sentences import contexts
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 
@@ -53,29 +55,8 @@ class _Scoring(keras.Model):
         return ops.take(ops.reshape(log_probabilities, (-1,)), places)  # (B, T)
 
 
-class _Measuring(keras.Model):
-    """Distances of whole sentences, likewise."""
-
-    def __init__(self, model):
-        super().__init__(name="measuring")
-        self.model = model
-
-    @staticmethod
-    def inputs(ids, lengths):
-        return ids
-
-    def call(self, ids):
-        found = self.model._hidden(ids)
-        distances = [found.forget_distances, found.input_distances]
-        return ops.stack([ops.stack(d, axis=1) for d in distances], axis=1)  # (B, 2, layers, T)
-
-
-def _uniform(fan_in, seed):
-    return keras.initializers.RandomUniform(-(fan_in**-0.5), fan_in**-0.5, seed=seed)
-
-
 @keras.saving.register_keras_serializable(package="keras_onlstm")
-class LanguageModel(keras.Model):
+class LanguageModel(SentenceReader):
     """Word language model of ON-LSTM layers, with the regularization of AWD-LSTM.
 
     Embedding, layers of `ONLSTM` and softmax. With the defaults it is the published model with 25.2
@@ -102,6 +83,10 @@ class LanguageModel(keras.Model):
         hidden_dropout: the same between layers.
         output_dropout: the same after the last layer.
         recurrent_weight_dropout: share of the entries of the recurrent kernels dropped.
+        start: `"scaled"`: input kernels start at a scale at which gates move, whatever the sizes
+            (`keras_onlstm.models.starts`); `"published"`: as in the published code, uniform within
+            1 / sqrt(fan in), from which hundreds of steps learn next to nothing. Either way
+            `start_at_frequencies` is worth a call before training.
         vocabulary: list of V words, kept in the model's file, or `None`.
         seed: integer seed of initialization and dropouts.
         **kwargs: `name`, `dtype` of `keras.Model`.
@@ -117,8 +102,8 @@ class LanguageModel(keras.Model):
         Logits (batch, time, V) of the token after each; with `details` a `LanguageModelOutput`.
 
     Raises:
-        ValueError: if `recurrent` is unknown, a size is invalid, or the vocabulary has another
-            size than V.
+        ValueError: if `recurrent` or `start` is unknown, a size is invalid, or the vocabulary has
+            another size than V.
 
     Example:
 
@@ -143,6 +128,7 @@ class LanguageModel(keras.Model):
         hidden_dropout=0.3,
         output_dropout=0.45,
         recurrent_weight_dropout=0.45,
+        start="scaled",
         vocabulary=None,
         seed=None,
         **kwargs,
@@ -151,6 +137,8 @@ class LanguageModel(keras.Model):
         self.supports_masking = True
         if recurrent not in ("onlstm", "lstm"):
             raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
+        if start not in starts.STARTS:
+            raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
         if vocabulary is not None and len(vocabulary) != vocabulary_size:
             raise ValueError(
                 f"vocabulary has {len(vocabulary)} words, and vocabulary_size is {vocabulary_size}."
@@ -175,11 +163,11 @@ class LanguageModel(keras.Model):
             "hidden_dropout": hidden_dropout,
             "output_dropout": output_dropout,
             "recurrent_weight_dropout": recurrent_weight_dropout,
+            "start": start,
             "vocabulary": None if vocabulary is None else list(vocabulary),
             "seed": seed,
         }
         self.vocabulary = self._config["vocabulary"]
-        self._encoder, self._readers = None, {}  # made when sentences are read
         sizes = [units] * (num_layers - 1) + [embedding_dim if tie_weights else units]
         inputs = [embedding_dim, *sizes[:-1]]
         self.recurrent_layers = [
@@ -203,10 +191,19 @@ class LanguageModel(keras.Model):
 
     def _recurrent_layer(self, index, input_dim, units):
         config = self._config
+        kernel, recurrent_kernel = starts.kernels(
+            config["start"],
+            config["recurrent"],
+            input_dim,
+            units,
+            config["chunk_size"],
+            reads_words=index == 0,
+            seeds=(self._seed(10 * index), self._seed(10 * index + 1)),
+        )
         options = {
-            "kernel_initializer": _uniform(input_dim, self._seed(10 * index)),
-            "recurrent_initializer": _uniform(units, self._seed(10 * index + 1)),
-            "bias_initializer": _uniform(units, self._seed(10 * index + 2)),
+            "kernel_initializer": kernel,
+            "recurrent_initializer": recurrent_kernel,
+            "bias_initializer": starts.fan_in(units, self._seed(10 * index + 2)),
             "recurrent_weight_dropout": config["recurrent_weight_dropout"],
             "return_sequences": True,
             "return_state": True,
@@ -222,7 +219,7 @@ class LanguageModel(keras.Model):
         config = self._config
         self.embeddings = self.add_weight(
             shape=(config["vocabulary_size"], config["embedding_dim"]),
-            initializer=keras.initializers.RandomUniform(-0.1, 0.1, seed=self._seed(50)),
+            initializer=starts.embedding(self._seed(50)),
             name="embeddings",
         )
         size = config["embedding_dim"]
@@ -236,6 +233,31 @@ class LanguageModel(keras.Model):
         else:
             self.softmax.build((None, None, size))
         self.built = True
+
+    def start_at_frequencies(self, counts):
+        """Sets the bias of the softmax to the logarithms of the words' frequencies.
+
+        Before training: what the bias says, the word vectors need not learn.
+
+        Args:
+            counts: (V,) numbers, how often each word occurs in the training text.
+
+        Raises:
+            ValueError: if there is not one number from 0 on for each word.
+
+        Example:
+
+        >>> import numpy as np
+        >>> from keras_onlstm.models import LanguageModel
+        >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
+        >>> model.start_at_frequencies(np.bincount([3, 4, 3, 5], minlength=20))
+        """
+        bias = starts.log_frequencies(counts)
+        if len(bias) != self.vocabulary_size:
+            raise ValueError(f"{len(bias)} counts for a vocabulary of {self.vocabulary_size}.")
+        if not self.built:
+            self.build()
+        (self.softmax_bias if self.softmax is None else self.softmax.bias).assign(bias)
 
     def call(self, ids, states=None, mask=None, training=False, details=False):
         found = self._hidden(ids, states, mask, training)
@@ -272,25 +294,14 @@ class LanguageModel(keras.Model):
         return matmul(output, ops.transpose(embeddings)) + bias
 
     @property
+    def vocabulary_size(self):
+        """How many words there are, V."""
+        return self._config["vocabulary_size"]
+
+    @property
     def num_layers(self):
         """How many recurrent layers there are."""
         return len(self.recurrent_layers)
-
-    def encode(self, sentence):
-        """The ids of a sentence's words.
-
-        Args:
-            sentence: words apart by blanks, or a list of words.
-
-        Returns:
-            List of integers. A word that the vocabulary lacks is `<unk>`.
-
-        Raises:
-            ValueError: if the model has no vocabulary, or one without `<eos>` and `<unk>`.
-        """
-        if self._encoder is None:
-            self._encoder = Encoder(self.vocabulary)
-        return self._encoder(sentence)
 
     def score(self, sentences, end=True):
         """Log-probabilities of the words of sentences, each read on its own from zero states.
@@ -309,39 +320,10 @@ class LanguageModel(keras.Model):
         return [found[: words + end] for found, words in self._read(_Scoring, sentences, end)]
 
     def distances(self, sentences, gate="forget"):
-        """How much of the order each word of sentences makes every layer forget, or write.
-
-        Args:
-            sentences: as in `score`.
-            gate: `"forget"` or `"input"`: the master gate that is measured.
-
-        Returns:
-            List of arrays (layers, words), in [0, 1).
-
-        Raises:
-            ValueError: if the model has no vocabulary, the gate is unknown, or the model is an
-                LSTM, which knows no distances.
-        """
-        check_gate(gate)
+        """`SentenceReader.distances`: (layers, words) of every sentence. An LSTM has none."""
         if self._config["recurrent"] != "onlstm":
             raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
-        place = 0 if gate == "forget" else 1
-        return [
-            found[place, :, 1 : words + 1] for found, words in self._read(_Measuring, sentences)
-        ]
-
-    def _read(self, kind, sentences, closed=True):
-        """What a model of `kind` makes of every sentence, and how many words that has."""
-        self.encode([])  # makes the encoder
-        if not self.built:
-            self.build((None, None))
-        if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
-            self._readers[kind] = kind(self).predict_on_batch
-
-        def function(ids, lengths):
-            return self._readers[kind](kind.inputs(ids, lengths))
-
-        return read(sentences, self._encoder, function, multiple=8, closed=closed)
+        return super().distances(sentences, gate)
 
     def get_config(self):
         return {**super().get_config(), **self._config}

@@ -1,0 +1,164 @@
+"""Where the weights of a model start, so that it learns from its first steps on.
+
+What stands in the way are the frequencies of words. A softmax that starts without them has to learn
+them first, and where it shares its matrix with the embedding it learns them there: all word vectors
+get one component that says how frequent a word is, it outgrows everything else they say, and the
+gates see nothing but it for hundreds of steps. So the bias of the softmax starts at the logarithms
+of the frequencies, and the matrix is left to what follows what.
+
+What is small is multiplied by what is small: with word vectors within 0.1 and kernels of
+1 / sqrt(fan in) the gates of the first layer move by 0.03, those of the third by 0.003. So input
+kernels start at the scale at which the pre-activations of the gates have a standard deviation of
+0.5, whatever the size of the layer and of what it reads. The rule is the same for ON-LSTM and LSTM.
+
+docs/results.md has what was compared.
+"""
+
+import keras
+import numpy as np
+
+from keras_onlstm.step import gate_offsets
+
+__all__ = ["STARTS", "GateUniform", "embedding", "fan_in", "kernels", "log_frequencies"]
+
+# "published": word vectors within 0.1, all else within 1 / sqrt(fan in), no frequencies.
+STARTS = ("scaled", "published")
+
+EMBEDDING = 0.1  # word vectors are within this
+PREACTIVATION = 0.5  # standard deviation that the input kernel gives the gates
+MASTER = 0.2  # how much less those of the master gates move
+# Root mean square of a layer's output at such pre-activations: it depends neither on the layer's
+# size nor on its chunks. That of an LSTM, whose cells forget less, grows from layer to layer.
+OUTPUT = {"onlstm": 0.107, "lstm": 0.15}
+
+
+def _uniform(bound, seed):
+    return keras.initializers.RandomUniform(-bound, bound, seed=seed)
+
+
+def embedding(seed=None):
+    """The initializer of word vectors.
+
+    Args:
+        seed: integer or `None`.
+
+    Returns:
+        `keras.initializers.Initializer`.
+    """
+    return _uniform(EMBEDDING, seed)
+
+
+def fan_in(size, seed=None):
+    """The initializer of PyTorch's recurrent layers, uniform within 1 / sqrt(size).
+
+    Args:
+        size: positive integer: how many numbers a unit reads, or there are units.
+        seed: integer or `None`.
+
+    Returns:
+        `keras.initializers.Initializer`.
+    """
+    return _uniform(size**-0.5, seed)
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class GateUniform(keras.initializers.Initializer):
+    """Uniform numbers for the kernels of ON-LSTM, smaller ones for the master gates.
+
+    Args:
+        bound: number; those of the other gates are within it.
+        master: the share of it within which those of the master gates are.
+        units: positive integer, of the layer.
+        chunk_size: positive integer, likewise.
+        seed: integer or `None`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models.starts import GateUniform
+    >>> kernel = np.asarray(GateUniform(1.0, 0.1, units=6, chunk_size=3, seed=0)((50, 28)))
+    >>> print(f"{np.abs(kernel[:, :4]).max():.1f} {np.abs(kernel[:, 4:]).max():.1f}")
+    0.1 1.0
+    """
+
+    def __init__(self, bound, master, units, chunk_size, seed=None):
+        self.bound, self.master = bound, master
+        self.units, self.chunk_size, self.seed = units, chunk_size, seed
+        self._draw = _uniform(bound, seed)
+
+    def __call__(self, shape, dtype=None):
+        scale = np.ones(shape[-1])
+        for name, place in gate_offsets(self.units, self.chunk_size).items():
+            if name.startswith("master"):
+                scale[place] = self.master
+        return self._draw(shape, dtype) * keras.ops.cast(scale, dtype or keras.config.floatx())
+
+    def get_config(self):
+        return {
+            "bound": self.bound,
+            "master": self.master,
+            "units": self.units,
+            "chunk_size": self.chunk_size,
+            "seed": self.seed,
+        }
+
+
+def kernels(start, recurrent, size, units, chunk_size, reads_words, seeds):
+    """The initializers of a recurrent layer's two kernels.
+
+    Args:
+        start: one of `STARTS`.
+        recurrent: `"onlstm"` or `"lstm"`.
+        size: positive integer, how many numbers the layer reads at a step.
+        units: positive integer, of the layer.
+        chunk_size: positive integer, of an ON-LSTM.
+        reads_words: whether it reads word vectors of `embedding`, or the output of such a layer.
+        seeds: two integers or `None`, of the input kernel and of the recurrent one.
+
+    Returns:
+        Two `keras.initializers.Initializer`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import starts
+    >>> words = np.asarray(starts.embedding(seed=0)((1000, 50)))
+    >>> drawn, _ = starts.kernels("scaled", "lstm", 50, 100, None, True, seeds=(1, 2))
+    >>> print(f"{np.std(words @ np.asarray(drawn((50, 400)))):.1f}")
+    0.5
+    """
+    if start == "published":
+        return fan_in(size, seeds[0]), fan_in(units, seeds[1])
+    rms = EMBEDDING / 3**0.5 if reads_words else OUTPUT[recurrent]  # uniform numbers have 1/3
+    bounds = PREACTIVATION * (3 / size) ** 0.5 / rms, units**-0.5
+    if recurrent == "lstm":
+        return [_uniform(bound, seed) for bound, seed in zip(bounds, seeds, strict=True)]
+    return [
+        GateUniform(bound, MASTER, units, chunk_size, seed)
+        for bound, seed in zip(bounds, seeds, strict=True)
+    ]
+
+
+def log_frequencies(counts):
+    """The bias at which a softmax that knows nothing else predicts words as often as they occur.
+
+    Args:
+        counts: (V,) numbers, how often each word occurs. One is added to each.
+
+    Returns:
+        (V,) float32: logarithms of the frequencies, less their mean.
+
+    Raises:
+        ValueError: if a count is negative or not a number, or they have more than one axis.
+
+    Example:
+
+    >>> from keras_onlstm.models import starts
+    >>> [f"{x:.1f}" for x in starts.log_frequencies([7, 1, 0])]
+    ['1.2', '-0.2', '-0.9']
+    """
+    counts = np.asarray(counts, "float64")
+    if counts.ndim != 1 or not np.isfinite(counts).all() or (counts < 0).any():
+        raise ValueError("counts are numbers from 0 on, in one axis: how often each word occurs.")
+    logarithms = np.log(counts + 1.0)
+    return (logarithms - logarithms.mean()).astype("float32")

@@ -1,0 +1,99 @@
+"""Where weights start: the scale of the gates, the frequencies of words, and what is learned so."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from checks import as_array, assert_close
+from keras_onlstm.datasets import penn_treebank
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.training import TruncatedModel, Windows
+
+OFF = dict.fromkeys(
+    (
+        "word_dropout",
+        "input_dropout",
+        "hidden_dropout",
+        "output_dropout",
+        "recurrent_weight_dropout",
+    ),
+    0.0,
+)
+
+
+@pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
+@pytest.mark.parametrize(("embedding_dim", "units", "chunk_size"), [(30, 60, 5), (200, 400, 10)])
+def test_gates_move_in_every_layer(recurrent, embedding_dim, units, chunk_size):
+    """Pre-activations of inputs have a standard deviation of 0.5, of master gates a fifth of it."""
+    sizes = embedding_dim, units, 3, chunk_size
+    model = LanguageModel(500, *sizes, recurrent=recurrent, seed=3, **OFF)
+    ids = np.random.default_rng(0).integers(0, 500, (16, 30))
+    model.build()
+    x = ops.take(ops.convert_to_tensor(model.embeddings), ids, axis=0)
+    for layer in model.recurrent_layers:
+        z = as_array(x)[:, 10:] @ as_array(layer.cell.kernel)
+        master = 2 * units // chunk_size if recurrent == "onlstm" else 0
+        if layer is model.recurrent_layers[-1]:
+            master = master * embedding_dim // units  # that layer is as large as the embedding
+        assert 0.35 < z[..., master:].std() < 0.65
+        if master:
+            assert 0.07 < z[..., :master].std() < 0.13
+        x = layer(x)[0]
+
+
+def test_the_published_start():
+    model = LanguageModel(50, 8, 16, 3, 4, start="published", seed=1)
+    model.build()
+    for fan_in, layer in zip((8, 16, 16), model.recurrent_layers, strict=True):
+        largest = np.abs(as_array(layer.cell.kernel)).max()
+        assert 0.95 * fan_in**-0.5 < largest <= fan_in**-0.5
+    assert 0.095 < np.abs(as_array(model.embeddings)).max() <= 0.1
+
+
+@pytest.mark.parametrize("tie_weights", [True, False])
+def test_a_softmax_that_knows_frequencies(tie_weights):
+    """It predicts them where nothing else speaks."""
+    counts = np.array([7, 0, 3, 10, 1])
+    model = LanguageModel(5, 4, 8, 1, 4, tie_weights=tie_weights, seed=1)
+    model.start_at_frequencies(counts)
+    predicted = as_array(ops.softmax(model._logits(ops.zeros((1, 4 if tie_weights else 8)))))
+    assert_close(predicted[0], (counts + 1) / np.sum(counts + 1), 1e-6, "predictions")
+
+
+def test_what_is_refused():
+    model = LanguageModel(5, 4, 8, 1, 4)
+    with pytest.raises(ValueError, match="4 counts for a vocabulary of 5"):
+        model.start_at_frequencies([1, 2, 3, 4])
+    for counts in ([-1, 0, 0, 0, 0], [np.nan] * 5, [[1] * 5], 3):
+        with pytest.raises(ValueError, match="counts are numbers from 0 on"):
+            model.start_at_frequencies(counts)
+    with pytest.raises(ValueError, match="start is 'scaled' or 'published', not 'random'"):
+        LanguageModel(5, 4, 8, 1, 4, start="random")
+
+
+def trained(corpus, shares, embedding_dim, units, start):
+    """How far below the loss of word frequencies that of steps 150 to 200 is, in nats."""
+    keras.utils.set_random_seed(0)
+    size = len(corpus.vocabulary)
+    model = LanguageModel(size, embedding_dim, units, 3, 10, start=start, seed=0, **OFF)
+    if start != "published":
+        model.start_at_frequencies(np.bincount(corpus.train, minlength=size))
+    windows = Windows(corpus.train, 30, 10, False)
+    reader = TruncatedModel(model, 30)
+    reader.compile(keras.optimizers.Adam(2.5e-3, global_clipnorm=0.25))
+    below = []
+    for step in range(200):
+        loss = reader.train_on_batch(*windows[step], return_dict=True)["loss"]
+        below.append(-np.mean(np.log(shares[windows[step][1]])) - float(loss))
+    return np.mean(below[150:])
+
+
+@pytest.mark.backend("tensorflow")
+@pytest.mark.parametrize(("embedding_dim", "units"), [(50, 100), (100, 100), (100, 200)])
+def test_it_learns_more_than_frequencies_from_the_start(embedding_dim, units, shared_data):
+    """And with the published start it does not within 200 steps."""
+    corpus = penn_treebank.load(shared_data / "ptb", max_words=1000)
+    shares = np.bincount(corpus.train) / len(corpus.train)
+    assert trained(corpus, shares, embedding_dim, units, "scaled") > 0.25
+    assert trained(corpus, shares, embedding_dim, units, "published") < 0.0
