@@ -16,7 +16,7 @@ from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.exported import describe
 from keras_onlstm.files import read_json
-from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 from keras_onlstm.stored import SHIPPED, load_model
 
 __all__ = ["export_each", "export_files", "new_parser", "report"]
@@ -33,6 +33,12 @@ def new_parser(description, output, quantize=True):
         metavar="PATH",
         help="a run of one of the examples, a .keras or an .npz file, of one model or of several; "
         "default: the package's",
+    )
+    add(
+        "--member",
+        type=int,
+        metavar="N",
+        help="of several models, the N-th alone, which has all graphs of a language model",
     )
     add(
         "--preset",
@@ -54,8 +60,8 @@ def new_parser(description, output, quantize=True):
 
 def models_of(options):
     """Models and what is known of them: pairs."""
-    if options.preset and options.model:
-        raise ValueError("--model and --preset: give one of them.")
+    if options.preset and (options.model or options.member):
+        raise ValueError("--model and --member do not go with --preset.")
     if options.preset:
         return [(model, {}) for model in _smoke_models()]
     path = SHIPPED if options.model is None else Path(options.model)
@@ -64,6 +70,8 @@ def models_of(options):
     model, about = load_model(path)
     if path.is_dir() and (path / CONFIG).is_file():
         about = read_json(path / CONFIG, "Restore it from a copy.")
+    if options.member is not None:
+        model, about = _member(path, model, about, options.member)
     known = {"about": about}
     if isinstance(model, PairClassifier):
         config = model.get_config()
@@ -72,6 +80,16 @@ def models_of(options):
         if config["classes"] == len(logic.LABELS):
             known["labels"] = list(logic.LABELS)
     return [(model, known)]
+
+
+def _member(path, model, about, number):
+    """One of several models, from 1 on, and what is known of it."""
+    count = len(model.models) if isinstance(model, Ensemble) else 1
+    if not 1 <= number <= count:
+        raise ValueError(f"--member {number}: {path} holds {count}, from 1 to {count}.")
+    if not isinstance(model, Ensemble):
+        return model, about
+    return model.models[number - 1], about[number - 1] if isinstance(about, list) else about
 
 
 def _smoke_models():
@@ -117,6 +135,7 @@ def export_each(options, export):
             missing = ", ".join(sorted(set(wanted) - set(has)))
             raise ValueError(
                 f"--graph {missing}: this {type(model).__name__} has {', '.join(has)}."
+                + (" --member N exports one of its models." if isinstance(model, Ensemble) else "")
             )
         wanted = [name for name in has if name in wanted]
         if not wanted:

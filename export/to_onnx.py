@@ -1,6 +1,6 @@
 """Exports a trained model to ONNX, one file a graph, and runs each in ONNX Runtime.
 
-    python export/to_onnx.py                                   the package's language model
+    python export/to_onnx.py                                   the package's parser
     python export/to_onnx.py --model runs/language_modeling --graph parser --quantize dynamic
 
 Any batch size and any length will do for the files. Each is compared with Keras, at two batch sizes

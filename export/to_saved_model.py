@@ -1,6 +1,6 @@
 """Exports a trained model to a SavedModel whose endpoints are its graphs, and runs each.
 
-    python export/to_saved_model.py                            the package's language model
+    python export/to_saved_model.py                            the package's parser
     python export/to_saved_model.py --model runs/logic_inference --output runs/served
 
 Any batch size and any length will do. Every endpoint is compared with Keras, at two batch sizes and

@@ -1,6 +1,6 @@
 """Exports a trained model to TensorFlow Lite, one file a graph, and runs each in LiteRT.
 
-    python export/to_tflite.py                                 the package's language model
+    python export/to_tflite.py                                 the package's parser
     python export/to_tflite.py --model runs/language_modeling --graph step --quantize dynamic
 
 A file is for one batch size and any length. Each is compared with Keras, at three lengths, before

@@ -60,6 +60,18 @@ def test_trees_are_those_of_the_package(run, exported):
     assert by_arguments.stdout.splitlines() == wanted[:2]
 
 
+def test_several_models_vote(run, tmp_path):
+    path = tmp_path / "several.onnx"
+    graphs.write_onnx(path, about={**graphs.ABOUT, "members": [1, graphs.LAYERS - 1]})
+    parser = Parser.load(path)
+    assert parser.method == "votes"
+    sentences = [*SENTENCES[:4], " ".join(graphs.VOCABULARY[1:] * 12)]
+    found = run(path, *sentences)
+    assert (found.returncode, found.stderr) == (0, "")
+    wanted = [brackets(parser.parse(sentence.split())) for sentence in sentences]
+    assert found.stdout.splitlines() == wanted
+
+
 def test_mistakes_are_one_line(run, exported, tmp_path):
     content = exported.read_bytes()
     missing, short, empty = (tmp_path / name for name in ("none.onnx", "short.onnx", "empty.onnx"))

@@ -10,7 +10,7 @@ import pytest
 import commands
 from commands import ROOT, contents, ours
 from keras_onlstm import runtime
-from keras_onlstm.compact import save_compact
+from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.datasets import treebank
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
@@ -53,7 +53,7 @@ def models(tmp_path_factory):
     save_compact(model, directory / "small.npz", {"perplexity": 90.5})
     ensemble = Ensemble([model, LanguageModel(4, 8, 12, 2, 4, vocabulary=words, seed=1)])
     ensemble.build()
-    save_compact(ensemble, directory / "several.npz")
+    save_compact(ensemble, directory / "several.npz", [{"seed": 0}, {"seed": 1}])
     whole = (directory / "small.npz").read_bytes()
     (directory / "corrupted.npz").write_bytes(whole[:400] + b"\0" * 40 + whole[440:])
     lstm = LanguageModel(4, 8, 12, 1, 4, recurrent="lstm", name="other")
@@ -109,6 +109,18 @@ def test_smoke_tflite(run, tmp_path):
     assert step.batch == 2 and step.metadata["vocabulary"][2] == "word0"
 
 
+def test_one_of_several(run, models, tmp_path):
+    several, _ = load_compact(models / "several.npz")
+    arguments = ["--model", models / "several.npz", "--graph", "parser", "--output", tmp_path]
+    for number, model in enumerate(several.models, 1):
+        status, _, errors = run("to_onnx", *arguments, "--no-check", "--member", number)
+        assert (status, ours(errors)) == (0, [])
+        parser = Parser.load(tmp_path / "parser.onnx")
+        assert parser.about == {"seed": number - 1}
+        expected = model.distances(["the cat"])[0]
+        np.testing.assert_allclose(parser.distances("the cat"), expected, rtol=0, atol=1e-6)
+
+
 def test_smoke_saved_model(run, tmp_path):
     graphs = ["--graph", "step", "--graph", "classifier"]
     arguments = ["--preset", "smoke", "--output", tmp_path, "--no-check"]
@@ -154,14 +166,21 @@ MISTAKES = [
     (SCRIPTS, [*SMALL, "--graph", "tree"], ["argument --graph", "'tree'", "--help"]),
     (SCRIPTS, [*SMALL, "--graph", "layer"], ["--graph layer", "LanguageModel has parser, lang"]),
     (SCRIPTS, [*SMALL, "--graph", "step", "--graph", "classifier"], ["--graph classifier: this"]),
-    (SCRIPTS, [*SEVERAL, "--graph", "step"], ["--graph step: this Ensemble has parser"]),
+    (
+        SCRIPTS,
+        [*SEVERAL, "--graph", "step"],
+        ["--graph step: this Ensemble has parser", "--member N exports one"],
+    ),
+    (SCRIPTS, [*SEVERAL, "--member", "3"], ["--member 3: ", "several.npz holds 2, from 1 to 2"]),
+    (SCRIPTS, [*SMALL, "--member", "0"], ["--member 0: ", "small.npz holds 1"]),
+    (SCRIPTS, ["--preset", "smoke", "--member", "1"], ["--member do not go with --preset"]),
     (SCRIPTS, ["--model", "{models}/none.keras"], ["none.keras: no such model"]),
     (SCRIPTS, ["--model", "{models}/truncated.keras"], ["truncated.keras: not a complete model"]),
     (SCRIPTS, ["--model", "{models}/corrupted.npz"], ["corrupted.npz: not a complete model"]),
     (SCRIPTS, ["--model", "{models}/empty"], ["best.keras: no such model"]),
     (SCRIPTS, ["--model", "{models}/model.onnx"], ["model.onnx: is exported already"]),
     (SCRIPTS, ["--model", "{models}/lstm.keras"], ["the model other has no ON-LSTM in it"]),
-    (SCRIPTS, [*SMALL, *SMOKE], ["--model and --preset: give one of them"]),
+    (SCRIPTS, [*SMALL, *SMOKE], ["--model and --member do not go with --preset"]),
     (SCRIPTS, ["--preset", "huge"], ["--preset", "'huge'"]),
     (["to_tflite"], [*SMALL, "--batch", "0"], ["batch must be an integer, 1 or above, not 0"]),
     (["to_tflite"], [*SMALL, "--batch", "two"], ["--batch", "'two'"]),

@@ -11,7 +11,7 @@ import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 
 const KEY = "keras_onlstm"; // of the file's metadata
-const LAYER = 2; // whose distances count
+const LAYER = 2; // whose distances count, of one model
 
 class UserError extends Error {}
 
@@ -84,13 +84,11 @@ async function openParser(path) {
   if (!session.inputNames.includes("lengths") || !places.has("<eos>") || !places.has("<unk>")) {
     throw new UserError(`${path}: no parser with a vocabulary. Export one with --graph parser.`);
   }
-  if (metadata.members?.length > 1) {
-    throw new UserError(`${path}: holds several models, and this program parses with one.`);
-  }
-  if (!(metadata.num_layers >= LAYER)) {
+  const several = metadata.members?.length > 1;
+  if (!several && !(metadata.num_layers >= LAYER)) {
     throw new UserError(`${path}: has ${metadata.num_layers} layer, and layer ${LAYER} counts.`);
   }
-  return { ort, session, places };
+  return { ort, session, places, several };
 }
 
 function encode(word, places) {
@@ -98,7 +96,7 @@ function encode(word, places) {
   return places.get(known) ?? places.get("<unk>");
 }
 
-// How much of the order every word makes the layer forget.
+// How much of the order every word makes each layer forget: one array a layer, of all models.
 async function measure({ ort, session, places }, words) {
   const ids = [places.get("<eos>"), ...words.map((word) => encode(word, places))];
   const time = ids.length;
@@ -106,13 +104,62 @@ async function measure({ ort, session, places }, words) {
     ids: new ort.Tensor("int32", Int32Array.from(ids), [1, time]),
     lengths: new ort.Tensor("int32", Int32Array.from([time]), [1]),
   });
-  const start = (LAYER - 1) * time; // of the layer's row in (1, layers, time)
-  return forget_distances.data.slice(start + 1, start + time);
+  const rows = [];
+  for (let start = 0; start < forget_distances.data.length; start += time) {
+    rows.push(forget_distances.data.slice(start + 1, start + time)); // without <eos>
+  }
+  return rows;
 }
 
-// The tree in brackets: a constituent [start, end) parts before its word of the largest distance,
-// the left-most of equal ones, into ((X_<i) (x_i (X_>i))). No recursion: sentences may be long.
-function brackets(words, distances) {
+// Where a constituent [start, end) parts into two: before its word of the largest distance, the
+// left-most of equal ones, and then behind it, so ((X_<i) (x_i (X_>i))).
+function greedy(distances) {
+  return (start, end) => {
+    let largest = start;
+    for (let i = start + 1; i < end; i++) if (distances[i] > distances[largest]) largest = i;
+    return Math.max(largest, start + 1);
+  };
+}
+
+// The same of the binary tree with the most votes. The greedy tree of each row of distances and
+// its binary one, which parts between words alone, have a vote for each of their constituents.
+function elected(rows, count) {
+  const votes = new Float64Array((count + 1) * (count + 1)); // start, end
+  const add = (start, end) => (votes[start * (count + 1) + end] += 1);
+  for (const row of rows) {
+    const before = new Int32Array(count); // the last word before with a distance as large, or -1
+    const after = new Int32Array(count).fill(count); // the first word behind with a larger one
+    const open = []; // words whose next larger one is still to come
+    for (let i = 0; i < count; i++) {
+      while (open.length && row[open.at(-1)] < row[i]) after[open.pop()] = i;
+      before[i] = open.at(-1) ?? -1;
+      open.push(i);
+    }
+    for (let i = 0; i < count; i++) {
+      add(before[i] + 1, after[i]);
+      if (before[i] + 1 < i) add(i, after[i]);
+      if (i > 0) add(Math.max(before[i], 0), after[i]);
+    }
+  }
+  const best = new Float64Array(votes.length); // sums of votes of the best trees: start, end
+  const splits = new Int32Array(votes.length);
+  for (let width = 2; width <= count; width++) {
+    for (let start = 0; start + width <= count; start++) {
+      const end = start + width;
+      let [most, place] = [-1, start + 1];
+      for (let i = start + 1; i < end; i++) {
+        const sum = best[start * (count + 1) + i] + best[i * (count + 1) + end];
+        if (sum > most) [most, place] = [sum, i];
+      }
+      best[start * (count + 1) + end] = most + votes[start * (count + 1) + end];
+      splits[start * (count + 1) + end] = place;
+    }
+  }
+  return (start, end) => splits[start * (count + 1) + end];
+}
+
+// A binary tree in brackets. No recursion: sentences may be long.
+function brackets(words, split) {
   const safe = words.map((word) => word.replaceAll("(", "-LRB-").replaceAll(")", "-RRB-"));
   if (words.length === 1) return `(X ${safe[0]})`;
   const written = [];
@@ -124,14 +171,19 @@ function brackets(words, distances) {
       continue;
     }
     const [start, end] = next;
-    let split = start;
-    for (let i = start + 1; i < end; i++) if (distances[i] > distances[split]) split = i;
-    let parts = [safe[split]];
-    if (split + 1 < end) parts = ["(X", ...parts, [split + 1, end], ")"];
-    if (start < split) parts = ["(X", [start, split], ...parts, ")"];
-    pending.push(...parts.reverse());
+    if (end === start + 1) {
+      written.push(safe[start]);
+      continue;
+    }
+    const place = split(start, end);
+    pending.push(")", [place, end], [start, place], "(X");
   }
   return written.join(" ").replaceAll(" )", ")");
+}
+
+// As Parser has it: of one model the greedy tree of layer 2, of several all layers' votes.
+function parse({ several }, words, rows) {
+  return brackets(words, several ? elected(rows, words.length) : greedy(rows[LAYER - 1]));
 }
 
 async function main([path, ...sentences]) {
@@ -141,7 +193,7 @@ async function main([path, ...sentences]) {
   const empty = split.findIndex((words) => !words.length);
   if (empty >= 0) throw new UserError(`sentence ${empty + 1}: has no words.`);
   const parser = await openParser(path);
-  for (const words of split) console.log(brackets(words, await measure(parser, words)));
+  for (const words of split) console.log(parse(parser, words, await measure(parser, words)));
 }
 
 try {
