@@ -16,6 +16,7 @@ and pictures of some sentences.
 import csv
 from pathlib import Path
 
+import numpy as np
 from _common import check_new, info, report, start_run, table
 from _parsing import (
     LABELS,
@@ -31,7 +32,7 @@ from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import treebank
 from keras_onlstm.files import replacing, write_json
 from keras_onlstm.parser import Parser
-from keras_onlstm.parsing import build_tree, save_picture, score, write_report
+from keras_onlstm.parsing import save_picture, score, vote, write_report
 
 COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth", "agreement")
 HEADER = ("", "F1", f"F1, to {SHORT} words", *LABELS, "depth", "agreement")
@@ -144,14 +145,19 @@ def write_files(output, rows, scores, options, sentences):
     )
 
 
-def write_pictures(output, sentences, distances, count):
-    """The report, and pictures of some sentences, of the second layer of the first model."""
-    layer = min(2, len(distances[0]))
-    chosen = [numbers[layer - 1] for numbers in distances]
-    trees = [build_tree(d, s.tokens) for d, s in zip(chosen, sentences, strict=True)]
+def write_pictures(output, sentences, parsers, measured, count):
+    """The report, and pictures of some sentences: a parser's trees, or those of all by votes."""
+    forget = [one["forget"] for one in measured]
+    distances = [np.concatenate(rows) for rows in zip(*forget, strict=True)]
+    parser = parsers[0]
+    alone = len(parsers) == 1
+    make, rows = (parser.tree, parser.rows) if alone else (vote, slice(None))
+    rule = f"layer {parser.layer}, {parser.method}" if alone and parser.layer else "votes"
+    trees = [make(d, s.tokens) for d, s in zip(distances, sentences, strict=True)]
+    shown = [numbers[rows].mean(axis=0) for numbers in distances]
     golds = [sentence.tree for sentence in sentences]
-    title = f"Unsupervised parsing, layer {layer}, greedy"
-    write_report(output / "report.html", trees, golds, chosen, title)
+    title = f"Unsupervised parsing, {rule}"
+    write_report(output / "report.html", trees, golds, shown, title)
     endings = [".svg"]
     try:
         import matplotlib  # noqa: F401
@@ -163,7 +169,7 @@ def write_pictures(output, sentences, distances, count):
         for ending in endings:
             f1 = 100 * score([trees[index]], [golds[index]])["f1"]
             path = output / f"sentence_{index + 1}{ending}"
-            save_picture(path, trees[index], golds[index], chosen[index], f"F1 {f1:.1f}")
+            save_picture(path, trees[index], golds[index], shown[index], f"F1 {f1:.1f}")
 
 
 def main(options):
@@ -179,7 +185,7 @@ def main(options):
     rows = rows_of(combined, together, len(measured), baselines)
     output = Path(options.output)
     write_files(output, rows, (combined, together, baselines), options, sentences)
-    write_pictures(output, sentences, measured[0]["forget"], options.pictures)
+    write_pictures(output, sentences, parsers, measured, options.pictures)
     info("\nPercent; published figures are of the full treebank\n")
     info(table(HEADER, rows))
     info(f"\nReport: {output / 'report.html'}")

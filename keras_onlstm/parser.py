@@ -57,6 +57,9 @@ class Parser:
         about: where the model comes from, kept as an attribute.
         voters: which trees of a layer vote, `"greedy"`, `"binary"` or both.
 
+    Attributes:
+        rows: list of integers, which rows of the distances count.
+
     Raises:
         ValueError: if the layer, the method or a voter does not exist, or models do not go
             together.
@@ -86,7 +89,7 @@ class Parser:
         self.method = method
         self.about = about
         self.voters = check_methods("voters", voters)
-        self._rows = list(_rows(members, self.layer))
+        self.rows = list(_rows(members, self.layer))
         self._vocabulary = frozenset(model.vocabulary or ())
 
     @classmethod
@@ -199,15 +202,27 @@ class Parser:
         sentences = map(self.tokenize, sentences)
         while batch := list(itertools.islice(sentences, block)):
             for words, distances in zip(batch, self.measure(batch), strict=True):
-                tree = self._tree(distances[self._rows], words) if words else None
+                tree = self.tree(distances, words) if words else None
                 yield Parsed(words, distances, tree)
 
-    def _tree(self, distances, words):
-        """The tree of the distances of the layers that count."""
+    def tree(self, distances, words):
+        """The tree that distances give, without reading the sentence again.
+
+        Args:
+            distances: array (rows, words) of all layers, as `distances` gives it.
+            words: list.
+
+        Returns:
+            `nltk.Tree`.
+
+        Raises:
+            ValueError: if there is no word, or not a distance for each.
+        """
+        counting = np.asarray(distances)[self.rows]
         if self.method == "votes":
-            return vote(distances, words, self.voters)
+            return vote(counting, words, self.voters)
         # In double precision, where the mean of one layer is that layer to the bit.
-        return build_tree(distances.mean(axis=0, dtype="float64"), words, self.method)
+        return build_tree(counting.mean(axis=0, dtype="float64"), words, self.method)
 
     def distances(self, sentence, gate="forget"):
         """The distances of every layer at every word of a sentence.
