@@ -65,12 +65,12 @@ PRESETS = {
         "batch_size": 20, "window": 20, "jitter": True, "optimizer": "sgd", "learning_rate": 10.0,
         "clip": 0.25, "decay": 1.2e-6,
     },
-    "parser": {  # twelve minutes on one core; several of them parse together
+    "parser": {  # minutes on one core; several of them parse together
         "embedding_dim": 150, "units": 300, "chunk_size": 10, "word_dropout": 0.0,
         "input_dropout": 0.1, "hidden_dropout": 0.1, "output_dropout": 0.2,
-        "recurrent_weight_dropout": 0.1, "activation": 0.0, "temporal": 0.0, "epochs": 2,
+        "recurrent_weight_dropout": 0.1, "activation": 0.0, "temporal": 0.0, "epochs": 1,
         "batch_size": 32, "window": 35, "jitter": False, "optimizer": "adam",
-        "learning_rate": 5e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.05,
+        "learning_rate": 5e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.25,
     },
     "small": {  # two hours on two cores
         "embedding_dim": 300, "units": 500, "chunk_size": 10, "word_dropout": 0.05,

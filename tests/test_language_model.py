@@ -226,7 +226,7 @@ def test_scores_are_log_probabilities_of_the_words(recurrent):
 
 def test_scores_of_a_trained_model_are_those_of_the_equations():
     """One sentence at a time, all in float64; summed in float32 elsewhere, over 10,000 words."""
-    model, _ = load_model()
+    model = load_model()[0].models[0]
     embeddings, bias = as_array(model.embeddings), as_array(model.softmax_bias)
     chunk_size = model.get_config()["chunk_size"]
     scores = score_pairs(model, syntactic_grammar.generate(count=1, seed=1))

@@ -9,7 +9,8 @@ of the frequencies, and the matrix is left to what follows what.
 What is small is multiplied by what is small: with word vectors within 0.1 and kernels of
 1 / sqrt(fan in) the gates of the first layer move by 0.03, those of the third by 0.003. So input
 kernels start at the scale at which the pre-activations of the gates have a standard deviation of
-0.5, whatever the size of the layer and of what it reads. The rule is the same for ON-LSTM and LSTM.
+0.25 in the first layer and about 0.14 and 0.09 in those above it, whatever the size of the layer
+and of what it reads. The rule is the same for ON-LSTM and LSTM.
 
 docs/results.md has what was compared.
 """
@@ -25,10 +26,11 @@ __all__ = ["STARTS", "GateUniform", "embedding", "fan_in", "kernels", "log_frequ
 STARTS = ("scaled", "published")
 
 EMBEDDING = 0.1  # word vectors are within this
-PREACTIVATION = 0.5  # standard deviation that the input kernel gives the gates
+PREACTIVATION = 0.25  # standard deviation that the input kernel gives the first layer's gates
 MASTER = 0.2  # how much less those of the master gates move
-# Root mean square of a layer's output at such pre-activations: it depends neither on the layer's
-# size nor on its chunks. That of an LSTM, whose cells forget less, grows from layer to layer.
+# Root mean square of what the layers above read, for the kernel's scale. It is that of a layer whose
+# gates move twice as much, so each layer starts calmer than the one below it. It depends neither on
+# the layer's size nor on its chunks.
 OUTPUT = {"onlstm": 0.107, "lstm": 0.15}
 
 
@@ -124,8 +126,8 @@ def kernels(start, recurrent, size, units, chunk_size, reads_words, seeds):
     >>> from keras_onlstm.models import starts
     >>> words = np.asarray(starts.embedding(seed=0)((1000, 50)))
     >>> drawn, _ = starts.kernels("scaled", "lstm", 50, 100, None, True, seeds=(1, 2))
-    >>> print(f"{np.std(words @ np.asarray(drawn((50, 400)))):.1f}")
-    0.5
+    >>> print(f"{np.std(words @ np.asarray(drawn((50, 400)))):.2f}")
+    0.25
     """
     if start == "published":
         return fan_in(size, seeds[0]), fan_in(units, seeds[1])
