@@ -98,9 +98,11 @@ def combine(models):
 
 
 def evaluate_together(measured, sentences):
-    """{(layer, rule): scores} of all models together, by their forget gates; layer `None` is all.
+    """{(layer, rule): scores} of all models together, by their forget gates unless the rule names
+    both; layer `None` is all.
 
-    The rules are those of `Parser`: trees of mean distances, and votes.
+    The rules are those of `Parser`: trees of mean distances, and votes. `agreement` is the F1 of
+    the trees of one half of the models against those of the other.
     """
 
     def of_means(method):
@@ -111,20 +113,28 @@ def evaluate_together(measured, sentences):
         "mean distances, binary": of_means("binary"),
         "votes, greedy": lambda rows, tokens: vote(rows, tokens, ("greedy",)),
         "votes, greedy and binary": vote,
+        "votes, greedy and binary, both gates": vote,
     }
-    # (models, layers, words) of every sentence
-    together = [np.stack(rows) for rows in zip(*(one["forget"] for one in measured), strict=True)]
-    layers = together[0].shape[1]
+
+    def trees(models, layer, rule):
+        gates = GATES if rule.endswith("both gates") else ("forget",)
+        voters = [one[gate] for gate in gates for one in models]
+        place = slice(None) if layer is None else slice(layer - 1, layer)
+        rows = (
+            np.concatenate([numbers[place] for numbers in sentence])
+            for sentence in zip(*voters, strict=True)
+        )
+        return _trees(rows, sentences, rules[rule])
+
+    half = len(measured) // 2
     found = {}
-    for layer in (*range(1, layers + 1), None):
-        for rule, make in rules.items():
+    for layer in (*range(1, len(measured[0]["forget"][0]) + 1), None):
+        for rule in rules:
             if layer is None and not rule.startswith("votes"):
                 continue  # layers measure on scales of their own
-            rows = [
-                numbers.reshape(-1, numbers.shape[-1]) if layer is None else numbers[:, layer - 1]
-                for numbers in together
-            ]
-            found[layer, rule] = evaluate(_trees(rows, sentences, make), sentences)
+            scores = evaluate(trees(measured, layer, rule), sentences)
+            halves = [trees(part, layer, rule) for part in (measured[:half], measured[half:])]
+            found[layer, rule] = {**scores, "agreement": score(*halves)["f1"]}
     return found
 
 

@@ -4,7 +4,7 @@ Reads trees off the distances of trained language models and scores them against
 layer, both gates, both algorithms, beside the baselines and what was published. Several models also
 parse together, by mean distances and by votes.
 
-    python examples/unsupervised_parsing.py                             # the package's model
+    python examples/unsupervised_parsing.py                             # the package's models
     python examples/unsupervised_parsing.py --models runs/a runs/b      # of language_modeling.py
     python examples/unsupervised_parsing.py --corpus ptb --sections 23  # a full Penn Treebank
 
@@ -61,7 +61,7 @@ def parse_arguments():
     )
     add = parser.add_argument
     add("--preset", choices=("smoke", "full"), default="full", help="smoke: four sentences")
-    add("--models", nargs="+", metavar="PATH", help="files or runs; default: the package's model")
+    add("--models", nargs="+", metavar="PATH", help="files or runs; default: the package's")
     add("--corpus", choices=("sample", "ptb"), default="sample", help="default: sample")
     add("--sections", nargs="+", type=int, metavar="N", help="of ptb; 23 is the test set")
     add("--pictures", type=int, default=5, metavar="N", help="sentences to draw (default: 5)")
@@ -147,10 +147,11 @@ def write_files(output, rows, scores, options, sentences):
 
 def write_pictures(output, sentences, parsers, measured, count):
     """The report, and pictures of some sentences: a parser's trees, or those of all by votes."""
-    forget = [one["forget"] for one in measured]
-    distances = [np.concatenate(rows) for rows in zip(*forget, strict=True)]
     parser = parsers[0]
     alone = len(parsers) == 1
+    gates = ("forget", "input") if not alone or parser.gate == "both" else (parser.gate,)
+    found = [one[gate] for gate in gates for one in measured]
+    distances = [np.concatenate(rows) for rows in zip(*found, strict=True)]
     make, rows = (parser.tree, parser.rows) if alone else (vote, slice(None))
     rule = f"layer {parser.layer}, {parser.method}" if alone and parser.layer else "votes"
     trees = [make(d, s.tokens) for d, s in zip(distances, sentences, strict=True)]

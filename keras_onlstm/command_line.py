@@ -33,6 +33,11 @@ def _arguments(arguments):
         choices=("greedy", "binary", "votes"),
         help="default: greedy, of several models votes",
     )
+    add(
+        "--gate",
+        choices=("forget", "input", "both"),
+        help="whose distances count (default: forget, of votes both)",
+    )
     add("--format", choices=FORMATS, default="brackets", help="default: brackets")
     add("--provider", choices=("cpu", "cuda"), default="cpu", help="of .onnx files; default: cpu")
     add("--threads", type=int, metavar="N", help="of .onnx and .tflite files")
@@ -86,7 +91,12 @@ def _parse(options):
         if not Path(path).is_file():
             raise FileNotFoundError(f"{path}: no such file.")
     parser = Parser.load(
-        options.model, options.layer, options.method, options.provider, options.threads
+        options.model,
+        options.layer,
+        options.method,
+        options.provider,
+        options.threads,
+        gate=options.gate,
     )
     count = 0
     for parsed in parser.read(_sentences(options)):

@@ -16,6 +16,7 @@ from keras_onlstm.parsing import build_tree, vote
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
+from keras_onlstm.sentences import check_gate
 from keras_onlstm.stored import load_model
 
 __all__ = ["Parsed", "Parser"]
@@ -26,7 +27,7 @@ class Parsed(NamedTuple):
 
     Attributes:
         words: list.
-        distances: array (rows, words): the layers of the model, or of several one after the other.
+        distances: array (rows, words), as `Parser.distances` has them, of the gate that counts.
         tree: `nltk.Tree`, or `None` if there is no word.
     """
 
@@ -40,9 +41,9 @@ class Parser:
 
     A language model reads a sentence between two `<eos>`; the distances of one of its layers say
     how much of the order is forgotten at each word, and a tree follows from them. Several models
-    put their trees together by votes, `parsing.vote`, which is better than any of them. Words are
-    read in lower case, with every run of digits as `N`, unless the vocabulary has them as they are;
-    the trees have the words as they were given.
+    put the trees of all their layers and of both master gates together by votes, `parsing.vote`,
+    which is better than any of them. Words are read in lower case, with every run of digits as `N`,
+    unless the vocabulary has them as they are; the trees have the words as they were given.
 
     Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
 
@@ -56,6 +57,8 @@ class Parser:
             paper, `"votes"` of several.
         about: where the model comes from, kept as an attribute.
         voters: which trees of a layer vote, `"greedy"`, `"binary"` or both.
+        gate: `"forget"`, `"input"` or `"both"`, whose distances count. Default: `"forget"`, as in
+            the paper, of votes `"both"`.
 
     Attributes:
         rows: list of integers, which rows of the distances count.
@@ -71,10 +74,10 @@ class Parser:
     >>> parser.parse("prices fell").leaves()
     ['prices', 'fell']
     >>> parser.distances("prices fell").shape
-    (3, 2)
+    (15, 2)
     """
 
-    def __init__(self, model, layer=None, method=None, about=None, voters=METHODS):
+    def __init__(self, model, layer=None, method=None, about=None, voters=METHODS, gate=None):
         if isinstance(model, list | tuple):
             model = model[0] if len(model) == 1 else _together(model)
         members = getattr(model, "members", (model.num_layers,))
@@ -84,12 +87,14 @@ class Parser:
             raise ValueError(f"method is 'greedy', 'binary' or 'votes', not {method!r}.")
         if layer is None and len(members) == 1:
             layer = 2
+        self.gate = ("both" if method == "votes" else "forget") if gate is None else gate
+        check_gate(self.gate)
         self.model = model
         self.layer = None if layer is None else integer("layer", layer, 1, min(members))
         self.method = method
         self.about = about
         self.voters = check_methods("voters", voters)
-        self.rows = list(_rows(members, self.layer))
+        self.rows = _rows(members, self.layer, 2 if self.gate == "both" else 1)
         self._vocabulary = frozenset(model.vocabulary or ())
 
     @classmethod
@@ -101,6 +106,7 @@ class Parser:
         provider="cpu",
         threads=None,
         voters=METHODS,
+        gate=None,
     ):
         """Loads a parser that works at once.
 
@@ -108,12 +114,13 @@ class Parser:
             name_or_path: a `.keras` file, an `.npz` file of `save_compact`, the directory of a run
                 of `examples/language_modeling.py`, or an exported `.onnx` or `.tflite` file, which
                 needs neither Keras nor TensorFlow; or a list of such, none of them exported, whose
-                models parse together. Default: the model of the package.
+                models parse together. Default: the models of the package, which vote.
             layer: as in the class.
             method: likewise.
             provider: where an exported file runs, `"cpu"` or `"cuda"`, as in `runtime.load`.
             threads: how many an exported file runs on; default: the runtime decides.
             voters: as in the class.
+            gate: likewise.
 
         Returns:
             `Parser`.
@@ -139,7 +146,7 @@ class Parser:
                 kind = type(model).__name__
                 raise ValueError(f"{path}: a {kind}, not a LanguageModel.")
         models, about = [model for model, _ in loaded], [about for _, about in loaded]
-        return cls(models, layer, method, about[0] if len(about) == 1 else about, voters)
+        return cls(models, layer, method, about[0] if len(about) == 1 else about, voters, gate)
 
     def tokenize(self, sentence):
         """The words of a sentence, as the Penn Treebank has them, without punctuation.
@@ -201,7 +208,7 @@ class Parser:
         """
         sentences = map(self.tokenize, sentences)
         while batch := list(itertools.islice(sentences, block)):
-            for words, distances in zip(batch, self.measure(batch), strict=True):
+            for words, distances in zip(batch, self.measure(batch, self.gate), strict=True):
                 tree = self.tree(distances, words) if words else None
                 yield Parsed(words, distances, tree)
 
@@ -209,7 +216,8 @@ class Parser:
         """The tree that distances give, without reading the sentence again.
 
         Args:
-            distances: array (rows, words) of all layers, as `distances` gives it.
+            distances: array (rows, words) of all layers, as `distances` gives it of the gate that
+                counts.
             words: list.
 
         Returns:
@@ -229,10 +237,11 @@ class Parser:
 
         Args:
             sentence: text, or a list of words.
-            gate: `"forget"` or `"input"`, of `LanguageModel.distances`.
+            gate: `"forget"`, `"input"` or `"both"`, of `LanguageModel.distances`.
 
         Returns:
-            Array (rows, words), in [0, 1): the layers of the model, of several one after the other.
+            Array (rows, words), in [0, 1): the layers of the model, of several one after the other;
+            of both gates those of the forget gates first.
         """
         return self.measure([sentence], gate)[0]
 
@@ -261,9 +270,10 @@ def _together(models):
     return Ensemble(models)
 
 
-def _rows(members, layer):
-    """The rows of the distances that count: one layer of every model, or all."""
-    first = 0
-    for layers in members:
-        yield from range(first, first + layers) if layer is None else (first + layer - 1,)
+def _rows(members, layer, gates):
+    """The rows of the distances that count: of every gate, one layer of every model or all."""
+    rows, first = [], 0
+    for layers in gates * tuple(members):
+        rows += range(first, first + layers) if layer is None else [first + layer - 1]
         first += layers
+    return rows

@@ -137,13 +137,13 @@ def contexts(ids, lengths):
 
 
 def check_gate(gate):
-    """Refuses what is no master gate.
+    """Refuses what names no master gate.
 
     Args:
-        gate: `"forget"` or `"input"`.
+        gate: `"forget"`, `"input"` or `"both"`.
 
     Raises:
-        ValueError: if it is neither.
+        ValueError: if it is none of them.
 
     Example:
 
@@ -151,7 +151,7 @@ def check_gate(gate):
     >>> check_gate("output")
     Traceback (most recent call last):
     ...
-    ValueError: gate is 'forget' or 'input', not 'output'.
+    ValueError: gate is 'forget', 'input' or 'both', not 'output'.
     """
-    if gate not in ("forget", "input"):
-        raise ValueError(f"gate is 'forget' or 'input', not {gate!r}.")
+    if gate not in ("forget", "input", "both"):
+        raise ValueError(f"gate is 'forget', 'input' or 'both', not {gate!r}.")

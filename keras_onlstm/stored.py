@@ -17,8 +17,8 @@ def load_model(path=None, provider="cpu", threads=None):
 
     Args:
         path: a `.keras` file, an `.npz` file of `save_compact`, an exported `.onnx` or `.tflite`
-            file, or the directory of a run, whose best model it is. Default: the language model of
-            the package.
+            file, or the directory of a run, whose best model it is. Default: the language models
+            of the package, an `Ensemble`.
         provider: of exported files, as in `runtime.load`.
         threads: likewise.
 
@@ -35,8 +35,8 @@ def load_model(path=None, provider="cpu", threads=None):
 
     >>> from keras_onlstm.stored import load_model
     >>> model, about = load_model()
-    >>> model.num_layers
-    3
+    >>> model.members
+    (3, 3, 3, 3, 3)
     """
     path = SHIPPED if path is None else Path(path)
     exported = path.suffix in runtime.FORMATS and not path.is_dir()

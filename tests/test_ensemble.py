@@ -118,11 +118,16 @@ SENTENCE = "the cat saw a dog do n't saw the N a"
 @pytest.mark.parametrize("voters", [("greedy",), ("binary",), ("greedy", "binary")])
 def test_votes_of_all_layers_or_of_one(models, voters):
     parser = Parser(models, voters=voters)
-    distances, words = parser.distances(SENTENCE), SENTENCE.split()
-    assert distances.shape == (5, 11) and (parser.layer, parser.method) == (None, "votes")
+    distances, words = parser.distances(SENTENCE, "both"), SENTENCE.split()
+    forget = parser.distances(SENTENCE)
+    assert_close(distances[:5], forget, 0.0, "distances of the forget gates")
+    assert distances.shape == (10, 11)
+    assert (parser.layer, parser.method, parser.gate) == (None, "votes", "both")
     assert parser.parse(SENTENCE) == vote(distances, words, voters)
+    parser = Parser(models, voters=voters, gate="forget")
+    assert parser.parse(SENTENCE) == vote(forget, words, voters)
     parser = Parser(models, 2, voters=voters)
-    assert parser.parse(SENTENCE) == vote(distances[[1, 4]], words, voters)
+    assert parser.parse(SENTENCE) == vote(distances[[1, 4, 6, 9]], words, voters)
     (parsed,) = parser.read([SENTENCE])
     assert_close(parsed.distances, distances, 0.0, "distances")
 
@@ -233,7 +238,7 @@ def test_the_command(models, tmp_path, monkeypatch, capsys):
     ):
         assert run(*more) == brackets(Parser.load(paths, **options).parse(SENTENCE))
     found = json.loads(run("--format", "json"))
-    assert np.array(found["distances"]).shape == (5, 11)
+    assert np.array(found["distances"]).shape == (10, 11)
     with pytest.raises(SystemExit):
         run("--layer", "3")
     assert "from 1 to 2, not 3" in capsys.readouterr().err

@@ -253,7 +253,7 @@ def test_distances_of_every_word():
         assert_close(distances, expected, 1e-5, sentence)
         written = np.stack([as_array(layer)[0, 1:-1] for layer in read.input_distances])
         assert_close(model.distances([sentence], gate="input")[0], written, 1e-5, sentence)
-    with pytest.raises(ValueError, match="gate is 'forget' or 'input', not 'output'"):
+    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'output'"):
         model.distances(["a"], gate="output")
 
 

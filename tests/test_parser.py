@@ -57,9 +57,25 @@ def test_trees_are_of_the_distances_of_the_layer(model, layer, method):
 def test_votes_on_one_layer(model, voters):
     words = SENTENCE.split()
     for layer, row in ((None, 1), (3, 2)):
-        distances = Parser(model).distances(SENTENCE)[[row]]
-        parser = Parser(model, layer, "votes", voters=voters)
-        assert parser.parse(SENTENCE) == vote(distances, words, voters)
+        both = Parser(model).distances(SENTENCE, "both")
+        layers = len(both) // 2
+        for gate, rows in (("forget", [row]), ("input", [row]), ("both", [row, layers + row])):
+            parser = Parser(model, layer, "votes", voters=voters, gate=gate)
+            distances = parser.distances(SENTENCE, gate)[parser.rows]
+            assert parser.rows == rows and parser.gate == gate
+            assert parser.parse(SENTENCE) == vote(distances, words, voters)
+        assert_close(distances, both[[row, layers + row]], 0.0, "both gates")
+        assert Parser(model, layer, "votes").gate == "both"
+
+
+@pytest.mark.parametrize("method", ["greedy", "binary"])
+def test_trees_of_the_input_gate(model, method):
+    distances = Parser(model).distances(SENTENCE, "input")
+    parser = Parser(model, 3, method, gate="input")
+    assert parser.parse(SENTENCE) == build_tree(distances[2], SENTENCE.split(), method)
+    assert Parser(model, 3, method).gate == "forget"
+    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'cell'"):
+        Parser(model, gate="cell")
 
 
 def test_many_sentences_in_their_order(parser):

@@ -296,7 +296,9 @@ def test_members(onnx_file, tmp_path):
     assert runtime.ExportedModel(runtime.load(onnx_file)).members == (3,)
     path = tmp_path / "three.onnx"
     graphs.write_onnx(path, {**graphs.ABOUT, "members": [1, 1, 1]})
-    parser, found = Parser.load(path), known(SENTENCE.lower())
+    found = np.concatenate([known(SENTENCE.lower(), gate) for gate in ("forget", "input")])
+    parser = Parser.load(path)
+    assert_close(parser.distances(SENTENCE, "both"), found, 0.0, "both gates")
     assert parser.model.members == (1, 1, 1) and (parser.layer, parser.method) == (None, "votes")
     assert parser.parse(SENTENCE) == vote(found, SENTENCE.split())
     with pytest.raises(ValueError, match="layer must be an integer, from 1 to 1, not 2"):
@@ -307,7 +309,7 @@ def test_members(onnx_file, tmp_path):
 
 def test_bad_models(exported, tmp_path):
     model = runtime.ExportedModel(runtime.load(exported))
-    with pytest.raises(ValueError, match="gate is 'forget' or 'input', not 'output'"):
+    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'output'"):
         model.distances(["a"], "output")
     model.graph.metadata["graph"] = "layer"
     with pytest.raises(ValueError, match="of the kind 'layer', which reads no sentences"):

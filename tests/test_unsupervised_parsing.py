@@ -97,11 +97,13 @@ def test_several_models_parse_together(run, models, script, tmp_path):
     rules = {
         (2, "mean distances, greedy"): {"layer": 2, "method": "greedy"},
         (3, "mean distances, binary"): {"layer": 3, "method": "binary"},
-        (1, "votes, greedy"): {"layer": 1, "voters": ["greedy"]},
-        (None, "votes, greedy"): {"voters": ["greedy"]},
-        (None, "votes, greedy and binary"): {},
+        (1, "votes, greedy"): {"layer": 1, "voters": ["greedy"], "gate": "forget"},
+        (None, "votes, greedy"): {"voters": ["greedy"], "gate": "forget"},
+        (None, "votes, greedy and binary"): {"gate": "forget"},
+        (2, "votes, greedy and binary, both gates"): {"layer": 2},
+        (None, "votes, greedy and binary, both gates"): {},
     }
-    assert len(together) == 3 * 4 + 2
+    assert len(together) == 3 * 5 + 3
     for key, options in rules.items():
         trees = list(Parser(both, **options).parse_many(s.tokens for s in sentences))
         assert together[key]["f1"] == pytest.approx(score(trees, golds)["f1"])
@@ -114,6 +116,8 @@ def test_several_models_parse_together(run, models, script, tmp_path):
         for row in found[0]["scores"]
         if (row["layer"], row["gate"], row["method"]) == (3, "forget", "binary")
     )
+    assert row["agreement"] == pytest.approx(score(one, other)["f1"])
+    row = together[3, "mean distances, binary"]  # of one half of the models and the other
     assert row["agreement"] == pytest.approx(score(one, other)["f1"])
     assert found[0]["together"] == found[1]["together"]
     assert found[0]["scores"] == found[1]["scores"]

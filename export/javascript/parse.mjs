@@ -96,17 +96,21 @@ function encode(word, places) {
   return places.get(known) ?? places.get("<unk>");
 }
 
-// How much of the order every word makes each layer forget: one array a layer, of all models.
-async function measure({ ort, session, places }, words) {
+// How much of the order every word makes each layer forget and, of several models, write: one array
+// a layer, of all models.
+async function measure({ ort, session, places, several }, words) {
   const ids = [places.get("<eos>"), ...words.map((word) => encode(word, places))];
   const time = ids.length;
-  const { forget_distances } = await session.run({
+  const found = await session.run({
     ids: new ort.Tensor("int32", Int32Array.from(ids), [1, time]),
     lengths: new ort.Tensor("int32", Int32Array.from([time]), [1]),
   });
   const rows = [];
-  for (let start = 0; start < forget_distances.data.length; start += time) {
-    rows.push(forget_distances.data.slice(start + 1, start + time)); // without <eos>
+  for (const gate of several ? ["forget", "input"] : ["forget"]) {
+    const { data } = found[`${gate}_distances`];
+    for (let start = 0; start < data.length; start += time) {
+      rows.push(data.slice(start + 1, start + time)); // without <eos>
+    }
   }
   return rows;
 }
@@ -181,7 +185,7 @@ function brackets(words, split) {
   return written.join(" ").replaceAll(" )", ")");
 }
 
-// As Parser has it: of one model the greedy tree of layer 2, of several all layers' votes.
+// As Parser has it: of one model the greedy tree of layer 2, of several what all layers vote for.
 function parse({ several }, words, rows) {
   return brackets(words, several ? elected(rows, words.length) : greedy(rows[LAYER - 1]));
 }

@@ -1,6 +1,7 @@
 """Sentences read by models of Keras, in one compiled call a batch."""
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_onlstm.sentences import Encoder, check_gate, read
@@ -59,19 +60,21 @@ class SentenceReader(keras.Model):
 
         Args:
             sentences: list of sentences: words apart by blanks, or lists of words.
-            gate: `"forget"` or `"input"`: the master gate that is measured.
+            gate: `"forget"` or `"input"`: the master gate that is measured; or `"both"`.
 
         Returns:
-            List of arrays (layers, words), in [0, 1).
+            List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the
+            forget gates first.
 
         Raises:
             ValueError: if the model has no vocabulary, the gate is unknown, or the model is an
                 LSTM, which knows no distances.
         """
         check_gate(gate)
-        place = 0 if gate == "forget" else 1
+        places = {"forget": [0], "input": [1], "both": [0, 1]}[gate]
         return [
-            found[place, :, 1 : words + 1] for found, words in self._read(_Measuring, sentences)
+            np.concatenate([found[place, :, 1 : words + 1] for place in places])
+            for found, words in self._read(_Measuring, sentences)
         ]
 
     def _read(self, kind, sentences, closed=True):

@@ -57,20 +57,24 @@ class ExportedModel:
 
         Args:
             sentences: list of sentences: words apart by blanks, or lists of words.
-            gate: `"forget"` or `"input"`: the master gate that is measured.
+            gate: `"forget"` or `"input"`: the master gate that is measured; or `"both"`.
 
         Returns:
-            List of arrays (layers, words), in [0, 1).
+            List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the
+            forget gates first.
 
         Raises:
             ValueError: if the graph has no vocabulary or the gate is unknown.
         """
         check_gate(gate)
-        name = f"{gate}_distances"
-        found = self._read(
-            sentences, lambda ids, lengths: self._run(ids, lengths)[name]
-        )  # (B, layers, T)
-        return [distances[:, 1 : words + 1] for distances, words in found]
+        gates = ("forget", "input") if gate == "both" else (gate,)
+
+        def pick(ids, lengths):
+            found = self._run(ids, lengths)
+            return np.concatenate([found[f"{name}_distances"] for name in gates], axis=1)
+
+        # (B, layers, T), or twice as many layers
+        return [distances[:, 1 : words + 1] for distances, words in self._read(sentences, pick)]
 
     def score(self, sentences, end=True):
         """Log-probabilities of the words of sentences, as `LanguageModel.score` gives them.
