@@ -2,9 +2,9 @@
 
     python benchmarks/quantization.py --text ptb --classifier runs/logic_inference --pairs logic
 
-The package's language model, or that of --language-model, is exported to ONNX and TensorFlow Lite
-in every precision. Perplexity is that of the sentences of test.txt in --text, each read from zero
-states; trees are those of NLTK's treebank sample. The classifier answers the published test pairs
+The package's language models, or those of --language-model, are exported to ONNX and TensorFlow
+Lite in every precision. Perplexity is that of the sentences of test.txt in --text, each read from
+zero states, by the first of several models; trees are those of NLTK's treebank sample. The classifier answers the published test pairs
 in --pairs. Where an argument is left out, so is what needs it. Writes quantization.md.
 """
 
@@ -79,14 +79,15 @@ def language_rows(options, directory):
     texts = None
     if options.text:
         texts = list(sentences(find(options.text, "test")))[: options.sentences]
-    rows = {"Keras": ["", f"{perplexity(model, texts):.2f}" if texts else "", f"{f1:.2f}", ""]}
+    first = getattr(model, "models", [model])[0]
+    rows = {"Keras": ["", f"{perplexity(first, texts):.2f}" if texts else "", f"{f1:.2f}", ""]}
     for name, path, size in exports(model, "parser", directory):
         trees, f1 = parsed(Parser.load(path), corpus)
         same = sum(one == other for one, other in zip(trees, wanted, strict=True))
         rows[name] = [f"{size / 1e6:.2f}", "", f"{f1:.2f}", f"{same} of {len(wanted)}"]
         print(name, rows[name], flush=True)
     if texts:
-        for name, path, size in exports(model, "language_model", directory):
+        for name, path, size in exports(first, "language_model", directory):
             found = perplexity(runtime.ExportedModel(runtime.load(path)), texts)
             rows[name][:2] = [f"{rows[name][0]}, {size / 1e6:.2f}", f"{found:.2f}"]
             print(name, rows[name], flush=True)
