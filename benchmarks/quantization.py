@@ -4,8 +4,9 @@
 
 The package's language models, or those of --language-model, are exported to ONNX and TensorFlow
 Lite in every precision. Perplexity is that of the sentences of test.txt in --text, each read from
-zero states, by the first of several models; trees are those of NLTK's treebank sample. The classifier answers the published test pairs
-in --pairs. Where an argument is left out, so is what needs it. Writes quantization.md.
+zero states, by the first of several models; trees are those of NLTK's treebank sample. The
+classifier answers the published test pairs in --pairs. Where an argument is left out, so is what
+needs it. Writes quantization.md.
 """
 
 import argparse

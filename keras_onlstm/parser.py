@@ -224,9 +224,15 @@ class Parser:
             `nltk.Tree`.
 
         Raises:
-            ValueError: if there is no word, or not a distance for each.
+            ValueError: if there is no word, or not a distance for each in every row that counts.
         """
-        counting = np.asarray(distances)[self.rows]
+        distances = np.asarray(distances)
+        if distances.ndim != 2 or len(distances) <= max(self.rows):
+            raise ValueError(
+                f"distances have the shape {distances.shape}, and row {max(self.rows) + 1} counts: "
+                f"distances(sentence, {self.gate!r}) has it."
+            )
+        counting = distances[self.rows]
         if self.method == "votes":
             return vote(counting, words, self.voters)
         # In double precision, where the mean of one layer is that layer to the bit.

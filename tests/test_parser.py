@@ -78,6 +78,21 @@ def test_trees_of_the_input_gate(model, method):
         Parser(model, gate="cell")
 
 
+def test_trees_of_distances_that_are_known(model):
+    words = SENTENCE.split()
+    for options in ({}, {"method": "votes"}, {"gate": "input", "layer": 1}):
+        parser = Parser(model, **options)
+        distances = parser.distances(SENTENCE, parser.gate)
+        assert parser.tree(distances, words) == parser.parse(SENTENCE)
+    parser = Parser(model, method="votes")
+    with pytest.raises(
+        ValueError, match=r"shape \(3, 5\), and row 5 counts: distances\(sentence, 'b"
+    ):
+        parser.tree(parser.distances(SENTENCE), words)
+    with pytest.raises(ValueError, match="4 words need"):
+        parser.tree(parser.distances(SENTENCE, "both"), words[:4])
+
+
 def test_many_sentences_in_their_order(parser):
     draw = np.random.default_rng(0).choice
     sentences = [" ".join(draw(VOCABULARY[3:8], n)) for n in (3, 30, 1, 12, 2, 7)]
