@@ -14,6 +14,18 @@ from keras import ops
 EXACT = 1e-11
 SINGLE = 1e-5
 
+# Arguments of a LanguageModel that drops nothing.
+NO_DROPOUT = dict.fromkeys(
+    (
+        "word_dropout",
+        "input_dropout",
+        "hidden_dropout",
+        "output_dropout",
+        "recurrent_weight_dropout",
+    ),
+    0.0,
+)
+
 
 def as_array(x):
     """A tensor of any backend as a NumPy array, widened so that nothing is compared in halves."""

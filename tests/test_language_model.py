@@ -6,7 +6,15 @@ import pytest
 from keras import ops
 
 import oracle
-from checks import as_array, assert_all_close, assert_close, assert_differ, gradients, tensor
+from checks import (
+    NO_DROPOUT,
+    as_array,
+    assert_all_close,
+    assert_close,
+    assert_differ,
+    gradients,
+    tensor,
+)
 from keras_onlstm import convert
 from keras_onlstm.datasets import syntactic_grammar
 from keras_onlstm.minimal_pairs import score_pairs
@@ -19,16 +27,6 @@ from keras_onlstm.stored import load_model
 
 TOLERANCE = 1e-9
 PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")
-OFF = dict.fromkeys(
-    (
-        "word_dropout",
-        "input_dropout",
-        "hidden_dropout",
-        "output_dropout",
-        "recurrent_weight_dropout",
-    ),
-    0.0,
-)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +37,7 @@ def reference(shared_reference):
 
 @pytest.fixture
 def model(reference, float64):
-    model = LanguageModel(19, 8, 16, 3, int(reference["chunk_size"]), dtype=float64, **OFF)
+    model = LanguageModel(19, 8, 16, 3, int(reference["chunk_size"]), dtype=float64, **NO_DROPOUT)
     model.build()
     model.embeddings.assign(reference["embedding"])
     model.softmax_bias.assign(reference["decoder_bias"])
@@ -141,10 +139,10 @@ def test_saved_and_loaded(recurrent, tmp_path):
     assert_close(loaded(ids), expected, 0.0, "logits")
 
 
-@pytest.mark.parametrize("name", OFF)
+@pytest.mark.parametrize("name", NO_DROPOUT)
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
 def test_dropouts(name, recurrent):
-    options = {**OFF, name: 0.5}
+    options = {**NO_DROPOUT, name: 0.5}
     model = LanguageModel(20, 8, 16, chunk_size=4, recurrent=recurrent, seed=1, **options)
     ids = np.tile(np.arange(6), (2, 2))
     model.build()

@@ -5,21 +5,10 @@ import numpy as np
 import pytest
 from keras import ops
 
-from checks import as_array, assert_close
+from checks import NO_DROPOUT, as_array, assert_close
 from keras_onlstm.datasets import penn_treebank
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training import TruncatedModel, Windows
-
-OFF = dict.fromkeys(
-    (
-        "word_dropout",
-        "input_dropout",
-        "hidden_dropout",
-        "output_dropout",
-        "recurrent_weight_dropout",
-    ),
-    0.0,
-)
 
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
@@ -28,7 +17,7 @@ def test_gates_move_in_every_layer(recurrent, embedding_dim, units, chunk_size):
     """Pre-activations of inputs have a standard deviation of 0.25 in the first layer, and about
     half of that of the layer below in the others; those of master gates have a fifth of it."""
     sizes = embedding_dim, units, 3, chunk_size
-    model = LanguageModel(500, *sizes, recurrent=recurrent, seed=3, **OFF)
+    model = LanguageModel(500, *sizes, recurrent=recurrent, seed=3, **NO_DROPOUT)
     ids = np.random.default_rng(0).integers(0, 500, (16, 30))
     model.build()
     x = ops.take(ops.convert_to_tensor(model.embeddings), ids, axis=0)
@@ -78,7 +67,7 @@ def trained(corpus, shares, embedding_dim, units, start):
     """How far below the loss of word frequencies that of steps 150 to 200 is, in nats."""
     keras.utils.set_random_seed(0)
     size = len(corpus.vocabulary)
-    model = LanguageModel(size, embedding_dim, units, 3, 10, start=start, seed=0, **OFF)
+    model = LanguageModel(size, embedding_dim, units, 3, 10, start=start, seed=0, **NO_DROPOUT)
     if start != "published":
         model.start_at_frequencies(np.bincount(corpus.train, minlength=size))
     windows = Windows(corpus.train, 30, 10, False)

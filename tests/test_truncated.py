@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from checks import as_array, assert_all_close, assert_close, assert_differ, gradients
+from checks import NO_DROPOUT, as_array, assert_all_close, assert_close, assert_differ, gradients
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.regularization import (
     activation_regularization,
@@ -14,21 +14,11 @@ from keras_onlstm.regularization import (
 from keras_onlstm.training import ResetStates, TruncatedModel, Windows, evaluate_windows
 
 TEXT = np.random.default_rng(2).integers(0, 9, 400)
-OFF = dict.fromkeys(
-    (
-        "word_dropout",
-        "input_dropout",
-        "hidden_dropout",
-        "output_dropout",
-        "recurrent_weight_dropout",
-    ),
-    0.0,
-)
 
 
 def make(dtype="float32", recurrent="onlstm", seed=3, **kwargs):
     model = LanguageModel(
-        9, 8, 16, 2, 4, recurrent=recurrent, seed=seed, dtype=dtype, **(OFF | kwargs)
+        9, 8, 16, 2, 4, recurrent=recurrent, seed=seed, dtype=dtype, **(NO_DROPOUT | kwargs)
     )
     model.build()
     return model
