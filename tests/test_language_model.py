@@ -198,7 +198,7 @@ SENTENCES = ["a b c", "h", "a zebra c d e f g h a b c", "", "b"]
 def reader(**kwargs):
     model = LanguageModel(10, 8, 16, 3, 4, vocabulary=WORDS, seed=2, **kwargs)
     model.build()
-    model.embeddings.assign(10 * ops.convert_to_numpy(model.embeddings))
+    model.embeddings.assign(20 * ops.convert_to_numpy(model.embeddings))
     return model
 
 
@@ -217,7 +217,7 @@ def test_scores_are_log_probabilities_of_the_words(recurrent):
         ids, read = alone(model, sentence)
         expected = as_array(log_probabilities(read.logits))[0, np.arange(ids.size - 1), ids[0, 1:]]
         assert_close(scores, expected, 1e-5, sentence)
-    assert_differ(found[1][0], found[4][0], 0.001, "scores of two words")
+    assert_differ(found[1][0], found[4][0], 0.01, "scores of two words")
     for scores, words in zip(found, model.score(SENTENCES, end=False), strict=True):
         assert_close(words, scores[:-1], 1e-5, "scores without the end")
 
