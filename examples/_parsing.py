@@ -41,11 +41,15 @@ def evaluate(trees, sentences):
 def measure(parser, sentences):
     """The measures of every model that a parser has: a list."""
     members = getattr(parser.model, "members", (parser.model.num_layers,))
-    tokens, ends = [sentence.tokens for sentence in sentences], np.cumsum(members)[:-1]
-    apart = {gate: [np.split(d, ends) for d in parser.measure(tokens, gate)] for gate in GATES}
+    count, ends = len(members), np.cumsum(2 * tuple(members))[:-1]  # both gates, in their order
+    distances = parser.measure([sentence.tokens for sentence in sentences], "both")
+    apart = [np.split(numbers, ends) for numbers in distances]
     return [
-        {gate: [parts[place] for parts in apart[gate]] for gate in GATES}
-        for place in range(len(members))
+        {
+            gate: [parts[number * count + place] for parts in apart]
+            for number, gate in enumerate(GATES)
+        }
+        for place in range(count)
     ]
 
 

@@ -60,7 +60,7 @@ def new_parser(description, output, quantize=True):
 
 def models_of(options):
     """Models and what is known of them: pairs."""
-    if options.preset and (options.model or options.member):
+    if options.preset and (options.model or options.member is not None):
         raise ValueError("--model and --member do not go with --preset.")
     if options.preset:
         return [(model, {}) for model in _smoke_models()]
