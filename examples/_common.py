@@ -44,6 +44,7 @@ def new_plot():
         info("\nFor a plot: pip install 'keras-onlstm[viz]'")
         return None
     matplotlib.use("Agg")
+    matplotlib.rcParams["text.parse_math"] = False  # a dollar in a run's name is no formula
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(7, 4.2), layout="constrained")

@@ -132,6 +132,15 @@ def test_brackets_can_be_read_again():
     assert Tree.fromstring(brackets(tree)).leaves() == ["-LRB-", "a-RRB-b", "c"]
 
 
+def test_brackets_keep_the_constituents_whatever_labels_and_words_are():
+    tree = Tree("", [Tree("NP (a)", ["", "new york"]), Tree("", ["b", Tree("\t", ["c\x1f"])])])
+    text = brackets(tree)
+    assert text == "( (NP_-LRB-a-RRB- _ new_york) (_ b (_ c_)))"
+    read = Tree.fromstring(text)
+    assert read.treepositions() == tree.treepositions()
+    assert brackets(read) == text
+
+
 @pytest.mark.parametrize(
     ("distances", "tokens", "method", "match"),
     [

@@ -9,6 +9,7 @@ import pytest
 from nltk import Tree
 
 from keras_onlstm.parsing import (
+    balanced,
     build_tree,
     draw,
     draw_pair,
@@ -116,6 +117,73 @@ def test_files(tmp_path):
     with pytest.raises(ValueError, match=r"three\.pdf: a picture ends in \.svg or \.png"):
         save_picture(tmp_path / "three.pdf", PREDICTED)
     assert len(list(tmp_path.iterdir())) == 4
+
+
+HOSTILE = [
+    "$\\frac$",
+    "$",
+    "bell\x07",
+    "\x00",
+    "\uffff",
+    "\ud800",
+    "a\tb",
+    "\x1b[31m",
+    "<b>&amp;",
+    "\x85",
+]
+SHOWN = [
+    "$\\frac$",
+    "$",
+    "bell\ufffd",
+    "\ufffd",
+    "\ufffd",
+    "\ufffd",
+    "a b",
+    "\ufffd[31m",
+    "<b>&amp;",
+    " ",
+]
+
+
+def hostile_trees():
+    predicted = right_branching(HOSTILE)
+    gold = Tree("$\\sum\x01", [Tree("NP\uffff", HOSTILE[:4]), *HOSTILE[4:]])
+    return predicted, gold
+
+
+def test_words_that_are_no_text(tmp_path):
+    predicted, gold = hostile_trees()
+    save_picture(tmp_path / "tree.svg", predicted, gold, None, "$\\alpha\x02")
+    found = [e.text for e in elements((tmp_path / "tree.svg").read_text("utf-8"), "text")]
+    assert found[0] == "$\\alpha\ufffd" and found[1 : 1 + len(SHOWN)] == SHOWN
+    assert "NP\ufffd" in found and "$\\sum\ufffd" in found
+    write_report(tmp_path / "report.html", [predicted], [gold], title="\x03$")
+    page = Page((tmp_path / "report.html").read_text("utf-8"))
+    assert page.summaries[1] == " ".join(SHOWN)
+
+
+def test_words_that_are_no_formulas(tmp_path):
+    figure = pytest.importorskip("matplotlib.figure")
+    predicted, gold = hostile_trees()
+    written = []
+
+    class Figure(figure.Figure):
+        def savefig(self, *arguments, **options):
+            super().savefig(*arguments, **options)
+            written.extend(text.get_text() for axes in self.axes for text in axes.texts)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure, "Figure", Figure)
+        save_picture(tmp_path / "tree.png", predicted, gold, None, "$\\alpha\x02")
+    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
+    assert written[: len(SHOWN)] == SHOWN and "$\\sum\ufffd" in written
+
+
+def test_a_png_of_a_long_sentence(tmp_path):
+    pytest.importorskip("matplotlib")
+    save_picture(tmp_path / "long.png", balanced(["w" * 80] * 60))
+    width = int.from_bytes((tmp_path / "long.png").read_bytes()[16:20], "big")
+    assert 60_000 < width < 2**16
 
 
 def test_distances_that_do_not_fit():

@@ -5,19 +5,41 @@ Branches run across and then straight down: so drawn, no two of a tree ever cros
 SVG is written here, as text without dependencies; PNG needs Matplotlib (the extra `viz`).
 """
 
+import re
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.files import replacing
 
-__all__ = ["draw", "draw_pair", "save_picture"]
+__all__ = ["draw", "draw_pair", "drawable", "save_picture"]
 
 FONT, CHARACTER, SMALL = 13, 7.4, 6.6  # pixels: font, its widest usual characters, those of labels
 GAP, LEVEL = 14, 26
 MARGIN, BARS, TITLE = 12, 46, 22
 TALLEST = 430  # of the branches; deep trees get flatter levels
 GREY, BLUE, RED, BAR = "#666666", "#1b6ca8", "#b23a48", "#9db8cc"
+
+# What XML forbids: control characters, halves of surrogate pairs, U+FFFE and U+FFFF.
+_FORBIDDEN = re.compile("[^ -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def drawable(text):
+    """A text as a picture or a page can show it.
+
+    Args:
+        text: anything, as `str` gives it.
+
+    Returns:
+        String: white space as blanks, U+FFFD for each character that XML and HTML forbid.
+
+    Example:
+
+    >>> from keras_onlstm.parsing.pictures import drawable
+    >>> drawable("bell\\x07") == "bell\\N{REPLACEMENT CHARACTER}"
+    True
+    """
+    return _FORBIDDEN.sub("\ufffd", re.sub(r"\s", " ", str(text)))
 
 
 class _Node(NamedTuple):
@@ -121,7 +143,7 @@ def _text(x, y, text, anchor="middle", size=FONT, weight="normal", halo=False):
     behind = ' stroke="white" stroke-width="4" paint-order="stroke"' if halo else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" '
-        f'font-weight="{weight}"{behind}>{escape(text)}</text>'
+        f'font-weight="{weight}"{behind}>{escape(drawable(text))}</text>'
     )
 
 
@@ -239,7 +261,8 @@ def save_picture(path, predicted, gold=None, distances=None, title=""):
         return
     figure = _figure(predicted, gold, distances, title)
     with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+        # Matplotlib paints fewer than 2^16 pixels a side.
+        figure.savefig(temporary, dpi=min(150, 65_000 / max(figure.get_size_inches())))
 
 
 def _figure(predicted, gold, distances, title):
@@ -268,7 +291,7 @@ def _figure(predicted, gold, distances, title):
         axes.set(ylim=(-below, tall[place] - below))
         axes.axis("off")
         _paint(axes, layout, numbers, spans if place == 0 else None)
-        axes.text(MARGIN, tall[place] - below - FONT, name, weight="bold", size=9)
+        _write(axes, MARGIN, tall[place] - below - FONT, name, weight="bold", size=9)
     return figure
 
 
@@ -283,12 +306,17 @@ def _paint(axes, layout, distances, gold_spans):
     for node in layout.nodes:
         if node.children and node.label != "X":
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            axes.text(*place(node), node.label, size=7, ha="center", va="center", bbox=box)
+            _write(axes, *place(node), node.label, size=7, ha="center", va="center", bbox=box)
         elif node.children and node.end - node.start < len(layout.words):
             right = gold_spans is None or (node.start, node.end) in gold_spans
             colour = GREY if gold_spans is None else BLUE if right else RED
             axes.plot(*place(node), "o", color=colour, markersize=4)
     for number, (word, x) in enumerate(zip(layout.words, layout.positions, strict=True)):
-        axes.text(x, 0, word, size=9, ha="center")
+        _write(axes, x, 0, word, size=9, ha="center")
         if distances is not None:
             axes.bar(x, -float(distances[number]) * BARS, 10, bottom=-8, color=BAR)
+
+
+def _write(axes, x, y, text, **style):
+    # As it stands: dollars are no formulas.
+    axes.text(x, y, drawable(text), parse_math=False, **style)

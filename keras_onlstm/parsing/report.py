@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 
 from keras_onlstm.files import replacing
-from keras_onlstm.parsing.pictures import draw_pair
+from keras_onlstm.parsing.pictures import draw_pair, drawable
 from keras_onlstm.parsing.scores import score
 
 __all__ = ["write_report"]
@@ -54,12 +54,16 @@ for (const button of document.querySelectorAll("button")) {{
 """
 
 
+def _shown(text):
+    return escape(drawable(text))
+
+
 def _sentence(number, predicted, gold, distances):
     f1 = score([predicted], [gold])["f1"]
     words = [str(word) for word in gold.leaves()]
     return (
         f'<details data-f1="{f1:.6f}" data-words="{len(words)}" data-number="{number}">'
-        f"<summary><b>{100 * f1:.1f}</b>{escape(' '.join(words))}</summary>"
+        f"<summary><b>{100 * f1:.1f}</b>{_shown(' '.join(words))}</summary>"
         f'<div class="picture">{draw_pair(predicted, gold, distances)}</div></details>'
     )
 
@@ -102,12 +106,12 @@ def write_report(path, predicted, gold, distances=None, title="Unsupervised pars
     rows.append(f"<tr><td>depth</td><td>{scores['depth']:.2f}</td></tr>")
     for label, (found, everything) in scores["label_recall"].items():
         share = f"{100 * found / everything:.1f} ({found} of {everything})"
-        rows.append(f"<tr><td>recall of {escape(label)}</td><td>{share}</td></tr>")
+        rows.append(f"<tr><td>recall of {_shown(label)}</td><td>{share}</td></tr>")
     chosen = range(0, len(gold), -(-len(gold) // limit))
     shown = f"{len(gold):,} sentences"
     shown += "." if len(chosen) == len(gold) else f", of which {len(chosen):,} are shown."
     page = _PAGE.format(
-        title=escape(title),
+        title=_shown(title),
         head=f"<table>{''.join(rows)}</table>",
         shown=shown,
         sentences="\n".join(

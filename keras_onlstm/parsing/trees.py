@@ -5,6 +5,7 @@ Nothing here recurses: sentences may be as long as memory holds. `nltk.Tree` its
 """
 
 import random
+import re
 
 import numpy as np
 
@@ -247,10 +248,11 @@ def brackets(tree):
     """A tree as text in brackets, on one line, however deep it is.
 
     Args:
-        tree: `nltk.Tree`. Brackets in its words are written as `-LRB-` and `-RRB-`.
+        tree: `nltk.Tree`. In its words and labels brackets are written as `-LRB-` and `-RRB-`,
+            white space as `_`, and `_` stands for a word without characters.
 
     Returns:
-        String that `nltk.Tree.fromstring` reads.
+        String that `nltk.Tree.fromstring` reads as a tree of the same constituents.
 
     Example:
 
@@ -266,7 +268,9 @@ def brackets(tree):
         if not isinstance(node, Tree):
             written.append(node)
             continue
-        written.append(f"({node.label()}")
+        # An empty label, as treebanks have it at the top, must not take a word for itself.
+        bare = str(node.label()) == "" and (not node or isinstance(node[0], Tree))
+        written.append("(" if bare else f"({_safe(node.label())}")
         pending.append(")")
         pending += [
             child if isinstance(child, Tree) else _safe(child) for child in reversed(list(node))
@@ -275,4 +279,5 @@ def brackets(tree):
 
 
 def _safe(token):
-    return str(token).replace("(", "-LRB-").replace(")", "-RRB-")
+    text = str(token).replace("(", "-LRB-").replace(")", "-RRB-")
+    return re.sub(r"\s", "_", text) or "_"
