@@ -45,6 +45,7 @@ from keras_onlstm.minimal_pairs import (
     STOP,
     compare,
     difference_interval,
+    discrimination,
     interval,
     mcnemar,
     score_pairs,
@@ -291,6 +292,7 @@ class Evaluated:
                     "highest": high,
                     "known": int(known.sum()),
                     "all": len(places),
+                    "discrimination": None if construction else discrimination(outcome),
                 }
 
 
@@ -304,6 +306,7 @@ def share_of(right):
 
 def headings(models):
     header = ["", *(model.name for model in models), "pairs", *("known" for _ in models)]
+    header += ["discrimination" for _ in models]
     if len(models) == 2:
         header += ["difference", "95%", "p"]
     return [*header, *(f"published {name}" for name in NAMES.values())]
@@ -316,6 +319,7 @@ def line_of(models, row):
     counts = sorted({len(right) for right in rights})
     line = [f"  {row.name}", *(percent(share_of(right)) for right in rights)]
     line += ["/".join(f"{count:,}" for count in counts), *map(percent, known)]
+    line += [percent(discrimination(model.outcomes[row])) for model in models]
     if len(models) == 2:
         line += difference_of(models, row)
     return [*line, *(f"{100 * number:.0f}" for number in PUBLISHED.get(row, ()))]

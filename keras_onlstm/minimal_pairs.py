@@ -19,6 +19,7 @@ __all__ = [
     "Outcome",
     "compare",
     "difference_interval",
+    "discrimination",
     "interval",
     "mcnemar",
     "rows_of",
@@ -37,12 +38,17 @@ class Outcome(NamedTuple):
         cases: list of (construction, case), one for every comparison.
         right: booleans (comparisons,), whether the better sentence scored strictly higher.
         known: likewise, whether the model knows all the words in which the sentences differ.
+        margins: numbers (comparisons,), by how much the better sentence scored higher, in nats.
+        words: list of (word of the better sentence, word of the worse one) where these are all
+            that differs, else `None`.
     """
 
     row: Row
     cases: list
     right: np.ndarray
     known: np.ndarray
+    margins: np.ndarray
+    words: list
 
 
 def score_pairs(model, pairs, block=4096, progress=None):
@@ -148,11 +154,11 @@ def compare(pairs, scores, vocabulary, differing=False):
             if pair.construction in row.constructions
             and len(pair.sentences) == (3 if row.contrast else 2)
         ]
-        right = []
+        margins, words = [], []
         for pair in chosen:
             sentences = pair.sentences[first], pair.sentences[second]
+            places = _differing(pair, first, second)
             if differing:
-                places = _differing(pair, first, second)
                 if places is None:
                     raise ValueError(
                         f"{pair.construction}, {pair.case}: {' and '.join(map(repr, sentences))} "
@@ -162,11 +168,58 @@ def compare(pairs, scores, vocabulary, differing=False):
                 better, worse = (math.fsum(scores[s][p] for p in places) for s in sentences)
             else:
                 better, worse = (totals[sentence] for sentence in sentences)
-            right.append(better > worse)
+            margins.append(better - worse)
+            alone = places is not None and len(places) == 1
+            words.append(tuple(s.split()[places[0]] for s in sentences) if alone else None)
         known = [_known(pair, first, second, vocabulary) for pair in chosen]
         cases = [(pair.construction, pair.case) for pair in chosen]
-        outcomes.append(Outcome(row, cases, np.array(right), np.array(known)))
+        margins = np.array(margins)
+        outcomes.append(Outcome(row, cases, margins > 0, np.array(known), margins, words))
     return outcomes
+
+
+def discrimination(outcome):
+    """How surely the context moves a model to the right word, however frequent the two words are.
+
+    A model that always prefers *smile* to *smiles* is right in half of the pairs, whether or not
+    its preference is weaker after *the author laughs and*. So the preference for one of two words
+    is compared between the contexts that want it and those that want the other: the share of such
+    pairs of contexts in which it is stronger where it is right, the area under the ROC curve. Words
+    that the model does not know cannot be told apart and are left out.
+
+    Args:
+        outcome: `Outcome`, of pairs that differ in one word, each word right in some of them.
+
+    Returns:
+        Number in [0, 1], 0.5 if contexts do not matter: the mean over pairs of words, weighted by
+        how many comparisons each has. `None` if no two words are compared both ways.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.minimal_pairs import Outcome, discrimination
+    >>> words = [("smiles", "smile"), ("smile", "smiles")]
+    >>> cases, known = [("simple_agrmt", "sing"), ("simple_agrmt", "plur")], np.array([True, True])
+    >>> margins = np.array([-1.0, 3.0])  # always "smile", but less so where "smiles" is right
+    >>> discrimination(Outcome(None, cases, margins > 0, known, margins, words))
+    1.0
+    """
+    groups = {}
+    for (construction, _), known, margin, words in zip(
+        outcome.cases, outcome.known, outcome.margins, outcome.words, strict=True
+    ):
+        if words is not None and known:
+            first = min(words) == words[0]
+            group = groups.setdefault((construction, *sorted(words)), ([], []))
+            group[not first].append(margin if first else -margin)
+    areas, weights = [], []
+    for wanted, unwanted in groups.values():
+        if wanted and unwanted:
+            order = np.sort(unwanted)
+            below = np.searchsorted(order, wanted, "left") + np.searchsorted(order, wanted, "right")
+            areas.append(below.mean() / (2 * len(order)))
+            weights.append(len(wanted) + len(unwanted))
+    return float(np.average(areas, weights=weights)) if areas else None
 
 
 def interval(right, count):

@@ -8,6 +8,7 @@ from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair
 from keras_onlstm.minimal_pairs import (
     compare,
     difference_interval,
+    discrimination,
     interval,
     mcnemar,
     rows_of,
@@ -138,6 +139,56 @@ def test_constructions_are_pooled_by_count():
     assert outcome.row.name == "Across a prepositional phrase"
     assert outcome.right.mean() == 0.75
     assert outcome.cases == [("prep_anim", "sing")] * 3 + [("prep_inanim", "plur")]
+
+
+def test_discrimination_is_the_share_of_pairs_of_contexts_in_the_right_order():
+    draw = np.random.default_rng(3)
+    contexts = [f"{number} w{n}" for n in range(9) for number in ("one", "many")]
+    numbers = {(c, w): draw.normal() for c in contexts for w in ("is", "are", "has", "have")}
+
+    class Contextual(Unigrams):
+        """Much prefers `are` and `has`; adds what the context says."""
+
+        def score(self, sentences, end):
+            bias = {"is": -9.0, "are": -1.0, "has": -1.0, "have": -9.0}
+            split = [s.removesuffix(" .").rsplit(" ", 1) for s in sentences]
+            return [np.array([bias.get(w, 0.0) + numbers.get((c, w), 0.0)]) for c, w in split]
+
+    model = Contextual(**dict.fromkeys(("is", "are", "has", "have"), -1.0))
+    verbs = {"one": [("is", "are")], "many": [("are", "is"), ("have", "has")]}
+    verbs["one"] += [("has", "have"), ("goes", "go")]  # the last two are unknown
+    pairs = [
+        pair(f"{context} {better}", f"{context} {worse}", case=context)
+        for context in contexts
+        for better, worse in verbs[context.split()[0]]
+    ]
+    pairs.append(pair("one is is", "one are are"))  # differs in two words
+    (outcome,) = compare(pairs, score_pairs(model, pairs), model.vocabulary)
+
+    def preference(context, first, second):
+        return numbers[context, first] - numbers[context, second]
+
+    areas = [
+        np.mean(
+            [
+                preference(one, *words) > preference(many, *words)
+                for one in contexts[::2]
+                for many in contexts[1::2]
+            ]
+        )
+        for words in (("is", "are"), ("has", "have"))
+    ]
+    assert_close(discrimination(outcome), np.mean(areas), 1e-12, "discrimination")
+    assert outcome.right[outcome.known].mean() == pytest.approx(0.5, abs=0.05)  # bias decides
+
+
+def test_discrimination_of_models_that_do_not_look_at_the_context():
+    model = Unigrams(a=-1.0, b=-2.0)
+    pairs = [pair("a", "b"), pair("b", "a"), pair("a", "b"), pair("x a", "x b")]
+    (outcome,) = compare(pairs, score_pairs(model, pairs), model.vocabulary)
+    assert discrimination(outcome) == 0.5  # ties
+    (one_sided,) = compare(pairs[:1], score_pairs(model, pairs), model.vocabulary)
+    assert discrimination(one_sided) is None
 
 
 def test_constructions_of_ones_own_have_rows_of_their_own():

@@ -68,6 +68,18 @@ def pairs(tmp_path):
     return tmp_path / "pairs.tsv"
 
 
+def test_discrimination_is_reported(run, models, tmp_path):
+    mirrored = [("the cat", "sleeps", "sleep"), ("the cats", "sleep", "sleeps")]
+    found = [MinimalPair("mine", who, (f"{who} {a}", f"{who} {b}")) for who, a, b in mirrored]
+    write_table(tmp_path / "mirrored.tsv", found)
+    status, text, errors = run("--evaluate", models[0], "--pairs", tmp_path / "mirrored.tsv")
+    assert (status, ours(errors)) == (0, [])
+    model = keras.saving.load_model(models[0] / "best.keras", compile=False)
+    one, many = (total(model, f"{w} sleeps") - total(model, f"{w} sleep") for w, *_ in mirrored)
+    assert results(models[0])["mine", ""]["discrimination"] == float(one > many)
+    assert "discrimination" in text
+
+
 def total(model, sentence):
     """The log-probability of the words and the full stop, in float64."""
     ids = np.array([model.encode(f"<eos> {sentence} .")])
