@@ -42,6 +42,8 @@ class PairBatches(keras.utils.PyDataset):
     ([[1], [3]], [[4], [6]], [0, 0])
     """
 
+    lengths_vary = True
+
     def __init__(
         self, left, right, classes, batch_size, multiple=1, shuffle=False, seed=0, **kwargs
     ):

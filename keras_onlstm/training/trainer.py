@@ -12,6 +12,7 @@ import keras
 from keras_onlstm.files import replacing
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.records import write_history, write_tensorboard
+from keras_onlstm.training.traces import traced_alike
 
 __all__ = ["Trainer"]
 
@@ -50,7 +51,8 @@ class Trainer:
     Args:
         model: compiled and built `keras.Model`.
         batches: a data set with `len`, `[index]` and `set_epoch(epoch)`, such as `PairBatches` or
-            `Windows`: inputs, targets and, if not every target counts, their weights.
+            `Windows`: inputs, targets and, if not every target counts, their weights. An attribute
+            `lengths_vary` that is true says that axis 1 of its arrays is time and varies.
         validate: function without arguments that returns a dictionary of numbers, called after
             every epoch.
         directory: where to write; created if missing.
@@ -141,12 +143,13 @@ class Trainer:
         if self.progress == _Progress():
             self._save()  # from here on there is something to resume, whenever the run is killed
         self._left = math.inf if max_batches is None else max_batches
-        while self.progress.epoch < self.epochs:
-            self._train_epoch()
-            if self.progress.batch < len(self.batches):
-                self._save()
-                break
-            self._end_epoch()
+        with traced_alike(self.model, getattr(self.batches, "lengths_vary", False)):
+            while self.progress.epoch < self.epochs:
+                self._train_epoch()
+                if self.progress.batch < len(self.batches):
+                    self._save()
+                    break
+                self._end_epoch()
         return self.progress.history
 
     def _train_epoch(self):

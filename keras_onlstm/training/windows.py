@@ -71,6 +71,7 @@ class Windows:
         # Half a window with its deviation, then one, two and five deviations above a whole one.
         spread = [math.ceil(window / 2) + 13, window + 2, window + 10, window + 25]
         self.padded_lengths = sorted(set(spread)) if jitter else [window]
+        self.lengths_vary = jitter
         self.set_epoch(0)
 
     def set_epoch(self, epoch):

@@ -1,0 +1,62 @@
+"""Training steps whose bits depend on nothing but the batch and the variables.
+
+Keras on TensorFlow traces a step with the shapes of the first batch it meets, then with shapes that
+fit what it met so far, and the bits of a batch depend on the trace that it meets. A resumed run
+meets other batches first than the run that it goes on with.
+"""
+
+from contextlib import contextmanager
+
+import keras
+
+__all__ = ["traced_alike"]
+
+
+@contextmanager
+def traced_alike(model, lengths_vary):
+    """A context in which `model.train_on_batch` traces every batch as if it were the first.
+
+    Batches share a trace if their arrays differ in axis 1 alone, should that vary: no trace knows
+    its size then. JAX and PyTorch, and TensorFlow step by step, are like that by themselves.
+
+    Args:
+        model: compiled `keras.Model`.
+        lengths_vary: whether axis 1 of the arrays is time, of which there is more or less.
+    """
+    if keras.backend.backend() != "tensorflow" or model.run_eagerly:
+        yield
+        return
+    import tensorflow as tf
+
+    steps = {}
+
+    def specified(array):
+        shape = [None if lengths_vary and axis == 1 else n for axis, n in enumerate(array.shape)]
+        return tf.TensorSpec(shape, tf.as_dtype(array.dtype))
+
+    def traced(batch, arrays):
+        # A new one each time: Keras's own knows the shapes that it met.
+        model.make_train_function(force=True)
+        function, model.train_function = model.train_function, train
+
+        def step(*tensors):
+            tensors = iter(tensors)
+            flat = [None if array is None else next(tensors) for array in arrays]
+            return function(iter([tf.nest.pack_sequence_as(batch, flat, expand_composites=True)]))
+
+        return tf.function(step, autograph=False)
+
+    def train(batches):
+        batch = next(batches)
+        arrays = tf.nest.flatten(batch, expand_composites=True)  # a replica's share is one
+        given = [array for array in arrays if array is not None]
+        signature = tuple(map(specified, given))
+        if signature not in steps:
+            steps[signature] = traced(batch, arrays).get_concrete_function(*signature)
+        return steps[signature](*map(tf.convert_to_tensor, given))
+
+    before, model.train_function = model.train_function, train
+    try:
+        yield
+    finally:
+        model.train_function = before
