@@ -2,11 +2,14 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
+import threading
 import venv
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -339,6 +342,22 @@ def test_parsers(exported, layer, method):
     sentences = ["a dog", "the cat", SENTENCE, "do n't", "cat", "the 99 don't"]
     trees = list(parser.parse_many(sentences, block=4))
     assert trees == [parser.parse(sentence) for sentence in sentences]
+
+
+def test_threads_share_a_parser(exported):
+    """Eight of them, each with sentences of lengths of its own, start together."""
+    parser, start = Parser.load(exported, threads=1), threading.Barrier(8)
+    words = graphs.VOCABULARY[2:]
+
+    def work(number):
+        draw = random.Random(number)
+        start.wait()
+        for _ in range(40):
+            sentence = " ".join(draw.choices(words, k=draw.randint(1, 30)))
+            assert_close(parser.distances(sentence), known(sentence), 0.0, sentence)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
 
 
 @pytest.mark.keras_free

@@ -1,5 +1,7 @@
 """Graphs in TensorFlow Lite files, run by LiteRT."""
 
+import threading
+
 import numpy as np
 
 from keras_onlstm.runtime import metadata
@@ -11,7 +13,7 @@ SIGNATURE = "serving_default"
 
 
 class TfliteGraph(Graph):
-    """The graph of a `.tflite` file.
+    """The graph of a `.tflite` file. Threads may share it: they run it in turn.
 
     Args:
         path: `Path` of the file.
@@ -63,9 +65,11 @@ class TfliteGraph(Graph):
             for name, details in self._runner.get_input_details().items()
         }
         super().__init__(path, about, inputs, self._runner.get_output_details())
+        self._turn = threading.Lock()  # resizing and running are several steps
 
     def _run(self, feeds):
-        return self._runner(**feeds)
+        with self._turn:
+            return self._runner(**feeds)
 
 
 def _shape(sizes):
