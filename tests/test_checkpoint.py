@@ -3,6 +3,7 @@
 import errno
 import io
 import itertools
+import os
 import zipfile
 
 import keras
@@ -290,8 +291,9 @@ def test_a_full_disk_leaves_the_checkpoint_before(saved, monkeypatch, room):
     FullDisk.room = room
     with monkeypatch.context() as patch:
         patch.setattr(zipfile.io, "open", lambda file, mode: FullDisk(file, "wb+"))
-        with pytest.raises(OSError, match="No space left"):
+        with pytest.raises(OSError, match="No space left") as caught:
             save_checkpoint(path, model, {"epoch": 4})
+    assert str(caught.value).startswith(f"{path}: cannot be written")
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     assert load_checkpoint(path, model) == {"epoch": 3}
@@ -323,7 +325,12 @@ def test_a_state_that_is_no_json_leaves_the_checkpoint_before(saved):
 
 def test_what_a_kill_left_behind_is_replaced(saved):
     path, model = saved
-    (path.parent / ".checkpoint.part.npz").write_bytes(b"half")
+    place = path.parent / ".checkpoint.npz.dead.part"
+    place.mkdir()
+    (place / path.name).write_bytes(b"half")
+    save_checkpoint(path, model, {"epoch": 4})
+    assert place.exists()  # another process may be at it
+    os.utime(place, (0, 0))
     save_checkpoint(path, model, {"epoch": 4})
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     assert load_checkpoint(path, model) == {"epoch": 4}
@@ -336,12 +343,12 @@ def test_replacing_needs_the_whole_file(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("old")
     with pytest.raises(RuntimeError), replacing(path) as temporary:
-        assert (temporary.parent, temporary.suffix) == (tmp_path, ".txt")
+        assert (temporary.parent.parent, temporary.name) == (tmp_path, "notes.txt")
         temporary.write_text("ne")
         assert path.read_text() == "old"
         raise RuntimeError
     assert path.read_text() == "old"
-    with pytest.raises(FileNotFoundError), replacing(path):
+    with pytest.raises(OSError, match="cannot be written"), replacing(path):
         pass  # writes nothing
     assert path.read_text() == "old"
     with replacing(path) as temporary:

@@ -1,6 +1,7 @@
 """SavedModels beside plain Keras, and what stands at their path before and afterwards."""
 
 import json
+import os
 
 import keras
 import numpy as np
@@ -12,6 +13,7 @@ from commands import contents
 from exports import TIMES
 from keras_onlstm import ONLSTM
 from keras_onlstm.exporting import saved_model_tensorflow, to_saved_model
+from keras_onlstm.files import replacing
 
 pytestmark = pytest.mark.backend("tensorflow")
 
@@ -150,12 +152,11 @@ def test_a_process_that_was_killed_while_it_replaced_one(tmp_path):
     path = tmp_path / "model"
     to_saved_model(one_step(), path, check=False)
     before = contents(path)
-    path.rename(tmp_path / ".model.old")
-    (tmp_path / ".model.part").mkdir()
-    with (
-        pytest.raises(KeyboardInterrupt),
-        saved_model_tensorflow._replacing_directory(path) as temporary,
-    ):
+    place = tmp_path / ".model.dead.part"
+    place.mkdir()
+    path.rename(place / "model.old")
+    os.utime(place, (0, 0))
+    with pytest.raises(KeyboardInterrupt), replacing(path) as temporary:
         assert contents(path) == before  # the only one there is
         assert not temporary.exists()
         raise KeyboardInterrupt

@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from pathlib import Path
+import shutil
 
 import keras
 import numpy as np
@@ -126,8 +126,8 @@ class Killer:
             patch(trainer, name, self.around(getattr(trainer, name)))
         patch(files.os, "replace", self.around(os.replace))
         # One that is dead tidies nothing up.
-        unlink = Path.unlink
-        patch(Path, "unlink", lambda *a, **k: None if self.dead else unlink(*a, **k))
+        remove = shutil.rmtree
+        patch(files.shutil, "rmtree", lambda *a, **k: None if self.dead else remove(*a, **k))
 
     @property
     def dead(self):

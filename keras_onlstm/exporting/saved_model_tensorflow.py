@@ -1,12 +1,10 @@
 """SavedModels: all graphs of a model as endpoints of one."""
 
-import shutil
-from contextlib import contextmanager
-
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import graph_names, make_graph
 from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
+from keras_onlstm.files import replacing
 from keras_onlstm.provenance import versions
 from keras_onlstm.runtime import metadata
 
@@ -51,6 +49,8 @@ def to_saved_model(
     ('parser', 'language_model', 'step')
     """
     path = check_request(path, "")
+    if path.exists() and not (path / "saved_model.pb").is_file():
+        raise FileExistsError(f"{path}: exists, and is no SavedModel. Name another directory.")
     if isinstance(graphs, str):
         graphs = [graphs]
     made = [
@@ -58,7 +58,7 @@ def to_saved_model(
         for name in graphs or graph_names(model)
     ]
     difference = seconds = None
-    with _replacing_directory(path) as temporary:
+    with replacing(path) as temporary:
         _write(made, temporary)
         endpoints = _load(temporary)
         if check:
@@ -69,29 +69,6 @@ def to_saved_model(
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     names = tuple(graph.name for graph in made)
     return Exported(path, names, size, checks.counted(operators), difference, seconds)
-
-
-@contextmanager
-def _replacing_directory(path):
-    """`replacing`, for a directory."""
-    if path.exists() and not (path / "saved_model.pb").is_file():
-        raise FileExistsError(f"{path}: exists, and is no SavedModel. Name another directory.")
-    temporary, old = (path.with_name(f".{path.name}.{part}") for part in ("part", "old"))
-
-    def tidy():
-        if old.exists() and not path.exists():
-            old.rename(path)
-        for left_over in (temporary, old):
-            shutil.rmtree(left_over, ignore_errors=True)
-
-    tidy()  # after a process that was killed
-    try:
-        yield temporary
-        if path.exists():
-            path.rename(old)
-        temporary.rename(path)
-    finally:
-        tidy()
 
 
 def _write(graphs, directory):

@@ -8,7 +8,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from keras_onlstm.files import replacing, write_json
+from keras_onlstm.files import cannot_write, replacing, write_json
 
 __all__ = ["write_history", "write_tensorboard"]
 
@@ -47,15 +47,29 @@ def write_tensorboard(directory, row):
         return False
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    from tensorboard.summary.writer.record_writer import RecordWriter
 
-    writer = EventFileWriter(str(Path(directory) / "tensorboard"))
     values = [
         Summary.Value(tag=name, simple_value=value)
         for name, value in row.items()
         if name != "epoch"
     ]
-    event = Event(wall_time=time.time(), step=row["epoch"], summary=Summary(value=values))
-    writer.add_event(event)
-    writer.close()
+    now, epoch = time.time(), row["epoch"]
+    events = [
+        Event(wall_time=now, file_version="brain.Event:2"),
+        Event(wall_time=now, step=epoch, summary=Summary(value=values)),
+    ]
+    directory = Path(directory) / "tensorboard"
+    try:
+        directory.mkdir(exist_ok=True)
+    except OSError as error:
+        raise cannot_write(directory, error) from error
+    # TensorBoard reads the files of a directory in the order of their names.
+    with (
+        replacing(directory / f"events.out.tfevents.{now:010.0f}.{epoch:06d}") as temporary,
+        open(temporary, "wb") as file,
+    ):
+        writer = RecordWriter(file)
+        for event in events:
+            writer.write(event.SerializeToString())
     return True

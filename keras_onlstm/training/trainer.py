@@ -9,7 +9,7 @@ from pathlib import Path
 
 import keras
 
-from keras_onlstm.files import replacing
+from keras_onlstm.files import cannot_write, remove_left_overs, replacing
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.records import write_history, write_tensorboard
 from keras_onlstm.training.traces import traced_alike
@@ -103,6 +103,7 @@ class Trainer:
         self.verbose = verbose
         self.speed = f"{unit}/s"
         self.progress = _Progress()
+        self._saved = None  # epoch and batch of the checkpoint
         for callback in self.callbacks:
             callback.set_model(model)
             callback.on_train_begin()
@@ -117,6 +118,7 @@ class Trainer:
         path = self.directory / CHECKPOINT
         state = load_checkpoint(path, self.model, lambda state: self._check(path, state))
         self.progress = _Progress(**state)
+        self._saved = self.progress.epoch, self.progress.batch
         for callback, numbers in zip(self.callbacks, self.progress.callbacks, strict=True):
             vars(callback).update(numbers)
 
@@ -138,19 +140,43 @@ class Trainer:
 
         Returns:
             The history: a list of dictionaries, one an epoch.
+
+        Raises:
+            OSError: if a file cannot be written. It says which one, and what was kept.
+            ValueError: if the loss is not a number any more.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self._left = math.inf if max_batches is None else max_batches
+        try:
+            with traced_alike(self.model, getattr(self.batches, "lengths_vary", False)):
+                self._run()
+        except OSError as error:
+            raise OSError(f"{error} {self._kept()}") from error
+        return self.progress.history
+
+    def _run(self):
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.directory, error) from error
+        remove_left_overs(self.directory)
         if self.progress == _Progress():
             self._save()  # from here on there is something to resume, whenever the run is killed
-        self._left = math.inf if max_batches is None else max_batches
-        with traced_alike(self.model, getattr(self.batches, "lengths_vary", False)):
-            while self.progress.epoch < self.epochs:
-                self._train_epoch()
-                if self.progress.batch < len(self.batches):
-                    self._save()
-                    break
-                self._end_epoch()
-        return self.progress.history
+        while self.progress.epoch < self.epochs:
+            self._train_epoch()
+            if self.progress.batch < len(self.batches):
+                self._save()
+                break
+            self._end_epoch()
+
+    def _kept(self):
+        path = self.directory / CHECKPOINT
+        if self._saved is None or not path.is_file():
+            return "No checkpoint was kept."
+        epoch, batch = self._saved
+        return (
+            f"{path} is kept, from before batch {batch + 1} of epoch {epoch + 1}: resume there "
+            "(--resume)."
+        )
 
     def _train_epoch(self):
         progress, batches = self.progress, self.batches
@@ -190,6 +216,12 @@ class Trainer:
             self.model.optimizer.learning_rate.assign(rates["learning_rate"])
         batch = (x, y, *weights) if self.place is None else self.place((x, y, *weights))
         logs = self.model.train_on_batch(*batch, return_dict=True)  # of this batch alone
+        if math.isnan(logs["loss"]):
+            raise ValueError(
+                f"{self.directory}: the loss of batch {progress.batch + 1} of epoch "
+                f"{progress.epoch + 1} is not a number (NaN), for the weights grew beyond all "
+                "bounds. Start a run with a lower learning rate, or another seed."
+            )
         for name, value in (logs | rates).items():
             progress.sums[name] = progress.sums.get(name, 0.0) + float(value) * count
         progress.samples += count
@@ -242,3 +274,4 @@ class Trainer:
             for callback in self.callbacks
         ]
         save_checkpoint(self.directory / CHECKPOINT, self.model, asdict(self.progress))
+        self._saved = self.progress.epoch, self.progress.batch
