@@ -1,23 +1,17 @@
 """What the examples share: run directories, plots, tables."""
 
 import argparse
-import functools
+import contextlib
 from pathlib import Path
 
 import keras
 
-from keras_onlstm import console, stored
-from keras_onlstm.files import read_json, replacing, write_json
+from keras_onlstm import stored
+from keras_onlstm.files import is_left_over, read_json, replacing, write_json
+from keras_onlstm.locks import LOCK, check_unlocked, locked
 from keras_onlstm.provenance import versions
 
 CONFIG = "config.json"
-_PART = ".config.part.json"  # what is left if a run is killed while it writes the first file
-
-
-# One line for the user's mistakes; and a run that Ctrl-C stopped is not lost.
-report = functools.partial(
-    console.report, stopped="stopped. The same command with --resume goes on."
-)
 
 
 def seed(text):
@@ -28,12 +22,18 @@ def seed(text):
     return number
 
 
-def load_model(run):
-    """The best model of a run."""
+def load_model(run, kind):
+    """The best model of a run, which has to be of a class."""
     path = Path(run) / "best.keras"
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no trained model. Train with --output {run} first.")
-    return stored.load_model(path)[0]
+    model = stored.load_model(path)[0]
+    if not isinstance(model, kind):
+        raise ValueError(
+            f"{path}: is a {type(model).__name__}, and this script needs a {kind.__name__}. Name "
+            "another run."
+        )
+    return model
 
 
 def new_plot():
@@ -70,40 +70,61 @@ def check_new(directory, prepared=()):
         prepared: names of what may be there before a run starts.
 
     Raises:
-        FileExistsError: if so.
+        BlockingIOError: if a process is at work there.
+        FileExistsError: if there is anything else.
     """
-    directory = Path(directory)
+    check_unlocked(directory)
+    _check_empty(directory, prepared)
+
+
+def _check_empty(directory, prepared):
+    directory, allowed = Path(directory), {LOCK, *prepared}
     if directory.exists() and not directory.is_dir():
         raise FileExistsError(f"{directory}: is no directory. Give another --output.")
-    allowed = {_PART, *prepared}
-    if directory.exists() and any(path.name not in allowed for path in directory.iterdir()):
+    found = directory.iterdir() if directory.exists() else ()
+    if any(path.name not in allowed and not is_left_over(path) for path in found):
         raise FileExistsError(
             f"{directory}: exists already. Add --resume to go on with it, or give another --output."
         )
 
 
-def start_run(directory, arguments, prepared=()):
-    """Makes the directory of a new run and writes what it was started with.
+@contextlib.contextmanager
+def running(directory, arguments, resume=None, prepared=()):
+    """A context in which no other process runs in the directory of a run.
+
+    That of a new run is made, and says what it was started with.
 
     Args:
         directory: of the run.
         arguments: dictionary, which `stored_arguments` returns.
-        prepared: names of what may be there before.
+        resume: whether the run goes on; `None` if it is of a kind that cannot.
+        prepared: names of what may be there before it starts.
 
     Raises:
-        FileExistsError: if a run, or anything else, is there already.
+        BlockingIOError: if another process is at work there.
+        FileExistsError: if a run, or anything else, is there before a new one.
         OSError: if it cannot be written.
     """
-    check_new(directory, prepared)
     directory = Path(directory)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        used = {"backend": keras.backend.backend(), **versions()}
-        write_json(directory / CONFIG, {"arguments": arguments, "versions": used})
-    except OSError as error:
-        raise OSError(
-            f"{directory}: cannot be written ({error.strerror}). Give another --output."
-        ) from error
+    if not resume:
+        _check_empty(directory, prepared)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OSError(
+                f"{directory}: cannot be written ({error.strerror}). Give another --output."
+            ) from error
+    with locked(directory):
+        if not resume:
+            _check_empty(directory, prepared)  # another may have been faster
+            used = {"backend": keras.backend.backend(), **versions()}
+            write_json(directory / CONFIG, {"arguments": arguments, "versions": used})
+        try:
+            yield
+        except KeyboardInterrupt:
+            if resume is None:
+                raise
+            raise KeyboardInterrupt("The same command with --resume goes on.") from None
 
 
 def has_begun(directory, prepared=()):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from _common import has_begun, info, start_run
+from _common import has_begun, info, running
 
 from keras_onlstm.datasets import penn_treebank
 from keras_onlstm.files import replacing
@@ -185,17 +185,17 @@ def train_model(output, arguments, preset, corpus, resume, steps):
         saved=model,
         unit="tokens",
     )
-    if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
-        check_vocabulary(output, corpus.vocabulary, arguments["data"])
-        trainer.resume()
-    else:
-        if not resume:
-            start_run(output, arguments, prepared=[IDS])
-        with replacing(Path(output) / VOCABULARY) as temporary:
-            temporary.write_text("".join(f"{w}\n" for w in corpus.vocabulary), encoding="utf-8")
-    info(
-        f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
-        f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
-    )
-    trainer.run(steps)
+    with running(output, arguments, resume, prepared=[IDS]):
+        if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
+            check_vocabulary(output, corpus.vocabulary, arguments["data"])
+            trainer.resume()
+        else:
+            text = "".join(f"{word}\n" for word in corpus.vocabulary)
+            with replacing(Path(output) / VOCABULARY) as temporary:
+                temporary.write_text(text, encoding="utf-8")
+        info(
+            f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
+            f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
+        )
+        trainer.run(steps)
     return trainer.progress.epoch == preset["epochs"]

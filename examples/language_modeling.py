@@ -13,6 +13,8 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
     python examples/language_modeling.py --evaluate runs/a runs/b --compact together.npz
 """
 
+from keras_onlstm.console import ArgumentParser, report  # isort: split
+
 import math
 import tempfile
 from pathlib import Path
@@ -26,7 +28,6 @@ from _common import (
     info,
     load_model,
     new_plot,
-    report,
     save_plot,
     seed,
     stored_arguments,
@@ -42,10 +43,10 @@ from _language_model import (
 )
 
 from keras_onlstm.compact import load_compact, save_compact
-from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import penn_treebank, propositional_logic
 from keras_onlstm.files import read_json, write_json
-from keras_onlstm.models import Ensemble
+from keras_onlstm.locks import check_unlocked
+from keras_onlstm.models import Ensemble, LanguageModel
 
 # embedding_dim, units, chunk_size: the model's size; the last layer is as large as the embedding.
 # *dropout: the shares of LanguageModel. More of each for more epochs.
@@ -188,7 +189,7 @@ def train(output, arguments, resume, steps):
 
 def evaluate(runs, data=None):
     results = {}
-    loaded = {run: (arguments_of(run), load_model(run)) for run in runs}
+    loaded = {run: (arguments_of(run), load_model(run, LanguageModel)) for run in runs}
     for run, (arguments, model) in loaded.items():
         if data is not None:
             arguments["data"] = data
@@ -261,7 +262,7 @@ def split_text(text, arguments):
 
 
 def generate(run, text, options):
-    arguments, model = arguments_of(run), load_model(run)
+    arguments, model = arguments_of(run), load_model(run, LanguageModel)
     words = split_text(text, arguments)
     unknown = sorted({word for word in words if word not in set(model.vocabulary)})
     if unknown:
@@ -285,7 +286,7 @@ def generate(run, text, options):
 
 
 def score(run, path):
-    arguments, model = arguments_of(run), load_model(run)
+    arguments, model = arguments_of(run), load_model(run, LanguageModel)
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError as error:
@@ -325,7 +326,7 @@ def compact(runs, path):
     if path.suffix != ".npz":
         raise ValueError(f"{path}: a compact model ends in .npz.")
     arguments = [arguments_of(run) for run in runs]
-    models = [load_model(run) for run in runs]
+    models = [load_model(run, LanguageModel) for run in runs]
     about = [origin(*both) for both in zip(runs, arguments, strict=True)]
     if len(runs) > 1:
         save_compact(Ensemble(models), path, about)
@@ -354,6 +355,7 @@ def main(options):
         return evaluate(options.evaluate, options.data)
     given = {name: vars(options)[name] for name in DEFAULTS if vars(options)[name] is not None}
     if options.resume:
+        check_unlocked(options.output)
         arguments = arguments_of(options.output)
         check_unchanged(given, arguments, options.output)
     else:

@@ -11,6 +11,8 @@ gets right there, it got from structure.
     python examples/logic_inference.py --evaluate runs/logic --pair "( a ( and b ) )" "a"
 """
 
+from keras_onlstm.console import ArgumentParser, report  # isort: split
+
 import math
 from pathlib import Path
 
@@ -24,17 +26,16 @@ from _common import (
     info,
     load_model,
     new_plot,
-    report,
+    running,
     save_plot,
     seed,
-    start_run,
     stored_arguments,
     table,
 )
 
-from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.files import write_json
+from keras_onlstm.locks import check_unlocked
 from keras_onlstm.models import PairClassifier
 from keras_onlstm.training import PairBatches, Trainer
 
@@ -204,23 +205,22 @@ def train(output, arguments, resume):
         callbacks=callbacks,
         unit="pairs",
     )
-    if not resume:
-        start_run(output, arguments)
-    elif has_begun(output):
-        trainer.resume()
-    info(
-        f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
-        f"{len(training):,} training and {len(validation):,} validation pairs, "
-        f"{batches.padding_share():.1%} padding"
-    )
-    trainer.run()
+    with running(output, arguments, resume):
+        if resume and has_begun(output):
+            trainer.resume()
+        info(
+            f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
+            f"{len(training):,} training and {len(validation):,} validation pairs, "
+            f"{batches.padding_share():.1%} padding"
+        )
+        trainer.run()
     return corpus
 
 
 def evaluate(runs, corpus=None):
     results = {}
     # Whatever is wrong with a run comes out before the first one is tested.
-    loaded = {run: (arguments_of(run), load_model(run)) for run in runs}
+    loaded = {run: (arguments_of(run), load_model(run, PairClassifier)) for run in runs}
     for run, (arguments, model) in loaded.items():
         test = (corpus or load_corpus(arguments)).test
         accuracy = {}
@@ -270,7 +270,7 @@ def plot_results(results):
 
 def classify(run, left, right):
     truth = logic.relation(left, right)  # also checks the formulas
-    model = load_model(run)
+    model = load_model(run, PairClassifier)
     ids = tuple(np.array([logic.encode(formula)], "int32") for formula in (left, right))
     logits = model.predict_on_batch(ids)[0]
     probabilities = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
@@ -290,6 +290,7 @@ def main(options):
     names = ("preset", "recurrent", "data", "seed")
     given = {name: vars(options)[name] for name in names if vars(options)[name] is not None}
     if options.resume:
+        check_unlocked(options.output)
         arguments = arguments_of(options.output)
         check_unchanged(given, arguments, options.output)
     else:

@@ -14,6 +14,8 @@ subject-verb agreement, reflexive anaphora, negative polarity items, at short an
 Without --pairs the pairs are those of a small grammar of the package.
 """
 
+from keras_onlstm.console import ArgumentParser, report  # isort: split
+
 import csv
 import random
 import tempfile
@@ -29,7 +31,6 @@ from _common import (
     info,
     load_model,
     new_plot,
-    report,
     save_plot,
     seed,
     stored_arguments,
@@ -37,10 +38,10 @@ from _common import (
 )
 from _language_model import IDS, NAMES, check_devices, read_corpus, train_model
 
-from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.penn_treebank import find, sentences
 from keras_onlstm.files import replacing, write_json
+from keras_onlstm.locks import check_unlocked
 from keras_onlstm.minimal_pairs import (
     STOP,
     compare,
@@ -50,6 +51,7 @@ from keras_onlstm.minimal_pairs import (
     mcnemar,
     score_pairs,
 )
+from keras_onlstm.models import LanguageModel
 
 # embedding_dim, units, num_layers, chunk_size: the model's size; tie_weights: one matrix for
 #   embedding and softmax, the last layer then is as large as the embedding.
@@ -228,7 +230,7 @@ class Evaluated:
 
     def __init__(self, run, pairs, differing, known):
         self.run = Path(run)
-        model = load_model(run)
+        model = load_model(run, LanguageModel)
         if not getattr(model, "vocabulary", None):
             raise ValueError(f"{run}: its model is no language model with a vocabulary.")
         recurrent = model.get_config()["recurrent"]
@@ -435,6 +437,7 @@ def main(options):
         return evaluate(options.evaluate, options)
     given = {name: vars(options)[name] for name in DEFAULTS if vars(options)[name] is not None}
     if options.resume:
+        check_unlocked(options.output)
         arguments = arguments_of(options.output)
         check_unchanged(given, arguments, options.output)
     else:

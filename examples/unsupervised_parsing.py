@@ -13,11 +13,13 @@ can be chosen where nobody annotated a sentence. Writes scores.csv, results.json
 and pictures of some sentences.
 """
 
+from keras_onlstm.console import ArgumentParser, report  # isort: split
+
 import csv
 from pathlib import Path
 
 import numpy as np
-from _common import check_new, info, report, start_run, table
+from _common import check_new, info, running, table
 from _parsing import (
     LABELS,
     SHORT,
@@ -28,7 +30,6 @@ from _parsing import (
 )
 from nltk import Tree
 
-from keras_onlstm.console import ArgumentParser
 from keras_onlstm.datasets import treebank
 from keras_onlstm.files import replacing, write_json
 from keras_onlstm.parser import Parser
@@ -179,14 +180,14 @@ def main(options):
     sentences = load_sentences(options)
     words = sum(len(sentence.tokens) for sentence in sentences)
     info(f"{len(sentences):,} sentences, {words:,} words")
-    start_run(options.output, vars(options))
-    measured = [one for parser in parsers for one in measure(parser, sentences)]
-    combined, baselines = evaluate_models(measured, sentences), evaluate_baselines(sentences)
-    together = evaluate_together(measured, sentences) if len(measured) > 1 else {}
-    rows = rows_of(combined, together, len(measured), baselines)
-    output = Path(options.output)
-    write_files(output, rows, (combined, together, baselines), options, sentences)
-    write_pictures(output, sentences, parsers, measured, options.pictures)
+    with running(options.output, vars(options)):
+        measured = [one for parser in parsers for one in measure(parser, sentences)]
+        combined, baselines = evaluate_models(measured, sentences), evaluate_baselines(sentences)
+        together = evaluate_together(measured, sentences) if len(measured) > 1 else {}
+        rows = rows_of(combined, together, len(measured), baselines)
+        output = Path(options.output)
+        write_files(output, rows, (combined, together, baselines), options, sentences)
+        write_pictures(output, sentences, parsers, measured, options.pictures)
     info("\nPercent; published figures are of the full treebank\n")
     info(table(HEADER, rows))
     info(f"\nReport: {output / 'report.html'}")

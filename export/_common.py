@@ -1,5 +1,7 @@
 """What the export scripts share: the model, the arguments, the summary."""
 
+from keras_onlstm.console import ArgumentParser, report  # isort: split
+
 import os
 import resource
 import sys
@@ -11,7 +13,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 
-from keras_onlstm.console import ArgumentParser, report
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.exported import describe

@@ -1,11 +1,11 @@
 """The command `keras-onlstm`."""
 
+from keras_onlstm.console import ArgumentParser, report  # isort: split
+
 import json
 import os
 import sys
 from pathlib import Path
-
-from keras_onlstm.console import ArgumentParser, report
 
 __all__ = ["main"]
 
@@ -114,4 +114,4 @@ def main(arguments=None):
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     parser, options = _arguments(arguments)
-    report(parser, lambda: _parse(options))
+    report(parser, lambda: _parse(options), writes=False)

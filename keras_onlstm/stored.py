@@ -5,6 +5,8 @@ Keras is imported where a file needs it; exported ones do without.
 
 from pathlib import Path
 
+import numpy as np
+
 from keras_onlstm import runtime
 
 __all__ = ["SHIPPED", "load_model"]
@@ -28,7 +30,8 @@ def load_model(path=None, provider="cpu", threads=None):
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, or does not go with the arguments.
+        ValueError: if it is damaged, its weights are not finite, or it does not go with the
+            arguments.
         ImportError: if what the file needs is not installed.
 
     Example:
@@ -63,10 +66,18 @@ def load_model(path=None, provider="cpu", threads=None):
     if path.suffix == ".npz":
         from keras_onlstm.compact import load_compact
 
-        return load_compact(path)
-    try:
-        return keras.saving.load_model(path, compile=False, safe_mode=True), None
-    except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise
-        raise ValueError(
-            f"{path}: not a complete model ({error}). Train again, or restore it from a copy."
-        ) from error
+        model, about = load_compact(path)
+    else:
+        try:
+            model, about = keras.saving.load_model(path, compile=False, safe_mode=True), None
+        except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise
+            raise ValueError(
+                f"{path}: not a complete model ({error}). Train again, or restore it from a copy."
+            ) from error
+    for weight in model.weights:
+        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
+            raise ValueError(
+                f"{path}: {weight.path} holds what is no finite number (NaN or infinity): its "
+                "training failed. Train again with a lower learning rate, or another seed."
+            )
+    return model, about

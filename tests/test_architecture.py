@@ -36,7 +36,7 @@ LAYERS = (
         "provenance",
         "version",
     },
-    {"cumax", "datasets", "regularization"},
+    {"cumax", "datasets", "locks", "regularization"},
     {"sentences", "step"},
     {"cell", "recurrence", "runtime"},
     {"layer"},
@@ -48,8 +48,8 @@ LAYERS = (
 )
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names}
 KERAS_FREE = {
-    *("arguments", "console", "datasets", "files", "minimal_pairs", "parsing", "runtime"),
-    "sentences",
+    *("arguments", "console", "datasets", "files", "locks", "minimal_pairs", "parsing"),
+    *("runtime", "sentences"),
 }
 BACKENDS = {"tensorflow": "tensorflow", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
 DEPENDENCIES = {"keras", "nltk", "numpy"}

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ from keras import ops
 import commands
 from commands import EXAMPLES, contents, ours
 from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.locks import locked
+from keras_onlstm.models import LanguageModel
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")
@@ -220,11 +223,12 @@ def test_a_run_killed_before_its_first_checkpoint_resumes(run, smoke, tmp_path):
     directory = tmp_path / "run"
     directory.mkdir()
     shutil.copy(smoke[0] / "config.json", directory)
-    (directory / ".checkpoint.part.npz").write_bytes(b"half")
+    (directory / ".checkpoint.npz.dead.part").mkdir()
+    (directory / ".lock").write_text("process 1 on a machine that is no more")
     status, _, errors = run("--output", directory, "--resume")
     assert (status, ours(errors)) == (0, [])
     assert epochs(directory) == epochs(smoke[0])
-    assert not (directory / ".checkpoint.part.npz").exists()
+    assert not [path for path in directory.iterdir() if path.name.startswith(".")]
 
 
 # --- Mistakes: one line, status 2, nothing overwritten ------------------------------------------
@@ -273,6 +277,51 @@ def test_an_output_that_exists(run, copied, tmp_path):
         refused(run(*SMOKE, "--output", tmp_path / name), tmp_path / name, "exists", "--output")
     refused(run(*SMOKE, "--output", tmp_path / "file"), tmp_path / "file", "--output")
     assert contents(tmp_path) == before
+
+
+def test_an_output_where_another_process_is_at_work(run, copied):
+    before = contents(copied)
+    with locked(copied):
+        for arguments in (SMOKE, ["--resume"]):
+            holder = f"in use by process {os.getpid()} on "
+            refused(run("--output", copied, *arguments), copied, holder, "name another directory")
+    assert contents(copied) == before
+
+
+def test_another_process_that_is_faster(run, script, tmp_path, monkeypatch):
+    """It started while this one was making its model."""
+    directory, make = tmp_path / "run", script.make_model
+
+    def slow(*args):
+        directory.mkdir()
+        (directory / "config.json").write_text("of the other one")
+        return make(*args)
+
+    monkeypatch.setattr(script, "make_model", slow)
+    refused(run(*SMOKE, "--output", directory), directory, "exists already", "--resume")
+    assert (directory / "config.json").read_text() == "of the other one"
+    assert [path.name for path in directory.iterdir()] == ["config.json"]
+
+
+@pytest.mark.parametrize("option", ["--pair", "--evaluate"])
+def test_a_run_of_another_model(run, smoke, tmp_path, option):
+    """Of a language model, whose preset has the same name."""
+    model = LanguageModel(9, 4, 8, 1, 4)
+    model.build()
+    model.save(tmp_path / "best.keras")
+    shutil.copy(smoke[0] / "config.json", tmp_path)
+    arguments = [] if option == "--evaluate" else ["--pair", *PAIR]
+    result = run("--evaluate", tmp_path, *arguments)
+    refused(result, tmp_path / "best.keras", "is a LanguageModel", "needs a PairClassifier")
+
+
+def test_weights_that_are_no_numbers(run, copied):
+    model = keras.saving.load_model(copied / "best.keras", compile=False)
+    model.weights[0].assign(model.weights[0] * math.nan)
+    model.save(copied / "best.keras")
+    for arguments in ([], ["--pair", *PAIR]):
+        result = run("--evaluate", copied, *arguments)
+        refused(result, copied / "best.keras", "NaN", "Train again")
 
 
 def test_an_output_that_cannot_be_written(run, tmp_path, monkeypatch):
@@ -462,11 +511,11 @@ def test_a_pair_of_10000_brackets(run, smoke):
     assert "=  a: the two are equivalent  <- truth table" in output
 
 
-def test_ctrl_c_is_no_traceback(run, monkeypatch, script, tmp_path):
-    def interrupted(options):
+def test_ctrl_c_while_training(run, monkeypatch, script, tmp_path):
+    def interrupted(trainer):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(script, "main", interrupted)
-    status, _, errors = run("--output", tmp_path / "run")
+    monkeypatch.setattr(script.Trainer, "run", interrupted)
+    status, _, errors = run(*SMOKE, "--output", tmp_path / "run")
     assert status == 130
     assert ours(errors) == ["logic_inference.py: stopped. The same command with --resume goes on."]

@@ -1,0 +1,103 @@
+"""Ctrl-C and mistakes on the command line: one line each, whatever the libraries make of them."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from commands import EXAMPLES, ROOT, environment, ours
+from keras_onlstm.console import ArgumentParser, report
+
+pytestmark = pytest.mark.keras_free
+
+COMMAND = "import sys\nfrom keras_onlstm.command_line import main\nsys.exit(main())\n"
+SCRIPTS = sorted([*EXAMPLES.glob("[a-z]*.py"), *(ROOT / "export").glob("[a-z]*.py")])
+
+
+def interrupted(script, module, *arguments):
+    """Ctrl-C as soon as a module was imported: the exit status, and what else was said."""
+    said = []
+    with subprocess.Popen(
+        [sys.executable, "-X", "importtime", str(script), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        text=True,
+    ) as process:
+        for line in process.stderr:
+            if not line.startswith("import time:"):
+                said.append(line)
+            elif line.rpartition("|")[2].strip() == module:
+                process.send_signal(signal.SIGINT)
+        output = process.stdout.read()
+    return process.returncode, output, ours("".join(said))
+
+
+def test_all_scripts_are_there():
+    assert len(SCRIPTS) == 7
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_ctrl_c_while_a_script_is_imported(script):
+    found = interrupted(script, "numpy", "--preset", "smoke")
+    assert found == (130, "", [f"{script.name}: stopped."])
+
+
+@pytest.mark.parametrize("module", ["keras_onlstm.console", "numpy", "tensorflow.python.tf2"])
+def test_ctrl_c_while_the_command_is_imported(tmp_path, module):
+    script = tmp_path / "keras-onlstm"
+    script.write_text(COMMAND)
+    found = interrupted(script, module, "parse", "a dog")
+    assert found == (130, "", ["keras-onlstm: stopped."])
+
+
+def run(main):
+    with pytest.raises(SystemExit) as caught:
+        report(ArgumentParser(prog="test"), main)
+    return caught.value.code
+
+
+def test_ctrl_c_that_a_library_turns_into_another_error(capfd):
+    def library():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise ImportError("initialization failed") from None
+
+    assert run(library) == 130 and capfd.readouterr().err == "\ntest: stopped.\n"
+
+    def without():
+        raise ImportError("initialization failed")
+
+    assert run(without) == 2
+    assert capfd.readouterr().err == "test: error: initialization failed\n"
+
+
+def test_what_ctrl_c_leaves_is_said(capfd):
+    def main():
+        raise KeyboardInterrupt("The same command goes on.")
+
+    assert run(main) == 130
+    assert capfd.readouterr().err == "\ntest: stopped. The same command goes on.\n"
+
+
+@pytest.mark.parametrize("writes", [True, False])
+def test_other_programs_keep_ctrl_c(writes):
+    """Such as this one, which would not get as far as it does here."""
+
+    def main():
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    report(ArgumentParser(prog="test"), main, writes)
+
+
+def test_defects_are_not_hidden():
+    def main():
+        raise TypeError("a defect")
+
+    with pytest.raises(TypeError, match="a defect"):
+        report(ArgumentParser(prog="test"), main)
