@@ -1,19 +1,9 @@
 """Killed anywhere and resumed, a run ends with the bits of one that never stopped."""
 
-import hashlib
-import json
 import math
-import os
-import random
-import signal
-import subprocess
-import sys
-import time
-from pathlib import Path
 from unittest.mock import Mock
 
 import keras
-import numpy as np
 import pytest
 from keras import ops
 
@@ -30,13 +20,10 @@ from toy_runs import (
     kill,
     make_batches,
     make_trainer,
-    read_records,
     started,
     unbroken_run,
     what_is_left,
 )
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -240,120 +227,3 @@ def test_seconds_go_on_after_a_kill(tmp_path, monkeypatch):
     survivor = make_trainer(tmp_path, seed=99, epochs=2)
     survivor.resume()
     assert [row["seconds"] for row in survivor.run()] == [30.0, 30.0]
-
-
-# --- A real kill, of a real ON-LSTM -------------------------------------------------------------
-
-DRIVER = """
-import sys
-from pathlib import Path
-
-import keras
-
-from keras_onlstm.datasets import propositional_logic as logic
-from keras_onlstm.models import PairClassifier
-from keras_onlstm.training import PairBatches, Trainer
-
-directory = Path(sys.argv[1])
-pairs, _ = logic.generate(300).split(2)
-batches = PairBatches(
-    [logic.encode(pair.left) for pair in pairs], [logic.encode(pair.right) for pair in pairs],
-    [logic.LABELS.index(pair.label) for pair in pairs], 4, multiple=12, shuffle=True,
-)
-keras.utils.set_random_seed(0)
-model = PairClassifier(12, 7, embedding_dim=32, units=60, dropout=0.3, seed=0)
-model.compile(
-    keras.optimizers.Adam(0.01, global_clipnorm=1.0),
-    keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"],
-)
-(left, right), classes = batches[0]
-model((left, right))
-model.optimizer.build(model.trainable_variables)
-model.test_on_batch((left, right), classes)
-trainer = Trainer(
-    model, batches,
-    lambda: {"val": -model.test_on_batch((left, right), classes, return_dict=True)["loss"]},
-    directory, epochs=2, monitor="val", checkpoint_seconds=0, verbose=False,
-    callbacks=[keras.callbacks.ReduceLROnPlateau("val", mode="max", patience=1)],
-)
-if (directory / "checkpoint.npz").is_file():
-    trainer.resume()
-print("go", trainer.progress.epoch, trainer.progress.batch, flush=True)
-trainer.run()
-print("done", flush=True)
-"""
-
-
-def start_driver(tmp_path, directory):
-    script = tmp_path / "driver.py"
-    script.write_text(DRIVER)
-    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TF_CPP_MIN_LOG_LEVEL": "3"}
-    process = subprocess.Popen(
-        [sys.executable, str(script), str(directory)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        text=True,
-    )
-    line = process.stdout.readline()
-    if not line.startswith("go "):
-        pytest.fail(process.communicate()[1])
-    return process, tuple(map(int, line.split()[1:]))
-
-
-def finish_driver(process):
-    output, errors = process.communicate(timeout=300)
-    assert (process.returncode, output) == (0, "done\n"), errors
-
-
-def arrays_of(directory):
-    """The variables in the checkpoint, and the state without times."""
-    with np.load(directory / "checkpoint.npz") as file:
-        arrays = {name: file[name] for name in file.files}
-    state = json.loads(arrays.pop("state.json").tobytes())
-    for row in state["history"]:
-        del row["seconds"]
-    digests = {name: hashlib.sha256(a.tobytes()).hexdigest() for name, a in arrays.items()}
-    return digests, state
-
-
-def weights_in(archive, directory):
-    model = keras.saving.load_model(directory / archive, compile=False, safe_mode=True)
-    return [ops.convert_to_numpy(weight).tobytes() for weight in model.weights]
-
-
-# Five processes: on JAX each would compile for minutes. In one process, the tests above kill and
-# resume on every backend.
-@pytest.mark.backend("tensorflow")
-def test_kill_9_and_resume(tmp_path):
-    runs = [tmp_path / name for name in ("whole", "again", "killed")]
-    for directory in runs[:2]:
-        process, _ = start_driver(tmp_path, directory)
-        finish_driver(process)
-    whole = arrays_of(runs[0])
-    assert arrays_of(runs[1]) == whole, "two unbroken runs differ"
-    assert len(whole[0]) > 20 and whole[1]["epoch"] == 2
-
-    generator, places = random.Random(1), []
-    for _ in range(2):
-        process, place = start_driver(tmp_path, runs[2])
-        places.append(place)
-        # Once it has come further than before, to be killed at whatever it is doing then.
-        checkpoint = runs[2] / "checkpoint.npz"
-        before = checkpoint.stat().st_mtime_ns if len(places) > 1 else None
-        while process.poll() is None:
-            if checkpoint.is_file() and checkpoint.stat().st_mtime_ns != before:
-                break
-            time.sleep(0.01)
-        time.sleep(generator.uniform(0.0, 1.0))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-        assert process.returncode in (-signal.SIGKILL, 0)
-    process, place = start_driver(tmp_path, runs[2])
-    finish_driver(process)
-    assert places == sorted(places), "a resumed run went back behind the checkpoint"
-    assert place != (0, 0), "it was always killed before the first checkpoint within an epoch"
-    assert arrays_of(runs[2]) == whole
-    assert read_records(runs[2]) == read_records(runs[0])
-    assert weights_in("best.keras", runs[2]) == weights_in("best.keras", runs[0])
