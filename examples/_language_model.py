@@ -74,10 +74,10 @@ def evaluation(model, part, ids, batch_size):
 
 
 def check_devices(preset, devices):
-    """Refuses a number of devices that cannot share a batch."""
-    if preset["batch_size"] % devices:
+    """Refuses more devices than a batch has sequences."""
+    if devices > preset["batch_size"]:
         raise ValueError(
-            f"--devices {devices}: does not divide the batch of {preset['batch_size']}."
+            f"--devices {devices}: the batch has but {preset['batch_size']} sequences to share."
         )
 
 
@@ -87,7 +87,7 @@ def word_counts(ids, words, block=10_000_000):
     return sum(np.bincount(part, minlength=words) for part in parts)
 
 
-def make_model(arguments, preset, corpus, devices=None):
+def make_model(arguments, preset, corpus, rows, devices=None):
     vocabulary = corpus.vocabulary
     keras.utils.set_random_seed(arguments["seed"])
     model = LanguageModel(
@@ -99,7 +99,7 @@ def make_model(arguments, preset, corpus, devices=None):
     )
     if preset.get("start") != "published":
         model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
-    reader = TruncatedModel(model, preset["batch_size"], preset["activation"], preset["temporal"])
+    reader = TruncatedModel(model, rows, preset["activation"], preset["temporal"])
     kinds = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
     optimizer = kinds[preset["optimizer"]](
         preset["learning_rate"],
@@ -156,11 +156,10 @@ def train_model(output, arguments, preset, corpus, resume, steps):
         Whether training is complete.
     """
     devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
-    shape = preset["batch_size"], preset["window"], preset["jitter"]
-    windows = windows_of("training", corpus.train, *shape, arguments["seed"])
+    shape, each = (preset["batch_size"], preset["window"], preset["jitter"]), arguments["devices"]
+    windows = windows_of("training", corpus.train, *shape, arguments["seed"], each)
     with devices.scope() if devices else nullcontext():
-        model, reader = make_model(arguments, preset, corpus, devices)
-    each = arguments["devices"]
+        model, reader = make_model(arguments, preset, corpus, windows.rows, devices)
     measure = evaluation(model, "validation", corpus.valid, -(-10 // each) * each)
     callbacks = [ResetStates()]
     if preset["optimizer"] == "sgd":

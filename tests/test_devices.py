@@ -24,12 +24,12 @@ from keras_onlstm.training.devices import DataParallel
 count = int(sys.argv[1])
 devices = DataParallel(count) if count > 1 else None
 text = np.arange(900) % 7
-windows = Windows(text, 8, window=20, jitter=False)
+windows = Windows(text, 9, window=20, jitter=False, multiple=count)
 rates = ("word", "input", "hidden", "output", "recurrent_weight")
 with devices.scope() if devices else nullcontext():
     keras.utils.set_random_seed(0)
     model = LanguageModel(30, 12, 24, 2, 4, seed=0, **{f"{rate}_dropout": 0.0 for rate in rates})
-    reader = TruncatedModel(model, 8, 2.0, 1.0)
+    reader = TruncatedModel(model, windows.rows, 2.0, 1.0)
     optimizer = AveragedSGD(5.0, global_clipnorm=0.25)
     reader.compile(devices.prepare(optimizer) if devices else optimizer)
     reader.optimizer.build(reader.trainable_variables)
@@ -65,6 +65,7 @@ def finish_training(process):
 
 @pytest.mark.backend("tensorflow", "jax")
 def test_two_replicas_are_one_to_rounding():
+    """Of nine sequences one device has five, the other four and an empty one."""
     one, two = map(finish_training, [start_training(1), start_training(2)])
     losses = np.array(one["losses"])
     assert len(losses) > 4 and losses[0, 0] - losses[-1, 0] > 0.05

@@ -329,7 +329,7 @@ def test_mistakes_in_a_process_of_its_own(smoke):
         (["--top-k", "0"], ["--top-k 0"]),
         (["--temperature", "0"], ["--temperature 0", "above 0"]),
         (["--temperature", "nan"], ["--temperature nan"]),
-        (["--devices", "3", *SMOKE], ["--devices 3", "does not divide", "20"]),
+        (["--devices", "21", *SMOKE], ["--devices 21", "20 sequences"]),
         ([], ["--data DIR is needed", "ptb.train.txt"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,

@@ -243,7 +243,7 @@ def test_the_published_pairs(run, shared_data, tmp_path):
         (["--steps", "0"], ["--steps 0"]),
         ([], ["--data DIR or --brown is needed"]),
         (["--data", "missing"], ["missing: no train.txt"]),
-        ([*SMOKE, "--devices", "3"], ["--devices 3", "batch of 20"]),
+        ([*SMOKE, "--devices", "21"], ["--devices 21", "20 sequences"]),
         (["--evaluate", "missing"], ["best.keras: no trained model"]),
         (["--pairs", "missing.tsv", "--write-pairs", "x.tsv"], ["missing.tsv: no such file"]),
         (["--write-pairs", "missing/x.tsv"], ["missing"]),

@@ -77,3 +77,18 @@ def test_epochs_differ_and_repeat():
 def test_bad_arguments(arguments, match):
     with pytest.raises(ValueError, match=match):
         Windows(**arguments)
+
+
+def test_empty_sequences_fill_up_a_batch():
+    plain, filled = (Windows(np.arange(47), 5, 10, jitter=False, multiple=n) for n in (1, 4))
+    assert (plain.rows, filled.rows) == (5, 8) and len(plain) == len(filled)
+    inputs, targets, weights = filled[0]
+    assert inputs["rows"].tolist() == list(range(8))
+    for array, other in zip(
+        (inputs["ids"], inputs["mask"], targets, weights),
+        (plain[0][0]["ids"], plain[0][0]["mask"], *plain[0][1:]),
+        strict=True,
+    ):
+        assert (array[:5] == other).all() and not array[5:].any()
+    with pytest.raises(ValueError, match="multiple"):
+        Windows(np.arange(47), 5, 10, multiple=0)

@@ -5,7 +5,7 @@ from contextlib import suppress
 import keras
 import numpy as np
 
-__all__ = ["DataParallel"]
+__all__ = ["DataParallel", "share_of"]
 
 
 class DataParallel:
@@ -91,6 +91,30 @@ class DataParallel:
             )
 
         return keras.tree.map_structure(share, batch)
+
+
+def share_of(weights):
+    """What a mean over a replica's part of a batch counts for in the mean over the batch.
+
+    On TensorFlow a replica takes the mean over its own part, and the mean over the replicas is the
+    loss: right for parts of one size alone. On JAX every mean is over the whole batch.
+
+    Args:
+        weights: those of the replica's targets, or `None` if all count.
+
+    Returns:
+        A factor for the replica's mean: 1 where the parts are equal, or there is one.
+    """
+    if keras.backend.backend() != "tensorflow" or weights is None:
+        return 1.0
+    import tensorflow as tf
+
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return 1.0
+    own = tf.reduce_sum(weights)
+    whole = context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+    return tf.math.divide_no_nan(own * context.num_replicas_in_sync, whole)
 
 
 def _missing(count, found):

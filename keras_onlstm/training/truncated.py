@@ -8,6 +8,7 @@ from keras_onlstm.regularization import (
     activation_regularization,
     temporal_activation_regularization,
 )
+from keras_onlstm.training.devices import share_of
 
 __all__ = ["ResetStates", "TruncatedModel", "evaluate_windows"]
 
@@ -105,9 +106,11 @@ class TruncatedModel(keras.Model):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         logits, penalty = y_pred
+        share = share_of(sample_weight)
+        penalty = penalty * share
         self.penalty.update_state(penalty)
         loss = super().compute_loss(x, y, logits, sample_weight, training=training)
-        return loss + _itself(ops.zeros_like(penalty), penalty)
+        return loss * share + _itself(ops.zeros_like(penalty), penalty)
 
     def compile(self, optimizer="sgd", **kwargs):
         """As `keras.Model.compile`, with the loss of a language model.

@@ -53,6 +53,8 @@ class Windows:
         window: integer, 10 or above.
         jitter: whether lengths vary. Without, all but the last are `window`.
         seed: integer, 0 or above.
+        multiple: positive integer; empty sequences follow the B ones until it divides their number,
+            as many devices want it that share a batch.
 
     Raises:
         ValueError: if the text is too short, or an argument too small.
@@ -63,8 +65,9 @@ class Windows:
     follow.
     """
 
-    def __init__(self, ids, batch_size, window=70, jitter=True, seed=0):
+    def __init__(self, ids, batch_size, window=70, jitter=True, seed=0, multiple=1):
         self.text = contiguous(ids, integer("batch_size", batch_size))
+        self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
         self.window = window = integer("window", window, 10)
         self.jitter = jitter
         self.seed = integer("seed", seed, 0)
@@ -100,11 +103,11 @@ class Windows:
             raise IndexError(f"there are {len(self)} windows, from 0 on, and no window {index}.")
         start, stop = self._ends[index : index + 2]
         size = next(n for n in self.padded_lengths if n >= stop - start)
-        rows = len(self.text)
-        ids, targets = np.zeros((2, rows, size), "int32")
-        mask = np.zeros((rows, size), bool)
-        ids[:, : stop - start] = self.text[:, start:stop]
-        targets[:, : stop - start] = self.text[:, start + 1 : stop + 1]
-        mask[:, : stop - start] = True
-        inputs = {"ids": ids, "mask": mask, "rows": np.arange(rows, dtype="int32")}
+        ids, targets = np.zeros((2, self.rows, size), "int32")
+        mask = np.zeros((self.rows, size), bool)
+        filled = slice(len(self.text)), slice(stop - start)
+        ids[filled] = self.text[:, start:stop]
+        targets[filled] = self.text[:, start + 1 : stop + 1]
+        mask[filled] = True
+        inputs = {"ids": ids, "mask": mask, "rows": np.arange(self.rows, dtype="int32")}
         return inputs, targets, mask.astype("float32")
