@@ -1,10 +1,10 @@
 """Tables and a plot from the seconds that a benchmark measured."""
 
-import os
 import statistics
-from pathlib import Path
 
 from configurations import CELL, FLOOR, ONLSTM, TORCH_LSTM, get
+
+from keras_onlstm.files import replacing
 
 NAMES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
@@ -17,9 +17,8 @@ def check(results):
 
 def replace(path, text):
     """Writes a whole file or none."""
-    temporary = Path(f"{path}.part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def quartiles(samples):
@@ -178,8 +177,8 @@ def plot(results, directory):
             figure.tight_layout()
             for suffix in ("svg", "png"):
                 path = directory / f"{name}-{dtype}.{suffix}"
-                figure.savefig(f"{path}.part", format=suffix, dpi=150)
-                os.replace(f"{path}.part", path)
+                with replacing(path) as temporary:
+                    figure.savefig(temporary, dpi=150)
             pyplot.close(figure)
 
 

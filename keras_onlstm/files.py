@@ -136,8 +136,9 @@ def _tidy(path):
     """Removes what processes left that were killed while they wrote `path`."""
     for place in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         try:
+            age = time.time() - place.stat().st_mtime
             _restore(place / f"{path.name}{_OLD}", path)
-            if time.time() - place.stat().st_mtime > _HOUR:
+            if age > _HOUR:
                 shutil.rmtree(place, ignore_errors=True)
         except OSError:  # another process was faster
             continue

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 
 import keras
 import numpy as np
@@ -162,6 +163,18 @@ def test_a_process_that_was_killed_while_it_replaced_one(tmp_path):
         raise KeyboardInterrupt
     assert contents(path) == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_limit_on_the_size_of_files(tmp_path):
+    path, before = tmp_path / "model", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    try:
+        with pytest.raises(OSError, match="cannot be written") as caught:
+            to_saved_model(one_step(), path, check=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(caught.value).startswith(f"{path}: cannot be written (File too large). Raise")
+    assert contents(tmp_path) == {}
 
 
 @pytest.mark.parametrize("graphs", [["parser", "classifier"], "layer"])

@@ -1,5 +1,8 @@
 """SavedModels: all graphs of a model as endpoints of one."""
 
+import errno
+import os
+
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import graph_names, make_graph
@@ -77,7 +80,12 @@ def _write(graphs, directory):
     endpoints = {graph.name: traced(graph).get_concrete_function() for graph in graphs}
     first = endpoints[graphs[0].name]
     module = module_of(graphs[0].model)
-    tf.saved_model.save(module, str(directory), {_DEFAULT: first, **endpoints})
+    try:
+        tf.saved_model.save(module, str(directory), {_DEFAULT: first, **endpoints})
+    except tf.errors.OpError as error:  # TensorFlow's own classes of what the system says
+        reason = error.message.rpartition(";")[2].strip()
+        codes = {os.strerror(code): code for code in errno.errorcode}
+        raise OSError(codes.get(reason, errno.EIO), reason) from error
     described = {
         **graphs[0].metadata,
         "graphs": list(endpoints),
