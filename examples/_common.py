@@ -7,18 +7,20 @@ from pathlib import Path
 import keras
 
 from keras_onlstm import stored
-from keras_onlstm.files import is_left_over, read_json, replacing, write_json
+from keras_onlstm.files import is_left_over, replacing, write_json
 from keras_onlstm.locks import LOCK, check_unlocked, locked
 from keras_onlstm.provenance import versions
+from keras_onlstm.reading import Choice, Integer, check_kind, read_json
 
 CONFIG = "config.json"
+SEEDS = Integer(0, 2**32 - 1)
 
 
 def seed(text):
     """The type of --seed."""
     number = int(text)
-    if not 0 <= number < 2**32:
-        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {2**32 - 1}")
+    if not SEEDS.least <= number <= SEEDS.most:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {SEEDS.most}")
     return number
 
 
@@ -138,13 +140,29 @@ def has_begun(directory, prepared=()):
     return not names <= {CONFIG, *prepared}
 
 
-def stored_arguments(directory):
-    """The arguments a run was started with."""
+def stored_arguments(directory, kinds, defaults=()):
+    """The arguments a run was started with.
+
+    Args:
+        directory: of the run.
+        kinds: dictionary of all arguments of the script and their kinds, see `reading`.
+        defaults: dictionary of those that runs of earlier versions do not have.
+
+    Returns:
+        Dictionary.
+
+    Raises:
+        FileNotFoundError: if there are none.
+        ValueError: if they are not of these kinds.
+    """
     path = Path(directory) / CONFIG
     remedy = "Name the --output directory of a run that this script started."
-    arguments = read_json(path, remedy).get("arguments")
-    if not isinstance(arguments, dict):
-        raise ValueError(f"{path}: holds no arguments of a run. {remedy}")
+    arguments = dict(defaults) | read_json(path, {"arguments": dict}, remedy)["arguments"]
+    try:
+        check_kind(arguments, kinds)
+        check_kind(sorted(arguments), [Choice(tuple(kinds))], "a name")
+    except ValueError as error:
+        raise ValueError(f"{path}: no arguments of this script: {error}. {remedy}") from error
     return arguments
 
 

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import keras
 import numpy as np
-from _common import has_begun, info, running
+from _common import has_begun, info, load_model, running
 
 from keras_onlstm.datasets import penn_treebank
 from keras_onlstm.files import replacing
 from keras_onlstm.models import LanguageModel
+from keras_onlstm.reading import read_text
+from keras_onlstm.sentences import check_vocabulary
 from keras_onlstm.training import (
     AveragedAdam,
     AveragedSGD,
@@ -30,6 +32,13 @@ MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instea
 _MODEL = ("embedding_dim", "units", "num_layers", "chunk_size", "tie_weights", "word_dropout",
           "input_dropout", "hidden_dropout", "output_dropout",
           "recurrent_weight_dropout", "start")  # fmt: skip
+
+
+def load_language_model(run):
+    """The best model of a run, which reads and scores sentences."""
+    model = load_model(run, LanguageModel)
+    check_vocabulary(model.vocabulary, run)
+    return model
 
 
 def report_tokens(every=10_000_000):
@@ -129,11 +138,10 @@ def learning_rate(preset, windows):
     return rate
 
 
-def check_vocabulary(run, vocabulary, data):
+def check_same_vocabulary(run, vocabulary, data):
     path = Path(run) / VOCABULARY
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file. Restore it, or start the run anew.")
-    if path.read_text(encoding="utf-8").split("\n")[:-1] != vocabulary:
+    text = read_text(path, "Restore it, or start the run anew.")
+    if text != "".join(f"{word}\n" for word in vocabulary):
         raise ValueError(
             f"{path}: is not the vocabulary of {data}: the files changed since the run began. "
             "Restore them, or start a run with another --output."
@@ -186,7 +194,7 @@ def train_model(output, arguments, preset, corpus, resume, steps):
     )
     with running(output, arguments, resume, prepared=[IDS]):
         if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
-            check_vocabulary(output, corpus.vocabulary, arguments["data"])
+            check_same_vocabulary(output, corpus.vocabulary, arguments["data"])
             trainer.resume()
         else:
             text = "".join(f"{word}\n" for word in corpus.vocabulary)

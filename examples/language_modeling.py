@@ -22,11 +22,10 @@ from pathlib import Path
 import keras
 import numpy as np
 from _common import (
-    CONFIG,
+    SEEDS,
     check_new,
     check_unchanged,
     info,
-    load_model,
     new_plot,
     save_plot,
     seed,
@@ -38,15 +37,17 @@ from _language_model import (
     NAMES,
     check_devices,
     evaluation,
+    load_language_model,
     read_corpus,
     train_model,
 )
 
 from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.datasets import penn_treebank, propositional_logic
-from keras_onlstm.files import read_json, write_json
+from keras_onlstm.files import write_json
 from keras_onlstm.locks import check_unlocked
-from keras_onlstm.models import Ensemble, LanguageModel
+from keras_onlstm.models import Ensemble
+from keras_onlstm.reading import Choice, Integer, read_json, read_text
 
 # embedding_dim, units, chunk_size: the model's size; the last layer is as large as the embedding.
 # *dropout: the shares of LanguageModel. More of each for more epochs.
@@ -103,6 +104,19 @@ DEFAULTS = {
     "characters": False,
     "devices": 1,
 }
+ARGUMENTS = {  # that a run keeps
+    "preset": Choice(tuple(PRESETS)),
+    "recurrent": Choice(tuple(NAMES)),
+    "data": (str, None),
+    "seed": SEEDS,
+    "max_words": (Integer(3), None),
+    "characters": bool,
+    "devices": Integer(1),
+}
+METRICS = {  # of these, what a plot shows
+    "epochs": [{"epoch": Integer(1), "val_perplexity": float, "loss": float, "penalty": float}],
+}
+RESULTS = {"parameters": Integer(), "validation_perplexity": float, "test_perplexity": float}
 
 
 def parse_arguments():
@@ -140,21 +154,7 @@ def parse_arguments():
 
 
 def arguments_of(run):
-    arguments = DEFAULTS | stored_arguments(run)
-    numbers = [arguments["seed"], arguments["devices"], arguments["max_words"] or 0]
-    if not (
-        set(arguments) == set(DEFAULTS)
-        and arguments["preset"] in list(PRESETS)
-        and arguments["recurrent"] in list(NAMES)
-        and all(type(number) is int for number in numbers)
-        and isinstance(arguments["characters"], bool)
-        and (arguments["data"] is None or isinstance(arguments["data"], str))
-    ):
-        raise ValueError(
-            f"{Path(run) / CONFIG}: lacks valid arguments of this script. Name the --output "
-            "directory of a run that this script started."
-        )
-    return arguments
+    return stored_arguments(run, ARGUMENTS, DEFAULTS)
 
 
 def load_corpus(arguments, run, vocabulary=None):
@@ -189,7 +189,7 @@ def train(output, arguments, resume, steps):
 
 def evaluate(runs, data=None):
     results = {}
-    loaded = {run: (arguments_of(run), load_model(run, LanguageModel)) for run in runs}
+    loaded = {run: (arguments_of(run), load_language_model(run)) for run in runs}
     for run, (arguments, model) in loaded.items():
         if data is not None:
             arguments["data"] = data
@@ -228,7 +228,7 @@ def plot_results(results):
         return
     figure, axes = plot
     for run, result in results.items():
-        history = read_json(Path(run) / "metrics.json", "Train the run first.")["epochs"]
+        history = read_json(Path(run) / "metrics.json", METRICS, "Train the run first.")["epochs"]
         numbers = [row["epoch"] for row in history]
         name = f"{NAMES[result['recurrent']]}, {Path(run).name}"
         (line,) = axes.plot(
@@ -262,7 +262,7 @@ def split_text(text, arguments):
 
 
 def generate(run, text, options):
-    arguments, model = arguments_of(run), load_model(run, LanguageModel)
+    arguments, model = arguments_of(run), load_language_model(run)
     words = split_text(text, arguments)
     unknown = sorted({word for word in words if word not in set(model.vocabulary)})
     if unknown:
@@ -286,11 +286,8 @@ def generate(run, text, options):
 
 
 def score(run, path):
-    arguments, model = arguments_of(run), load_model(run, LanguageModel)
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is not UTF-8 text ({error.reason}). Convert it first.") from None
+    arguments, model = arguments_of(run), load_language_model(run)
+    lines = read_text(path).splitlines()
     sentences = [split_text(line, arguments) for line in lines]
     kept = [(line, words) for line, words in zip(lines, sentences, strict=True) if words]
     if not kept:
@@ -309,7 +306,7 @@ def score(run, path):
 def origin(run, arguments):
     """Where the model of a run comes from, and how good it is."""
     results = Path(run) / "results.json"
-    scores = read_json(results, f"--evaluate {run} writes it.")
+    scores = read_json(results, RESULTS, f"--evaluate {run} writes it.")
     options = [f"--{name} {arguments[name]}" for name in ("preset", "recurrent", "seed")]
     options += [f"--data {Path(arguments['data']).name}"] if arguments["data"] else []
     return {
@@ -326,7 +323,7 @@ def compact(runs, path):
     if path.suffix != ".npz":
         raise ValueError(f"{path}: a compact model ends in .npz.")
     arguments = [arguments_of(run) for run in runs]
-    models = [load_model(run, LanguageModel) for run in runs]
+    models = [load_language_model(run) for run in runs]
     about = [origin(*both) for both in zip(runs, arguments, strict=True)]
     if len(runs) > 1:
         save_compact(Ensemble(models), path, about)

@@ -19,7 +19,7 @@ from pathlib import Path
 import keras
 import numpy as np
 from _common import (
-    CONFIG,
+    SEEDS,
     check_new,
     check_unchanged,
     has_begun,
@@ -37,6 +37,7 @@ from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.files import write_json
 from keras_onlstm.locks import check_unlocked
 from keras_onlstm.models import PairClassifier
+from keras_onlstm.reading import Choice
 from keras_onlstm.training import PairBatches, Trainer
 
 # units, embedding_dim: the model's size. chunk_size: units that share a master gate.
@@ -72,6 +73,12 @@ PUBLISHED = {
     "lstm": {7: 88, 8: 84, 9: 80, 10: 78, 11: 71, 12: 69},
 }
 NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
+ARGUMENTS = {  # that a run keeps
+    "preset": Choice(tuple(PRESETS)),
+    "recurrent": Choice(tuple(NAMES)),
+    "data": (str, None),
+    "seed": SEEDS,
+}
 WORDS = {
     "=": "the two are equivalent",
     "<": "the left one entails the right one",
@@ -100,19 +107,7 @@ def parse_arguments():
 
 
 def arguments_of(run):
-    arguments = stored_arguments(run)
-    seed, data = arguments.get("seed"), arguments.get("data")
-    if not (
-        arguments.get("preset") in list(PRESETS)
-        and arguments.get("recurrent") in list(NAMES)
-        and isinstance(seed, int)
-        and (data is None or isinstance(data, str))
-    ):
-        raise ValueError(
-            f"{Path(run) / CONFIG}: lacks valid arguments of this script. Name the --output "
-            "directory of a run that this script started."
-        )
-    return arguments
+    return stored_arguments(run, ARGUMENTS)
 
 
 def load_corpus(arguments):
@@ -136,6 +131,15 @@ def batches_of(pairs, batch_size, shuffle=False, seed=0):
         shuffle=shuffle,
         seed=seed,
     )
+
+
+def load_classifier(run):
+    """The best model of a run, which classifies pairs of formulas."""
+    model = load_model(run, PairClassifier)
+    sizes = {"vocabulary_size": len(logic.TOKENS) + 1, "classes": len(logic.LABELS)}
+    if not sizes.items() <= model.get_config().items():
+        raise ValueError(f"{run}: its model classifies something else than pairs of formulas.")
+    return model
 
 
 def count_correct(model, batches):
@@ -220,7 +224,7 @@ def train(output, arguments, resume):
 def evaluate(runs, corpus=None):
     results = {}
     # Whatever is wrong with a run comes out before the first one is tested.
-    loaded = {run: (arguments_of(run), load_model(run, PairClassifier)) for run in runs}
+    loaded = {run: (arguments_of(run), load_classifier(run)) for run in runs}
     for run, (arguments, model) in loaded.items():
         test = (corpus or load_corpus(arguments)).test
         accuracy = {}
@@ -270,7 +274,7 @@ def plot_results(results):
 
 def classify(run, left, right):
     truth = logic.relation(left, right)  # also checks the formulas
-    model = load_model(run, PairClassifier)
+    model = load_classifier(run)
     ids = tuple(np.array([logic.encode(formula)], "int32") for formula in (left, right))
     logits = model.predict_on_batch(ids)[0]
     probabilities = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()

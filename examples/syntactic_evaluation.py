@@ -25,18 +25,24 @@ from pathlib import Path
 
 import keras
 from _common import (
-    CONFIG,
+    SEEDS,
     check_new,
     check_unchanged,
     info,
-    load_model,
     new_plot,
     save_plot,
     seed,
     stored_arguments,
     table,
 )
-from _language_model import IDS, NAMES, check_devices, read_corpus, train_model
+from _language_model import (
+    IDS,
+    NAMES,
+    check_devices,
+    load_language_model,
+    read_corpus,
+    train_model,
+)
 
 from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.penn_treebank import find, sentences
@@ -51,7 +57,7 @@ from keras_onlstm.minimal_pairs import (
     mcnemar,
     score_pairs,
 )
-from keras_onlstm.models import LanguageModel
+from keras_onlstm.reading import Choice, Integer
 
 # embedding_dim, units, num_layers, chunk_size: the model's size; tie_weights: one matrix for
 #   embedding and softmax, the last layer then is as large as the embedding.
@@ -109,6 +115,15 @@ PUBLISHED = dict(
         strict=True,
     )
 )  # fmt: skip
+ARGUMENTS = {  # that a run keeps
+    "preset": Choice(tuple(PRESETS)),
+    "recurrent": Choice(tuple(NAMES)),
+    "data": (str, None),
+    "seed": SEEDS,
+    "max_words": (Integer(3), None),
+    "brown": bool,
+    "devices": Integer(1),
+}
 
 
 def parse_arguments():
@@ -140,21 +155,7 @@ def parse_arguments():
 
 
 def arguments_of(run):
-    arguments = DEFAULTS | stored_arguments(run)
-    numbers = [arguments["seed"], arguments["devices"], arguments["max_words"] or 0]
-    if not (
-        set(arguments) == set(DEFAULTS)
-        and arguments["preset"] in list(PRESETS)
-        and arguments["recurrent"] in list(NAMES)
-        and all(type(number) is int for number in numbers)
-        and isinstance(arguments["brown"], bool)
-        and (arguments["data"] is None or isinstance(arguments["data"], str))
-    ):
-        raise ValueError(
-            f"{Path(run) / CONFIG}: lacks valid arguments of this script. Name the --output "
-            "directory of a run that this script started."
-        )
-    return arguments
+    return stored_arguments(run, ARGUMENTS, DEFAULTS)
 
 
 def shares(sentences):
@@ -230,9 +231,7 @@ class Evaluated:
 
     def __init__(self, run, pairs, differing, known):
         self.run = Path(run)
-        model = load_model(run, LanguageModel)
-        if not getattr(model, "vocabulary", None):
-            raise ValueError(f"{run}: its model is no language model with a vocabulary.")
+        model = load_language_model(run)
         recurrent = model.get_config()["recurrent"]
         self.name = f"{NAMES[recurrent]} {self.run.name}"
         bar, started = None, time.perf_counter()

@@ -16,8 +16,8 @@ import numpy as np
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.exported import describe
-from keras_onlstm.files import read_json
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
+from keras_onlstm.reading import read_json
 from keras_onlstm.stored import SHIPPED, load_model
 
 __all__ = ["export_each", "export_files", "new_parser", "report"]
@@ -70,7 +70,7 @@ def models_of(options):
         raise ValueError(f"{path}: is exported already. Name the model it was exported from.")
     model, about = load_model(path)
     if path.is_dir() and (path / CONFIG).is_file():
-        about = read_json(path / CONFIG, "Restore it from a copy.")
+        about = read_json(path / CONFIG, dict, "Restore it from a copy.")
     if options.member is not None:
         model, about = _member(path, model, about, options.member)
     known = {"about": about}

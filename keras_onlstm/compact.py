@@ -5,17 +5,22 @@ numbers and a JSON text, no pickle and no code.
 """
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 from keras import ops
 
+from keras_onlstm._keras_private import check_room
 from keras_onlstm.files import replacing
 from keras_onlstm.models import Ensemble, LanguageModel
+from keras_onlstm.npz import open_npz
+from keras_onlstm.reading import Integer, parse_json, reason
 
 __all__ = ["load_compact", "save_compact"]
 
 _ABOUT = "about.json"
+_SEEDS = 10_000  # bytes of a model's random generators, which are not stored
 
 
 def _rounded(array):
@@ -33,7 +38,7 @@ def save_compact(model, path, about=None):
         about: JSON-serializable object, which `load_compact` returns: where the model comes from.
     """
     models = model.models if isinstance(model, Ensemble) else [model]
-    configs = [{name: one.get_config()[name] for name in _CONFIG} for one in models]
+    configs = [{name: one.get_config()[name] for name in _KIND} for one in models]
     for config in configs[1:]:
         config["vocabulary"] = None
     # One model has a configuration, several have a list of them.
@@ -50,24 +55,25 @@ def save_compact(model, path, about=None):
         np.savez_compressed(temporary, **arrays)
 
 
-_CONFIG = (
-    "vocabulary_size",
-    "embedding_dim",
-    "units",
-    "num_layers",
-    "chunk_size",
-    "recurrent",
-    "tie_weights",
-    "vocabulary",
-)
+_KIND = {
+    "vocabulary_size": Integer(1),
+    "embedding_dim": Integer(1),
+    "units": Integer(1),
+    "num_layers": Integer(1),
+    "chunk_size": Integer(1),
+    "recurrent": str,
+    "tie_weights": bool,
+    "vocabulary": ([str], None),
+}
 
 
 def _models(configs):
-    for config in configs[1:]:
-        config["vocabulary"] = configs[0]["vocabulary"]
-    models = [LanguageModel(**{name: config[name] for name in _CONFIG}) for config in configs]
-    for model in models:
-        model.build()
+    """Models of one vocabulary, the first one's."""
+    models = []
+    for config in configs:
+        chosen = {name: config[name] for name in _KIND}
+        models.append(LanguageModel(**chosen | {"vocabulary": configs[0]["vocabulary"]}))
+        models[-1].build()
     return models
 
 
@@ -92,23 +98,43 @@ def load_compact(path):
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such model.")
     try:
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        stored = json.loads(arrays.pop(_ABOUT).tobytes())
-        several = isinstance(stored["config"], list)
-        models = _models(stored["config"] if several else [stored["config"]])
-        for index, weight in enumerate(_weights(models)):
-            if f"{index}.values" in arrays:
-                array = arrays.pop(f"{index}.values")
-            else:
-                integers = arrays.pop(f"{index}.integers")
-                array = integers * arrays.pop(f"{index}.factors")
-            weight.assign(array.astype("float32"))
-        if arrays:
-            raise ValueError(f"it also holds {', '.join(sorted(arrays))}")
-        model = Ensemble(models) if several else models[0]
-    except Exception as error:  # whatever NumPy, its zip reader, JSON and Keras raise
+        with open_npz(path) as file:
+            return _read(file)
+    except Exception as error:  # whatever NumPy, its zip reader and Keras raise
         raise ValueError(
-            f"{path}: not a complete model in compact form ({error}). Restore it from a copy."
+            f"{path}: not a complete model in compact form ({reason(error)}). Restore it from a "
+            "copy."
         ) from error
-    return model, stored["about"]
+
+
+def _read(file):
+    stored = parse_json(file.read(_ABOUT).tobytes(), {"config": ([_KIND], _KIND), "about": object})
+    several = isinstance(stored["config"], list)
+    configs = stored["config"] if several else [stored["config"]]
+    numbers = sum(math.prod(header.shape) for header in file.headers.values())
+    check_room(lambda: _models(configs), 4 * numbers + _SEEDS * len(configs))
+    models = _models(configs)
+    wanted = {_ABOUT}
+    for index, weight in enumerate(_weights(models)):
+        wanted |= _read_weight(file, index, weight)
+    if file.headers.keys() != wanted:
+        raise ValueError(f"it also holds {', '.join(sorted(file.headers.keys() - wanted))}")
+    return Ensemble(models) if several else models[0], stored["about"]
+
+
+def _read_weight(file, index, weight):
+    """Sets a weight to what the file holds of it, and names that."""
+    shape = tuple(weight.shape)
+    parts = {"integers": ("int8", shape), "factors": ("float32", shape[1:])}
+    if len(shape) != 2:
+        parts = {"values": ("float32", shape)}
+    names = [f"{index}.{part}" for part in parts]
+    for name, wanted in zip(names, parts.values(), strict=True):
+        header = file.headers.get(name)
+        if header is None or (header.dtype, header.shape) != wanted:
+            raise ValueError(f"{name} is not {wanted[0]} of shape {wanted[1]}")
+    array = math.prod(map(file.read, names))
+    if not np.isfinite(array).all():
+        raise ValueError(f"{' times '.join(names)} is not finite")
+    weight.assign(array)
+    return set(names)

@@ -13,7 +13,6 @@ from pathlib import Path
 __all__ = [
     "cannot_write",
     "is_left_over",
-    "read_json",
     "remove_left_overs",
     "replacing",
     "write_json",
@@ -148,29 +147,3 @@ def write_json(path, content):
     """Writes `content` as indented JSON, completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def read_json(path, remedy):
-    """The JSON object in a file.
-
-    Args:
-        path: the file.
-        remedy: what the user can do if it cannot be read, as a sentence.
-
-    Returns:
-        Dictionary.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it holds anything but a JSON object.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file. {remedy}")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path}: not valid JSON ({error}). {remedy}") from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: holds no JSON object. {remedy}")
-    return content

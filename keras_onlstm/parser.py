@@ -16,7 +16,7 @@ from keras_onlstm.parsing import build_tree, vote
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
-from keras_onlstm.sentences import check_gate
+from keras_onlstm.sentences import check_gate, check_vocabulary
 from keras_onlstm.stored import load_model
 
 __all__ = ["Parsed", "Parser"]
@@ -145,6 +145,7 @@ class Parser:
             if not hasattr(model, "distances"):
                 kind = type(model).__name__
                 raise ValueError(f"{path}: a {kind}, not a LanguageModel.")
+            check_vocabulary(model.vocabulary, path)
         models, about = [model for model, _ in loaded], [about for _, about in loaded]
         return cls(models, layer, method, about[0] if len(about) == 1 else about, voters, gate)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from keras_onlstm.datasets.penn_treebank import EOS, UNKNOWN
 
-__all__ = ["Encoder", "check_gate", "contexts", "read"]
+__all__ = ["Encoder", "check_gate", "check_vocabulary", "contexts", "read"]
 
 # So many sentences of a length are worth a shape of their own.
 OFTEN = 512
@@ -22,6 +22,7 @@ class Encoder:
 
     Args:
         vocabulary: list of words; the place of a word is its id. Or `None`, which is refused.
+        path: of the file of the model that has it, or `None`: the model was made here.
 
     Raises:
         ValueError: if there is no vocabulary, or one without `<eos>` and `<unk>`.
@@ -34,12 +35,8 @@ class Encoder:
     ([2, 1, 3], 0)
     """
 
-    def __init__(self, vocabulary):
-        if vocabulary is None or not {EOS, UNKNOWN} <= set(vocabulary):
-            raise ValueError(
-                f"The model has no vocabulary with {EOS} and {UNKNOWN}. Give it one when it is "
-                "made: LanguageModel(..., vocabulary=words)."
-            )
+    def __init__(self, vocabulary, path=None):
+        check_vocabulary(vocabulary, path)
         self._places = {word: place for place, word in enumerate(vocabulary)}
         self.eos = self._places[EOS]
 
@@ -48,6 +45,33 @@ class Encoder:
         words = sentence.split() if isinstance(sentence, str) else sentence
         unknown = self._places[UNKNOWN]
         return [self._places.get(word, unknown) for word in words]
+
+
+def check_vocabulary(vocabulary, path=None):
+    """Refuses what sentences cannot be read with.
+
+    Args:
+        vocabulary: list of words, or `None`.
+        path: as of `Encoder`.
+
+    Raises:
+        ValueError: if there is no vocabulary, or one without `<eos>` and `<unk>`.
+
+    Example:
+
+    >>> from keras_onlstm.sentences import check_vocabulary
+    >>> check_vocabulary(["the", "cat"], "cats.keras")
+    Traceback (most recent call last):
+    ...
+    ValueError: cats.keras: its model has no vocabulary with <eos> and <unk>. Give it one when it
+    is made: LanguageModel(..., vocabulary=words).
+    """
+    if vocabulary is None or not {EOS, UNKNOWN} <= set(vocabulary):
+        model = "The model" if path is None else f"{path}: its model"
+        raise ValueError(
+            f"{model} has no vocabulary with {EOS} and {UNKNOWN}. Give it one when it is made: "
+            "LanguageModel(..., vocabulary=words)."
+        )
 
 
 def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):

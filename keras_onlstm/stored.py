@@ -67,13 +67,12 @@ def load_model(path=None, provider="cpu", threads=None):
         from keras_onlstm.compact import load_compact
 
         model, about = load_compact(path)
+    elif path.suffix == ".keras":
+        from keras_onlstm.keras_file import load_keras
+
+        model, about = load_keras(path), None
     else:
-        try:
-            model, about = keras.saving.load_model(path, compile=False, safe_mode=True), None
-        except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise
-            raise ValueError(
-                f"{path}: not a complete model ({error}). Train again, or restore it from a copy."
-            ) from error
+        raise ValueError(f"{path}: ends neither in .keras nor in .npz, .onnx or .tflite.")
     for weight in model.weights:
         if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
             raise ValueError(

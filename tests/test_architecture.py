@@ -34,25 +34,27 @@ LAYERS = (
         "files",
         "numerics",
         "provenance",
+        "reading",
         "version",
     },
-    {"cumax", "datasets", "locks", "regularization"},
+    {"cumax", "datasets", "locks", "npz", "regularization"},
     {"sentences", "step"},
     {"cell", "recurrence", "runtime"},
     {"layer"},
     {"minimal_pairs", "models", "parsing"},
-    {"compact", "convert", "training"},
+    {"compact", "convert", "keras_file", "training"},
     {"exporting", "stored"},
     {"parser"},
     {"command_line"},
 )
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names}
 KERAS_FREE = {
-    *("arguments", "console", "datasets", "files", "locks", "minimal_pairs", "parsing"),
+    *("arguments", "console", "datasets", "files", "locks", "minimal_pairs", "npz", "parsing"),
+    "reading",
     *("runtime", "sentences"),
 }
 BACKENDS = {"tensorflow": "tensorflow", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
-DEPENDENCIES = {"keras", "nltk", "numpy"}
+DEPENDENCIES = {"h5py", "keras", "nltk", "numpy"}
 OPTIONAL = {  # import name: extras that install it
     "ai_edge_litert": {"tflite"},
     "matplotlib": {"viz"},

@@ -181,6 +181,11 @@ def test_masked_steps_do_not_count():
         ({"recurrent": "gru"}, "'onlstm' or 'lstm', not 'gru'"),
         ({"chunk_size": 3}, "chunk_size=3 does not divide units=16"),
         ({"vocabulary": ["a"]}, "1 words.*vocabulary_size is 20"),
+        (
+            {"vocabulary": [*"abcdefghijklmnopqrs", ["t"]]},
+            r"vocabulary\[19\] is a word, not \['t'\]",
+        ),
+        ({"num_layers": 101}, "num_layers must be an integer, from 1 to 100, not 101"),
         ({"units": 0}, "units must be an integer, 1 or above"),
     ],
 )

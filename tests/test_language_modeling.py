@@ -18,7 +18,7 @@ from keras import ops
 import commands
 from commands import EXAMPLES, contents, ours
 from keras_onlstm.compact import load_compact
-from keras_onlstm.models import LanguageModel
+from keras_onlstm.models import LanguageModel, PairClassifier
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")
@@ -430,7 +430,9 @@ def test_truncated_files(run, copied, share):
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"arguments": {"preset": "gone"}}', '{"arguments": {"units": 3}}',
              '{"arguments": {"seed": "x"}}', '{"arguments": {"characters": 1}}',
-             '{"arguments": {"data": 3}}']
+             '{"arguments": {"data": 3}}', '{"arguments": {"devices": 0}}',
+             '{"arguments": {"max_words": {}}}', '{"arguments": {"max_words": 2}}',
+             '{"arguments": {"seed": -1}}', '{"versions": {}}']
 )  # fmt: skip
 def test_a_damaged_config(run, copied, text):
     (copied / "config.json").write_text(text)
@@ -438,6 +440,37 @@ def test_a_damaged_config(run, copied, text):
     for arguments in (["--evaluate", copied], ["--output", copied, "--resume"]):
         refused(run(*arguments), copied / "config.json", "Name the --output directory")
     assert contents(copied) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "arguments", "what"),
+    [
+        ("metrics.json", '{"epochs": [{"epoch": 1}]}', ["--evaluate"], "epochs[0].val_perplexity"),
+        ("metrics.json", '{"epochs": 3}', ["--evaluate"], "epochs is a list, not 3"),
+        ("metrics.json", "{}", ["--evaluate"], "epochs is missing"),
+        ("results.json", "{}", ["--compact", "x.npz", "--evaluate"], "parameters is missing"),
+        ("results.json", "[]", ["--compact", "x.npz", "--evaluate"], "it is an object, not []"),
+        ("vocabulary.txt", "\udcff\n", ["--resume", "--output"], "is not UTF-8 text"),
+    ],
+)
+def test_damaged_records(run, copied, name, text, arguments, what):
+    (copied / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+    refused(run(*arguments, copied), copied / name, what)
+
+
+def test_models_of_another_kind(run, copied):
+    """The run's arguments are those of this script, and its model is none that it can use."""
+    classifier = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2)
+    classifier((np.ones((1, 2), "int32"),) * 2)
+    without = LanguageModel(4, 4, 4, 1, chunk_size=2, vocabulary=["a", "b", "c", "d"])
+    without.build()
+    for model, what in (
+        (classifier, "its model is a PairClassifier, no LanguageModel"),
+        (without, "its model has no vocabulary with <eos> and <unk>"),
+    ):
+        model.save(copied / "best.keras")
+        for arguments in ([], ["--generate", "a"], ["--score", __file__]):
+            refused(run("--evaluate", copied, *arguments), copied, what)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\n\n", b"\xff\xfe"])

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import keras
+import numpy as np
 import pytest
 from keras import ops
 
@@ -19,7 +20,7 @@ import commands
 from commands import EXAMPLES, contents, ours
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.locks import locked
-from keras_onlstm.models import LanguageModel
+from keras_onlstm.models import LanguageModel, PairClassifier
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")
@@ -426,6 +427,19 @@ def test_a_damaged_config(run, copied, text):
     refused(run("--evaluate", copied), path, "Name the --output directory")
     refused(run("--output", copied, "--resume"), path, "Name the --output directory")
     assert contents(copied) == before
+
+
+def test_models_of_another_kind(run, copied):
+    """The run's arguments are those of this script, and its model is none that it can use."""
+    model = LanguageModel(4, 4, 4, 1, chunk_size=2)
+    model.build()
+    classifier = PairClassifier(12, 2, embedding_dim=4, units=4, chunk_size=2)
+    classifier((np.ones((1, 2), "int32"),) * 2)
+    for other in (model, classifier):
+        other.save(copied / "best.keras")
+        for arguments in ([], ["--pair", "a", "b"]):
+            found = run("--evaluate", copied, *arguments)
+            refused(found, copied, f"its model is a {type(other).__name__}, no classifier of")
 
 
 def test_data_that_is_not_there(run, data, tmp_path):

@@ -285,6 +285,49 @@ def test_words_of_a_tree():
     assert brackets(tree).count("(") == 12  # as it was
 
 
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("(S (NP (NN cat)) text)", "'text' stands in it without a tag or a word"),
+        ("(NN cat)", "'cat' stands in it without a tag"),
+        ("(S (NP ) (VP (VBD saw)))", r"Tree\('NP', \[\]\) stands in it"),
+        ("(S (NN the big red cat))", "NN stands above more than a word"),
+    ],
+)
+def test_trees_without_a_word_under_a_tag(text, match):
+    with pytest.raises(ValueError, match=match):
+        treebank.without_punctuation(Tree.fromstring(text))
+
+
+@pytest.mark.parametrize(
+    ("data", "match"),
+    [
+        (b"( (S (NP (NN cat)) text) )\n", "'text' stands in it"),
+        (b"( (S (NP ) (VP (VBD saw))) )\n", "stands in it"),
+        (b"( (S (NP (NN cat))\n", "Bad tree detected"),  # of which NLTK makes a flat one
+        (b"( (S (NP (NN c\xe9t))) )\n", "'ascii' codec"),
+        (b"(S " * 5000 + b")" * 5000, "Bad tree detected"),
+    ],
+)
+def test_files_of_something_else_than_trees(tmp_path, monkeypatch, capsys, data, match):
+    import nltk
+    from nltk.corpus import treebank as reader
+
+    folder = tmp_path / "corpora" / "treebank" / "combined"
+    folder.mkdir(parents=True)
+    (folder / "wsj_0001.mrg").write_text("( (S (NN cat)) )\n")
+    (folder / "wsj_0002.mrg").write_bytes(data)
+    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
+    if hasattr(reader, "_unload"):
+        reader._unload()
+    try:
+        with pytest.raises(ValueError, match=rf"wsj_0002\.mrg: not a file of trees .*{match}"):
+            treebank.load()
+    finally:
+        reader._unload()
+    assert capsys.readouterr() == ("", "")
+
+
 def test_a_full_penn_treebank(tmp_path, monkeypatch):
     import nltk
     from nltk.corpus import ptb

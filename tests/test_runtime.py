@@ -1,5 +1,6 @@
 """Exported files: what they are checked for, what they give, and parsing with them alone."""
 
+import io
 import json
 import os
 import random
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import tracemalloc
 import venv
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -102,9 +104,9 @@ def test_wrong_arrays(exported, arrays, match, capfd):
     assert "onnxruntime:" not in capfd.readouterr().err  # what is raised is not printed as well
 
 
-@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "two"])
+@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "two", 257, 10**12])
 def test_threads_are_counted(exported, threads):
-    with pytest.raises(ValueError, match="threads must be an integer, 1 or above"):
+    with pytest.raises(ValueError, match="threads must be an integer, from 1 to 256"):
         runtime.load(exported, threads=threads)
 
 
@@ -149,7 +151,7 @@ def test_a_provider_that_does_not_start(onnx_file, monkeypatch):
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: everything)
     original = onnxruntime.InferenceSession
 
-    def session(path, options, providers):  # which falls back, and only warns
+    def session(path, options, providers, enable_fallback):  # which falls back, and only warns
         assert providers == everything
         return original(path, options, providers=providers[1:])
 
@@ -240,27 +242,30 @@ def test_files_that_are_not_there(tmp_path):
         (None, "holds no metadata"),
         ("", "metadata are damaged"),
         ("[" * 100_000, "metadata are damaged"),
-        ("[1]", "no JSON object"),
-        ("{}", "format must be an integer"),
-        ('{"format": true, "graph": "layer"}', "format must be an integer"),
-        ('{"format": 1}', "graph is a name, not None"),
-        ('{"format": 1, "graph": "parser"}', "num_layers must be an integer"),
-        ('{"format": 1, "graph": "parser", "num_layers": 0}', "num_layers must be an integer"),
+        ("[1]", r"it is an object, not \[1\]"),
+        ("{}", "format is missing"),
+        ('{"format": true, "graph": "layer"}', "format is an integer, 1 or above, not True"),
+        ('{"format": 1}', "graph is missing"),
+        ('{"format": 1, "graph": "parser"}', "num_layers is missing"),
+        ('{"format": 1, "graph": "parser", "num_layers": 0}', "num_layers is an integer from 1"),
         (
             '{"format": 1, "graph": "parser", "num_layers": 3, "members": 3}',
-            "members is a list of how many layers each model has",
+            "members is a list or null, not 3",
         ),
-        ('{"format": 1, "graph": "parser", "num_layers": 3, "members": []}', "members is a list"),
+        (
+            '{"format": 1, "graph": "parser", "num_layers": 3, "members": []}',
+            "members have 0 layers",
+        ),
         (
             '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 0]}',
-            "a number of members must be an integer, 1 or above, not 0",
+            r"members\[1\] is an integer from 1 to 10000, not 0",
         ),
         (
             '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 3]}',
             "members have 6 layers, and num_layers is 3",
         ),
-        ('{"format": 1, "graph": "layer", "vocabulary": "a b"}', "vocabulary is a list"),
-        ('{"format": 1, "graph": "layer", "vocabulary": [1]}', "vocabulary is a list"),
+        ('{"format": 1, "graph": "layer", "vocabulary": "a b"}', "vocabulary is a list or null"),
+        ('{"format": 1, "graph": "layer", "vocabulary": [1]}', r"vocabulary\[0\] is a text, not 1"),
         ('{"format": 2}', "of format 2, and this version knows 1.*--upgrade keras-onlstm"),
     ],
 )
@@ -275,7 +280,7 @@ def test_metadata_come_back():
     about = {**graphs.ABOUT, "vocabulary": ["naïve", "日本"], "format": 7}
     found = metadata.loads(metadata.dumps(about).encode(), "x")
     assert found == {**about, "format": 1}
-    with pytest.raises(ValueError, match="graph is a name"):
+    with pytest.raises(ValueError, match="graph is missing"):
         metadata.dumps({"vocabulary": None})
 
 
@@ -320,6 +325,51 @@ def test_bad_models(exported, tmp_path):
     model.graph.metadata.update(graph="parser", vocabulary=None)
     with pytest.raises(ValueError, match="no vocabulary with <eos> and <unk>"):
         runtime.ExportedModel(model.graph).distances(["a"])
+
+
+@pytest.mark.keras_free
+def test_metadata_that_promise_other_outputs(tmp_path):
+    """Layers or words that the graph does not have: refused by name before they count."""
+    path = tmp_path / "model.onnx"
+    for about, match in (
+        ({"num_layers": 5}, r"forget_distances have the shape \(1, 3, 4\), and by .* \(1, 5, 4\)"),
+        ({"num_layers": 5, "members": [1, 4]}, r"by its metadata \(1, 5, 4\)"),
+        ({"vocabulary": ["the", "cat"]}, "its model has no vocabulary with <eos> and <unk>"),
+        ({"vocabulary": None}, "its model has no vocabulary with <eos> and <unk>"),
+    ):
+        graphs.write_onnx(path, {**graphs.ABOUT, **about})
+        with pytest.raises(ValueError, match=match) as caught:
+            Parser.load(path).parse("the cat saw")
+        assert str(caught.value).startswith(f"{path}: ")
+    for layers in (10_001, 10**12):
+        with pytest.raises(ValueError, match="num_layers is an integer from 1 to 10000"):
+            metadata.dumps({"graph": "parser", "num_layers": layers})
+    with pytest.raises(ValueError, match="members have 20000 layers, and num_layers is 10000"):
+        metadata.dumps({"graph": "parser", "num_layers": 10_000, "members": [10_000] * 2})
+
+
+@pytest.mark.keras_free
+def test_distances_that_are_no_numbers(onnx_file):
+    model = runtime.ExportedModel(runtime.load(onnx_file))
+    run = model.graph.run
+    model.graph.run = lambda **feeds: {n: v * np.float32("nan") for n, v in run(**feeds).items()}
+    with pytest.raises(ValueError, match=r"model\.onnx: its forget_distances are not finite"):
+        model.distances(["the cat"])
+
+
+@pytest.mark.keras_free
+def test_a_claim_of_much_metadata():
+    """A text in the archive may not be more than 20 times as large as its packed bytes."""
+    text = metadata.dumps({**graphs.ABOUT, "about": "x" * 63_000_000}).encode()
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(metadata.MEMBER, text)
+    assert len(file.getvalue()) < 100_000
+    tracemalloc.start()
+    with pytest.raises(ValueError, match="x: holds no metadata"):
+        metadata.unpack(file.getvalue(), "x")
+    assert tracemalloc.get_traced_memory()[1] < 1e6
+    tracemalloc.stop()
 
 
 @pytest.mark.keras_free
@@ -428,7 +478,7 @@ def test_the_command(exported):
     ("arguments", "parts"),
     [
         (["--provider", "cuda"], ["cuda", "onnx"]),
-        (["--threads", "0"], ["threads must be an integer, 1 or above, not 0"]),
+        (["--threads", "0"], ["threads must be an integer, from 1 to 256, not 0"]),
         (["--layer", "4"], ["layer must be an integer, from 1 to 3, not 4"]),
     ],
 )

@@ -7,8 +7,59 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_onlstm.training import AveragedSGD
-from toy_runs import best_weights, make_batches, make_trainer, read_records
+from keras_onlstm.training import AveragedSGD, load_checkpoint, save_checkpoint
+from toy_runs import best_weights, bits, make_batches, make_trainer, read_records
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epoch", "1"),
+        ("epoch", -1),
+        ("epoch", 3),  # and the history is of one
+        ("batch", 1.5),
+        ("seconds", None),
+        ("samples", []),
+        ("sums", []),
+        ("sums", {"loss": "low"}),
+        ("best", "high"),
+        ("history", {}),
+        ("history", [1]),
+        ("history", [{"epoch": 1, "loss": None}]),
+        ("callbacks", None),
+        ("callbacks", [[]]),
+        ("callbacks", [{"wait": "long"}]),
+        ("callbacks", [{"wait": [1]}]),
+        ("callbacks", [{"on_epoch_end": 1}]),
+        ("callbacks", [{"model": 1}]),
+        ("callbacks", [{"monitor": 1}]),
+    ],
+)
+def test_progress_of_wrong_kinds_changes_nothing(finished, name, value):
+    """In a checkpoint whose variables are right."""
+    trained, state = finished
+    before = bits(trained.model), vars(trained.callbacks[0]).copy(), trained.progress
+    save_checkpoint(trained.directory / "checkpoint.npz", trained.model, {**state, name: value})
+    other = [variable * 2 for variable in trained.model.get_weights()]
+    trained.model.set_weights(other)
+    changed = bits(trained.model)
+    with pytest.raises(ValueError, match=r"checkpoint\.npz: not a checkpoint of a Trainer"):
+        trained.resume()
+    assert (bits(trained.model), vars(trained.callbacks[0]), trained.progress) == (
+        changed,
+        *before[1:],
+    )
+    assert changed != before[0]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    trained = make_trainer(tmp_path_factory.mktemp("finished"), epochs=1)
+    trained.run()
+    path = trained.directory / "checkpoint.npz"
+    state = load_checkpoint(path, trained.model)
+    trained.resume()
+    return trained, state
 
 
 def test_loss_and_accuracy_are_means_over_the_pairs_of_the_epoch(tmp_path):

@@ -6,6 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_onlstm.files import replacing
+from keras_onlstm.npz import open_npz
+from keras_onlstm.reading import reason
 
 __all__ = ["read_arrays", "write_arrays"]
 
@@ -25,7 +27,7 @@ def read_arrays(path):
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the ending is another, or the file is damaged or holds anything but plain
-            arrays, pickled objects for example.
+            arrays, pickled objects for example, or claims to be larger than it can be.
         ImportError: if `safetensors` is needed and not installed.
 
     Example:
@@ -47,13 +49,12 @@ def read_arrays(path):
     try:
         arrays = read(path)
         for name, array in arrays.items():
-            # NumPy hands out other members of a zip as bytes; bfloat16 depends on what is imported.
-            if not isinstance(array, np.ndarray) or array.dtype.kind == "V":
+            if array.dtype.kind == "V":  # bfloat16, unless something imported knows it
                 raise ValueError(f"{name} is none")
     except Exception as error:  # whatever NumPy, its zip reader and safetensors raise
         raise ValueError(
-            f"{path}: not a complete {kind} file of arrays that NumPy knows ({error}). Write it "
-            "anew from its source; bfloat16 as float32."
+            f"{path}: not a complete {kind} file of arrays that NumPy knows ({reason(error)}). "
+            "Write it anew from its source; bfloat16 as float32."
         ) from error
     return arrays
 
@@ -126,9 +127,8 @@ def _safetensors():
 
 
 def _read_npz(path):
-    # Opened here, as NumPy forgets to close a damaged file.
-    with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-        return {name: file[name] for name in file.files}
+    with open_npz(path) as file:
+        return file.read_all()
 
 
 def _write_npz(path, arrays):

@@ -6,9 +6,11 @@ Mikolov prepared it: lower case, every number `N`, no punctuation, `don't` as `d
 
 import re
 from functools import cache
+from itertools import chain
 
 from keras_onlstm.datasets.nltk_corpora import not_found
 from keras_onlstm.datasets.treebank import normalize
+from keras_onlstm.reading import reason
 
 __all__ = ["load"]
 
@@ -32,6 +34,7 @@ def load():
 
     Raises:
         FileNotFoundError: if it is not there; the message says how to get it.
+        ValueError: if a file of it is damaged.
 
     Example, which needs the corpus:
 
@@ -42,9 +45,21 @@ def load():
     from nltk.corpus import brown
 
     try:
-        sentences = [
-            [word for token in sentence for word in _split(token)] for sentence in brown.sents()
-        ]
+        names = brown.fileids()
     except LookupError as error:
         raise not_found("brown", "python -m nltk.downloader brown fetches it") from error
+    sentences = chain.from_iterable(_sentences(brown, name) for name in names)
     return [sentence for sentence in sentences if sentence]
+
+
+def _sentences(reader, name):
+    try:
+        return [
+            [word for token in sentence for word in _split(token)]
+            for sentence in reader.sents(name)
+        ]
+    except Exception as error:  # whatever NLTK's reader raises
+        raise ValueError(
+            f"{reader.abspath(name)}: not a file of the corpus ({reason(error)}). Restore it from "
+            "its source."
+        ) from error

@@ -10,14 +10,14 @@ tuples, lists and dictionaries and refuses everything else. One's own pairs are 
 apart by tabs.
 """
 
-import csv
 import io
-import pickle
-import pickletools
+import reprlib
 from pathlib import Path
 from typing import NamedTuple
 
+from keras_onlstm.datasets.pickles import read_lists
 from keras_onlstm.files import replacing
+from keras_onlstm.reading import read_text, reason
 
 __all__ = ["CONTRASTS", "ROWS", "MinimalPair", "Row", "load", "read_table", "write_table"]
 
@@ -115,49 +115,18 @@ ROWS = [
 
 _CONSTRUCTIONS = sorted({name for row in ROWS for name in row.constructions})
 
-# The instructions of a pickle of strings in tuples, lists and dictionaries. None of them names a
-# class or calls anything.
-_HARMLESS = frozenset(
-    [
-        *("PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "GET"),
-        *("BINGET", "LONG_BINGET", "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE"),
-        *("BINUNICODE", "SHORT_BINUNICODE", "EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3"),
-        *("EMPTY_LIST", "LIST", "APPEND", "APPENDS", "EMPTY_DICT", "DICT", "SETITEM", "SETITEMS"),
-    ]
-)
-
-
-class _Strings(pickle.Unpickler):
-    """An unpickler without classes."""
-
-    def find_class(self, module, name):
-        raise pickle.UnpicklingError(f"it names {module}.{name}")
-
-    def persistent_load(self, pid):
-        raise pickle.UnpicklingError("it refers to something outside of it")
-
 
 def _unpickle(path):
     size = path.stat().st_size
     if size > LARGEST:
         raise ValueError(f"{path}: has {size:,} bytes, above the limit of {LARGEST:,}.")
-    data = path.read_bytes()
-    remedy = "Get the file from github.com/BeckyMarvin/LM_syneval."
     try:
-        for instruction, argument, _ in pickletools.genops(data):
-            if instruction.name not in _HARMLESS:
-                raise ValueError(f"{path}: refused, a pickle with {instruction.name}. {remedy}")
-            # A place in the memo makes room for all places before it.
-            if isinstance(argument, int) and argument > size:
-                raise ValueError(f"{path}: refused, a pickle with {argument:,} objects. {remedy}")
+        return read_lists(path.read_bytes())
     except ValueError as error:
-        if str(error).startswith(str(path)):
-            raise
-        raise ValueError(f"{path}: no complete pickle ({error}). {remedy}") from error
-    try:
-        return _Strings(io.BytesIO(data), encoding="utf-8").load()
-    except Exception as error:  # an ill-formed pickle makes the unpickler raise anything
-        raise ValueError(f"{path}: no complete pickle ({error}). {remedy}") from error
+        raise ValueError(
+            f"{path}: refused, no pickle of sentences alone ({reason(error)}). Get the file from "
+            "github.com/BeckyMarvin/LM_syneval."
+        ) from error
 
 
 def _checked(path, construction, cases):
@@ -166,17 +135,11 @@ def _checked(path, construction, cases):
         raise ValueError(f"{path}: holds no dictionary of cases.")
     found = []
     for case, items in cases.items():
-        if not isinstance(case, str) or not isinstance(items, list):
-            raise ValueError(f"{path}: case {case!r} is not a name with a list of tuples.")
         for number, sentences in enumerate(items, 1):
-            if not (
-                isinstance(sentences, tuple)
-                and len(sentences) in (2, 3)
-                and all(isinstance(s, str) and s.strip() for s in sentences)
-            ):
+            if len(sentences) not in (2, 3) or not all(map(str.strip, sentences)):
                 raise ValueError(
-                    f"{path}: case {case!r}, item {number} is not a tuple of two or three "
-                    f"sentences: {str(sentences)[:80]}"
+                    f"{path}: case {reprlib.repr(case)}, item {number} is not a tuple of two or "
+                    f"three sentences: {reprlib.repr(sentences)}"
                 )
             found.append(MinimalPair(construction, case, sentences))
     return found
@@ -245,15 +208,8 @@ def read_table(path):
     ...     syntactic_evaluation.read_table(path)[0].sentences
     ('two_cats', 'two_cat')
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such file.")
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path}: is not UTF-8 text ({error.reason}). Convert it first.") from None
-    lines = csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE)
-    header = [name.strip() for name in next(lines, [])]
+    lines = io.StringIO(read_text(path), newline=None)
+    header = [name.strip() for name in next(lines, "").split("\t")]
     needed = [name for name in _COLUMNS if name != "intrusive"]
     if not set(needed) <= set(header) <= set(_COLUMNS) or len(set(header)) != len(header):
         raise ValueError(
@@ -261,9 +217,10 @@ def read_table(path):
             "(and intrusive, where there are three sentences)."
         )
     found = []
-    for number, cells in enumerate(lines, 2):
-        if not any(cell.strip() for cell in cells):
+    for number, line in enumerate(lines, 2):
+        if not line.strip():
             continue
+        cells = line.rstrip("\n").split("\t")
         if len(cells) != len(header):
             raise ValueError(
                 f"{path}, line {number}: has {len(cells)} columns, the first line {len(header)}."

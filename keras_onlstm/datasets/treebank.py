@@ -8,10 +8,15 @@ What counts as a word follows Shen et al. 2019: a token with a part-of-speech ta
 case; every run of digits is `N`.
 """
 
+import io
 import re
+import reprlib
+from contextlib import redirect_stderr
+from itertools import chain
 from typing import Any, NamedTuple
 
 from keras_onlstm.datasets.nltk_corpora import not_found
+from keras_onlstm.reading import reason
 
 __all__ = ["ParsedSentence", "load", "normalize", "without_punctuation"]
 
@@ -64,6 +69,9 @@ def without_punctuation(tree):
         `nltk.Tree` whose leaves are the words in lower case, digits as `N`; constituents that have
         lost all words are gone. `None` if no word is left.
 
+    Raises:
+        ValueError: if it is no such tree: a word has no tag, or a constituent is empty.
+
     Example:
 
     >>> from nltk import Tree
@@ -80,7 +88,11 @@ def without_punctuation(tree):
     while pending:
         source, target = pending.pop()
         for child in source:
+            if not isinstance(child, Tree) or not len(child):
+                raise ValueError(f"{reprlib.repr(child)} stands in it without a tag or a word")
             if isinstance(child[0], str):
+                if len(child) > 1:
+                    raise ValueError(f"{child.label()} stands above more than a word")
                 if child.label() in WORD_TAGS:
                     target.append(normalize(child[0]))
             else:
@@ -93,12 +105,13 @@ def without_punctuation(tree):
     return kept if len(kept) else None
 
 
-def _trees(corpus, sections):
+def _files(corpus, sections):
+    """NLTK's reader of a corpus, and the names of the files to read."""
     from nltk.corpus import ptb, treebank
 
     try:
         if corpus == "sample":
-            return treebank.parsed_sents()
+            return treebank, treebank.fileids()
         files = [name for name in ptb.fileids() if name.startswith("WSJ")]
     except LookupError as error:
         raise not_found(
@@ -115,7 +128,24 @@ def _trees(corpus, sections):
             f"nltk_data/corpora/ptb: no WSJ files of the sections {sections or 'at all'}. They are "
             "named WSJ/23/WSJ_2300.MRG and so on."
         )
-    return ptb.parsed_sents(chosen)
+    return ptb, chosen
+
+
+def _trees(reader, name):
+    """The trees of a file, of words alone."""
+    try:
+        # NLTK makes something of a bad tree, and says so there.
+        with redirect_stderr(io.StringIO()) as said:
+            trees = list(reader.parsed_sents(name))
+        if said.getvalue():
+            raise ValueError(said.getvalue())
+        found = [without_punctuation(tree) for tree in trees]
+    except Exception as error:  # whatever NLTK's readers raise
+        raise ValueError(
+            f"{reader.abspath(name)}: not a file of trees ({reason(error)}). Restore it from its "
+            "source."
+        ) from error
+    return [tree for tree in found if tree is not None]
 
 
 def load(max_length=None, corpus="sample", sections=None):
@@ -132,7 +162,7 @@ def load(max_length=None, corpus="sample", sections=None):
 
     Raises:
         FileNotFoundError: if the corpus is not there; the message says how to get it.
-        ValueError: if `corpus` is unknown.
+        ValueError: if `corpus` is unknown, or a file holds something else than trees.
 
     Example, which needs the sample:
 
@@ -143,10 +173,8 @@ def load(max_length=None, corpus="sample", sections=None):
     if corpus not in ("sample", "ptb"):
         raise ValueError(f"corpus is 'sample' or 'ptb', not {corpus!r}.")
     found = []
-    for tree in _trees(corpus, sections):
-        tree = without_punctuation(tree)
-        if tree is None:
-            continue
+    reader, names = _files(corpus, sections)
+    for tree in chain.from_iterable(_trees(reader, name) for name in names):
         tokens = tree.leaves()
         if max_length is None or len(tokens) <= max_length:
             found.append(ParsedSentence(tokens, tree))

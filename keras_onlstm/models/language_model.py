@@ -1,5 +1,6 @@
 """LanguageModel: predicts the next word, and measures at every word how much ends there."""
 
+import reprlib
 from typing import Any, NamedTuple
 
 import keras
@@ -14,6 +15,8 @@ from keras_onlstm.regularization import WeightDroppedLSTM, locked_dropout, word_
 from keras_onlstm.sentences import contexts
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
+
+MOST_LAYERS = 100  # a file that says more would keep Keras making layers
 
 
 class LanguageModelOutput(NamedTuple):
@@ -55,6 +58,16 @@ class _Scoring(keras.Model):
         return ops.take(ops.reshape(log_probabilities, (-1,)), places)  # (B, T)
 
 
+def _check_vocabulary(vocabulary, size):
+    if vocabulary is None:
+        return
+    if len(vocabulary) != size:
+        raise ValueError(f"vocabulary has {len(vocabulary)} words, and vocabulary_size is {size}.")
+    for place, word in enumerate(vocabulary):
+        if not isinstance(word, str):
+            raise ValueError(f"vocabulary[{place}] is a word, not {reprlib.repr(word)}.")
+
+
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class LanguageModel(SentenceReader):
     """Word language model of ON-LSTM layers, with the regularization of AWD-LSTM.
@@ -74,7 +87,7 @@ class LanguageModel(SentenceReader):
         embedding_dim: positive integer, E: size of word vectors, and of the last layer if weights
             are tied.
         units: positive integer, U: size of the other layers.
-        num_layers: positive integer.
+        num_layers: positive integer to 100.
         chunk_size: positive integer that divides the sizes of all layers.
         recurrent: `"onlstm"`, or `"lstm"` for comparison.
         tie_weights: whether the softmax shares the embedding matrix.
@@ -139,17 +152,14 @@ class LanguageModel(SentenceReader):
             raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
         if start not in starts.STARTS:
             raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
-        if vocabulary is not None and len(vocabulary) != vocabulary_size:
-            raise ValueError(
-                f"vocabulary has {len(vocabulary)} words, and vocabulary_size is {vocabulary_size}."
-            )
-        for name, size in (
-            ("vocabulary_size", vocabulary_size),
-            ("embedding_dim", embedding_dim),
-            ("units", units),
-            ("num_layers", num_layers),
+        for name, size, most in (
+            ("vocabulary_size", vocabulary_size, None),
+            ("embedding_dim", embedding_dim, None),
+            ("units", units, None),
+            ("num_layers", num_layers, MOST_LAYERS),
         ):
-            integer(name, size)
+            integer(name, size, 1, most)
+        _check_vocabulary(vocabulary, vocabulary_size)
         self._config = {
             "vocabulary_size": vocabulary_size,
             "embedding_dim": embedding_dim,

@@ -9,6 +9,7 @@ from keras_onlstm.runtime.tflite_graph import TfliteGraph
 
 __all__ = ["ExportedModel", "OnnxGraph", "TfliteGraph", "load"]
 
+MOST_THREADS = 256  # of 100,000 the runtimes never come to an end
 FORMATS = {".onnx": OnnxGraph, ".tflite": TfliteGraph}
 
 
@@ -18,7 +19,7 @@ def load(path, provider="cpu", threads=None):
     Args:
         path: an `.onnx` or a `.tflite` file of `keras_onlstm.exporting`.
         provider: `"cpu"`, or for ONNX `"cuda"`: where it runs.
-        threads: integer, of one operation; or `None`: the runtime decides.
+        threads: integer to 256, of one operation; or `None`: the runtime decides.
 
     Returns:
         `OnnxGraph` or `TfliteGraph`.
@@ -45,5 +46,5 @@ def load(path, provider="cpu", threads=None):
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such model. Name an exported file.")
     if threads is not None:
-        integer("threads", threads)
+        integer("threads", threads, 1, MOST_THREADS)
     return FORMATS[path.suffix](path, provider, threads)

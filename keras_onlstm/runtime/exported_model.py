@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from keras_onlstm.runtime.metadata import READERS
+from keras_onlstm.runtime.metadata import READERS, REMEDY
 from keras_onlstm.sentences import Encoder, check_gate, read
 
 __all__ = ["ExportedModel"]
@@ -49,7 +49,7 @@ class ExportedModel:
     def encode(self, sentence):
         """The ids of a sentence's words, as those of `LanguageModel.encode`."""
         if self._encoder is None:
-            self._encoder = Encoder(self.vocabulary)
+            self._encoder = Encoder(self.vocabulary, self.graph.path)
         return self._encoder(sentence)
 
     def distances(self, sentences, gate="forget"):
@@ -110,10 +110,26 @@ class ExportedModel:
 
     def _run(self, ids, lengths):
         """The graph's outputs for as many rows as it is given."""
-        rows = len(ids)
+        rows, time = ids.shape
         if self.graph.batch is not None:  # the rest is filled up, and thrown away
             missing = ((0, self.graph.batch - rows), (0, 0))
             ids = np.pad(ids, missing, constant_values=self._encoder.eos)
             lengths = np.pad(lengths, missing[0], constant_values=1)
         found = self.graph.run(ids=ids, lengths=lengths)
+        batch, distances = len(ids), (self.num_layers, time)
+        self._check(found, "forget_distances", (batch, *distances))
+        self._check(found, "input_distances", (batch, *distances))
+        self._check(found, "log_probabilities", (batch, time, len(self.vocabulary)))
         return {name: values[:rows] for name, values in found.items()}
+
+    def _check(self, found, name, shape):
+        """Refuses outputs that are not what the metadata say."""
+        if name not in found:
+            return
+        if found[name].shape != shape:
+            raise ValueError(
+                f"{self.graph.path}: its {name} have the shape {found[name].shape}, and by its "
+                f"metadata {shape}. {REMEDY}"
+            )
+        if np.isnan(found[name]).any():
+            raise ValueError(f"{self.graph.path}: its {name} are not finite. {REMEDY}")

@@ -1,9 +1,10 @@
 """What graphs of every format have in common: their arrays are checked before they run."""
 
-import textwrap
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from keras_onlstm.reading import reason
 
 __all__ = ["Graph", "Tensor"]
 
@@ -62,8 +63,7 @@ class Graph:
             return self._run(feeds)
         except Exception as error:  # each runtime has its own
             shapes = ", ".join(f"{name} {array.shape}" for name, array in feeds.items())
-            reason = textwrap.shorten(str(error), 300)  # ONNX Runtime's may fill a page
-            raise ValueError(f"{self.path}: cannot run on {shapes} ({reason}).") from error
+            raise ValueError(f"{self.path}: cannot run on {shapes} ({reason(error)}).") from error
 
     def _converted(self, name, array):
         array, (shape, dtype) = np.asarray(array), self._tensors[name]

@@ -11,7 +11,7 @@ import io
 import json
 import zipfile
 
-from keras_onlstm.arguments import integer
+from keras_onlstm.reading import Integer, check_kind, parse_json, unzipped
 
 __all__ = ["FORMAT", "KEY", "MEMBER", "dumps", "loads", "pack", "unpack"]
 
@@ -20,7 +20,8 @@ KEY = "keras_onlstm"
 MEMBER = "keras_onlstm.json"
 READERS = ("parser", "language_model")  # graphs that read sentences
 REMEDY = "Export the model again, or restore the file from a copy."
-_LARGEST = 1 << 28  # bytes of JSON; a ZIP archive of a few kB may claim any size
+_LAYERS = Integer(1, 10_000)  # of all models together: each is a row of distances
+_OF_READERS = {"num_layers": _LAYERS, "members": ([_LAYERS], None, ...)}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # one export gives one file, whatever the time
 
 
@@ -75,11 +76,9 @@ def loads(text, path):
             f"incomplete. {REMEDY}"
         )
     try:
-        found = json.loads(text)
-        if not isinstance(found, dict):
-            raise ValueError("no JSON object")
+        found = parse_json(text.encode() if isinstance(text, str) else text, {"format": Integer(1)})
         _check(found)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: its metadata are damaged ({error}). {REMEDY}") from error
     if found["format"] > FORMAT:
         raise ValueError(
@@ -91,29 +90,17 @@ def loads(text, path):
 
 def _check(found):
     """Refuses metadata whose parts are of other types. A later format may have other parts."""
-    if integer("format", found.get("format")) > FORMAT:
+    check_kind(found, {"format": Integer(1)})
+    if found["format"] > FORMAT:
         return
-    if not isinstance(found.get("graph"), str):
-        raise ValueError(f"graph is a name, not {found.get('graph')!r}")
+    check_kind(found, {"graph": str, "vocabulary": ([str], None, ...)})
     if found["graph"] in READERS:
-        layers = integer("num_layers", found.get("num_layers"))
-        _check_members(found.get("members"), layers)
-    words = found.get("vocabulary")
-    if words is not None and not (isinstance(words, list) and all(map(_is_text, words))):
-        raise ValueError("vocabulary is a list of words, or null")
-
-
-def _check_members(members, layers):
-    if members is None:
-        return
-    if not isinstance(members, list) or not members:
-        raise ValueError("members is a list of how many layers each model has, or missing")
-    if sum(integer("a number of members", count) for count in members) != layers:
-        raise ValueError(f"members have {sum(members)} layers, and num_layers is {layers}")
-
-
-def _is_text(word):
-    return isinstance(word, str)
+        check_kind(found, _OF_READERS)
+        members = found.get("members")
+        if members is not None and sum(members) != found["num_layers"]:
+            raise ValueError(
+                f"members have {sum(members)} layers, and num_layers is {found['num_layers']}"
+            )
 
 
 def pack(flatbuffer, metadata):
@@ -172,13 +159,12 @@ def unpack(content, path):
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            member = archive.getinfo(MEMBER)
-            text = archive.read(member) if member.file_size <= _LARGEST else None
+            text = unzipped(archive, MEMBER)
     except Exception:  # whatever the ZIP reader raises on bytes that are no archive
         text = None
     found = loads(text, path)
     size = found.get("bytes")
-    flatbuffer = content[:size] if isinstance(size, int) and not isinstance(size, bool) else b""
+    flatbuffer = content[:size] if type(size) is int else b""
     if hashlib.sha256(flatbuffer).hexdigest() != found.get("sha256"):
         raise ValueError(f"{path}: its model is damaged. {REMEDY}")
     return flatbuffer, found

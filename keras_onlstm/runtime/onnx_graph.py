@@ -1,9 +1,8 @@
 """Graphs in ONNX files, run by ONNX Runtime."""
 
-import textwrap
-
 import numpy as np
 
+from keras_onlstm.reading import reason
 from keras_onlstm.runtime import metadata
 from keras_onlstm.runtime.graph import Graph, Tensor
 
@@ -53,19 +52,24 @@ class OnnxGraph(Graph):
         options.intra_op_num_threads = threads or 0
         options.log_severity_level = 4  # errors are raised as well
         try:
-            session = onnxruntime.InferenceSession(path, options, providers=wanted)
+            session = onnxruntime.InferenceSession(
+                path,
+                options,
+                providers=wanted,
+                enable_fallback=int(provider != "cpu"),  # else it prints, and fails once more
+            )
+            text = session.get_modelmeta().custom_metadata_map.get(metadata.KEY)
+            inputs = {value.name: _tensor(value) for value in session.get_inputs()}
         except Exception as error:  # each of its errors is a class of its own
             raise ValueError(
-                f"{path}: not a complete ONNX file ({textwrap.shorten(str(error), 300)}). "
-                + metadata.REMEDY
+                f"{path}: not a complete ONNX file ({reason(error)}). {metadata.REMEDY}"
             ) from error
         if wanted[0] not in session.get_providers():
             raise ValueError(
                 f"{path}: ONNX Runtime has {wanted[0]}, but cannot start it: the driver or the "
                 "libraries of CUDA are missing. Install them, or take the provider 'cpu'."
             )
-        about = metadata.loads(session.get_modelmeta().custom_metadata_map.get(metadata.KEY), path)
-        inputs = {value.name: _tensor(value) for value in session.get_inputs()}
+        about = metadata.loads(text, path)
         super().__init__(path, about, inputs, [value.name for value in session.get_outputs()])
         self._session = session
 

@@ -4,6 +4,7 @@ import threading
 
 import numpy as np
 
+from keras_onlstm.reading import reason
 from keras_onlstm.runtime import metadata
 from keras_onlstm.runtime.graph import Graph, Tensor
 
@@ -58,7 +59,7 @@ class TfliteGraph(Graph):
             self._runner = interpreter.get_signature_runner(SIGNATURE)
         except Exception as error:
             raise ValueError(
-                f"{path}: LiteRT cannot run it ({error}). {metadata.REMEDY}"
+                f"{path}: LiteRT cannot run it ({reason(error)}). {metadata.REMEDY}"
             ) from error
         inputs = {
             name: Tensor(_shape(details["shape_signature"]), np.dtype(details["dtype"]))

@@ -14,6 +14,8 @@ import numpy as np
 from keras import ops
 
 from keras_onlstm.files import replacing
+from keras_onlstm.npz import open_npz
+from keras_onlstm.reading import parse_json, reason
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
@@ -78,35 +80,40 @@ def load_checkpoint(path, model, check=None):
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such checkpoint. Start the run without resuming.")
-    try:
-        # Opened here, as NumPy forgets to close a damaged file.
-        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        state = json.loads(arrays.pop(_STATE).tobytes())
-    except Exception as error:  # whatever NumPy, its zip reader and JSON raise over damaged bytes
-        raise ValueError(
-            f"{path}: not a complete checkpoint ({error}). Restore it from a copy, or start the "
-            "run anew in another directory."
-        ) from error
     variables = _variables(model)
-    if list(map(_without_numbers, variables)) != list(map(_without_numbers, arrays)):
+    try:
+        with open_npz(path) as file:
+            state = parse_json(file.read(_STATE).tobytes(), object)
+            names = [name for name in file.headers if name != _STATE]
+            fault = _difference(variables, names, file.headers)
+            arrays = [] if fault else [file.read(name) for name in names]
+    except Exception as error:  # whatever NumPy and its zip reader raise over damaged bytes
         raise ValueError(
-            f"{path}: belongs to another model: it holds {len(arrays)} variables, the model has "
-            f"{len(variables)}, or their names differ. Resume with the arguments the run started "
-            "with."
-        )
-    arrays = dict(zip(variables, arrays.values(), strict=True))
-    for name, variable in variables.items():
-        wanted, found = _stored(variable), arrays[name]
-        if (wanted.shape, wanted.dtype) != (found.shape, found.dtype):
-            raise ValueError(
-                f"{path}: {name} is {found.dtype} of shape {found.shape}, the model wants "
-                f"{wanted.dtype} of shape {wanted.shape}. Resume with the arguments the run "
-                "started with."
-            )
+            f"{path}: not a complete checkpoint ({reason(error)}). Restore it from a copy, or "
+            "start the run anew in another directory."
+        ) from error
+    if fault:
+        raise ValueError(f"{path}: {fault}. Resume with the arguments the run started with.")
     if check is not None:
         check(state)
-    for name, variable in variables.items():
+    for variable, array in zip(variables.values(), arrays, strict=True):
         native = np.asarray(ops.convert_to_numpy(variable)).dtype
-        variable.assign(arrays[name].view(native))
+        variable.assign(array.view(native))
     return state
+
+
+def _difference(variables, names, headers):
+    """How a model differs from the arrays of those names, before one is read; or `None`."""
+    if list(map(_without_numbers, variables)) != list(map(_without_numbers, names)):
+        return (
+            f"belongs to another model: it holds {len(names)} variables, the model has "
+            f"{len(variables)}, or their names differ"
+        )
+    for variable, name in zip(variables.values(), names, strict=True):
+        wanted, (shape, dtype) = _stored(variable), headers[name]
+        if (wanted.shape, wanted.dtype) != (shape, dtype):
+            return (
+                f"{name} is {dtype} of shape {shape}, the model wants {wanted.dtype} of shape "
+                f"{wanted.shape}"
+            )
+    return None

@@ -1,15 +1,17 @@
 """A training loop that can be killed at any moment and resumed to the same bits."""
 
 import math
+import reprlib
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import keras
 
 from keras_onlstm.files import cannot_write, remove_left_overs, replacing
+from keras_onlstm.reading import Integer, check_kind
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.records import write_history, write_tensorboard
 from keras_onlstm.training.traces import traced_alike
@@ -34,8 +36,44 @@ class _Progress:
     callbacks: list = field(default_factory=list)
 
 
+_NUMBER = (float, bool, None)
+_KIND = {  # of _Progress, as JSON
+    "epoch": Integer(),
+    "batch": Integer(),
+    "seconds": float,
+    "samples": float,
+    "sums": {str: float},
+    "best": (float, None),
+    "history": [{str: float}],
+    "callbacks": [{str: (*_NUMBER, [(float, bool)])}],
+}
+
+
 def _is_numbers(value):
     return isinstance(value, list) and all(isinstance(item, (int, float)) for item in value)
+
+
+def _is_kept(value):
+    """Whether a checkpoint keeps an attribute of a callback."""
+    return value is None or isinstance(value, (bool, int, float)) or _is_numbers(value)
+
+
+def _check_history(state):
+    """Refuses a history that is not of so many epochs, each with the same numbers."""
+    names = [set(row) for row in state["history"]]
+    if len(names) != state["epoch"] or any(row != names[0] for row in names):
+        raise ValueError(f"its history is not one of {state['epoch']} epochs")
+
+
+def _check_callback(callback, numbers):
+    """Refuses numbers in the place of what is none."""
+    for name, value in numbers.items():
+        now = vars(callback).get(name)
+        is_method = name not in vars(callback) and hasattr(type(callback), name)
+        if is_method or not _is_kept(now):
+            raise ValueError(f"{type(callback).__name__} has no number {reprlib.repr(name)}")
+        if now is not None:
+            check_kind(value, [(float, bool)] if _is_numbers(now) else _NUMBER, name)
 
 
 class Trainer:
@@ -117,14 +155,21 @@ class Trainer:
         """
         path = self.directory / CHECKPOINT
         state = load_checkpoint(path, self.model, lambda state: self._check(path, state))
-        self.progress = _Progress(**state)
+        self.progress = _Progress(**{name: state[name] for name in _KIND})
         self._saved = self.progress.epoch, self.progress.batch
         for callback, numbers in zip(self.callbacks, self.progress.callbacks, strict=True):
             vars(callback).update(numbers)
 
     def _check(self, path, state):
-        if not isinstance(state, dict) or set(state) != {f.name for f in fields(_Progress)}:
-            raise ValueError(f"{path}: not a checkpoint of a Trainer. Restore it from a copy.")
+        try:
+            check_kind(state, _KIND, "the state")
+            _check_history(state)
+            for callback, numbers in zip(self.callbacks, state["callbacks"], strict=False):
+                _check_callback(callback, numbers)
+        except ValueError as error:
+            raise ValueError(
+                f"{path}: not a checkpoint of a Trainer ({error}). Restore it from a copy."
+            ) from error
         if len(state["callbacks"]) != len(self.callbacks) or state["batch"] > len(self.batches):
             raise ValueError(
                 f"{path}: has {len(state['callbacks'])} callbacks and stands at batch "
@@ -266,11 +311,7 @@ class Trainer:
 
     def _save(self):
         self.progress.callbacks = [
-            {
-                name: value
-                for name, value in vars(callback).items()
-                if value is None or isinstance(value, (bool, int, float)) or _is_numbers(value)
-            }
+            {name: value for name, value in vars(callback).items() if _is_kept(value)}
             for callback in self.callbacks
         ]
         save_checkpoint(self.directory / CHECKPOINT, self.model, asdict(self.progress))
