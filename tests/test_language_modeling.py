@@ -465,7 +465,7 @@ def test_models_of_another_kind(run, copied):
     without = LanguageModel(4, 4, 4, 1, chunk_size=2, vocabulary=["a", "b", "c", "d"])
     without.build()
     for model, what in (
-        (classifier, "its model is a PairClassifier, no LanguageModel"),
+        (classifier, "is a PairClassifier, and this script needs a LanguageModel"),
         (without, "its model has no vocabulary with <eos> and <unk>"),
     ):
         model.save(copied / "best.keras")

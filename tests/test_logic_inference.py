@@ -304,18 +304,6 @@ def test_another_process_that_is_faster(run, script, tmp_path, monkeypatch):
     assert [path.name for path in directory.iterdir()] == ["config.json"]
 
 
-@pytest.mark.parametrize("option", ["--pair", "--evaluate"])
-def test_a_run_of_another_model(run, smoke, tmp_path, option):
-    """Of a language model, whose preset has the same name."""
-    model = LanguageModel(9, 4, 8, 1, 4)
-    model.build()
-    model.save(tmp_path / "best.keras")
-    shutil.copy(smoke[0] / "config.json", tmp_path)
-    arguments = [] if option == "--evaluate" else ["--pair", *PAIR]
-    result = run("--evaluate", tmp_path, *arguments)
-    refused(result, tmp_path / "best.keras", "is a LanguageModel", "needs a PairClassifier")
-
-
 def test_weights_that_are_no_numbers(run, copied):
     model = keras.saving.load_model(copied / "best.keras", compile=False)
     model.weights[0].assign(model.weights[0] * math.nan)
@@ -435,11 +423,13 @@ def test_models_of_another_kind(run, copied):
     model.build()
     classifier = PairClassifier(12, 2, embedding_dim=4, units=4, chunk_size=2)
     classifier((np.ones((1, 2), "int32"),) * 2)
-    for other in (model, classifier):
+    for other, what in (
+        (model, "is a LanguageModel, and this script needs a PairClassifier"),
+        (classifier, "its model classifies something else than pairs of formulas"),
+    ):
         other.save(copied / "best.keras")
         for arguments in ([], ["--pair", "a", "b"]):
-            found = run("--evaluate", copied, *arguments)
-            refused(found, copied, f"its model is a {type(other).__name__}, no classifier of")
+            refused(run("--evaluate", copied, *arguments), copied, what)
 
 
 def test_data_that_is_not_there(run, data, tmp_path):
