@@ -17,6 +17,12 @@ TORCH ?= torch==2.13.0
 WORKERS ?= 2
 PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
+# What `make fuzz` throws at the package: tests/fuzz_NAME.py, on a backend, so many cases. FUZZ_SEED=2 draws others.
+FUZZ_SEED ?= 1
+FUZZ ?= files:tensorflow:10000 runs:tensorflow:15 runs:jax:15 recurrence:tensorflow:2000 \
+    recurrence:jax:1500 recurrence:torch:1500
+FUZZ_RUN := runs/fuzz
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PYTHONUNBUFFERED := 1
@@ -25,7 +31,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check test-jax test-torch lint format bench docs clean
+.PHONY: help demo test check test-jax test-torch fuzz lint format bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -44,6 +50,14 @@ test-jax: $(VENV)/.installed-dev ## run the tests that concern JAX
 
 test-torch: $(VENV)/.installed-dev ## run the tests that concern PyTorch
 	KERAS_BACKEND=torch $(PYTEST) -m "not keras_free"
+
+fuzz: $(VENV)/.installed-dev ## damaged files, random options and killed runs, thousands, into runs/fuzz
+	mkdir -p $(FUZZ_RUN)
+	printf '%s\n' $(FUZZ) | OMP_NUM_THREADS=1 xargs -P 2 -I '{}' bash -c 'IFS=: read -r name backend count <<<"{}"; \
+	    log="$(FUZZ_RUN)/$$name-$$backend.log"; status=0; \
+	    KERAS_BACKEND=$$backend $(BIN)/python tests/fuzz_$$name.py --seed $(FUZZ_SEED) --count $$count \
+	        >"$$log" 2>&1 || status=$$?; \
+	    echo "$$name, $$backend: $$(tail -n 1 "$$log")"; exit $$status'
 
 lint: $(VENV)/.installed-dev ## check style and format
 	$(BIN)/ruff check .
