@@ -6,7 +6,7 @@ is an LSTM. It uses `keras.ops` alone, so that it runs and differentiates on eve
 
 from keras import backend, ops
 
-from keras_onlstm.numerics import cumsum, wide_dtype
+from keras_onlstm.numerics import cumsum, largest, wide_dtype
 
 __all__ = ["cumax"]
 
@@ -53,7 +53,7 @@ def cumax(x, axis=-1):
     last = axis in (-1, rank - 1)
     if not last:
         x = ops.moveaxis(x, axis, -1)
-    total = cumsum(ops.exp(x - ops.stop_gradient(ops.max(x, -1, keepdims=True))))
+    total = cumsum(ops.exp(x - ops.stop_gradient(largest(x, -1))))
     end = total[..., -1:]
     # The last value is 1 to the last bit, and none is above it, only if they are not computed: XLA
     # multiplies with a reciprocal, and a parallel sum may exceed its own last value by one

@@ -7,9 +7,11 @@ it. Operators of the tensors themselves (`@`, `*`, `+`) keep float64, so these f
 of them.
 """
 
+import math
+
 from keras import activations, backend, ops
 
-__all__ = ["cumsum", "exact_activation", "matmul", "mean", "triangle", "wide_dtype"]
+__all__ = ["cumsum", "exact_activation", "largest", "matmul", "mean", "triangle", "wide_dtype"]
 
 
 def wide_dtype(dtype):
@@ -38,6 +40,11 @@ def cumsum(x):
     if not _is_float64(x):
         return ops.cumsum(x, -1)
     return x @ ops.transpose(triangle(x.shape[-1], "float64"))  # (..., n) @ (n, n)
+
+
+def largest(x, axis):
+    """The largest value along an axis, which is kept. Keras refuses tensors without a value."""
+    return ops.max(x, axis, keepdims=True, initial=-math.inf if 0 in x.shape else None)
 
 
 def mean(x):

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 from keras import activations, backend, ops
 
-from keras_onlstm.numerics import exact_activation, mean, triangle, wide_dtype
+from keras_onlstm.numerics import exact_activation, largest, mean, triangle, wide_dtype
 from keras_onlstm.recurrence.reference import Recurrence
 from keras_onlstm.step import GATES
 
 __all__ = [
-    "FIRST_DERIVATIVES_ALONE",
+    "NOT_FUSED",
     "Sizes",
     "Step",
     "advance",
@@ -35,8 +35,10 @@ __all__ = [
     "run",
 ]
 
-FIRST_DERIVATIVES_ALONE = (
-    "The fused recurrence has first derivatives alone: use ONLSTM(fused=False) for further ones."
+# In these words, with a NotImplementedError, every version refuses what it does not have.
+NOT_FUSED = (
+    "The fused recurrence has no forward-mode derivatives, no torch.vmap and, except on JAX, no "
+    "second derivatives: ONLSTM(fused=False) has them."
 )
 _LSTM_GATES = GATES[2:]  # those with one value a unit
 
@@ -112,7 +114,7 @@ def _activate(z, sizes):
     z = ops.cast(z, sizes.wide)
     weights = []
     for pre in (z[:n], z[n : 2 * n]):
-        exponentials = ops.exp(pre - ops.max(pre, 0, keepdims=True))
+        exponentials = ops.exp(pre - largest(pre, 0))
         weights.append(exponentials / ops.sum(exponentials, 0, keepdims=True))
     # sigmoid(x) = (1 + tanh(x / 2)) / 2: all gates in one pass of one function.
     scale = [[[1.0 if name == "candidate" else 0.5]] for name in _LSTM_GATES]
@@ -269,7 +271,8 @@ def large_products(dz, inputs, h, h_0, recurrent_mask, kernel):
         Gradients with respect to the inputs (T, B, D), the kernel (D, K), the recurrent kernel
         (U, K) and the bias (K,).
     """
-    read = ops.concatenate([ops.expand_dims(h_0, 0), h[:-1]], 0)  # (T, B, U)
+    first = ops.expand_dims(h_0, 0)[: ops.shape(h)[0]]  # no row where there is no step
+    read = ops.concatenate([first, h[:-1]], 0)  # (T, B, U)
     if recurrent_mask is not None:
         read = read * recurrent_mask
     dz, x, read = (ops.reshape(rows, (-1, rows.shape[-1])) for rows in (dz, inputs, read))

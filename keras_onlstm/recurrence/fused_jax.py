@@ -23,7 +23,8 @@ def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask,
     groups = _column_groups(inputs.shape[0])
     x = inputs.transpose(1, 0, 2)  # (T, B, D)
     # The rows of time stay rows, for one product: (T B, D) @ (D, K).
-    projected = (x.reshape(-1, x.shape[-1]) @ kernel).reshape(*x.shape[:2], -1)  # (T, B, K)
+    width = kernel.shape[1]
+    projected = (x.reshape(-1, x.shape[-1]) @ kernel).reshape(*x.shape[:2], width)  # (T, B, K)
     # Kept apart, or XLA multiplies with the kernel as it was, which takes twice as long.
     turned_kernel = jax.lax.optimization_barrier(recurrent_kernel.T)  # (K, U)
     turned_mask = None if recurrent_mask is None else recurrent_mask.T
@@ -106,10 +107,39 @@ def _differentiable():
     return jax.jit(recurrence, static_argnums=(8,), inline=True)
 
 
+@functools.cache
+def _derived_backwards():
+    """The identity, whose tangents can be turned back but never be computed."""
+    import jax
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    tangent = Primitive("fused_recurrence_tangent")
+
+    def refuse(*_, **__):
+        raise NotImplementedError(fused.NOT_FUSED)
+
+    tangent.def_impl(refuse)
+    tangent.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(tangent, refuse)
+    batching.defvectorized(tangent)
+    ad.deflinear2(tangent, lambda cotangent, _: [cotangent])
+
+    @jax.custom_jvp
+    def identity(x):
+        return x
+
+    @identity.defjvp
+    def _(primals, tangents):
+        return primals[0], tangent.bind(tangents[0])
+
+    return identity
+
+
 def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):
     """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     # Of a number, unlike of a truth value, there are gradients to return: none.
     keep = None if mask is None else mask.astype("float32")
-    return _differentiable()(
-        inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask, sizes
-    )
+    given = (inputs, h, c, kernel, recurrent_kernel, bias)
+    given = (None if x is None else _derived_backwards()(x) for x in given)
+    return _differentiable()(*given, keep, recurrent_mask, sizes)

@@ -140,12 +140,28 @@ def _backward(given, saved, keep, recurrent_mask, sizes, d_rows, d_h, d_c, *d_di
     return tf.transpose(d_x, (1, 0, 2)), d_h, joined(dc, sizes), *d_weights
 
 
+def _derived_once(gradients):
+    """The gradients as they are; what was kept for them does not know where it came from."""
+    import tensorflow as tf
+
+    @tf.custom_gradient
+    def identity(*given):
+        def refuse(*_):
+            raise NotImplementedError(fused.NOT_FUSED)
+
+        return [tf.identity(x) for x in given], refuse
+
+    return identity(*gradients)
+
+
 def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):
     """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     import tensorflow as tf
 
     keep = None if mask is None else tf.transpose(mask)  # (T, B)
     turned_mask = None if recurrent_mask is None else tf.transpose(recurrent_mask)  # (U, B)
+
+    eager = tf.executing_eagerly()
 
     @tf.custom_gradient
     def differentiable(*given):
@@ -154,16 +170,14 @@ def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, size
 
         def gradient(*upstream):
             kept = saved
-            if not training:
+            # A graph, in which Jacobians are computed, cannot read the arrays of eager execution.
+            if not training or eager is not tf.executing_eagerly():
                 kept = _forward(whole, keep, turned_mask, sizes, save=True)[1]
             found = _backward(whole, kept, keep, turned_mask, sizes, *upstream)
-            # What was kept does not know where it came from: gradients of these would be wrong.
-            return [
-                tf.raw_ops.PreventGradient(input=g, message=fused.FIRST_DERIVATIVES_ALONE)
-                for g in found[: len(given)]
-            ]
+            return _derived_once(found[: len(given)])
 
         return results, gradient
 
     given = (inputs, h, c, kernel, recurrent_kernel, bias)
-    return differentiable(*(given if bias is not None else given[:5]))
+    # A variable would be read again on the way back, after whatever was assigned to it meanwhile.
+    return differentiable(*(tf.convert_to_tensor(x) for x in given if x is not None))

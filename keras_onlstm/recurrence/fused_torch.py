@@ -1,4 +1,4 @@
-"""The fast recurrence in PyTorch: one `torch.autograd.Function` around loops over time."""
+"""The fast recurrence in PyTorch: loops over time, each way a `torch.autograd.Function`."""
 
 import functools
 
@@ -6,13 +6,24 @@ from keras_onlstm.recurrence import fused
 
 __all__ = ["run"]
 
+_GIVEN = 8  # tensors that go into the recurrence, some of them None
+_RESULTS = 5  # and that come out
+
 
 def _turned(state, sizes):
     """(B, U) -> (N, C, B)."""
     return state.t().reshape(sizes.chunks, sizes.chunk_size, -1)
 
 
+def _turned_back(state):
+    """(U, B) -> (B, U), in memory of its own: what the caller changes is not what was kept."""
+    import torch
+
+    return torch.clone(state.t(), memory_format=torch.contiguous_format)
+
+
 def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask, sizes, save):
+    """The results, batch first, and if they are to be kept the gates and cells of every step."""
     import torch
 
     length, batch = inputs.shape[1], inputs.shape[0]
@@ -29,25 +40,25 @@ def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask,
         read = h_t if turned_mask is None else h_t * turned_mask
         z = torch.addmm(projected[t], turned_kernel, read)  # (K, B)
         new = fused.advance(z, h_t, c_t, None if keep is None else keep[:, t], sizes)
+        h_t, c_t = new.h, new.c
         if save:
             gates.append(new.saved)
             cells.append(c_t)
-        h_t, c_t = new.h, new.c
         rows[:, t] = h_t.t()
         distances[0, :, t] = new.forget_distance
         distances[1, :, t] = new.input_distance
-    last_c = c_t.reshape(sizes.units, -1).t().contiguous()
-    results = (rows, h_t.t().contiguous(), last_c, distances[0], distances[1])
-    return results, (c_t, gates, cells)
+    last_c = _turned_back(c_t.reshape(sizes.units, -1))
+    results = (rows, _turned_back(h_t), last_c, distances[0], distances[1])
+    return results, gates, cells
 
 
-def _backward(given, rows, saved, sizes, d_rows, d_h, d_c, *d_distances):
-    inputs, h, kernel, recurrent_kernel, bias, keep, recurrent_mask = given
-    c_t, gates, cells = saved
+def _backward(given, rows, gates, cells, sizes, d_rows, d_h, d_c, *d_distances):
+    inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask = given
+    cells = [_turned(c, sizes), *cells]  # one more than there are steps
     length, batch = inputs.shape[1], inputs.shape[0]
     turned_mask = None if recurrent_mask is None else recurrent_mask.t()
-    dz = inputs.new_empty((length, batch, kernel.shape[1]))  # (T, B, K)
-    dh, dc = d_h.t().to(c_t.dtype), _turned(d_c, sizes)
+    dz = inputs.new_empty((0, batch, kernel.shape[1]))  # (T, B, K)
+    dh, dc = d_h.t().to(c.dtype), _turned(d_c, sizes)
     for t in reversed(range(length)):
         dh = dh + d_rows[:, t].t()
         z_t, passed_h, dc = fused.retreat(
@@ -55,18 +66,19 @@ def _backward(given, rows, saved, sizes, d_rows, d_h, d_c, *d_distances):
             dc,
             gates[t],
             cells[t],
-            c_t,
+            cells[t + 1],
             *(d[:, t] for d in d_distances),
             None if keep is None else keep[:, t],
             sizes,
         )
-        c_t = cells[t]
         z_t = z_t.to(inputs.dtype)
+        if not len(dz):  # of the tensors of the way back, several of which may run as one
+            dz = z_t.new_empty((length, batch, kernel.shape[1]))
         dz[t] = z_t.t()
         dh = recurrent_kernel @ z_t  # (U, B)
         if turned_mask is not None:
             dh = dh * turned_mask
-        dh = dh.to(c_t.dtype)
+        dh = dh.to(c.dtype)
         if passed_h is not None:
             dh = dh + passed_h
     x = inputs.transpose(0, 1)  # (T, B, D)
@@ -79,29 +91,56 @@ def _backward(given, rows, saved, sizes, d_rows, d_h, d_c, *d_distances):
     return d_x.transpose(0, 1), d_h, d_c, d_kernel, d_recurrent_kernel, d_bias
 
 
+def _refuse(*_):
+    raise NotImplementedError(fused.NOT_FUSED)
+
+
 @functools.cache
 def _function():
     import torch
 
-    class Fused(torch.autograd.Function):
+    class Function(torch.autograd.Function):
+        jvp = vmap = staticmethod(_refuse)
+
+    class Backward(Function):
         @staticmethod
-        def forward(ctx, sizes, save, *given):
-            results, saved = _forward(*given, sizes, save)
-            if save:
-                inputs, h, _, *rest = given
-                ctx.save_for_backward(inputs, h, *rest, results[0])
-                ctx.saved, ctx.sizes = saved, sizes
-            return results
+        def forward(sizes, *tensors):
+            upstream, saved = tensors[:_RESULTS], tensors[_RESULTS:]
+            (*given, rows), kept = saved[: _GIVEN + 1], saved[_GIVEN + 1 :]
+            steps = len(kept) // 2
+            return _backward(given, rows, kept[:steps], kept[steps:], sizes, *upstream)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        backward = staticmethod(_refuse)
+
+    class Forward(Function):
+        @staticmethod
+        def forward(sizes, save, *given):
+            results, gates, cells = _forward(*given, sizes, save)
+            return (*results, *gates, *cells)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.sizes, _, *given = inputs
+            results, kept = output[:_RESULTS], output[_RESULTS:]
+            ctx.mark_non_differentiable(*kept)
+            ctx.save_for_backward(*given, results[0], *kept)
+            ctx.set_materialize_grads(False)  # not for what was kept
+            ctx.like = [(y.shape, y.dtype) for y in results]
 
         @staticmethod
         def backward(ctx, *upstream):
-            if torch.is_grad_enabled():  # asked to create a graph of the gradients
-                raise RuntimeError(fused.FIRST_DERIVATIVES_ALONE)
-            *given, rows = ctx.saved_tensors
-            found = _backward(given, rows, ctx.saved, ctx.sizes, *upstream)
-            return None, None, *found, None, None
+            saved = ctx.saved_tensors
+            upstream = [
+                saved[0].new_zeros(shape, dtype=dtype) if d is None else d
+                for d, (shape, dtype) in zip(upstream, ctx.like, strict=False)
+            ]
+            return None, None, *Backward.apply(ctx.sizes, *upstream, *saved), None, None
 
-    return Fused
+    return Forward
 
 
 def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):
@@ -110,4 +149,4 @@ def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, size
 
     given = (inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask)
     save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given)
-    return _function().apply(sizes, save, *given)
+    return _function().apply(sizes, save, *given)[:_RESULTS]
