@@ -32,7 +32,9 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
     """One step of ON-LSTM, an LSTM whose neurons are ordered by two master gates.
 
     Use it in `keras.layers.RNN`, `keras.layers.StackedRNNCells` or `keras.layers.Bidirectional`;
-    `keras_onlstm.ONLSTM` computes the same faster.
+    `keras_onlstm.ONLSTM` computes the same faster. `RNN` computes masked steps too and then takes
+    the states before them: under it, as under `keras.layers.LSTM`, what is masked has to be finite,
+    or gradients are not; `ONLSTM` never reads it.
 
     The units are cut into chunks of `chunk_size` neighbours. A master forget gate and a master
     input gate, each a `cumax` over the chunks, decide how far up the order a step erases and
@@ -155,10 +157,10 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         return units, chunk_size
 
     def build(self, input_shape):
-        if len(input_shape) != 2 or input_shape[-1] is None:
+        if len(input_shape) != 2 or not input_shape[-1]:
             raise ValueError(
-                "ONLSTMCell reads one time step, (batch, input_dim) with a known input_dim, not "
-                f"inputs of shape {tuple(input_shape)}. Whole sequences go to ONLSTM or "
+                "ONLSTMCell reads one time step, (batch, input_dim) with a known input_dim, 1 or "
+                f"above, not inputs of shape {tuple(input_shape)}. Whole sequences go to ONLSTM or "
                 "keras.layers.RNN."
             )
         width = gate_width(self.units, self.chunk_size)

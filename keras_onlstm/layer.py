@@ -33,7 +33,9 @@ class ONLSTM(keras.layers.RNN):
 
     Masked steps (from an `Embedding(mask_zero=True)`, a `Masking` layer or `mask=`) are skipped:
     the states are carried over, the output repeats the one before (zeros before the first unmasked
-    step; zeros throughout with `zero_output_for_mask=True`), the distances are 0.
+    step; zeros throughout with `zero_output_for_mask=True`), the distances are 0. What they hold,
+    NaN too, reaches neither results nor gradients. Of a sequence without steps the last output is
+    zeros, and the states are those given.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
 
@@ -177,9 +179,12 @@ class ONLSTM(keras.layers.RNN):
     def call(self, sequences, initial_state=None, mask=None, training=False):
         batch_size, h, c = self._initial_state(sequences, initial_state)
         masks = self.cell.draw_masks(batch_size) if training else DropoutMasks()
+        keep = None if mask is None else self._checked_mask(mask, sequences)  # (B, T)
+        if keep is not None:
+            # 0 times what is not finite is no zero: no gradient goes back to what does not count.
+            sequences = ops.where(ops.expand_dims(keep, -1), sequences, 0.0)
         if masks.inputs is not None:
             sequences = sequences * ops.expand_dims(masks.inputs, 1)
-        keep = None if mask is None else self._checked_mask(mask, sequences)  # (B, T)
         if self.go_backwards:
             sequences = ops.flip(sequences, 1)
             keep = None if keep is None else ops.flip(keep, 1)
@@ -223,9 +228,11 @@ class ONLSTM(keras.layers.RNN):
                 "must have the same size."
             )
         if initial_state is None:
-            initial_state = (
-                self.states if self.stateful else self.cell.get_initial_state(batch_size)
-            )
+            if self.stateful:
+                # Copies: the way back needs these states when the variables hold the next ones.
+                initial_state = [ops.copy(state) for state in self.states]
+            else:
+                initial_state = self.cell.get_initial_state(batch_size)
         states = [ops.convert_to_tensor(s, dtype=self.compute_dtype) for s in initial_state]
         shapes = [tuple(state.shape) for state in states]
         expected = (sequences.shape[0], self.cell.units)
@@ -246,16 +253,24 @@ class ONLSTM(keras.layers.RNN):
                 f"mask is (batch, time), one value a step; got shape {tuple(mask.shape)} for "
                 f"sequences of shape {tuple(sequences.shape)}."
             )
+        if tuple(mask.shape) != tuple(sequences.shape[:2]):
+            # In a graph it may know less, and would make the sequences forget what they know.
+            mask = ops.reshape(mask, ops.shape(sequences)[:2])
         return mask
 
     def _output(self, result, keep):
         """The output of every step (B, T, U), or of the last one (B, U)."""
-        if keep is None:
-            return result.h if self.return_sequences else result.last_h
         # Where nothing was read yet, there is no output to repeat.
-        valid = keep if self.zero_output_for_mask else ops.cumsum(ops.cast(keep, "int32"), 1) > 0
         if not self.return_sequences:
-            return ops.where(valid[:, -1:], result.last_h, 0.0)
+            if keep is None:
+                valid = ops.shape(result.h)[1] > 0
+            else:
+                last = keep[:, -1:] if self.zero_output_for_mask else keep
+                valid = ops.any(last, 1, keepdims=True)  # (B, 1)
+            return ops.where(valid, result.last_h, 0.0)
+        if keep is None:
+            return result.h
+        valid = keep if self.zero_output_for_mask else ops.cumsum(ops.cast(keep, "int32"), 1) > 0
         return ops.where(ops.expand_dims(valid, -1), result.h, 0.0)  # (B, T, U)
 
     def compute_output_shape(self, sequences_shape, initial_state_shape=None):

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import oracle
-from checks import EXACT, SINGLE, assert_all_close, assert_close, loaded, tensor
+from checks import EXACT, SINGLE, assert_all_close, assert_close, gradients, loaded, tensor
 from keras_onlstm import ONLSTM, ONLSTMCell
 
 UNITS, CHUNK, BATCH, TIME = 6, 2, 4, 5
@@ -92,6 +92,26 @@ def test_what_is_masked_may_hold_anything():
     other = np.where(mask[..., None], problem.x, 77.0)
     found, expected = (layer(tensor(x, "float32"), mask=mask) for x in (other, problem.x))
     assert_all_close(found, expected, 0.0, NAMES)
+
+
+@pytest.mark.parametrize(("fused", "go_backwards"), [(False, True), (True, False)])
+def test_no_gradient_comes_from_what_is_masked(fused, go_backwards):
+    problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
+    options = {"fused": fused, "go_backwards": go_backwards, "dropout": 0.3, "seed": 5}
+    mask = MASKS["a row without any"]
+    found = {}
+    for worse in (0.0, np.nan, -np.inf):
+        layer = loaded(ONLSTM(UNITS, CHUNK, **EVERYTHING, **options), problem)
+
+        def loss(x, *states, layer=layer):
+            results = layer(x, initial_state=states, mask=mask, training=True)
+            return sum(ops.sum(ops.square(y)) for y in results)
+
+        x = np.where(mask[..., None], problem.x, worse)
+        given = [a.astype("float32") for a in (x, *problem.states)]
+        found[worse] = gradients(loss, given, layer.trainable_variables)
+        assert_all_close(found[worse], found[0.0], 0.0, problem._fields)
+        assert not found[worse][0][~mask].any(), "a gradient by what is masked"
 
 
 def test_masks_may_be_numbers_and_have_a_last_axis():

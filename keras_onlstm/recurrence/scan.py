@@ -23,4 +23,8 @@ def scan(function, carry, xs, ys_specs):
         from keras_onlstm.recurrence import tensorflow
 
         return tensorflow.scan(function, carry, xs, ys_specs)
+    if xs[0].shape[0] == 0:
+        # No row of zeros counts, but without one nothing would say what the rows are made of.
+        row = tuple(ops.cast(ops.sum(x, 0), x.dtype) for x in xs)
+        return carry, tuple(ops.expand_dims(y, 0)[:0] for y in function(carry, row)[1])
     return ops.scan(function, carry, xs)
