@@ -1,0 +1,93 @@
+"""Some dozens of the cases of `fuzz_recurrence`, and what shows that it finds mistakes."""
+
+import keras
+import numpy as np
+import pytest
+
+import fuzz_backends
+import fuzz_recurrence
+from checks import EXACT, assert_all_close
+from fuzz_recurrence import Options, check, draw, draw_data, programs, run
+from keras_onlstm.recurrence import fused
+
+# Most where a case is cheap; of what is compiled, one choice of options or two.
+COUNTS = {
+    "tensorflow": {"eager": 28, "graph": 8, "steps": 4},
+    "jax": {"jit": 48},
+    "torch": {"eager": 112},
+}
+NAMES = ["inputs", "kernel", "recurrent kernel", "bias"]
+PLAIN = Options(
+    mode="eager",
+    dtype="float64",
+    units=6,
+    chunk_size=2,
+    batch=3,
+    time=4,
+    input_dim=3,
+    calls=1,
+    masked=False,
+    initial="none",
+    training=True,
+    twice=False,
+    second=False,
+    assigned=False,
+    layer=tuple(
+        {
+            "stateful": False,
+            "activation": "tanh",
+            "use_bias": True,
+            **dict.fromkeys(("return_sequences", "return_state", "return_distances"), True),
+        }.items()
+    ),
+)
+
+
+@pytest.mark.parametrize("mode", COUNTS[keras.backend.backend()])
+def test_the_two_recurrences_agree(mode):
+    for number in range(COUNTS[keras.backend.backend()][mode]):
+        options, data = draw(0, number, mode)
+        try:
+            check(options, data)
+        except Exception as error:
+            error.add_note(f"--seed 0 --start {number} --count 1 --mode {mode}: {options}")
+            raise
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_kept_states_give_the_gradients_of_given_ones(training):
+    """The way back reads the states that a call started from, not those that it left."""
+    mode = "jit" if keras.backend.backend() == "jax" else "eager"
+    given = PLAIN._replace(mode=mode, training=training, initial="tensors")
+    kept = given._replace(initial="none", layer=(*PLAIN.layer[1:], ("stateful", True)))
+    data = draw_data(np.random.default_rng(3), given)
+    data = data._replace(kept=data.states)
+    with fuzz_backends.surroundings(given):
+        inputs, _, _, *weights = run(programs(given)[1], given, data).gradients
+        for program in programs(kept):
+            found = run(program, kept, data).gradients
+            assert_all_close(found, [inputs, *weights], EXACT, NAMES)
+
+
+@pytest.mark.backend("tensorflow", "torch")
+@pytest.mark.parametrize("wrong", ["dz", "dc"])
+def test_a_gradient_that_is_wrong_by_a_millionth_is_found(wrong, monkeypatch):
+    right = fused.retreat
+
+    def retreat(*given):
+        dz, passed_h, dc = right(*given)
+        return (dz * 1.000001, passed_h, dc) if wrong == "dz" else (dz, passed_h, dc * 1.000001)
+
+    data = draw_data(np.random.default_rng(4), PLAIN)
+    check(PLAIN, data)
+    monkeypatch.setattr(fused, "retreat", retreat)
+    with pytest.raises(AssertionError, match="gradients, 0: largest absolute error"):
+        check(PLAIN, data)
+
+
+def test_cases_are_drawn_from_seed_and_number_alone():
+    mode = next(iter(COUNTS[keras.backend.backend()]))
+    (options, data), (again, same) = draw(5, 7, mode), draw(5, 7, mode)
+    assert options == again
+    assert_all_close(data.weights, same.weights, 0.0, NAMES[1 : 1 + len(data.weights)])
+    assert draw(5, 7 + fuzz_recurrence.SHARED[mode], mode)[0] != options
