@@ -44,7 +44,7 @@ from _language_model import (
 
 from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.datasets import penn_treebank, propositional_logic
-from keras_onlstm.files import write_json
+from keras_onlstm.files import replacing, write_json
 from keras_onlstm.locks import check_unlocked
 from keras_onlstm.models import Ensemble
 from keras_onlstm.reading import Choice, Integer, read_json, read_text
@@ -169,7 +169,8 @@ def load_corpus(arguments, run, vocabulary=None):
             shares = {"valid": pairs[::10], "test": pairs[1::10], "train": pairs}
             for part, share in shares.items():
                 text = "".join(f"{pair.left}\n" for pair in share)
-                (Path(drawn) / f"{part}.txt").write_text(text)
+                with replacing(Path(drawn) / f"{part}.txt") as temporary:
+                    temporary.write_text(text)
         else:
             info(f"Reading {directory}")
         return read_corpus(directory, run, vocabulary, arguments["max_words"], level)

@@ -206,7 +206,8 @@ def load_corpus(arguments, run):
         )
     with tempfile.TemporaryDirectory() as directory:
         for part, text in texts(arguments).items():
-            (Path(directory) / f"{part}.txt").write_text(text, encoding="utf-8")
+            with replacing(Path(directory) / f"{part}.txt") as temporary:
+                temporary.write_text(text, encoding="utf-8")
         return read_corpus(directory, run, None, max_words)
 
 

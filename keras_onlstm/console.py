@@ -10,6 +10,8 @@ import signal
 import sys
 import threading
 
+from keras_onlstm.files import words_of
+
 __all__ = ["ArgumentParser", "report"]
 
 
@@ -75,6 +77,7 @@ def report(parser, main, writes=True):
     _interrupt.orderly, _interrupt.pressed = writes, False
     try:
         main()
+        sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
         # Libraries turn what Ctrl-C raises in them into errors of their own.
         if _interrupt.pressed or isinstance(error, KeyboardInterrupt):
@@ -85,7 +88,8 @@ def report(parser, main, writes=True):
             parser.exit(1)
         if not isinstance(error, (ValueError, OSError, ImportError)):
             raise
-        message = " ".join(str(error).split())
+        said = words_of(error) if isinstance(error, OSError) else str(error)
+        message = " ".join(said.split())
         parser.exit(2, f"{parser.prog}: error: {message}\n")
     finally:
         _interrupt.orderly = False

@@ -15,6 +15,7 @@ __all__ = [
     "is_left_over",
     "remove_left_overs",
     "replacing",
+    "words_of",
     "write_json",
 ]
 
@@ -44,6 +45,12 @@ def cannot_write(path, error):
     """
     remedy = _REMEDIES.get(error.errno, "")
     return OSError(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
+
+
+def words_of(error):
+    """What an `OSError` says, one that names no file included: that is standard output."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return str(cannot_write("standard output", error) if full and not error.filename else error)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -93,6 +94,21 @@ def test_other_programs_keep_ctrl_c(writes):
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
     report(ArgumentParser(prog="test"), main, writes)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("flush", [True, False])
+def test_standard_output_that_is_full(flush):
+    code = (
+        "from keras_onlstm.console import ArgumentParser, report\n"
+        f"report(ArgumentParser(prog='test'), lambda: print('a tree', flush={flush}))"
+    )
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=full, stderr=-1, env=environment(), text=True
+        )
+    said = "standard output: cannot be written (No space left on device). Make room on the disk."
+    assert (done.returncode, done.stderr) == (2, f"test: error: {said}\n")
 
 
 def test_defects_are_not_hidden():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import keras
 
-from keras_onlstm.files import cannot_write, remove_left_overs, replacing
+from keras_onlstm.files import cannot_write, remove_left_overs, replacing, words_of
 from keras_onlstm.reading import Integer, check_kind
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.records import write_history, write_tensorboard
@@ -195,7 +195,7 @@ class Trainer:
             with traced_alike(self.model, getattr(self.batches, "lengths_vary", False)):
                 self._run()
         except OSError as error:
-            raise OSError(f"{error} {self._kept()}") from error
+            raise OSError(f"{words_of(error)} {self._kept()}") from error
         return self.progress.history
 
     def _run(self):
