@@ -80,7 +80,7 @@ PRESETS = {
         "tie_weights": True, "word_dropout": 0.0, "input_dropout": 0.1, "hidden_dropout": 0.1,
         "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "activation": 0.0,
         "temporal": 0.0, "epochs": 4, "batch_size": 32, "window": 35, "jitter": False,
-        "optimizer": "adam", "learning_rate": 2.5e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.08,
+        "optimizer": "adam", "learning_rate": 4e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.08,
         "max_words": 12_000,
     },
     "paper": {  # the published recipe, for 90 million words
