@@ -41,10 +41,10 @@ def cannot_write(path, error):
         error: the `OSError` of the operating system.
 
     Returns:
-        `OSError`.
+        `OSError`, of the class that `error` has.
     """
     remedy = _REMEDIES.get(error.errno, "")
-    return OSError(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
+    return type(error)(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
 
 
 def words_of(error):

@@ -5,8 +5,6 @@ Keras is imported where a file needs it; exported ones do without.
 
 from pathlib import Path
 
-import numpy as np
-
 from keras_onlstm import runtime
 
 __all__ = ["SHIPPED", "load_model"]
@@ -57,7 +55,7 @@ def load_model(path=None, provider="cpu", threads=None):
         model = runtime.ExportedModel(runtime.load(path, provider, threads))
         return model, model.graph.metadata.get("about")
     try:
-        import keras
+        import keras  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"{path}: needs Keras and a backend ({error}): pip install keras tensorflow. An "
@@ -66,17 +64,9 @@ def load_model(path=None, provider="cpu", threads=None):
     if path.suffix == ".npz":
         from keras_onlstm.compact import load_compact
 
-        model, about = load_compact(path)
-    elif path.suffix == ".keras":
-        from keras_onlstm.keras_file import load_keras
-
-        model, about = load_keras(path), None
-    else:
+        return load_compact(path)
+    if path.suffix != ".keras":
         raise ValueError(f"{path}: ends neither in .keras nor in .npz, .onnx or .tflite.")
-    for weight in model.weights:
-        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
-            raise ValueError(
-                f"{path}: {weight.path} holds what is no finite number (NaN or infinity): its "
-                "training failed. Train again with a lower learning rate, or another seed."
-            )
-    return model, about
+    from keras_onlstm.keras_file import load_keras
+
+    return load_keras(path), None

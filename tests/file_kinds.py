@@ -92,13 +92,27 @@ def make_trees(directory):
     return Target(directory, [folder / "wsj_0002.mrg"])
 
 
-def read_trees(target, path):
+@contextlib.contextmanager
+def corpora_of(target):
+    """A context in which NLTK reads the corpora of a target, and after which none of it is left."""
     import nltk
 
+    before = list(nltk.data.path)
+    nltk.data.path[:] = [str(target.directory)]
+    try:
+        yield
+    finally:
+        nltk.data.path[:] = before
+        for corpus in (nltk.corpus.brown, nltk.corpus.treebank):
+            if hasattr(corpus, "_unload"):  # it was loaded, from there
+                corpus._unload()
+
+
+def read_trees(target, path):
     from keras_onlstm.datasets import treebank
 
-    nltk.data.path[:] = [str(target.directory)]
-    treebank.load()
+    with corpora_of(target):
+        treebank.load()
 
 
 def make_brown(directory):
@@ -112,12 +126,10 @@ def make_brown(directory):
 
 
 def read_brown(target, path):
-    import nltk
-
     from keras_onlstm.datasets import brown
 
-    nltk.data.path[:] = [str(target.directory)]
-    brown.load()
+    with corpora_of(target):
+        brown.load()
 
 
 def make_logic(directory):

@@ -8,12 +8,21 @@ from pathlib import Path
 import pytest
 
 from commands import EXAMPLES, ROOT, environment, ours
+from keras_onlstm import console
 from keras_onlstm.console import ArgumentParser, report
 
 pytestmark = pytest.mark.keras_free
 
 COMMAND = "import sys\nfrom keras_onlstm.command_line import main\nsys.exit(main())\n"
 SCRIPTS = sorted([*EXAMPLES.glob("[a-z]*.py"), *(ROOT / "export").glob("[a-z]*.py")])
+
+
+@pytest.fixture(autouse=True)
+def heeded():
+    """Ctrl-C, which processes in the background are started to ignore."""
+    before = signal.signal(signal.SIGINT, console._interrupt)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupted(script, module, *arguments):
@@ -25,6 +34,7 @@ def interrupted(script, module, *arguments):
         stderr=subprocess.PIPE,
         env=environment(),
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         for line in process.stderr:
             if not line.startswith("import time:"):

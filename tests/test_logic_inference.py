@@ -310,7 +310,7 @@ def test_weights_that_are_no_numbers(run, copied):
     model.save(copied / "best.keras")
     for arguments in ([], ["--pair", *PAIR]):
         result = run("--evaluate", copied, *arguments)
-        refused(result, copied / "best.keras", "NaN", "Train again")
+        refused(result, copied / "best.keras", "is not finite", "Train again")
 
 
 def test_an_output_that_cannot_be_written(run, tmp_path, monkeypatch):

@@ -192,7 +192,7 @@ def test_the_published_recipe(script):
     arguments = {"seed": 0, "recurrent": "onlstm"}
     ids = np.array([2, 2, 0], "int32")
     corpus = penn_treebank.Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
-    model, reader = trainer.make_model(arguments, preset, corpus)
+    model, reader = trainer.make_model(arguments, preset, corpus, rows=2)
     assert not np.any(model.softmax.bias)  # no frequencies
     assert [layer.cell.units for layer in model.recurrent_layers] == [650, 650]
     assert model.embeddings.shape == (3, 200) and model.softmax.units == 3
