@@ -61,8 +61,13 @@ def run_case(kind, target, seed, number):
     """
     draw = random.Random(f"{seed} {kind.name} {number}")
     path = draw.choice(target.paths)
+    return run_content(kind, target, path, kind.damage(draw, path.read_bytes())[:LARGEST])
+
+
+def run_content(kind, target, path, content):
+    """Reads one of the files of a target with another content; as `run_case` otherwise."""
     whole = path.read_bytes()
-    path.write_bytes(kind.damage(draw, whole)[:LARGEST])
+    path.write_bytes(content)
     Path("/proc/self/clear_refs").write_text("5")  # the largest so far is forgotten
     before, started = memory("VmRSS"), time.process_time()
     try:
@@ -98,6 +103,12 @@ def memory(name):
     return 1024 * int(re.search(rf"{name}:\s+(\d+)", status)[1])
 
 
+def limit_memory():
+    """From here on this process can have `ROOM` more addresses."""
+    addresses = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (addresses + ROOM, -1))
+
+
 def work(name, seed, numbers):
     """The cases of a kind in this process, each begun and ended with a line of JSON."""
     warnings.simplefilter("ignore")
@@ -109,8 +120,7 @@ def work(name, seed, numbers):
         target = kind.make(Path(directory))
         for path in target.paths:  # what is whole is read, or nothing means anything
             kind.read(target, path)
-        addresses = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-        resource.setrlimit(resource.RLIMIT_AS, (addresses + ROOM, -1))
+        limit_memory()
         for number in numbers:
             print(json.dumps({"begun": number}), file=answers, flush=True)
             try:

@@ -3,13 +3,13 @@
 import pytest
 
 import fuzz_runs
-from fuzz_runs import TARGETS, broken, fuzz
+from fuzz_runs import broken, fuzz, targets
 
 
 # On JAX each of these processes would compile for minutes; the command kills there too.
 @pytest.mark.backend("tensorflow")
 def test_two_kills(tmp_path):
-    counts, findings = fuzz(TARGETS[0], 2, 0, tmp_path)
+    counts, findings = fuzz(targets("tensorflow")[0], 2, 0, tmp_path)
     assert findings == [] and sum(counts.values()) == 2
     state = fuzz_runs.arrays_of(tmp_path / "killed 1")[1]
     assert state["epoch"] == 1 and len(state["history"]) == 1
@@ -34,6 +34,6 @@ def test_a_run_that_ends_otherwise_is_seen(tmp_path, monkeypatch):
     monkeypatch.setattr(fuzz_runs, "finish", lambda *_: None)
     monkeypatch.setattr(fuzz_runs, "kill", lambda *_: (True, "anywhere"))
     monkeypatch.setattr(fuzz_runs, "results_of", lambda _: next(results))
-    counts, findings = fuzz(TARGETS[0], 1, 0, tmp_path)
+    counts, findings = fuzz(targets("tensorflow")[0], 1, 0, tmp_path)
     assert counts == {"anywhere": 1} and len(findings) == 1
     assert "logic_inference, tensorflow: the checkpoint differs" in findings[0]
