@@ -42,7 +42,7 @@ def cumax(x, axis=-1):
     """
     x = ops.convert_to_tensor(x)
     rank = len(x.shape)
-    if rank == 0 or not -rank <= axis < rank:
+    if not -rank <= axis < rank:  # a scalar has none
         raise ValueError(
             f"cumax sums along one axis: axis={axis} is none of those of a tensor of rank {rank}."
         )

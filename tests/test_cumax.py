@@ -1,5 +1,8 @@
 """cumax: its values against NumPy, and the properties that make it a cumulative distribution."""
 
+import sys
+
+import keras
 import ml_dtypes
 import numpy as np
 import pytest
@@ -48,6 +51,29 @@ def test_ends_at_one_to_the_last_bit(dtype, size, request):
     assert dtype_of(result) == dtype
     assert_close(result[:, -1], np.ones(500), 0.0, "last value")
     assert as_array(result).max() == 1.0
+
+
+@pytest.mark.backend("tensorflow", "jax")
+def test_ends_at_one_to_the_last_bit_where_it_is_compiled():
+    """XLA divides by multiplying with a reciprocal, and a number times its own is not always 1."""
+    x = np.random.default_rng(1).normal(size=(500, 115)).astype("float32")
+    if keras.backend.backend() == "jax":
+        import jax
+
+        compiled = jax.jit(cumax)
+    else:
+        import tensorflow as tf
+
+        compiled = tf.function(cumax, jit_compile=True)
+    assert_close(compiled(x)[:, -1], np.ones(500), 0.0, "last value")
+
+
+def test_a_sum_above_its_own_end_is_one(monkeypatch):
+    """By a rounding, as parallel sums may come out."""
+    sums = np.array([[0.5, 1.0 + ROUNDING, 1.0]], "float32")
+    module = sys.modules[cumax.__module__]
+    monkeypatch.setattr(module, "cumsum", lambda x: ops.convert_to_tensor(sums))
+    assert_close(cumax(np.zeros((1, 3), "float32")), [[0.5, 1.0, 1.0]], 0.0, "cumax")
 
 
 @given(logits)
@@ -107,7 +133,10 @@ def test_gradient(float64):
     assert_close(found[0], expected[0], 1e-8, "gradient of cumax")
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((), -1), ((3,), 1), ((3, 4), 2), ((3, 4), -3)])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((), -1), ((), 0), ((3,), 1), ((3, 4), 2), ((3, 4), 3), ((3, 4), -3), ((3, 4), -4)],
+)
 def test_a_scalar_and_an_axis_that_is_none_are_refused(shape, axis):
     message = f"axis={axis} is none of those of a tensor of rank {len(shape)}"
     with pytest.raises(ValueError, match=message):
