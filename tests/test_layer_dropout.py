@@ -88,6 +88,16 @@ def test_inference_drops_nothing(make):
         assert_all_close(found, result[:3], SINGLE, NAMES[:3])
 
 
+def test_the_cell_alone_drops_nothing_unless_it_trains():
+    cell = ONLSTMCell(UNITS, CHUNK, seed=3, **RATES["all"])
+    cell.build((BATCH, 3))
+    cell.set_weights(PROBLEM.weights)
+    result = oracle.onlstm(PROBLEM.x[:, :1], *PROBLEM[1:], chunk_size=CHUNK)
+    for call in ({}, {"training": False}):
+        h, (_, c) = cell(X[:, 0], states(), **call)
+        assert_all_close([h, c], [result.h, result.c], SINGLE, ["h", "c"])
+
+
 @pytest.mark.parametrize(
     ("make", "rates"),
     [(onlstm, "dropout"), (rnn, "recurrent_dropout"), (onlstm, "recurrent_weight_dropout")],
