@@ -6,11 +6,9 @@ from operator import attrgetter
 import keras
 from keras import KerasTensor, ops
 
+from keras_onlstm import recurrence
 from keras_onlstm.cell import DropoutMasks, ONLSTMCell
 from keras_onlstm.numerics import wide_dtype
-from keras_onlstm.recurrence import fused as fused_recurrence
-from keras_onlstm.recurrence import reference
-from keras_onlstm.recurrence.substitute import substitute
 
 __all__ = ["ONLSTM"]
 
@@ -169,7 +167,7 @@ class ONLSTM(keras.layers.RNN):
         )
         self.return_distances = return_distances
         self.fused = fused
-        refusal = fused_recurrence.refusal(cell.activation, cell.recurrent_activation)
+        refusal = recurrence.refusal(cell.activation, cell.recurrent_activation)
         if fused is True and refusal:
             raise ValueError(f"fused=True: {refusal}. fused='auto' takes the readable recurrence.")
         self._runs_fused = fused is not False and refusal is None
@@ -188,7 +186,23 @@ class ONLSTM(keras.layers.RNN):
         if self.go_backwards:
             sequences = ops.flip(sequences, 1)
             keep = None if keep is None else ops.flip(keep, 1)
-        result = self._run(sequences, h, c, keep, masks, training)
+        result = recurrence.run(
+            recurrence.Problem(
+                sequences,
+                h,
+                c,
+                self.cell.kernel,
+                self.cell.dropped_recurrent_kernel(masks),
+                self.cell.bias,
+                self.cell.chunk_size,
+                self.cell.activation,
+                self.cell.recurrent_activation,
+                mask=keep,
+                recurrent_mask=masks.recurrent,
+                training=bool(training),
+            ),
+            fuse=self._runs_fused,
+        )
         output = self._output(result, keep)
         last_c = ops.cast(result.last_c, self.compute_dtype)
         if self.stateful:
@@ -200,24 +214,6 @@ class ONLSTM(keras.layers.RNN):
         if self.return_distances:
             returned += [result.forget_distance, result.input_distance]
         return tuple(returned) if len(returned) > 1 else output
-
-    def _run(self, sequences, h, c, keep, masks, training):
-        cell = self.cell
-        given = (sequences, h, c, cell.kernel, cell.dropped_recurrent_kernel(masks), cell.bias)
-        options = {
-            "mask": keep,
-            "recurrent_mask": masks.recurrent,
-            "chunk_size": cell.chunk_size,
-        }
-        other = substitute()
-        if self._runs_fused and other is None:
-            return fused_recurrence.run(*given, **options, training=bool(training))
-        return (other or reference.run)(
-            *given,
-            **options,
-            activation=cell.activation,
-            recurrent_activation=cell.recurrent_activation,
-        )
 
     def _initial_state(self, sequences, initial_state):
         batch_size = ops.shape(sequences)[0]

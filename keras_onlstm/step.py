@@ -1,7 +1,7 @@
 """One step of ON-LSTM, written as its equations (Shen et al. 2019, Eq. 6 to 15).
 
-This is the only place where the gates are put in order and combined; the cell, the readable
-recurrence and the tests of the fast one all lead here.
+This is the only place that knows the order of the gates. The cell and the readable recurrence lead
+here; what is faster combines the gates in its own way, and asks here where each one lies.
 
 Axes, for the whole package:
 
@@ -21,13 +21,24 @@ from keras import ops
 from keras_onlstm.cumax import cumax
 from keras_onlstm.numerics import exact_activation, matmul, wide_dtype
 
-__all__ = ["GATES", "StepOutput", "gate_offsets", "gate_width", "project", "step"]
+__all__ = [
+    "GATES",
+    "LSTM_GATES",
+    "MASTER_GATES",
+    "StepOutput",
+    "gate_offsets",
+    "gate_width",
+    "lstm_offset",
+    "project",
+    "step",
+]
 
-# The order of the gates in the last axis of every kernel and bias. The first two are at chunk
-# resolution. It is the order of the authors' implementation, so their weights only need
-# transposing.
-GATES = ("master_input", "master_forget", "output", "candidate", "input", "forget")
-_AT_CHUNK_RESOLUTION = GATES[:2]
+# The order of the gates in the last axis of every kernel and bias: those with one value a chunk
+# before those with one a unit. It is the order of the authors' implementation, so their weights
+# only need transposing.
+MASTER_GATES = ("master_input", "master_forget")
+LSTM_GATES = ("output", "candidate", "input", "forget")
+GATES = MASTER_GATES + LSTM_GATES
 
 
 class StepOutput(NamedTuple):
@@ -62,10 +73,16 @@ def gate_offsets(units, chunk_size):
     """
     offsets, start = {}, 0
     for name in GATES:
-        stop = start + (units // chunk_size if name in _AT_CHUNK_RESOLUTION else units)
+        stop = start + (units // chunk_size if name in MASTER_GATES else units)
         offsets[name] = slice(start, stop)
         start = stop
     return offsets
+
+
+def lstm_offset(units, chunk_size):
+    """Where the gates of the LSTM lie, one after the other: a slice, of 4 U places."""
+    offsets = gate_offsets(units, chunk_size)
+    return slice(offsets[LSTM_GATES[0]].start, offsets[LSTM_GATES[-1]].stop)
 
 
 def project(inputs, kernel, bias=None):

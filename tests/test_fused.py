@@ -314,7 +314,7 @@ def test_xla_compiles_the_whole_model(units):
 def test_lengths_share_what_is_compiled():
     import tensorflow as tf
 
-    from keras_onlstm.recurrence import fused_tensorflow, grouped
+    from keras_onlstm.recurrence import fused_groups, fused_step, fused_tensorflow
 
     layer = ONLSTM(200, 10, return_sequences=True)
     layer.build((None, None, 8))
@@ -330,8 +330,8 @@ def test_lengths_share_what_is_compiled():
     for time in (7, 5, 9, 6, 12, 3, 8):
         step(tf.constant(rng.normal(size=(4, time, 8)).astype("float32")))
     assert step.experimental_get_tracing_count() <= 2
-    sizes = fused_tensorflow.fused.Sizes(200, 10, "float32")
-    for one in (grouped.forward_step, grouped.backward_step):
+    sizes = fused_step.Sizes(200, 10, "float32")
+    for one in (fused_groups.forward_step, fused_groups.backward_step):
         assert fused_tensorflow._compiled(one, sizes).experimental_get_tracing_count() <= 2
     assert fused_tensorflow._compiled.cache_info().misses == 2
     # Both steps, with and without a static size of the batch: at most four compilations.
@@ -394,3 +394,26 @@ def test_inference_keeps_nothing_in_jax():
     )
     gates = "f32[5,30,3]"  # (T, K, B)
     assert gates in training and gates not in inference
+
+
+@pytest.mark.backend("torch")
+def test_nothing_is_kept_where_no_gradient_is_asked_for(monkeypatch):
+    import torch
+
+    from keras_onlstm.recurrence import fused_torch
+
+    saved, forward = [], fused_torch._forward
+
+    def seen(given, sizes, save):
+        saved.append(save)
+        return forward(given, sizes, save)
+
+    monkeypatch.setattr(fused_torch, "_forward", seen)
+    problem = oracle.draw(6, 2)
+    layer, x = loaded(ONLSTM(6, 2), problem), tensor(problem.x, "float32")
+    layer(x)
+    with torch.no_grad():
+        layer(x)
+    layer.trainable = False
+    layer(x)
+    assert saved == [True, False, False]

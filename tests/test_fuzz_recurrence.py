@@ -8,7 +8,7 @@ import fuzz_backends
 import fuzz_recurrence
 from checks import EXACT, assert_all_close
 from fuzz_recurrence import Options, check, draw, draw_data, programs, run
-from keras_onlstm.recurrence import fused
+from keras_onlstm.recurrence import fused_groups, fused_step, fused_torch
 
 # Most where a case is cheap; of what is compiled, one choice of options or two.
 COUNTS = {
@@ -72,7 +72,7 @@ def test_kept_states_give_the_gradients_of_given_ones(training):
 @pytest.mark.backend("tensorflow", "torch")
 @pytest.mark.parametrize("wrong", ["dz", "dc"])
 def test_a_gradient_that_is_wrong_by_a_millionth_is_found(wrong, monkeypatch):
-    right = fused.retreat
+    right = fused_step.retreat
 
     def retreat(*given):
         dz, passed_h, dc = right(*given)
@@ -80,7 +80,8 @@ def test_a_gradient_that_is_wrong_by_a_millionth_is_found(wrong, monkeypatch):
 
     data = draw_data(np.random.default_rng(4), PLAIN)
     check(PLAIN, data)
-    monkeypatch.setattr(fused, "retreat", retreat)
+    for module in (fused_groups, fused_torch):
+        monkeypatch.setattr(module, "retreat", retreat)
     with pytest.raises(AssertionError, match="gradients, 0: largest absolute error"):
         check(PLAIN, data)
 

@@ -6,10 +6,8 @@ import pytest
 
 import oracle
 from checks import assert_all_close, assert_close, assert_differ, loaded, tensor
-from keras_onlstm import ONLSTM
-from keras_onlstm.recurrence import reference, single
-from keras_onlstm.recurrence.reference import Recurrence
-from keras_onlstm.recurrence.substitute import substitute, substituted
+from keras_onlstm import ONLSTM, recurrence
+from keras_onlstm.recurrence import Problem, Recurrence, reference, single, substituted
 
 TOLERANCE = 1e-6  # the same operations in float32
 TANH, SIGMOID = keras.activations.tanh, keras.activations.sigmoid
@@ -25,16 +23,16 @@ def test_one_step_is_the_readable_recurrence(bias, masked, dropped):
     problem = oracle.draw(12, 3, batch=3, time=1, seed=5)
     given = [tensor(array, "float32") for array in problem]
     factors = np.random.default_rng(1).uniform(0.0, 2.0, (3, 12))
-    options = {
-        "mask": None if masked is None else tensor(np.reshape(masked, (3, 1)), "bool"),
-        "recurrent_mask": tensor(factors, "float32") if dropped else None,
-        "chunk_size": 3,
-        "activation": TANH,
-        "recurrent_activation": SIGMOID,
-    }
-    given = given if bias else given[:-1]
-    found = single.run(*given, **options)
-    assert_all_close(found, reference.run(*given, **options), TOLERANCE, Recurrence._fields)
+    given = Problem(
+        *(given if bias else [*given[:-1], None]),
+        chunk_size=3,
+        activation=TANH,
+        recurrent_activation=SIGMOID,
+        mask=None if masked is None else tensor(np.reshape(masked, (3, 1)), "bool"),
+        recurrent_mask=tensor(factors, "float32") if dropped else None,
+    )
+    found = single.run(given)
+    assert_all_close(found, reference.run(given), TOLERANCE, Recurrence._fields)
     exact = oracle.onlstm(
         *problem[:5],
         problem.bias if bias else 0.0,
@@ -47,15 +45,15 @@ def test_one_step_is_the_readable_recurrence(bias, masked, dropped):
 
 
 def test_one_step_with_other_activations():
-    given = [tensor(array, "float32") for array in oracle.draw(12, 3, batch=3, time=1, seed=6)]
-    options = {
-        "chunk_size": 3,
-        "activation": keras.activations.relu,
-        "recurrent_activation": keras.activations.hard_sigmoid,
-    }
-    found, other = (run.run(*given, **options) for run in (single, reference))
+    given = Problem(
+        *(tensor(array, "float32") for array in oracle.draw(12, 3, batch=3, time=1, seed=6)),
+        chunk_size=3,
+        activation=keras.activations.relu,
+        recurrent_activation=keras.activations.hard_sigmoid,
+    )
+    found, other = (version.run(given) for version in (single, reference))
     assert_all_close(found, other, TOLERANCE, Recurrence._fields)
-    usual = single.run(*given, **options | {"activation": TANH, "recurrent_activation": SIGMOID})
+    usual = single.run(given._replace(activation=TANH, recurrent_activation=SIGMOID))
     assert_differ(found.h, usual.h, 0.1, "other activations")
 
 
@@ -68,9 +66,9 @@ def test_a_layer_runs_what_takes_the_place_of_its_own():
     x = tensor(problem.x, "float32")
     plain = layer(x)
 
-    def doubled(inputs, *rest, **options):
-        given.append((inputs.shape, options["chunk_size"], options["activation"]))
-        found = reference.run(inputs, *rest, **options)
+    def doubled(problem):
+        given.append((problem.inputs.shape, problem.chunk_size, problem.activation))
+        found = reference.run(problem)
         return found._replace(h=2 * found.h)
 
     with substituted(doubled):
@@ -80,11 +78,33 @@ def test_a_layer_runs_what_takes_the_place_of_its_own():
     assert len(given) == 1
 
 
-def test_the_innermost_counts_and_an_error_ends_it():
-    assert substitute() is None
-    with substituted(reference.run):
-        with pytest.raises(KeyError), substituted(single.run):
-            assert substitute() is single.run
+def test_the_innermost_counts_and_an_error_ends_it(monkeypatch):
+    def ran():
+        """Which recurrence runs."""
+        return recurrence.run("the problem", fuse=True)
+
+    monkeypatch.setattr(recurrence.fused, "run", lambda problem: ("fused", problem))
+    assert ran() == ("fused", "the problem")
+    with substituted(lambda problem: ("outer", problem)):
+        with pytest.raises(KeyError), substituted(lambda problem: ("inner", problem)):
+            assert ran() == ("inner", "the problem")
             raise KeyError
-        assert substitute() is reference.run
-    assert substitute() is None
+        assert ran() == ("outer", "the problem")
+    assert ran() == ("fused", "the problem")
+
+
+def test_which_one_runs_when(monkeypatch):
+    """The fused one where it is wanted; else the one without a loop where there is one step."""
+    ran = []
+
+    def seen(name, original):
+        return lambda problem: ran.append(name) or original(problem)
+
+    for name in ("fused", "reference", "single"):
+        version = getattr(recurrence, name)
+        monkeypatch.setattr(version, "run", seen(name, version.run))
+    problem = oracle.draw(12, 3)
+    for steps in (1, 2):
+        for fused in (True, False):
+            loaded(ONLSTM(12, 3, fused=fused), problem)(tensor(problem.x[:, :steps], "float32"))
+    assert ran == ["fused", "single", "fused", "reference"]

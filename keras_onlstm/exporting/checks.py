@@ -8,8 +8,7 @@ import keras
 import numpy as np
 
 from keras_onlstm.exporting.graphs import draw_inputs
-from keras_onlstm.recurrence import reference
-from keras_onlstm.recurrence.substitute import substituted
+from keras_onlstm.recurrence import reference, substituted
 
 __all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
 

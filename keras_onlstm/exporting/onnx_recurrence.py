@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_onlstm.step import gate_offsets
+from keras_onlstm.step import MASTER_GATES, gate_offsets
 
 __all__ = ["Weights", "loop", "one_step"]
 
@@ -105,12 +105,13 @@ class _Writer:
         """
         add, chunks = self.add, units // chunk_size
         gates = add("Add", [add("MatMul", [h, recurrent_kernel], "recurrent"), z], "gates")
-        sizes = self.constant("sizes", [chunks] * 2 + [units] * 4)
+        sizes = [chunks if name in MASTER_GATES else units for name in _ORDER]
         names = [f"gate_{name}" for name in _ORDER]
-        forget, written, candidate, *rest = add("Split", [gates, sizes], *names, axis=1)
+        split = add("Split", [gates, self.constant("sizes", sizes)], *names, axis=1)
+        pre = dict(zip(_ORDER, split, strict=True))
         shares = [
-            add("Softmax", [pre], f"shares_{name}", axis=-1)  # (B, N)
-            for pre, name in ((forget, "forget"), (written, "input"))
+            add("Softmax", [pre[f"master_{name}"]], f"shares_{name}", axis=-1)  # (B, N)
+            for name in ("forget", "input")
         ]
         above = np.tril(np.ones((chunks, chunks), "float32"), -1)  # (N, N): sums those below
         triangle = self.constant("triangle", np.repeat(above, chunk_size, axis=1), "float32")
@@ -125,14 +126,13 @@ class _Writer:
             for share, name in zip(shares, ("forget", "input"), strict=True)
         ]
         opened, kept, taken = (
-            add("Sigmoid", [pre], f"sigmoid_{name}")
-            for pre, name in zip(rest, _ORDER[3:], strict=True)
+            add("Sigmoid", [pre[name]], f"sigmoid_{name}") for name in ("output", "forget", "input")
         )
         omega = add("Mul", [f_tilde, i_tilde], "omega")
         f_hat = add("Sub", [f_tilde, add("Mul", [omega, kept], "not_kept")], "f_hat")
         i_hat = add("Sub", [i_tilde, add("Mul", [omega, taken], "not_taken")], "i_hat")
         old = add("Mul", [f_hat, c], "old")
-        new = add("Mul", [i_hat, add("Tanh", [candidate], "squashed")], "new")
+        new = add("Mul", [i_hat, add("Tanh", [pre["candidate"]], "squashed")], "new")
         new_c = add("Add", [old, new], "new_c")
         new_h = add("Mul", [opened, add("Tanh", [new_c], "shown")], "new_h")
         if keep is not None:

@@ -15,11 +15,10 @@ from keras_onlstm.arguments import integer
 from keras_onlstm.exporting import checks, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import make_graph
-from keras_onlstm.exporting.tracing_tensorflow import portable_recurrence, traced
+from keras_onlstm.exporting.tracing_tensorflow import traced
 from keras_onlstm.files import replacing
 from keras_onlstm.provenance import versions
-from keras_onlstm.recurrence.fused import refusal
-from keras_onlstm.recurrence.reference import Recurrence
+from keras_onlstm.recurrence import Recurrence, readable, refusal
 from keras_onlstm.runtime import metadata
 
 __all__ = ["to_onnx"]
@@ -34,38 +33,17 @@ class _Placeholders:
     def __init__(self):
         self.weights = []
 
-    def recurrence(
-        self,
-        inputs,
-        h,
-        c,
-        kernel,
-        recurrent_kernel,
-        bias=None,
-        *,
-        mask=None,
-        recurrent_mask=None,
-        chunk_size,
-        activation,
-        recurrent_activation,
-    ):
-        """`reference.run` as one operator."""
+    def recurrence(self, problem):
+        """The recurrence as one operator."""
         import tensorflow as tf
 
-        if refusal(activation, recurrent_activation):
-            return portable_recurrence(
-                *(inputs, h, c, kernel, recurrent_kernel, bias),
-                mask=mask,
-                recurrent_mask=recurrent_mask,
-                chunk_size=chunk_size,
-                activation=activation,
-                recurrent_activation=recurrent_activation,
-            )
-        arrays = [_value(w) for w in (kernel, recurrent_kernel, bias)]
-        self.weights.append(onnx_recurrence.Weights(*arrays, chunk_size))
-        batch, time, units = *inputs.shape[:2], h.shape[-1]
-        single = time == 1
-        given = [inputs[:, 0] if single else inputs, h, c]
+        if refusal(problem.activation, problem.recurrent_activation):
+            return readable(problem)
+        arrays = [_value(w) for w in (problem.kernel, problem.recurrent_kernel, problem.bias)]
+        self.weights.append(onnx_recurrence.Weights(*arrays, problem.chunk_size))
+        batch, time, units = *problem.inputs.shape[:2], problem.h.shape[-1]
+        single, mask = time == 1, problem.mask
+        given = [problem.inputs[:, 0] if single else problem.inputs, problem.h, problem.c]
         if mask is not None:
             given.append(mask if single else tf.expand_dims(mask, -1))
         token = f"{'one_step' if single else 'loop'} {len(self.weights) - 1}"

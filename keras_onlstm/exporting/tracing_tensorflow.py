@@ -1,23 +1,18 @@
 """Graphs as TensorFlow functions, with the recurrence that a format wants."""
 
-from keras_onlstm.recurrence import reference, single
-from keras_onlstm.recurrence.substitute import substituted
+from keras_onlstm.recurrence import readable, substituted
 
-__all__ = ["module_of", "portable_recurrence", "traced"]
-
-
-def portable_recurrence(inputs, *rest, **options):
-    """The readable recurrence: its loop runs wherever TensorFlow's operators do, without XLA."""
-    run = single.run if inputs.shape[1] == 1 else reference.run
-    return run(inputs, *rest, **options)
+__all__ = ["module_of", "traced"]
 
 
-def traced(graph, recurrence=portable_recurrence, batch=None):
+def traced(graph, recurrence=readable, batch=None):
     """A graph as a `tf.function` with a signature.
 
     Args:
         graph: `keras_onlstm.exporting.graphs.Graph`.
-        recurrence: what runs in the place of the layers' own, called as `reference.run` is.
+        recurrence: what runs in the place of the layers' own: function from `Problem` to
+            `Recurrence`. Default: the readable one, whose loop runs wherever TensorFlow's operators
+            do, without XLA.
         batch: integer, or `None`: any.
 
     Returns:

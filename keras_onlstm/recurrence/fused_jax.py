@@ -5,8 +5,14 @@ Everything is compiled together with what surrounds it.
 
 import functools
 
-from keras_onlstm.recurrence import fused
-from keras_onlstm.recurrence.grouped import backward_step, forward_step, grouped, joined
+from keras_onlstm.recurrence.fused_groups import (
+    backward_step,
+    column_groups,
+    forward_step,
+    grouped,
+    joined,
+)
+from keras_onlstm.recurrence.fused_step import NOT_FUSED, Given, large_products
 
 __all__ = ["run"]
 
@@ -14,32 +20,36 @@ __all__ = ["run"]
 def _column_groups(batch):
     import jax
 
-    return fused.column_groups(batch) if jax.default_backend() == "cpu" else [slice(None)]
+    return column_groups(batch) if jax.default_backend() == "cpu" else [slice(None)]
 
 
-def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask, sizes, save):
+def _turned(x):
+    return None if x is None else x.T
+
+
+def _forward(given, sizes, save):
     import jax
 
-    groups = _column_groups(inputs.shape[0])
-    x = inputs.transpose(1, 0, 2)  # (T, B, D)
+    groups = _column_groups(given.inputs.shape[0])
+    x = given.inputs.transpose(1, 0, 2)  # (T, B, D)
     # The rows of time stay rows, for one product: (T B, D) @ (D, K).
-    width = kernel.shape[1]
-    projected = (x.reshape(-1, x.shape[-1]) @ kernel).reshape(*x.shape[:2], width)  # (T, B, K)
+    width = given.kernel.shape[1]
+    projected = (x.reshape(-1, x.shape[-1]) @ given.kernel).reshape(*x.shape[:2], width)
     # Kept apart, or XLA multiplies with the kernel as it was, which takes twice as long.
-    turned_kernel = jax.lax.optimization_barrier(recurrent_kernel.T)  # (K, U)
-    turned_mask = None if recurrent_mask is None else recurrent_mask.T
-    turned_bias = None if bias is None else bias[:, None]  # (K, 1)
+    turned_kernel = jax.lax.optimization_barrier(given.recurrent_kernel.T)  # (K, U)
+    turned_bias = None if given.bias is None else given.bias[:, None]  # (K, 1)
+    turned_mask, keep = _turned(given.recurrent_mask), _kept(given)
 
     def body(carry, row):
         projected_t, keep_t = row
-        given = (turned_kernel, turned_bias, projected_t, *carry, keep_t, turned_mask)
-        new, rows = forward_step(*given, sizes=sizes)
+        new, rows = forward_step(
+            turned_kernel, turned_bias, projected_t, *carry, keep_t, turned_mask, sizes=sizes
+        )
         saved = ([step.saved for step in new], carry[1]) if save else ()
         return ([step.h for step in new], [step.c for step in new]), (*rows, *saved)
 
-    turned_keep = None if keep is None else keep.T > 0  # (T, B)
-    start = (grouped(h, groups), grouped(c, groups, sizes))
-    (h_t, c_t), (rows, *others) = jax.lax.scan(body, start, (projected, turned_keep))
+    start = (grouped(given.h, groups), grouped(given.c, groups, sizes))
+    (h_t, c_t), (rows, *others) = jax.lax.scan(body, start, (projected, keep))
     results = (
         rows.transpose(1, 0, 2),  # (B, T, U)
         joined(h_t, sizes),
@@ -50,42 +60,43 @@ def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask,
     return results, (rows, c_t, *others[2:])
 
 
+def _kept(given):
+    """Where a step counts, time first: (T, B) boolean, or `None`."""
+    return None if given.mask is None else given.mask.T > 0
+
+
 def _backward(sizes, residuals, upstream):
     import jax
 
-    given, saved = residuals
-    inputs, h, _, kernel, recurrent_kernel, bias, keep, recurrent_mask = given
-    rows, c_t, gates, cells = saved
+    given, (rows, c_t, gates, cells) = residuals
     d_rows, d_h, d_c, *d_distances = upstream
-    groups = _column_groups(inputs.shape[0])
-    turned_mask = None if recurrent_mask is None else recurrent_mask.T
-    turned_keep = None if keep is None else keep.T > 0  # (T, B)
+    groups, turned_mask = _column_groups(given.inputs.shape[0]), _turned(given.recurrent_mask)
 
     def body(carry, row):
         dh, dc, c = carry
         d_row, gates, cells, d_distances, keep_t = row
-        given = (recurrent_kernel, dh, dc, gates, cells, c, [d_row, *d_distances])
-        dh, dc, dz = backward_step(*given, keep_t, turned_mask, sizes=sizes)
+        read = (given.recurrent_kernel, dh, dc, gates, cells, c, [d_row, *d_distances])
+        dh, dc, dz = backward_step(*read, keep_t, turned_mask, sizes=sizes)
         return (dh, dc, cells), dz
 
     d_rows = d_rows.transpose(1, 0, 2)  # (T, B, U)
     d_distances = [d.T for d in d_distances]  # (T, B)
     start = ([d.astype(sizes.wide) for d in grouped(d_h, groups)], grouped(d_c, groups, sizes))
-    upstream = (d_rows, gates, cells, d_distances, turned_keep)
+    upstream = (d_rows, gates, cells, d_distances, _kept(given))
     (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), upstream, reverse=True)
-    x = inputs.transpose(1, 0, 2)  # (T, B, D)
-    d_x, d_kernel, d_recurrent_kernel, d_bias = fused.large_products(
-        dz, x, rows, h, recurrent_mask, kernel
-    )
+    x = given.inputs.transpose(1, 0, 2)  # (T, B, D)
+    d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(dz, x, rows, given)
     return (
-        d_x.transpose(1, 0, 2),  # (B, T, D)
-        joined(dh, sizes).astype(sizes.dtype),
-        joined(dc, sizes),
-        d_kernel,
-        d_recurrent_kernel,
-        None if bias is None else d_bias,
-        None,
-        None,
+        Given(
+            d_inputs,
+            joined(dh, sizes).astype(sizes.dtype),
+            joined(dc, sizes),
+            d_kernel,
+            d_recurrent_kernel,
+            None if given.bias is None else d_bias,
+            None,
+            None,
+        ),
     )
 
 
@@ -93,18 +104,18 @@ def _backward(sizes, residuals, upstream):
 def _differentiable():
     import jax
 
-    @functools.partial(jax.custom_vjp, nondiff_argnums=(8,))
-    def recurrence(*given):
-        return _forward(*given, save=False)[0]
+    @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+    def recurrence(given, sizes):
+        return _forward(given, sizes, save=False)[0]
 
-    def forward(*given):
-        results, saved = _forward(*given, save=True)
-        return results, (given[:-1], saved)
+    def forward(given, sizes):
+        results, saved = _forward(given, sizes, save=True)
+        return results, (given, saved)
 
     recurrence.defvjp(forward, _backward)
     # Called outside of any compilation, a loop would be compiled anew every time; so it is once for
     # every shape. Inside of one, `inline` leaves no trace of it.
-    return jax.jit(recurrence, static_argnums=(8,), inline=True)
+    return jax.jit(recurrence, static_argnums=(1,), inline=True)
 
 
 @functools.cache
@@ -117,7 +128,7 @@ def _derived_backwards():
     tangent = Primitive("fused_recurrence_tangent")
 
     def refuse(*_, **__):
-        raise NotImplementedError(fused.NOT_FUSED)
+        raise NotImplementedError(NOT_FUSED)
 
     tangent.def_impl(refuse)
     tangent.def_abstract_eval(lambda x: x)
@@ -136,10 +147,13 @@ def _derived_backwards():
     return identity
 
 
-def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):
+def run(given, sizes, training):
     """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     # Of a number, unlike of a truth value, there are gradients to return: none.
-    keep = None if mask is None else mask.astype("float32")
-    given = (inputs, h, c, kernel, recurrent_kernel, bias)
-    given = (None if x is None else _derived_backwards()(x) for x in given)
-    return _differentiable()(*given, keep, recurrent_mask, sizes)
+    keep = None if given.mask is None else given.mask.astype("float32")
+    derived = {
+        name: None if x is None else _derived_backwards()(x)
+        for name, x in given._asdict().items()
+        if name not in ("mask", "recurrent_mask")
+    }
+    return _differentiable()(given._replace(mask=keep, **derived), sizes)

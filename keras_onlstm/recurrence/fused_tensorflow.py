@@ -9,10 +9,18 @@ import functools
 
 from keras import ops
 
-from keras_onlstm.recurrence import fused
-from keras_onlstm.recurrence.grouped import backward_step, forward_step, grouped, joined
+from keras_onlstm.recurrence.fused_groups import (
+    backward_step,
+    column_groups,
+    forward_step,
+    grouped,
+    joined,
+)
+from keras_onlstm.recurrence.fused_step import NOT_FUSED, large_products
 
 __all__ = ["run"]
+
+_DERIVED = ("inputs", "h", "c", "kernel", "recurrent_kernel", "bias")  # of `Given`
 
 # Below this many entries of the recurrent kernel, compiling takes longer than it saves.
 _WORTH_COMPILING = 2**17
@@ -22,7 +30,7 @@ def _column_groups(batch):
     import tensorflow as tf
 
     on_gpu = bool(tf.config.list_physical_devices("GPU"))
-    return [slice(None)] if on_gpu else fused.column_groups(batch)
+    return [slice(None)] if on_gpu else column_groups(batch)
 
 
 @functools.lru_cache(maxsize=64)
@@ -71,18 +79,24 @@ def _group_shapes(batch, groups):
     return [None if batch is None else len(range(*group.indices(batch))) for group in groups]
 
 
-def _forward(given, keep, recurrent_mask, sizes, save):
-    """The results, batch first, and what the way back needs beside the arguments."""
+def _turned(x):
     import tensorflow as tf
 
-    inputs, h, c, kernel, recurrent_kernel, bias = given
-    step = _steps(recurrent_kernel, sizes)[0]
-    x = tf.transpose(inputs, (1, 0, 2))  # (T, B, D)
-    batch, width, groups = x.shape[1], kernel.shape[1], _column_groups(x.shape[1])
-    flat = tf.reshape(x, (-1, x.shape[-1])) @ kernel
+    return None if x is None else tf.transpose(x)
+
+
+def _forward(given, sizes, save):
+    """The results, batch first, and what the way back needs beside what was given."""
+    import tensorflow as tf
+
+    step = _steps(given.recurrent_kernel, sizes)[0]
+    x = tf.transpose(given.inputs, (1, 0, 2))  # (T, B, D)
+    batch, width, groups = x.shape[1], given.kernel.shape[1], _column_groups(x.shape[1])
+    flat = tf.reshape(x, (-1, x.shape[-1])) @ given.kernel
     projected = tf.reshape(flat, (*ops.shape(x)[:2], width))  # (T, B, K)
-    turned_kernel = tf.transpose(recurrent_kernel)  # (K, U)
-    bias = None if bias is None else bias[:, None]
+    turned_kernel = tf.transpose(given.recurrent_kernel)  # (K, U)
+    bias = None if given.bias is None else given.bias[:, None]
+    keep, recurrent_mask = _turned(given.mask), _turned(given.recurrent_mask)
     length = _length(x)
     array = functools.partial(_array, length)
     rows = [array((batch, sizes.units), sizes.dtype)]
@@ -100,7 +114,7 @@ def _forward(given, keep, recurrent_mask, sizes, save):
             cells = [a.write(t, c_t) for a, c_t in zip(cells, c, strict=True)]
         return [s.h for s in new], [s.c for s in new], rows, gates, cells
 
-    start = (grouped(h, groups), grouped(c, groups, sizes), rows, gates, cells)
+    start = (grouped(given.h, groups), grouped(given.c, groups, sizes), rows, gates, cells)
     h, c, rows, gates, cells = _loop(body, start, length)
     rows, *distances = [a.stack() for a in rows]
     results = (
@@ -112,14 +126,14 @@ def _forward(given, keep, recurrent_mask, sizes, save):
     return results, (x, rows, c, gates, cells)
 
 
-def _backward(given, saved, keep, recurrent_mask, sizes, d_rows, d_h, d_c, *d_distances):
+def _backward(given, saved, sizes, d_rows, d_h, d_c, *d_distances):
     import tensorflow as tf
 
-    _, h, _, kernel, recurrent_kernel, _ = given
     x, rows, c, gates, cells = saved
-    step = _steps(recurrent_kernel, sizes)[1]
+    step = _steps(given.recurrent_kernel, sizes)[1]
     batch, groups, length = x.shape[1], _column_groups(x.shape[1]), _length(x)
     d_distances = [tf.transpose(d) for d in d_distances]  # (T, B)
+    keep, recurrent_mask = _turned(given.mask), _turned(given.recurrent_mask)
 
     def body(steps, dh, dc, c, dz):
         t = length - 1 - steps
@@ -127,17 +141,15 @@ def _backward(given, saved, keep, recurrent_mask, sizes, d_rows, d_h, d_c, *d_di
         upstream = [d_rows[:, t], *(d[t] for d in d_distances)]
         keep_t = None if keep is None else keep[t]
         kept = [a.read(t) for a in gates]
-        given = (recurrent_kernel, dh, dc, kept, c_tm1, c, upstream, keep_t, recurrent_mask)
-        dh, dc, row = step(*given)
+        read = (given.recurrent_kernel, dh, dc, kept, c_tm1, c, upstream, keep_t, recurrent_mask)
+        dh, dc, row = step(*read)
         return dh, dc, c_tm1, dz.write(t, row)
 
     dh = [ops.cast(part, sizes.wide) for part in grouped(d_h, groups)]
-    dz = _array(length, (batch, kernel.shape[1]), sizes.dtype)
+    dz = _array(length, (batch, given.kernel.shape[1]), sizes.dtype)
     dh, dc, _, dz = _loop(body, (dh, grouped(d_c, groups, sizes), c, dz), length)
-    mask = None if recurrent_mask is None else tf.transpose(recurrent_mask)
-    d_x, *d_weights = fused.large_products(dz.stack(), x, rows, h, mask, kernel)
-    d_h = tf.cast(joined(dh, sizes), sizes.dtype)
-    return tf.transpose(d_x, (1, 0, 2)), d_h, joined(dc, sizes), *d_weights
+    d_inputs, *d_weights = large_products(dz.stack(), x, rows, given)
+    return d_inputs, tf.cast(joined(dh, sizes), sizes.dtype), joined(dc, sizes), *d_weights
 
 
 def _derived_once(gradients):
@@ -147,37 +159,33 @@ def _derived_once(gradients):
     @tf.custom_gradient
     def identity(*given):
         def refuse(*_):
-            raise NotImplementedError(fused.NOT_FUSED)
+            raise NotImplementedError(NOT_FUSED)
 
         return [tf.identity(x) for x in given], refuse
 
     return identity(*gradients)
 
 
-def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):
+def run(given, sizes, training):
     """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     import tensorflow as tf
 
-    keep = None if mask is None else tf.transpose(mask)  # (T, B)
-    turned_mask = None if recurrent_mask is None else tf.transpose(recurrent_mask)  # (U, B)
-
+    names = [name for name in _DERIVED if getattr(given, name) is not None]
     eager = tf.executing_eagerly()
 
     @tf.custom_gradient
-    def differentiable(*given):
-        whole = given if len(given) == 6 else (*given, None)
-        results, saved = _forward(whole, keep, turned_mask, sizes, save=training)
+    def differentiable(*tensors):
+        whole = given._replace(**dict(zip(names, tensors, strict=True)))
+        results, saved = _forward(whole, sizes, save=training)
 
         def gradient(*upstream):
             kept = saved
             # A graph, in which Jacobians are computed, cannot read the arrays of eager execution.
             if not training or eager is not tf.executing_eagerly():
-                kept = _forward(whole, keep, turned_mask, sizes, save=True)[1]
-            found = _backward(whole, kept, keep, turned_mask, sizes, *upstream)
-            return _derived_once(found[: len(given)])
+                kept = _forward(whole, sizes, save=True)[1]
+            return _derived_once(_backward(whole, kept, sizes, *upstream)[: len(names)])
 
         return results, gradient
 
-    given = (inputs, h, c, kernel, recurrent_kernel, bias)
     # A variable would be read again on the way back, after whatever was assigned to it meanwhile.
-    return differentiable(*(tf.convert_to_tensor(x) for x in given if x is not None))
+    return differentiable(*(tf.convert_to_tensor(getattr(given, name)) for name in names))

@@ -2,11 +2,17 @@
 
 import functools
 
-from keras_onlstm.recurrence import fused
+from keras_onlstm.recurrence.fused_step import (
+    NOT_FUSED,
+    Given,
+    advance,
+    large_products,
+    retreat,
+)
 
 __all__ = ["run"]
 
-_GIVEN = 8  # tensors that go into the recurrence, some of them None
+_GIVEN = len(Given._fields)  # tensors that go into the recurrence, some of them None
 _RESULTS = 5  # and that come out
 
 
@@ -22,24 +28,24 @@ def _turned_back(state):
     return torch.clone(state.t(), memory_format=torch.contiguous_format)
 
 
-def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask, sizes, save):
+def _forward(given, sizes, save):
     """The results, batch first, and if they are to be kept the gates and cells of every step."""
     import torch
 
-    length, batch = inputs.shape[1], inputs.shape[0]
-    projected = torch.einsum("btd,dk->tkb", inputs, kernel)  # (T, K, B)
-    if bias is not None:
-        projected += bias[:, None]
-    turned_kernel = recurrent_kernel.t().contiguous()  # (K, U)
-    turned_mask = None if recurrent_mask is None else recurrent_mask.t()
-    rows = inputs.new_empty((batch, length, sizes.units))
-    distances = c.new_empty((2, batch, length))
+    length, batch = given.inputs.shape[1], given.inputs.shape[0]
+    projected = torch.einsum("btd,dk->tkb", given.inputs, given.kernel)  # (T, K, B)
+    if given.bias is not None:
+        projected += given.bias[:, None]
+    turned_kernel = given.recurrent_kernel.t().contiguous()  # (K, U)
+    turned_mask = None if given.recurrent_mask is None else given.recurrent_mask.t()
+    rows = given.inputs.new_empty((batch, length, sizes.units))
+    distances = given.c.new_empty((2, batch, length))
     gates, cells = [], []
-    h_t, c_t = h.t().contiguous(), _turned(c, sizes)
+    h_t, c_t = given.h.t().contiguous(), _turned(given.c, sizes)
     for t in range(length):
         read = h_t if turned_mask is None else h_t * turned_mask
         z = torch.addmm(projected[t], turned_kernel, read)  # (K, B)
-        new = fused.advance(z, h_t, c_t, None if keep is None else keep[:, t], sizes)
+        new = advance(z, h_t, c_t, None if given.mask is None else given.mask[:, t], sizes)
         h_t, c_t = new.h, new.c
         if save:
             gates.append(new.saved)
@@ -53,46 +59,45 @@ def _forward(inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask,
 
 
 def _backward(given, rows, gates, cells, sizes, d_rows, d_h, d_c, *d_distances):
-    inputs, h, c, kernel, recurrent_kernel, bias, keep, recurrent_mask = given
-    cells = [_turned(c, sizes), *cells]  # one more than there are steps
-    length, batch = inputs.shape[1], inputs.shape[0]
-    turned_mask = None if recurrent_mask is None else recurrent_mask.t()
-    dz = inputs.new_empty((0, batch, kernel.shape[1]))  # (T, B, K)
-    dh, dc = d_h.t().to(c.dtype), _turned(d_c, sizes)
+    cells = [_turned(given.c, sizes), *cells]  # one more than there are steps
+    length, batch = given.inputs.shape[1], given.inputs.shape[0]
+    dtype, wide = given.inputs.dtype, given.c.dtype
+    turned_mask = None if given.recurrent_mask is None else given.recurrent_mask.t()
+    dz = given.inputs.new_empty((0, batch, given.kernel.shape[1]))  # (T, B, K)
+    dh, dc = d_h.t().to(wide), _turned(d_c, sizes)
     for t in reversed(range(length)):
         dh = dh + d_rows[:, t].t()
-        z_t, passed_h, dc = fused.retreat(
+        z_t, passed_h, dc = retreat(
             dh,
             dc,
             gates[t],
             cells[t],
             cells[t + 1],
             *(d[:, t] for d in d_distances),
-            None if keep is None else keep[:, t],
+            None if given.mask is None else given.mask[:, t],
             sizes,
         )
-        z_t = z_t.to(inputs.dtype)
+        z_t = z_t.to(dtype)
         if not len(dz):  # of the tensors of the way back, several of which may run as one
-            dz = z_t.new_empty((length, batch, kernel.shape[1]))
+            dz = z_t.new_empty((length, batch, given.kernel.shape[1]))
         dz[t] = z_t.t()
-        dh = recurrent_kernel @ z_t  # (U, B)
+        dh = given.recurrent_kernel @ z_t  # (U, B)
         if turned_mask is not None:
             dh = dh * turned_mask
-        dh = dh.to(c.dtype)
+        dh = dh.to(wide)
         if passed_h is not None:
             dh = dh + passed_h
-    x = inputs.transpose(0, 1)  # (T, B, D)
-    d_x, d_kernel, d_recurrent_kernel, d_bias = fused.large_products(
-        dz, x, rows.transpose(0, 1), h, recurrent_mask, kernel
+    x = given.inputs.transpose(0, 1)  # (T, B, D)
+    d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(
+        dz, x, rows.transpose(0, 1), given
     )
     d_c = dc.reshape(sizes.units, -1).t()
-    d_bias = None if bias is None else d_bias
-    d_h = dh.t().to(inputs.dtype)
-    return d_x.transpose(0, 1), d_h, d_c, d_kernel, d_recurrent_kernel, d_bias
+    d_bias = None if given.bias is None else d_bias
+    return d_inputs, dh.t().to(dtype), d_c, d_kernel, d_recurrent_kernel, d_bias
 
 
 def _refuse(*_):
-    raise NotImplementedError(fused.NOT_FUSED)
+    raise NotImplementedError(NOT_FUSED)
 
 
 @functools.cache
@@ -108,7 +113,7 @@ def _function():
             upstream, saved = tensors[:_RESULTS], tensors[_RESULTS:]
             (*given, rows), kept = saved[: _GIVEN + 1], saved[_GIVEN + 1 :]
             steps = len(kept) // 2
-            return _backward(given, rows, kept[:steps], kept[steps:], sizes, *upstream)
+            return _backward(Given(*given), rows, kept[:steps], kept[steps:], sizes, *upstream)
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -119,7 +124,7 @@ def _function():
     class Forward(Function):
         @staticmethod
         def forward(sizes, save, *given):
-            results, gates, cells = _forward(*given, sizes, save)
+            results, gates, cells = _forward(Given(*given), sizes, save)
             return (*results, *gates, *cells)
 
         @staticmethod
@@ -143,10 +148,9 @@ def _function():
     return Forward
 
 
-def run(inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask, sizes, training):
+def run(given, sizes, training):
     """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     import torch
 
-    given = (inputs, h, c, kernel, recurrent_kernel, bias, mask, recurrent_mask)
     save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given)
     return _function().apply(sizes, save, *given)[:_RESULTS]

@@ -2,6 +2,8 @@
 
 from keras import backend, ops
 
+from keras_onlstm.recurrence import scan_tensorflow
+
 __all__ = ["scan"]
 
 
@@ -20,9 +22,7 @@ def scan(function, carry, xs, ys_specs):
         `(carry, ys)`: the carry after the last row, and a tuple of tensors (T, ...).
     """
     if backend.backend() == "tensorflow":
-        from keras_onlstm.recurrence import tensorflow
-
-        return tensorflow.scan(function, carry, xs, ys_specs)
+        return scan_tensorflow.scan(function, carry, xs, ys_specs)
     if xs[0].shape[0] == 0:
         # No row of zeros counts, but without one nothing would say what the rows are made of.
         row = tuple(ops.cast(ops.sum(x, 0), x.dtype) for x in xs)

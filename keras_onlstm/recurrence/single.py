@@ -3,35 +3,23 @@
 from keras import ops
 
 from keras_onlstm.numerics import matmul, mean
-from keras_onlstm.recurrence.reference import Recurrence
+from keras_onlstm.recurrence.problem import Recurrence
 from keras_onlstm.step import project, step
 
 __all__ = ["run"]
 
 
-def run(
-    inputs,
-    h,
-    c,
-    kernel,
-    recurrent_kernel,
-    bias=None,
-    *,
-    mask=None,
-    recurrent_mask=None,
-    chunk_size,
-    activation,
-    recurrent_activation,
-):
+def run(problem):
     """As `keras_onlstm.recurrence.reference.run`, for inputs (B, 1, D)."""
-    seen = h if recurrent_mask is None else h * recurrent_mask
-    z = project(inputs[:, 0], kernel, bias) + matmul(seen, recurrent_kernel)  # (B, K)
+    h, c, mask = problem.h, problem.c, problem.mask
+    seen = h if problem.recurrent_mask is None else h * problem.recurrent_mask
+    projected = project(problem.inputs[:, 0], problem.kernel, problem.bias)
     new = step(
-        z,
+        projected + matmul(seen, problem.recurrent_kernel),  # (B, K)
         c,
-        chunk_size=chunk_size,
-        activation=activation,
-        recurrent_activation=recurrent_activation,
+        chunk_size=problem.chunk_size,
+        activation=problem.activation,
+        recurrent_activation=problem.recurrent_activation,
     )
     h_t, c_t = ops.cast(new.h, h.dtype), new.c
     distances = [1.0 - mean(new.master_forget), mean(new.master_input)]  # (B,)
