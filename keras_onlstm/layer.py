@@ -20,6 +20,17 @@ def _agrees(shape, expected):
     )
 
 
+def _of_one_batch(*tensors):
+    """The tensors, all of which know the size of the batch if one does.
+
+    In a graph some may not, and a loop refuses what knows it at the start and not after a step.
+    """
+    known = {x.shape[0] for x in tensors} - {None}
+    if not known or all(x.shape[0] is not None for x in tensors):
+        return tensors
+    return [ops.reshape(x, (*known, *ops.shape(x)[1:])) for x in tensors]
+
+
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class ONLSTM(keras.layers.RNN):
     """Ordered-neurons LSTM over whole sequences.
@@ -175,8 +186,8 @@ class ONLSTM(keras.layers.RNN):
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
     def call(self, sequences, initial_state=None, mask=None, training=False):
-        batch_size, h, c = self._initial_state(sequences, initial_state)
-        masks = self.cell.draw_masks(batch_size) if training else DropoutMasks()
+        sequences, h, c = self._starts(sequences, initial_state)
+        masks = self.cell.draw_masks(ops.shape(sequences)[0]) if training else DropoutMasks()
         keep = None if mask is None else self._checked_mask(mask, sequences)  # (B, T)
         if keep is not None:
             # 0 times what is not finite is no zero: no gradient goes back to what does not count.
@@ -215,8 +226,8 @@ class ONLSTM(keras.layers.RNN):
             returned += [result.forget_distance, result.input_distance]
         return tuple(returned) if len(returned) > 1 else output
 
-    def _initial_state(self, sequences, initial_state):
-        batch_size = ops.shape(sequences)[0]
+    def _starts(self, sequences, initial_state):
+        """The sequences and h and c before their first step."""
         if self.stateful and sequences.shape[0] not in (None, self.states[0].shape[0]):
             raise ValueError(
                 f"{self.name} is stateful and keeps states of batches of "
@@ -228,16 +239,17 @@ class ONLSTM(keras.layers.RNN):
                 # Copies: the way back needs these states when the variables hold the next ones.
                 initial_state = [ops.copy(state) for state in self.states]
             else:
-                initial_state = self.cell.get_initial_state(batch_size)
+                initial_state = self.cell.get_initial_state(ops.shape(sequences)[0])
         states = [ops.convert_to_tensor(s, dtype=self.compute_dtype) for s in initial_state]
         shapes = [tuple(state.shape) for state in states]
-        expected = (sequences.shape[0], self.cell.units)
+        batches = [sequences.shape[0], *(size for shape in shapes for size in shape[:1])]
+        expected = (next((size for size in batches if size is not None), None), self.cell.units)
         if len(states) != 2 or not all(_agrees(shape, expected) for shape in shapes):
             raise ValueError(
                 f"initial_state is [h, c], each (batch, {self.cell.units}); got shapes {shapes} "
                 f"for sequences of shape {tuple(sequences.shape)}."
             )
-        return batch_size, *states
+        return _of_one_batch(sequences, *states)
 
     @staticmethod
     def _checked_mask(mask, sequences):

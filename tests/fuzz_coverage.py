@@ -4,7 +4,8 @@
     python tests/fuzz_coverage.py --kind compact --seconds 1800 --output runs/fuzz/compact
 
 keeps in --output what reached something new, from where the next run goes on, and every file that
-is a finding by the rules of `fuzz_files`, with what came of it beside it.
+is a finding by the rules of `fuzz_files`, with what came of it beside it. The exit status says
+whether there is one.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import contextlib
 import hashlib
 import io
 import random
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -21,6 +23,8 @@ import atheris
 
 import fuzz_files
 
+# A process for so many seconds: TensorFlow keeps some 40 kB of every variable that ever was.
+ROUND = 300
 SEEN = ["keras_onlstm", "zipfile", "pickletools", "json.decoder", "numpy.lib"]  # whose branches
 
 
@@ -57,18 +61,10 @@ def judge(kind, target, findings):
     return test
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kind", required=True, help="of file_kinds.py")
-    parser.add_argument("--seconds", type=int, default=1800)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--output", type=Path, required=True)
-    options = parser.parse_args()
-    corpus, findings = options.output / "corpus", options.output / "findings"
-    for directory in (corpus, findings):
-        directory.mkdir(parents=True, exist_ok=True)
+def work(name, seconds, seed, corpus, findings):
+    """One process's share. Does not return."""
     warnings.simplefilter("ignore")
-    kind = fuzz_files.kinds()[options.kind]
+    kind = fuzz_files.kinds()[name]
     with tempfile.TemporaryDirectory() as directory:
         with (
             atheris.instrument_imports(include=SEEN),
@@ -82,8 +78,8 @@ def main():
         fuzz_files.limit_memory()
         longest = min(fuzz_files.LARGEST, 4 * max(p.stat().st_size for p in target.paths))
         flags = {
-            "max_total_time": options.seconds,
-            "seed": options.seed,
+            "max_total_time": seconds,
+            "seed": seed,
             "max_len": longest,
             "timeout": fuzz_files.PATIENCE,
             "rss_limit_mb": 0,  # fuzz_files measures
@@ -97,6 +93,27 @@ def main():
             custom_mutator=mutator(kind),
         )
         atheris.Fuzz()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kind", required=True, help="of file_kinds.py")
+    parser.add_argument("--seconds", type=int, default=1800)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    corpus, findings = options.output / "corpus", options.output / "findings"
+    for directory in (corpus, findings):
+        directory.mkdir(parents=True, exist_ok=True)
+    if options.work:
+        return work(options.kind, options.seconds, options.seed, corpus, findings)
+    for place, begun in enumerate(range(0, options.seconds, ROUND)):
+        command = [sys.executable, __file__, "--work", "--kind", options.kind]
+        command += ["--seconds", str(min(ROUND, options.seconds - begun))]
+        command += ["--seed", str(options.seed + place), "--output", str(options.output)]
+        subprocess.run(command)
+    return sys.exit(any(findings.iterdir()))
 
 
 if __name__ == "__main__":

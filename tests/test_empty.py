@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import oracle
-from checks import assert_all_close, assert_close, gradients, loaded, tensor
+from checks import SINGLE, as_array, assert_all_close, assert_close, gradients, loaded, tensor
 from keras_onlstm import ONLSTM, ONLSTMCell, cumax
 
 PROBLEM = oracle.draw(6, 2, batch=4, time=5)
@@ -87,6 +87,46 @@ def test_in_a_graph_that_does_not_know_the_length(known, batch, time):
     assert_close(found, np.zeros((batch, 6)), 0.0, "last output")
     expected = [0 * w for w in PROBLEM.weights]
     assert_all_close(by_weights, expected, 0.0, PROBLEM._fields[3:])
+
+
+@pytest.mark.backend("tensorflow")
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("batch", [0, 1, 4])
+def test_states_that_know_the_batch_of_sequences_that_do_not(batch, fused):
+    import tensorflow as tf
+
+    layer = loaded(ONLSTM(6, 2, fused=fused), PROBLEM)
+    x, *states = (tensor(a[:batch], "float32") for a in (PROBLEM.x, *PROBLEM.states))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 3])])
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            found = layer(x, initial_state=states, training=True)
+            loss = tf.reduce_sum(found)
+        return found, tape.gradient(loss, x)
+
+    found, by_x = step(x)
+    given = [array[:batch] for array in (PROBLEM.x, *PROBLEM.states)]
+    result = oracle.onlstm(*given, *PROBLEM.weights, chunk_size=2)
+    assert_close(found, result.h, SINGLE, "last output")
+    by_hand = gradients(lambda x: ops.sum(layer(x, initial_state=states)), [as_array(x)])[0]
+    assert_close(by_x, by_hand, SINGLE, "gradient by the inputs")
+
+
+@pytest.mark.backend("tensorflow")
+def test_states_of_two_batches_are_refused_where_the_sequences_know_of_none():
+    import tensorflow as tf
+
+    layer = loaded(ONLSTM(6, 2), PROBLEM)
+    states = [tf.zeros((3, 6)), tf.zeros((4, 6))]
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 3])])
+    def step(x):
+        return layer(x, initial_state=states)
+
+    with pytest.raises(ValueError, match=r"initial_state is .* got shapes \[\(3, 6\), \(4, 6\)\]"):
+        step(tf.ones((3, 5, 3)))
 
 
 def test_cells_read_batches_without_sequences():
