@@ -19,7 +19,6 @@ import math
 import tempfile
 from pathlib import Path
 
-import keras
 import numpy as np
 from _common import (
     SEEDS,
@@ -43,7 +42,7 @@ from _language_model import (
 )
 
 from keras_onlstm.compact import load_compact, save_compact
-from keras_onlstm.datasets import penn_treebank, propositional_logic
+from keras_onlstm.datasets import propositional_logic
 from keras_onlstm.files import replacing, write_json
 from keras_onlstm.locks import check_unlocked
 from keras_onlstm.models import Ensemble
@@ -268,21 +267,8 @@ def generate(run, text, options):
     unknown = sorted({word for word in words if word not in set(model.vocabulary)})
     if unknown:
         info(f"Not in the vocabulary, read as <unk>: {' '.join(unknown)}")
-    generator = np.random.default_rng(0 if options.seed is None else options.seed)
-    ids, states = model.encode([penn_treebank.EOS, *words]), None
-    eos = ids[0]
-    for _ in range(options.length):
-        found = model(np.array([ids], "int32"), states=states, details=True)
-        logits = np.asarray(keras.ops.convert_to_numpy(found.logits)[0, -1], "float64")
-        logits[model.encode([penn_treebank.UNKNOWN])[0]] = -np.inf  # a hole is no word
-        if options.top_k is not None and options.top_k < len(logits):
-            logits[logits < np.sort(logits)[-options.top_k]] = -np.inf
-        scaled = (logits - logits.max()) / options.temperature
-        probabilities = np.exp(scaled) / np.exp(scaled).sum()
-        ids, states = [int(generator.choice(len(logits), p=probabilities))], found.states
-        if ids[0] == eos:
-            break
-        words.append(model.vocabulary[ids[0]])
+    seed = 0 if options.seed is None else options.seed
+    words += model.generate(words, options.length, options.temperature, options.top_k, seed)
     info(("" if arguments["characters"] else " ").join(words))
 
 

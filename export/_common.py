@@ -16,7 +16,7 @@ import numpy as np
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.exported import describe
-from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
+from keras_onlstm.models import LanguageModel, PairClassifier
 from keras_onlstm.reading import read_json
 from keras_onlstm.stored import SHIPPED, load_model
 
@@ -74,9 +74,9 @@ def models_of(options):
     if options.member is not None:
         model, about = _member(path, model, about, options.member)
     known = {"about": about}
-    if isinstance(model, PairClassifier):
+    if "classifier" in graph_names(model):
         config = model.get_config()
-        if config["vocabulary_size"] == len(logic.TOKENS) + 1:
+        if model.vocabulary_size == len(logic.TOKENS) + 1:
             known["vocabulary"] = ["", *logic.TOKENS]  # id 0 is padding
         if config["classes"] == len(logic.LABELS):
             known["labels"] = list(logic.LABELS)
@@ -85,12 +85,11 @@ def models_of(options):
 
 def _member(path, model, about, number):
     """One of several models, from 1 on, and what is known of it."""
-    count = len(model.models) if isinstance(model, Ensemble) else 1
+    models = getattr(model, "models", [model])
+    count = len(models)
     if not 1 <= number <= count:
         raise ValueError(f"--member {number}: {path} holds {count}, from 1 to {count}.")
-    if not isinstance(model, Ensemble):
-        return model, about
-    return model.models[number - 1], about[number - 1] if isinstance(about, list) else about
+    return models[number - 1], about[number - 1] if isinstance(about, list) else about
 
 
 def _smoke_models():
@@ -136,7 +135,7 @@ def export_each(options, export):
             missing = ", ".join(sorted(set(wanted) - set(has)))
             raise ValueError(
                 f"--graph {missing}: this {type(model).__name__} has {', '.join(has)}."
-                + (" --member N exports one of its models." if isinstance(model, Ensemble) else "")
+                + (" --member N exports one of its models." if hasattr(model, "models") else "")
             )
         wanted = [name for name in has if name in wanted]
         if not wanted:

@@ -37,12 +37,13 @@ def save_compact(model, path, about=None):
         path: the file, ending in `.npz`.
         about: JSON-serializable object, which `load_compact` returns: where the model comes from.
     """
-    models = model.models if isinstance(model, Ensemble) else [model]
+    several = hasattr(model, "models")
+    models = model.models if several else [model]
     configs = [{name: one.get_config()[name] for name in _KIND} for one in models]
     for config in configs[1:]:
         config["vocabulary"] = None
     # One model has a configuration, several have a list of them.
-    config = configs if isinstance(model, Ensemble) else configs[0]
+    config = configs if several else configs[0]
     text = json.dumps({"config": config, "about": about}).encode()
     arrays = {_ABOUT: np.frombuffer(text, "uint8")}
     for index, weight in enumerate(_weights(models)):

@@ -16,7 +16,7 @@ from keras_onlstm.parsing import build_tree, vote
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
-from keras_onlstm.sentences import check_gate, check_vocabulary
+from keras_onlstm.sentences import check_vocabulary, chosen_gates
 from keras_onlstm.stored import load_model
 
 __all__ = ["Parsed", "Parser"]
@@ -50,8 +50,8 @@ class Parser:
     Args:
         model: `LanguageModel` of ON-LSTM layers, with a vocabulary, `models.Ensemble`, or
             `runtime.ExportedModel`; or a list of the first of these, of which an ensemble is made.
-        layer: integer from 1 on, whose distances count, of every model. Default: of one model 2, as
-            in the paper, of several all layers.
+        layer: integer from 1 on, whose distances count, of every model. Default: what the model
+            says; of one ON-LSTM the second, as in the paper, or its only one; of several all.
         method: `"greedy"` or `"binary"`: the tree of `parsing.build_tree` of the mean distances;
             `"votes"`: each layer that counts votes. Default: `"greedy"` of one model, as in the
             paper, `"votes"` of several.
@@ -80,21 +80,24 @@ class Parser:
     def __init__(self, model, layer=None, method=None, about=None, voters=METHODS, gate=None):
         if isinstance(model, list | tuple):
             model = model[0] if len(model) == 1 else _together(model)
-        members = getattr(model, "members", (model.num_layers,))
+        members, reading = model.members, model.reading
+        if not model.gates:
+            raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
         if method is None:
-            method = "greedy" if len(members) == 1 else "votes"
+            method = reading.method
         if method not in (*METHODS, "votes"):
             raise ValueError(f"method is 'greedy', 'binary' or 'votes', not {method!r}.")
-        if layer is None and len(members) == 1:
-            layer = 2
-        self.gate = ("both" if method == "votes" else "forget") if gate is None else gate
-        check_gate(self.gate)
+        if layer is None:
+            layer = reading.layer
+        if gate is None:
+            gate = "both" if method == "votes" and len(model.gates) == 2 else model.gates[0]
+        self.gate = gate
         self.model = model
         self.layer = None if layer is None else integer("layer", layer, 1, min(members))
         self.method = method
         self.about = about
         self.voters = check_methods("voters", voters)
-        self.rows = _rows(members, self.layer, 2 if self.gate == "both" else 1)
+        self.rows = _rows(members, self.layer, len(chosen_gates(gate, model.gates)))
         self._vocabulary = frozenset(model.vocabulary or ())
 
     @classmethod

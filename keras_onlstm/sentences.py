@@ -4,12 +4,21 @@ What models of Keras and exported graphs have in common.
 """
 
 from collections import Counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_onlstm.datasets.penn_treebank import EOS, UNKNOWN
 
-__all__ = ["Encoder", "check_gate", "check_vocabulary", "contexts", "read"]
+__all__ = [
+    "Encoder",
+    "Reading",
+    "check_vocabulary",
+    "chosen_gates",
+    "contexts",
+    "read",
+    "usual_reading",
+]
 
 # So many sentences of a length are worth a shape of their own.
 OFTEN = 512
@@ -160,22 +169,63 @@ def contexts(ids, lengths):
     return {"ids": ids, "contexts": numbers, "firsts": np.array(firsts, "int32")}
 
 
-def check_gate(gate):
-    """Refuses what names no master gate.
+def chosen_gates(gate, gates):
+    """The names of the distances that an argument `gate` asks for.
 
     Args:
-        gate: `"forget"`, `"input"` or `"both"`.
+        gate: one of the names, or `"both"` where there are two.
+        gates: tuple of names, those of all distances that a model measures.
+
+    Returns:
+        Tuple of names.
 
     Raises:
         ValueError: if it is none of them.
 
     Example:
 
-    >>> from keras_onlstm.sentences import check_gate
-    >>> check_gate("output")
+    >>> from keras_onlstm.sentences import chosen_gates
+    >>> chosen_gates("both", ("forget", "input"))
+    ('forget', 'input')
+    >>> chosen_gates("output", ("forget", "input"))
     Traceback (most recent call last):
     ...
     ValueError: gate is 'forget', 'input' or 'both', not 'output'.
     """
-    if gate not in ("forget", "input", "both"):
-        raise ValueError(f"gate is 'forget', 'input' or 'both', not {gate!r}.")
+    if gate == "both" and len(gates) == 2:
+        return tuple(gates)
+    if gate not in gates:
+        names = [repr(name) for name in (*gates, "both")[: 3 if len(gates) == 2 else len(gates)]]
+        wanted = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        raise ValueError(f"gate is {wanted}, not {gate!r}.")
+    return (gate,)
+
+
+class Reading(NamedTuple):
+    """How trees are read off the distances of a model, unless one asks for another way.
+
+    Attributes:
+        layer: integer from 1 on, whose distances count; `None`: those of all layers.
+        method: `"greedy"`, `"binary"` or `"votes"`.
+    """
+
+    layer: Any
+    method: str
+
+
+def usual_reading(members):
+    """`Reading` of models of ON-LSTM: of one the second layer, as in the paper, several vote.
+
+    Args:
+        members: tuple of how many layers each of them has.
+
+    Returns:
+        `Reading`.
+
+    Example:
+
+    >>> from keras_onlstm.sentences import usual_reading
+    >>> usual_reading((3,)), usual_reading((3, 3)).method
+    (Reading(layer=2, method='greedy'), 'votes')
+    """
+    return Reading(min(2, members[0]), "greedy") if len(members) == 1 else Reading(None, "votes")

@@ -65,8 +65,8 @@ def read(model, ids):
     found = plain(model, details=True)(ids)
     return {
         "log_probabilities": log_softmax(as_array(found.logits)),  # (B, T, V)
-        "forget_distances": np.stack(list(map(as_array, found.forget_distances)), 1),
-        "input_distances": np.stack(list(map(as_array, found.input_distances)), 1),
+        "forget_distances": as_array(found.distances["forget"]),
+        "input_distances": as_array(found.distances["input"]),
     }
 
 

@@ -42,8 +42,7 @@ name = "local"
 # What notices mistakes in a module: backends, and tests, those that find most first.
 LAYER = ["test_fused.py", "test_layer.py", "test_layer_masks.py", "test_layer_dropout.py"]
 MORE = ["test_fuzz_recurrence.py", "test_empty.py", "test_derivatives.py", "test_layer_keras.py"]
-PARSING = ["test_parsing.py", "test_votes.py", "test_ensemble.py"]
-EVERY = ("torch", "tensorflow", "jax")
+EVERY = ("torch", "tensorflow")
 TESTS = {
     "cumax": (EVERY, ["test_cumax.py", "test_cell.py"]),
     "step": (EVERY, ["test_cell.py", "test_reference.py", "test_layer.py"]),
@@ -52,17 +51,17 @@ TESTS = {
     "recurrence/fused": (EVERY, [*LAYER, *MORE]),
     "recurrence/fused_step": (EVERY, [*LAYER, *MORE]),
     "recurrence/fused_torch": (EVERY[:1], [*LAYER, *MORE]),
-    "recurrence/fused_jax": (EVERY[2:], [*LAYER, *MORE]),
-    "recurrence/fused_tensorflow": (EVERY[1:2], [*LAYER, *MORE, "test_graphs.py"]),
+    "recurrence/fused_jax": (("jax",), [*LAYER, *MORE]),
+    "recurrence/fused_tensorflow": (EVERY[1:], [*LAYER, *MORE, "test_graphs.py"]),
     "recurrence/fused_groups": (EVERY[1:], [*LAYER, *MORE]),
     "recurrence/reference": (EVERY, [*LAYER, *MORE, "test_reference.py"]),
     "recurrence/scan": (EVERY, [*LAYER, *MORE]),
-    "recurrence/single": (EVERY[1:2], ["test_graphs.py", "test_onnx.py", *LAYER]),
-    "recurrence/scan_tensorflow": (EVERY[1:2], [*LAYER, *MORE]),
-    "parsing/trees": (EVERY[:1], PARSING),
-    "parsing/scores": (EVERY[:1], PARSING),
-    "parsing/votes": (EVERY[:1], PARSING),
-    "parsing/report": (EVERY[:1], [*PARSING, "test_unsupervised_parsing.py"]),
+    "recurrence/single": (EVERY[1:], ["test_graphs.py", "test_onnx.py", *LAYER]),
+    "recurrence/scan_tensorflow": (EVERY[1:], [*LAYER, *MORE]),
+    "parsing/trees": (EVERY[:1], ["test_parsing.py"]),
+    "parsing/scores": (EVERY[:1], ["test_parsing.py"]),
+    "parsing/votes": (EVERY[:1], ["test_votes.py"]),
+    "parsing/report": (EVERY[:1], ["test_parsing.py", "test_unsupervised_parsing.py"]),
     "parsing/pictures": (EVERY[:1], ["test_pictures.py"]),
 }
 BINARY = {"Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_Mul", "Pow_Mul"}

@@ -373,9 +373,8 @@ def test_the_authors_numbers(name, shared_reference, float64):
     log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     tolerance = {"float32": SINGLE, "float64": 1e-9}[name]
     assert_close(log_probabilities, reference["log_probabilities"], tolerance, "log-probabilities")
-    for index, distance in enumerate(found.forget_distances):
-        expected = reference["distance_forget"][index].T
-        assert_close(distance, expected, tolerance, f"forget distances of layer {index}")
+    expected = reference["distance_forget"].transpose(2, 0, 1)  # (B, layers, T)
+    assert_close(found.distances["forget"], expected, tolerance, "forget distances")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

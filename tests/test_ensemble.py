@@ -59,11 +59,11 @@ def test_calls(ensemble, models):
     ids = np.array([[0, 3, 4, 5], [0, 6, 7, 0]])
     found = ensemble(ids, details=True)
     apart = [model(ids, details=True) for model in models]
-    for name in ("forget_distances", "input_distances"):
-        expected = [as_array(d) for one in apart for d in getattr(one, name)]
-        assert_close(np.stack([as_array(d) for d in getattr(found, name)]), expected, 1e-6, name)
-    stacked = np.stack([as_array(d) for d in found.forget_distances], axis=1)
-    assert_close(ensemble(ids), stacked, 1e-6, "without details")
+    assert list(found.distances) == ["forget", "input"]
+    for name, distances in found.distances.items():
+        expected = np.concatenate([as_array(one.distances[name]) for one in apart], axis=1)
+        assert_close(distances, expected, 1e-6, name)
+    assert_close(ensemble(ids), found.distances["forget"], 0.0, "without details")
 
 
 def test_all_members_are_read_in_one_call(ensemble, monkeypatch):

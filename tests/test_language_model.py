@@ -67,12 +67,9 @@ def test_values(model, reference):
     found = model(ops.convert_to_tensor(reference["tokens"]), details=True)
     expected = reference["log_probabilities"]
     assert_close(log_probabilities(found.logits), expected, TOLERANCE, "log-probabilities")
-    for name, distances in (
-        ("distance_forget", found.forget_distances),
-        ("distance_in", found.input_distances),
-    ):
-        for index, distance in enumerate(distances):
-            assert_close(ops.transpose(distance), reference[name][index], TOLERANCE, name)
+    for name, gate in (("distance_forget", "forget"), ("distance_in", "input")):
+        distances = ops.transpose(found.distances[gate], (1, 2, 0))  # (layers, T, B)
+        assert_close(distances, reference[name], TOLERANCE, name)
     names = ("cross_entropy", "activation_regularization", "temporal_activation_regularization")
     expected = [reference[name] for name in names]
     assert_all_close(losses(model, reference), expected, TOLERANCE, names)
@@ -251,10 +248,9 @@ def test_distances_of_every_word():
     found = model.distances(SENTENCES)
     for sentence, distances in zip(SENTENCES, found, strict=True):
         _, read = alone(model, sentence)
-        expected = np.stack([as_array(layer)[0, 1:-1] for layer in read.forget_distances])
+        expected, written = (as_array(read.distances[gate])[0, :, 1:-1] for gate in model.gates)
         assert distances.shape == (3, len(sentence.split()))
         assert_close(distances, expected, 1e-5, sentence)
-        written = np.stack([as_array(layer)[0, 1:-1] for layer in read.input_distances])
         assert_close(model.distances([sentence], gate="input")[0], written, 1e-5, sentence)
     with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'output'"):
         model.distances(["a"], gate="output")

@@ -47,7 +47,7 @@ def test_trees_are_of_the_distances_of_the_layer(model, layer, method):
     words = SENTENCE.split()
     ids = [[0, 3, 4, 5, 6, 7]]
     read = model(np.array(ids), details=True)
-    distances = as_array(read.forget_distances[layer - 1])[0, 1:]
+    distances = as_array(read.distances["forget"])[0, layer - 1, 1:]
     tree = Parser(model, layer, method).parse(SENTENCE)
     assert tree == build_tree(distances, words, method) and tree.leaves() == words
     assert_close(Parser(model).distances(SENTENCE)[layer - 1], distances, 1e-5, "distances")

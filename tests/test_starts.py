@@ -48,7 +48,7 @@ def test_a_softmax_that_knows_frequencies(tie_weights):
     counts = np.array([7, 0, 3, 10, 1])
     model = LanguageModel(5, 4, 8, 1, 4, tie_weights=tie_weights, seed=1)
     model.start_at_frequencies(counts)
-    predicted = as_array(ops.softmax(model._logits(ops.zeros((1, 4 if tie_weights else 8)))))
+    predicted = as_array(ops.softmax(model.logits(ops.zeros((1, 4 if tie_weights else 8)))))
     assert_close(predicted[0], (counts + 1) / np.sum(counts + 1), 1e-6, "predictions")
 
 

@@ -1,5 +1,7 @@
 """The graphs that a model can be exported as: their inputs, their outputs and what they compute.
 
+A model names those that it has in `graphs`; `models.sentence_reader` says what it offers then.
+
 They are the same for every format. Sequences are padded on the right, and exact whatever the
 padding holds: `lengths` says how many tokens count, and a classifier's ids are 0 beyond the end.
 
@@ -24,7 +26,6 @@ from keras import ops
 from keras_onlstm._keras_private import layers_within
 from keras_onlstm.cell import ONLSTMCell
 from keras_onlstm.layer import ONLSTM
-from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 
 __all__ = [
     "GRAPHS",
@@ -88,13 +89,7 @@ def graph_names(model):
     >>> graph_names(LanguageModel(20, embedding_dim=8, units=16, chunk_size=4))
     ('parser', 'language_model', 'step')
     """
-    if isinstance(model, LanguageModel):
-        return ("parser", "language_model", "step")
-    if isinstance(model, Ensemble):
-        return ("parser",)
-    if isinstance(model, PairClassifier):
-        return ("classifier",)
-    return ("layer",)
+    return getattr(model, "graphs", ("layer",))
 
 
 def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, labels=None):
@@ -129,7 +124,7 @@ def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, label
         raise ValueError(
             f"a {type(model).__name__} has no graph {name!r}: it has {', '.join(known)}."
         )
-    _check(model)
+    _check(model, name)
     if name == "layer":
         graph_inputs, function = _layer(model, inputs)
     else:
@@ -138,18 +133,19 @@ def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, label
     metadata = {"graph": name, "vocabulary": None if words is None else list(words)}
     if labels is not None:
         metadata["labels"] = list(labels)
-    if isinstance(model, LanguageModel | Ensemble):
-        metadata["num_layers"] = model.num_layers
-    if isinstance(model, Ensemble):
-        metadata["members"] = list(model.members)
+    members = getattr(model, "members", ())
+    if members:
+        metadata["num_layers"] = sum(members)
+    if len(members) > 1:
+        metadata["members"] = list(members)
     metadata["about"] = about
     return Graph(name, graph_inputs, _fast_cells(model, function), model, metadata)
 
 
-def _check(model):
+def _check(model, name):
     layers = layers_within(model)
     own = [layer for layer in layers if isinstance(layer, ONLSTM | ONLSTMCell)]
-    if not own:
+    if name == "layer" and not own:
         raise ValueError(
             f"the model {model.name} has no ON-LSTM in it. Keras exports others: model.export()."
         )
@@ -191,10 +187,7 @@ def _valid(ids, lengths):
 
 
 def _distances(found):
-    return {
-        "forget_distances": ops.stack(found.forget_distances, axis=1),
-        "input_distances": ops.stack(found.input_distances, axis=1),
-    }
+    return {f"{name}_distances": distances for name, distances in found.distances.items()}
 
 
 def _parser(model):
@@ -221,24 +214,23 @@ def _language_model(model):
 
 
 def _step(model):
-    sizes = [layer.cell.units for layer in model.recurrent_layers]
+    names = keras.tree.flatten(model.state_names)
+    first = model.initial_states(1)
     states = [
-        Input(f"{state}_{layer}", "float32", ("batch", size), _draw_states)
-        for layer, size in enumerate(sizes)
-        for state in "hc"
+        Input(name, "float32", ("batch", *state.shape[1:]), _draw_states)
+        for name, state in zip(names, keras.tree.flatten(first), strict=True)
     ]
 
     def function(given):
-        before = [[given[f"h_{layer}"], given[f"c_{layer}"]] for layer in range(len(sizes))]
+        before = keras.tree.pack_sequence_as(first, [given[name] for name in names])
         found = model(ops.expand_dims(given["ids"], 1), states=before, details=True)
         distances = _distances(found)  # (B, layers, 1)
         return {
             "log_probabilities": ops.log_softmax(found.logits[:, 0]),  # (B, V)
             **{name: ops.squeeze(d, -1) for name, d in distances.items()},
             **{
-                f"next_{state}_{layer}": value
-                for layer, after in enumerate(found.states)
-                for state, value in zip("hc", after, strict=True)
+                f"next_{name}": state
+                for name, state in zip(names, keras.tree.flatten(found.states), strict=True)
             },
         }
 
@@ -260,7 +252,7 @@ def _draw_padded(size):
 
 
 def _classifier(model):
-    draw = _draw_padded(model.get_config()["vocabulary_size"])
+    draw = _draw_padded(model.vocabulary_size)
     inputs = [Input(name, "int32", ("batch", f"time_{name}"), draw) for name in ("left", "right")]
 
     def function(given):

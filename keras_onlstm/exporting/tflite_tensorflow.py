@@ -11,7 +11,6 @@ from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import make_graph
 from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
 from keras_onlstm.files import replacing
-from keras_onlstm.models import LanguageModel
 from keras_onlstm.provenance import versions
 from keras_onlstm.runtime import metadata
 
@@ -38,7 +37,7 @@ def convert(graph, batch, quantize):
         converter.optimizations = [tf.lite.Optimize.DEFAULT]
     if quantize == "float16":
         converter.target_spec.supported_types = [tf.float16]
-    if isinstance(graph.model, LanguageModel) and graph.model.softmax is None:
+    if getattr(graph.model, "tie_weights", False):
         # One factor for a matrix, as a lookup wants it, not one for each of its rows: else the
         # matrix that embedding and softmax share is in the file twice.
         converter._experimental_disable_per_channel_quantization_for_dense_layers = True

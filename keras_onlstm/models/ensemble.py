@@ -15,12 +15,11 @@ class EnsembleOutput(NamedTuple):
     """What `Ensemble` returns with `details=True`.
 
     Attributes:
-        forget_distances: list of (batch, time), one a layer of a model, in [0, 1).
-        input_distances: likewise.
+        distances: dictionary of (batch, layers, time), in [0, 1), under "forget" and "input", the
+            master gates; the layers of each model, one after the other.
     """
 
-    forget_distances: Any
-    input_distances: Any
+    distances: Any
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -61,6 +60,8 @@ class Ensemble(SentenceReader):
     ((2, 3), (5, 2))
     """
 
+    graphs = ("parser",)
+
     def __init__(self, models, **kwargs):
         super().__init__(**kwargs)
         models = list(models)
@@ -69,7 +70,7 @@ class Ensemble(SentenceReader):
         self.vocabulary = models[0].vocabulary
         self.vocabulary_size = models[0].vocabulary_size
         self.members = tuple(model.num_layers for model in models)
-        self.num_layers = sum(self.members)
+        self.gates = models[0].gates
 
     def build(self, input_shape=None):
         for model in self.models:
@@ -78,14 +79,14 @@ class Ensemble(SentenceReader):
         self.built = True
 
     def call(self, ids, details=False):
-        found = self._hidden(ids)
-        return found if details else ops.stack(found.forget_distances, axis=1)
+        found = self.hidden(ids)
+        return found if details else found.distances[self.gates[0]]
 
-    def _hidden(self, ids):
-        found = [model._hidden(ids) for model in self.models]
+    def hidden(self, ids):
+        """`EnsembleOutput`."""
+        found = [model.hidden(ids).distances for model in self.models]
         return EnsembleOutput(
-            [distance for one in found for distance in one.forget_distances],
-            [distance for one in found for distance in one.input_distances],
+            {name: ops.concatenate([one[name] for one in found], axis=1) for name in self.gates}
         )
 
     def get_config(self):
@@ -105,7 +106,7 @@ def _check(models):
         if not isinstance(model, LanguageModel):
             kind = type(model).__name__
             raise ValueError(f"model {number}: a {kind}, not a LanguageModel of Keras.")
-        if model.get_config()["recurrent"] != "onlstm":
+        if not model.gates:
             raise ValueError(f"model {number}: an LSTM has no distances: recurrent='onlstm' has.")
         if (model.vocabulary_size, model.vocabulary) != (
             models[0].vocabulary_size,

@@ -12,7 +12,6 @@ from keras_onlstm.models import starts
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.numerics import matmul
 from keras_onlstm.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
-from keras_onlstm.sentences import contexts
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 
@@ -27,35 +26,15 @@ class LanguageModelOutput(NamedTuple):
         states: list of [h, c] of every layer, each (batch, size of the layer), after the last step.
         raw_output: (batch, time, size of the last layer), its output.
         output: the same after dropout.
-        forget_distances: list of (batch, time), one a layer, in [0, 1); empty for an LSTM.
-        input_distances: likewise.
+        distances: dictionary of (batch, layers, time), in [0, 1), under "forget" and "input", the
+            master gates; empty for an LSTM.
     """
 
     logits: Any
     states: Any
     raw_output: Any
     output: Any
-    forget_distances: Any
-    input_distances: Any
-
-
-class _Scoring(keras.Model):
-    """Log-probabilities of the words of whole sentences, as a model that Keras compiles."""
-
-    inputs = staticmethod(contexts)
-
-    def __init__(self, model):
-        super().__init__(name="scoring")  # TensorFlow allows no name with an underscore in front
-        self.model = model
-
-    def call(self, batch):
-        ids = batch["ids"]
-        output = self.model._hidden(ids[:, :-1]).output  # (B, T, D)
-        rows = ops.reshape(output, (-1, output.shape[-1]))
-        logits = self.model._logits(ops.take(rows, batch["firsts"], axis=0))  # (N, V)
-        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
-        places = batch["contexts"] * logits.shape[-1] + ids[:, 1:]  # (B, T), below N V
-        return ops.take(ops.reshape(log_probabilities, (-1,)), places)  # (B, T)
+    distances: Any
 
 
 def _check_vocabulary(vocabulary, size):
@@ -147,7 +126,6 @@ class LanguageModel(SentenceReader):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self.supports_masking = True
         if recurrent not in ("onlstm", "lstm"):
             raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
         if start not in starts.STARTS:
@@ -185,6 +163,8 @@ class LanguageModel(SentenceReader):
             for index, both in enumerate(zip(inputs, sizes, strict=True))
         ]
         rates = [input_dropout] + [hidden_dropout] * (num_layers - 1) + [output_dropout]
+        self.gates = ("forget", "input") if recurrent == "onlstm" else ()
+        self.members = (num_layers,)
         self.dropouts = [
             locked_dropout(rate, seed=self._seed(100 + index), dtype=self.dtype_policy)
             for index, rate in enumerate(rates)
@@ -270,16 +250,16 @@ class LanguageModel(SentenceReader):
         (self.softmax_bias if self.softmax is None else self.softmax.bias).assign(bias)
 
     def call(self, ids, states=None, mask=None, training=False, details=False):
-        found = self._hidden(ids, states, mask, training)
-        logits = self._logits(found.output)
+        found = self.hidden(ids, states, mask, training)
+        logits = self.logits(found.output)
         return found._replace(logits=logits) if details else logits
 
-    def _hidden(self, ids, states=None, mask=None, training=False):
+    def hidden(self, ids, states=None, mask=None, training=False):
         """`LanguageModelOutput` without the logits, which cost the most."""
         words = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
         if training:
             words = word_dropout(words, self._config["word_dropout"], self.seed_generator)
-        raw, forget_distances, input_distances, last = None, [], [], []
+        raw, measured, last = None, [], []
         x = self.dropouts[0](ops.take(words, ids, axis=0), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
             raw, h, c, *distances = layer(
@@ -289,13 +269,13 @@ class LanguageModel(SentenceReader):
                 training=training,
             )
             last.append([h, c])
-            if distances:
-                forget_distances.append(distances[0])
-                input_distances.append(distances[1])
+            measured.append(distances)
             x = self.dropouts[index + 1](raw, training=training)
-        return LanguageModelOutput(None, last, raw, x, forget_distances, input_distances)
+        by_gate = zip(self.gates, zip(*measured, strict=True), strict=True)
+        distances = {name: ops.stack(layers, axis=1) for name, layers in by_gate}
+        return LanguageModelOutput(None, last, raw, x, distances)
 
-    def _logits(self, output):
+    def logits(self, output):
         """(..., V), from (..., size of the last layer)."""
         if self.softmax is not None:
             return self.softmax(output)
@@ -309,31 +289,18 @@ class LanguageModel(SentenceReader):
         return self._config["vocabulary_size"]
 
     @property
-    def num_layers(self):
-        """How many recurrent layers there are."""
-        return len(self.recurrent_layers)
+    def tie_weights(self):
+        """Whether the softmax shares the embedding matrix."""
+        return self.softmax is None
 
-    def score(self, sentences, end=True):
-        """Log-probabilities of the words of sentences, each read on its own from zero states.
+    def initial_states(self, batch_size):
+        """Zero states: a list of [h, c] of every layer, each (batch_size, size of the layer)."""
+        return [layer.cell.get_initial_state(batch_size) for layer in self.recurrent_layers]
 
-        Args:
-            sentences: list of sentences: words apart by blanks, or lists of words.
-            end: whether the `<eos>` at the end is scored too.
-
-        Returns:
-            List of arrays (words + 1,), or (words,) without the end, in nats: of each word after
-            `<eos>` and the words before it, and of the `<eos>` at the end.
-
-        Raises:
-            ValueError: if the model has no vocabulary.
-        """
-        return [found[: words + end] for found, words in self._read(_Scoring, sentences, end)]
-
-    def distances(self, sentences, gate="forget"):
-        """`SentenceReader.distances`: (layers, words) of every sentence. An LSTM has none."""
-        if self._config["recurrent"] != "onlstm":
-            raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
-        return super().distances(sentences, gate)
+    @property
+    def state_names(self):
+        """The names of `initial_states`."""
+        return [[f"h_{index}", f"c_{index}"] for index in range(len(self.recurrent_layers))]
 
     def get_config(self):
         return {**super().get_config(), **self._config}

@@ -60,6 +60,8 @@ class PairClassifier(keras.Model):
     (1, 7)
     """
 
+    graphs = ("classifier",)
+
     def __init__(
         self,
         vocabulary_size,
@@ -110,6 +112,11 @@ class PairClassifier(keras.Model):
         features = ops.concatenate([left, right, left * right, ops.abs(left - right)], axis=-1)
         features = self.dropout(features, training=training)
         return self.relation(self.dropout(self.hidden(features), training=training))
+
+    @property
+    def vocabulary_size(self):
+        """How many token ids there are, padding included."""
+        return self._config["vocabulary_size"]
 
     def get_config(self):
         return {**super().get_config(), **self._config}

@@ -1,10 +1,13 @@
-"""Sentences read by models of Keras, in one compiled call a batch."""
+"""What every model that reads sentences offers, and what follows from it: measuring and scoring.
+
+`Parser`, `training`, `exporting` and `minimal_pairs` know this contract alone, not the classes.
+"""
 
 import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.sentences import Encoder, check_gate, read
+from keras_onlstm.sentences import Encoder, chosen_gates, contexts, read, usual_reading
 
 __all__ = ["SentenceReader"]
 
@@ -21,23 +24,65 @@ class _Measuring(keras.Model):
         return ids
 
     def call(self, ids):
-        found = self.model._hidden(ids)
-        distances = [found.forget_distances, found.input_distances]
-        return ops.stack([ops.stack(d, axis=1) for d in distances], axis=1)  # (B, 2, layers, T)
+        found = self.model.hidden(ids).distances
+        return ops.stack([found[name] for name in self.model.gates], axis=1)  # (B, gates, rows, T)
+
+
+class _Scoring(keras.Model):
+    """Log-probabilities of the words of whole sentences, as a model that Keras compiles."""
+
+    inputs = staticmethod(contexts)
+
+    def __init__(self, model):
+        super().__init__(name="scoring")
+        self.model = model
+
+    def call(self, batch):
+        ids = batch["ids"]
+        output = self.model.hidden(ids[:, :-1]).output  # (B, T, D)
+        rows = ops.reshape(output, (-1, output.shape[-1]))
+        logits = self.model.logits(ops.take(rows, batch["firsts"], axis=0))  # (N, V)
+        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
+        places = batch["contexts"] * logits.shape[-1] + ids[:, 1:]  # (B, T), below N V
+        return ops.take(ops.reshape(log_probabilities, (-1,)), places)  # (B, T)
 
 
 class SentenceReader(keras.Model):
-    """What models that read sentences have in common.
+    """A model that reads sentences. A language model, unless it says that it predicts nothing.
 
-    They have a `vocabulary`, and `_hidden(ids)` gives `forget_distances` and `input_distances`,
-    lists of (batch, time), one a layer.
+    A subclass has:
+
+    - `vocabulary`, a list of words or `None`, and `vocabulary_size`;
+    - `hidden(ids, states=None, mask=None, training=False)`, of ids (batch, time), which returns a
+      named tuple with at least `distances`, a dictionary from the names in `gates` to
+      (batch, rows, time), and of a language model `output` (batch, time, D), `raw_output`, the same
+      before dropout, and `states`, as `initial_states` has them, after the last step;
+    - `gates`, the names of its distances, none if it measures none;
+    - `members`, a tuple: of each of the models that it is made of, how many rows of distances;
+    - of a language model `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
+      nest of tensors (batch, ...), and `state_names`, the same nest of names;
+    - `call(ids, ..., details=True)`, which returns what `hidden` does, with `logits` in it;
+    - `graphs`, the names of the graphs that it can be exported as.
     """
 
     vocabulary = None
+    gates = ()
+    graphs = ("parser", "language_model", "step")
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self._encoder, self._readers = None, {}  # made when sentences are read
+
+    @property
+    def num_layers(self):
+        """How many rows of distances there are."""
+        return sum(self.members)
+
+    @property
+    def reading(self):
+        """`keras_onlstm.sentences.Reading`: how `Parser` reads trees unless it is told."""
+        return usual_reading(self.members)
 
     def encode(self, sentence):
         """The ids of a sentence's words.
@@ -70,12 +115,77 @@ class SentenceReader(keras.Model):
             ValueError: if the model has no vocabulary, the gate is unknown, or the model is an
                 LSTM, which knows no distances.
         """
-        check_gate(gate)
-        places = {"forget": [0], "input": [1], "both": [0, 1]}[gate]
+        if not self.gates:
+            raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
+        places = [self.gates.index(name) for name in chosen_gates(gate, self.gates)]
         return [
             np.concatenate([found[place, :, 1 : words + 1] for place in places])
             for found, words in self._read(_Measuring, sentences)
         ]
+
+    def score(self, sentences, end=True):
+        """Log-probabilities of the words of sentences, each read on its own from zero states.
+
+        Args:
+            sentences: list of sentences: words apart by blanks, or lists of words.
+            end: whether the `<eos>` at the end is scored too.
+
+        Returns:
+            List of arrays (words + 1,), or (words,) without the end, in nats: of each word after
+            `<eos>` and the words before it, and of the `<eos>` at the end.
+
+        Raises:
+            ValueError: if the model has no vocabulary, or predicts no words.
+        """
+        self._check_predicts()
+        return [found[: words + end] for found, words in self._read(_Scoring, sentences, end)]
+
+    def generate(self, words, length=50, temperature=1.0, top_k=None, seed=0):
+        """Goes on after words, one by one, each drawn from what the model predicts.
+
+        Args:
+            words: words apart by blanks, or a list of words; may be empty. They follow `<eos>`.
+            length: integer, at most so many words.
+            temperature: number above 0 that divides the logits: lower is bolder.
+            top_k: integer, to draw among so many likeliest words alone, or `None`.
+            seed: of the draws.
+
+        Returns:
+            List of the words that were drawn, none of them `<unk>`, up to the `<eos>`, if there is
+            one.
+
+        Raises:
+            ValueError: if the model has no vocabulary, or predicts no words.
+
+        Example:
+
+        >>> from keras_onlstm.models import LanguageModel
+        >>> vocabulary = ["<eos>", "<unk>", "the", "cat"]
+        >>> model = LanguageModel(4, 8, 16, chunk_size=4, vocabulary=vocabulary)
+        >>> len(model.generate("the cat", length=5)) <= 5
+        True
+        """
+        self._check_predicts()
+        generator, drawn = np.random.default_rng(seed), []
+        eos, unknown = self.encode(["<eos>", "<unk>"])
+        ids, states = [eos, *self.encode(words)], None
+        while len(drawn) < length:
+            found = self(np.array([ids], "int32"), states=states, details=True)
+            logits = np.asarray(ops.convert_to_numpy(found.logits)[0, -1], "float64")
+            logits[unknown] = -np.inf  # a hole is no word
+            if top_k is not None and top_k < len(logits):
+                logits[logits < np.sort(logits)[-top_k]] = -np.inf
+            scaled = np.exp((logits - logits.max()) / temperature)
+            ids = [int(generator.choice(len(logits), p=scaled / scaled.sum()))]
+            states = found.states
+            if ids[0] == eos:
+                break
+            drawn.append(self.vocabulary[ids[0]])
+        return drawn
+
+    def _check_predicts(self):
+        if "language_model" not in self.graphs:
+            raise ValueError(f"{type(self).__name__} predicts no words: each of its models does.")
 
     def _read(self, kind, sentences, closed=True):
         """What a model of `kind` makes of every sentence, and how many words that has."""

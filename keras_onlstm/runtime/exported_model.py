@@ -3,9 +3,11 @@
 import numpy as np
 
 from keras_onlstm.runtime.metadata import READERS, REMEDY
-from keras_onlstm.sentences import Encoder, check_gate, read
+from keras_onlstm.sentences import Encoder, chosen_gates, read, usual_reading
 
 __all__ = ["ExportedModel"]
+
+DISTANCES = "_distances"  # how the names of such outputs end
 
 
 class ExportedModel:
@@ -16,6 +18,8 @@ class ExportedModel:
 
     Attributes:
         graph: as it was given.
+        gates: tuple of the names of its distances.
+        reading: `keras_onlstm.sentences.Reading`.
         vocabulary: list of words, or `None`.
         num_layers: integer.
         members: tuple of how many of these layers each of the models has that were exported as one.
@@ -38,12 +42,15 @@ class ExportedModel:
                 f"{graph.path}: a graph of the kind {kind!r}, which reads no sentences. Export a "
                 "LanguageModel with graph='parser'."
             )
-        if not {"forget_distances", "input_distances"} <= set(graph.outputs):
+        found = [name for name in sorted(graph.outputs) if name.endswith(DISTANCES)]
+        if not found:
             raise ValueError(f"{graph.path}: has no distances: recurrent='onlstm' has.")
         self.graph = graph
+        self.gates = tuple(name.removesuffix(DISTANCES) for name in found)
         self.vocabulary = graph.metadata.get("vocabulary")
         self.num_layers = graph.metadata["num_layers"]
         self.members = tuple(graph.metadata.get("members") or (self.num_layers,))
+        self.reading = usual_reading(self.members)
         self._encoder = None
 
     def encode(self, sentence):
@@ -66,12 +73,11 @@ class ExportedModel:
         Raises:
             ValueError: if the graph has no vocabulary or the gate is unknown.
         """
-        check_gate(gate)
-        gates = ("forget", "input") if gate == "both" else (gate,)
+        gates = chosen_gates(gate, self.gates)
 
         def pick(ids, lengths):
             found = self._run(ids, lengths)
-            return np.concatenate([found[f"{name}_distances"] for name in gates], axis=1)
+            return np.concatenate([found[f"{name}{DISTANCES}"] for name in gates], axis=1)
 
         # (B, layers, T), or twice as many layers
         return [distances[:, 1 : words + 1] for distances, words in self._read(sentences, pick)]
@@ -117,8 +123,8 @@ class ExportedModel:
             lengths = np.pad(lengths, missing[0], constant_values=1)
         found = self.graph.run(ids=ids, lengths=lengths)
         batch, distances = len(ids), (self.num_layers, time)
-        self._check(found, "forget_distances", (batch, *distances))
-        self._check(found, "input_distances", (batch, *distances))
+        for name in self.gates:
+            self._check(found, f"{name}{DISTANCES}", (batch, *distances))
         self._check(found, "log_probabilities", (batch, time, len(self.vocabulary)))
         return {name: values[:rows] for name, values in found.items()}
 

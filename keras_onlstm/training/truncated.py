@@ -26,14 +26,14 @@ _itself = _Itself(name="itself")
 class TruncatedModel(keras.Model):
     """A language model whose states go on from one call to the next.
 
-    Trains and evaluates a `LanguageModel` on `Windows`: gradients stop where a window begins,
+    Trains and evaluates a language model on `Windows`: gradients stop where a window begins,
     states do not. The states are variables, so a checkpoint of the model's variables holds them.
 
     `train_on_batch` and `test_on_batch` take what `Windows` yields. The loss is the mean over the
     tokens that count, in nats, plus the two penalties while training.
 
     Args:
-        model: `LanguageModel`.
+        model: `LanguageModel`, or another that offers what `models.sentence_reader` says.
         batch_size: positive integer, of the whole batch if several devices share it.
         activation_regularization: strength of the penalty on large outputs of the last layer.
         temporal_activation_regularization: strength of that on their change from step to step.
@@ -63,37 +63,34 @@ class TruncatedModel(keras.Model):
         if not model.built:
             model.build()
         # A replica knows its own rows only: the sum over replicas is the whole.
-        self.kept = [
-            [
-                self.add_weight(
-                    shape=(batch_size, layer.cell.units),
-                    initializer="zeros",
-                    trainable=False,
-                    aggregation="sum",
-                    name=f"{name}_{index}",
-                )
-                for name in ("h", "c")
-            ]
-            for index, layer in enumerate(model.recurrent_layers)
-        ]
+        self.kept = keras.tree.map_structure(
+            lambda name, state: self.add_weight(
+                shape=state.shape,
+                initializer="zeros",
+                trainable=False,
+                aggregation="sum",
+                name=name,
+            ),
+            model.state_names,
+            model.initial_states(batch_size),
+        )
         self.penalty = keras.metrics.Mean(name="penalty")
         self.built = True
 
     def reset_states(self):
         """Goes back to zero states, as before the first window of a text."""
-        for variables in self.kept:
-            for variable in variables:
-                variable.assign(np.zeros(variable.shape))
+        for variable in keras.tree.flatten(self.kept):
+            variable.assign(np.zeros(variable.shape))
 
     def call(self, inputs, training=False):
         rows, mask = inputs["rows"], ops.cast(inputs["mask"], "bool")
-        states = [[ops.take(state, rows, axis=0) for state in pair] for pair in self.kept]
+        states = keras.tree.map_structure(lambda state: ops.take(state, rows, axis=0), self.kept)
         found = self.model(inputs["ids"], states=states, mask=mask, training=training, details=True)
         places = ops.expand_dims(rows, -1)  # (B, 1)
-        for pair, last in zip(self.kept, found.states, strict=True):
-            for variable, state in zip(pair, last, strict=True):
-                state = ops.cast(ops.stop_gradient(state), variable.dtype)
-                variable.assign(ops.scatter(places, state, variable.shape))
+        kept, last = keras.tree.flatten(self.kept), keras.tree.flatten(found.states)
+        for variable, state in zip(kept, last, strict=True):
+            state = ops.cast(ops.stop_gradient(state), variable.dtype)
+            variable.assign(ops.scatter(places, state, variable.shape))
         penalty = ops.zeros((), "float32")
         if training and any(self.strengths):
             penalty = ops.cast(
@@ -125,8 +122,7 @@ class TruncatedModel(keras.Model):
         super().compile(optimizer, loss=loss, **kwargs)
         # Once a loss is built Keras does not try the model out on a batch of other numbers, which
         # need not be rows, or be arrays at all where several devices share it.
-        vocabulary_size = self.model.get_config()["vocabulary_size"]
-        empty = ops.zeros((1, 1, vocabulary_size)), ops.zeros((1,))
+        empty = ops.zeros((1, 1, self.model.vocabulary_size)), ops.zeros((1,))
         self.compute_loss(y=ops.zeros((1, 1), "int32"), y_pred=empty)
         self.penalty.reset_state()
 
