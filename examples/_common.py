@@ -11,6 +11,7 @@ from keras_onlstm.files import is_left_over, replacing, write_json
 from keras_onlstm.locks import LOCK, check_unlocked, locked
 from keras_onlstm.provenance import versions
 from keras_onlstm.reading import Choice, Integer, check_kind, read_json
+from keras_onlstm.training import changed, check_settings
 
 CONFIG = "config.json"
 SEEDS = Integer(0, 2**32 - 1)
@@ -91,7 +92,7 @@ def _check_empty(directory, prepared):
 
 
 @contextlib.contextmanager
-def running(directory, arguments, resume=None, prepared=()):
+def running(directory, arguments, resume=None, prepared=(), values=None):
     """A context in which no other process runs in the directory of a run.
 
     That of a new run is made, and says what it was started with.
@@ -101,6 +102,7 @@ def running(directory, arguments, resume=None, prepared=()):
         arguments: dictionary, which `stored_arguments` returns.
         resume: whether the run goes on; `None` if it is of a kind that cannot.
         prepared: names of what may be there before it starts.
+        values: dictionary, which `stored_values` returns.
 
     Raises:
         BlockingIOError: if another process is at work there.
@@ -120,7 +122,8 @@ def running(directory, arguments, resume=None, prepared=()):
         if not resume:
             _check_empty(directory, prepared)  # another may have been faster
             used = {"backend": keras.backend.backend(), **versions()}
-            write_json(directory / CONFIG, {"arguments": arguments, "versions": used})
+            found = {"arguments": arguments, "values": values, "versions": used}
+            write_json(directory / CONFIG, found)
         try:
             yield
         except KeyboardInterrupt:
@@ -164,6 +167,59 @@ def stored_arguments(directory, kinds, defaults=()):
     except ValueError as error:
         raise ValueError(f"{path}: no arguments of this script: {error}. {remedy}") from error
     return arguments
+
+
+def stored_values(directory, settings, presets, arguments):
+    """The values a run was started with, whatever its preset says by now.
+
+    Args:
+        directory: of the run.
+        settings: dictionary of `training.Setting`.
+        presets: dictionary of dictionaries of values; runs of earlier versions kept the name alone.
+        arguments: as `stored_arguments` returned them.
+
+    Returns:
+        Dictionary.
+
+    Raises:
+        ValueError: if one is missing, of another kind or unknown.
+    """
+    path = Path(directory) / CONFIG
+    values = read_json(path, {"values": (dict, None, ...)}, "Restore it.").get("values")
+    values = presets[arguments["preset"]] if values is None else values
+    try:
+        check_settings(values, settings)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}. Restore it, or start another run.") from error
+    return values
+
+
+def chosen_values(options, settings, presets, arguments):
+    """The values of a preset, changed by --set; of a run that goes on, those it was started with.
+
+    Args:
+        options: of the command line, with `set`, `resume` and `output`.
+        settings: as in `stored_values`.
+        presets: likewise.
+        arguments: dictionary with `preset`.
+
+    Returns:
+        Dictionary.
+
+    Raises:
+        ValueError: if --set names none of them, or another value than the run was started with.
+    """
+    texts = options.set or []
+    if not options.resume:
+        return changed(presets[arguments["preset"]], texts, settings)
+    values = stored_values(options.output, settings, presets, arguments)
+    for name, value in changed(values, texts, settings).items():
+        if value != values[name]:
+            raise ValueError(
+                f"{options.output}: was started with {name} {values[name]}, not {value}. Leave "
+                f"--set {name} out to resume, or give another --output."
+            )
+    return values
 
 
 def check_unchanged(given, stored, directory):

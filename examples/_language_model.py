@@ -11,13 +11,15 @@ from _common import has_begun, info, load_model, running
 from keras_onlstm.datasets import penn_treebank
 from keras_onlstm.files import replacing
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.reading import read_text
+from keras_onlstm.models.starts import STARTS
+from keras_onlstm.reading import Choice, Integer, Number, read_text
 from keras_onlstm.sentences import check_vocabulary
 from keras_onlstm.training import (
     AveragedAdam,
     AveragedSGD,
     NonMonotonicTrigger,
     ResetStates,
+    Setting,
     Trainer,
     TruncatedModel,
     Windows,
@@ -32,6 +34,36 @@ MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instea
 _MODEL = ("embedding_dim", "units", "num_layers", "chunk_size", "tie_weights", "word_dropout",
           "input_dropout", "hidden_dropout", "output_dropout",
           "recurrent_weight_dropout", "start")  # fmt: skip
+_RATE = Number(0.0, 1.0)
+SETTINGS = {
+    "embedding_dim": Setting(Integer(1), "size of word vectors, and of the last layer if tied"),
+    "units": Setting(Integer(1), "size of the other layers"),
+    "num_layers": Setting(Integer(1, 100), "recurrent layers"),
+    "chunk_size": Setting(Integer(1), "units that share a value of the master gates"),
+    "tie_weights": Setting(bool, "one matrix for embedding and softmax"),
+    "word_dropout": Setting(_RATE, "share of words dropped; more of each for more epochs"),
+    "input_dropout": Setting(_RATE, "share of the word vectors' features dropped"),
+    "hidden_dropout": Setting(_RATE, "the same between layers"),
+    "output_dropout": Setting(_RATE, "the same after the last layer"),
+    "recurrent_weight_dropout": Setting(_RATE, "share of the recurrent kernels dropped"),
+    "start": Setting(Choice(STARTS), "scaled: at the words' frequencies, with gates that move; "
+                                     "published: as in the published code"),
+    "activation": Setting(Number(0.0), "strength of the penalty on the last output"),
+    "temporal": Setting(Number(0.0), "strength of that on its change from word to word"),
+    "epochs": Setting(Integer(1), "epochs"),
+    "batch_size": Setting(Integer(1), "sequences read side by side"),
+    "window": Setting(Integer(10), "words of back-propagation"),
+    "jitter": Setting(bool, "whether the window varies"),
+    "optimizer": Setting(Choice(("sgd", "plateau", "adam")), "sgd: averaged when validation stops "
+                         "falling (the published recipe); plateau: a fourth of the rate then; "
+                         "adam: up, and down along a cosine"),
+    "learning_rate": Setting(Number(0.0), "learning rate, of adam the highest"),
+    "warmup": Setting(_RATE, "share of all steps in which that of adam rises"),
+    "clip": Setting(Number(0.0), "largest norm of the gradient"),
+    "decay": Setting(Number(0.0), "decay of the weights"),
+}  # fmt: skip
+# Where a preset does not say.
+VALUES = {"num_layers": 3, "tie_weights": True, "start": "scaled", "warmup": 0.05}
 
 
 def load_language_model(run):
@@ -82,11 +114,11 @@ def evaluation(model, part, ids, batch_size):
     return lambda: evaluate_windows(reader, windows)
 
 
-def check_devices(preset, devices):
+def check_devices(values, devices):
     """Refuses more devices than a batch has sequences."""
-    if devices > preset["batch_size"]:
+    if devices > values["batch_size"]:
         raise ValueError(
-            f"--devices {devices}: the batch has but {preset['batch_size']} sequences to share."
+            f"--devices {devices}: the batch has but {values['batch_size']} sequences to share."
         )
 
 
@@ -96,7 +128,7 @@ def word_counts(ids, words, block=10_000_000):
     return sum(np.bincount(part, minlength=words) for part in parts)
 
 
-def make_model(arguments, preset, corpus, rows, devices=None):
+def make_model(arguments, values, corpus, rows, devices=None):
     vocabulary = corpus.vocabulary
     keras.utils.set_random_seed(arguments["seed"])
     model = LanguageModel(
@@ -104,36 +136,36 @@ def make_model(arguments, preset, corpus, rows, devices=None):
         recurrent=arguments["recurrent"],
         vocabulary=vocabulary,
         seed=arguments["seed"],
-        **{name: preset[name] for name in _MODEL if name in preset},
+        **{name: values[name] for name in _MODEL},
     )
-    if preset.get("start") != "published":
+    if values["start"] != "published":
         model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
-    reader = TruncatedModel(model, rows, preset["activation"], preset["temporal"])
+    reader = TruncatedModel(model, rows, values["activation"], values["temporal"])
     kinds = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
-    optimizer = kinds[preset["optimizer"]](
-        preset["learning_rate"],
-        global_clipnorm=preset["clip"],
-        weight_decay=preset["decay"] or None,
+    optimizer = kinds[values["optimizer"]](
+        values["learning_rate"],
+        global_clipnorm=values["clip"],
+        weight_decay=values["decay"] or None,
     )
     reader.compile(devices.prepare(optimizer) if devices else optimizer)
     optimizer.build(reader.trainable_variables)
     return model, reader
 
 
-def learning_rate(preset, windows):
-    """The rate of every batch: the preset's, times the length of its window.
+def learning_rate(values, windows):
+    """The rate of every batch: that of the values, times the length of its window.
 
     `None` where it falls after epochs instead.
     """
-    if preset["optimizer"] == "plateau":
+    if values["optimizer"] == "plateau":
         return None
 
     def rate(epoch, batch):
-        scale = windows.length(batch) / preset["window"]
-        if preset["optimizer"] == "adam":
-            done = (epoch + batch / len(windows)) / preset["epochs"]
-            scale *= min(done / preset["warmup"], 0.5 + 0.5 * math.cos(math.pi * done))
-        return preset["learning_rate"] * scale
+        scale = windows.length(batch) / values["window"]
+        if values["optimizer"] == "adam":
+            done = (epoch + batch / len(windows)) / values["epochs"]
+            scale *= min(done / (values["warmup"] or 1e-9), 0.5 + 0.5 * math.cos(math.pi * done))
+        return values["learning_rate"] * scale
 
     return rate
 
@@ -148,14 +180,14 @@ def check_same_vocabulary(run, vocabulary, data):
         )
 
 
-def train_model(output, arguments, preset, corpus, resume, steps):
+def train_model(output, arguments, values, corpus, resume, steps):
     """Trains a language model in the directory of a run, or goes on with it.
 
     Args:
         output: the directory.
         arguments: dictionary of `recurrent`, `seed`, `devices`, `data` and what else the script
             keeps.
-        preset: dictionary, see the scripts.
+        values: dictionary of what is in `SETTINGS`.
         corpus: `penn_treebank.Corpus`.
         resume: whether to go on with the run.
         steps: after how many batches to stop, or `None`.
@@ -164,15 +196,15 @@ def train_model(output, arguments, preset, corpus, resume, steps):
         Whether training is complete.
     """
     devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
-    shape, each = (preset["batch_size"], preset["window"], preset["jitter"]), arguments["devices"]
+    shape, each = (values["batch_size"], values["window"], values["jitter"]), arguments["devices"]
     windows = windows_of("training", corpus.train, *shape, arguments["seed"], each)
     with devices.scope() if devices else nullcontext():
-        model, reader = make_model(arguments, preset, corpus, windows.rows, devices)
+        model, reader = make_model(arguments, values, corpus, windows.rows, devices)
     measure = evaluation(model, "validation", corpus.valid, -(-10 // each) * each)
     callbacks = [ResetStates()]
-    if preset["optimizer"] == "sgd":
+    if values["optimizer"] == "sgd":
         callbacks.append(NonMonotonicTrigger("val_perplexity"))
-    if preset["optimizer"] == "plateau":
+    if values["optimizer"] == "plateau":
         callbacks.append(
             keras.callbacks.ReduceLROnPlateau(
                 "val_perplexity", factor=0.25, patience=1, min_delta=0.0, mode="min"
@@ -183,16 +215,17 @@ def train_model(output, arguments, preset, corpus, resume, steps):
         windows,
         lambda: {"val_perplexity": math.exp(min(measure(), 700.0))},
         output,
-        epochs=preset["epochs"],
+        epochs=values["epochs"],
         monitor="val_perplexity",
         mode="min",
         callbacks=callbacks,
-        learning_rate=learning_rate(preset, windows),
+        learning_rate=learning_rate(values, windows),
         place=devices.place if devices else None,
         saved=model,
+        record={**values, **{name: arguments[name] for name in ("recurrent", "seed")}},
         unit="tokens",
     )
-    with running(output, arguments, resume, prepared=[IDS]):
+    with running(output, arguments, resume, prepared=[IDS], values=values):
         if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
             check_same_vocabulary(output, corpus.vocabulary, arguments["data"])
             trainer.resume()
@@ -205,4 +238,4 @@ def train_model(output, arguments, preset, corpus, resume, steps):
             f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
         )
         trainer.run(steps)
-    return trainer.progress.epoch == preset["epochs"]
+    return trainer.progress.epoch == values["epochs"]

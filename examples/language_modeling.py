@@ -17,6 +17,7 @@ from keras_onlstm.console import ArgumentParser, report  # isort: split
 
 import math
 import tempfile
+from argparse import RawDescriptionHelpFormatter
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from _common import (
     SEEDS,
     check_new,
     check_unchanged,
+    chosen_values,
     info,
     new_plot,
     save_plot,
@@ -34,6 +36,8 @@ from _common import (
 from _language_model import (
     IDS,
     NAMES,
+    SETTINGS,
+    VALUES,
     check_devices,
     evaluation,
     load_language_model,
@@ -47,17 +51,9 @@ from keras_onlstm.files import replacing, write_json
 from keras_onlstm.locks import check_unlocked
 from keras_onlstm.models import Ensemble
 from keras_onlstm.reading import Choice, Integer, read_json, read_text
+from keras_onlstm.training import described
 
-# embedding_dim, units, chunk_size: the model's size; the last layer is as large as the embedding.
-# *dropout: the shares of LanguageModel. More of each for more epochs.
-# activation, temporal: strengths of the two penalties on the last layer's output.
-# optimizer: "sgd" turns into averaged SGD when validation stops falling (the published recipe);
-#   "adam" rises over a share `warmup` of all steps and follows a cosine down to 0, which gets
-#   further in few epochs.
-# window, jitter: the length of back-propagation, and whether it varies.
-# clip: the largest norm of the gradient. decay: of the weights.
-# start: "published" for the starting weights of the published code; else those of LanguageModel,
-#   and the softmax knows the words' frequencies, which learns from the first steps on.
+# `_language_model.SETTINGS` says what each value means, and so does --help.
 PRESETS = {
     "smoke": {  # shows in seconds that everything works
         "embedding_dim": 20, "units": 20, "chunk_size": 5, "word_dropout": 0.1,
@@ -88,6 +84,7 @@ PRESETS = {
         "clip": 0.25, "decay": 1.2e-6, "start": "published",
     },
 }  # fmt: skip
+PRESETS = {name: {**VALUES, **values} for name, values in PRESETS.items()}
 
 # Perplexity of validation and test, and where it is reported.
 PUBLISHED = {
@@ -120,10 +117,14 @@ RESULTS = {"parameters": Integer(), "validation_perplexity": float, "test_perple
 
 def parse_arguments():
     parser = ArgumentParser(
-        prog="language_modeling.py", description="Language modelling with ON-LSTM."
+        prog="language_modeling.py",
+        description="Language modelling with ON-LSTM.",
+        epilog=described(SETTINGS, PRESETS),
+        formatter_class=RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--preset", choices=PRESETS, help="size and length of the training (default: small)")
+    add("--set", metavar="NAME=VALUE", nargs="+", help="change values of the preset; see below")
     add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")
     add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
     add("--max-words", type=int, metavar="N", help="keep the N most frequent words (default: all)")
@@ -175,16 +176,15 @@ def load_corpus(arguments, run, vocabulary=None):
         return read_corpus(directory, run, vocabulary, arguments["max_words"], level)
 
 
-def train(output, arguments, resume, steps):
+def train(output, arguments, values, resume, steps):
     if arguments["data"] is None and arguments["preset"] != "smoke":
         raise ValueError(
             "--data DIR is needed: a directory of train.txt, valid.txt and test.txt, or of the "
             "Penn Treebank's ptb.train.txt, ptb.valid.txt and ptb.test.txt (Mikolov's files)."
         )
-    preset = PRESETS[arguments["preset"]]
-    check_devices(preset, arguments["devices"])
+    check_devices(values, arguments["devices"])
     corpus = load_corpus(arguments, output)
-    return train_model(output, arguments, preset, corpus, resume, steps)
+    return train_model(output, arguments, values, corpus, resume, steps)
 
 
 def evaluate(runs, data=None):
@@ -345,7 +345,8 @@ def main(options):
     else:
         check_new(options.output, prepared=[IDS])
         arguments = {**DEFAULTS, **given}
-    if train(options.output, arguments, options.resume, options.steps):
+    values = chosen_values(options, SETTINGS, PRESETS, arguments)
+    if train(options.output, arguments, values, options.resume, options.steps):
         evaluate([options.output])
     return None
 

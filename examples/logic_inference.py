@@ -14,6 +14,7 @@ gets right there, it got from structure.
 from keras_onlstm.console import ArgumentParser, report  # isort: split
 
 import math
+from argparse import RawDescriptionHelpFormatter
 from pathlib import Path
 
 import keras
@@ -22,6 +23,7 @@ from _common import (
     SEEDS,
     check_new,
     check_unchanged,
+    chosen_values,
     has_begun,
     info,
     load_model,
@@ -30,6 +32,7 @@ from _common import (
     save_plot,
     seed,
     stored_arguments,
+    stored_values,
     table,
 )
 
@@ -37,15 +40,22 @@ from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.files import write_json
 from keras_onlstm.locks import check_unlocked
 from keras_onlstm.models import PairClassifier
-from keras_onlstm.reading import Choice
-from keras_onlstm.training import PairBatches, Trainer
+from keras_onlstm.reading import Choice, Integer, Number
+from keras_onlstm.training import PairBatches, Setting, Trainer, described
 
-# units, embedding_dim: the model's size. chunk_size: units that share a master gate.
-# epochs, batch_size: more epochs help; a batch counts pairs.
-# learning_rate, schedule: "plateau" halves the rate after 2 epochs without a better validation
-#   accuracy (the published recipe); "cosine" lets it fall to 0 over a short training.
-# pairs: how many to draw where no --data is given; 500,000 give what was published, about 250,000
-#   distinct ones.
+SETTINGS = {
+    "units": Setting(Integer(1), "size of the recurrent and of the hidden layer"),
+    "embedding_dim": Setting(Integer(1), "size of word vectors"),
+    "chunk_size": Setting(Integer(1), "units that share a value of the master gates"),
+    "dropout": Setting(Number(0.0, 1.0), "share of what is dropped"),
+    "epochs": Setting(Integer(1), "epochs; more help"),
+    "batch_size": Setting(Integer(1), "pairs in a batch"),
+    "learning_rate": Setting(Number(0.0), "learning rate, along a cosine the highest"),
+    "schedule": Setting(Choice(("plateau", "cosine")), "plateau: halved after 2 epochs without a "
+                        "better validation (the published recipe); cosine: falls to 0"),
+    "pairs": Setting(Integer(1), "how many to draw without --data; of 500,000 some 250,000 differ, "
+                     "as many as were published"),
+}  # fmt: skip
 PRESETS = {
     "smoke": {  # shows in seconds that everything works
         "units": 20, "embedding_dim": 16, "chunk_size": 5, "dropout": 0.0, "epochs": 1,
@@ -92,10 +102,14 @@ WORDS = {
 
 def parse_arguments():
     parser = ArgumentParser(
-        prog="logic_inference.py", description="Logical inference with ON-LSTM."
+        prog="logic_inference.py",
+        description="Logical inference with ON-LSTM.",
+        epilog=described(SETTINGS, PRESETS),
+        formatter_class=RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--preset", choices=PRESETS, help="size and length of the training (default: default)")
+    add("--set", metavar="NAME=VALUE", nargs="+", help="change values of the preset; see below")
     add("--recurrent", choices=NAMES, help="the recurrent layer (default: onlstm)")
     add("--data", metavar="DIR", help="directory of the published files; default: drawn pairs")
     add("--seed", type=seed, help="of weights, dropout and order (default: 0)")
@@ -110,13 +124,12 @@ def arguments_of(run):
     return stored_arguments(run, ARGUMENTS)
 
 
-def load_corpus(arguments):
+def load_corpus(arguments, values):
     if arguments["data"]:
         info(f"Reading {arguments['data']}")
         return logic.load(arguments["data"])
-    pairs = PRESETS[arguments["preset"]]["pairs"]
-    info(f"Drawing {pairs:,} pairs (--data DIR reads the published ones)")
-    return logic.generate(pairs, seed=0)
+    info(f"Drawing {values['pairs']:,} pairs (--data DIR reads the published ones)")
+    return logic.generate(values["pairs"], seed=0)
 
 
 def batches_of(pairs, batch_size, shuffle=False, seed=0):
@@ -150,22 +163,21 @@ def count_correct(model, batches):
     return correct
 
 
-def make_model(arguments, steps_per_epoch):
-    preset = PRESETS[arguments["preset"]]
+def make_model(arguments, values, steps_per_epoch):
     keras.utils.set_random_seed(arguments["seed"])
     model = PairClassifier(
         vocabulary_size=len(logic.TOKENS) + 1,
         classes=len(logic.LABELS),
-        embedding_dim=preset["embedding_dim"],
-        units=preset["units"],
-        chunk_size=preset["chunk_size"],
+        embedding_dim=values["embedding_dim"],
+        units=values["units"],
+        chunk_size=values["chunk_size"],
         recurrent=arguments["recurrent"],
-        dropout=preset["dropout"],
+        dropout=values["dropout"],
         seed=arguments["seed"],
     )
-    rate, callbacks = preset["learning_rate"], []
-    if preset["schedule"] == "cosine":
-        steps = steps_per_epoch * preset["epochs"]
+    rate, callbacks = values["learning_rate"], []
+    if values["schedule"] == "cosine":
+        steps = steps_per_epoch * values["epochs"]
         rate = keras.optimizers.schedules.CosineDecay(
             rate / 10, steps, warmup_target=rate, warmup_steps=math.ceil(steps / 20)
         )
@@ -183,18 +195,17 @@ def make_model(arguments, steps_per_epoch):
     return model, callbacks
 
 
-def train(output, arguments, resume):
-    preset = PRESETS[arguments["preset"]]
-    corpus = load_corpus(arguments)
+def train(output, arguments, values, resume):
+    corpus = load_corpus(arguments, values)
     training, validation = corpus.split(MAX_TRAIN_OPERATORS)
     if not validation:
         raise ValueError(
             f"{arguments['data'] or 'the pairs drawn'}: train0 to train{MAX_TRAIN_OPERATORS} hold "
             f"{len(training)} pairs, and it takes 10 to train and to validate. Add some."
         )
-    batches = batches_of(training, preset["batch_size"], shuffle=True, seed=arguments["seed"])
+    batches = batches_of(training, values["batch_size"], shuffle=True, seed=arguments["seed"])
     checks = batches_of(validation, 512)
-    model, callbacks = make_model(arguments, len(batches))
+    model, callbacks = make_model(arguments, values, len(batches))
     (left, right), classes = batches[0]
     model((left[:1], right[:1]))  # builds the variables, which a checkpoint needs
     model.optimizer.build(model.trainable_variables)
@@ -204,12 +215,13 @@ def train(output, arguments, resume):
         batches,
         lambda: {"val_accuracy": count_correct(model, checks) / len(validation)},
         output,
-        epochs=preset["epochs"],
+        epochs=values["epochs"],
         monitor="val_accuracy",
         callbacks=callbacks,
+        record={**values, **{name: arguments[name] for name in ("recurrent", "seed")}},
         unit="pairs",
     )
-    with running(output, arguments, resume):
+    with running(output, arguments, resume, values=values):
         if resume and has_begun(output):
             trainer.resume()
         info(
@@ -224,9 +236,13 @@ def train(output, arguments, resume):
 def evaluate(runs, corpus=None):
     results = {}
     # Whatever is wrong with a run comes out before the first one is tested.
-    loaded = {run: (arguments_of(run), load_classifier(run)) for run in runs}
-    for run, (arguments, model) in loaded.items():
-        test = (corpus or load_corpus(arguments)).test
+    loaded = {}
+    for run in runs:
+        arguments = arguments_of(run)
+        values = stored_values(run, SETTINGS, PRESETS, arguments)
+        loaded[run] = arguments, values, load_classifier(run)
+    for run, (arguments, values, model) in loaded.items():
+        test = (corpus or load_corpus(arguments, values)).test
         accuracy = {}
         for operators, pairs in sorted(test.items()):
             if pairs:
@@ -300,7 +316,8 @@ def main(options):
     else:
         check_new(options.output)
         arguments = {"preset": "default", "recurrent": "onlstm", "data": None, "seed": 0, **given}
-    corpus = train(options.output, arguments, options.resume)
+    values = chosen_values(options, SETTINGS, PRESETS, arguments)
+    corpus = train(options.output, arguments, values, options.resume)
     evaluate([options.output], corpus)
 
 

@@ -20,6 +20,7 @@ import csv
 import random
 import tempfile
 import time
+from argparse import RawDescriptionHelpFormatter
 from collections import defaultdict
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from _common import (
     SEEDS,
     check_new,
     check_unchanged,
+    chosen_values,
     info,
     new_plot,
     save_plot,
@@ -38,6 +40,8 @@ from _common import (
 from _language_model import (
     IDS,
     NAMES,
+    SETTINGS,
+    VALUES,
     check_devices,
     load_language_model,
     read_corpus,
@@ -58,15 +62,13 @@ from keras_onlstm.minimal_pairs import (
     score_pairs,
 )
 from keras_onlstm.reading import Choice, Integer
+from keras_onlstm.training import Setting, described
 
-# embedding_dim, units, num_layers, chunk_size: the model's size; tie_weights: one matrix for
-#   embedding and softmax, the last layer then is as large as the embedding.
-# *dropout: the shares of LanguageModel. More of each for more epochs.
-# optimizer: "plateau" divides the learning rate by 4 after an epoch without a better validation
-#   (the published recipe); "adam" rises over a share `warmup` of all steps and follows a cosine
-#   down to 0.
-# start: as in language_modeling.py.
-# max_words: how many words to know, where --max-words does not say.
+SETTINGS = {
+    **SETTINGS,
+    "max_words": Setting((Integer(3), None), "words to know, where --max-words does not say"),
+}
+# `SETTINGS` says what each value means, and so does --help.
 PRESETS = {
     "smoke": {  # shows in seconds that everything works, on sentences of the package's grammar
         "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4, "tie_weights": True,
@@ -92,6 +94,7 @@ PRESETS = {
         "max_words": 50_000, "start": "published",
     },
 }  # fmt: skip
+PRESETS = {name: {**VALUES, **values} for name, values in PRESETS.items()}
 
 DEFAULTS = {
     "preset": "small",
@@ -128,10 +131,14 @@ ARGUMENTS = {  # that a run keeps
 
 def parse_arguments():
     parser = ArgumentParser(
-        prog="syntactic_evaluation.py", description="Targeted syntactic evaluation of ON-LSTM."
+        prog="syntactic_evaluation.py",
+        description="Targeted syntactic evaluation of ON-LSTM.",
+        epilog=described(SETTINGS, PRESETS),
+        formatter_class=RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("--preset", choices=PRESETS, help="size and length of the training (default: small)")
+    add("--set", metavar="NAME=VALUE", nargs="+", help="change values of the preset; see below")
     add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")
     add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
     add("--brown", action="store_true", default=None, help="train on the Brown corpus as well")
@@ -191,10 +198,9 @@ def texts(arguments):
     return found
 
 
-def load_corpus(arguments, run):
+def load_corpus(arguments, values, run):
     """The corpus of a run."""
-    preset = PRESETS[arguments["preset"]]
-    max_words = arguments["max_words"] or preset["max_words"]
+    max_words = arguments["max_words"] or values["max_words"]
     if arguments["data"] is not None:
         info(f"Reading {arguments['data']}")
         if not arguments["brown"]:
@@ -211,11 +217,10 @@ def load_corpus(arguments, run):
         return read_corpus(directory, run, None, max_words)
 
 
-def train(output, arguments, resume, steps):
-    preset = PRESETS[arguments["preset"]]
-    check_devices(preset, arguments["devices"])
-    corpus = load_corpus(arguments, output)
-    return train_model(output, arguments, preset, corpus, resume, steps)
+def train(output, arguments, values, resume, steps):
+    check_devices(values, arguments["devices"])
+    corpus = load_corpus(arguments, values, output)
+    return train_model(output, arguments, values, corpus, resume, steps)
 
 
 def load_pairs(path):
@@ -443,7 +448,8 @@ def main(options):
     else:
         check_new(options.output, prepared=[IDS])
         arguments = {**DEFAULTS, **given}
-    if train(options.output, arguments, options.resume, options.steps):
+    values = chosen_values(options, SETTINGS, PRESETS, arguments)
+    if train(options.output, arguments, values, options.resume, options.steps):
         evaluate([options.output], options)
     return None
 

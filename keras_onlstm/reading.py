@@ -4,20 +4,21 @@ A few bytes can claim to be gigabytes, and a JSON text can hold anything in any 
 limits before anything is unpacked, and JSON has a kind, which says what stands where:
 
 - `str`, `bool`, `float` (any number), `list`, `dict`, `None`, `object` (anything);
-- `Integer(least, most)` and `Choice(values)`, which are narrower;
+- `Integer(least, most)`, `Number(least, most)` and `Choice(values)`, which are narrower;
 - `[kind]`, a list; `{"name": kind}`, an object with at least these names; `{str: kind}`, one of any
   names;
 - `(kind, kind)`, one or the other; with `...` among them the name may also be missing.
 """
 
 import json
+import math
 import reprlib
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
 __all__ = [
-    "Choice", "Integer",
+    "Choice", "Integer", "Number",
     "check_kind", "check_unpacked", "parse_json", "read_json", "read_text", "reason", "unzipped",
 ]  # fmt: skip
 
@@ -37,6 +38,18 @@ class Integer(NamedTuple):
 
     least: int = 0
     most: int = 2**63 - 1
+
+
+class Number(NamedTuple):
+    """The kind of numbers from `least` to `most`, which may be infinite.
+
+    Attributes:
+        least: the least that will do.
+        most: the greatest.
+    """
+
+    least: float = -math.inf
+    most: float = math.inf
 
 
 class Choice(NamedTuple):
@@ -117,6 +130,8 @@ def _fits(value, kind):
         return type(value) is float or (type(value) is int and abs(value) < 2**63)
     if isinstance(kind, Integer):
         return type(value) is int and kind.least <= value <= kind.most
+    if isinstance(kind, Number):
+        return type(value) in (int, float) and kind.least <= value <= kind.most
     if isinstance(kind, Choice):
         return isinstance(value, str) and value in kind.values
     if isinstance(kind, list | dict):
@@ -138,6 +153,10 @@ def _words(kind):
         if kind.most == Integer().most:
             return f"an integer, {kind.least} or above"
         return f"an integer from {kind.least} to {kind.most}"
+    if isinstance(kind, Number):
+        if kind.most == math.inf:
+            return f"a number, {kind.least:g} or above"
+        return f"a number from {kind.least:g} to {kind.most:g}"
     if isinstance(kind, Choice):
         return " or ".join(map(repr, kind.values))
     return _NAMES[type(kind) if isinstance(kind, list | dict) else kind]

@@ -191,12 +191,20 @@ def read_same_vocabulary(target, path):
 
 def arguments_of(script, **arguments):
     def read(target, path):
+        import _common
+
         module = __import__(script)
-        module.arguments_of(target.directory)
+        found = module.arguments_of(target.directory)
+        _common.stored_values(target.directory, module.SETTINGS, module.PRESETS, found)
 
     given = {"preset": "smoke", "recurrent": "onlstm", "data": None, "seed": 0, **arguments}
-    content = {"arguments": given, "versions": {"python": "3.11"}}
-    return Kind(script, a_json("config.json", content), damages.json_text, read)
+
+    def make(directory):
+        values = __import__(script).PRESETS["smoke"]
+        content = {"arguments": given, "values": values, "versions": {"python": "3.11"}}
+        return a_json("config.json", content)(directory)
+
+    return Kind(script, make, damages.json_text, read)
 
 
 def read_metrics(target, path):

@@ -71,6 +71,57 @@ def copied(smoke, tmp_path):
     return shutil.copytree(smoke[0], tmp_path / "run")
 
 
+OTHERS = {
+    "units": 30,
+    "embedding_dim": 8,
+    "chunk_size": 10,
+    "dropout": 0.1,
+    "epochs": 2,
+    "batch_size": 32,
+    "learning_rate": 1e-3,
+    "schedule": "plateau",
+    "pairs": 2000,
+}
+
+
+def test_a_run_keeps_every_value_and_goes_on_with_no_other(run, script, copied):
+    path = copied / "config.json"
+    config = json.loads(path.read_text())
+    assert config["values"] == script.PRESETS["smoke"] and OTHERS.keys() == config["values"].keys()
+    before, whole = contents(copied), path.read_bytes()
+    for name, other in OTHERS.items():
+        if name in ("units", "learning_rate", "pairs"):  # of each a model would be built
+            path.write_text(json.dumps(config | {"values": config["values"] | {name: other}}))
+            said = f"the run was begun with {name} {config['values'][name]}, not {other}."
+            refused(run("--output", copied, "--resume"), copied / "checkpoint.npz", said)
+        path.write_text(json.dumps(config | {"values": config["values"] | {name: []}}))
+        refused(run("--output", copied, "--resume"), path, f"{name} is ", "Restore it")
+        path.write_bytes(whole)
+        given = ["--output", copied, "--resume", "--set", f"{name}={json.dumps(other)}"]
+        refused(run(*given), copied, f"was started with {name} ", f"Leave --set {name} out")
+        assert contents(copied) == before
+
+
+def test_values_are_changed_on_the_command_line_alone(run, script, tmp_path, monkeypatch):
+    """A run that was stopped goes on with the values it was started with, not those of a preset."""
+    whole, stopped, preset = tmp_path / "whole", tmp_path / "stopped", script.PRESETS["smoke"]
+    given = ["--set", "units=10", "pairs=600", "learning_rate=1e-2"]
+    status, _, errors = run(*SMOKE, *given, "--output", whole)
+    assert status == 0, errors
+    values = json.loads((whole / "config.json").read_text())["values"]
+    assert values == preset | {"units": 10, "pairs": 600, "learning_rate": 0.01}
+    assert script.load_classifier(whole).recurrent.units == 10
+    stopped.mkdir()
+    shutil.copy(whole / "config.json", stopped)
+    monkeypatch.setitem(script.PRESETS, "smoke", preset | {"dropout": 0.5, "batch_size": 8})
+    status, _, errors = run("--output", stopped, "--resume")
+    assert status == 0, errors
+    assert (stopped / "results.json").read_bytes() == (whole / "results.json").read_bytes()
+    other = tmp_path / "other"
+    refused(run(*SMOKE, "--set", "unit=1", "--output", other), "--set unit=1:", "Is it units?")
+    assert not other.exists()
+
+
 @pytest.fixture
 def data(tmp_path):
     """A directory of data files, small enough to read in no time."""

@@ -188,6 +188,8 @@ PAIR = [left_branching("abc"), right_branching("abc")]
         ([Tree("S", [])], None, "A sentence without words has no tree"),
         ([*PAIR, balanced("abd")], None, "tree 3: has other words than the first tree"),
         ([*PAIR, balanced("abcd")], None, "tree 3: has other words"),
+        ([*PAIR, balanced("ab")], None, "tree 3: has other words"),
+        ([*PAIR, balanced("abb")], None, "tree 3: has other words"),
         (PAIR, [1], r"2 voters need as many weights, not shape \(1,\)"),
         (PAIR, [[1, 2]], r"not shape \(1, 2\)"),
         (PAIR, [1, -1], r"weights are numbers, 0 or above, not \[1.0, -1.0\]"),

@@ -3,6 +3,7 @@
 from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.batches import PairBatches
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
+from keras_onlstm.training.settings import Setting, changed, check_settings, described
 from keras_onlstm.training.trainer import Trainer
 from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
 from keras_onlstm.training.windows import Windows, contiguous
@@ -13,10 +14,14 @@ __all__ = [
     "NonMonotonicTrigger",
     "PairBatches",
     "ResetStates",
+    "Setting",
     "Trainer",
     "TruncatedModel",
     "Windows",
+    "changed",
+    "check_settings",
     "contiguous",
+    "described",
     "evaluate_windows",
     "load_checkpoint",
     "save_checkpoint",

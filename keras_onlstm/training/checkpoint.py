@@ -92,10 +92,10 @@ def load_checkpoint(path, model, check=None):
             f"{path}: not a complete checkpoint ({reason(error)}). Restore it from a copy, or "
             "start the run anew in another directory."
         ) from error
-    if fault:
-        raise ValueError(f"{path}: {fault}. Resume with the arguments the run started with.")
     if check is not None:
         check(state)
+    if fault:
+        raise ValueError(f"{path}: {fault}. Resume with the arguments the run started with.")
     for variable, array in zip(variables.values(), arrays, strict=True):
         native = np.asarray(ops.convert_to_numpy(variable)).dtype
         variable.assign(array.view(native))

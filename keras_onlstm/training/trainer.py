@@ -34,6 +34,7 @@ class _Progress:
     best: float | None = None
     history: list = field(default_factory=list)
     callbacks: list = field(default_factory=list)
+    record: dict = field(default_factory=dict)
 
 
 _NUMBER = (float, bool, None)
@@ -46,6 +47,7 @@ _KIND = {  # of _Progress, as JSON
     "best": (float, None),
     "history": [{str: float}],
     "callbacks": [{str: (*_NUMBER, [(float, bool)])}],
+    "record": (dict, ...),
 }
 
 
@@ -104,6 +106,8 @@ class Trainer:
             that batch, or `None`: that of the optimizer.
         place: function that puts a batch onto the devices, or `None`.
         saved: the model that `best.keras` holds, if it is not `model` but a part of it.
+        record: dictionary of JSON values, all that shapes the run. It is part of the checkpoint,
+            and a run does not go on with another. Default: empty.
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
         verbose: whether to show a progress bar.
         unit: name of what is counted, for the progress bar.
@@ -122,6 +126,7 @@ class Trainer:
         learning_rate=None,
         place=None,
         saved=None,
+        record=None,
         checkpoint_seconds=60,
         verbose=True,
         unit="samples",
@@ -140,7 +145,8 @@ class Trainer:
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
         self.speed = f"{unit}/s"
-        self.progress = _Progress()
+        self.record = dict(record or {})
+        self.progress = _Progress(record=self.record)
         self._saved = None  # epoch and batch of the checkpoint
         for callback in self.callbacks:
             callback.set_model(model)
@@ -155,7 +161,8 @@ class Trainer:
         """
         path = self.directory / CHECKPOINT
         state = load_checkpoint(path, self.model, lambda state: self._check(path, state))
-        self.progress = _Progress(**{name: state[name] for name in _KIND})
+        self.progress = _Progress(**{name: state[name] for name in _KIND if name in state})
+        self.progress.record = self.record
         self._saved = self.progress.epoch, self.progress.batch
         for callback, numbers in zip(self.callbacks, self.progress.callbacks, strict=True):
             vars(callback).update(numbers)
@@ -170,6 +177,14 @@ class Trainer:
             raise ValueError(
                 f"{path}: not a checkpoint of a Trainer ({error}). Restore it from a copy."
             ) from error
+        stored = state.get("record", self.record)  # earlier versions kept none
+        for name in {**stored, **self.record}:
+            if stored.get(name) != self.record.get(name):
+                raise ValueError(
+                    f"{path}: the run was begun with {name} {stored.get(name)}, not "
+                    f"{self.record.get(name)}. Resume it with what it was begun with, or start "
+                    "another."
+                )
         if len(state["callbacks"]) != len(self.callbacks) or state["batch"] > len(self.batches):
             raise ValueError(
                 f"{path}: has {len(state['callbacks'])} callbacks and stands at batch "
@@ -204,7 +219,7 @@ class Trainer:
         except OSError as error:
             raise cannot_write(self.directory, error) from error
         remove_left_overs(self.directory)
-        if self.progress == _Progress():
+        if self.progress == _Progress(record=self.record):
             self._save()  # from here on there is something to resume, whenever the run is killed
         while self.progress.epoch < self.epochs:
             self._train_epoch()

@@ -1,0 +1,118 @@
+"""The values that shape a training: what each may be, what it means, and how one is changed."""
+
+import difflib
+import json
+import textwrap
+from typing import Any, NamedTuple
+
+from keras_onlstm.reading import check_kind
+
+__all__ = ["Setting", "changed", "check_settings", "described"]
+
+
+class Setting(NamedTuple):
+    """A value that shapes a training.
+
+    Attributes:
+        kind: what it may be, as `keras_onlstm.reading` describes.
+        meaning: a few words.
+    """
+
+    kind: Any
+    meaning: str
+
+
+def check_settings(values, settings):
+    """Refuses values that are not what they may be, or not all there.
+
+    Args:
+        values: dictionary.
+        settings: dictionary of `Setting`, of all names.
+
+    Raises:
+        ValueError: if one is missing, of another kind, or unknown; the message names it.
+
+    Example:
+
+    >>> from keras_onlstm.reading import Integer
+    >>> from keras_onlstm.training.settings import Setting, check_settings
+    >>> check_settings({"units": 0}, {"units": Setting(Integer(1), "units of a layer")})
+    Traceback (most recent call last):
+    ...
+    ValueError: units is an integer, 1 or above, not 0
+    """
+    check_kind(values, {name: setting.kind for name, setting in settings.items()})
+    for name in values:
+        _check_known(name, settings)
+
+
+def _check_known(name, settings):
+    if name not in settings:
+        close = difflib.get_close_matches(name, settings, 1)
+        hint = f"Is it {close[0]}?" if close else f"There are {', '.join(settings)}."
+        raise ValueError(f"there is no value {name!r}. {hint}")
+
+
+def changed(values, texts, settings):
+    """Values, some of which are changed from a command line.
+
+    Args:
+        values: dictionary.
+        texts: list of `NAME=VALUE`; a value is JSON, or the text of a choice.
+        settings: dictionary of `Setting`.
+
+    Returns:
+        Dictionary.
+
+    Raises:
+        ValueError: if there is no such value, or it is not what it may be.
+
+    Example:
+
+    >>> from keras_onlstm.reading import Integer
+    >>> from keras_onlstm.training.settings import Setting, changed
+    >>> settings = {"units": Setting(Integer(1), "units of a layer")}
+    >>> changed({"units": 20}, ["units=30"], settings)
+    {'units': 30}
+    >>> changed({"units": 20}, ["unit=30"], settings)
+    Traceback (most recent call last):
+    ...
+    ValueError: --set unit=30: there is no value 'unit'. Is it units?
+    """
+    values = dict(values)
+    for text in texts:
+        name, equals, written = text.partition("=")
+        try:
+            if not equals:
+                raise ValueError("is to be NAME=VALUE")
+            _check_known(name, settings)
+            values[name] = _value(written)
+            check_kind(values[name], settings[name].kind, name)
+        except ValueError as error:
+            raise ValueError(f"--set {text}: {error}") from None
+    return values
+
+
+def _value(text):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def described(settings, presets):
+    """All values with their meaning and what they are in each preset, for `--help`.
+
+    Args:
+        settings: dictionary of `Setting`.
+        presets: dictionary from names to dictionaries of values.
+
+    Returns:
+        Text of many lines.
+    """
+    lines = [f"values for --set, with those of {', '.join(presets)}:"]
+    for name, setting in settings.items():
+        found = ", ".join(json.dumps(values[name]).strip('"') for values in presets.values())
+        text = f"{name}: {setting.meaning} ({found})"
+        lines += textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="      ")
+    return "\n".join(lines)
