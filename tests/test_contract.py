@@ -12,7 +12,7 @@ from keras import ops
 
 from checks import as_array, assert_close
 from keras_onlstm import ONLSTM, Parser, runtime
-from keras_onlstm.exporting import graph_names
+from keras_onlstm.exporting import graph_names, to_onnx
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
 
@@ -133,13 +133,12 @@ def test_training_carries_its_states(model):
 
 @pytest.mark.backend("tensorflow")
 def test_exported_graphs(model, tmp_path):
-    exporting = pytest.importorskip("keras_onlstm.exporting")
     assert graph_names(model) == ("parser", "language_model", "step")
-    exporting.to_onnx(model, tmp_path / "step.onnx", "step")
+    to_onnx(model, tmp_path / "step.onnx", "step")
     step = runtime.load(tmp_path / "step.onnx")
     assert set(step.inputs) == {"ids", "the_cell", "the_hidden"}
     assert {"depth_distances", "next_the_cell", "next_the_hidden"} < set(step.outputs)
-    exporting.to_onnx(model, tmp_path / "parser.onnx", "parser")
+    to_onnx(model, tmp_path / "parser.onnx", "parser")
     parser = Parser.load(tmp_path / "parser.onnx")
     assert (parser.layer, parser.gate) == (1, "depth")
     sentence = "the cat saw a dog"

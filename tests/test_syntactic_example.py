@@ -179,7 +179,7 @@ def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
     assert found["valid"] == ["valid text .", "of two lines .", "word0 more .", "word20 more ."]
     assert found["test"] == ["test text .", "of two lines .", "word10 more .", "word30 more ."]
     assert len(found["train"]) == 2 + 36
-    corpus = script.load_corpus(arguments, tmp_path)
+    corpus = script.load_corpus(arguments, script.PRESETS["smoke"], tmp_path)
     assert "." in corpus.vocabulary and corpus.vocabulary[0] == "<eos>"
     assert len(corpus.valid) == (3 + 4 + 3 + 3) + 4  # words and full stops, ends of lines
     alone = script.texts(arguments | {"data": None})

@@ -124,7 +124,7 @@ def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, label
         raise ValueError(
             f"a {type(model).__name__} has no graph {name!r}: it has {', '.join(known)}."
         )
-    _check(model, name)
+    _check(model)
     if name == "layer":
         graph_inputs, function = _layer(model, inputs)
     else:
@@ -142,10 +142,10 @@ def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, label
     return Graph(name, graph_inputs, _fast_cells(model, function), model, metadata)
 
 
-def _check(model, name):
+def _check(model):
     layers = layers_within(model)
     own = [layer for layer in layers if isinstance(layer, ONLSTM | ONLSTMCell)]
-    if name == "layer" and not own:
+    if not own and not getattr(model, "gates", ()):
         raise ValueError(
             f"the model {model.name} has no ON-LSTM in it. Keras exports others: model.export()."
         )

@@ -61,7 +61,7 @@ def save_checkpoint(path, model, state):
         np.savez(temporary, **{_STATE: encoded}, **arrays)
 
 
-def load_checkpoint(path, model, check=None):
+def load_checkpoint(path, model, check=None, record=None):
     """Sets every variable of `model` to what a checkpoint holds.
 
     Args:
@@ -69,6 +69,7 @@ def load_checkpoint(path, model, check=None):
         model: a compiled model, built as the saved one was. Untouched if anything is wrong.
         check: function of the `state` that was saved, called before anything is set; what it raises
             goes through.
+        record: dictionary that has to be the `"record"` of the state, if that has one; `None`: any.
 
     Returns:
         The `state` that was saved.
@@ -92,14 +93,27 @@ def load_checkpoint(path, model, check=None):
             f"{path}: not a complete checkpoint ({reason(error)}). Restore it from a copy, or "
             "start the run anew in another directory."
         ) from error
-    if check is not None:
-        check(state)
+    _check_record(path, state, record)
     if fault:
         raise ValueError(f"{path}: {fault}. Resume with the arguments the run started with.")
+    if check is not None:
+        check(state)
     for variable, array in zip(variables.values(), arrays, strict=True):
         native = np.asarray(ops.convert_to_numpy(variable)).dtype
         variable.assign(array.view(native))
     return state
+
+
+def _check_record(path, state, record):
+    stored = state.get("record") if isinstance(state, dict) else None  # earlier versions had none
+    if not isinstance(stored, dict) or record is None:
+        return
+    for name in {**stored, **record}:
+        if stored.get(name) != record.get(name):
+            raise ValueError(
+                f"{path}: the run was begun with {name} {stored.get(name)}, not "
+                f"{record.get(name)}. Resume it with what it was begun with, or start another."
+            )
 
 
 def _difference(variables, names, headers):

@@ -160,7 +160,9 @@ class Trainer:
             ValueError: if it is damaged or of another model. Nothing is changed then.
         """
         path = self.directory / CHECKPOINT
-        state = load_checkpoint(path, self.model, lambda state: self._check(path, state))
+        state = load_checkpoint(
+            path, self.model, lambda state: self._check(path, state), self.record
+        )
         self.progress = _Progress(**{name: state[name] for name in _KIND if name in state})
         self.progress.record = self.record
         self._saved = self.progress.epoch, self.progress.batch
@@ -177,14 +179,6 @@ class Trainer:
             raise ValueError(
                 f"{path}: not a checkpoint of a Trainer ({error}). Restore it from a copy."
             ) from error
-        stored = state.get("record", self.record)  # earlier versions kept none
-        for name in {**stored, **self.record}:
-            if stored.get(name) != self.record.get(name):
-                raise ValueError(
-                    f"{path}: the run was begun with {name} {stored.get(name)}, not "
-                    f"{self.record.get(name)}. Resume it with what it was begun with, or start "
-                    "another."
-                )
         if len(state["callbacks"]) != len(self.callbacks) or state["batch"] > len(self.batches):
             raise ValueError(
                 f"{path}: has {len(state['callbacks'])} callbacks and stands at batch "
