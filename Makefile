@@ -19,8 +19,8 @@ PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
 # What `make fuzz` throws at the package: tests/fuzz_NAME.py, on a backend, so many cases. FUZZ_SEED=2 draws others.
 FUZZ_SEED ?= 1
-FUZZ ?= files:tensorflow:10000 runs:tensorflow:15 runs:jax:15 recurrence:tensorflow:500 \
-    recurrence:jax:500 recurrence:torch:4000
+FUZZ ?= files:tensorflow:10000 runs:tensorflow:15 runs:jax:15 recurrence:tensorflow:200 \
+    recurrence:jax:1300 recurrence:torch:3500
 FUZZ_RUN := runs/fuzz
 
 BIN := $(VENV)/bin
