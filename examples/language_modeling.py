@@ -15,6 +15,7 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
 
 from keras_onlstm.console import ArgumentParser, report  # isort: split
 
+import json
 import math
 import tempfile
 from argparse import RawDescriptionHelpFormatter
@@ -31,6 +32,7 @@ from _common import (
     save_plot,
     seed,
     stored_arguments,
+    stored_values,
     table,
 )
 from _language_model import (
@@ -290,12 +292,16 @@ def score(run, path):
     info(f"\n{len(total):,} tokens, perplexity {math.exp(-total.mean()):.2f}")
 
 
-def origin(run, arguments):
+def origin(run, arguments, values):
     """Where the model of a run comes from, and how good it is."""
     results = Path(run) / "results.json"
     scores = read_json(results, RESULTS, f"--evaluate {run} writes it.")
     options = [f"--{name} {arguments[name]}" for name in ("preset", "recurrent", "seed")]
     options += [f"--data {Path(arguments['data']).name}"] if arguments["data"] else []
+    preset = PRESETS[arguments["preset"]]
+    others = [f"{name}={json.dumps(value)}" for name, value in values.items()
+              if value != preset[name]]  # fmt: skip
+    options += ["--set", *others] if others else []
     return {
         "command": " ".join(["python examples/language_modeling.py", *options]),
         "parameters": scores["parameters"],
@@ -311,7 +317,10 @@ def compact(runs, path):
         raise ValueError(f"{path}: a compact model ends in .npz.")
     arguments = [arguments_of(run) for run in runs]
     models = [load_language_model(run) for run in runs]
-    about = [origin(*both) for both in zip(runs, arguments, strict=True)]
+    about = [
+        origin(run, known, stored_values(run, SETTINGS, PRESETS, known))
+        for run, known in zip(runs, arguments, strict=True)
+    ]
     if len(runs) > 1:
         save_compact(Ensemble(models), path, about)
         rounded = load_compact(path)[0].models

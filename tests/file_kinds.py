@@ -218,7 +218,8 @@ def read_metrics(target, path):
 def read_results(target, path):
     import language_modeling as script
 
-    script.origin(target.directory, {"preset": "smoke", "recurrent": "lstm", "seed": 0, "data": ""})
+    arguments = {"preset": "smoke", "recurrent": "lstm", "seed": 0, "data": ""}
+    script.origin(target.directory, arguments, script.PRESETS["smoke"])
 
 
 ROW = {"epoch": 1, "loss": 5.5, "penalty": 0.1, "val_perplexity": 99.5, "seconds": 3.25}

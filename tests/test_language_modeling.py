@@ -294,6 +294,15 @@ def test_a_compact_model(run, smoke, tmp_path):
     refused(run("--evaluate", smoke[0], "--compact", tmp_path / "model.h5"), "model.h5", ".npz")
 
 
+def test_a_compact_model_tells_the_values_that_its_preset_does_not(run, copied, tmp_path):
+    path, config = tmp_path / "model.npz", json.loads((copied / "config.json").read_text())
+    config["values"] |= {"learning_rate": 7.5, "jitter": False}
+    (copied / "config.json").write_text(json.dumps(config))
+    assert run("--evaluate", copied, "--compact", path)[0] == 0
+    command = load_compact(path)[1]["command"]
+    assert command.endswith("--seed 0 --set jitter=false learning_rate=7.5")
+
+
 def test_a_compact_model_of_several_runs(run, smoke, tmp_path):
     path = tmp_path / "together.npz"
     status, output, errors = run("--evaluate", smoke[0], smoke[0], "--compact", path)
