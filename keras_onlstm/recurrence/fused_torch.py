@@ -61,8 +61,9 @@ def _forward(given, sizes, save):
     return results, gates, cells
 
 
-def _backward(given, rows, gates, cells, sizes, d_rows, d_h, d_c, *d_distances):
-    d_forget_distance, d_input_distance = d_distances
+def _backward(
+    given, rows, gates, cells, sizes, d_rows, d_h, d_c, d_forget_distance, d_input_distance
+):
     cells = [_turned(given.c, sizes), *cells]  # one more than there are steps
     length, batch = given.inputs.shape[1], given.inputs.shape[0]
     dtype, wide = given.inputs.dtype, given.c.dtype
