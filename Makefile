@@ -59,9 +59,10 @@ fuzz: $(VENV)/.installed-dev ## damaged files, random options and killed runs, t
 	        >"$$log" 2>&1 || status=$$?; \
 	    echo "$$name, $$backend: $$(tail -n 1 "$$log")"; exit $$status'
 
-lint: $(VENV)/.installed-dev ## check style and format
+lint: $(VENV)/.installed-dev ## check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 format: $(VENV)/.installed-dev ## repair what can be repaired of style and format
 	$(BIN)/ruff check --fix .
@@ -74,7 +75,7 @@ docs: $(VENV)/.installed-docs ## build the documentation into site/
 	$(BIN)/mkdocs build --strict
 
 clean: ## remove what was built, not the environment and not runs/
-	rm -rf build dist site *.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 # An environment with one extra of setup.cfg; installed again when the declarations change.

@@ -7,7 +7,7 @@ not imported before something needs it: an exported parser does not.
 import importlib
 import sys
 import types
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keras_onlstm._registration import register_with_keras
 from keras_onlstm.version import __version__
@@ -36,7 +36,7 @@ __all__ = [
 _HOMES = {"ONLSTM": "layer", "ONLSTMCell": "cell", "Parser": "parser", "cumax": "cumax"}
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """Imports a public name when it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -46,7 +46,7 @@ def __getattr__(name):
     return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 

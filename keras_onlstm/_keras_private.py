@@ -16,6 +16,7 @@ import copy
 import math
 import random
 import re
+from collections.abc import Callable
 
 import keras
 from keras.src.backend.common import global_state
@@ -24,7 +25,7 @@ from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 __all__ = ["DropoutRNNCell", "check_room", "layers_within"]
 
 
-def layers_within(model):
+def layers_within(model: keras.Model) -> list[keras.layers.Layer]:
     """A model and all layers below it: list."""
     return model._flatten_layers()
 
@@ -45,7 +46,7 @@ class _Planned(list):
         super().append(variable)
 
 
-def check_room(make, room):
+def check_room(make: Callable[[], object], room: int) -> None:
     """Refuses what would make larger variables than there are numbers for, before any is made.
 
     Args:

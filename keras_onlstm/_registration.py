@@ -17,7 +17,7 @@ __all__ = ["register_with_keras"]
 MODULES = ("cell", "layer", "regularization", "models")  # those with registered classes
 
 
-def register_with_keras():
+def register_with_keras() -> None:
     """Registers everything now, if Keras was imported, else when it is."""
     if sys.modules.get("keras") is not None:
         _register()

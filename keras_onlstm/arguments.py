@@ -2,11 +2,12 @@
 
 import operator
 import reprlib
+from typing import Any
 
 __all__ = ["integer"]
 
 
-def integer(name, value, least=1, most=None):
+def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
     """Takes any integer type, NumPy's included, and refuses a bool, which is a mistake.
 
     Args:

@@ -1,11 +1,13 @@
 """ONLSTMCell: the weights and the configuration of ON-LSTM, for `keras.layers.RNN`."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
 from keras import activations, constraints, initializers, ops, regularizers
 
 from keras_onlstm._keras_private import DropoutRNNCell
+from keras_onlstm._types import Identifier, Shape, Tensor
 from keras_onlstm.arguments import integer
 from keras_onlstm.numerics import matmul
 from keras_onlstm.step import gate_offsets, gate_width, project, step
@@ -16,9 +18,9 @@ __all__ = ["DropoutMasks", "ONLSTMCell"]
 class DropoutMasks(NamedTuple):
     """What is dropped throughout one sequence: factors, already scaled, or `None`."""
 
-    inputs: Any = None  # (B, D)
-    recurrent: Any = None  # (B, U)
-    recurrent_kernel: Any = None  # (U, K)
+    inputs: Tensor | None = None  # (B, D)
+    recurrent: Tensor | None = None  # (B, U)
+    recurrent_kernel: Tensor | None = None  # (U, K)
 
 
 def _rate(name, value):
@@ -99,27 +101,27 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        chunk_size=1,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=False,
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        recurrent_weight_dropout=0.0,
-        seed=None,
-        **kwargs,
-    ):
+        units: int,
+        chunk_size: int = 1,
+        activation: Identifier = "tanh",
+        recurrent_activation: Identifier = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Identifier = "glorot_uniform",
+        recurrent_initializer: Identifier = "orthogonal",
+        bias_initializer: Identifier = "zeros",
+        unit_forget_bias: bool = False,
+        kernel_regularizer: Identifier = None,
+        recurrent_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        recurrent_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        recurrent_weight_dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         units, chunk_size = self._sizes(units, chunk_size)
         super().__init__(**kwargs)
         self.units = units
@@ -144,7 +146,7 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.state_size = [units, units]
         self.output_size = units
-        self._sequence_masks = None
+        self._sequence_masks: DropoutMasks | None = None
 
     @staticmethod
     def _sizes(units, chunk_size):
@@ -156,7 +158,7 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
             )
         return units, chunk_size
 
-    def build(self, input_shape):
+    def build(self, input_shape: Shape) -> None:
         if len(input_shape) != 2 or not input_shape[-1]:
             raise ValueError(
                 "ONLSTMCell reads one time step, (batch, input_dim) with a known input_dim, 1 or "
@@ -196,7 +198,7 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         forget = gate_offsets(self.units, self.chunk_size)["forget"]
         return ops.slice_update(bias, [forget.start], bias[forget] + 1.0)
 
-    def draw_masks(self, batch_size):
+    def draw_masks(self, batch_size: int | Tensor) -> DropoutMasks:
         """Draws what one sequence drops.
 
         Args:
@@ -218,7 +220,7 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
             draw(self.recurrent_weight_dropout, self.recurrent_kernel.shape),
         )
 
-    def dropped_recurrent_kernel(self, masks):
+    def dropped_recurrent_kernel(self, masks: DropoutMasks) -> Tensor:
         """`recurrent_kernel`; where `masks` drop of it, what is left, in the compute dtype."""
         if masks.recurrent_kernel is None:
             return self.recurrent_kernel
@@ -226,19 +228,21 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
 
     # `keras.layers.RNN` calls these four around its loop: see `_keras_private`.
 
-    def get_dropout_mask(self, step_input):
+    def get_dropout_mask(self, step_input: Tensor) -> None:
         self._sequence_masks = self.draw_masks(ops.shape(step_input)[0])
 
-    def get_recurrent_dropout_mask(self, step_input):
+    def get_recurrent_dropout_mask(self, step_input: Tensor) -> None:
         pass  # drawn with the other masks
 
-    def reset_dropout_mask(self):
+    def reset_dropout_mask(self) -> None:
         self._sequence_masks = None
 
-    def reset_recurrent_dropout_mask(self):
+    def reset_recurrent_dropout_mask(self) -> None:
         pass
 
-    def call(self, inputs, states, training=False):
+    def call(
+        self, inputs: Tensor, states: Sequence[Tensor], training: bool = False
+    ) -> tuple[Tensor, list[Tensor]]:
         h_tm1, c_tm1 = states
         masks = DropoutMasks()
         if training:
@@ -259,18 +263,20 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
         h, c = ops.cast(new.h, self.compute_dtype), ops.cast(new.c, self.compute_dtype)
         return h, [h, c]
 
-    def get_initial_state(self, batch_size=None):
+    def get_initial_state(self, batch_size: int | Tensor | None = None) -> list[Tensor]:
         """Zero states `[h, c]`, each (batch_size, units)."""
         return [ops.zeros((batch_size, size), dtype=self.compute_dtype) for size in self.state_size]
 
-    def compute_output_shape(self, inputs_shape, states_shape=None):
+    def compute_output_shape(
+        self, inputs_shape: Shape, states_shape: Any = None
+    ) -> tuple[Shape, list[Shape]]:
         state = (inputs_shape[0], self.units)
         return state, [state, state]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self.own_config()}
 
-    def own_config(self):
+    def own_config(self) -> dict[str, Any]:
         """The arguments of `__init__` without those of `keras.layers.Layer`."""
         return {
             "units": self.units,

@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
+from typing import NoReturn
 
 from keras_onlstm.files import words_of
 
@@ -53,11 +55,13 @@ if (
 class ArgumentParser(argparse.ArgumentParser):
     """An argument parser whose errors are one line."""
 
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
 
 
-def report(parser, main, writes=True):
+def report(
+    parser: argparse.ArgumentParser, main: Callable[[], object], writes: bool = True
+) -> None:
     """Runs a command; what the user can mend ends in one line and exit status 2.
 
     Ctrl-C ends it in one line and exit status 130. That line has what the `KeyboardInterrupt` says.

@@ -6,12 +6,13 @@ is an LSTM. It uses `keras.ops` alone, so that it runs and differentiates on eve
 
 from keras import backend, ops
 
+from keras_onlstm._types import Tensor
 from keras_onlstm.numerics import cumsum, largest, wide_dtype
 
 __all__ = ["cumax"]
 
 
-def cumax(x, axis=-1):
+def cumax(x: Tensor, axis: int = -1) -> Tensor:
     """Cumulative sum of a softmax: `cumax(x)[k] = softmax(x)[0] + ... + softmax(x)[k]`.
 
     The result rises along `axis` from somewhere above 0 to exactly 1 and reads as the probability

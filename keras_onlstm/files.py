@@ -7,8 +7,12 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from keras_onlstm._types import StrPath
 
 __all__ = [
     "cannot_write",
@@ -22,7 +26,7 @@ __all__ = [
 _LEFT_OVER = ".*.part"  # the names under which a killed process leaves what it was writing
 _OLD = ".old"
 _HOUR = 3600  # seconds; nothing takes longer to write
-_REMEDIES = {
+_REMEDIES: dict[int | None, str] = {
     errno.ENOSPC: "Make room on the disk.",
     errno.EDQUOT: "Make room on the disk, or ask for more.",
     errno.EFBIG: "Raise the limit on the size of files (ulimit -f).",
@@ -33,7 +37,7 @@ _REMEDIES = {
 }
 
 
-def cannot_write(path, error):
+def cannot_write(path: StrPath, error: OSError) -> OSError:
     """What to raise where a file cannot be written: the file, the reason and the remedy.
 
     Args:
@@ -47,14 +51,14 @@ def cannot_write(path, error):
     return type(error)(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
 
 
-def words_of(error):
+def words_of(error: OSError) -> str:
     """What an `OSError` says, one that names no file included: that is standard output."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return str(cannot_write("standard output", error) if full and not error.filename else error)
 
 
 @contextmanager
-def replacing(path):
+def replacing(path: StrPath) -> Iterator[Path]:
     """Yields a temporary path and moves what is written there to `path`, if nothing was raised.
 
     The temporary path is in a directory beside `path`, of a name that nobody can foretell and where
@@ -123,7 +127,7 @@ def _restore(old, path):
         os.replace(old, path)
 
 
-def remove_left_overs(directory):
+def remove_left_overs(directory: StrPath) -> None:
     """Removes what killed processes left that were writing there, in subdirectories too.
 
     Args:
@@ -133,7 +137,7 @@ def remove_left_overs(directory):
         shutil.rmtree(place, ignore_errors=True)
 
 
-def is_left_over(path):
+def is_left_over(path: StrPath) -> bool:
     """Whether a killed process, or one that is writing there now, gave a file this name."""
     return Path(path).match(_LEFT_OVER)
 
@@ -150,7 +154,7 @@ def _tidy(path):
             continue
 
 
-def write_json(path, content):
+def write_json(path: StrPath, content: Any) -> None:
     """Writes `content` as indented JSON, completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

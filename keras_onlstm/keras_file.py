@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from keras_onlstm._keras_private import check_room
+from keras_onlstm._types import StrPath
 from keras_onlstm.reading import check_unpacked, parse_json, reason, unzipped
 
 __all__ = ["load_keras"]
@@ -19,7 +20,7 @@ _CONFIG, _WEIGHTS = "config.json", "model.weights.h5"
 _NOT_STORED = 2**20  # bytes of variables that a file may lack: states of stateful layers
 
 
-def load_keras(path):
+def load_keras(path: StrPath) -> keras.Model:
     """Loads a model that Keras saved.
 
     Args:

@@ -1,12 +1,15 @@
 """ONLSTM: the layer. Projects the inputs at once, then hands over to a recurrence."""
 
+from collections.abc import Sequence
 from inspect import signature
 from operator import attrgetter
+from typing import Any, Self
 
 import keras
 from keras import KerasTensor, ops
 
 from keras_onlstm import recurrence
+from keras_onlstm._types import Identifier, Shape, Tensor, Tensors
 from keras_onlstm.cell import DropoutMasks, ONLSTMCell
 from keras_onlstm.numerics import wide_dtype
 
@@ -111,33 +114,33 @@ class ONLSTM(keras.layers.RNN):
 
     def __init__(
         self,
-        units,
-        chunk_size=1,
-        activation="tanh",
-        recurrent_activation="sigmoid",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        unit_forget_bias=False,
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        recurrent_weight_dropout=0.0,
-        seed=None,
-        return_sequences=False,
-        return_state=False,
-        return_distances=False,
-        go_backwards=False,
-        stateful=False,
-        fused="auto",
-        **kwargs,
-    ):
+        units: int,
+        chunk_size: int = 1,
+        activation: Identifier = "tanh",
+        recurrent_activation: Identifier = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Identifier = "glorot_uniform",
+        recurrent_initializer: Identifier = "orthogonal",
+        bias_initializer: Identifier = "zeros",
+        unit_forget_bias: bool = False,
+        kernel_regularizer: Identifier = None,
+        recurrent_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        recurrent_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        recurrent_weight_dropout: float = 0.0,
+        seed: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        return_distances: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        fused: bool | str = "auto",
+        **kwargs: Any,
+    ) -> None:
         if kwargs.pop("unroll", False):
             raise ValueError(
                 "ONLSTM does not unroll: unroll=True has no effect to offer. Leave it out."
@@ -185,7 +188,13 @@ class ONLSTM(keras.layers.RNN):
         self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
+    def call(
+        self,
+        sequences: Tensor,
+        initial_state: Sequence[Tensor] | None = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Tensor | Tensors:
         sequences, h, c = self._starts(sequences, initial_state)
         masks = self.cell.draw_masks(ops.shape(sequences)[0]) if training else DropoutMasks()
         keep = None if mask is None else self._checked_mask(mask, sequences)  # (B, T)
@@ -281,7 +290,9 @@ class ONLSTM(keras.layers.RNN):
         valid = keep if self.zero_output_for_mask else ops.cumsum(ops.cast(keep, "int32"), 1) > 0
         return ops.where(ops.expand_dims(valid, -1), result.h, 0.0)  # (B, T, U)
 
-    def compute_output_shape(self, sequences_shape, initial_state_shape=None):
+    def compute_output_shape(
+        self, sequences_shape: Shape, initial_state_shape: Any = None
+    ) -> Shape | tuple[Shape, ...]:
         batch, time, units = sequences_shape[0], sequences_shape[1], self.cell.units
         shapes = [(batch, time, units) if self.return_sequences else (batch, units)]
         if self.return_state:
@@ -290,7 +301,9 @@ class ONLSTM(keras.layers.RNN):
             shapes += [(batch, time), (batch, time)]
         return tuple(shapes) if len(shapes) > 1 else shapes[0]
 
-    def compute_output_spec(self, sequences, initial_state=None, mask=None, training=False):
+    def compute_output_spec(
+        self, sequences: Tensor, initial_state: Any = None, mask: Any = None, training: bool = False
+    ) -> KerasTensor | tuple[KerasTensor, ...]:
         shapes = self.compute_output_shape(tuple(sequences.shape))
         if not isinstance(shapes[0], tuple):
             return KerasTensor(shapes, self.compute_dtype)
@@ -299,7 +312,7 @@ class ONLSTM(keras.layers.RNN):
             dtypes[-2:] = [wide_dtype(self.compute_dtype)] * 2
         return tuple(KerasTensor(s, d) for s, d in zip(shapes, dtypes, strict=True))
 
-    def compute_mask(self, sequences, mask=None, **_):
+    def compute_mask(self, sequences: Tensor, mask: Any = None, **_: Any) -> Any:
         mask = keras.tree.flatten(mask)[0]
         masks = [mask if self.return_sequences else None]
         if self.return_state:
@@ -308,7 +321,7 @@ class ONLSTM(keras.layers.RNN):
             masks += [None, None]
         return masks if len(masks) > 1 else masks[0]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["cell"], config["unroll"]
         return {
@@ -320,7 +333,7 @@ class ONLSTM(keras.layers.RNN):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         return cls(**config)
 
 

@@ -2,15 +2,20 @@
 
 import contextlib
 import errno
+import importlib
 import os
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.files import cannot_write
 
+fcntl: ModuleType | None
 try:
-    import fcntl
+    fcntl = importlib.import_module("fcntl")
 except ImportError:  # Windows
     fcntl = None
 
@@ -21,7 +26,7 @@ _FLAGS = os.O_RDWR | getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextlib.contextmanager
-def locked(directory):
+def locked(directory: StrPath) -> Iterator[None]:
     """A context in which no other process has the lock of a directory, nor another thread.
 
     The operating system keeps the lock, so that nobody holds it who died; the file `.lock` says who
@@ -62,7 +67,7 @@ def locked(directory):
                 path.unlink()
 
 
-def check_unlocked(directory):
+def check_unlocked(directory: StrPath) -> None:
     """Refuses a directory whose lock another has.
 
     Args:

@@ -8,12 +8,15 @@ https://aclanthology.org/D18-1151.
 """
 
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from keras_onlstm.datasets.syntactic_evaluation import CONTRASTS, ROWS, Row
+from keras_onlstm._types import Sentence
+from keras_onlstm.datasets.syntactic_evaluation import CONTRASTS, ROWS, MinimalPair, Row
 
 __all__ = [
     "Outcome",
@@ -44,14 +47,29 @@ class Outcome(NamedTuple):
     """
 
     row: Row
-    cases: list
+    cases: list[tuple[str, str]]
     right: np.ndarray
     known: np.ndarray
     margins: np.ndarray
-    words: list
+    words: list[tuple[str, str] | None]
 
 
-def score_pairs(model, pairs, block=4096, progress=None):
+class Scoring(Protocol):
+    """What `score_pairs` wants of a model."""
+
+    vocabulary: list[str] | None
+
+    def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
+        """Log-probabilities of the words of sentences, and of the end."""
+        ...
+
+
+def score_pairs(
+    model: Scoring,
+    pairs: Iterable[MinimalPair],
+    block: int = 4096,
+    progress: Callable[[int, int], object] | None = None,
+) -> dict[str, np.ndarray]:
     """Log-probabilities of all sentences of minimal pairs, each distinct one read once.
 
     Args:
@@ -68,8 +86,8 @@ def score_pairs(model, pairs, block=4096, progress=None):
     sentences = sorted(
         {s for pair in pairs for s in pair.sentences}, key=lambda s: (s.count(" "), s)
     )
-    stopped = STOP in model.vocabulary
-    found = {}
+    stopped = STOP in (model.vocabulary or ())
+    found: dict[str, np.ndarray] = {}
     for start in range(0, len(sentences), block):
         some = sentences[start : start + block]
         read = [f"{sentence} {STOP}" for sentence in some] if stopped else some
@@ -102,7 +120,7 @@ def _known(pair, first, second, vocabulary):
     return words <= vocabulary
 
 
-def rows_of(pairs):
+def rows_of(pairs: Iterable[MinimalPair]) -> list[Row]:
     """The rows into which minimal pairs fall.
 
     Args:
@@ -127,7 +145,12 @@ def rows_of(pairs):
     return rows
 
 
-def compare(pairs, scores, vocabulary, differing=False):
+def compare(
+    pairs: Sequence[MinimalPair],
+    scores: Mapping[str, np.ndarray],
+    vocabulary: Iterable[str],
+    differing: bool = False,
+) -> list[Outcome]:
     """Compares the sentences of minimal pairs by their scores.
 
     Args:
@@ -173,12 +196,13 @@ def compare(pairs, scores, vocabulary, differing=False):
             words.append(tuple(s.split()[places[0]] for s in sentences) if alone else None)
         known = [_known(pair, first, second, vocabulary) for pair in chosen]
         cases = [(pair.construction, pair.case) for pair in chosen]
-        margins = np.array(margins)
-        outcomes.append(Outcome(row, cases, margins > 0, np.array(known), margins, words))
+        differences = np.array(margins)
+        outcome = Outcome(row, cases, differences > 0, np.array(known), differences, words)
+        outcomes.append(outcome)
     return outcomes
 
 
-def discrimination(outcome):
+def discrimination(outcome: Outcome) -> float | None:
     """How surely the context moves a model to the right word, however frequent the two words are.
 
     A model that always prefers *smile* to *smiles* is right in half of the pairs, whether or not
@@ -204,7 +228,7 @@ def discrimination(outcome):
     >>> discrimination(Outcome(None, cases, margins > 0, known, margins, words))
     1.0
     """
-    groups = {}
+    groups: dict[tuple[str, ...], tuple[list[float], list[float]]] = {}
     for (construction, _), known, margin, words in zip(
         outcome.cases, outcome.known, outcome.margins, outcome.words, strict=True
     ):
@@ -222,7 +246,7 @@ def discrimination(outcome):
     return float(np.average(areas, weights=weights)) if areas else None
 
 
-def interval(right, count):
+def interval(right: int, count: int) -> tuple[float, float]:
     """Wilson's interval of 95% of a share.
 
     Args:
@@ -245,7 +269,7 @@ def interval(right, count):
     return max((middle - width) / (1 + square), 0.0), min((middle + width) / (1 + square), 1.0)
 
 
-def difference_interval(first, second):
+def difference_interval(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, float, float]:
     """Interval of 95% of the difference of two models' accuracies on the same pairs.
 
     Args:
@@ -265,7 +289,7 @@ def difference_interval(first, second):
     shares = (both + one) / count, (both + other) / count
     (low_1, high_1), (low_2, high_2) = interval(both + one, count), interval(both + other, count)
     product = (both + one) * (other + none) * (both + other) * (one + none)
-    linked = both * none - one * other
+    linked: float = both * none - one * other
     if linked > 0:
         linked = max(linked - count / 2, 0)  # correction for continuity
     correlation = linked / math.sqrt(product) if product else 0.0
@@ -281,7 +305,7 @@ def difference_interval(first, second):
     )
 
 
-def mcnemar(first, second):
+def mcnemar(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     """McNemar's exact test of whether two models differ on the same pairs.
 
     Args:

@@ -7,12 +7,14 @@ says. Pickled objects are never read.
 
 import math
 import zipfile
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.reading import check_unpacked
 
 __all__ = ["Header", "Npz", "open_npz"]
@@ -28,7 +30,7 @@ class Header(NamedTuple):
         dtype: NumPy's.
     """
 
-    shape: tuple
+    shape: tuple[int, ...]
     dtype: np.dtype
 
 
@@ -46,14 +48,14 @@ class Npz:
             can hold. What the archive raises where it is damaged goes through.
     """
 
-    def __init__(self, archive):
+    def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
         members = archive.infolist()
         check_unpacked(
             sum(member.file_size for member in members),
             sum(member.compress_size for member in members),
         )
-        self.headers = {}
+        self.headers: dict[str, Header] = {}
         for member in members:
             name = member.filename.removesuffix(".npy")
             if name == member.filename or name in self.headers:
@@ -61,7 +63,7 @@ class Npz:
             with archive.open(member) as file:
                 self.headers[name] = _header(name, file, member.file_size)
 
-    def read(self, name):
+    def read(self, name: str) -> np.ndarray:
         """One of the arrays.
 
         Args:
@@ -75,7 +77,7 @@ class Npz:
             file.read(1)  # at its end the archive compares the checksum
         return array
 
-    def read_all(self):
+    def read_all(self) -> dict[str, np.ndarray]:
         """All arrays.
 
         Returns:
@@ -97,7 +99,7 @@ def _header(name, file, size):
 
 
 @contextmanager
-def open_npz(path):
+def open_npz(path: StrPath) -> Iterator[Npz]:
     """Opens an `.npz` file.
 
     Args:

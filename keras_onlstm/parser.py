@@ -5,18 +5,21 @@ parser is there in a fraction of the time.
 """
 
 import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
+from keras_onlstm._types import NltkTree, Sentence, StrPath
 from keras_onlstm.arguments import integer
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.parsing import build_tree, vote
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
-from keras_onlstm.sentences import check_vocabulary, chosen_gates
+from keras_onlstm.sentences import Measuring, check_vocabulary, chosen_gates
 from keras_onlstm.stored import load_model
 
 __all__ = ["Parsed", "Parser"]
@@ -31,9 +34,9 @@ class Parsed(NamedTuple):
         tree: `nltk.Tree`, or `None` if there is no word.
     """
 
-    words: list
+    words: list[str]
     distances: np.ndarray
-    tree: Any
+    tree: NltkTree | None
 
 
 class Parser:
@@ -77,8 +80,16 @@ class Parser:
     (15, 2)
     """
 
-    def __init__(self, model, layer=None, method=None, about=None, voters=METHODS, gate=None):
-        if isinstance(model, list | tuple):
+    def __init__(
+        self,
+        model: Measuring | Sequence[Measuring],
+        layer: int | None = None,
+        method: str | None = None,
+        about: Any = None,
+        voters: str | Iterable[str] = METHODS,
+        gate: str | None = None,
+    ) -> None:
+        if isinstance(model, Sequence):
             model = model[0] if len(model) == 1 else _together(model)
         members, reading = model.members, model.reading
         if not model.gates:
@@ -103,14 +114,14 @@ class Parser:
     @classmethod
     def load(
         cls,
-        name_or_path=None,
-        layer=None,
-        method=None,
-        provider="cpu",
-        threads=None,
-        voters=METHODS,
-        gate=None,
-    ):
+        name_or_path: StrPath | Sequence[StrPath] | None = None,
+        layer: int | None = None,
+        method: str | None = None,
+        provider: str = "cpu",
+        threads: int | None = None,
+        voters: str | Iterable[str] = METHODS,
+        gate: str | None = None,
+    ) -> Self:
         """Loads a parser that works at once.
 
         Args:
@@ -134,8 +145,8 @@ class Parser:
                 with the others.
             ImportError: if what an exported file runs on is not installed.
         """
-        several = isinstance(name_or_path, list | tuple)
-        paths = name_or_path if several else [name_or_path]
+        given = name_or_path
+        paths: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
         if len(paths) > 1:
             for path in paths:
                 if Path(path).suffix in FORMATS:
@@ -152,7 +163,7 @@ class Parser:
         models, about = [model for model, _ in loaded], [about for _, about in loaded]
         return cls(models, layer, method, about[0] if len(about) == 1 else about, voters, gate)
 
-    def tokenize(self, sentence):
+    def tokenize(self, sentence: Sentence) -> list[str]:
         """The words of a sentence, as the Penn Treebank has them, without punctuation.
 
         Args:
@@ -168,7 +179,7 @@ class Parser:
         found = TreebankWordTokenizer().tokenize(sentence)
         return [word for word in found if any(map(str.isalnum, word))]
 
-    def parse(self, sentence):
+    def parse(self, sentence: Sentence) -> NltkTree:
         """The tree of a sentence.
 
         Args:
@@ -182,7 +193,7 @@ class Parser:
         """
         return next(self.parse_many([sentence]))
 
-    def parse_many(self, sentences, block=2048):
+    def parse_many(self, sentences: Iterable[Sentence], block: int = 2048) -> Iterator[NltkTree]:
         """The trees of many sentences, which are read in batches of similar length.
 
         Args:
@@ -200,7 +211,7 @@ class Parser:
                 raise ValueError(f"sentence {number}: has no words.")
             yield parsed.tree
 
-    def read(self, sentences, block=2048):
+    def read(self, sentences: Iterable[Sentence], block: int = 2048) -> Iterator[Parsed]:
         """Words, distances and trees of many sentences.
 
         Args:
@@ -210,13 +221,13 @@ class Parser:
         Yields:
             `Parsed`. The tree of a sentence without words is `None`.
         """
-        sentences = map(self.tokenize, sentences)
-        while batch := list(itertools.islice(sentences, block)):
+        split = map(self.tokenize, sentences)
+        while batch := list(itertools.islice(split, block)):
             for words, distances in zip(batch, self.measure(batch, self.gate), strict=True):
                 tree = self.tree(distances, words) if words else None
                 yield Parsed(words, distances, tree)
 
-    def tree(self, distances, words):
+    def tree(self, distances: npt.ArrayLike, words: Sequence[str]) -> NltkTree:
         """The tree that distances give, without reading the sentence again.
 
         Args:
@@ -242,7 +253,7 @@ class Parser:
         # In double precision, where the mean of one layer is that layer to the bit.
         return build_tree(counting.mean(axis=0, dtype="float64"), words, self.method)
 
-    def distances(self, sentence, gate="forget"):
+    def distances(self, sentence: Sentence, gate: str = "forget") -> np.ndarray:
         """The distances of every layer at every word of a sentence.
 
         Args:
@@ -255,7 +266,7 @@ class Parser:
         """
         return self.measure([sentence], gate)[0]
 
-    def measure(self, sentences, gate="forget"):
+    def measure(self, sentences: Iterable[Sentence], gate: str = "forget") -> list[np.ndarray]:
         """The distances of many sentences.
 
         Args:
@@ -265,8 +276,8 @@ class Parser:
         Returns:
             List of arrays (rows, words).
         """
-        sentences = map(self.tokenize, sentences)
-        known = [[self._known(word) for word in sentence] for sentence in sentences]
+        split = map(self.tokenize, sentences)
+        known = [[self._known(word) for word in words] for words in split]
         return self.model.distances(known, gate)
 
     def _known(self, word):
@@ -282,7 +293,8 @@ def _together(models):
 
 def _rows(members, layer, gates):
     """The rows of the distances that count: of every gate, one layer of every model or all."""
-    rows, first = [], 0
+    rows: list[int] = []
+    first = 0
     for layers in gates * tuple(members):
         rows += range(first, first + layers) if layer is None else [first + layer - 1]
         first += layers

@@ -6,7 +6,7 @@ import platform
 __all__ = ["versions"]
 
 
-def versions(*further):
+def versions(*further: str) -> dict[str, str]:
     """The versions of Python, of this package and of what it runs on.
 
     Args:

@@ -14,8 +14,11 @@ import json
 import math
 import reprlib
 import textwrap
+import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from keras_onlstm._types import StrPath
 
 __all__ = [
     "Choice", "Integer", "Number",
@@ -59,10 +62,10 @@ class Choice(NamedTuple):
         values: tuple of strings.
     """
 
-    values: tuple
+    values: tuple[str, ...]
 
 
-def check_kind(value, kind, name="it"):
+def check_kind(value: Any, kind: Any, name: str = "it") -> None:
     """Refuses a value that is of another kind.
 
     Args:
@@ -162,7 +165,7 @@ def _words(kind):
     return _NAMES[type(kind) if isinstance(kind, list | dict) else kind]
 
 
-_NAMES = {
+_NAMES: dict[Any, str] = {
     str: "a text",
     float: "a number",
     bool: "true or false",
@@ -172,7 +175,7 @@ _NAMES = {
 }
 
 
-def parse_json(text, kind):
+def parse_json(text: bytes, kind: Any) -> Any:
     """The value of a JSON text.
 
     Args:
@@ -204,7 +207,7 @@ def parse_json(text, kind):
     return value
 
 
-def read_json(path, kind, remedy):
+def read_json(path: StrPath, kind: Any, remedy: str) -> Any:
     """The value of a JSON file.
 
     Args:
@@ -230,7 +233,7 @@ def read_json(path, kind, remedy):
         raise ValueError(f"{path}: {error}. {remedy}") from error
 
 
-def read_text(path, remedy=""):
+def read_text(path: StrPath, remedy: str = "") -> str:
     """The text of a file.
 
     Args:
@@ -254,7 +257,7 @@ def read_text(path, remedy=""):
         raise ValueError(f"{path}: is not UTF-8 text ({error.reason}). {remedy}") from None
 
 
-def check_unpacked(unpacked, packed):
+def check_unpacked(unpacked: int, packed: int) -> None:
     """Refuses a claim of more bytes than so few packed ones rightly hold.
 
     Args:
@@ -276,7 +279,7 @@ def check_unpacked(unpacked, packed):
         raise ValueError(f"{packed:,} bytes claim to be {unpacked:,}")
 
 
-def unzipped(archive, name):
+def unzipped(archive: zipfile.ZipFile, name: str) -> bytes:
     """The bytes of a member of a ZIP archive.
 
     Args:
@@ -295,7 +298,7 @@ def unzipped(archive, name):
     return archive.read(member)
 
 
-def reason(error):
+def reason(error: BaseException) -> str:
     """What a library said of a damaged file, in a part of a line.
 
     Args:

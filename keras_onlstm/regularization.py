@@ -8,8 +8,13 @@ Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Langua
 https://arxiv.org/abs/1708.02182.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
+
+from keras_onlstm._types import Tensor, Tensors
 
 __all__ = [
     "WeightDroppedLSTM",
@@ -20,7 +25,7 @@ __all__ = [
 ]
 
 
-def locked_dropout(rate, seed=None, **kwargs):
+def locked_dropout(rate: float, seed: int | None = None, **kwargs: Any) -> keras.layers.Dropout:
     """Dropout of (batch, time, features) that drops the same features at every step.
 
     Args:
@@ -42,7 +47,7 @@ def locked_dropout(rate, seed=None, **kwargs):
     return keras.layers.Dropout(rate, noise_shape=(None, 1, None), seed=seed, **kwargs)
 
 
-def word_dropout(embeddings, rate, seed):
+def word_dropout(embeddings: Tensor, rate: float, seed: int | keras.random.SeedGenerator) -> Tensor:
     """Drops whole words from an embedding matrix, and scales the others up.
 
     A word is dropped wherever it occurs: one draw serves a whole window.
@@ -68,7 +73,9 @@ def _mean(values, counts):
     return total / ops.maximum(ops.sum(counts) * values.shape[-1], 1.0)
 
 
-def activation_regularization(outputs, strength, mask=None):
+def activation_regularization(
+    outputs: Tensor, strength: float, mask: Tensor | None = None
+) -> Tensor:
     """`strength` times the mean of the squared outputs.
 
     Args:
@@ -82,7 +89,9 @@ def activation_regularization(outputs, strength, mask=None):
     return strength * _mean(outputs * outputs, mask)
 
 
-def temporal_activation_regularization(outputs, strength, mask=None):
+def temporal_activation_regularization(
+    outputs: Tensor, strength: float, mask: Tensor | None = None
+) -> Tensor:
     """`strength` times the mean of the squared difference of neighbouring outputs.
 
     Args:
@@ -120,12 +129,24 @@ class WeightDroppedLSTM(keras.layers.LSTM):
     (2, 8)
     """
 
-    def __init__(self, units, recurrent_weight_dropout=0.0, seed=None, **kwargs):
+    def __init__(
+        self,
+        units: int,
+        recurrent_weight_dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(units, seed=seed, **kwargs)
         self.recurrent_weight_dropout = recurrent_weight_dropout
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(self, sequences, initial_state=None, mask=None, training=False):
+    def call(
+        self,
+        sequences: Tensor,
+        initial_state: Sequence[Tensor] | None = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Tensor | Tensors:
         given = {"initial_state": initial_state, "mask": mask, "training": training}
         if not training or self.recurrent_weight_dropout == 0:
             return super().call(sequences, **given)
@@ -142,7 +163,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         finally:
             object.__setattr__(self.cell, "recurrent_kernel", kernel)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "recurrent_weight_dropout": self.recurrent_weight_dropout,

@@ -4,14 +4,17 @@ What models of Keras and exported graphs have in common.
 """
 
 from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from keras_onlstm._types import Sentence, StrPath
 from keras_onlstm.datasets.penn_treebank import EOS, UNKNOWN
 
 __all__ = [
     "Encoder",
+    "Measuring",
     "Reading",
     "check_vocabulary",
     "chosen_gates",
@@ -33,6 +36,10 @@ class Encoder:
         vocabulary: list of words; the place of a word is its id. Or `None`, which is refused.
         path: of the file of the model that has it, or `None`: the model was made here.
 
+    Attributes:
+        vocabulary: as it was given.
+        eos: integer, the id of `<eos>`.
+
     Raises:
         ValueError: if there is no vocabulary, or one without `<eos>` and `<unk>`.
 
@@ -44,24 +51,29 @@ class Encoder:
     ([2, 1, 3], 0)
     """
 
-    def __init__(self, vocabulary, path=None):
-        check_vocabulary(vocabulary, path)
-        self._places = {word: place for place, word in enumerate(vocabulary)}
+    def __init__(self, vocabulary: Sequence[str] | None, path: StrPath | None = None) -> None:
+        self.vocabulary = check_vocabulary(vocabulary, path)
+        self._places = {word: place for place, word in enumerate(self.vocabulary)}
         self.eos = self._places[EOS]
 
-    def __call__(self, sentence):
+    def __call__(self, sentence: Sentence) -> list[int]:
         """The ids of a sentence: words apart by blanks, or a list of words."""
         words = sentence.split() if isinstance(sentence, str) else sentence
         unknown = self._places[UNKNOWN]
         return [self._places.get(word, unknown) for word in words]
 
 
-def check_vocabulary(vocabulary, path=None):
+def check_vocabulary(
+    vocabulary: Sequence[str] | None, path: StrPath | None = None
+) -> Sequence[str]:
     """Refuses what sentences cannot be read with.
 
     Args:
         vocabulary: list of words, or `None`.
         path: as of `Encoder`.
+
+    Returns:
+        The vocabulary.
 
     Raises:
         ValueError: if there is no vocabulary, or one without `<eos>` and `<unk>`.
@@ -81,9 +93,17 @@ def check_vocabulary(vocabulary, path=None):
             f"{model} has no vocabulary with {EOS} and {UNKNOWN}. Give it one when it is made: "
             "LanguageModel(..., vocabulary=words)."
         )
+    return vocabulary
 
 
-def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
+def read(
+    sentences: Iterable[Sentence],
+    encoder: Encoder,
+    function: Callable[[np.ndarray, np.ndarray], Iterable[Any]],
+    batch_size: int = 32,
+    multiple: int = 1,
+    closed: bool = False,
+) -> list[tuple[Any, int]]:
     """What a function makes of sentences, which it gets in batches of similar length.
 
     A sentence is `<eos>` and its words, `closed` another `<eos>`. Behind it stands `<eos>` as well.
@@ -108,31 +128,31 @@ def read(sentences, encoder, function, batch_size=32, multiple=1, closed=False):
     >>> read(["the cat", "the"], encoder, lambda ids, lengths: ids.tolist())
     [([0, 2, 3], 2), ([0, 2, 0], 1)]
     """
-    sentences = [encoder(sentence) for sentence in sentences]
-    order = sorted(range(len(sentences)), key=lambda index: len(sentences[index]))
-    many = Counter(map(len, sentences))
-    found = [None] * len(sentences)
+    ids_of = [encoder(sentence) for sentence in sentences]
+    order = sorted(range(len(ids_of)), key=lambda index: len(ids_of[index]))
+    many = Counter(map(len, ids_of))
+    found: list[Any] = [None] * len(ids_of)
     start = 0
     while start < len(order):
         count = min(batch_size, len(order) - start)
-        while count > 1 and count * len(sentences[order[start + count - 1]]) > WORDS:
+        while count > 1 and count * len(ids_of[order[start + count - 1]]) > WORDS:
             count //= 2
         group = order[start : start + count]
         start += count
-        lengths = np.array([1 + len(sentences[index]) + closed for index in group], "int32")
-        longest, time = len(sentences[group[-1]]), int(lengths[-1])
+        lengths = np.array([1 + len(ids_of[index]) + closed for index in group], "int32")
+        longest, time = len(ids_of[group[-1]]), int(lengths[-1])
         # Empty sentences are always padded: a lone `<eos>` leaves nothing to predict.
         if not longest or many[longest] < OFTEN:
             time = -(-time // multiple) * multiple
         ids = np.full((len(group), time), encoder.eos, "int32")  # (B, T)
         for row, index in enumerate(group):
-            ids[row, 1 : len(sentences[index]) + 1] = sentences[index]
+            ids[row, 1 : len(ids_of[index]) + 1] = ids_of[index]
         for index, result in zip(group, function(ids, lengths), strict=True):
-            found[index] = result, len(sentences[index])
+            found[index] = result, len(ids_of[index])
     return found
 
 
-def contexts(ids, lengths):
+def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
     """Which words of a batch follow the same words: what a model predicts there it predicts once.
 
     Args:
@@ -155,7 +175,8 @@ def contexts(ids, lengths):
     """
     rows, time = ids.shape[0], ids.shape[1] - 1
     numbers = np.zeros((rows, time), "int32")  # behind the end of a sentence any will do
-    known, firsts = {}, []
+    known: dict[tuple[int | None, int], int] = {}
+    firsts: list[int] = []
     for row, (sentence, length) in enumerate(zip(ids.tolist(), lengths.tolist(), strict=True)):
         context = None
         for place in range(length - 1):
@@ -169,7 +190,7 @@ def contexts(ids, lengths):
     return {"ids": ids, "contexts": numbers, "firsts": np.array(firsts, "int32")}
 
 
-def chosen_gates(gate, gates):
+def chosen_gates(gate: str, gates: tuple[str, ...]) -> tuple[str, ...]:
     """The names of the distances that an argument `gate` asks for.
 
     Args:
@@ -209,11 +230,11 @@ class Reading(NamedTuple):
         method: `"greedy"`, `"binary"` or `"votes"`.
     """
 
-    layer: Any
+    layer: int | None
     method: str
 
 
-def usual_reading(members):
+def usual_reading(members: tuple[int, ...]) -> Reading:
     """`Reading` of models of ON-LSTM: of one the second layer, as in the paper, several vote.
 
     Args:
@@ -229,3 +250,26 @@ def usual_reading(members):
     (Reading(layer=2, method='greedy'), 'votes')
     """
     return Reading(min(2, members[0]), "greedy") if len(members) == 1 else Reading(None, "votes")
+
+
+class Measuring(Protocol):
+    """What `Parser` wants of a model: of Keras, or exported.
+
+    Attributes:
+        vocabulary: list of words, or `None`.
+        gates: tuple of the names of its distances.
+        members: tuple of how many rows of distances each of the models has that it is made of.
+    """
+
+    vocabulary: list[str] | None
+    gates: tuple[str, ...]
+    members: tuple[int, ...]
+
+    @property
+    def reading(self) -> Reading:
+        """How trees are read unless one asks for another way."""
+        ...
+
+    def distances(self, sentences: Iterable[Sentence], gate: str = "forget") -> list[np.ndarray]:
+        """Arrays (rows, words), one for each sentence."""
+        ...

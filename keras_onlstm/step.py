@@ -14,10 +14,11 @@ Axes, for the whole package:
 - K: gate pre-activations, 2 N + 4 U
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import ops
 
+from keras_onlstm._types import Activation, Tensor
 from keras_onlstm.cumax import cumax
 from keras_onlstm.numerics import exact_activation, matmul, wide_dtype
 
@@ -44,18 +45,18 @@ GATES = MASTER_GATES + LSTM_GATES
 class StepOutput(NamedTuple):
     """What one step computes. All in float32 or wider."""
 
-    h: Any  # (B, U) hidden state, the output
-    c: Any  # (B, U) cell state
-    master_forget: Any  # (B, N) rises along the chunks to 1
-    master_input: Any  # (B, N) falls along the chunks to 0
+    h: Tensor  # (B, U) hidden state, the output
+    c: Tensor  # (B, U) cell state
+    master_forget: Tensor  # (B, N) rises along the chunks to 1
+    master_input: Tensor  # (B, N) falls along the chunks to 0
 
 
-def gate_width(units, chunk_size):
+def gate_width(units: int, chunk_size: int) -> int:
     """K, the number of gate pre-activations: `4 * units + 2 * units // chunk_size`."""
     return 4 * units + 2 * (units // chunk_size)
 
 
-def gate_offsets(units, chunk_size):
+def gate_offsets(units: int, chunk_size: int) -> dict[str, slice]:
     """Where each gate lies in the last axis of a kernel or bias.
 
     Args:
@@ -79,19 +80,26 @@ def gate_offsets(units, chunk_size):
     return offsets
 
 
-def lstm_offset(units, chunk_size):
+def lstm_offset(units: int, chunk_size: int) -> slice:
     """Where the gates of the LSTM lie, one after the other: a slice, of 4 U places."""
     offsets = gate_offsets(units, chunk_size)
     return slice(offsets[LSTM_GATES[0]].start, offsets[LSTM_GATES[-1]].stop)
 
 
-def project(inputs, kernel, bias=None):
+def project(inputs: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
     """The inputs' share of the gate pre-activations, `x W + b`: (..., D) -> (..., K)."""
     projected = matmul(inputs, kernel)
     return projected if bias is None else projected + ops.convert_to_tensor(bias, projected.dtype)
 
 
-def step(z, c_tm1, *, chunk_size, activation, recurrent_activation):
+def step(
+    z: Tensor,
+    c_tm1: Tensor,
+    *,
+    chunk_size: int,
+    activation: Activation,
+    recurrent_activation: Activation,
+) -> StepOutput:
     """Equations 6 to 15 for one time step, from the pre-activations on.
 
     Args:

@@ -26,6 +26,7 @@ PAGES += ["README.md"] if (ROOT / "README.md").exists() else []
 
 # A module or subpackage imports from the lines above its own alone. A new one is entered here.
 LAYERS = (
+    {"_types"},
     {
         "_keras_private",
         "_registration",
@@ -48,9 +49,8 @@ LAYERS = (
 )
 PLACE = {name: place for place, names in enumerate(LAYERS) for name in names}
 KERAS_FREE = {
-    *("arguments", "console", "datasets", "files", "locks", "minimal_pairs", "npz", "parsing"),
-    "reading",
-    *("runtime", "sentences"),
+    *("_types", "arguments", "console", "datasets", "files", "locks", "minimal_pairs", "npz"),
+    *("parsing", "reading", "runtime", "sentences"),
 }
 BACKENDS = {"tensorflow": "tensorflow", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
 DEPENDENCIES = {"h5py", "keras", "nltk", "numpy"}

@@ -535,6 +535,8 @@ def test_a_parser_needs_only_onnxruntime_numpy_and_nltk(onnx_file, tmp_path):
         "from keras_onlstm.parsing import brackets\n"
         "print(brackets(Parser.load(sys.argv[1]).parse(sys.argv[2])))\n"
         f"assert not any(map(importlib.util.find_spec, {FOREIGN}))\n"
+        "import importlib.resources\n"
+        "assert importlib.resources.files('keras_onlstm').joinpath('py.typed').is_file()\n"
     )
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 

@@ -1,10 +1,13 @@
 """Files of plain arrays: `.npz` and `.safetensors`."""
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.files import replacing
 from keras_onlstm.npz import open_npz
 from keras_onlstm.reading import reason
@@ -12,7 +15,7 @@ from keras_onlstm.reading import reason
 __all__ = ["read_arrays", "write_arrays"]
 
 
-def read_arrays(path):
+def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
     """Reads the arrays of an `.npz` or `.safetensors` file. Neither can run code.
 
     Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html and
@@ -59,7 +62,7 @@ def read_arrays(path):
     return arrays
 
 
-def write_arrays(path, arrays):
+def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
     """Writes arrays into an `.npz` or `.safetensors` file, completely or not at all.
 
     Source: as of `read_arrays`.

@@ -1,13 +1,20 @@
 """Weights of one cell, there and back."""
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_onlstm.step import gate_width
 
 __all__ = ["from_torch", "to_torch"]
 
 
-def from_torch(ih_weight, ih_bias, hh_weight, hh_bias, chunk_size):
+def from_torch(
+    ih_weight: npt.ArrayLike,
+    ih_bias: npt.ArrayLike,
+    hh_weight: npt.ArrayLike,
+    hh_bias: npt.ArrayLike,
+    chunk_size: int,
+) -> list[np.ndarray]:
     """The weights of one cell of the authors' implementation, as `layer.set_weights` takes them.
 
     There the cells' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`,
@@ -66,7 +73,9 @@ def from_torch(ih_weight, ih_bias, hh_weight, hh_bias, chunk_size):
     return [ih_weight.T.copy(), hh_weight.T.copy(), ih_bias + hh_bias]
 
 
-def to_torch(kernel, recurrent_kernel, bias, chunk_size):
+def to_torch(
+    kernel: npt.ArrayLike, recurrent_kernel: npt.ArrayLike, bias: npt.ArrayLike, chunk_size: int
+) -> list[np.ndarray]:
     """The weights of a layer as one cell of the authors' implementation has them.
 
     The inverse of `from_torch`, but that the authors' two biases stay one: `ih_bias` is all of it,

@@ -1,8 +1,11 @@
 """Weights of the authors' language model under the names of its state dict, there and back."""
 
 import re
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.arguments import integer
@@ -24,8 +27,12 @@ _INFERRED = (
 
 
 def language_model_from_arrays(
-    arrays, chunk_size=10, vocabulary=None, weight_dropout=0.0, **kwargs
-):
+    arrays: Mapping[str, npt.ArrayLike],
+    chunk_size: int = 10,
+    vocabulary: Sequence[str] | None = None,
+    weight_dropout: float = 0.0,
+    **kwargs: Any,
+) -> LanguageModel:
     """A `LanguageModel` with the weights of the authors' `RNNModel`.
 
     The arrays have the names and shapes of its state dict. With V words, word vectors of E
@@ -90,7 +97,7 @@ def language_model_from_arrays(
         size = cells[-1][1].shape[0]
         sizes.append(size)
     bias = _take(left, "decoder.bias", (words,), "encoder.weight has as many words")
-    decoder = None
+    decoder = embeddings
     if "decoder.weight" in left:
         reason = "words of encoder.weight, units of the last layer"
         decoder = _take(left, "decoder.weight", (words, size), reason)
@@ -100,7 +107,7 @@ def language_model_from_arrays(
             + (f", nor are {len(left) - 1} more arrays. " if len(left) > 1 else ". ")
             + "Leave out what the model does not need."
         )
-    tied = decoder is None or np.array_equal(decoder, embeddings)
+    tied = decoder is embeddings or np.array_equal(decoder, embeddings)
     _check_sizes(sizes, embeddings.shape[1], tied)
     model = LanguageModel(
         words,
@@ -116,14 +123,16 @@ def language_model_from_arrays(
     model.embeddings.assign(embeddings)
     for layer, weights in zip(model.recurrent_layers, cells, strict=True):
         layer.set_weights(weights)
-    if tied:
+    if model.softmax is None:
         model.softmax_bias.assign(bias)
     else:
         model.softmax.set_weights([decoder.T, bias])
     return model
 
 
-def language_model_to_arrays(model, weight_dropout=0.0):
+def language_model_to_arrays(
+    model: LanguageModel, weight_dropout: float = 0.0
+) -> dict[str, np.ndarray]:
     """The weights of a `LanguageModel` under the names of the authors' state dict.
 
     The inverse of `language_model_from_arrays`, whose docstring lists the names. A tied model's
@@ -172,8 +181,8 @@ def language_model_to_arrays(model, weight_dropout=0.0):
     arrays = {"encoder.weight": _stored(model.embeddings)}
     for index, layer in enumerate(model.recurrent_layers):
         cell = layer.cell
-        weights = map(_stored, (cell.kernel, cell.recurrent_kernel, cell.bias))
-        parts = to_torch(*weights, chunk_size=config["chunk_size"])
+        kernel, recurrent_kernel = _stored(cell.kernel), _stored(cell.recurrent_kernel)
+        parts = to_torch(kernel, recurrent_kernel, _stored(cell.bias), config["chunk_size"])
         parts[2] /= 1 - weight_dropout
         for part, array in zip(_PARTS, parts, strict=True):
             arrays[f"rnn.cells.{index}.{part}"] = array

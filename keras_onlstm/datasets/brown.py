@@ -26,7 +26,7 @@ def _split(token):
     return tuple(re.sub(r"^N([.,:/-]N)+$", "N", word) for word in words)
 
 
-def load():
+def load() -> list[list[str]]:
     """Reads the corpus.
 
     Returns:

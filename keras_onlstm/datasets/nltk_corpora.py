@@ -3,7 +3,7 @@
 __all__ = ["not_found"]
 
 
-def not_found(name, remedy):
+def not_found(name: str, remedy: str) -> FileNotFoundError:
     """The error to raise where NLTK lacks a corpus.
 
     Args:

@@ -7,12 +7,14 @@ that the vocabulary lacks are `<unk>`.
 
 import io
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.files import replacing
 
 __all__ = ["EOS", "UNKNOWN", "Corpus", "encode", "find", "load", "read_vocabulary", "sentences"]
@@ -33,13 +35,13 @@ class Corpus(NamedTuple):
         test: likewise.
     """
 
-    vocabulary: list
+    vocabulary: list[str]
     train: np.ndarray
     valid: np.ndarray
     test: np.ndarray
 
 
-def sentences(path, level="word"):
+def sentences(path: StrPath, level: str = "word") -> Iterator[list[str]]:
     """Reads a text line by line.
 
     Args:
@@ -76,7 +78,9 @@ def sentences(path, level="word"):
             yield text.split() if level == "word" else list(text.strip("\r\n").replace(" ", "_"))
 
 
-def read_vocabulary(paths, max_words=None, level="word"):
+def read_vocabulary(
+    paths: Sequence[StrPath], max_words: int | None = None, level: str = "word"
+) -> list[str]:
     """The tokens of some files, the most frequent ones first.
 
     Args:
@@ -112,7 +116,13 @@ def read_vocabulary(paths, max_words=None, level="word"):
     return [EOS, UNKNOWN, *kept]
 
 
-def encode(path, vocabulary, level="word", cache=None, progress=None):
+def encode(
+    path: StrPath,
+    vocabulary: Iterable[str],
+    level: str = "word",
+    cache: StrPath | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> np.ndarray:
     """A text file as ids, `<eos>` after every line.
 
     Args:
@@ -159,15 +169,15 @@ def encode(path, vocabulary, level="word", cache=None, progress=None):
             raise ValueError(f"{path}: holds no words.")
 
     if cache is None:
-        with io.BytesIO() as file:
-            write(file)
-            return np.frombuffer(file.getvalue(), dtype="int32")
+        with io.BytesIO() as memory:
+            write(memory)
+            return np.frombuffer(memory.getvalue(), dtype="int32")
     with replacing(cache) as temporary, open(temporary, "wb") as file:
         write(file)
     return np.memmap(cache, dtype="int32", mode="r")
 
 
-def find(directory, part):
+def find(directory: StrPath, part: str) -> Path:
     """The file of a part of a corpus.
 
     Args:
@@ -199,7 +209,14 @@ def find(directory, part):
     )
 
 
-def load(directory, vocabulary=None, max_words=None, level="word", cache=None, progress=None):
+def load(
+    directory: StrPath,
+    vocabulary: Sequence[str] | None = None,
+    max_words: int | None = None,
+    level: str = "word",
+    cache: StrPath | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Corpus:
     """Reads a corpus.
 
     Args:

@@ -120,7 +120,7 @@ class _Machine:
         return True
 
 
-def read_lists(data):
+def read_lists(data: bytes) -> dict | list | tuple | str:
     """What a pickle holds.
 
     Args:

@@ -17,10 +17,10 @@ import itertools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from os import PathLike
 from pathlib import Path
 from typing import NamedTuple
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.arguments import integer
 
 __all__ = [
@@ -195,7 +195,7 @@ def relation(left: str, right: str) -> str:
     return _label(*worlds)
 
 
-def load(directory: str | PathLike[str], verify_labels: bool = False) -> Corpus:
+def load(directory: StrPath, verify_labels: bool = False) -> Corpus:
     """Read `train0` to `train12` and `test0` to `test12`, and check every line.
 
     A line is `label<TAB>left<TAB>right`. A file may be empty.
@@ -240,7 +240,7 @@ def load(directory: str | PathLike[str], verify_labels: bool = False) -> Corpus:
     return Corpus(train, test)
 
 
-def save(corpus: Corpus, directory: str | PathLike[str]) -> None:
+def save(corpus: Corpus, directory: StrPath) -> None:
     """Write a corpus in the layout that `load` reads.
 
     Everything is checked before anything is written.

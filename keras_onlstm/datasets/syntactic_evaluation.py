@@ -12,9 +12,11 @@ apart by tabs.
 
 import io
 import reprlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.datasets.pickles import read_lists
 from keras_onlstm.files import replacing
 from keras_onlstm.reading import read_text, reason
@@ -43,7 +45,7 @@ class MinimalPair(NamedTuple):
 
     construction: str
     case: str
-    sentences: tuple
+    sentences: tuple[str, ...]
 
 
 class Row(NamedTuple):
@@ -60,8 +62,8 @@ class Row(NamedTuple):
     distance: str
     phenomenon: str
     name: str
-    constructions: tuple
-    contrast: tuple = None
+    constructions: tuple[str, ...]
+    contrast: tuple[int, int] | None = None
 
 
 def _npi(distance, name, constructions):
@@ -145,7 +147,7 @@ def _checked(path, construction, cases):
     return found
 
 
-def load(directory):
+def load(directory: StrPath) -> list[MinimalPair]:
     """Reads the published sentences.
 
     Args:
@@ -180,7 +182,7 @@ def load(directory):
     return found
 
 
-def read_table(path):
+def read_table(path: StrPath) -> list[MinimalPair]:
     """Reads minimal pairs from a text file of columns apart by tabs.
 
     Its first line names the columns: `construction`, `case`, `grammatical`, `ungrammatical`, and
@@ -238,7 +240,7 @@ def read_table(path):
     return found
 
 
-def write_table(path, pairs):
+def write_table(path: StrPath, pairs: Sequence[MinimalPair]) -> None:
     """Writes minimal pairs as `read_table` reads them.
 
     Args:

@@ -179,7 +179,7 @@ def _constructions():
         yield f"npi_across_{kind}", _polarity_across(nouns)
 
 
-def generate(count=100, seed=0):
+def generate(count: int = 100, seed: int = 0) -> list[MinimalPair]:
     """Draws minimal pairs of every construction.
 
     Args:
@@ -203,7 +203,7 @@ def generate(count=100, seed=0):
     draw = random.Random(seed)
     found = []
     for construction, items in _constructions():
-        cases = {}
+        cases: dict[str, list[tuple[str, ...]]] = {}
         for case, sentences in items:
             cases.setdefault(case, []).append(sentences)
         for case, sentences in cases.items():

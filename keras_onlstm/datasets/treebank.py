@@ -11,10 +11,12 @@ case; every run of digits is `N`.
 import io
 import re
 import reprlib
+from collections.abc import Collection
 from contextlib import redirect_stderr
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from keras_onlstm._types import NltkTree
 from keras_onlstm.datasets.nltk_corpora import not_found
 from keras_onlstm.reading import reason
 
@@ -37,11 +39,11 @@ class ParsedSentence(NamedTuple):
         tree: `nltk.Tree` whose leaves they are.
     """
 
-    tokens: list
-    tree: Any
+    tokens: list[str]
+    tree: NltkTree
 
 
-def normalize(word):
+def normalize(word: str) -> str:
     """A word as language models of the Penn Treebank know it.
 
     Args:
@@ -59,7 +61,7 @@ def normalize(word):
     return re.sub("[0-9]+", "N", word.lower())
 
 
-def without_punctuation(tree):
+def without_punctuation(tree: NltkTree) -> NltkTree | None:
     """A tree of tagged tokens, as treebanks hold it, of its words alone.
 
     Args:
@@ -148,7 +150,9 @@ def _trees(reader, name):
     return [tree for tree in found if tree is not None]
 
 
-def load(max_length=None, corpus="sample", sections=None):
+def load(
+    max_length: int | None = None, corpus: str = "sample", sections: Collection[int] | None = None
+) -> list[ParsedSentence]:
     """Reads a treebank.
 
     Args:

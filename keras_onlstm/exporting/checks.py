@@ -2,12 +2,14 @@
 
 import collections
 import time
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import keras
 import numpy as np
 
-from keras_onlstm.exporting.graphs import draw_inputs
+from keras_onlstm._types import Tensor
+from keras_onlstm.exporting.graphs import Graph, draw_inputs
 from keras_onlstm.recurrence import reference, substituted
 
 __all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
@@ -30,18 +32,24 @@ class Difference(NamedTuple):
     """
 
     largest: float
-    output: Any
-    sizes: Any
+    output: str | None
+    sizes: tuple[int, int] | None
 
 
-def expected(graph, given):
+def expected(graph: Graph, given: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """What Keras computes, with the readable recurrence: dictionary of arrays."""
     with substituted(reference.run):
         found = graph.function(given)
     return {name: keras.ops.convert_to_numpy(value) for name, value in found.items()}
 
 
-def compare(run, graph, quantize=None, batches=BATCHES, times=TIMES):
+def compare(
+    run: Callable[..., Mapping[str, np.ndarray]],
+    graph: Graph,
+    quantize: str | None = None,
+    batches: Sequence[int] = BATCHES,
+    times: Sequence[int] = TIMES,
+) -> Difference:
     """Runs a graph in its runtime and in Keras on the same drawn inputs.
 
     Args:
@@ -80,12 +88,14 @@ def compare(run, graph, quantize=None, batches=BATCHES, times=TIMES):
     if too_far:
         raise ValueError(
             f"the file is up to {worst.largest:.3g} from Keras, in {worst.output} of "
-            f"{worst.sizes[0]} x {worst.sizes[1]}, and may be {allowed:g}."
+            f"{' x '.join(map(str, worst.sizes or ()))}, and may be {allowed:g}."
         )
     return worst
 
 
-def latency(run, graph, batch=1, steps=17, rounds=15):
+def latency(
+    run: Callable[..., object], graph: Graph, batch: int = 1, steps: int = 17, rounds: int = 15
+) -> float:
     """The median time of a run, in seconds."""
     given, times = draw_inputs(graph, batch, steps), []
     for _ in range(rounds):
@@ -95,6 +105,6 @@ def latency(run, graph, batch=1, steps=17, rounds=15):
     return float(np.median(times))
 
 
-def counted(names):
+def counted(names: Iterable[str]) -> dict[str, int]:
     """Operators and how often each occurs, most first."""
     return dict(collections.Counter(names).most_common())

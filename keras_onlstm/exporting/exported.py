@@ -2,9 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
+
+from keras_onlstm._types import StrPath
+from keras_onlstm.exporting.checks import Difference
 
 __all__ = ["Exported", "check_request", "describe"]
 
@@ -24,14 +27,14 @@ class Exported(NamedTuple):
     """
 
     path: Path
-    graphs: tuple
+    graphs: tuple[str, ...]
     size: int
-    operators: dict
-    difference: Any
-    latency: Any
+    operators: dict[str, int]
+    difference: Difference | None
+    latency: float | None
 
 
-def check_request(path, suffix, quantize=None):
+def check_request(path: StrPath, suffix: str, quantize: str | None = None) -> Path:
     """Refuses what cannot be written, before time is spent on it.
 
     Args:
@@ -66,7 +69,7 @@ def check_request(path, suffix, quantize=None):
     return path
 
 
-def describe(exported):
+def describe(exported: Exported) -> str:
     """A few lines on what was written."""
     most = [f"{name} {count}" for name, count in list(exported.operators.items())[:8]]
     lines = [
@@ -74,7 +77,7 @@ def describe(exported):
         f"  size        {exported.size / 1e6:.2f} MB",
         f"  operators   {sum(exported.operators.values())}: {', '.join(most)}, ...",
     ]
-    if exported.difference is None:
+    if exported.difference is None or exported.latency is None:
         lines.append("  not checked")
     else:
         lines.append(f"  from Keras  {exported.difference.largest:.2g} at most")

@@ -17,6 +17,7 @@ Ids and lengths are int32, everything else is float32. What lies beyond a length
 """  # noqa: E501
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import keras
@@ -24,6 +25,7 @@ import numpy as np
 from keras import ops
 
 from keras_onlstm._keras_private import layers_within
+from keras_onlstm._types import Tensor
 from keras_onlstm.cell import ONLSTMCell
 from keras_onlstm.layer import ONLSTM
 
@@ -51,8 +53,8 @@ class Input(NamedTuple):
 
     name: str
     dtype: str
-    shape: tuple
-    draw: Any
+    shape: tuple[int | str, ...]
+    draw: Callable[[np.random.Generator, tuple[int, ...], int], np.ndarray]
 
 
 class Graph(NamedTuple):
@@ -67,13 +69,13 @@ class Graph(NamedTuple):
     """
 
     name: str
-    inputs: list
-    function: Any
-    model: Any
-    metadata: dict
+    inputs: list[Input]
+    function: Callable[[dict[str, Tensor]], dict[str, Tensor]]
+    model: keras.Model
+    metadata: dict[str, Any]
 
 
-def graph_names(model):
+def graph_names(model: keras.Model) -> tuple[str, ...]:
     """The graphs that a model can be exported as.
 
     Args:
@@ -92,7 +94,14 @@ def graph_names(model):
     return getattr(model, "graphs", ("layer",))
 
 
-def make_graph(model, name=None, inputs=None, about=None, vocabulary=None, labels=None):
+def make_graph(
+    model: keras.Model,
+    name: str | None = None,
+    inputs: Any = None,
+    about: Any = None,
+    vocabulary: Iterable[str] | None = None,
+    labels: Iterable[str] | None = None,
+) -> Graph:
     """A model as a graph.
 
     Args:
@@ -342,7 +351,7 @@ _DRAW = {
 }
 
 
-def draw_inputs(graph, batch, time, seed=0):
+def draw_inputs(graph: Graph, batch: int, time: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Values to try a graph with.
 
     Args:

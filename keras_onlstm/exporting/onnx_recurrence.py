@@ -13,6 +13,7 @@ units from a product of softmax shares with a triangle, a row a chunk and a colu
 up the shares of the chunks above: i~ = e and f~ = 1 - e, which is exactly 1 in the last chunk.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,16 +36,16 @@ class Weights(NamedTuple):
         chunk_size: integer, C.
     """
 
-    kernel: Any
-    recurrent_kernel: Any
-    bias: Any
+    kernel: np.ndarray
+    recurrent_kernel: np.ndarray
+    bias: np.ndarray | None
     chunk_size: int
 
     @property
-    def units(self):
+    def units(self) -> int:
         return self.recurrent_kernel.shape[0]
 
-    def arranged(self):
+    def arranged(self) -> list[np.ndarray]:
         """Kernel, recurrent kernel and bias in the order of the step, float32."""
         offsets = gate_offsets(self.units, self.chunk_size)
         bias = self.bias
@@ -87,9 +88,9 @@ class _Writer:
 
     def add(self, kind, inputs, *outputs, **attributes):
         """Adds an operator; its outputs are named, or where these are lists, have the names."""
-        outputs = [o[0] if isinstance(o, list) else self.name(o) for o in outputs]
-        self.nodes.append(_onnx().helper.make_node(kind, inputs, outputs, **attributes))
-        return outputs[0] if len(outputs) == 1 else outputs
+        names = [o[0] if isinstance(o, list) else self.name(o) for o in outputs]
+        self.nodes.append(_onnx().helper.make_node(kind, inputs, names, **attributes))
+        return names[0] if len(names) == 1 else names
 
     def step(self, h, c, z, keep, recurrent_kernel, units, chunk_size):
         """One step: names of h, c (B, U) and of the distances (B, 1), forget and input.
@@ -143,7 +144,9 @@ class _Writer:
         return new_h, new_c, *distances
 
 
-def one_step(prefix, x, h, c, keep, outputs, weights):
+def one_step(
+    prefix: str, x: str, h: str, c: str, keep: str | None, outputs: Sequence[str], weights: Weights
+) -> tuple[list[Any], list[Any]]:
     """The recurrence over one row of time, without a loop.
 
     Args:
@@ -169,7 +172,9 @@ def one_step(prefix, x, h, c, keep, outputs, weights):
     return to.nodes, to.constants
 
 
-def loop(prefix, x, h, c, keep, outputs, weights):
+def loop(
+    prefix: str, x: str, h: str, c: str, keep: str | None, outputs: Sequence[str], weights: Weights
+) -> tuple[list[Any], list[Any]]:
     """The recurrence over time.
 
     Args:
@@ -194,19 +199,17 @@ def loop(prefix, x, h, c, keep, outputs, weights):
     z = to.add("Add", [product, to.constant("bias", bias, "float32")], "projected")
     matrix = body.constant("recurrent_kernel", recurrent_kernel, "float32")
 
-    names = [body.name(text) for text in ("h", "c", "z", "keep")]
-    if keep is None:
-        names[3] = None
-    new_h, new_c, *distances = body.step(*names, matrix, units, weights.chunk_size)
+    h_t, c_t, z_t, keep_t = (body.name(text) for text in ("h", "c", "z", "keep"))
+    counts = None if keep is None else keep_t
+    new_h, new_c, *distances = body.step(h_t, c_t, z_t, counts, matrix, units, weights.chunk_size)
     row = body.add("Identity", [new_h], "row")
 
     def value(name, width, kind=onnx.TensorProto.FLOAT):
         return onnx.helper.make_tensor_value_info(name, kind, [None, width])
 
-    widths = (units, units, kernel.shape[1])
-    inputs = [value(*both) for both in zip(names, widths, strict=False)]
+    inputs = [value(h_t, units), value(c_t, units), value(z_t, kernel.shape[1])]
     if keep is not None:
-        inputs.append(value(names[3], 1, onnx.TensorProto.BOOL))
+        inputs.append(value(keep_t, 1, onnx.TensorProto.BOOL))
     results = [value(name, units) for name in (new_h, new_c, row)]
     results += [value(name, 1) for name in distances]
     rows, last_h, last_c, *distances = outputs

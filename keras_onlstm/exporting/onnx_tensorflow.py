@@ -7,14 +7,19 @@ enter there, past tf2onnx, which would copy them many times.
 
 import logging
 import textwrap
+from collections.abc import Iterable
+from typing import Any
 
+import keras
 from keras import ops
 
 from keras_onlstm import runtime
+from keras_onlstm._types import StrPath
 from keras_onlstm.arguments import integer
 from keras_onlstm.exporting import checks, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
-from keras_onlstm.exporting.graphs import make_graph
+from keras_onlstm.exporting.graphs import Graph, make_graph
+from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.tracing_tensorflow import traced
 from keras_onlstm.files import replacing
 from keras_onlstm.provenance import versions
@@ -39,9 +44,13 @@ class _Placeholders:
 
         if refusal(problem.activation, problem.recurrent_activation):
             return readable(problem)
-        arrays = [_value(w) for w in (problem.kernel, problem.recurrent_kernel, problem.bias)]
-        self.weights.append(onnx_recurrence.Weights(*arrays, problem.chunk_size))
-        batch, time, units = *problem.inputs.shape[:2], problem.h.shape[-1]
+        kernel, recurrent_kernel = _value(problem.kernel), _value(problem.recurrent_kernel)
+        self.weights.append(
+            onnx_recurrence.Weights(
+                kernel, recurrent_kernel, _value(problem.bias), problem.chunk_size
+            )
+        )
+        (batch, time), units = problem.inputs.shape[:2], problem.h.shape[-1]
         single, mask = time == 1, problem.mask
         given = [problem.inputs[:, 0] if single else problem.inputs, problem.h, problem.c]
         if mask is not None:
@@ -50,7 +59,7 @@ class _Placeholders:
         found = tf.raw_ops.PyFunc(
             input=given, token=token, Tout=[tf.float32] * (4 if single else 5)
         )
-        shapes = [(batch, units)] * 2 + [(batch, 1)] * 2
+        shapes: list[tuple[Any, ...]] = [(batch, units)] * 2 + [(batch, 1)] * 2
         if not single:
             shapes = [(batch, time, units), *shapes[:2], *[(batch, time, 1)] * 2]
         found = [tf.ensure_shape(x, shape) for x, shape in zip(found, shapes, strict=True)]
@@ -113,7 +122,7 @@ def _value(variable):
         return None if variable is None else ops.convert_to_numpy(variable)
 
 
-def convert(graph, opset):
+def convert(graph: Graph, opset: int) -> ModelProto:
     """A graph as an ONNX model.
 
     Args:
@@ -178,19 +187,19 @@ def _name_axes(model, graph):
 
 
 def to_onnx(
-    model,
-    path,
-    graph=None,
+    model: keras.Model,
+    path: StrPath,
+    graph: str | None = None,
     *,
-    quantize=None,
-    opset=18,
-    provider="cpu",
-    check=True,
-    inputs=None,
-    about=None,
-    vocabulary=None,
-    labels=None,
-):
+    quantize: str | None = None,
+    opset: int = 18,
+    provider: str = "cpu",
+    check: bool = True,
+    inputs: Any = None,
+    about: Any = None,
+    vocabulary: Iterable[str] | None = None,
+    labels: Iterable[str] | None = None,
+) -> Exported:
     """Writes an ONNX file, for any batch and any length.
 
     The file gets its name only after ONNX Runtime ran it at two batch sizes and three lengths and

@@ -3,17 +3,22 @@
 import hashlib
 import logging
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 __all__ = ["as_float16", "as_int8", "share", "sharpen", "subgraphs"]
 
+GraphProto = Any  # of `onnx`, which is imported where it is used
+ModelProto = Any  # likewise
+
 _LONGEST_SUM = 128  # terms
 _LARGE = 1024  # numbers; what is smaller is not worth the trouble
 
 
-def subgraphs(graph):
+def subgraphs(graph: GraphProto) -> Iterator[GraphProto]:
     """A graph and those inside its operators, outermost first."""
     yield graph
     for node in graph.node:
@@ -41,7 +46,7 @@ def _rename(graph, names):
                     node.input[place] = names[name]
 
 
-def share(model):
+def share(model: ModelProto) -> None:
     """Leaves one of large constants that are equal, outside of loops.
 
     A layer that reads two sentences has its weights twice, once in each loop. And where embedding
@@ -53,13 +58,13 @@ def share(model):
     """
     from onnx import numpy_helper
 
-    places = {}
+    places: dict[tuple[Any, ...], list[tuple[GraphProto, Any]]] = {}
     for graph in subgraphs(model.graph):
         for constant in _weights(graph):
             content = hashlib.sha256(numpy_helper.to_array(constant).tobytes()).digest()
             key = *constant.dims, content
             places.setdefault(key, []).append((graph, constant))
-    names = {}
+    names: dict[str, str] = {}
     for found in places.values():
         if len(found) == 1:
             continue
@@ -110,7 +115,7 @@ def _rank(model, name):
     raise ValueError(f"{name}: its shape is not known.")
 
 
-def sharpen(model):
+def sharpen(model: ModelProto) -> None:
     """Adds up the logits in parts, which halves the rounding error of log-probabilities.
 
     ONNX Runtime adds the terms of a product one after the other. Of a model with 300 features the
@@ -154,7 +159,7 @@ def sharpen(model):
             nodes.insert(place, node)
 
 
-def as_float16(model):
+def as_float16(model: ModelProto) -> None:
     """Keeps large constants in half the space; they are computed with as float32.
 
     Args:
@@ -173,7 +178,7 @@ def as_float16(model):
             model.graph.node.insert(0, cast)
 
 
-def as_int8(model):
+def as_int8(model: ModelProto) -> ModelProto:
     """Keeps the matrices in 8 bits, and multiplies with what they meet rounded to 8 bits.
 
     A running sum in 8 bits would be no `cumax`: its products, `Gemm`s, stay as they are.

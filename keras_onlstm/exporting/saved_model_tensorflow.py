@@ -2,7 +2,12 @@
 
 import errno
 import os
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+import keras
+
+from keras_onlstm._types import StrPath
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import graph_names, make_graph
@@ -18,8 +23,16 @@ _DEFAULT = "serving_default"
 
 
 def to_saved_model(
-    model, path, graphs=None, *, check=True, inputs=None, about=None, vocabulary=None, labels=None
-):
+    model: keras.Model,
+    path: StrPath,
+    graphs: str | Iterable[str] | None = None,
+    *,
+    check: bool = True,
+    inputs: Any = None,
+    about: Any = None,
+    vocabulary: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
+) -> Exported:
     """Writes a SavedModel whose endpoints are the graphs of a model.
 
     It takes its place only after every endpoint was loaded, ran at two batch sizes and three
@@ -102,12 +115,12 @@ def _load(directory):
 
     loaded = tf.saved_model.load(str(directory))
 
-    def runner(signature):
+    def runner(name):
         def run(**given):
+            signature = loaded.signatures[name]  # which alone does not keep its variables
             found = signature(**{name: tf.constant(value) for name, value in given.items()})
             return {name: value.numpy() for name, value in found.items()}
 
-        run.loaded = loaded  # a signature alone does not keep its variables
         return run
 
     def operators(signature):
@@ -116,7 +129,7 @@ def _load(directory):
         return [node.op for part in parts for node in part]
 
     return {
-        name: (runner(signature), operators(signature))
+        name: (runner(name), operators(signature))
         for name, signature in loaded.signatures.items()
         if name != _DEFAULT
     }

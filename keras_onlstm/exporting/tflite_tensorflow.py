@@ -3,12 +3,17 @@
 import contextlib
 import os
 import textwrap
+from collections.abc import Iterable
+from typing import Any
+
+import keras
 
 from keras_onlstm import runtime
+from keras_onlstm._types import StrPath
 from keras_onlstm.arguments import integer
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.exported import Exported, check_request
-from keras_onlstm.exporting.graphs import make_graph
+from keras_onlstm.exporting.graphs import Graph, make_graph
 from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
 from keras_onlstm.files import replacing
 from keras_onlstm.provenance import versions
@@ -17,7 +22,7 @@ from keras_onlstm.runtime import metadata
 __all__ = ["to_tflite"]
 
 
-def convert(graph, batch, quantize):
+def convert(graph: Graph, batch: int, quantize: str | None) -> bytes:
     """A graph as a flatbuffer: bytes.
 
     Args:
@@ -65,18 +70,18 @@ def _quiet():
 
 
 def to_tflite(
-    model,
-    path,
-    graph=None,
+    model: keras.Model,
+    path: StrPath,
+    graph: str | None = None,
     *,
-    batch=1,
-    quantize=None,
-    check=True,
-    inputs=None,
-    about=None,
-    vocabulary=None,
-    labels=None,
-):
+    batch: int = 1,
+    quantize: str | None = None,
+    check: bool = True,
+    inputs: Any = None,
+    about: Any = None,
+    vocabulary: Iterable[str] | None = None,
+    labels: Iterable[str] | None = None,
+) -> Exported:
     """Writes a TensorFlow Lite file, for one batch size and any length.
 
     It has TensorFlow Lite's own operators alone. The file gets its name only after LiteRT ran it at

@@ -1,11 +1,19 @@
 """Graphs as TensorFlow functions, with the recurrence that a format wants."""
 
-from keras_onlstm.recurrence import readable, substituted
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_onlstm.exporting.graphs import Graph
+from keras_onlstm.recurrence import Problem, Recurrence, readable, substituted
 
 __all__ = ["module_of", "traced"]
 
 
-def traced(graph, recurrence=readable, batch=None):
+def traced(
+    graph: Graph, recurrence: Callable[[Problem], Recurrence] = readable, batch: int | None = None
+) -> Any:
     """A graph as a `tf.function` with a signature.
 
     Args:
@@ -40,7 +48,7 @@ def traced(graph, recurrence=readable, batch=None):
     return run
 
 
-def module_of(model):
+def module_of(model: keras.Model) -> Any:
     """The variables of a Keras model as TensorFlow wants to find them: a `tf.Module`."""
     import tensorflow as tf
 

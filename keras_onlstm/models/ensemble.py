@@ -1,10 +1,12 @@
 """Ensemble: several language models that measure sentences together."""
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
 
 import keras
 from keras import ops
 
+from keras_onlstm._types import Shape, Tensor
 from keras_onlstm.models.language_model import LanguageModel
 from keras_onlstm.models.sentence_reader import SentenceReader
 
@@ -19,7 +21,7 @@ class EnsembleOutput(NamedTuple):
             master gates; the layers of each model, one after the other.
     """
 
-    distances: Any
+    distances: dict[str, Tensor]
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -62,7 +64,7 @@ class Ensemble(SentenceReader):
 
     graphs = ("parser",)
 
-    def __init__(self, models, **kwargs):
+    def __init__(self, models: Iterable[LanguageModel], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         models = list(models)
         _check(models)
@@ -72,29 +74,29 @@ class Ensemble(SentenceReader):
         self.members = tuple(model.num_layers for model in models)
         self.gates = models[0].gates
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         for model in self.models:
             if not model.built:
                 model.build(input_shape)
         self.built = True
 
-    def call(self, ids, details=False):
+    def call(self, ids: Tensor, details: bool = False) -> Tensor | EnsembleOutput:
         found = self.hidden(ids)
         return found if details else found.distances[self.gates[0]]
 
-    def hidden(self, ids):
+    def hidden(self, ids: Tensor) -> EnsembleOutput:
         """`EnsembleOutput`."""
         found = [model.hidden(ids).distances for model in self.models]
         return EnsembleOutput(
             {name: ops.concatenate([one[name] for one in found], axis=1) for name in self.gates}
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         models = [keras.saving.serialize_keras_object(model) for model in self.models]
         return {**super().get_config(), "models": models}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         models = [keras.saving.deserialize_keras_object(model) for model in config["models"]]
         return cls(**{**config, "models": models})
 

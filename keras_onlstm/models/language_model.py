@@ -1,11 +1,14 @@
 """LanguageModel: predicts the next word, and measures at every word how much ends there."""
 
 import reprlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
+import numpy.typing as npt
 from keras import ops
 
+from keras_onlstm._types import Shape, Tensor
 from keras_onlstm.arguments import integer
 from keras_onlstm.layer import ONLSTM
 from keras_onlstm.models import starts
@@ -30,11 +33,11 @@ class LanguageModelOutput(NamedTuple):
             master gates; empty for an LSTM.
     """
 
-    logits: Any
-    states: Any
-    raw_output: Any
-    output: Any
-    distances: Any
+    logits: Tensor | None
+    states: list[list[Tensor]]
+    raw_output: Tensor
+    output: Tensor
+    distances: dict[str, Tensor]
 
 
 def _check_vocabulary(vocabulary, size):
@@ -108,23 +111,23 @@ class LanguageModel(SentenceReader):
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding_dim=400,
-        units=1150,
-        num_layers=3,
-        chunk_size=10,
-        recurrent="onlstm",
-        tie_weights=True,
-        word_dropout=0.1,
-        input_dropout=0.5,
-        hidden_dropout=0.3,
-        output_dropout=0.45,
-        recurrent_weight_dropout=0.45,
-        start="scaled",
-        vocabulary=None,
-        seed=None,
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        embedding_dim: int = 400,
+        units: int = 1150,
+        num_layers: int = 3,
+        chunk_size: int = 10,
+        recurrent: str = "onlstm",
+        tie_weights: bool = True,
+        word_dropout: float = 0.1,
+        input_dropout: float = 0.5,
+        hidden_dropout: float = 0.3,
+        output_dropout: float = 0.45,
+        recurrent_weight_dropout: float = 0.45,
+        start: str = "scaled",
+        vocabulary: Sequence[str] | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if recurrent not in ("onlstm", "lstm"):
             raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
@@ -138,7 +141,7 @@ class LanguageModel(SentenceReader):
         ):
             integer(name, size, 1, most)
         _check_vocabulary(vocabulary, vocabulary_size)
-        self._config = {
+        self._config: dict[str, Any] = {
             "vocabulary_size": vocabulary_size,
             "embedding_dim": embedding_dim,
             "units": units,
@@ -205,7 +208,7 @@ class LanguageModel(SentenceReader):
             return WeightDroppedLSTM(units, unit_forget_bias=False, **options)
         return ONLSTM(units, config["chunk_size"], return_distances=True, **options)
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
         self.embeddings = self.add_weight(
             shape=(config["vocabulary_size"], config["embedding_dim"]),
@@ -224,7 +227,7 @@ class LanguageModel(SentenceReader):
             self.softmax.build((None, None, size))
         self.built = True
 
-    def start_at_frequencies(self, counts):
+    def start_at_frequencies(self, counts: npt.ArrayLike) -> None:
         """Sets the bias of the softmax to the logarithms of the words' frequencies.
 
         Before training: what the bias says, the word vectors need not learn.
@@ -249,17 +252,28 @@ class LanguageModel(SentenceReader):
             self.build()
         (self.softmax_bias if self.softmax is None else self.softmax.bias).assign(bias)
 
-    def call(self, ids, states=None, mask=None, training=False, details=False):
+    def call(
+        self,
+        ids: Tensor,
+        states: Any = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+        details: bool = False,
+    ) -> Tensor | LanguageModelOutput:
         found = self.hidden(ids, states, mask, training)
         logits = self.logits(found.output)
         return found._replace(logits=logits) if details else logits
 
-    def hidden(self, ids, states=None, mask=None, training=False):
+    def hidden(
+        self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
+    ) -> LanguageModelOutput:
         """`LanguageModelOutput` without the logits, which cost the most."""
         words = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
         if training:
             words = word_dropout(words, self._config["word_dropout"], self.seed_generator)
-        raw, measured, last = None, [], []
+        raw = None
+        measured: list[list[Tensor]] = []
+        last: list[list[Tensor]] = []
         x = self.dropouts[0](ops.take(words, ids, axis=0), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
             raw, h, c, *distances = layer(
@@ -275,7 +289,7 @@ class LanguageModel(SentenceReader):
         distances = {name: ops.stack(layers, axis=1) for name, layers in by_gate}
         return LanguageModelOutput(None, last, raw, x, distances)
 
-    def logits(self, output):
+    def logits(self, output: Tensor) -> Tensor:
         """(..., V), from (..., size of the last layer)."""
         if self.softmax is not None:
             return self.softmax(output)
@@ -284,23 +298,23 @@ class LanguageModel(SentenceReader):
         return matmul(output, ops.transpose(embeddings)) + bias
 
     @property
-    def vocabulary_size(self):
+    def vocabulary_size(self) -> int:
         """How many words there are, V."""
         return self._config["vocabulary_size"]
 
     @property
-    def tie_weights(self):
+    def tie_weights(self) -> bool:
         """Whether the softmax shares the embedding matrix."""
         return self.softmax is None
 
-    def initial_states(self, batch_size):
+    def initial_states(self, batch_size: int | Tensor) -> list[list[Tensor]]:
         """Zero states: a list of [h, c] of every layer, each (batch_size, size of the layer)."""
         return [layer.cell.get_initial_state(batch_size) for layer in self.recurrent_layers]
 
     @property
-    def state_names(self):
+    def state_names(self) -> list[list[str]]:
         """The names of `initial_states`."""
         return [[f"h_{index}", f"c_{index}"] for index in range(len(self.recurrent_layers))]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._config}

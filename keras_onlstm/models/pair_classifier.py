@@ -1,8 +1,12 @@
 """The logical inference model: which of seven relations holds between two sentences."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
+from keras_onlstm._types import Tensor
 from keras_onlstm.layer import ONLSTM
 
 __all__ = ["PairClassifier"]
@@ -64,18 +68,18 @@ class PairClassifier(keras.Model):
 
     def __init__(
         self,
-        vocabulary_size,
-        classes,
-        embedding_dim=128,
-        units=400,
-        chunk_size=10,
-        recurrent="onlstm",
-        dropout=0.2,
-        seed=None,
-        **kwargs,
-    ):
+        vocabulary_size: int,
+        classes: int,
+        embedding_dim: int = 128,
+        units: int = 400,
+        chunk_size: int = 10,
+        recurrent: str = "onlstm",
+        dropout: float = 0.2,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
-        self._config = {
+        self._config: dict[str, Any] = {
             "vocabulary_size": vocabulary_size,
             "classes": classes,
             "embedding_dim": embedding_dim,
@@ -99,7 +103,7 @@ class PairClassifier(keras.Model):
         self.hidden = keras.layers.Dense(units, activation="elu", name="hidden")
         self.relation = keras.layers.Dense(classes, name="relation")
 
-    def encode(self, ids, training=False):
+    def encode(self, ids: Tensor, training: bool = False) -> Tensor:
         """Sentences as vectors: ids (batch, time) -> the last output (batch, units)."""
         return self.recurrent(
             self.dropout(self.embedding(ids), training=training),
@@ -107,16 +111,16 @@ class PairClassifier(keras.Model):
             training=training,
         )
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Sequence[Tensor], training: bool = False) -> Tensor:
         left, right = (self.encode(ids, training=training) for ids in inputs)
         features = ops.concatenate([left, right, left * right, ops.abs(left - right)], axis=-1)
         features = self.dropout(features, training=training)
         return self.relation(self.dropout(self.hidden(features), training=training))
 
     @property
-    def vocabulary_size(self):
+    def vocabulary_size(self) -> int:
         """How many token ids there are, padding included."""
         return self._config["vocabulary_size"]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._config}

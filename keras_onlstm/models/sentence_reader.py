@@ -3,11 +3,15 @@
 `Parser`, `training`, `exporting` and `minimal_pairs` know this contract alone, not the classes.
 """
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.sentences import Encoder, chosen_gates, contexts, read, usual_reading
+from keras_onlstm._types import Sentence
+from keras_onlstm.sentences import Encoder, Reading, chosen_gates, contexts, read, usual_reading
 
 __all__ = ["SentenceReader"]
 
@@ -65,26 +69,28 @@ class SentenceReader(keras.Model):
     - `graphs`, the names of the graphs that it can be exported as.
     """
 
-    vocabulary = None
-    gates = ()
-    graphs = ("parser", "language_model", "step")
+    vocabulary: list[str] | None = None
+    members: tuple[int, ...]
+    gates: tuple[str, ...] = ()
+    graphs: tuple[str, ...] = ("parser", "language_model", "step")
 
-    def __init__(self, **kwargs):
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        self._encoder, self._readers = None, {}  # made when sentences are read
+        self._encoder: Encoder | None = None  # made when sentences are read, as the next ones
+        self._readers: dict[type, Callable[..., Any]] = {}
 
     @property
-    def num_layers(self):
+    def num_layers(self) -> int:
         """How many rows of distances there are."""
         return sum(self.members)
 
     @property
-    def reading(self):
+    def reading(self) -> Reading:
         """`keras_onlstm.sentences.Reading`: how `Parser` reads trees unless it is told."""
         return usual_reading(self.members)
 
-    def encode(self, sentence):
+    def encode(self, sentence: Sentence) -> list[int]:
         """The ids of a sentence's words.
 
         Args:
@@ -96,11 +102,14 @@ class SentenceReader(keras.Model):
         Raises:
             ValueError: if the model has no vocabulary, or one without `<eos>` and `<unk>`.
         """
+        return self._encoding()(sentence)
+
+    def _encoding(self) -> Encoder:
         if self._encoder is None:
             self._encoder = Encoder(self.vocabulary)
-        return self._encoder(sentence)
+        return self._encoder
 
-    def distances(self, sentences, gate="forget"):
+    def distances(self, sentences: Iterable[Sentence], gate: str = "forget") -> list[np.ndarray]:
         """How much of the order each word of sentences makes every layer forget, or write.
 
         Args:
@@ -123,7 +132,7 @@ class SentenceReader(keras.Model):
             for found, words in self._read(_Measuring, sentences)
         ]
 
-    def score(self, sentences, end=True):
+    def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
         """Log-probabilities of the words of sentences, each read on its own from zero states.
 
         Args:
@@ -140,7 +149,14 @@ class SentenceReader(keras.Model):
         self._check_predicts()
         return [found[: words + end] for found, words in self._read(_Scoring, sentences, end)]
 
-    def generate(self, words, length=50, temperature=1.0, top_k=None, seed=0):
+    def generate(
+        self,
+        words: Sentence,
+        length: int = 50,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        seed: int = 0,
+    ) -> list[str]:
         """Goes on after words, one by one, each drawn from what the model predicts.
 
         Args:
@@ -166,7 +182,8 @@ class SentenceReader(keras.Model):
         True
         """
         self._check_predicts()
-        generator, drawn = np.random.default_rng(seed), []
+        generator, vocabulary = np.random.default_rng(seed), self._encoding().vocabulary
+        drawn: list[str] = []
         eos, unknown = self.encode(["<eos>", "<unk>"])
         ids, states = [eos, *self.encode(words)], None
         while len(drawn) < length:
@@ -180,7 +197,7 @@ class SentenceReader(keras.Model):
             states = found.states
             if ids[0] == eos:
                 break
-            drawn.append(self.vocabulary[ids[0]])
+            drawn.append(vocabulary[ids[0]])
         return drawn
 
     def _check_predicts(self):
@@ -189,7 +206,7 @@ class SentenceReader(keras.Model):
 
     def _read(self, kind, sentences, closed=True):
         """What a model of `kind` makes of every sentence, and how many words that has."""
-        self.encode([])  # makes the encoder
+        encoder = self._encoding()
         if not self.built:
             self.build((None, None))
         if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
@@ -198,4 +215,4 @@ class SentenceReader(keras.Model):
         def function(ids, lengths):
             return self._readers[kind](kind.inputs(ids, lengths))
 
-        return read(sentences, self._encoder, function, multiple=8, closed=closed)
+        return read(sentences, encoder, function, multiple=8, closed=closed)

@@ -15,9 +15,14 @@ and of what it reads. The rule is the same for ON-LSTM and LSTM.
 docs/results.md has what was compared.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import numpy as np
+import numpy.typing as npt
 
+from keras_onlstm._types import DType, Tensor
 from keras_onlstm.step import gate_offsets
 
 __all__ = ["STARTS", "GateUniform", "embedding", "fan_in", "kernels", "log_frequencies"]
@@ -38,7 +43,7 @@ def _uniform(bound, seed):
     return keras.initializers.RandomUniform(-bound, bound, seed=seed)
 
 
-def embedding(seed=None):
+def embedding(seed: int | None = None) -> keras.initializers.Initializer:
     """The initializer of word vectors.
 
     Args:
@@ -50,7 +55,7 @@ def embedding(seed=None):
     return _uniform(EMBEDDING, seed)
 
 
-def fan_in(size, seed=None):
+def fan_in(size: int, seed: int | None = None) -> keras.initializers.Initializer:
     """The initializer of PyTorch's recurrent layers, uniform within 1 / sqrt(size).
 
     Args:
@@ -83,19 +88,21 @@ class GateUniform(keras.initializers.Initializer):
     0.1 1.0
     """
 
-    def __init__(self, bound, master, units, chunk_size, seed=None):
+    def __init__(
+        self, bound: float, master: float, units: int, chunk_size: int, seed: int | None = None
+    ) -> None:
         self.bound, self.master = bound, master
         self.units, self.chunk_size, self.seed = units, chunk_size, seed
         self._draw = _uniform(bound, seed)
 
-    def __call__(self, shape, dtype=None):
+    def __call__(self, shape: Sequence[int], dtype: DType | None = None) -> Tensor:
         scale = np.ones(shape[-1])
         for name, place in gate_offsets(self.units, self.chunk_size).items():
             if name.startswith("master"):
                 scale[place] = self.master
         return self._draw(shape, dtype) * keras.ops.cast(scale, dtype or keras.config.floatx())
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "bound": self.bound,
             "master": self.master,
@@ -105,7 +112,15 @@ class GateUniform(keras.initializers.Initializer):
         }
 
 
-def kernels(start, recurrent, size, units, chunk_size, reads_words, seeds):
+def kernels(
+    start: str,
+    recurrent: str,
+    size: int,
+    units: int,
+    chunk_size: int,
+    reads_words: bool,
+    seeds: Sequence[int | None],
+) -> Sequence[keras.initializers.Initializer]:
     """The initializers of a recurrent layer's two kernels.
 
     Args:
@@ -141,7 +156,7 @@ def kernels(start, recurrent, size, units, chunk_size, reads_words, seeds):
     ]
 
 
-def log_frequencies(counts):
+def log_frequencies(counts: npt.ArrayLike) -> np.ndarray:
     """The bias at which a softmax that knows nothing else predicts words as often as they occur.
 
     Args:

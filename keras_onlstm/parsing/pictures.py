@@ -6,13 +6,19 @@ SVG is written here, as text without dependencies; PNG needs Matplotlib (the ext
 """
 
 import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
+from keras_onlstm._types import NltkTree, StrPath
 from keras_onlstm.files import replacing
 
 __all__ = ["draw", "draw_pair", "drawable", "save_picture"]
+
+Numbers = Sequence[float] | np.ndarray
 
 FONT, CHARACTER, SMALL = 13, 7.4, 6.6  # pixels: font, its widest usual characters, those of labels
 GAP, LEVEL = 14, 26
@@ -24,7 +30,7 @@ GREY, BLUE, RED, BAR = "#666666", "#1b6ca8", "#b23a48", "#9db8cc"
 _FORBIDDEN = re.compile("[^ -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def drawable(text):
+def drawable(text: object) -> str:
     """A text as a picture or a page can show it.
 
     Args:
@@ -48,13 +54,13 @@ class _Node(NamedTuple):
     start: int
     end: int
     label: str
-    children: tuple  # places in the list of nodes
+    children: tuple[int, ...]  # places in the list of nodes
 
 
 class _Layout(NamedTuple):
-    nodes: list
-    words: list
-    positions: list  # of the words
+    nodes: list[_Node]
+    words: list[str]
+    positions: list[float]  # of the words
     width: float
     level: float  # pixels
 
@@ -67,10 +73,13 @@ def _layout(tree):
     """Where everything is, from below: the root comes last."""
     from nltk import Tree
 
-    nodes, words, positions, x = [], [], [], MARGIN
-    finished = []  # places of nodes that wait for their parent
-    pending = [(tree, None)]
-    wide = 0  # the widest label of the constituents around the next word alone
+    nodes: list[_Node] = []
+    words: list[str] = []
+    positions: list[float] = []
+    x: float = MARGIN
+    finished: list[int] = []  # places of nodes that wait for their parent
+    pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
+    wide: float = 0  # the widest label of the constituents around the next word alone
     while pending:
         node, mark = pending.pop()
         if mark is not None:
@@ -159,7 +168,7 @@ def _spans(tree):
     return {(node.start, node.end) for node in _layout(tree).nodes if node.children}
 
 
-def draw(tree, distances=None, title=""):
+def draw(tree: NltkTree, distances: Numbers | None = None, title: str = "") -> str:
     """A tree as SVG.
 
     Args:
@@ -183,7 +192,9 @@ def draw(tree, distances=None, title=""):
     return _page(*_tree_svg(tree, distances, None, title, 0, 0))
 
 
-def draw_pair(predicted, gold, distances=None, title="predicted"):
+def draw_pair(
+    predicted: NltkTree, gold: NltkTree, distances: Numbers | None = None, title: str = "predicted"
+) -> str:
     """Predicted and gold tree side by side, one above the other if they are wide.
 
     Constituents of the predicted tree that the gold tree has are blue, others are red.
@@ -224,7 +235,13 @@ def _check(tree, distances):
         raise ValueError(f"{words} words need as many distances, not {len(distances)}.")
 
 
-def save_picture(path, predicted, gold=None, distances=None, title=""):
+def save_picture(
+    path: StrPath,
+    predicted: NltkTree,
+    gold: NltkTree | None = None,
+    distances: Numbers | None = None,
+    title: str = "",
+) -> None:
     """Writes a picture of one tree, or of two side by side.
 
     Args:
@@ -306,7 +323,8 @@ def _paint(axes, layout, distances, gold_spans):
     for node in layout.nodes:
         if node.children and node.label != "X":
             box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            _write(axes, *place(node), node.label, size=7, ha="center", va="center", bbox=box)
+            x, y = place(node)
+            _write(axes, x, y, node.label, size=7, ha="center", va="center", bbox=box)
         elif node.children and node.end - node.start < len(layout.words):
             right = gold_spans is None or (node.start, node.end) in gold_spans
             colour = GREY if gold_spans is None else BLUE if right else RED

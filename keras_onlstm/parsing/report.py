@@ -1,10 +1,12 @@
 """A report of an evaluation as one HTML file, which needs no network."""
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+from keras_onlstm._types import NltkTree, StrPath
 from keras_onlstm.files import replacing
-from keras_onlstm.parsing.pictures import draw_pair, drawable
+from keras_onlstm.parsing.pictures import Numbers, draw_pair, drawable
 from keras_onlstm.parsing.scores import score
 
 __all__ = ["write_report"]
@@ -68,7 +70,14 @@ def _sentence(number, predicted, gold, distances):
     )
 
 
-def write_report(path, predicted, gold, distances=None, title="Unsupervised parsing", limit=500):
+def write_report(
+    path: StrPath,
+    predicted: Sequence[NltkTree],
+    gold: Sequence[NltkTree],
+    distances: Sequence[Numbers] | None = None,
+    title: str = "Unsupervised parsing",
+    limit: int = 500,
+) -> None:
     """Writes an HTML page of scores and trees, which can be sorted by F1.
 
     Args:
@@ -98,7 +107,7 @@ def write_report(path, predicted, gold, distances=None, title="Unsupervised pars
     if not gold:
         raise ValueError("There is no sentence to report.")
     scores = score(predicted, gold)
-    distances = [None] * len(gold) if distances is None else distances
+    bars: Sequence[Numbers | None] = [None] * len(gold) if distances is None else distances
     keys = [key for key in scores if key not in ("sentences", "label_recall", "depth")]
     rows = [
         f"<tr><td>{key.replace('_', ' ')}</td><td>{100 * scores[key]:.1f}</td></tr>" for key in keys
@@ -115,8 +124,7 @@ def write_report(path, predicted, gold, distances=None, title="Unsupervised pars
         head=f"<table>{''.join(rows)}</table>",
         shown=shown,
         sentences="\n".join(
-            _sentence(index + 1, predicted[index], gold[index], distances[index])
-            for index in chosen
+            _sentence(index + 1, predicted[index], gold[index], bars[index]) for index in chosen
         ),
     )
     with replacing(Path(path)) as temporary:

@@ -2,21 +2,25 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from typing import Any
+
+from keras_onlstm._types import NltkTree
 
 __all__ = ["Scores", "score", "walk"]
 
 TINY = 1e-8  # what the authors add to denominators, without which their means are missed by 1e-8
 
 
-def walk(tree):
+def walk(tree: NltkTree) -> tuple[list[tuple[str, int, int]], list[str]]:
     """(label, start, end) of every constituent, and the words: two lists."""
     from nltk import Tree
 
-    found, words = [], []
+    found: list[tuple[str, int, int]] = []
+    words: list[str] = []
     # A constituent is put back behind its children, to be closed when they are done.
-    pending = [(tree, None)]
+    pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
     while pending:
         node, start = pending.pop()
         if start is not None:
@@ -38,7 +42,7 @@ def _f1(precision, recall):
 
 
 @dataclass(frozen=True)
-class Scores(Mapping):
+class Scores(Mapping[str, Any]):
     """Scores of any number of sentences, as a mapping; those of two sets of sentences add up.
 
     | key | what |
@@ -74,7 +78,7 @@ class Scores(Mapping):
     found: Counter = field(default_factory=Counter)
     all: Counter = field(default_factory=Counter)
 
-    def __add__(self, other):
+    def __add__(self, other: object) -> "Scores":
         if not isinstance(other, Scores):
             return NotImplemented
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
@@ -91,16 +95,17 @@ class Scores(Mapping):
         labels = {label: (self.found[label], self.all[label]) for label in sorted(self.all)}
         return {"sentences": self.sentences, **found, "label_recall": labels}
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: str) -> Any:
         return self._values()[key]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._values())
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._values())
 
-    __hash__ = None
+    def __hash__(self) -> int:
+        raise TypeError("unhashable type: 'Scores'")
 
 
 _MEANS = ("precision", "recall", "f1", "upper_bound_f1", "depth")
@@ -114,11 +119,12 @@ def _sum(one, two):
 
 def _sentence(predicted, gold, number):
     """The scores of one sentence."""
-    (constituents, words), (gold_constituents, gold_words) = walk(predicted), walk(gold)
-    words, gold_words = len(words), len(gold_words)
-    if words != gold_words:
+    (constituents, predicted_words), (gold_constituents, gold_words) = walk(predicted), walk(gold)
+    words = len(predicted_words)
+    if words != len(gold_words):
         raise ValueError(
-            f"sentence {number}: the predicted tree has {words} words, the gold tree {gold_words}."
+            f"sentence {number}: the predicted tree has {words} words, the gold tree "
+            f"{len(gold_words)}."
         )
     if not words:
         raise ValueError(f"sentence {number}: has no words.")
@@ -155,7 +161,7 @@ def _sentence(predicted, gold, number):
     )
 
 
-def score(predicted_trees, gold_trees):
+def score(predicted_trees: Iterable[NltkTree], gold_trees: Iterable[NltkTree]) -> Scores:
     """Scores predicted trees against gold trees, spans without labels.
 
     A sentence whose gold tree has no span left counts as recall 1, and as precision 1 too if the

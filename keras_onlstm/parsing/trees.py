@@ -6,8 +6,13 @@ Nothing here recurses: sentences may be as long as memory holds. `nltk.Tree` its
 
 import random
 import re
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+from keras_onlstm._types import NltkTree
 
 __all__ = [
     "balanced",
@@ -30,7 +35,7 @@ def _tree(children):
     return Tree(LABEL, children)
 
 
-def checked(tokens):
+def checked(tokens: Iterable[str]) -> list[str]:
     """The tokens as a list, if there are any."""
     tokens = list(tokens)
     if not tokens:
@@ -38,7 +43,7 @@ def checked(tokens):
     return tokens
 
 
-def from_splits(tokens, split):
+def from_splits(tokens: list[str], split: Callable[[int, int], int]) -> NltkTree:
     """The tree whose constituent [start, end) parts at `split(start, end)`, or stays a pair."""
     if len(tokens) == 1:
         return _tree(tokens)
@@ -63,7 +68,8 @@ def _largest(values):
     Returns:
         Root, and lists of the left and the right child of every place, -1 where there is none.
     """
-    left, right, stack = [-1] * len(values), [-1] * len(values), []
+    left, right = [-1] * len(values), [-1] * len(values)
+    stack: list[int] = []
     for place, value in enumerate(values):
         below = -1
         while stack and values[stack[-1]] < value:
@@ -89,7 +95,7 @@ def _folded(values, leaf, join):
         place = pending.pop()
         order.append(place)
         pending += [child for child in (left[place], right[place]) if child != -1]
-    built = {}
+    built: dict[int, Any] = {}
     for place in reversed(order):
         sides = [
             leaf(place, side) if child == -1 else built.pop(child)
@@ -99,7 +105,7 @@ def _folded(values, leaf, join):
     return built[root]
 
 
-def build_tree(distances, tokens, method="greedy"):
+def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "greedy") -> NltkTree:
     """The binary tree that split distances describe.
 
     `"greedy"` is the published algorithm: a constituent parts before its word of the largest
@@ -158,7 +164,7 @@ def build_tree(distances, tokens, method="greedy"):
     )
 
 
-def left_branching(tokens):
+def left_branching(tokens: Iterable[str]) -> NltkTree:
     """((((a b) c) d) e).
 
     Args:
@@ -179,7 +185,7 @@ def left_branching(tokens):
     return from_splits(checked(tokens), lambda start, end: end - 1)
 
 
-def right_branching(tokens):
+def right_branching(tokens: Iterable[str]) -> NltkTree:
     """(a (b (c (d e)))).
 
     Args:
@@ -200,7 +206,7 @@ def right_branching(tokens):
     return from_splits(checked(tokens), lambda start, end: start + 1)
 
 
-def balanced(tokens):
+def balanced(tokens: Iterable[str]) -> NltkTree:
     """Every constituent parts in the middle; of an odd number the right part has one more.
 
     Args:
@@ -221,7 +227,7 @@ def balanced(tokens):
     return from_splits(checked(tokens), lambda start, end: (start + end) // 2)
 
 
-def random_tree(tokens, seed=0):
+def random_tree(tokens: Iterable[str], seed: int | random.Random = 0) -> NltkTree:
     """Every constituent parts anywhere, all places being equally likely.
 
     Args:
@@ -244,7 +250,7 @@ def random_tree(tokens, seed=0):
     return from_splits(checked(tokens), lambda start, end: draw.randrange(start + 1, end))
 
 
-def brackets(tree):
+def brackets(tree: NltkTree) -> str:
     """A tree as text in brackets, on one line, however deep it is.
 
     Args:

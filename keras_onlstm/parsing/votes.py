@@ -5,8 +5,12 @@ Each casts a vote for every constituent of its tree, and the best of all binary 
 dynamic programming, exactly.
 """
 
-import numpy as np
+from collections.abc import Iterable
 
+import numpy as np
+import numpy.typing as npt
+
+from keras_onlstm._types import NltkTree
 from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.trees import METHODS, checked, from_splits
 
@@ -15,7 +19,7 @@ __all__ = ["check_methods", "consensus", "vote"]
 _LARGEST = 1 << 20  # numbers in one comparison of all words with all words
 
 
-def consensus(trees, weights=None):
+def consensus(trees: Iterable[NltkTree], weights: npt.ArrayLike | None = None) -> NltkTree:
     """The binary tree whose constituents have the most votes, one from each tree that has them.
 
     Of trees with equally many, each constituent parts at the left-most place.
@@ -48,16 +52,21 @@ def consensus(trees, weights=None):
     for number, (_, words) in enumerate(walked, 1):
         if words != tokens:
             raise ValueError(f"tree {number}: has other words than the first tree.")
-    weights = _weights(weights, len(walked))
+    factors = _weights(weights, len(walked))
     votes = np.zeros((len(tokens) + 1,) * 2)  # [start, end]
-    for (constituents, _), weight in zip(walked, weights, strict=True):
+    for (constituents, _), weight in zip(walked, factors, strict=True):
         # A set: a constituent around nothing but another one is no second vote.
         spans = {(start, end) for _, start, end in constituents}
         votes[tuple(zip(*spans, strict=True))] += weight
     return _elected(votes, tokens)
 
 
-def vote(distances, tokens, methods=METHODS, weights=None):
+def vote(
+    distances: npt.ArrayLike,
+    tokens: Iterable[str],
+    methods: str | Iterable[str] = METHODS,
+    weights: npt.ArrayLike | None = None,
+) -> NltkTree:
     """`consensus` of the trees that rows of distances describe, without making these trees.
 
     Args:
@@ -96,7 +105,7 @@ def vote(distances, tokens, methods=METHODS, weights=None):
             f"the distance of word {place + 1} in row {row + 1} is {values[row, place]}: not a "
             "number."
         )
-    weights = _weights(weights, len(values))[:, None]  # (R, 1)
+    factors = _weights(weights, len(values))[:, None]  # (R, 1)
     votes = np.zeros((len(tokens) + 1,) * 2)  # [start, end]
     places = np.arange(len(tokens))
     rows = max(1, _LARGEST // len(tokens) ** 2)
@@ -107,16 +116,16 @@ def vote(distances, tokens, methods=METHODS, weights=None):
             if method == "binary":
                 # Between the words a gap divides, the word behind it has the largest distance.
                 starts = np.maximum(before[:, 1:], 0)
-                np.add.at(votes, (starts, after[:, 1:]), weights[part])
+                np.add.at(votes, (starts, after[:, 1:]), factors[part])
             else:
-                np.add.at(votes, (before + 1, after), weights[part])
+                np.add.at(votes, (before + 1, after), factors[part])
                 # The word and what follows it, which may be all of the constituent.
-                second = np.where(before + 1 < places, weights[part], 0.0)
+                second = np.where(before + 1 < places, factors[part], 0.0)
                 np.add.at(votes, (places, after), second)
     return _elected(votes, tokens)
 
 
-def check_methods(name, methods):
+def check_methods(name: str, methods: str | Iterable[str]) -> tuple[str, ...]:
     """Refuses what are no methods of `build_tree`.
 
     Args:

@@ -6,6 +6,7 @@
   `fused_step`, the equations, and `fused_groups`, the layout of the states.
 """
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -16,10 +17,12 @@ __all__ = ["Problem", "Recurrence", "readable", "refusal", "run", "substituted"]
 
 refusal = fused.refusal
 
-_substitute = ContextVar("recurrence", default=None)
+_substitute: ContextVar[Callable[[Problem], Recurrence] | None] = ContextVar(
+    "recurrence", default=None
+)
 
 
-def run(problem, fuse):
+def run(problem: Problem, fuse: bool) -> Recurrence:
     """Runs the recurrence over a whole sequence: the one place that chooses how.
 
     Args:
@@ -35,13 +38,13 @@ def run(problem, fuse):
     return fused.run(problem) if fuse else readable(problem)
 
 
-def readable(problem):
+def readable(problem: Problem) -> Recurrence:
     """`run` without the fused version: its loop, if any, runs wherever the backend does."""
     return (single if problem.inputs.shape[1] == 1 else reference).run(problem)
 
 
 @contextmanager
-def substituted(other):
+def substituted(other: Callable[[Problem], Recurrence]) -> Iterator[None]:
     """A context in which every `ONLSTM` runs another recurrence, whichever it would have chosen.
 
     Args:

@@ -5,16 +5,17 @@
 
 from keras import activations, backend, ops
 
+from keras_onlstm._types import Activation
 from keras_onlstm.recurrence import fused_jax, fused_tensorflow, fused_torch
 from keras_onlstm.recurrence.fused_step import Given, Sizes
-from keras_onlstm.recurrence.problem import Recurrence
+from keras_onlstm.recurrence.problem import Problem, Recurrence
 
 __all__ = ["refusal", "run"]
 
 _VERSIONS = {"tensorflow": fused_tensorflow, "jax": fused_jax, "torch": fused_torch}
 
 
-def refusal(activation, recurrent_activation):
+def refusal(activation: Activation, recurrent_activation: Activation) -> str | None:
     """Why these activations cannot be fused, or `None`: the gradients of one pair are derived."""
     for name, given, wanted in (
         ("activation", activation, activations.tanh),
@@ -26,7 +27,7 @@ def refusal(activation, recurrent_activation):
     return None
 
 
-def run(problem):
+def run(problem: Problem) -> Recurrence:
     """The whole recurrence, with tanh and sigmoid.
 
     Args:

@@ -8,15 +8,17 @@ of columns.
 """
 
 import itertools
+from collections.abc import Sequence
 
 from keras import ops
 
-from keras_onlstm.recurrence.fused_step import advance, retreat
+from keras_onlstm._types import Tensor
+from keras_onlstm.recurrence.fused_step import Sizes, Step, advance, retreat
 
 __all__ = ["backward_step", "column_groups", "forward_step", "grouped", "joined"]
 
 
-def column_groups(batch):
+def column_groups(batch: int | None) -> list[slice]:
     """How to cut the columns of a batch for XLA's products on processors: list of slices.
 
     They take columns by eights. What is over costs as much as a whole eight more, unless it comes
@@ -30,13 +32,13 @@ def column_groups(batch):
     Returns:
         List of slices that cover the columns.
     """
-    over = 0 if batch is None else batch % 8
-    if not over or batch < 8:
+    if batch is None or batch < 8 or batch % 8 == 0:
         return [slice(None)]
+    over = batch % 8
     return [slice(0, batch - over), slice(batch - over, batch)]
 
 
-def grouped(state, groups, sizes=None):
+def grouped(state: Tensor, groups: list[slice], sizes: Sizes | None = None) -> list[Tensor]:
     """(B, U) -> list of (U, B), or of (N, C, B) with sizes."""
     parts = [ops.transpose(state[group]) for group in groups]
     if sizes is None:
@@ -44,7 +46,7 @@ def grouped(state, groups, sizes=None):
     return [ops.reshape(part, (sizes.chunks, sizes.chunk_size, -1)) for part in parts]
 
 
-def joined(parts, sizes):
+def joined(parts: list[Tensor], sizes: Sizes) -> Tensor:
     """The inverse of `grouped`."""
     return ops.concatenate(
         [ops.transpose(ops.reshape(part, (sizes.units, -1))) for part in parts], 0
@@ -64,7 +66,17 @@ def _part(x, group):
     return None if x is None else x[..., group]
 
 
-def forward_step(turned_kernel, bias, row, h, c, keep, recurrent_mask, *, sizes):
+def forward_step(
+    turned_kernel: Tensor,
+    bias: Tensor | None,
+    row: Tensor,
+    h: list[Tensor],
+    c: list[Tensor],
+    keep: Tensor | None,
+    recurrent_mask: Tensor | None,
+    *,
+    sizes: Sizes,
+) -> tuple[list[Step], list[Tensor]]:
     """One step of all groups; h and c are lists, one (U, B) and one (N, C, B) a group."""
     new = []
     for group, h_tm1, c_tm1 in zip(_groups_of(h), h, c, strict=True):
@@ -75,18 +87,30 @@ def forward_step(turned_kernel, bias, row, h, c, keep, recurrent_mask, *, sizes)
             z = z + bias
         new.append(advance(z, h_tm1, c_tm1, _part(keep, group), sizes))
     rows = [ops.transpose(step.h) for step in new]
-    rows = (rows, [s.forget_distance for s in new], [s.input_distance for s in new])
-    return new, [ops.concatenate(parts, 0) for parts in rows]
+    distances = [s.forget_distance for s in new], [s.input_distance for s in new]
+    return new, [ops.concatenate(parts, 0) for parts in (rows, *distances)]
 
 
-def backward_step(recurrent_kernel, dh, dc, saved, c_tm1, c, upstream, keep, mask, *, sizes):
+def backward_step(
+    recurrent_kernel: Tensor,
+    dh: list[Tensor],
+    dc: list[Tensor],
+    saved: list[Tensor],
+    c_tm1: list[Tensor],
+    c: list[Tensor],
+    upstream: Sequence[Tensor],
+    keep: Tensor | None,
+    mask: Tensor | None,
+    *,
+    sizes: Sizes,
+) -> tuple[list[Tensor], list[Tensor], Tensor]:
     """One step back of all groups; upstream are the gradients by the step's rows of results."""
-    d_row, *d_distances = upstream
+    d_row, d_forget_distance, d_input_distance = upstream
     new_dh, new_dc, rows = [], [], []
     for place, group in enumerate(_groups_of(dh)):
         dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)
         given = (dh_t, dc[place], saved[place], c_tm1[place], c[place])
-        from_distances = [d[group] for d in d_distances]
+        from_distances = (d_forget_distance[group], d_input_distance[group])
         dz, passed, dc_tm1 = retreat(*given, *from_distances, _part(keep, group), sizes)
         dz = ops.cast(dz, sizes.dtype)
         dh_tm1 = recurrent_kernel @ dz  # (U, B)

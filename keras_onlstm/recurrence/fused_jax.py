@@ -4,7 +4,9 @@ Everything is compiled together with what surrounds it.
 """
 
 import functools
+from collections.abc import Sequence
 
+from keras_onlstm._types import Tensor
 from keras_onlstm.recurrence.fused_groups import (
     backward_step,
     column_groups,
@@ -12,7 +14,7 @@ from keras_onlstm.recurrence.fused_groups import (
     grouped,
     joined,
 )
-from keras_onlstm.recurrence.fused_step import NOT_FUSED, Given, large_products
+from keras_onlstm.recurrence.fused_step import NOT_FUSED, Given, Sizes, large_products
 
 __all__ = ["run"]
 
@@ -41,11 +43,11 @@ def _forward(given, sizes, save):
     turned_mask, keep = _turned(given.recurrent_mask), _kept(given)
 
     def body(carry, row):
-        projected_t, keep_t = row
+        (h, c), (projected_t, keep_t) = carry, row
         new, rows = forward_step(
-            turned_kernel, turned_bias, projected_t, *carry, keep_t, turned_mask, sizes=sizes
+            turned_kernel, turned_bias, projected_t, h, c, keep_t, turned_mask, sizes=sizes
         )
-        saved = ([step.saved for step in new], carry[1]) if save else ()
+        saved = ([step.saved for step in new], c) if save else ()
         return ([step.h for step in new], [step.c for step in new]), (*rows, *saved)
 
     start = (grouped(given.h, groups), grouped(given.c, groups, sizes))
@@ -147,7 +149,7 @@ def _derived_backwards():
     return identity
 
 
-def run(given, sizes, training):
+def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
     """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     # Of a number, unlike of a truth value, there are gradients to return: none.
     keep = None if given.mask is None else given.mask.astype("float32")

@@ -15,10 +15,11 @@ activates them again.
 Axes as in `keras_onlstm.step`, features first.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from keras import activations, ops
 
+from keras_onlstm._types import Tensor
 from keras_onlstm.numerics import exact_activation, largest, mean, triangle, wide_dtype
 from keras_onlstm.step import GATES, LSTM_GATES, MASTER_GATES, gate_offsets, lstm_offset
 
@@ -39,43 +40,43 @@ class Sizes(NamedTuple):
     dtype: str  # of inputs, hidden states and weights
 
     @property
-    def chunks(self):
+    def chunks(self) -> int:
         return self.units // self.chunk_size
 
     @property
-    def wide(self):
+    def wide(self) -> str:
         return wide_dtype(self.dtype)
 
     @property
-    def offsets(self):
+    def offsets(self) -> dict[str, slice]:
         return gate_offsets(self.units, self.chunk_size)
 
     @property
-    def lstm_offset(self):
+    def lstm_offset(self) -> slice:
         return lstm_offset(self.units, self.chunk_size)
 
 
 class Given(NamedTuple):
     """The tensors of a `Problem`, in the dtypes that the fused recurrence computes in."""
 
-    inputs: Any  # (B, T, D)
-    h: Any  # (B, U)
-    c: Any  # (B, U), wide
-    kernel: Any  # (D, K)
-    recurrent_kernel: Any  # (U, K)
-    bias: Any  # (K,) or None
-    mask: Any  # (B, T) or None
-    recurrent_mask: Any  # (B, U) or None
+    inputs: Tensor  # (B, T, D)
+    h: Tensor  # (B, U)
+    c: Tensor  # (B, U), wide
+    kernel: Tensor  # (D, K)
+    recurrent_kernel: Tensor  # (U, K)
+    bias: Tensor | None  # (K,)
+    mask: Tensor | None  # (B, T)
+    recurrent_mask: Tensor | None  # (B, U)
 
 
 class Step(NamedTuple):
     """One step of the recurrence."""
 
-    h: Any  # (U, B)
-    c: Any  # (N, C, B), wide
-    saved: Any  # (K, B) what the way back needs beside the cell states
-    forget_distance: Any  # (B,), wide
-    input_distance: Any  # (B,), wide
+    h: Tensor  # (U, B)
+    c: Tensor  # (N, C, B), wide
+    saved: Tensor  # (K, B) what the way back needs beside the cell states
+    forget_distance: Tensor  # (B,), wide
+    input_distance: Tensor  # (B,), wide
 
 
 def _rise(weights):
@@ -103,17 +104,17 @@ def _activate(z, sizes):
 
 
 class _Gates(NamedTuple):
-    input_weights: Any  # (N, B) softmax of which the master input gate is 1 - the running sum
-    forget_weights: Any  # (N, B) softmax of which the master forget gate is the running sum
-    i_master: Any  # (N, B)
-    f_master: Any  # (N, B)
-    i_tilde: Any  # (N, 1, B)
-    f_tilde: Any  # (N, 1, B)
-    omega: Any  # (N, 1, B)
-    output: Any  # (N, C, B), as the next three
-    candidate: Any
-    input: Any
-    forget: Any
+    input_weights: Tensor  # (N, B) softmax of which the master input gate is 1 - the running sum
+    forget_weights: Tensor  # (N, B) softmax of which the master forget gate is the running sum
+    i_master: Tensor  # (N, B)
+    f_master: Tensor  # (N, B)
+    i_tilde: Tensor  # (N, 1, B)
+    f_tilde: Tensor  # (N, 1, B)
+    omega: Tensor  # (N, 1, B)
+    output: Tensor  # (N, C, B), as the next three
+    candidate: Tensor
+    input: Tensor
+    forget: Tensor
 
 
 def _unpack(gates, sizes):
@@ -136,7 +137,7 @@ def _unpack(gates, sizes):
     )
 
 
-def advance(z, h_tm1, c_tm1, keep, sizes):
+def advance(z: Tensor, h_tm1: Tensor, c_tm1: Tensor, keep: Tensor | None, sizes: Sizes) -> Step:
     """One step, from the gate pre-activations on: equations 6 to 15.
 
     Args:
@@ -166,7 +167,17 @@ def advance(z, h_tm1, c_tm1, keep, sizes):
     return Step(h, c, saved, forget_distance, input_distance)
 
 
-def retreat(dh, dc, saved, c_tm1, c, d_forget_distance, d_input_distance, keep, sizes):
+def retreat(
+    dh: Tensor,
+    dc: Tensor,
+    saved: Tensor,
+    c_tm1: Tensor,
+    c: Tensor,
+    d_forget_distance: Tensor,
+    d_input_distance: Tensor,
+    keep: Tensor | None,
+    sizes: Sizes,
+) -> tuple[Tensor, Tensor | None, Tensor]:
     """The gradients of `advance`.
 
     Args:
@@ -226,7 +237,9 @@ def retreat(dh, dc, saved, c_tm1, c, d_forget_distance, d_input_distance, keep, 
     return dz, passed_h, dc_tm1 if passed_c is None else dc_tm1 + passed_c
 
 
-def large_products(dz, x, h, given):
+def large_products(
+    dz: Tensor, x: Tensor, h: Tensor, given: Given
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What follows from the gradients of all pre-activations at once.
 
     Args:

@@ -6,9 +6,11 @@ compiled with XLA, so are the loops.
 """
 
 import functools
+from collections.abc import Sequence
 
 from keras import ops
 
+from keras_onlstm._types import Tensor
 from keras_onlstm.recurrence.fused_groups import (
     backward_step,
     column_groups,
@@ -16,7 +18,7 @@ from keras_onlstm.recurrence.fused_groups import (
     grouped,
     joined,
 )
-from keras_onlstm.recurrence.fused_step import NOT_FUSED, large_products
+from keras_onlstm.recurrence.fused_step import NOT_FUSED, Given, Sizes, large_products
 
 __all__ = ["run"]
 
@@ -132,13 +134,13 @@ def _backward(given, saved, sizes, d_rows, d_h, d_c, *d_distances):
     x, rows, c, gates, cells = saved
     step = _steps(given.recurrent_kernel, sizes)[1]
     batch, groups, length = x.shape[1], _column_groups(x.shape[1]), _length(x)
-    d_distances = [tf.transpose(d) for d in d_distances]  # (T, B)
+    by_step = [tf.transpose(d) for d in d_distances]  # (T, B)
     keep, recurrent_mask = _turned(given.mask), _turned(given.recurrent_mask)
 
     def body(steps, dh, dc, c, dz):
         t = length - 1 - steps
         c_tm1 = [a.read(t) for a in cells]
-        upstream = [d_rows[:, t], *(d[t] for d in d_distances)]
+        upstream = [d_rows[:, t], *(d[t] for d in by_step)]
         keep_t = None if keep is None else keep[t]
         kept = [a.read(t) for a in gates]
         read = (given.recurrent_kernel, dh, dc, kept, c_tm1, c, upstream, keep_t, recurrent_mask)
@@ -166,7 +168,7 @@ def _derived_once(gradients):
     return identity(*gradients)
 
 
-def run(given, sizes, training):
+def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
     """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     import tensorflow as tf
 

@@ -1,10 +1,13 @@
 """The fast recurrence in PyTorch: loops over time, each way a `torch.autograd.Function`."""
 
 import functools
+from collections.abc import Sequence
 
+from keras_onlstm._types import Tensor
 from keras_onlstm.recurrence.fused_step import (
     NOT_FUSED,
     Given,
+    Sizes,
     advance,
     large_products,
     retreat,
@@ -58,7 +61,9 @@ def _forward(given, sizes, save):
     return results, gates, cells
 
 
-def _backward(given, rows, gates, cells, sizes, d_rows, d_h, d_c, *d_distances):
+def _backward(
+    given, rows, gates, cells, sizes, d_rows, d_h, d_c, d_forget_distance, d_input_distance
+):
     cells = [_turned(given.c, sizes), *cells]  # one more than there are steps
     length, batch = given.inputs.shape[1], given.inputs.shape[0]
     dtype, wide = given.inputs.dtype, given.c.dtype
@@ -73,7 +78,8 @@ def _backward(given, rows, gates, cells, sizes, d_rows, d_h, d_c, *d_distances):
             gates[t],
             cells[t],
             cells[t + 1],
-            *(d[:, t] for d in d_distances),
+            d_forget_distance[:, t],
+            d_input_distance[:, t],
             None if given.mask is None else given.mask[:, t],
             sizes,
         )
@@ -139,16 +145,16 @@ def _function():
         @staticmethod
         def backward(ctx, *upstream):
             saved = ctx.saved_tensors
-            upstream = [
+            gradients = [
                 saved[0].new_zeros(shape, dtype=dtype) if d is None else d
                 for d, (shape, dtype) in zip(upstream, ctx.like, strict=False)
             ]
-            return None, None, *Backward.apply(ctx.sizes, *upstream, *saved), None, None
+            return None, None, *Backward.apply(ctx.sizes, *gradients, *saved), None, None
 
     return Forward
 
 
-def run(given, sizes, training):
+def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
     """See `keras_onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     import torch
 

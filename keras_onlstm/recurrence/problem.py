@@ -3,7 +3,9 @@
 Axes as in `keras_onlstm.step`.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from keras_onlstm._types import Activation, Tensor
 
 __all__ = ["Problem", "Recurrence"]
 
@@ -11,17 +13,17 @@ __all__ = ["Problem", "Recurrence"]
 class Problem(NamedTuple):
     """A recurrence over a whole sequence."""
 
-    inputs: Any  # (B, T, D)
-    h: Any  # (B, U) initial hidden state
-    c: Any  # (B, U) initial cell state
-    kernel: Any  # (D, K)
-    recurrent_kernel: Any  # (U, K)
-    bias: Any  # (K,) or None
+    inputs: Tensor  # (B, T, D)
+    h: Tensor  # (B, U) initial hidden state
+    c: Tensor  # (B, U) initial cell state
+    kernel: Tensor  # (D, K)
+    recurrent_kernel: Tensor  # (U, K)
+    bias: Tensor | None  # (K,)
     chunk_size: int  # C
-    activation: Any  # as in `keras_onlstm.step.step`
-    recurrent_activation: Any  # likewise
-    mask: Any = None  # (B, T) boolean, False where the step is to be skipped, or None
-    recurrent_mask: Any = None  # (B, U) factors of h wherever the gates read it, or None
+    activation: Activation  # as in `keras_onlstm.step.step`
+    recurrent_activation: Activation  # likewise
+    mask: Tensor | None = None  # (B, T) boolean, False where the step is to be skipped
+    recurrent_mask: Tensor | None = None  # (B, U) factors of h wherever the gates read it
     # Whether gradients are to be expected. TensorFlow cannot tell: without, the fused version keeps
     # nothing for them and runs once more where they are asked for all the same.
     training: bool = False
@@ -30,8 +32,8 @@ class Problem(NamedTuple):
 class Recurrence(NamedTuple):
     """What a recurrence returns."""
 
-    h: Any  # (B, T, U) hidden state after every step, carried where masked
-    last_h: Any  # (B, U)
-    last_c: Any  # (B, U), float32 or wider
-    forget_distance: Any  # (B, T), float32 or wider, 0 where masked
-    input_distance: Any  # (B, T), float32 or wider, 0 where masked
+    h: Tensor  # (B, T, U) hidden state after every step, carried where masked
+    last_h: Tensor  # (B, U)
+    last_c: Tensor  # (B, U), float32 or wider
+    forget_distance: Tensor  # (B, T), float32 or wider, 0 where masked
+    input_distance: Tensor  # (B, T), float32 or wider, 0 where masked

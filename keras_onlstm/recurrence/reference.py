@@ -6,14 +6,14 @@ It is what every faster one is compared with, and what runs where no faster one 
 from keras import ops
 
 from keras_onlstm.numerics import matmul, mean, wide_dtype
-from keras_onlstm.recurrence.problem import Recurrence
+from keras_onlstm.recurrence.problem import Problem, Recurrence
 from keras_onlstm.recurrence.scan import scan
 from keras_onlstm.step import project, step
 
 __all__ = ["run"]
 
 
-def run(problem):
+def run(problem: Problem) -> Recurrence:
     """Runs the recurrence over a whole sequence.
 
     Args:

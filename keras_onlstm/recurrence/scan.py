@@ -1,13 +1,21 @@
 """A differentiable loop over the leading axis, the same on every backend."""
 
+from collections.abc import Callable, Sequence
+
 from keras import backend, ops
 
+from keras_onlstm._types import DType, Shape, Tensors
 from keras_onlstm.recurrence import scan_tensorflow
 
 __all__ = ["scan"]
 
 
-def scan(function, carry, xs, ys_specs):
+def scan(
+    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors]],
+    carry: Tensors,
+    xs: Tensors,
+    ys_specs: Sequence[tuple[Shape, DType]],
+) -> tuple[Tensors, Tensors]:
     """`carry, y = function(carry, x)` for every row `x` of `xs`; the rows `y` are stacked.
 
     `keras.ops.scan`, but for TensorFlow, where that one demands rows shaped like the carry.

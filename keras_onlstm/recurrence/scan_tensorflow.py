@@ -1,9 +1,18 @@
 """The loop over time in TensorFlow: one `tf.while_loop` that XLA can compile and differentiate."""
 
+from collections.abc import Callable, Sequence
+
+from keras_onlstm._types import DType, Shape, Tensors
+
 __all__ = ["scan"]
 
 
-def scan(function, carry, xs, ys_specs):
+def scan(
+    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors]],
+    carry: Tensors,
+    xs: Tensors,
+    ys_specs: Sequence[tuple[Shape, DType]],
+) -> tuple[Tensors, Tensors]:
     """See `keras_onlstm.recurrence.scan.scan`."""
     import tensorflow as tf
 

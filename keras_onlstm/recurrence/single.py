@@ -3,13 +3,13 @@
 from keras import ops
 
 from keras_onlstm.numerics import matmul, mean
-from keras_onlstm.recurrence.problem import Recurrence
+from keras_onlstm.recurrence.problem import Problem, Recurrence
 from keras_onlstm.step import project, step
 
 __all__ = ["run"]
 
 
-def run(problem):
+def run(problem: Problem) -> Recurrence:
     """As `keras_onlstm.recurrence.reference.run`, for inputs (B, 1, D)."""
     h, c, mask = problem.h, problem.c, problem.mask
     seen = h if problem.recurrent_mask is None else h * problem.recurrent_mask

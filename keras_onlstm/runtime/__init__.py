@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.arguments import integer
 from keras_onlstm.runtime.exported_model import ExportedModel
 from keras_onlstm.runtime.onnx_graph import OnnxGraph
@@ -10,10 +11,15 @@ from keras_onlstm.runtime.tflite_graph import TfliteGraph
 __all__ = ["ExportedModel", "OnnxGraph", "TfliteGraph", "load"]
 
 MOST_THREADS = 256  # of 100,000 the runtimes never come to an end
-FORMATS = {".onnx": OnnxGraph, ".tflite": TfliteGraph}
+FORMATS: dict[str, type[OnnxGraph] | type[TfliteGraph]] = {
+    ".onnx": OnnxGraph,
+    ".tflite": TfliteGraph,
+}
 
 
-def load(path, provider="cpu", threads=None):
+def load(
+    path: StrPath, provider: str = "cpu", threads: int | None = None
+) -> OnnxGraph | TfliteGraph:
     """Opens an exported file.
 
     Args:

@@ -1,7 +1,11 @@
 """Sentences read by an exported graph, as `models.LanguageModel` reads them."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from keras_onlstm._types import Sentence
+from keras_onlstm.runtime.graph import Graph
 from keras_onlstm.runtime.metadata import READERS, REMEDY
 from keras_onlstm.sentences import Encoder, chosen_gates, read, usual_reading
 
@@ -35,7 +39,7 @@ class ExportedModel:
     (3, 2)
     """
 
-    def __init__(self, graph):
+    def __init__(self, graph: Graph) -> None:
         kind = graph.metadata["graph"]
         if kind not in READERS or set(graph.inputs) != {"ids", "lengths"}:
             raise ValueError(
@@ -51,15 +55,13 @@ class ExportedModel:
         self.num_layers = graph.metadata["num_layers"]
         self.members = tuple(graph.metadata.get("members") or (self.num_layers,))
         self.reading = usual_reading(self.members)
-        self._encoder = None
+        self._encoder: Encoder | None = None  # made when sentences are read
 
-    def encode(self, sentence):
+    def encode(self, sentence: Sentence) -> list[int]:
         """The ids of a sentence's words, as those of `LanguageModel.encode`."""
-        if self._encoder is None:
-            self._encoder = Encoder(self.vocabulary, self.graph.path)
-        return self._encoder(sentence)
+        return self._encoding()(sentence)
 
-    def distances(self, sentences, gate="forget"):
+    def distances(self, sentences: Iterable[Sentence], gate: str = "forget") -> list[np.ndarray]:
         """How much of the order each word of sentences makes every layer forget, or write.
 
         Args:
@@ -82,7 +84,7 @@ class ExportedModel:
         # (B, layers, T), or twice as many layers
         return [distances[:, 1 : words + 1] for distances, words in self._read(sentences, pick)]
 
-    def score(self, sentences, end=True):
+    def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
         """Log-probabilities of the words of sentences, as `LanguageModel.score` gives them.
 
         Args:
@@ -104,28 +106,32 @@ class ExportedModel:
 
         def pick(ids, lengths):
             log_probabilities = self._run(ids, lengths)["log_probabilities"]  # (B, T, V)
-            after = np.pad(ids[:, 1:], ((0, 0), (0, 1)), constant_values=self._encoder.eos)
+            after = np.pad(ids[:, 1:], ((0, 0), (0, 1)), constant_values=self._encoding().eos)
             picked = np.take_along_axis(log_probabilities, after[..., None], axis=-1)
             return picked[..., 0]  # (B, T)
 
         return [picked[: words + end] for picked, words in self._read(sentences, pick)]
 
+    def _encoding(self) -> Encoder:
+        if self._encoder is None:
+            self._encoder = Encoder(self.vocabulary, self.graph.path)
+        return self._encoder
+
     def _read(self, sentences, function):
-        self.encode([])  # makes the encoder
-        return read(sentences, self._encoder, function, self.graph.batch or 32)
+        return read(sentences, self._encoding(), function, self.graph.batch or 32)
 
     def _run(self, ids, lengths):
         """The graph's outputs for as many rows as it is given."""
         rows, time = ids.shape
         if self.graph.batch is not None:  # the rest is filled up, and thrown away
             missing = ((0, self.graph.batch - rows), (0, 0))
-            ids = np.pad(ids, missing, constant_values=self._encoder.eos)
+            ids = np.pad(ids, missing, constant_values=self._encoding().eos)
             lengths = np.pad(lengths, missing[0], constant_values=1)
         found = self.graph.run(ids=ids, lengths=lengths)
         batch, distances = len(ids), (self.num_layers, time)
         for name in self.gates:
             self._check(found, f"{name}{DISTANCES}", (batch, *distances))
-        self._check(found, "log_probabilities", (batch, time, len(self.vocabulary)))
+        self._check(found, "log_probabilities", (batch, time, len(self._encoding().vocabulary)))
         return {name: values[:rows] for name, values in found.items()}
 
     def _check(self, found, name, shape):

@@ -1,9 +1,12 @@
 """What graphs of every format have in common: their arrays are checked before they run."""
 
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.reading import reason
 
 __all__ = ["Graph", "Tensor"]
@@ -17,8 +20,8 @@ class Tensor(NamedTuple):
         dtype: NumPy's.
     """
 
-    shape: Any
-    dtype: Any
+    shape: tuple[int | None, ...] | None
+    dtype: np.dtype
 
 
 class Graph:
@@ -31,7 +34,13 @@ class Graph:
         outputs: list of names.
     """
 
-    def __init__(self, path, metadata, inputs, outputs):
+    def __init__(
+        self,
+        path: StrPath,
+        metadata: dict[str, Any],
+        inputs: Mapping[str, Tensor],
+        outputs: Iterable[str],
+    ) -> None:
         self.path = path
         self.metadata = metadata
         self.inputs = list(inputs)
@@ -40,7 +49,7 @@ class Graph:
         first = {tensor.shape[0] for tensor in inputs.values() if tensor.shape}
         self.batch = first.pop() if len(first) == 1 else None
 
-    def run(self, **arrays):
+    def run(self, **arrays: npt.ArrayLike) -> dict[str, np.ndarray]:
         """Runs the graph once.
 
         Args:

@@ -10,7 +10,9 @@ import hashlib
 import io
 import json
 import zipfile
+from typing import Any
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.reading import Integer, check_kind, parse_json, unzipped
 
 __all__ = ["FORMAT", "KEY", "MEMBER", "dumps", "loads", "pack", "unpack"]
@@ -25,7 +27,7 @@ _OF_READERS = {"num_layers": _LAYERS, "members": ([_LAYERS], None, ...)}
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # one export gives one file, whatever the time
 
 
-def dumps(metadata):
+def dumps(metadata: dict[str, Any]) -> str:
     """The text that stands in a file.
 
     Args:
@@ -51,7 +53,7 @@ def dumps(metadata):
     return json.dumps(found, ensure_ascii=False)
 
 
-def loads(text, path):
+def loads(text: str | bytes | None, path: StrPath) -> dict[str, Any]:
     """What `dumps` wrote.
 
     Args:
@@ -103,7 +105,7 @@ def _check(found):
             )
 
 
-def pack(flatbuffer, metadata):
+def pack(flatbuffer: bytes, metadata: dict[str, Any]) -> bytes:
     """A `.tflite` file that says what it is.
 
     Args:
@@ -133,7 +135,7 @@ def pack(flatbuffer, metadata):
     return file.getvalue()
 
 
-def unpack(content, path):
+def unpack(content: bytes, path: StrPath) -> tuple[bytes, dict[str, Any]]:
     """Takes apart what `pack` put together.
 
     Args:

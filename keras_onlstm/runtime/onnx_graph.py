@@ -1,5 +1,7 @@
 """Graphs in ONNX files, run by ONNX Runtime."""
 
+from pathlib import Path
+
 import numpy as np
 
 from keras_onlstm.reading import reason
@@ -39,7 +41,7 @@ class OnnxGraph(Graph):
     (1, 3, 3)
     """
 
-    def __init__(self, path, provider="cpu", threads=None):
+    def __init__(self, path: Path, provider: str = "cpu", threads: int | None = None) -> None:
         try:
             import onnxruntime
         except ImportError as error:

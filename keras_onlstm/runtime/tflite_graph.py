@@ -1,6 +1,7 @@
 """Graphs in TensorFlow Lite files, run by LiteRT."""
 
 import threading
+from pathlib import Path
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class TfliteGraph(Graph):
     1
     """
 
-    def __init__(self, path, provider="cpu", threads=None):
+    def __init__(self, path: Path, provider: str = "cpu", threads: int | None = None) -> None:
         if provider != "cpu":
             raise ValueError(
                 f"{path}: LiteRT runs it on the CPU alone, not on {provider!r}. An ONNX file runs "

@@ -8,12 +8,15 @@ Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Langua
 4 and algorithm 1, https://arxiv.org/abs/1708.02182.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm._types import Tensor
 from keras_onlstm.arguments import integer
 
 __all__ = ["AveragedAdam", "AveragedSGD", "NonMonotonicTrigger"]
@@ -24,14 +27,14 @@ def _copy(source, target):
     target.assign(np.array(ops.convert_to_numpy(source)))
 
 
-class _Averaging:
+class _Averaging(keras.optimizers.Optimizer):
     """An optimizer that can keep the plain mean of the weights after every step.
 
     Two variables say where it stands, so that a checkpoint of the optimizer's variables holds all:
     `counted`, the number of steps in the mean, and `averaging`, 0 or 1.
     """
 
-    def build(self, variables):
+    def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.built:
             return
         super().build(variables)
@@ -42,11 +45,11 @@ class _Averaging:
         self._pairs = lambda: pairs
 
     @property
-    def is_averaging(self):
+    def is_averaging(self) -> bool:
         """Whether the mean is being kept."""
         return self.built and bool(ops.convert_to_numpy(self.averaging))
 
-    def start_averaging(self):
+    def start_averaging(self) -> None:
         """Keeps the mean of the weights after every step from now on. Once started, it goes on."""
         if not self.built:
             raise ValueError(
@@ -54,7 +57,9 @@ class _Averaging:
             )
         self.averaging.assign(1)
 
-    def apply(self, grads, trainable_variables=None):
+    def apply(
+        self, grads: Sequence[Tensor], trainable_variables: Sequence[keras.Variable] | None = None
+    ) -> None:
         super().apply(grads, trainable_variables)
         self.counted.assign(self.counted + self.averaging)
         # Before it starts, what is kept are the weights themselves, and nobody asks for them.
@@ -64,7 +69,7 @@ class _Averaging:
             average.assign(mean + (now - mean) / ops.cast(count, mean.dtype))
 
     @contextmanager
-    def averaged_weights(self):
+    def averaged_weights(self) -> Iterator[None]:
         """A context in which the model's weights are the means; afterwards they are what they were.
 
         Before the averaging has started, nothing changes.
@@ -138,21 +143,21 @@ class NonMonotonicTrigger(keras.callbacks.Callback):
         ValueError: at the start of training, if the optimizer cannot average.
     """
 
-    def __init__(self, monitor="val_loss", patience=5):
+    def __init__(self, monitor: str = "val_loss", patience: int = 5) -> None:
         super().__init__()
         self.monitor = monitor
         self.patience = integer("patience", patience, 0)
-        self.scores = []
+        self.scores: list[float] = []
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if not hasattr(self.model.optimizer, "start_averaging"):
             raise ValueError(
                 "NonMonotonicTrigger needs an optimizer that averages, such as AveragedSGD, not "
                 f"{type(self.model.optimizer).__name__}."
             )
 
-    def on_epoch_end(self, epoch, logs=None):
-        score = float(logs[self.monitor])
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        score = float((logs or {})[self.monitor])
         long_ago = self.scores[: len(self.scores) - self.patience] if self.patience else self.scores
         if len(self.scores) > self.patience and not score <= min(long_ago):
             self.model.optimizer.start_averaging()

@@ -8,11 +8,15 @@ numbers.
 
 import json
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.files import replacing
 from keras_onlstm.npz import open_npz
 from keras_onlstm.reading import parse_json, reason
@@ -47,7 +51,7 @@ def _stored(variable):
     return array if array.dtype.kind in "fiub" else array.view(f"u{array.itemsize}")
 
 
-def save_checkpoint(path, model, state):
+def save_checkpoint(path: StrPath, model: keras.Model, state: Any) -> None:
     """Writes a checkpoint, completely or not at all.
 
     Args:
@@ -55,13 +59,18 @@ def save_checkpoint(path, model, state):
         model: a compiled `keras.Model` whose optimizer and metrics are built.
         state: JSON-serializable object, returned by `load_checkpoint`.
     """
-    arrays = {name: _stored(variable) for name, variable in _variables(model).items()}
-    encoded = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
+    held: dict[str, Any] = {_STATE: np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)}
+    held |= {name: _stored(variable) for name, variable in _variables(model).items()}
     with replacing(path) as temporary:
-        np.savez(temporary, **{_STATE: encoded}, **arrays)
+        np.savez(temporary, **held)
 
 
-def load_checkpoint(path, model, check=None, record=None):
+def load_checkpoint(
+    path: StrPath,
+    model: keras.Model,
+    check: Callable[[Any], object] | None = None,
+    record: Mapping[str, Any] | None = None,
+) -> Any:
     """Sets every variable of `model` to what a checkpoint holds.
 
     Args:

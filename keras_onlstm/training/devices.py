@@ -1,9 +1,12 @@
 """Data-parallel training on several devices of one machine."""
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
+from typing import Any
 
 import keras
 import numpy as np
+
+from keras_onlstm._types import Tensor
 
 __all__ = ["DataParallel", "share_of"]
 
@@ -26,7 +29,7 @@ class DataParallel:
             up before.
     """
 
-    def __init__(self, count):
+    def __init__(self, count: int) -> None:
         self.count = count
         backend = keras.backend.backend()
         if backend == "tensorflow":
@@ -36,13 +39,13 @@ class DataParallel:
         else:
             raise ValueError(f"Several devices need TensorFlow or JAX, not {backend}.")
 
-    def scope(self):
+    def scope(self) -> AbstractContextManager[Any]:
         """A context in which models are built and compiled."""
         if keras.backend.backend() == "tensorflow":
             return self._strategy.scope()
         return self._distribution.scope()
 
-    def prepare(self, optimizer):
+    def prepare(self, optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
         """Lets an optimizer clip the gradient of the whole batch.
 
         Keras 3.15 on TensorFlow clips the share of every device instead, before it adds them up.
@@ -71,7 +74,7 @@ class DataParallel:
         optimizer.apply = apply_clipped
         return optimizer
 
-    def place(self, batch):
+    def place(self, batch: Any) -> Any:
         """Gives every device its share of a batch.
 
         Args:
@@ -93,7 +96,7 @@ class DataParallel:
         return keras.tree.map_structure(share, batch)
 
 
-def share_of(weights):
+def share_of(weights: Tensor | None) -> float | Tensor:
     """What a mean over a replica's part of a batch counts for in the mean over the batch.
 
     On TensorFlow a replica takes the mean over its own part, and the mean over the replicas is the

@@ -5,15 +5,18 @@
 
 import csv
 import time
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.files import cannot_write, replacing, write_json
 
 __all__ = ["write_history", "write_tensorboard"]
 
 
-def write_history(directory, history):
+def write_history(directory: StrPath, history: Sequence[dict[str, Any]]) -> None:
     """Writes the rows of all epochs so far to `metrics.csv` and `metrics.json`.
 
     Both are written anew each time, so that a resumed run never holds an epoch twice.
@@ -33,7 +36,7 @@ def write_history(directory, history):
     write_json(directory / "metrics.json", {"epochs": history})
 
 
-def write_tensorboard(directory, row):
+def write_tensorboard(directory: StrPath, row: dict[str, Any]) -> bool:
     """Adds one epoch's row to the event files in `directory/tensorboard`, if TensorBoard is there.
 
     Args:

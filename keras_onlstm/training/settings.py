@@ -3,6 +3,7 @@
 import difflib
 import json
 import textwrap
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from keras_onlstm.reading import check_kind
@@ -22,7 +23,7 @@ class Setting(NamedTuple):
     meaning: str
 
 
-def check_settings(values, settings):
+def check_settings(values: dict[str, Any], settings: Mapping[str, Setting]) -> None:
     """Refuses values that are not what they may be, or not all there.
 
     Args:
@@ -53,7 +54,9 @@ def _check_known(name, settings):
         raise ValueError(f"there is no value {name!r}. {hint}")
 
 
-def changed(values, texts, settings):
+def changed(
+    values: Mapping[str, Any], texts: Iterable[str], settings: Mapping[str, Setting]
+) -> dict[str, Any]:
     """Values, some of which are changed from a command line.
 
     Args:
@@ -100,7 +103,7 @@ def _value(text):
         return text
 
 
-def described(settings, presets):
+def described(settings: Mapping[str, Setting], presets: Mapping[str, Mapping[str, Any]]) -> str:
     """All values with their meaning and what they are in each preset, for `--help`.
 
     Args:

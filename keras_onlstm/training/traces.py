@@ -5,6 +5,7 @@ fit what it met so far, and the bits of a batch depend on the trace that it meet
 meets other batches first than the run that it goes on with.
 """
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import keras
@@ -13,7 +14,7 @@ __all__ = ["traced_alike"]
 
 
 @contextmanager
-def traced_alike(model, lengths_vary):
+def traced_alike(model: keras.Model, lengths_vary: bool) -> Iterator[None]:
     """A context in which `model.train_on_batch` traces every batch as if it were the first.
 
     Batches share a trace if their arrays differ in axis 1 alone, should that vary: no trace knows
@@ -40,8 +41,8 @@ def traced_alike(model, lengths_vary):
         function, model.train_function = model.train_function, train
 
         def step(*tensors):
-            tensors = iter(tensors)
-            flat = [None if array is None else next(tensors) for array in arrays]
+            following = iter(tensors)
+            flat = [None if array is None else next(following) for array in arrays]
             return function(iter([tf.nest.pack_sequence_as(batch, flat, expand_composites=True)]))
 
         return tf.function(step, autograph=False)
