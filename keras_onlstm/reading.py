@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 __all__ = [
-    "Choice", "Integer", "Number",
+    "SEEDS", "Choice", "Integer", "Number",
     "check_kind", "check_unpacked", "parse_json", "read_json", "read_text", "reason", "unzipped",
 ]  # fmt: skip
 
@@ -60,6 +60,9 @@ class Choice(NamedTuple):
     """
 
     values: tuple
+
+
+SEEDS = Integer(0, 2**32 - 1)  # what every random generator takes
 
 
 def check_kind(value, kind, name="it"):
