@@ -174,10 +174,10 @@ TABLE = "construction\tcase\tgrammatical\tintrusive\tungrammatical\n" + "".join(
 
 
 def read_lines(target, path):
-    from keras_onlstm.command_line import _lines
+    from keras_onlstm.command_line.inputs import lines
 
     with open(path, "rb") as file:
-        list(_lines(path, file))
+        list(lines(path, file))
 
 
 def read_same_vocabulary(target, path):

@@ -174,7 +174,8 @@ def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
         (tmp_path / f"{part}.txt").write_text(f"{part} text\n\nof two lines\n")
     some = [[f"word{n}", "more"] for n in range(40)]
     monkeypatch.setattr(script.brown, "load", lambda: some)
-    arguments = script.EXPERIMENT.defaults | {"brown": True, "data": str(tmp_path), "preset": "smoke"}
+    given = {"brown": True, "data": str(tmp_path), "preset": "smoke"}
+    arguments = script.EXPERIMENT.defaults | given
     found = {part: text.splitlines() for part, text in script.texts(arguments).items()}
     assert found["train"][:3] == ["train text .", "of two lines .", "word1 more ."]
     assert found["valid"] == ["valid text .", "of two lines .", "word0 more .", "word20 more ."]
