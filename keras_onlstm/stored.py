@@ -9,7 +9,7 @@ from typing import Any
 from keras_onlstm import runtime
 from keras_onlstm.sentences import check_vocabulary
 
-__all__ = ["SHIPPED", "load_model", "load_trained"]
+__all__ = ["SHIPPED", "load_model", "load_trained", "member"]
 
 SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
 _BEST = "best.keras"  # of a run
@@ -74,6 +74,35 @@ def load_model(path=None, provider="cpu", threads=None):
     from keras_onlstm.keras_file import load_keras
 
     return load_keras(path), None
+
+
+def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, Any]:
+    """One of the models that a file holds.
+
+    Args:
+        path: of the file, for the message.
+        model: what `load_model` returned: several models, or one.
+        about: likewise, what is known of their origin.
+        number: from 1 on, of `--member`.
+
+    Returns:
+        The model, and what is known of its origin.
+
+    Raises:
+        ValueError: if there is no such model.
+
+    Example:
+
+    >>> from keras_onlstm.stored import load_model, member
+    >>> model, about = member("parser.npz", *load_model(), 2)
+    >>> model.num_layers
+    3
+    """
+    models = getattr(model, "models", [model])
+    count = len(models)
+    if not 1 <= number <= count:
+        raise ValueError(f"--member {number}: {path} holds {count}, from 1 to {count}.")
+    return models[number - 1], about[number - 1] if isinstance(about, list) else about
 
 
 def load_trained(run: str | Path, graph: str) -> Any:

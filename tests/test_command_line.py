@@ -207,7 +207,7 @@ def test_compact_files_of_files(command, tmp_path):
     assert about == [{"by": "one"}, {"by": "two"}]
     first = load_compact("both.npz")[0].distances([SENTENCE])[0]
     assert np.abs(again.distances([SENTENCE])[0] - first).max() < 1e-6
-    given = ["--model", "two.keras", "--model", "one.keras"]
+    given = ["--model", "two.keras", "one.keras"]
     printed(command("compact", *given, "--output", both))
     again, about = load_compact(both)
     assert about == [None, None] and again.members == (2, 2)

@@ -17,10 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--model",
-        action="append",
+        nargs="+",
+        action="extend",
         required=True,
         metavar="PATH",
-        help="a .keras or an .npz file, or a run; more than once for models that parse together",
+        help="a .keras or an .npz file, or a run; several for models that parse together",
     )
     add("--output", required=True, metavar="FILE", help="what to write, an .npz file")
     add(

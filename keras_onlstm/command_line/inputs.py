@@ -40,7 +40,7 @@ def add_language_model(parser: argparse.ArgumentParser, files: str) -> None:
     """Adds the options that `load_reader` takes the model from, which may be in such files."""
     add = parser.add_argument
     add("--model", metavar="PATH", help=f"{files}, or a run; default: the package's")
-    add("--member", type=int, metavar="N", help="of several models, the N-th (default: the first)")
+    add("--member", type=int, default=1, metavar="N", help="of several models (default: the first)")
     add(
         "--characters",
         action="store_true",
@@ -140,15 +140,10 @@ def load_reader(options: argparse.Namespace, **exported: Any) -> Reader:
         ImportError: if what the file needs is not installed.
     """
     from keras_onlstm.sentences import check_vocabulary
-    from keras_onlstm.stored import SHIPPED, load_model
+    from keras_onlstm.stored import SHIPPED, load_model, member
 
     path = SHIPPED if options.model is None else Path(options.model)
-    model, _ = load_model(path, **exported)
-    models = getattr(model, "models", [model])
-    number = 1 if options.member is None else options.member
-    if not 1 <= number <= len(models):
-        raise ValueError(f"--member {number}: {path} holds {len(models)}, from 1 to {len(models)}.")
-    model = models[number - 1]
+    model, _ = member(path, *load_model(path, **exported), options.member)
     if not hasattr(model, "score"):
         raise ValueError(f"{path}: a {type(model).__name__}, not a LanguageModel.")
     check_vocabulary(model.vocabulary, path)
