@@ -61,6 +61,9 @@ def files(tmp_path_factory):
     (run / "config.json").write_text(json.dumps(config))
     (directory / "corpus").mkdir()
     (directory / "corpus" / "valid.txt").write_text("a b ab\nba a\n" * 20)
+    for name, content in (("short", b"the cat"), ("latin", b"a\n\xff\n")):
+        (directory / name).mkdir()
+        (directory / name / "valid.txt").write_bytes(content)
     return directory
 
 
@@ -219,6 +222,9 @@ def test_what_8_bits_cost(command, tmp_path):
     text = printed(command("compact", "--model", "run", "--data", "corpus", "--output", output))
     before, after = map(float, re.findall(r"perplexity (\S+), with 8 bits (\S+)", text)[0])
     assert 1 < before < 20 and abs(after - before) < 0.2
+    both = tmp_path / "both.npz"
+    text = printed(command("compact", "--model", "both.npz", "--data", "corpus", "--output", both))
+    assert len(re.findall(r"both.npz: validation perplexity \S+, with 8 bits", text)) == 2
     text = printed(command("compact", "--model", "run", "--output", output))
     assert "run: --data DIR, a corpus, would tell" in text  # its own is gone
 
@@ -279,6 +285,14 @@ OUTPUT = ["--output", "new.npz"]
         (
             ["compact", "--model", "one.keras", "--data", "gone", *OUTPUT],
             ["gone: no valid.txt", "A corpus is a directory"],
+        ),
+        (
+            ["compact", "--model", "one.keras", "--data", "short", *OUTPUT],
+            ["the validation text: 3 tokens are too few"],
+        ),
+        (
+            ["compact", "--model", "one.keras", "--data", "latin", *OUTPUT],
+            ["latin/valid.txt, line 2: is not UTF-8 text"],
         ),
         (
             ["compact", "--model", "one.keras", "--output", "gone/new.npz"],

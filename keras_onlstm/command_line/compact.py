@@ -52,19 +52,22 @@ def run(options: argparse.Namespace) -> None:
 
     loaded = [_load(path) for path in options.model]
     models, about = [model for model, _ in loaded], [about for _, about in loaded]
-    texts = [_validation_text(path, options) for path in options.model]
     for path, model in zip(options.model, models, strict=True):
         if len(models) > 1 and hasattr(model, "models"):
             raise ValueError(f"{path}: holds several models already. Name those one by one.")
     whole = models[0] if len(models) == 1 else Ensemble(models)
+    pairs = zip(options.model, models, strict=True)
+    texts = [_validation_ids(path, model, options) for path, model in pairs]
+    before = _perplexities(models, texts)  # whatever is wrong comes out before anything is written
     save_compact(whole, output, about[0] if len(about) == 1 else about)
     print(f"{output}: {output.stat().st_size / 1e6:.1f} MB", flush=True)
     rounded = load_compact(output)[0]
-    if len(models) == 1:
-        _compare(options.model[0], whole, rounded, texts[0])
-        return
-    for path, model, other, text in zip(options.model, models, rounded.models, texts, strict=True):
-        _compare(path, model, other, text)
+    after = _perplexities(rounded.models if len(models) > 1 else [rounded], texts)
+    for path, *both in zip(options.model, before, after, strict=True):
+        if not both[0]:
+            print(f"{path}: --data DIR, a corpus, would tell what 8 bits cost")
+        for exact, small in zip(*both, strict=True):
+            print(f"{path}: validation perplexity {exact:.2f}, with 8 bits {small:.2f}")
 
 
 def _load(path):
@@ -86,28 +89,29 @@ def _load(path):
     return model, about
 
 
-def _validation_text(path, options):
-    """File and level of the text on which a model is measured, or `None`."""
-    from keras_onlstm.datasets.penn_treebank import find
+def _validation_ids(path, model, options):
+    """The text on which a model is measured, or `None`."""
+    from keras_onlstm.datasets.penn_treebank import encode, find
 
     characters = options.characters or stored_argument(path, "characters", (bool,))
-    level = "character" if characters else "word"
-    if options.data is not None:
-        return find(options.data, "valid"), level
-    data = stored_argument(path, "data", (str, None))
-    return (find(data, "valid"), level) if data is not None and Path(data).is_dir() else None
+    data = options.data
+    if data is None:
+        data = stored_argument(path, "data", (str, None))
+        if data is None or not Path(data).is_dir():
+            return None
+    return encode(find(data, "valid"), model.vocabulary, "character" if characters else "word")
 
 
-def _compare(path, model, rounded, text):
-    """Prints the perplexity of a model, or of several, before and after."""
-    if text is None:
-        print(f"{path}: --data DIR, a corpus, would tell what 8 bits cost")
-        return
-    from keras_onlstm.datasets.penn_treebank import encode
+def _perplexities(models, texts):
+    """Those of each model on its text, of an ensemble one a member: none without a text."""
     from keras_onlstm.training.language_models import evaluation
 
-    ids = encode(text[0], model.vocabulary, text[1])
-    models = [getattr(one, "models", [one]) for one in (model, rounded)]
-    for both in zip(*models, strict=True):
-        before, after = (math.exp(evaluation(one, "validation", ids, 10)()) for one in both)
-        print(f"{path}: validation perplexity {before:.2f}, with 8 bits {after:.2f}", flush=True)
+    return [
+        [
+            math.exp(evaluation(one, "validation", ids, 10)())
+            for one in getattr(model, "models", [model])
+        ]
+        if ids is not None
+        else []
+        for model, ids in zip(models, texts, strict=True)
+    ]
