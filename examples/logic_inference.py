@@ -11,37 +11,22 @@ gets right there, it got from structure.
     python examples/logic_inference.py --evaluate runs/logic --pair "( a ( and b ) )" "a"
 """
 
-from keras_onlstm.console import ArgumentParser, report  # isort: split
+from keras_onlstm.console import report, table  # isort: split
 
 import math
-from argparse import RawDescriptionHelpFormatter
 from pathlib import Path
 
 import keras
 import numpy as np
-from _common import (
-    SEEDS,
-    check_new,
-    check_unchanged,
-    chosen_values,
-    has_begun,
-    info,
-    load_model,
-    new_plot,
-    running,
-    save_plot,
-    seed,
-    stored_arguments,
-    stored_values,
-    table,
-)
+from _common import info, new_plot, save_plot
 
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.files import write_json
-from keras_onlstm.locks import check_unlocked
 from keras_onlstm.models import PairClassifier
-from keras_onlstm.reading import Choice, Integer, Number
-from keras_onlstm.training import PairBatches, Setting, Trainer, described
+from keras_onlstm.reading import SEEDS, Choice, Integer, Number
+from keras_onlstm.stored import load_trained
+from keras_onlstm.training import PairBatches, Setting, Trainer
+from keras_onlstm.training.runs import Experiment, has_begun, running
 
 SETTINGS = {
     "units": Setting(Integer(1), "size of the recurrent and of the hidden layer"),
@@ -83,12 +68,18 @@ PUBLISHED = {
     "lstm": {7: 88, 8: 84, 9: 80, 10: 78, 11: 71, 12: 69},
 }
 NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
-ARGUMENTS = {  # that a run keeps
-    "preset": Choice(tuple(PRESETS)),
-    "recurrent": Choice(tuple(NAMES)),
-    "data": (str, None),
-    "seed": SEEDS,
-}
+EXPERIMENT = Experiment(
+    "examples/logic_inference.py",
+    kinds={  # of the arguments that a run keeps
+        "preset": Choice(tuple(PRESETS)),
+        "recurrent": Choice(tuple(NAMES)),
+        "data": (str, None),
+        "seed": SEEDS,
+    },
+    defaults={"preset": "default", "recurrent": "onlstm", "data": None, "seed": 0},
+    settings=SETTINGS,
+    presets=PRESETS,
+)
 WORDS = {
     "=": "the two are equivalent",
     "<": "the left one entails the right one",
@@ -101,30 +92,18 @@ WORDS = {
 
 
 def parse_arguments():
-    parser = ArgumentParser(
-        prog="logic_inference.py",
-        description="Logical inference with ON-LSTM.",
-        epilog=described(SETTINGS, PRESETS),
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    description = "Logical inference with ON-LSTM."
+    parser = EXPERIMENT.parser(description, "runs/logic_inference")
     add = parser.add_argument
-    add("--preset", choices=PRESETS, help="size and length of the training (default: default)")
-    add("--set", metavar="NAME=VALUE", nargs="+", help="change values of the preset; see below")
     add("--recurrent", choices=NAMES, help="the recurrent layer (default: onlstm)")
     add("--data", metavar="DIR", help="directory of the published files; default: drawn pairs")
-    add("--seed", type=seed, help="of weights, dropout and order (default: 0)")
-    add("--output", metavar="DIR", default="runs/logic_inference", help="the run's directory")
-    add("--resume", action="store_true", help="go on with the run in --output")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
     add("--pair", metavar=("LEFT", "RIGHT"), nargs=2, help="do not train: classify a pair")
     return parser, parser.parse_args()
 
 
-def arguments_of(run):
-    return stored_arguments(run, ARGUMENTS)
-
-
-def load_corpus(arguments, values):
+def load_corpus(configuration):
+    arguments, values = configuration.arguments, configuration.values
     if arguments["data"]:
         info(f"Reading {arguments['data']}")
         return logic.load(arguments["data"])
@@ -148,7 +127,7 @@ def batches_of(pairs, batch_size, shuffle=False, seed=0):
 
 def load_classifier(run):
     """The best model of a run, which classifies pairs of formulas."""
-    model = load_model(run, PairClassifier)
+    model = load_trained(run, "classifier")
     sizes = {"vocabulary_size": len(logic.TOKENS) + 1, "classes": len(logic.LABELS)}
     if not sizes.items() <= model.get_config().items():
         raise ValueError(f"{run}: its model classifies something else than pairs of formulas.")
@@ -163,7 +142,8 @@ def count_correct(model, batches):
     return correct
 
 
-def make_model(arguments, values, steps_per_epoch):
+def make_model(configuration, steps_per_epoch):
+    arguments, values = configuration.arguments, configuration.values
     keras.utils.set_random_seed(arguments["seed"])
     model = PairClassifier(
         vocabulary_size=len(logic.TOKENS) + 1,
@@ -195,8 +175,9 @@ def make_model(arguments, values, steps_per_epoch):
     return model, callbacks
 
 
-def train(output, arguments, values, resume):
-    corpus = load_corpus(arguments, values)
+def train(output, configuration, resume):
+    arguments, values = configuration.arguments, configuration.values
+    corpus = load_corpus(configuration)
     training, validation = corpus.split(MAX_TRAIN_OPERATORS)
     if not validation:
         raise ValueError(
@@ -205,7 +186,7 @@ def train(output, arguments, values, resume):
         )
     batches = batches_of(training, values["batch_size"], shuffle=True, seed=arguments["seed"])
     checks = batches_of(validation, 512)
-    model, callbacks = make_model(arguments, values, len(batches))
+    model, callbacks = make_model(configuration, len(batches))
     (left, right), classes = batches[0]
     model((left[:1], right[:1]))  # builds the variables, which a checkpoint needs
     model.optimizer.build(model.trainable_variables)
@@ -218,10 +199,10 @@ def train(output, arguments, values, resume):
         epochs=values["epochs"],
         monitor="val_accuracy",
         callbacks=callbacks,
-        record={**values, **{name: arguments[name] for name in ("recurrent", "seed")}},
+        record=configuration.record,
         unit="pairs",
     )
-    with running(output, arguments, resume, values=values):
+    with running(output, configuration, resume):
         if resume and has_begun(output):
             trainer.resume()
         info(
@@ -236,13 +217,10 @@ def train(output, arguments, values, resume):
 def evaluate(runs, corpus=None):
     results = {}
     # Whatever is wrong with a run comes out before the first one is tested.
-    loaded = {}
-    for run in runs:
-        arguments = arguments_of(run)
-        values = stored_values(run, SETTINGS, PRESETS, arguments)
-        loaded[run] = arguments, values, load_classifier(run)
-    for run, (arguments, values, model) in loaded.items():
-        test = (corpus or load_corpus(arguments, values)).test
+    loaded = {run: (EXPERIMENT.stored(run), load_classifier(run)) for run in runs}
+    for run, (configuration, model) in loaded.items():
+        arguments = configuration.arguments
+        test = (corpus or load_corpus(configuration)).test
         accuracy = {}
         for operators, pairs in sorted(test.items()):
             if pairs:
@@ -307,17 +285,8 @@ def main(options):
     if options.evaluate:
         evaluate(options.evaluate)
         return
-    names = ("preset", "recurrent", "data", "seed")
-    given = {name: vars(options)[name] for name in names if vars(options)[name] is not None}
-    if options.resume:
-        check_unlocked(options.output)
-        arguments = arguments_of(options.output)
-        check_unchanged(given, arguments, options.output)
-    else:
-        check_new(options.output)
-        arguments = {"preset": "default", "recurrent": "onlstm", "data": None, "seed": 0, **given}
-    values = chosen_values(options, SETTINGS, PRESETS, arguments)
-    corpus = train(options.output, arguments, values, options.resume)
+    configuration = EXPERIMENT.configuration(options)
+    corpus = train(options.output, configuration, options.resume)
     evaluate([options.output], corpus)
 
 

@@ -14,44 +14,21 @@ subject-verb agreement, reflexive anaphora, negative polarity items, at short an
 Without --pairs the pairs are those of a small grammar of the package.
 """
 
-from keras_onlstm.console import ArgumentParser, report  # isort: split
+from keras_onlstm.console import report, table  # isort: split
 
 import csv
 import random
 import tempfile
 import time
-from argparse import RawDescriptionHelpFormatter
 from collections import defaultdict
 from pathlib import Path
 
 import keras
-from _common import (
-    SEEDS,
-    check_new,
-    check_unchanged,
-    chosen_values,
-    info,
-    new_plot,
-    save_plot,
-    seed,
-    stored_arguments,
-    table,
-)
-from _language_model import (
-    IDS,
-    NAMES,
-    SETTINGS,
-    VALUES,
-    check_devices,
-    load_language_model,
-    read_corpus,
-    train_model,
-)
+from _common import info, new_plot, save_plot
 
 from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.penn_treebank import find, sentences
 from keras_onlstm.files import replacing, write_json
-from keras_onlstm.locks import check_unlocked
 from keras_onlstm.minimal_pairs import (
     STOP,
     compare,
@@ -61,8 +38,18 @@ from keras_onlstm.minimal_pairs import (
     mcnemar,
     score_pairs,
 )
-from keras_onlstm.reading import Choice, Integer
-from keras_onlstm.training import Setting, described
+from keras_onlstm.reading import SEEDS, Choice, Integer
+from keras_onlstm.stored import load_trained
+from keras_onlstm.training import Setting
+from keras_onlstm.training.corpora import IDS, read_corpus
+from keras_onlstm.training.language_models import (
+    NAMES,
+    SETTINGS,
+    VALUES,
+    check_devices,
+    train_language_model,
+)
+from keras_onlstm.training.runs import Experiment
 
 SETTINGS = {
     **SETTINGS,
@@ -96,15 +83,29 @@ PRESETS = {
 }  # fmt: skip
 PRESETS = {name: {**VALUES, **values} for name, values in PRESETS.items()}
 
-DEFAULTS = {
-    "preset": "small",
-    "recurrent": "onlstm",
-    "data": None,
-    "brown": False,
-    "max_words": None,
-    "seed": 0,
-    "devices": 1,
-}
+EXPERIMENT = Experiment(
+    "examples/syntactic_evaluation.py",
+    kinds={  # of the arguments that a run keeps
+        "preset": Choice(tuple(PRESETS)),
+        "recurrent": Choice(tuple(NAMES)),
+        "data": (str, None),
+        "brown": bool,
+        "max_words": (Integer(3), None),
+        "seed": SEEDS,
+        "devices": Integer(1),
+    },
+    defaults={
+        "preset": "small",
+        "recurrent": "onlstm",
+        "data": None,
+        "brown": False,
+        "max_words": None,
+        "seed": 0,
+        "devices": 1,
+    },
+    settings=SETTINGS,
+    presets=PRESETS,
+)
 # Accuracy of ON-LSTM and LSTM: Shen et al. 2019, Table 3. Rows as in syntactic_evaluation.ROWS.
 PUBLISHED = dict(
     zip(
@@ -118,35 +119,17 @@ PUBLISHED = dict(
         strict=True,
     )
 )  # fmt: skip
-ARGUMENTS = {  # that a run keeps
-    "preset": Choice(tuple(PRESETS)),
-    "recurrent": Choice(tuple(NAMES)),
-    "data": (str, None),
-    "seed": SEEDS,
-    "max_words": (Integer(3), None),
-    "brown": bool,
-    "devices": Integer(1),
-}
 
 
 def parse_arguments():
-    parser = ArgumentParser(
-        prog="syntactic_evaluation.py",
-        description="Targeted syntactic evaluation of ON-LSTM.",
-        epilog=described(SETTINGS, PRESETS),
-        formatter_class=RawDescriptionHelpFormatter,
-    )
+    description = "Targeted syntactic evaluation of ON-LSTM."
+    parser = EXPERIMENT.parser(description, "runs/syntactic_evaluation")
     add = parser.add_argument
-    add("--preset", choices=PRESETS, help="size and length of the training (default: small)")
-    add("--set", metavar="NAME=VALUE", nargs="+", help="change values of the preset; see below")
     add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")
     add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
     add("--brown", action="store_true", default=None, help="train on the Brown corpus as well")
     add("--max-words", type=int, metavar="N", help="keep the N most frequent words")
-    add("--seed", type=seed, help="of weights, dropout and windows (default: 0)")
     add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
-    add("--output", metavar="DIR", default="runs/syntactic_evaluation", help="the run's directory")
-    add("--resume", action="store_true", help="go on with the run in --output")
     add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: evaluate these trained runs")
     add("--pairs", metavar="PATH", help="a .tsv table, or the directory of the published pickles")
@@ -154,15 +137,8 @@ def parse_arguments():
     add("--known", action="store_true", help="leave out pairs that differ in unknown words")
     add("--write-pairs", metavar="FILE", help="do nothing but write the pairs as a table")
     options = parser.parse_args()
-    for name, least in (("max_words", 3), ("devices", 1), ("steps", 1)):
-        value = vars(options)[name]
-        if value is not None and value < least:
-            parser.error(f"--{name.replace('_', '-')} {value}: {least} or above")
+    parser.check_least(options, max_words=3, devices=1, steps=1)
     return parser, options
-
-
-def arguments_of(run):
-    return stored_arguments(run, ARGUMENTS, DEFAULTS)
 
 
 def shares(sentences):
@@ -198,8 +174,9 @@ def texts(arguments):
     return found
 
 
-def load_corpus(arguments, values, run):
+def load_corpus(configuration, run):
     """The corpus of a run."""
+    arguments, values = configuration.arguments, configuration.values
     max_words = arguments["max_words"] or values["max_words"]
     if arguments["data"] is not None:
         info(f"Reading {arguments['data']}")
@@ -217,10 +194,10 @@ def load_corpus(arguments, values, run):
         return read_corpus(directory, run, None, max_words)
 
 
-def train(output, arguments, values, resume, steps):
-    check_devices(values, arguments["devices"])
-    corpus = load_corpus(arguments, values, output)
-    return train_model(output, arguments, values, corpus, resume, steps)
+def train(output, configuration, resume, steps):
+    check_devices(configuration.values, configuration.arguments["devices"])
+    corpus = load_corpus(configuration, output)
+    return train_language_model(output, configuration, corpus, resume, steps)
 
 
 def load_pairs(path):
@@ -237,7 +214,7 @@ class Evaluated:
 
     def __init__(self, run, pairs, differing, known):
         self.run = Path(run)
-        model = load_language_model(run)
+        model = load_trained(run, "language_model")
         recurrent = model.get_config()["recurrent"]
         self.name = f"{NAMES[recurrent]} {self.run.name}"
         bar, started = None, time.perf_counter()
@@ -440,16 +417,8 @@ def main(options):
         return info(f"{options.write_pairs}: {len(pairs):,} minimal pairs")
     if options.evaluate:
         return evaluate(options.evaluate, options)
-    given = {name: vars(options)[name] for name in DEFAULTS if vars(options)[name] is not None}
-    if options.resume:
-        check_unlocked(options.output)
-        arguments = arguments_of(options.output)
-        check_unchanged(given, arguments, options.output)
-    else:
-        check_new(options.output, prepared=[IDS])
-        arguments = {**DEFAULTS, **given}
-    values = chosen_values(options, SETTINGS, PRESETS, arguments)
-    if train(options.output, arguments, values, options.resume, options.steps):
+    configuration = EXPERIMENT.configuration(options, prepared=[IDS])
+    if train(options.output, configuration, options.resume, options.steps):
         evaluate([options.output], options)
     return None
 

@@ -13,13 +13,13 @@ can be chosen where nobody annotated a sentence. Writes scores.csv, results.json
 and pictures of some sentences.
 """
 
-from keras_onlstm.console import ArgumentParser, report  # isort: split
+from keras_onlstm.console import ArgumentParser, report, table  # isort: split
 
 import csv
 from pathlib import Path
 
 import numpy as np
-from _common import check_new, info, running, table
+from _common import info
 from _parsing import (
     LABELS,
     SHORT,
@@ -34,6 +34,7 @@ from keras_onlstm.datasets import treebank
 from keras_onlstm.files import replacing, write_json
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import save_picture, score, vote, write_report
+from keras_onlstm.training.runs import Configuration, check_new, running
 
 COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth", "agreement")
 HEADER = ("", "F1", f"F1, to {SHORT} words", *LABELS, "depth", "agreement")
@@ -70,8 +71,7 @@ def parse_arguments():
     options = parser.parse_args()
     if options.sections and options.corpus != "ptb":
         parser.error("--sections: the sample has none, --corpus ptb has")
-    if options.pictures < 0:
-        parser.error(f"--pictures {options.pictures}: 0 or above")
+    parser.check_least(options, pictures=0)
     return parser, options
 
 
@@ -180,7 +180,7 @@ def main(options):
     sentences = load_sentences(options)
     words = sum(len(sentence.tokens) for sentence in sentences)
     info(f"{len(sentences):,} sentences, {words:,} words")
-    with running(options.output, vars(options)):
+    with running(options.output, Configuration(vars(options))):
         measured = [one for parser in parsers for one in measure(parser, sentences)]
         combined, baselines = evaluate_models(measured, sentences), evaluate_baselines(sentences)
         together = evaluate_together(measured, sentences) if len(measured) > 1 else {}

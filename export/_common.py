@@ -17,12 +17,10 @@ from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.exported import describe
 from keras_onlstm.models import LanguageModel, PairClassifier
-from keras_onlstm.reading import read_json
-from keras_onlstm.stored import SHIPPED, load_model
+from keras_onlstm.stored import SHIPPED, load_model, member
+from keras_onlstm.training.runs import CONFIG, read_config
 
 __all__ = ["export_each", "export_files", "new_parser", "report"]
-
-CONFIG = "config.json"  # of a run
 
 
 def new_parser(description, output, quantize=True):
@@ -70,9 +68,9 @@ def models_of(options):
         raise ValueError(f"{path}: is exported already. Name the model it was exported from.")
     model, about = load_model(path)
     if path.is_dir() and (path / CONFIG).is_file():
-        about = read_json(path / CONFIG, dict, "Restore it from a copy.")
+        about = read_config(path, remedy="Restore it from a copy.")
     if options.member is not None:
-        model, about = _member(path, model, about, options.member)
+        model, about = member(path, model, about, options.member)
     known = {"about": about}
     if "classifier" in graph_names(model):
         config = model.get_config()
@@ -81,15 +79,6 @@ def models_of(options):
         if config["classes"] == len(logic.LABELS):
             known["labels"] = list(logic.LABELS)
     return [(model, known)]
-
-
-def _member(path, model, about, number):
-    """One of several models, from 1 on, and what is known of it."""
-    models = getattr(model, "models", [model])
-    count = len(models)
-    if not 1 <= number <= count:
-        raise ValueError(f"--member {number}: {path} holds {count}, from 1 to {count}.")
-    return models[number - 1], about[number - 1] if isinstance(about, list) else about
 
 
 def _smoke_models():

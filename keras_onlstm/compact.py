@@ -36,9 +36,16 @@ def save_compact(model, path, about=None):
         model: `LanguageModel`, or `Ensemble`, whose vocabulary is stored once.
         path: the file, ending in `.npz`.
         about: JSON-serializable object, which `load_compact` returns: where the model comes from.
+
+    Raises:
+        ValueError: if a model is no `LanguageModel`.
     """
     several = hasattr(model, "models")
     models = model.models if several else [model]
+    for one in models:
+        if not _KIND.keys() <= one.get_config().keys():
+            kind = type(one).__name__
+            raise ValueError(f"{path}: a {kind} has no compact form, a LanguageModel has.")
     configs = [{name: one.get_config()[name] for name in _KIND} for one in models]
     for config in configs[1:]:
         config["vocabulary"] = None

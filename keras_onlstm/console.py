@@ -1,4 +1,4 @@
-"""What all command lines share: the user's mistakes and Ctrl-C come out in one line.
+"""What all command lines share: mistakes and Ctrl-C come out in one line, results in a table.
 
 A command imports this module before all that takes time. Ctrl-C while the rest is imported, where
 it may surface as any error or as none, then ends the process at once.
@@ -9,12 +9,13 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NoReturn
 
 from keras_onlstm.files import words_of
+from keras_onlstm.reading import SEEDS
 
-__all__ = ["ArgumentParser", "report"]
+__all__ = ["ArgumentParser", "report", "seed", "table"]
 
 
 class _Interrupt:
@@ -57,6 +58,73 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
+
+    def check_least(self, options: argparse.Namespace, **least: int) -> None:
+        """Refuses options that are given and too small.
+
+        Args:
+            options: that were parsed.
+            **least: names of options, and the least value of each.
+        """
+        for name, smallest in least.items():
+            value = vars(options)[name]
+            if value is not None and value < smallest:
+                self.error(f"--{name.replace('_', '-')} {value}: {smallest} or above")
+
+
+def seed(text: str) -> int:
+    """The type of an option `--seed`.
+
+    Args:
+        text: that was given.
+
+    Returns:
+        Integer.
+
+    Raises:
+        argparse.ArgumentTypeError: if no random generator takes it.
+
+    Example:
+
+    >>> from keras_onlstm.console import seed
+    >>> seed("7")
+    7
+    """
+    number = int(text)
+    if not SEEDS.least <= number <= SEEDS.most:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {SEEDS.most}")
+    return number
+
+
+def table(header: Sequence, rows: Iterable[Sequence]) -> str:
+    """Columns of text, the first to the left, the others to the right.
+
+    Args:
+        header: titles of the columns.
+        rows: of as many values each.
+
+    Returns:
+        Text of many lines.
+
+    Example:
+
+    >>> from keras_onlstm.console import table
+    >>> print(table(["word", "count"], [["the", 12], ["company", 3]]))
+    word     count
+    --------------
+    the         12
+    company      3
+    """
+    cells = [list(map(str, row)) for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
 def report(

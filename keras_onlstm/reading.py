@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from keras_onlstm._types import StrPath
 
 __all__ = [
-    "Choice", "Integer", "Number",
+    "SEEDS", "Choice", "Integer", "Number",
     "check_kind", "check_unpacked", "parse_json", "read_json", "read_text", "reason", "unzipped",
 ]  # fmt: skip
 
@@ -63,6 +63,9 @@ class Choice(NamedTuple):
     """
 
     values: tuple[str, ...]
+
+
+SEEDS = Integer(0, 2**32 - 1)  # what every random generator takes
 
 
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:

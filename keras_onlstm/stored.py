@@ -4,12 +4,16 @@ Keras is imported where a file needs it; exported ones do without.
 """
 
 from pathlib import Path
+from typing import Any
 
 from keras_onlstm import runtime
+from keras_onlstm.sentences import check_vocabulary
 
-__all__ = ["SHIPPED", "load_model"]
+__all__ = ["SHIPPED", "load_model", "load_trained", "member"]
 
 SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
+_BEST = "best.keras"  # of a run
+_CLASSES = {"language_model": "LanguageModel", "classifier": "PairClassifier"}
 
 
 def load_model(path=None, provider="cpu", threads=None):
@@ -46,7 +50,7 @@ def load_model(path=None, provider="cpu", threads=None):
             f"{path}: provider and threads are for exported files, {' and '.join(runtime.FORMATS)}."
         )
     if path.is_dir():
-        path = path / "best.keras"
+        path = path / _BEST
     if not path.is_file():
         raise FileNotFoundError(
             f"{path}: no such model. Name a .keras, .npz, .onnx or .tflite file, or a run."
@@ -70,3 +74,69 @@ def load_model(path=None, provider="cpu", threads=None):
     from keras_onlstm.keras_file import load_keras
 
     return load_keras(path), None
+
+
+def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, Any]:
+    """One of the models that a file holds.
+
+    Args:
+        path: of the file, for the message.
+        model: what `load_model` returned: several models, or one.
+        about: likewise, what is known of their origin.
+        number: from 1 on, of `--member`.
+
+    Returns:
+        The model, and what is known of its origin.
+
+    Raises:
+        ValueError: if there is no such model.
+
+    Example:
+
+    >>> from keras_onlstm.stored import load_model, member
+    >>> model, about = member("parser.npz", *load_model(), 2)
+    >>> model.num_layers
+    3
+    """
+    models = getattr(model, "models", [model])
+    count = len(models)
+    if not 1 <= number <= count:
+        raise ValueError(f"--member {number}: {path} holds {count}, from 1 to {count}.")
+    return models[number - 1], about[number - 1] if isinstance(about, list) else about
+
+
+def load_trained(run: str | Path, graph: str) -> Any:
+    """The best model of a run, for a script that needs one of a kind.
+
+    Args:
+        run: its directory.
+        graph: what the model has to be there for, `"language_model"` or `"classifier"`: the graph
+            that it can be exported as. Of a language model the vocabulary is checked.
+
+    Returns:
+        The model.
+
+    Raises:
+        FileNotFoundError: if the run has none.
+        ValueError: if it is damaged, or of another kind.
+
+    Example:
+
+    >>> from keras_onlstm.stored import load_trained
+    >>> load_trained("runs/new", "language_model")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: runs/new/best.keras: no trained model. Train with --output runs/new first.
+    """
+    path = Path(run) / _BEST
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no trained model. Train with --output {run} first.")
+    model = load_model(path)[0]
+    if graph not in getattr(model, "graphs", ()):
+        raise ValueError(
+            f"{path}: is a {type(model).__name__}, and this script needs a {_CLASSES[graph]}. Name "
+            "another run."
+        )
+    if graph == "language_model":
+        check_vocabulary(model.vocabulary, run)
+    return model

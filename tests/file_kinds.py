@@ -174,16 +174,16 @@ TABLE = "construction\tcase\tgrammatical\tintrusive\tungrammatical\n" + "".join(
 
 
 def read_lines(target, path):
-    from keras_onlstm.command_line import _lines
+    from keras_onlstm.command_line.inputs import lines
 
     with open(path, "rb") as file:
-        list(_lines(path, file))
+        list(lines(path, file))
 
 
 def read_same_vocabulary(target, path):
-    import _language_model
+    from keras_onlstm.training.corpora import check_same_vocabulary
 
-    _language_model.check_same_vocabulary(target.directory, WORDS, "the data")
+    check_same_vocabulary(target.directory, WORDS, "the data")
 
 
 # --- JSON of runs --------------------------------------------------------------------------------
@@ -191,17 +191,14 @@ def read_same_vocabulary(target, path):
 
 def arguments_of(script, **arguments):
     def read(target, path):
-        import _common
-
-        module = __import__(script)
-        found = module.arguments_of(target.directory)
-        _common.stored_values(target.directory, module.SETTINGS, module.PRESETS, found)
+        __import__(script).EXPERIMENT.stored(target.directory)
 
     given = {"preset": "smoke", "recurrent": "onlstm", "data": None, "seed": 0, **arguments}
 
     def make(directory):
         values = __import__(script).PRESETS["smoke"]
-        content = {"arguments": given, "values": values, "versions": {"python": "3.11"}}
+        content = {"arguments": given, "values": values, "command": f"python {script}.py"}
+        content["versions"] = {"python": "3.11"}
         return a_json("config.json", content)(directory)
 
     return Kind(script, make, damages.json_text, read)
@@ -216,10 +213,9 @@ def read_metrics(target, path):
 
 
 def read_results(target, path):
-    import language_modeling as script
+    from keras_onlstm.training.runs import origin
 
-    arguments = {"preset": "smoke", "recurrent": "lstm", "seed": 0, "data": ""}
-    script.origin(target.directory, arguments, script.PRESETS["smoke"])
+    origin(target.directory)
 
 
 ROW = {"epoch": 1, "loss": 5.5, "penalty": 0.1, "val_perplexity": 99.5, "seconds": 3.25}

@@ -6,7 +6,6 @@ import math
 import re
 import shutil
 import signal
-import sys
 import time
 from importlib.util import find_spec
 
@@ -19,12 +18,15 @@ import commands
 from commands import EXAMPLES, contents, ours
 from keras_onlstm.compact import load_compact
 from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.training import corpora
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")
 
 SCRIPT = EXAMPLES / "language_modeling.py"
 SMOKE = ["--preset", "smoke"]
+COMMAND = "keras-onlstm"
+COMPACT = ["compact", "--output", "x.npz", "--model"]
 PLOTS = {"perplexity.png", "perplexity.svg"}
 
 
@@ -44,8 +46,14 @@ def run(script, monkeypatch, capsys):
     return commands.runner(SCRIPT, script, monkeypatch, capsys)
 
 
-def refused(result, *parts):
-    commands.refused(SCRIPT, result, *parts)
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs `keras-onlstm` in this process."""
+    return commands.command_runner(monkeypatch, capsys)
+
+
+def refused(result, *parts, script=SCRIPT):
+    commands.refused(script, result, *parts)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +125,8 @@ def test_a_run_leaves_its_files(smoke):
 def test_perplexity_is_that_of_the_model(smoke, script):
     """The test text read at once, without windows."""
     model = keras.saving.load_model(smoke[0] / "best.keras", compile=False, safe_mode=True)
-    corpus = script.load_corpus(script.arguments_of(smoke[0]), smoke[0], model.vocabulary)
+    arguments = script.EXPERIMENT.stored(smoke[0]).arguments
+    corpus = script.load_corpus(arguments, smoke[0], model.vocabulary)
     logits = model.predict_on_batch(corpus.test[None, :-1])[0].astype("float64")
     logits -= logits.max(-1, keepdims=True)
     scores = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -185,10 +194,9 @@ def test_a_run_killed_before_its_first_checkpoint_resumes(run, smoke, tmp_path):
 
 
 def test_a_corpus_of_the_users(run, data, tmp_path, monkeypatch):
-    trainer = sys.modules["_language_model"]  # the script has imported it
-    monkeypatch.setattr(trainer, "MAPPED", 100)  # as if it were large
-    progress = trainer.report_tokens
-    monkeypatch.setattr(trainer, "report_tokens", lambda: progress(every=500))
+    monkeypatch.setattr(corpora, "MAPPED", 100)  # as if it were large
+    progress = corpora.report_tokens
+    monkeypatch.setattr(corpora, "report_tokens", lambda: progress(every=500))
     output = tmp_path / "run"
     status, text, errors = run(*SMOKE, "--data", data, "--output", output, "--recurrent", "lstm")
     assert (status, ours(errors)) == (0, [])
@@ -209,7 +217,7 @@ def sorted_words(data):
     return sorted(set(words), key=lambda word: (-words.count(word), word))
 
 
-def test_characters_and_a_limit(run, data, tmp_path):
+def test_characters_and_a_limit(run, command, data, tmp_path):
     output = tmp_path / "run"
     arguments = ["--data", data, "--output", output, "--characters", "--max-words", 6]
     status, text, errors = run(*SMOKE, *arguments)
@@ -217,18 +225,20 @@ def test_characters_and_a_limit(run, data, tmp_path):
     words = (output / "vocabulary.txt").read_text().split()
     assert len(words) == 6 and words[:3] == ["<eos>", "<unk>", "_"]
     assert f"{80 * 14:,} tokens" in text
-    status, text, _ = run("--evaluate", output, "--generate", "a b", "--length", 20)
+    status, text, _ = command("generate", "--model", output, "a b", "--length", 20)
     assert status == 0 and text.splitlines()[-1].startswith("a_b")
+    config = json.loads((output / "config.json").read_text())
+    assert config["command"].endswith("--seed 0 --data data --max-words 6 --characters")
 
 
 # --- Use -----------------------------------------------------------------------------------------
 
 
-def test_generating(run, smoke):
+def test_generating(command, smoke):
     before = contents(smoke[0])
 
     def words(*options):
-        status, output, errors = run("--evaluate", smoke[0], "--generate", "( a", *options)
+        status, output, errors = command("generate", "--model", smoke[0], "( a", *options)
         assert (status, ours(errors)) == (0, [])
         return output.split()
 
@@ -243,26 +253,27 @@ def test_generating(run, smoke):
     assert contents(smoke[0]) == before
 
 
-def test_generating_stops_at_the_end(run, smoke, monkeypatch):
+def test_generating_stops_at_the_end(command, smoke, monkeypatch):
     def ends(model, *args, **kwargs):
         found = real(model, *args, **kwargs)
         return found._replace(logits=1000.0 * ops.one_hot(ops.zeros_like(args[0]), 13))
 
     real = LanguageModel.__call__
     monkeypatch.setattr(LanguageModel, "__call__", ends)
-    status, output, _ = run("--evaluate", smoke[0], "--generate", "( a")
+    status, output, _ = command("generate", "--model", smoke[0], "( a")
     assert status == 0 and output == "( a\n"
 
 
-def test_unknown_words_are_named(run, smoke):
-    status, output, _ = run("--evaluate", smoke[0], "--generate", "( zebra", "--length", 1)
+def test_unknown_words_are_named(command, smoke):
+    status, output, _ = command("generate", "--model", smoke[0], "( zebra", "--length", 1)
     assert status == 0 and "Not in the vocabulary, read as <unk>: zebra" in output
 
 
-def test_scoring(run, smoke, tmp_path):
+def test_scoring(command, smoke, tmp_path):
     before = contents(smoke[0])
     (tmp_path / "lines.txt").write_text("( a ( and b ) )\n\na\n")
-    status, output, errors = run("--evaluate", smoke[0], "--score", tmp_path / "lines.txt")
+    given = ["score", "--model", smoke[0], "--file", tmp_path / "lines.txt"]
+    status, output, errors = command(*given)
     assert (status, ours(errors)) == (0, [])
     model = keras.saving.load_model(smoke[0] / "best.keras", compile=False, safe_mode=True)
     ids = np.array([model.encode(["<eos>", "(", "a", "(", "and", "b", ")", ")", "<eos>"])])
@@ -277,10 +288,19 @@ def test_scoring(run, smoke, tmp_path):
     assert contents(smoke[0]) == before
 
 
-def test_a_compact_model(run, smoke, tmp_path):
+@pytest.fixture
+def formulas(script, tmp_path):
+    """The corpus that a smoke run draws."""
+    (tmp_path / "formulas").mkdir()
+    script.write_formulas(tmp_path / "formulas")
+    return tmp_path / "formulas"
+
+
+def test_a_compact_model(command, smoke, formulas, tmp_path):
     before = contents(smoke[0])
     path = tmp_path / "model.npz"
-    status, output, errors = run("--evaluate", smoke[0], "--compact", path)
+    given = ["compact", "--model", smoke[0], "--data", formulas]
+    status, output, errors = command(*given, "--output", path)
     assert (status, ours(errors)) == (0, [])
     model, about = load_compact(path)
     results = json.loads((smoke[0] / "results.json").read_text())
@@ -291,21 +311,23 @@ def test_a_compact_model(run, smoke, tmp_path):
     assert abs(rounded - exact) < 0.1
     assert len(model.score(["( a"])[0]) == 3
     assert contents(smoke[0]) == before
-    refused(run("--evaluate", smoke[0], "--compact", tmp_path / "model.h5"), "model.h5", ".npz")
+    refused(command(*given, "--output", tmp_path / "model.h5"), "model.h5", ".npz", script=COMMAND)
 
 
-def test_a_compact_model_tells_the_values_that_its_preset_does_not(run, copied, tmp_path):
-    path, config = tmp_path / "model.npz", json.loads((copied / "config.json").read_text())
-    config["values"] |= {"learning_rate": 7.5, "jitter": False}
-    (copied / "config.json").write_text(json.dumps(config))
-    assert run("--evaluate", copied, "--compact", path)[0] == 0
-    command = load_compact(path)[1]["command"]
-    assert command.endswith("--seed 0 --set jitter=false learning_rate=7.5")
+def test_a_run_tells_the_values_that_its_preset_does_not(run, command, tmp_path):
+    """And so does a compact file of its model."""
+    output, path = tmp_path / "run", tmp_path / "model.npz"
+    given = ["--set", "learning_rate=7.5", "jitter=false", "epochs=1"]
+    assert run(*SMOKE, *given, "--output", output)[0] == 0
+    assert command("compact", "--model", output, "--output", path)[0] == 0
+    told = load_compact(path)[1]["command"]
+    assert told.endswith("--seed 0 --set epochs=1 jitter=false learning_rate=7.5")
 
 
-def test_a_compact_model_of_several_runs(run, smoke, tmp_path):
+def test_a_compact_model_of_several_runs(command, smoke, formulas, tmp_path):
     path = tmp_path / "together.npz"
-    status, output, errors = run("--evaluate", smoke[0], smoke[0], "--compact", path)
+    given = ["--model", smoke[0], "--model", smoke[0], "--data", formulas]
+    status, output, errors = command("compact", *given, "--output", path)
     assert (status, ours(errors)) == (0, [])
     model, about = load_compact(path)
     assert model.members == (3, 3) and len(about) == 2
@@ -334,10 +356,6 @@ def test_mistakes_in_a_process_of_its_own(smoke):
         (["--devices", "0"], ["--devices 0", "1 or above"]),
         (["--max-words", "2"], ["--max-words 2", "3 or above"]),
         (["--steps", "0"], ["--steps 0"]),
-        (["--length", "0"], ["--length 0"]),
-        (["--top-k", "0"], ["--top-k 0"]),
-        (["--temperature", "0"], ["--temperature 0", "above 0"]),
-        (["--temperature", "nan"], ["--temperature nan"]),
         (["--devices", "21", *SMOKE], ["--devices 21", "20 sequences"]),
         ([], ["--data DIR is needed", "ptb.train.txt"]),
     ],
@@ -421,17 +439,17 @@ def test_resuming_with_other_arguments(run, copied):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])
-def test_truncated_files(run, copied, share):
-    for name, arguments, what in (
-        ("checkpoint.npz", ["--output", copied, "--resume"], "not a complete checkpoint"),
-        ("best.keras", ["--evaluate", copied], "not a complete model"),
-        ("best.keras", ["--evaluate", copied, "--generate", "a"], "not a complete model"),
+def test_truncated_files(run, command, copied, share):
+    for name, call, arguments, what in (
+        ("checkpoint.npz", run, ["--output", copied, "--resume"], "not a complete checkpoint"),
+        ("best.keras", run, ["--evaluate", copied], "not a complete model"),
+        ("best.keras", command, ["generate", "--model", copied, "a"], "not a complete model"),
     ):
         path = copied / name
         whole = path.read_bytes()
         path.write_bytes(whole[: int(share * len(whole))])
         before = contents(copied)
-        refused(run(*arguments), path, what)
+        refused(call(*arguments), path, what, script=SCRIPT if call is run else COMMAND)
         assert contents(copied) == before
         path.write_bytes(whole)
 
@@ -457,17 +475,23 @@ def test_a_damaged_config(run, copied, text):
         ("metrics.json", '{"epochs": [{"epoch": 1}]}', ["--evaluate"], "epochs[0].val_perplexity"),
         ("metrics.json", '{"epochs": 3}', ["--evaluate"], "epochs is a list, not 3"),
         ("metrics.json", "{}", ["--evaluate"], "epochs is missing"),
-        ("results.json", "{}", ["--compact", "x.npz", "--evaluate"], "parameters is missing"),
-        ("results.json", "[]", ["--compact", "x.npz", "--evaluate"], "it is an object, not []"),
+        ("results.json", "{}", COMPACT, "parameters is missing"),
+        ("results.json", "[]", COMPACT, "it is an object, not []"),
+        ("config.json", '{"command": 3}', COMPACT, "command is a text or null, not 3"),
+        ("config.json", '{"arguments": {"data": 3}}', COMPACT, "data is a text or null, not 3"),
+        ("config.json", "{", COMPACT, "not valid JSON"),
         ("vocabulary.txt", "\udcff\n", ["--resume", "--output"], "is not UTF-8 text"),
     ],
 )
-def test_damaged_records(run, copied, name, text, arguments, what):
+def test_damaged_records(run, command, copied, name, text, arguments, what):
     (copied / name).write_text(text, encoding="utf-8", errors="surrogateescape")
-    refused(run(*arguments, copied), copied / name, what)
+    if arguments[0] == "compact":
+        refused(command(*arguments, copied), copied / name, what, script=COMMAND)
+    else:
+        refused(run(*arguments, copied), copied / name, what)
 
 
-def test_models_of_another_kind(run, copied):
+def test_models_of_another_kind(run, command, copied):
     """The run's arguments are those of this script, and its model is none that it can use."""
     classifier = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2)
     classifier((np.ones((1, 2), "int32"),) * 2)
@@ -478,25 +502,24 @@ def test_models_of_another_kind(run, copied):
         (without, "its model has no vocabulary with <eos> and <unk>"),
     ):
         model.save(copied / "best.keras")
-        for arguments in ([], ["--generate", "a"], ["--score", __file__]):
-            refused(run("--evaluate", copied, *arguments), copied, what)
+        refused(run("--evaluate", copied), copied, what)
+        what = what.replace("is a PairClassifier, and this script needs", "a PairClassifier, not")
+        for arguments in (["generate", "a"], ["score", "--file", __file__], COMPACT[:-1]):
+            refused(command(*arguments, "--model", copied), copied, what, script=COMMAND)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\n\n", b"\xff\xfe"])
-def test_a_file_that_cannot_be_scored(run, smoke, tmp_path, content):
+def test_a_file_that_cannot_be_scored(command, smoke, tmp_path, content):
     path = tmp_path / "lines.txt"
     if content is not None:
         path.write_bytes(content)
-    refused(run("--evaluate", smoke[0], "--score", path), path)
+    refused(command("score", "--model", smoke[0], "--file", path), path, script=COMMAND)
 
 
-def test_a_run_that_does_not_exist(run, tmp_path):
+def test_a_run_that_does_not_exist(run, command, tmp_path):
     missing = tmp_path / "missing"
-    for arguments in (
-        ["--output", missing, "--resume"],
-        ["--evaluate", missing],
-        ["--evaluate", missing, "--generate", "a"],
-        ["--evaluate", missing, "--score", "lines.txt"],
-    ):
+    for arguments in (["--output", missing, "--resume"], ["--evaluate", missing]):
         refused(run(*arguments), missing, "no ")
+    for arguments in (["generate", "a"], ["score", "a"], COMPACT[:-1]):
+        refused(command(*arguments, "--model", missing), missing, "no ", script=COMMAND)
     assert contents(tmp_path) == {}

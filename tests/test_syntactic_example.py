@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sys
 
 import keras
 import numpy as np
@@ -14,6 +13,8 @@ from keras_onlstm.datasets import penn_treebank, syntactic_evaluation, syntactic
 from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair, write_table
 from keras_onlstm.minimal_pairs import difference_interval, interval, mcnemar
 from keras_onlstm.models import LanguageModel
+from keras_onlstm.training.language_models import learning_rate, make_model
+from keras_onlstm.training.runs import Configuration
 
 pytestmark = pytest.mark.backend("tensorflow")
 
@@ -173,13 +174,14 @@ def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
         (tmp_path / f"{part}.txt").write_text(f"{part} text\n\nof two lines\n")
     some = [[f"word{n}", "more"] for n in range(40)]
     monkeypatch.setattr(script.brown, "load", lambda: some)
-    arguments = script.DEFAULTS | {"brown": True, "data": str(tmp_path), "preset": "smoke"}
+    given = {"brown": True, "data": str(tmp_path), "preset": "smoke"}
+    arguments = script.EXPERIMENT.defaults | given
     found = {part: text.splitlines() for part, text in script.texts(arguments).items()}
     assert found["train"][:3] == ["train text .", "of two lines .", "word1 more ."]
     assert found["valid"] == ["valid text .", "of two lines .", "word0 more .", "word20 more ."]
     assert found["test"] == ["test text .", "of two lines .", "word10 more .", "word30 more ."]
     assert len(found["train"]) == 2 + 36
-    corpus = script.load_corpus(arguments, script.PRESETS["smoke"], tmp_path)
+    corpus = script.load_corpus(Configuration(arguments, script.PRESETS["smoke"]), tmp_path)
     assert "." in corpus.vocabulary and corpus.vocabulary[0] == "<eos>"
     assert len(corpus.valid) == (3 + 4 + 3 + 3) + 4  # words and full stops, ends of lines
     alone = script.texts(arguments | {"data": None})
@@ -187,18 +189,17 @@ def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
 
 
 def test_the_published_recipe(script):
-    trainer = sys.modules["_language_model"]
     preset = script.PRESETS["paper"] | {"max_words": None}
     arguments = {"seed": 0, "recurrent": "onlstm"}
     ids = np.array([2, 2, 0], "int32")
     corpus = penn_treebank.Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
-    model, reader = trainer.make_model(arguments, preset, corpus, rows=2)
+    model, reader = make_model(Configuration(arguments, preset), corpus, rows=2)
     assert not np.any(model.softmax.bias)  # no frequencies
     assert [layer.cell.units for layer in model.recurrent_layers] == [650, 650]
     assert model.embeddings.shape == (3, 200) and model.softmax.units == 3
     assert float(reader.optimizer.learning_rate) == 20.0
     assert reader.optimizer.global_clipnorm == 0.25
-    assert trainer.learning_rate(preset, None) is None
+    assert learning_rate(preset, None) is None
 
 
 def test_the_learning_rate_falls_on_a_plateau(run, script, tmp_path, monkeypatch):

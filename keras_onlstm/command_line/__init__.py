@@ -1,0 +1,34 @@
+"""The command `keras-onlstm`: a front for one module a command.
+
+A module has `HELP`, `WRITES` (whether it writes files), `add_arguments(parser)` and `run(options)`.
+Nothing that takes time is imported before `run`.
+"""
+
+from keras_onlstm.console import ArgumentParser, report  # isort: split
+
+import os
+from collections.abc import Sequence
+
+from keras_onlstm.command_line import compact, generate, parse, score
+
+__all__ = ["main"]
+
+_COMMANDS = {"parse": parse, "generate": generate, "score": score, "compact": compact}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs a command line; the user's mistakes end in one line and exit status 2.
+
+    Args:
+        arguments: list of strings, or `None`: those of the process.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    parser = ArgumentParser(prog="keras-onlstm", description="Ordered neurons on the command line.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, module in _COMMANDS.items():
+        one = commands.add_parser(name, help=module.HELP, description=f"{name}: {module.HELP}")
+        one.set_defaults(parser=one)
+        module.add_arguments(one)
+    options = parser.parse_args(arguments)
+    chosen = _COMMANDS[options.command]
+    report(parser, lambda: chosen.run(options), writes=chosen.WRITES)

@@ -1,0 +1,53 @@
+"""`keras-onlstm generate`: what a language model goes on with."""
+
+import argparse
+import math
+
+from keras_onlstm.command_line.inputs import add_language_model, load_reader, tokens
+from keras_onlstm.console import seed
+
+__all__ = ["HELP", "WRITES", "add_arguments", "run"]
+
+HELP = "words that a language model goes on with"
+WRITES = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    add = parser.add_argument
+    add("words", nargs="*", metavar="WORD", help="to go on after; default: none")
+    add_language_model(parser, "a .keras or an .npz file")
+    add("--length", type=int, default=50, metavar="N", help="at most so many (default: 50)")
+    add("--temperature", type=float, default=1.0, help="lower is bolder (default: 1)")
+    add("--top-k", type=int, metavar="K", help="draw among the K likeliest alone")
+    add("--seed", type=seed, default=0, help="of the draws (default: 0)")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints the words that were given, and those that a model goes on with.
+
+    Args:
+        options: of the command line.
+
+    Raises:
+        FileNotFoundError: if there is no such model.
+        ValueError: if it predicts no words.
+        ImportError: if what it needs is not installed.
+    """
+    options.parser.check_least(options, length=1, top_k=1)
+    if not 0 < options.temperature < math.inf:
+        options.parser.error(f"--temperature {options.temperature:g}: above 0")
+    reader = load_reader(options)
+    if not hasattr(reader.model, "generate"):
+        raise ValueError(
+            f"{reader.path}: is exported, and generates nothing. Name the model it was exported "
+            "from."
+        )
+    words = tokens(" ".join(options.words), reader.characters)
+    unknown = sorted(set(words) - set(reader.model.vocabulary))
+    if unknown:
+        print(f"Not in the vocabulary, read as <unk>: {' '.join(unknown)}")
+    words += reader.model.generate(
+        words, options.length, options.temperature, options.top_k, options.seed
+    )
+    print(("" if reader.characters else " ").join(words))

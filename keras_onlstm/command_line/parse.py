@@ -1,0 +1,90 @@
+"""`keras-onlstm parse`: trees of sentences."""
+
+import argparse
+import json
+
+from keras_onlstm.command_line.inputs import add_exported, add_sentences, check_files, sentences
+
+__all__ = ["HELP", "WRITES", "add_arguments", "run"]
+
+HELP = "trees of sentences that nobody annotated"
+WRITES = False
+FORMATS = ("brackets", "json", "pretty")
+LONGEST_PICTURE = 120  # words; a wider tree nobody reads
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    add_sentences(parser)
+    add = parser.add_argument
+    add(
+        "--model",
+        action="append",
+        metavar="PATH",
+        help="a .keras, .npz, .onnx or .tflite file, or a run; default: the package's; more than "
+        "once for models that parse together",
+    )
+    add("--layer", type=int, help="whose distances count (default: 2, of several models all)")
+    add(
+        "--method",
+        choices=("greedy", "binary", "votes"),
+        help="default: greedy, of several models votes",
+    )
+    add(
+        "--gate",
+        choices=("forget", "input", "both"),
+        help="whose distances count (default: forget, of votes both)",
+    )
+    add("--format", choices=FORMATS, default="brackets", help="default: brackets")
+    add_exported(parser, ".onnx and .tflite")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints a tree for every sentence.
+
+    Args:
+        options: of the command line.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if there is no word, or the model does not go with the options.
+        ImportError: if what the model needs is not installed.
+    """
+    from keras_onlstm.parser import Parser
+
+    check_files(options)
+    parser = Parser.load(
+        options.model,
+        options.layer,
+        options.method,
+        options.provider,
+        options.threads,
+        gate=options.gate,
+    )
+    count = 0
+    for parsed in parser.read(sentences(options)):
+        count += parsed.tree is not None
+        print(_shown(parsed, options.format), flush=True)
+    if not count:
+        raise ValueError("there is no word in the input.")
+
+
+def _shown(parsed, form):
+    from keras_onlstm.parsing import brackets
+
+    if form == "json":
+        tree = None if parsed.tree is None else brackets(parsed.tree)
+        distances = [[round(float(d), 6) for d in layer] for layer in parsed.distances]
+        found = {"words": parsed.words, "tree": tree, "distances": distances}
+        return json.dumps(found, ensure_ascii=False)
+    if parsed.tree is None:
+        return ""
+    if form == "pretty" and len(parsed.words) <= LONGEST_PICTURE:
+        return _picture(parsed.tree)
+    return brackets(parsed.tree)
+
+
+def _picture(tree):
+    from nltk.tree.prettyprinter import TreePrettyPrinter
+
+    return TreePrettyPrinter(tree).text()

@@ -1,0 +1,63 @@
+"""`keras-onlstm score`: how likely a language model finds sentences."""
+
+import argparse
+import math
+
+from keras_onlstm.command_line.inputs import (
+    STANDARD_INPUT,
+    add_exported,
+    add_language_model,
+    add_sentences,
+    check_files,
+    load_reader,
+    sentences,
+    tokens,
+)
+from keras_onlstm.console import table
+
+__all__ = ["HELP", "WRITES", "add_arguments", "run"]
+
+HELP = "log-probabilities and perplexities of sentences"
+WRITES = False
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    add_sentences(parser)
+    add_language_model(parser, "a .keras, .npz or .onnx file")
+    add_exported(parser, ".onnx")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints a table of sentences, and the perplexity of all of them.
+
+    Args:
+        options: of the command line.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if there is no word, or the model predicts none.
+        ImportError: if what the model needs is not installed.
+    """
+    import numpy as np
+
+    check_files(options)
+    reader = load_reader(options, provider=options.provider, threads=options.threads)
+    split = [(text, tokens(text, reader.characters)) for text in sentences(options)]
+    split = [(text, words) for text, words in split if words]
+    if not split:
+        places = options.file or [STANDARD_INPUT]
+        raise ValueError(f"{', '.join(places)}: holds no words to score.")
+    scores = reader.model.score([words for _, words in split])
+    rows = [
+        [text.strip(), len(numbers), f"{numbers.sum():.3f}", f"{_perplexity(numbers):.2f}"]
+        for (text, _), numbers in zip(split, scores, strict=True)
+    ]
+    print("Each line from zero states, <eos> counted; natural logarithms\n")
+    print(table(["sentence", "tokens", "log-probability", "perplexity"], rows))
+    total = np.concatenate(scores)
+    print(f"\n{len(total):,} tokens, perplexity {_perplexity(total):.2f}")
+
+
+def _perplexity(scores):
+    return math.exp(-scores.mean())

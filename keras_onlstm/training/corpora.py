@@ -1,0 +1,171 @@
+"""The text that a language model of a run is trained on.
+
+The run keeps the vocabulary, which a run that goes on has to find again, and the ids of large
+texts.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from keras_onlstm.datasets import penn_treebank
+from keras_onlstm.files import replacing
+from keras_onlstm.reading import read_text
+
+__all__ = [
+    "IDS",
+    "VOCABULARY",
+    "check_same_vocabulary",
+    "read_corpus",
+    "report_tokens",
+    "word_counts",
+    "write_vocabulary",
+]
+
+VOCABULARY = "vocabulary.txt"
+IDS = "ids"  # where the ids of large texts are
+MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
+
+
+def report_tokens(every: int = 10_000_000) -> Callable[[int], None]:
+    """A function of the number of tokens so far that prints it now and then.
+
+    Args:
+        every: after how many tokens.
+
+    Returns:
+        Function of an integer.
+
+    Example:
+
+    >>> from keras_onlstm.training.corpora import report_tokens
+    >>> progress = report_tokens(every=1000)
+    >>> progress(999)
+    >>> progress(1500)
+      1,500 tokens
+    """
+    reported = 0
+
+    def progress(tokens):
+        nonlocal reported
+        if tokens < reported:  # another file
+            reported = 0
+        if tokens - reported >= every:
+            print(f"  {tokens:,} tokens", flush=True)
+            reported = tokens
+
+    return progress
+
+
+def read_corpus(
+    directory: str | Path,
+    run: str | Path,
+    vocabulary: Sequence[str] | None = None,
+    max_words: int | None = None,
+    level: str = "word",
+) -> penn_treebank.Corpus:
+    """A corpus as ids, those of a large one in files of the run, which are mapped into memory.
+
+    Args:
+        directory: of the corpus.
+        run: directory of the run.
+        vocabulary: as in `penn_treebank.load`.
+        max_words: likewise.
+        level: likewise.
+
+    Returns:
+        `penn_treebank.Corpus`.
+
+    Raises:
+        FileNotFoundError: if a file of the corpus is missing.
+        ValueError: if one is empty or not UTF-8 text.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.training.corpora import read_corpus
+    >>> directory = pathlib.Path(tempfile.mkdtemp())
+    >>> for part in ("train", "valid", "test"):
+    ...     _ = (directory / f"{part}.txt").write_text("a b")
+    >>> read_corpus(directory, "runs/new").train.tolist()
+    [2, 3, 0]
+    """
+    size = sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
+    cache = Path(run) / IDS if size > MAPPED else None
+    if cache:
+        cache.mkdir(parents=True, exist_ok=True)
+    progress = report_tokens() if cache else None
+    return penn_treebank.load(directory, vocabulary, max_words, level, cache, progress)
+
+
+def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndarray:
+    """How often each word occurs in a text, which may be larger than memory.
+
+    Args:
+        ids: integers (tokens,).
+        words: V, how many words there are.
+        block: how many tokens are counted at once.
+
+    Returns:
+        Integers (V,).
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training.corpora import word_counts
+    >>> word_counts(np.array([2, 0, 2]), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    parts = [ids[start : start + block] for start in range(0, len(ids), block)]
+    return sum(np.bincount(part, minlength=words) for part in parts)
+
+
+def write_vocabulary(run: str | Path, vocabulary: Sequence[str]) -> None:
+    """Writes the vocabulary of a run, a word a line.
+
+    Args:
+        run: directory of the run.
+        vocabulary: list of words.
+    """
+    with replacing(Path(run) / VOCABULARY) as temporary:
+        temporary.write_text(_lines(vocabulary), encoding="utf-8")
+
+
+def check_same_vocabulary(
+    run: str | Path, vocabulary: Sequence[str], data: str | Path | None
+) -> None:
+    """Refuses a corpus of other words than the run began with.
+
+    Args:
+        run: directory of the run.
+        vocabulary: list of words of the corpus as it is now.
+        data: directory of the corpus, for the message.
+
+    Raises:
+        FileNotFoundError: if the run has no vocabulary.
+        ValueError: if it is another one.
+
+    Example:
+
+    >>> import tempfile
+    >>> from keras_onlstm.training.corpora import check_same_vocabulary, write_vocabulary
+    >>> run = tempfile.mkdtemp()
+    >>> write_vocabulary(run, ["<eos>", "<unk>", "the"])
+    >>> check_same_vocabulary(run, ["<eos>", "<unk>", "a"], "ptb")
+    Traceback (most recent call last):
+    ...
+    ValueError: ...vocabulary.txt: is not the vocabulary of ptb: the files changed since the run
+    began. Restore them, or start a run with another --output.
+    """
+    path = Path(run) / VOCABULARY
+    text = read_text(path, "Restore it, or start the run anew.")
+    if text != _lines(vocabulary):
+        raise ValueError(
+            f"{path}: is not the vocabulary of {data}: the files changed since the run began. "
+            "Restore them, or start a run with another --output."
+        )
+
+
+def _lines(words):
+    return "".join(f"{word}\n" for word in words)

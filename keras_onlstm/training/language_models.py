@@ -1,0 +1,328 @@
+"""The training of a language model on a corpus: its settings, the model, the loop, its evaluation.
+
+A script chooses values for `SETTINGS` and a corpus; `train_language_model` does the rest in the
+directory of a run, and goes on with it wherever it was stopped.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from keras_onlstm.datasets.penn_treebank import Corpus
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.models.starts import STARTS
+from keras_onlstm.reading import Choice, Integer, Number
+from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
+from keras_onlstm.training.corpora import (
+    IDS,
+    VOCABULARY,
+    check_same_vocabulary,
+    word_counts,
+    write_vocabulary,
+)
+from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.training.runs import Configuration, has_begun, running
+from keras_onlstm.training.settings import Setting
+from keras_onlstm.training.trainer import Trainer
+from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
+from keras_onlstm.training.windows import Windows
+
+__all__ = [
+    "NAMES",
+    "SETTINGS",
+    "VALUES",
+    "check_devices",
+    "evaluation",
+    "learning_rate",
+    "make_model",
+    "train_language_model",
+]
+
+NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
+_MODEL = ("embedding_dim", "units", "num_layers", "chunk_size", "tie_weights", "word_dropout",
+          "input_dropout", "hidden_dropout", "output_dropout",
+          "recurrent_weight_dropout", "start")  # fmt: skip
+_RATE = Number(0.0, 1.0)
+SETTINGS = {
+    "embedding_dim": Setting(Integer(1), "size of word vectors, and of the last layer if tied"),
+    "units": Setting(Integer(1), "size of the other layers"),
+    "num_layers": Setting(Integer(1, 100), "recurrent layers"),
+    "chunk_size": Setting(Integer(1), "units that share a value of the master gates"),
+    "tie_weights": Setting(bool, "one matrix for embedding and softmax"),
+    "word_dropout": Setting(_RATE, "share of words dropped; more of each for more epochs"),
+    "input_dropout": Setting(_RATE, "share of the word vectors' features dropped"),
+    "hidden_dropout": Setting(_RATE, "the same between layers"),
+    "output_dropout": Setting(_RATE, "the same after the last layer"),
+    "recurrent_weight_dropout": Setting(_RATE, "share of the recurrent kernels dropped"),
+    "start": Setting(Choice(STARTS), "scaled: at the words' frequencies, with gates that move; "
+                                     "published: as in the published code"),
+    "activation": Setting(Number(0.0), "strength of the penalty on the last output"),
+    "temporal": Setting(Number(0.0), "strength of that on its change from word to word"),
+    "epochs": Setting(Integer(1), "epochs"),
+    "batch_size": Setting(Integer(1), "sequences read side by side"),
+    "window": Setting(Integer(10), "words of back-propagation"),
+    "jitter": Setting(bool, "whether the window varies"),
+    "optimizer": Setting(Choice(("sgd", "plateau", "adam")), "sgd: averaged when validation stops "
+                         "falling (the published recipe); plateau: a fourth of the rate then; "
+                         "adam: up, and down along a cosine"),
+    "learning_rate": Setting(Number(0.0), "learning rate, of adam the highest"),
+    "warmup": Setting(_RATE, "share of all steps in which that of adam rises"),
+    "clip": Setting(Number(0.0), "largest norm of the gradient"),
+    "decay": Setting(Number(0.0), "decay of the weights"),
+}  # fmt: skip
+# Where a preset does not say.
+VALUES = {"num_layers": 3, "tie_weights": True, "start": "scaled", "warmup": 0.05}
+_OPTIMIZERS = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
+
+
+def _windows_of(part, ids, *arguments):
+    """`Windows`, whose complaints name the part of the corpus."""
+    try:
+        return Windows(ids, *arguments)
+    except ValueError as error:
+        raise ValueError(f"the {part} text: {error}") from error
+
+
+def evaluation(
+    model: keras.Model, part: str, ids: np.ndarray, batch_size: int
+) -> Callable[[], float]:
+    """A function that measures the mean loss over a whole text, read in one pass.
+
+    Args:
+        model: `LanguageModel`, or another that `TruncatedModel` takes.
+        part: name of the text, for messages: `"validation"`, `"test"`.
+        ids: integers (tokens,), the text.
+        batch_size: in how many pieces it is read, side by side.
+
+    Returns:
+        Function without arguments that returns the mean of the negative log-probabilities, in nats:
+        the perplexity's logarithm.
+
+    Raises:
+        ValueError: if the text is too short.
+
+    Example:
+
+    >>> import math
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> from keras_onlstm.training.language_models import evaluation
+    >>> model = LanguageModel(4, embedding_dim=8, units=16, chunk_size=4)
+    >>> measure = evaluation(model, "test", np.arange(200) % 4, batch_size=2)
+    >>> 3 < math.exp(measure()) < 5  # it has not learnt anything yet
+    True
+    """
+    windows = _windows_of(part, ids, batch_size, 70, False)
+    reader = TruncatedModel(model, batch_size)
+    reader.compile()
+    return lambda: evaluate_windows(reader, windows)
+
+
+def check_devices(values: Mapping, devices: int) -> None:
+    """Refuses more devices than a batch has sequences.
+
+    Args:
+        values: dictionary of what is in `SETTINGS`.
+        devices: how many share a batch.
+
+    Raises:
+        ValueError: if so.
+
+    Example:
+
+    >>> from keras_onlstm.training.language_models import check_devices
+    >>> check_devices({"batch_size": 4}, 8)
+    Traceback (most recent call last):
+    ...
+    ValueError: --devices 8: the batch has but 4 sequences to share.
+    """
+    if devices > values["batch_size"]:
+        raise ValueError(
+            f"--devices {devices}: the batch has but {values['batch_size']} sequences to share."
+        )
+
+
+def make_model(
+    configuration: Configuration, corpus: Corpus, rows: int, devices: DataParallel | None = None
+) -> tuple[LanguageModel, TruncatedModel]:
+    """The language model of a run, and what trains it.
+
+    Args:
+        configuration: whose `arguments` have `recurrent` and `seed`, and whose `values` are of
+            `SETTINGS`.
+        corpus: whose vocabulary the model gets, and of whose training text the frequencies.
+        rows: how many sequences are read side by side.
+        devices: that share a batch, or `None`.
+
+    Returns:
+        `LanguageModel` and compiled `TruncatedModel`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.datasets.penn_treebank import Corpus
+    >>> from keras_onlstm.training.language_models import VALUES, make_model
+    >>> from keras_onlstm.training.runs import Configuration
+    >>> values = VALUES | {
+    ...     "embedding_dim": 8,
+    ...     "units": 16,
+    ...     "chunk_size": 4,
+    ...     "word_dropout": 0.0,
+    ...     "input_dropout": 0.0,
+    ...     "hidden_dropout": 0.0,
+    ...     "output_dropout": 0.0,
+    ...     "recurrent_weight_dropout": 0.0,
+    ...     "activation": 0.0,
+    ...     "temporal": 0.0,
+    ...     "optimizer": "adam",
+    ...     "learning_rate": 1e-3,
+    ...     "clip": 0.25,
+    ...     "decay": 0.0,
+    ... }
+    >>> ids = np.array([2, 0, 2, 0])
+    >>> corpus = Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
+    >>> configuration = Configuration({"recurrent": "onlstm", "seed": 0}, values)
+    >>> model, reader = make_model(configuration, corpus, rows=2)
+    >>> model.vocabulary, reader.batch_size
+    (['<eos>', '<unk>', 'a'], 2)
+    """
+    arguments, values = configuration.arguments, configuration.values
+    vocabulary = corpus.vocabulary
+    keras.utils.set_random_seed(arguments["seed"])
+    model = LanguageModel(
+        len(vocabulary),
+        recurrent=arguments["recurrent"],
+        vocabulary=vocabulary,
+        seed=arguments["seed"],
+        **{name: values[name] for name in _MODEL},
+    )
+    if values["start"] != "published":
+        model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
+    reader = TruncatedModel(model, rows, values["activation"], values["temporal"])
+    optimizer = _OPTIMIZERS[values["optimizer"]](
+        values["learning_rate"],
+        global_clipnorm=values["clip"],
+        weight_decay=values["decay"] or None,
+    )
+    reader.compile(devices.prepare(optimizer) if devices else optimizer)
+    optimizer.build(reader.trainable_variables)
+    return model, reader
+
+
+def learning_rate(values: Mapping, windows: Windows) -> Callable[[int, int], float] | None:
+    """The rate of every batch: that of the values, times the length of its window.
+
+    Args:
+        values: dictionary of what is in `SETTINGS`.
+        windows: `Windows` of the training text.
+
+    Returns:
+        Function of epoch and batch, both from 0, as `Trainer` takes it; `None` where the rate falls
+        after epochs instead.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training import Windows
+    >>> from keras_onlstm.training.language_models import learning_rate
+    >>> windows = Windows(np.arange(101), 1, window=10, jitter=False)
+    >>> values = {"optimizer": "adam", "learning_rate": 0.1, "warmup": 0.5, "window": 10}
+    >>> rate = learning_rate(values | {"epochs": 1}, windows)
+    >>> [round(rate(0, batch), 3) for batch in range(10)]
+    [0.0, 0.02, 0.04, 0.06, 0.065, 0.05, 0.035, 0.021, 0.01, 0.002]
+    """
+    if values["optimizer"] == "plateau":
+        return None
+
+    def rate(epoch, batch):
+        scale = windows.length(batch) / values["window"]
+        if values["optimizer"] == "adam":
+            done = (epoch + batch / len(windows)) / values["epochs"]
+            scale *= min(done / (values["warmup"] or 1e-9), 0.5 + 0.5 * math.cos(math.pi * done))
+        return values["learning_rate"] * scale
+
+    return rate
+
+
+def _callbacks(values):
+    callbacks = [ResetStates()]
+    if values["optimizer"] == "sgd":
+        callbacks.append(NonMonotonicTrigger("val_perplexity"))
+    if values["optimizer"] == "plateau":
+        callbacks.append(
+            keras.callbacks.ReduceLROnPlateau(
+                "val_perplexity", factor=0.25, patience=1, min_delta=0.0, mode="min"
+            )
+        )
+    return callbacks
+
+
+def train_language_model(
+    output: str | Path,
+    configuration: Configuration,
+    corpus: Corpus,
+    resume: bool = False,
+    steps: int | None = None,
+) -> bool:
+    """Trains a language model in the directory of a run, or goes on with it.
+
+    The directory receives what `Trainer` writes, `config.json` and `vocabulary.txt`; `best.keras`
+    is the `LanguageModel` of the best perplexity on the validation text.
+
+    Args:
+        output: the directory.
+        configuration: whose `arguments` have `recurrent`, `seed`, `devices`, `data` and what else
+            the script keeps, and whose `values` are of `SETTINGS`.
+        corpus: `penn_treebank.Corpus`.
+        resume: whether to go on with the run.
+        steps: after how many batches to stop, or `None`.
+
+    Returns:
+        Whether training is complete.
+
+    Raises:
+        BlockingIOError: if another process is at work in the directory.
+        FileExistsError: if a run, or anything else, is there before a new one.
+        OSError: if a file cannot be written.
+        ValueError: if a text is too short, the corpus is another one than the run began with, or
+            its checkpoint is damaged or of another run.
+    """
+    arguments, values = configuration.arguments, configuration.values
+    devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
+    shape, each = (values["batch_size"], values["window"], values["jitter"]), arguments["devices"]
+    windows = _windows_of("training", corpus.train, *shape, arguments["seed"], each)
+    with devices.scope() if devices else nullcontext():
+        model, reader = make_model(configuration, corpus, windows.rows, devices)
+    measure = evaluation(model, "validation", corpus.valid, -(-10 // each) * each)
+    trainer = Trainer(
+        reader,
+        windows,
+        lambda: {"val_perplexity": math.exp(min(measure(), 700.0))},
+        output,
+        epochs=values["epochs"],
+        monitor="val_perplexity",
+        mode="min",
+        callbacks=_callbacks(values),
+        learning_rate=learning_rate(values, windows),
+        place=devices.place if devices else None,
+        saved=model,
+        record=configuration.record,
+        unit="tokens",
+    )
+    with running(output, configuration, resume, prepared=[IDS]):
+        if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
+            check_same_vocabulary(output, corpus.vocabulary, arguments["data"])
+            trainer.resume()
+        else:
+            write_vocabulary(output, corpus.vocabulary)
+        print(
+            f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
+            f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words",
+            flush=True,
+        )
+        trainer.run(steps)
+    return trainer.progress.epoch == values["epochs"]

@@ -1,0 +1,334 @@
+"""`keras-onlstm generate`, `score` and `compact`: what they print, and one line for every mistake.
+
+`parse` is in test_parser.py, what the commands make of a trained run in test_language_modeling.py.
+"""
+
+import json
+import math
+import re
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+import commands
+from commands import contents, environment, ours
+from keras_onlstm import exporting
+from keras_onlstm.compact import load_compact, save_compact
+from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
+from keras_onlstm.stored import load_model
+
+pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
+
+COMMANDS = ("parse", "generate", "score", "compact")
+WORDS = ["<eos>", "<unk>", "the", "cat", "saw", "a", "dog"]
+LETTERS = ["<eos>", "<unk>", "_", "a", "b"]
+SENTENCE = "the cat saw a dog"
+
+
+def make(words=WORDS, seed=0, **kwargs):
+    model = LanguageModel(len(words), 8, 16, 2, 4, vocabulary=words, seed=seed, **kwargs)
+    model.build()
+    model.embeddings.assign(20 * keras.ops.convert_to_numpy(model.embeddings))
+    return model
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Models of all kinds. Not to be changed."""
+    directory = tmp_path_factory.mktemp("models")
+    models = [make(), make(seed=1)]
+    models[0].save(directory / "one.keras")
+    models[1].save(directory / "two.keras")
+    save_compact(Ensemble(models), directory / "both.npz", [{"by": "one"}, {"by": "two"}])
+    make(recurrent="lstm").save(directory / "lstm.keras")
+    make([*WORDS[:-1], "bird"]).save(directory / "other.keras")
+    make(["a", "b"]).save(directory / "plain.keras")
+    classifier = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2)
+    classifier((np.ones((1, 2), "int32"),) * 2)
+    classifier.save(directory / "pairs.keras")
+    keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(directory / "dense.keras")
+    (directory / "half.npz").write_bytes((directory / "both.npz").read_bytes()[:999])
+    (directory / "notes.txt").write_text("the cat\n\n a dog saw the zebra \n")
+    (directory / "latin.txt").write_bytes(b"the cat\n\xff\xfe\n")
+    (directory / "empty.txt").write_text("\n \n")
+    run = directory / "run"
+    run.mkdir()
+    make(LETTERS).save(run / "best.keras")
+    config = {"arguments": {"characters": True, "data": str(directory / "gone")}}
+    (run / "config.json").write_text(json.dumps(config))
+    (directory / "corpus").mkdir()
+    (directory / "corpus" / "valid.txt").write_text("a b ab\nba a\n" * 20)
+    for name, content in (("short", b"the cat"), ("latin", b"a\n\xff\n")):
+        (directory / name).mkdir()
+        (directory / name / "valid.txt").write_bytes(content)
+    return directory
+
+
+@pytest.fixture
+def command(files, monkeypatch, capsys):
+    """Runs a command line where the files are: (exit status, stdout, stderr)."""
+    monkeypatch.chdir(files)
+    return commands.command_runner(monkeypatch, capsys)
+
+
+def printed(result):
+    status, output, errors = result
+    assert (status, ours(errors)) == (0, []), errors
+    return output
+
+
+def refused(result, *parts):
+    commands.refused("keras-onlstm", result, *parts)
+
+
+# --- Help ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(command, name):
+    text = printed(command(name, "--help"))
+    assert text.startswith(f"usage: keras-onlstm {name}") and "--model PATH" in text
+    assert f"    {name} " in printed(command("--help"))
+
+
+def test_help_imports_nothing_that_takes_time():
+    code = (
+        "import sys\n"
+        "from keras_onlstm.command_line import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print(*({'numpy', 'keras', 'tensorflow', 'nltk', 'h5py'} & sys.modules.keys()), '-')"
+    )
+    for name in COMMANDS:
+        done = subprocess.run(
+            [sys.executable, "-c", code, name, "--help"],
+            capture_output=True, text=True, env=environment(),
+        )  # fmt: skip
+        assert done.stdout.splitlines()[-1] == "-", done
+
+
+# --- generate ------------------------------------------------------------------------------------
+
+
+def test_generating_from_files_of_every_kind(command):
+    drawn = make().generate(["the", "cat"], 9, 0.7, 3, 5)
+    given = ["the", "cat", "--length", 9, "--temperature", 0.7, "--top-k", 3, "--seed", 5]
+    assert printed(command("generate", "--model", "one.keras", *given)).split() == [
+        "the", "cat", *drawn,
+    ]  # fmt: skip
+    rounded = load_compact("both.npz")[0].models
+    for more, model in (([], rounded[0]), (["--member", 2], rounded[1])):
+        text = printed(command("generate", "--model", "both.npz", *more, "the cat", *given[2:]))
+        assert text.split() == ["the", "cat", *model.generate("the cat", 9, 0.7, 3, 5)]
+    lstm = printed(command("generate", "--model", "lstm.keras", "--length", 4))
+    assert lstm.split() == make(recurrent="lstm").generate([], 4)
+
+
+def test_generating_characters(command):
+    expected = make(LETTERS).generate(["a", "_"], 12)
+    for model in (["run"], ["run/best.keras", "--characters"]):
+        text = printed(command("generate", "--model", *model, "a ", "--length", 12))
+        assert text == "a_" + "".join(expected) + "\n"
+
+
+def test_the_packages_first_model(command):
+    """What both commands take where no model is named."""
+    model = load_model()[0].models[0]
+    text = printed(command("generate", "prices fell", "--length", 5))
+    assert text.split() == ["prices", "fell", *model.generate("prices fell", 5)]
+    text = printed(command("score", "prices fell"))
+    assert f"{model.score(['prices fell'])[0].sum():.3f}" in text
+
+
+# --- score ---------------------------------------------------------------------------------------
+
+
+def rows(text):
+    """{sentence: (tokens, log-probability, perplexity)}, and the last line."""
+    found = re.findall(r"^(.+?) {2,}(\d+) +(-?\d+\.\d+) +(\d+\.\d+)$", text, re.MULTILINE)
+    return {line: tuple(map(float, numbers)) for line, *numbers in found}, text.splitlines()[-1]
+
+
+def test_scoring_sentences_from_everywhere(command):
+    scores = {text: make().score([text])[0] for text in (SENTENCE, "a dog", "the zebra")}
+    for given, stdin in (
+        (list(scores), b""),
+        ([], "\n\n".join(scores).encode("utf-8-sig")),
+        ([], "\r\n".join(scores).encode()),
+    ):
+        found, last = rows(printed(command("score", "--model", "one.keras", *given, stdin=stdin)))
+        assert found.keys() == scores.keys()
+        for text, numbers in scores.items():
+            total, perplexity = numbers.sum(), math.exp(-numbers.mean())
+            assert found[text] == pytest.approx((len(numbers), total, perplexity), abs=0.01)
+        whole = np.concatenate(list(scores.values()))
+        assert last == f"{len(whole)} tokens, perplexity {math.exp(-whole.mean()):.2f}"
+    found, _ = rows(printed(command("score", "--model", "one.keras", "--file", "notes.txt")))
+    assert list(found) == ["the cat", "a dog saw the zebra"]
+
+
+def test_scoring_characters(command):
+    found, _ = rows(printed(command("score", "--model", "run", "a b")))
+    assert found["a b"][1] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
+
+
+def test_scoring_with_an_exported_model_needs_no_keras(tmp_path):
+    path = tmp_path / "model.onnx"
+    exporting.to_onnx(make(), path, graph="language_model")
+    code = (
+        "import sys\n"
+        "from keras_onlstm.command_line import main\n"
+        "main(sys.argv[1:])\n"
+        "print(*({'keras', 'tensorflow'} & sys.modules.keys()), '-')"
+    )
+    given = ["score", "--model", str(path), "--threads", "1", SENTENCE]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *given], capture_output=True, text=True, env=environment()
+    )
+    *text, last = done.stdout.splitlines()
+    assert last == "-", done
+    found, _ = rows("\n".join(text))
+    assert found[SENTENCE][1] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
+
+
+# --- compact -------------------------------------------------------------------------------------
+
+
+def test_compact_files_of_files(command, tmp_path):
+    """One model, an ensemble, and models that come together, in 8 bits already or not."""
+    one, both = tmp_path / "one.npz", tmp_path / "both.npz"
+    text = printed(command("compact", "--model", "lstm.keras", "--output", one))
+    assert "one.npz: 0.0 MB" in text and "lstm.keras: --data DIR, a corpus, would tell" in text
+    model, about = load_compact(one)
+    assert about is None and np.allclose(
+        model.score([SENTENCE])[0], make(recurrent="lstm").score([SENTENCE])[0], atol=0.05
+    )
+    printed(command("compact", "--model", "both.npz", "--output", both))
+    again, about = load_compact(both)
+    assert about == [{"by": "one"}, {"by": "two"}]
+    first = load_compact("both.npz")[0].distances([SENTENCE])[0]
+    assert np.abs(again.distances([SENTENCE])[0] - first).max() < 1e-6
+    given = ["--model", "two.keras", "one.keras"]
+    printed(command("compact", *given, "--output", both))
+    again, about = load_compact(both)
+    assert about == [None, None] and again.members == (2, 2)
+    assert np.allclose(again.distances([SENTENCE])[0][:2], first[2:], atol=0.02)
+
+
+def test_what_8_bits_cost(command, tmp_path):
+    output = tmp_path / "run.npz"
+    text = printed(command("compact", "--model", "run", "--data", "corpus", "--output", output))
+    before, after = map(float, re.findall(r"perplexity (\S+), with 8 bits (\S+)", text)[0])
+    assert 1 < before < 20 and abs(after - before) < 0.2
+    both = tmp_path / "both.npz"
+    text = printed(command("compact", "--model", "both.npz", "--data", "corpus", "--output", both))
+    assert len(re.findall(r"both.npz: validation perplexity \S+, with 8 bits", text)) == 2
+    text = printed(command("compact", "--model", "run", "--output", output))
+    assert "run: --data DIR, a corpus, would tell" in text  # its own is gone
+
+
+# --- Mistakes: one line, status 2 ----------------------------------------------------------------
+
+OUTPUT = ["--output", "new.npz"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        ([], ["--help"]),
+        (["train"], ["'train'", "generate"]),
+        (["generate", "--length", "0"], ["--length 0", "1 or above"]),
+        (["generate", "--length", "many"], ["--length", "'many'"]),
+        (["generate", "--top-k", "0"], ["--top-k 0", "1 or above"]),
+        (["generate", "--temperature", "0"], ["--temperature 0", "above 0"]),
+        (["generate", "--temperature", "nan"], ["--temperature nan", "above 0"]),
+        (["generate", "--temperature", "inf"], ["--temperature inf", "above 0"]),
+        (["generate", "--seed", "-1"], ["--seed", "-1"]),
+        (["generate", "--model", "gone.keras"], ["gone.keras: no such model", "Name a .keras"]),
+        (["generate", "--model", "corpus"], ["best.keras: no such model", "or a run"]),
+        (["generate", "--model", "half.npz"], ["half.npz: not a complete model", "Restore it"]),
+        (["generate", "--model", "notes.txt"], ["notes.txt: ends neither in .keras nor"]),
+        (["generate", "--model", "plain.keras"], ["plain.keras", "no vocabulary with <eos>"]),
+        (["generate", "--model", "both.npz", "--member", "3"], ["--member 3: both.npz holds 2"]),
+        (["generate", "--model", "one.keras", "--member", "0"], ["--member 0: one.keras holds 1"]),
+        (["score", "--model", "pairs.keras", "a"], ["pairs.keras: a PairClassifier, not a Lang"]),
+        (["score", "--model", "dense.keras", "a"], ["dense.keras: a Sequential, not a Language"]),
+        (["score", "--model", "one.keras", "--threads", "2"], ["one.keras", "exported files"]),
+        (["score", "--file", "gone.txt"], ["gone.txt: no such file"]),
+        (
+            ["score", "--model", "one.keras", "--file", "latin.txt"],
+            ["latin.txt, line 2: is not"],
+        ),
+        (["score", "--model", "one.keras", "--file", "empty.txt"], ["empty.txt: holds no words"]),
+        (["score", "--model", "one.keras"], ["standard input: holds no words to score"]),
+        (["compact", *OUTPUT], ["--model"]),
+        (["compact", "--model", "one.keras"], ["--output"]),
+        (["compact", "--model", "one.keras", "--output", "a.h5"], ["a.h5", "ends in .npz"]),
+        (["compact", "--model", "gone.npz", *OUTPUT], ["gone.npz: no such model"]),
+        (["compact", "--model", "a.onnx", *OUTPUT], ["a.onnx: is exported already", "Name the"]),
+        (["compact", "--model", "pairs.keras", *OUTPUT], ["pairs.keras: a PairClassifier, not"]),
+        (["compact", "--model", "plain.keras", *OUTPUT], ["plain.keras", "no vocabulary with"]),
+        (
+            ["compact", "--model", "one.keras", "--model", "both.npz", *OUTPUT],
+            ["both.npz: holds several models already", "one by one"],
+        ),
+        (
+            ["compact", "--model", "one.keras", "--model", "other.keras", *OUTPUT],
+            ["model 2: has another vocabulary", "on one corpus"],
+        ),
+        (
+            ["compact", "--model", "one.keras", "--model", "lstm.keras", *OUTPUT],
+            ["model 2: an LSTM has no distances"],
+        ),
+        (
+            ["compact", "--model", "one.keras", "--data", "gone", *OUTPUT],
+            ["gone: no valid.txt", "A corpus is a directory"],
+        ),
+        (
+            ["compact", "--model", "one.keras", "--data", "short", *OUTPUT],
+            ["the validation text: 3 tokens are too few"],
+        ),
+        (
+            ["compact", "--model", "one.keras", "--data", "latin", *OUTPUT],
+            ["latin/valid.txt, line 2: is not UTF-8 text"],
+        ),
+        (
+            ["compact", "--model", "one.keras", "--output", "gone/new.npz"],
+            ["gone/new.npz: cannot be written"],
+        ),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_mistakes(command, files, arguments, parts):
+    before = contents(files)
+    result = command(*arguments)
+    refused(result, *parts)
+    assert "Traceback" not in result[2] and contents(files) == before
+
+
+def test_a_model_that_was_exported(command, tmp_path):
+    exporting.to_onnx(make(), tmp_path / "model.onnx", graph="language_model")
+    exporting.to_onnx(make(), tmp_path / "parser.onnx", graph="parser")
+    result = command("generate", "--model", tmp_path / "model.onnx", "a")
+    refused(result, "model.onnx: is exported, and generates nothing", "exported from")
+    result = command("score", "--model", tmp_path / "parser.onnx", "a")
+    refused(result, "parser.onnx: a parser, which gives no probabilities", "language_model")
+
+
+def test_standard_input_that_is_not_utf_8(command):
+    given = ["score", "--model", "one.keras"]
+    refused(command(*given, stdin=b"a cat\n\xff\n"), "standard input, line 2: is not UTF-8 text")
+
+
+def test_a_model_that_has_no_compact_form(tmp_path):
+    class Other(LanguageModel):
+        def get_config(self):
+            return {"name": self.name}
+
+    model = Other(len(WORDS), 8, 16, 2, 4, vocabulary=WORDS)
+    model.build()
+    with pytest.raises(ValueError, match=r"a\.npz: a Other has no compact form"):
+        save_compact(model, tmp_path / "a.npz")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,186 @@
+"""What a run's directory holds: one place writes it, one place reads it."""
+
+import json
+
+import pytest
+
+from keras_onlstm.console import ArgumentParser, table
+from keras_onlstm.reading import SEEDS, Choice, Integer
+from keras_onlstm.training import Setting, language_models
+from keras_onlstm.training.runs import (
+    Configuration,
+    Experiment,
+    check_new,
+    has_begun,
+    origin,
+    read_config,
+    running,
+)
+
+pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
+
+PRESETS = {"small": {"units": 20, "tied": True}, "large": {"units": 900, "tied": True}}
+EXPERIMENT = Experiment(
+    "examples/some_training.py",
+    kinds={
+        "preset": Choice(tuple(PRESETS)),
+        "recurrent": Choice(("onlstm", "lstm")),
+        "data": (str, None),
+        "seed": SEEDS,
+        "max_words": (Integer(3), None),
+        "characters": bool,
+    },
+    defaults={
+        "preset": "small", "recurrent": "onlstm", "data": None, "seed": 0, "max_words": None,
+        "characters": False,
+    },
+    settings={"units": Setting(Integer(1), "size"), "tied": Setting(bool, "one matrix for two")},
+    presets=PRESETS,
+    later=("max_words", "characters"),
+)  # fmt: skip
+OLD = {"preset": "large", "recurrent": "lstm", "data": None, "seed": 3}
+
+
+def options_of(*arguments):
+    parser = EXPERIMENT.parser("Trains.", "runs/some")
+    for name in ("--recurrent", "--data"):
+        parser.add_argument(name)
+    parser.add_argument("--max-words", type=int)
+    parser.add_argument("--characters", action="store_true", default=None)
+    return parser.parse_args(list(map(str, arguments)))
+
+
+def write(directory, **content):
+    (directory / "config.json").write_text(json.dumps(content))
+
+
+def test_a_new_run(tmp_path):
+    output = tmp_path / "run"
+    found = EXPERIMENT.configuration(options_of("--output", output))
+    assert found.arguments == EXPERIMENT.defaults and found.values == PRESETS["small"]
+    start = "python examples/some_training.py --preset"
+    assert found.command == f"{start} small --recurrent onlstm --seed 0"
+    given = ["--preset", "large", "--seed", 7, "--data", tmp_path / "ptb", "--characters"]
+    given += ["--max-words", 9, "--set", "tied=false", "units=900"]
+    found = EXPERIMENT.configuration(options_of("--output", output, *given))
+    expected = f"{start} large --recurrent onlstm --seed 7 --data ptb --max-words 9 --characters"
+    assert found.command == f"{expected} --set tied=false"
+    assert found.values == {"units": 900, "tied": False}
+    assert found.record == {"units": 900, "tied": False, "recurrent": "onlstm", "seed": 7}
+    with running(output, found):
+        assert EXPERIMENT.stored(output) == found
+        assert read_config(output)["versions"]["backend"] == "tensorflow"
+        assert not has_begun(output)
+    (output / "checkpoint.npz").touch()
+    assert has_begun(output) and not has_begun(output, ["checkpoint.npz"])
+    # The run goes on with that, and with nothing else.
+    assert EXPERIMENT.configuration(options_of("--output", output, "--resume", *given)) == found
+    for other, said in (
+        (["--seed", 8], "was started with --seed 7, not 8. Leave --seed out"),
+        (["--max-words", 4], "was started with --max-words 9, not 4. Leave --max-words out"),
+        (["--set", "units=5"], "was started with units 900, not 5. Leave --set units out"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            EXPERIMENT.configuration(options_of("--output", output, "--resume", *other))
+    with pytest.raises(FileExistsError, match="Add --resume to go on with it"):
+        EXPERIMENT.configuration(options_of("--output", output))
+    with pytest.raises(FileExistsError, match="exists already"), running(output, found):
+        pass
+    assert EXPERIMENT.stored(output) == found
+
+
+def test_runs_of_earlier_versions(tmp_path):
+    """They have neither values nor a command, and fewer arguments."""
+    write(tmp_path, arguments=OLD)
+    found = EXPERIMENT.stored(tmp_path)
+    assert found.arguments == OLD | {"max_words": None, "characters": False}
+    assert found.values == PRESETS["large"] and found.command is None
+    assert origin(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({}, "arguments is missing. Name the --output directory of a run"),
+        ({"arguments": {}}, "no arguments of this script: preset is missing. Name the --output"),
+        ({"arguments": OLD | {"brown": True}}, "no arguments of this script: .*'brown'. Name"),
+        ({"arguments": OLD | {"seed": -1}}, "seed is an integer from 0 to 4294967295, not -1"),
+        ({"arguments": OLD, "values": {"units": 3}}, "tied is missing. Restore it, or start"),
+        ({"arguments": OLD, "values": {**PRESETS["small"], "unit": 3}}, "'unit'. Is it units"),
+        ({"arguments": OLD, "values": 3}, "values is an object or null, not 3. Restore it"),
+        ({"arguments": OLD, "command": 3}, "command is a text or null, not 3. Restore it"),
+    ],
+)
+def test_what_is_no_record_of_a_run(tmp_path, content, said):
+    write(tmp_path, **content)
+    with pytest.raises(ValueError, match=said) as caught:
+        EXPERIMENT.stored(tmp_path)
+    assert str(caught.value).startswith(str(tmp_path / "config.json"))
+
+
+def test_a_run_that_is_not_there(tmp_path):
+    missing = tmp_path / "missing"
+    with pytest.raises(FileNotFoundError, match=r"config\.json: no such file\. Name the --output"):
+        EXPERIMENT.configuration(options_of("--output", missing, "--resume"))
+    check_new(missing)
+    assert origin(missing) == {} and not missing.exists()
+
+
+def test_where_a_model_comes_from(tmp_path):
+    write(tmp_path, arguments=OLD, command="python a.py --preset large")
+    scores = {"parameters": 7, "validation_perplexity": 9.5, "test_perplexity": 8.5}
+    (tmp_path / "results.json").write_text(json.dumps({**scores, "recurrent": "lstm"}))
+    assert origin(tmp_path) == {"command": "python a.py --preset large", **scores}
+    (tmp_path / "results.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"results\.json: parameters is missing\. Evaluate the"):
+        origin(tmp_path)
+
+
+def test_the_values_of_language_models_are_described():
+    text = EXPERIMENT._replace(
+        settings={name: language_models.SETTINGS[name] for name in language_models.VALUES},
+        presets={"small": language_models.VALUES},
+    )
+    help_text = text.parser("Trains.", "runs/some").format_help()
+    assert "num_layers: recurrent layers (3)" in help_text and "default: small" in help_text
+    assert help_text.startswith("usage: some_training.py")
+
+
+def test_ctrl_c_says_how_to_go_on_where_that_can_be(tmp_path):
+    for resume, said in ((None, ()), (False, ("The same command with --resume goes on.",))):
+        output = tmp_path / str(resume)
+        with (
+            pytest.raises(KeyboardInterrupt) as caught,
+            running(output, Configuration({"seed": 7}), resume),
+        ):
+            raise KeyboardInterrupt
+        assert caught.value.args == said
+
+
+# --- What command lines share --------------------------------------------------------------------
+
+
+def test_options_that_are_too_small(capsys):
+    parser = ArgumentParser(prog="test")
+    parser.add_argument("--top-k", type=int)
+    parser.check_least(parser.parse_args([]), top_k=1)
+    parser.check_least(parser.parse_args(["--top-k", "1"]), top_k=1)
+    with pytest.raises(SystemExit):
+        parser.check_least(parser.parse_args(["--top-k", "0"]), top_k=1)
+    assert capsys.readouterr().err.startswith("test: error: --top-k 0: 1 or above (")
+
+
+def test_tables():
+    assert table(["", "n"], [["the", 12], ["a", 3]]).splitlines() == [
+        "      n",
+        "-------",
+        "the  12",
+        "a     3",
+    ]
+
+
+def test_models_are_in_the_record_of_their_run():
+    """Whatever shapes a language model is a value, and so in the checkpoint."""
+    assert set(language_models._MODEL) <= language_models.SETTINGS.keys()
+    configuration = Configuration({"recurrent": "lstm", "seed": 1, "devices": 2}, {"units": 3})
+    assert configuration.record == {"units": 3, "recurrent": "lstm", "seed": 1}
