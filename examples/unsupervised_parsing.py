@@ -180,7 +180,7 @@ def main(options):
     sentences = load_sentences(options)
     words = sum(len(sentence.tokens) for sentence in sentences)
     info(f"{len(sentences):,} sentences, {words:,} words")
-    with running(options.output, Configuration(vars(options))):
+    with running(options.output, Configuration(vars(options), {})):
         measured = [one for parser in parsers for one in measure(parser, sentences)]
         combined, baselines = evaluate_models(measured, sentences), evaluate_baselines(sentences)
         together = evaluate_together(measured, sentences) if len(measured) > 1 else {}

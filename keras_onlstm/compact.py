@@ -7,11 +7,13 @@ numbers and a JSON text, no pickle and no code.
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from keras import ops
 
 from keras_onlstm._keras_private import check_room
+from keras_onlstm._types import StrPath
 from keras_onlstm.files import replacing
 from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.npz import open_npz
@@ -29,7 +31,7 @@ def _rounded(array):
     return np.rint(array / factors).astype("int8"), factors.astype("float32")
 
 
-def save_compact(model, path, about=None):
+def save_compact(model: Any, path: StrPath, about: Any = None) -> None:
     """Writes a language model, or several, with weights of 8 bits.
 
     Args:
@@ -50,9 +52,8 @@ def save_compact(model, path, about=None):
     for config in configs[1:]:
         config["vocabulary"] = None
     # One model has a configuration, several have a list of them.
-    config = configs if several else configs[0]
-    text = json.dumps({"config": config, "about": about}).encode()
-    arrays = {_ABOUT: np.frombuffer(text, "uint8")}
+    text = json.dumps({"config": configs if several else configs[0], "about": about}).encode()
+    arrays: dict[str, Any] = {_ABOUT: np.frombuffer(text, "uint8")}
     for index, weight in enumerate(_weights(models)):
         array = np.asarray(ops.convert_to_numpy(weight), "float32")
         if array.ndim == 2:
@@ -89,7 +90,7 @@ def _weights(models):
     return [weight for model in models for weight in model.trainable_variables]
 
 
-def load_compact(path):
+def load_compact(path: StrPath) -> tuple[Any, Any]:
     """Reads what `save_compact` wrote.
 
     Args:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_onlstm import runtime
+from keras_onlstm._types import StrPath
 from keras_onlstm.sentences import check_vocabulary
 
 __all__ = ["SHIPPED", "load_model", "load_trained", "member"]
@@ -16,7 +17,9 @@ _BEST = "best.keras"  # of a run
 _CLASSES = {"language_model": "LanguageModel", "classifier": "PairClassifier"}
 
 
-def load_model(path=None, provider="cpu", threads=None):
+def load_model(
+    path: StrPath | None = None, provider: str = "cpu", threads: int | None = None
+) -> tuple[Any, Any]:
     """Loads a model.
 
     Args:

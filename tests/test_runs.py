@@ -151,7 +151,7 @@ def test_ctrl_c_says_how_to_go_on_where_that_can_be(tmp_path):
         output = tmp_path / str(resume)
         with (
             pytest.raises(KeyboardInterrupt) as caught,
-            running(output, Configuration({"seed": 7}), resume),
+            running(output, Configuration({"seed": 7}, {}), resume),
         ):
             raise KeyboardInterrupt
         assert caught.value.args == said

@@ -118,7 +118,7 @@ def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndar
     [1, 0, 2, 0]
     """
     parts = [ids[start : start + block] for start in range(0, len(ids), block)]
-    return sum(np.bincount(part, minlength=words) for part in parts)
+    return sum((np.bincount(part, minlength=words) for part in parts), np.zeros(words, "int64"))
 
 
 def write_vocabulary(run: str | Path, vocabulary: Sequence[str]) -> None:

@@ -46,12 +46,12 @@ class Configuration(NamedTuple):
 
     Attributes:
         arguments: dictionary of what the command line said, with all defaults.
-        values: dictionary of every value of the preset, or `None`: the run trains nothing.
+        values: dictionary of every value of the preset; `{}`: the run trains nothing.
         command: that starts such a run, or `None`: a run of an earlier version did not keep it.
     """
 
     arguments: dict
-    values: dict | None = None
+    values: dict[str, Any]
     command: str | None = None
 
     @property
@@ -326,7 +326,7 @@ def running(
     >>> import pathlib, tempfile
     >>> from keras_onlstm.training.runs import Configuration, read_config, running
     >>> directory = pathlib.Path(tempfile.mkdtemp(), "run")
-    >>> with running(directory, Configuration({"seed": 7})):
+    >>> with running(directory, Configuration({"seed": 7}, {})):
     ...     print(read_config(directory)["arguments"])
     {'seed': 7}
     """
