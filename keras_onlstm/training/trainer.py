@@ -120,8 +120,16 @@ class Trainer:
     ...     return {"val_loss": model.test_on_batch(inputs, classes)}
     >>> early = keras.callbacks.EarlyStopping("val_loss", mode="min", patience=1)
     >>> trainer = Trainer(
-    ...     model, batches, validate, "run", epochs=3, monitor="val_loss", mode="min",
-    ...     callbacks=[early], verbose=False)
+    ...     model,
+    ...     batches,
+    ...     validate,
+    ...     "run",
+    ...     epochs=3,
+    ...     monitor="val_loss",
+    ...     mode="min",
+    ...     callbacks=[early],
+    ...     verbose=False,
+    ... )
     >>> [row["epoch"] for row in trainer.run()]
     [1, 2, 3]
     """

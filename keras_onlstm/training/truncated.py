@@ -46,6 +46,20 @@ class TruncatedModel(keras.Model):
 
     Returns:
         Logits (batch, time, V), and the penalties (1,), which are 0 unless in training.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> from keras_onlstm.training import TruncatedModel, Windows
+    >>> model = LanguageModel(9, embedding_dim=4, units=8, num_layers=1, chunk_size=4)
+    >>> reader = TruncatedModel(model, batch_size=2, activation_regularization=2.0)
+    >>> reader.compile("sgd")
+    >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, jitter=False)
+    >>> for inputs, targets, weights in windows:
+    ...     numbers = reader.train_on_batch(inputs, targets, weights, return_dict=True)
+    >>> sorted(numbers)
+    ['loss', 'penalty']
     """
 
     def __init__(
@@ -128,7 +142,20 @@ class TruncatedModel(keras.Model):
 
 
 class ResetStates(keras.callbacks.Callback):
-    """Lets a `TruncatedModel` begin every epoch with zero states."""
+    """Lets a `TruncatedModel` begin every epoch with zero states.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> from keras_onlstm.training import ResetStates, TruncatedModel, Windows
+    >>> reader = TruncatedModel(LanguageModel(9, 4, 8, num_layers=1, chunk_size=4), batch_size=2)
+    >>> reader.compile("sgd")
+    >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, jitter=False)
+    >>> history = reader.fit(windows, shuffle=False, callbacks=[ResetStates()], verbose=0)
+    >>> len(history.history["loss"])
+    1
+    """
 
     def on_epoch_begin(self, epoch, logs=None):
         self.model.reset_states()
@@ -143,6 +170,19 @@ def evaluate_windows(model, windows):
 
     Returns:
         Mean of the negative log-probabilities of the tokens, in nats: the perplexity's logarithm.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
+    >>> model = LanguageModel(9, embedding_dim=4, units=8, num_layers=1, chunk_size=4)
+    >>> reader = TruncatedModel(model, batch_size=1)
+    >>> reader.compile()
+    >>> text = np.arange(30) % 9
+    >>> loss = evaluate_windows(reader, Windows(text, 1, window=10, jitter=False))
+    >>> bool(np.exp(loss) < 20)  # not much has been learnt: about as many as there are words
+    True
     """
     model.reset_states()
     total = tokens = 0
