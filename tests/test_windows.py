@@ -112,35 +112,45 @@ def test_the_first_two_windows_show_which_sizes_vary():
 
 
 def test_fit_reads_the_epochs_of_windows_one_after_the_other():
-    """With widths that vary: losses are those of the same batches one by one."""
+    """With widths that vary: the steps are those of the same batches one by one."""
     text = np.random.default_rng(3).integers(0, 9, 600)
 
     def make():
         keras.utils.set_random_seed(1)
-        model = LanguageModel(9, 4, 8, 1, 4, **NO_DROPOUT)
-        reader = TruncatedModel(model, 3)
+        reader = TruncatedModel(LanguageModel(9, 8, 8, 1, 2, seed=1, **NO_DROPOUT), 3)
         reader.compile(keras.optimizers.SGD(0.5))
         return reader
 
-    windows = Windows(text, 3, window=12, workers=1, max_queue_size=2)
+    windows = Windows(text, 3, window=12, max_queue_size=2)
     assert windows.max_queue_size == 2
-    reader = make()
-    seen = []
+    reader, epochs, states = make(), [], []
     read = keras.callbacks.LambdaCallback(
-        on_epoch_end=lambda epoch, logs: seen.append(as_array(reader.kept[0][0]).copy())
+        on_epoch_begin=lambda epoch, logs: epochs.append(windows._epoch),
+        on_epoch_end=lambda epoch, logs: states.append(as_array(reader.kept[0][0]).copy()),
     )
     reader.fit(windows, epochs=2, shuffle=False, verbose=0, callbacks=[ResetStates(), read])
+    assert epochs[0] < epochs[1]
     other, again = make(), Windows(text, 3, window=12)
-    for epoch in range(2):
+    for epoch, found in zip(epochs, states, strict=True):
         again.set_epoch(epoch)
+        assert len({batch[1].shape[1] for batch in again}) > 2
         other.reset_states()
         for batch in again:
             other.train_on_batch(*batch)
-        assert_close(seen[epoch], other.kept[0][0], 1e-5, f"states after epoch {epoch}")
+        assert_close(found, other.kept[0][0], 1e-5, f"states after epoch {epoch}")
+        assert np.abs(found).max() > 1e-3
     for one, wanted in zip(reader.trainable_variables, other.trainable_variables, strict=True):
         assert_close(one, wanted, 1e-5, wanted.path)
-    again.set_epoch(2)  # where fit left off
-    assert [windows.length(i) for i in range(len(windows))] == [
-        again.length(i) for i in range(len(again))
-    ]
-    assert len({batch[1].shape[1] for batch in again}) > 1
+
+
+@pytest.mark.parametrize("jitter", [False, True])
+def test_the_next_epoch_has_as_many_windows(jitter):
+    """`keras.Model.fit` asks for their number once."""
+    windows, counts = Windows(TEXT, 4, jitter=jitter), []
+    for epoch in range(20):
+        windows.set_epoch(epoch)
+        counts.append(len(windows))
+    windows.set_epoch(0)
+    windows.on_epoch_end()
+    assert windows._epoch == counts.index(counts[0], 1)
+    assert (len(set(counts)) > 1) == jitter

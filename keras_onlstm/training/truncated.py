@@ -52,7 +52,7 @@ class TruncatedModel(keras.Model):
     >>> import numpy as np
     >>> from keras_onlstm.models import LanguageModel
     >>> from keras_onlstm.training import TruncatedModel, Windows
-    >>> model = LanguageModel(9, embedding_dim=4, units=8, num_layers=1, chunk_size=4)
+    >>> model = LanguageModel(9, embedding_dim=8, units=8, num_layers=1, chunk_size=4)
     >>> reader = TruncatedModel(model, batch_size=2, activation_regularization=2.0)
     >>> reader.compile("sgd")
     >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, jitter=False)
@@ -149,7 +149,7 @@ class ResetStates(keras.callbacks.Callback):
     >>> import numpy as np
     >>> from keras_onlstm.models import LanguageModel
     >>> from keras_onlstm.training import ResetStates, TruncatedModel, Windows
-    >>> reader = TruncatedModel(LanguageModel(9, 4, 8, num_layers=1, chunk_size=4), batch_size=2)
+    >>> reader = TruncatedModel(LanguageModel(9, 8, 8, num_layers=1, chunk_size=4), batch_size=2)
     >>> reader.compile("sgd")
     >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, jitter=False)
     >>> history = reader.fit(windows, shuffle=False, callbacks=[ResetStates()], verbose=0)
@@ -176,7 +176,7 @@ def evaluate_windows(model, windows):
     >>> import numpy as np
     >>> from keras_onlstm.models import LanguageModel
     >>> from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
-    >>> model = LanguageModel(9, embedding_dim=4, units=8, num_layers=1, chunk_size=4)
+    >>> model = LanguageModel(9, embedding_dim=8, units=8, num_layers=1, chunk_size=4)
     >>> reader = TruncatedModel(model, batch_size=1)
     >>> reader.compile()
     >>> text = np.arange(30) % 9

@@ -109,8 +109,15 @@ class Windows(keras.utils.PyDataset):
         self._ends = ends
 
     def on_epoch_end(self):
-        """Goes on to the next epoch, as `keras.Model.fit` expects it."""
+        """Goes on to the next epoch, as `keras.Model.fit` expects it.
+
+        To the next one that has as many windows: Keras asks only once for their number. Without
+        jitter all epochs have.
+        """
+        count = len(self)
         self.set_epoch(self._epoch + 1)
+        while len(self) != count:
+            self.set_epoch(self._epoch + 1)
 
     def __len__(self):
         return len(self._ends) - 1
@@ -119,23 +126,24 @@ class Windows(keras.utils.PyDataset):
         """The number of steps of a window, without padding."""
         return self._ends[index + 1] - self._ends[index]
 
-    def _size(self, index):
+    def _size(self, ends, index):
         """The number of steps of a window with its padding.
 
         The second window is never as wide as the first one, should widths vary: `keras.Model.fit`
         on TensorFlow learns from these two which sizes vary, and fails over a later one that has
         another (Keras 3.15).
         """
-        size = next(n for n in self.padded_lengths if n >= self.length(index))
-        if self.jitter and index == 1 and size == self._size(0):
+        size = next(n for n in self.padded_lengths if n >= ends[index + 1] - ends[index])
+        if self.jitter and index == 1 and size == self._size(ends, 0):
             size = next((n for n in self.padded_lengths if n > size), size + 1)
         return size
 
     def __getitem__(self, index):
-        if not 0 <= index < len(self):
+        ends = self._ends  # once: Keras reads ahead in another thread
+        if not 0 <= index < len(ends) - 1:
             raise IndexError(f"there are {len(self)} windows, from 0 on, and no window {index}.")
-        start, stop = self._ends[index : index + 2]
-        size = self._size(index)
+        start, stop = ends[index : index + 2]
+        size = self._size(ends, index)
         ids, targets = np.zeros((2, self.rows, size), "int32")
         mask = np.zeros((self.rows, size), bool)
         filled = slice(len(self.text)), slice(stop - start)
