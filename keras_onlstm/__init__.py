@@ -13,7 +13,7 @@ from keras_onlstm._registration import register_with_keras
 from keras_onlstm.version import __version__
 
 if TYPE_CHECKING:
-    from keras_onlstm import convert, datasets, exporting, models, parsing, runtime
+    from keras_onlstm import convert, datasets, exporting, models, parsing, runtime, training
     from keras_onlstm.cell import ONLSTMCell
     from keras_onlstm.cumax import cumax
     from keras_onlstm.layer import ONLSTM
@@ -31,6 +31,7 @@ __all__ = [
     "models",
     "parsing",
     "runtime",
+    "training",
 ]
 
 _HOMES = {"ONLSTM": "layer", "ONLSTMCell": "cell", "Parser": "parser", "cumax": "cumax"}

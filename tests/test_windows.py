@@ -1,9 +1,12 @@
 """Windows: every token once, in order, in lengths that few shapes hold."""
 
+import keras
 import numpy as np
 import pytest
 
-from keras_onlstm.training import Windows, contiguous
+from checks import NO_DROPOUT, as_array, assert_close
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.training import ResetStates, TruncatedModel, Windows, contiguous
 
 TEXT = np.arange(20_000)
 
@@ -92,3 +95,62 @@ def test_empty_sequences_fill_up_a_batch():
         assert (array[:5] == other).all() and not array[5:].any()
     with pytest.raises(ValueError, match="multiple"):
         Windows(np.arange(47), 5, 10, multiple=0)
+
+
+def test_the_first_two_windows_show_which_sizes_vary():
+    """In every epoch, also where both windows are of the greatest width."""
+    windows = Windows(TEXT, 4, seed=1)
+    widened = 0
+    for epoch in range(300):
+        windows.set_epoch(epoch)
+        first, second = (windows[index][1].shape[1] for index in range(2))
+        assert first != second and second >= windows.length(1)
+        widened += second not in windows.padded_lengths
+    least = [next(n for n in windows.padded_lengths if n >= windows.length(i)) for i in range(2)]
+    assert windows[1][1].shape[1] >= least[1] and windows[0][1].shape[1] == least[0]
+    assert widened <= 3  # twice in a row more than two deviations above the mean
+
+
+def test_fit_reads_the_epochs_of_windows_one_after_the_other():
+    """With widths that vary: the steps are those of the same batches one by one."""
+    text = np.random.default_rng(3).integers(0, 9, 600)
+
+    def make():
+        keras.utils.set_random_seed(1)
+        reader = TruncatedModel(LanguageModel(9, 8, 8, 1, 2, seed=1, **NO_DROPOUT), 3)
+        reader.compile(keras.optimizers.SGD(0.5))
+        return reader
+
+    windows = Windows(text, 3, window=12, max_queue_size=2)
+    assert windows.max_queue_size == 2
+    reader, epochs, states = make(), [], []
+    read = keras.callbacks.LambdaCallback(
+        on_epoch_begin=lambda epoch, logs: epochs.append(windows._epoch),
+        on_epoch_end=lambda epoch, logs: states.append(as_array(reader.kept[0][0]).copy()),
+    )
+    reader.fit(windows, epochs=2, shuffle=False, verbose=0, callbacks=[ResetStates(), read])
+    assert epochs[0] < epochs[1]
+    other, again = make(), Windows(text, 3, window=12)
+    for epoch, found in zip(epochs, states, strict=True):
+        again.set_epoch(epoch)
+        assert len({batch[1].shape[1] for batch in again}) > 2
+        other.reset_states()
+        for batch in again:
+            other.train_on_batch(*batch)
+        assert_close(found, other.kept[0][0], 1e-5, f"states after epoch {epoch}")
+        assert np.abs(found).max() > 1e-3
+    for one, wanted in zip(reader.trainable_variables, other.trainable_variables, strict=True):
+        assert_close(one, wanted, 1e-5, wanted.path)
+
+
+@pytest.mark.parametrize("jitter", [False, True])
+def test_the_next_epoch_has_as_many_windows(jitter):
+    """`keras.Model.fit` asks for their number once."""
+    windows, counts = Windows(TEXT, 4, jitter=jitter), []
+    for epoch in range(20):
+        windows.set_epoch(epoch)
+        counts.append(len(windows))
+    windows.set_epoch(0)
+    windows.on_epoch_end()
+    assert windows._epoch == counts.index(counts[0], 1)
+    assert (len(set(counts)) > 1) == jitter

@@ -126,6 +126,20 @@ class AveragedAdam(_Averaging, keras.optimizers.Adam):
     Args:
         *args: of `keras.optimizers.Adam`.
         **kwargs: of `keras.optimizers.Adam`.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import AveragedAdam
+    >>> weight = keras.Variable([0.0])
+    >>> optimizer = AveragedAdam(learning_rate=0.5)
+    >>> optimizer.build([weight])
+    >>> optimizer.start_averaging()
+    >>> for _ in range(2):
+    ...     optimizer.apply([-keras.ops.ones(1)], [weight])
+    >>> with optimizer.averaged_weights():
+    ...     print(keras.ops.convert_to_numpy(weight).round(4))  # of 0.5 and 1
+    [0.75]
     """
 
 
@@ -141,6 +155,22 @@ class NonMonotonicTrigger(keras.callbacks.Callback):
 
     Raises:
         ValueError: at the start of training, if the optimizer cannot average.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import AveragedSGD, NonMonotonicTrigger
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> model.compile(AveragedSGD(0.1), "mse")
+    >>> model.optimizer.build(model.trainable_variables)
+    >>> trigger = NonMonotonicTrigger("val_loss", patience=1)
+    >>> trigger.set_model(model)
+    >>> for epoch, score in enumerate([3.0, 2.0, 4.0]):
+    ...     trigger.on_epoch_end(epoch, {"val_loss": score})
+    ...     print(model.optimizer.is_averaging)
+    False
+    False
+    True
     """
 
     def __init__(self, monitor: str = "val_loss", patience: int = 5) -> None:

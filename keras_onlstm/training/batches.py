@@ -1,5 +1,8 @@
 """Batches of pairs of sequences, grouped by length so that almost nothing is padding."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import numpy as np
 
@@ -45,8 +48,16 @@ class PairBatches(keras.utils.PyDataset):
     lengths_vary = True
 
     def __init__(
-        self, left, right, classes, batch_size, multiple=1, shuffle=False, seed=0, **kwargs
-    ):
+        self,
+        left: Sequence[Sequence[int]],
+        right: Sequence[Sequence[int]],
+        classes: Sequence[int],
+        batch_size: int,
+        multiple: int = 1,
+        shuffle: bool = False,
+        seed: int = 0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**kwargs)
         if not len(left) == len(right) == len(classes) > 0:
             raise ValueError(
@@ -67,7 +78,7 @@ class PairBatches(keras.utils.PyDataset):
         self._widths = 1 + -(-(np.maximum(lengths, 1) - 1) // multiple) * multiple  # (pairs, 2)
         self.set_epoch(0)
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Puts pairs and batches in the order of an epoch.
 
         Args:
@@ -89,7 +100,7 @@ class PairBatches(keras.utils.PyDataset):
             self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
         self._show_what_varies()
 
-    def on_epoch_end(self):
+    def on_epoch_end(self) -> None:
         """Goes on to the next epoch, as `keras.Model.fit` expects it."""
         self.set_epoch(self._epoch + 1)
 
@@ -106,17 +117,17 @@ class PairBatches(keras.utils.PyDataset):
                 self._batches[1], self._batches[index] = swapped
                 return
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._batches)
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
         rows = self._batches[index]
         left_width, right_width = self._widths[rows].max(axis=0)
         left = self._padded(self.left, rows, left_width)
         right = self._padded(self.right, rows, right_width)
         return (left, right), self.classes[rows]
 
-    def padding_share(self):
+    def padding_share(self) -> float:
         """The share of all token positions of an epoch that is padding."""
         positions = sum(len(rows) * self._widths[rows].max(axis=0).sum() for rows in self._batches)
         tokens = sum(map(len, self.left)) + sum(map(len, self.right))

@@ -24,6 +24,7 @@ from keras_onlstm.reading import parse_json, reason
 __all__ = ["load_checkpoint", "save_checkpoint"]
 
 _STATE = "state.json"
+_FURTHER = "arrays/"  # before the names of arrays that are not the model's
 
 
 def _variables(model):
@@ -51,16 +52,35 @@ def _stored(variable):
     return array if array.dtype.kind in "fiub" else array.view(f"u{array.itemsize}")
 
 
-def save_checkpoint(path: StrPath, model: keras.Model, state: Any) -> None:
+def save_checkpoint(
+    path: StrPath,
+    model: keras.Model,
+    state: Any,
+    arrays: Mapping[str, np.ndarray] | None = None,
+) -> None:
     """Writes a checkpoint, completely or not at all.
 
     Args:
         path: the file, ending in `.npz`.
         model: a compiled `keras.Model` whose optimizer and metrics are built.
         state: JSON-serializable object, returned by `load_checkpoint`.
+        arrays: dictionary of further NumPy arrays of numbers, or `None`.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import load_checkpoint, save_checkpoint
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> model.compile("adam", "mse")
+    >>> model.optimizer.build(model.trainable_variables)
+    >>> save_checkpoint("checkpoint.npz", model, {"epoch": 3})
+    >>> load_checkpoint("checkpoint.npz", model)
+    {'epoch': 3}
     """
     held: dict[str, Any] = {_STATE: np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)}
     held |= {name: _stored(variable) for name, variable in _variables(model).items()}
+    for name, array in (arrays or {}).items():
+        held[f"{_FURTHER}{array.dtype.name}/{name}"] = _stored(array)
     with replacing(path) as temporary:
         np.savez(temporary, **held)
 
@@ -70,6 +90,7 @@ def load_checkpoint(
     model: keras.Model,
     check: Callable[[Any], object] | None = None,
     record: Mapping[str, Any] | None = None,
+    arrays: dict[str, np.ndarray] | None = None,
 ) -> Any:
     """Sets every variable of `model` to what a checkpoint holds.
 
@@ -79,6 +100,7 @@ def load_checkpoint(
         check: function of the `state` that was saved, called before anything is set; what it raises
             goes through.
         record: dictionary that has to be the `"record"` of the state, if that has one; `None`: any.
+        arrays: dictionary that receives the further arrays, before `check` is called, or `None`.
 
     Returns:
         The `state` that was saved.
@@ -86,6 +108,17 @@ def load_checkpoint(
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the file is damaged or belongs to another model.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import load_checkpoint
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> model.compile("adam", "mse")
+    >>> load_checkpoint("no.npz", model)
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: no.npz: no such checkpoint. Start the run without resuming.
     """
     path = Path(path)
     if not path.is_file():
@@ -94,9 +127,12 @@ def load_checkpoint(
     try:
         with open_npz(path) as file:
             state = parse_json(file.read(_STATE).tobytes(), object)
-            names = [name for name in file.headers if name != _STATE]
+            further = [name for name in file.headers if name.startswith(_FURTHER)]
+            names = [name for name in file.headers if name not in {_STATE, *further}]
             fault = _difference(variables, names, file.headers)
-            arrays = [] if fault else [file.read(name) for name in names]
+            values = [] if fault else [file.read(name) for name in names]
+            if arrays is not None and not fault:
+                arrays.update(_further(name, file.read(name)) for name in further)
     except Exception as error:  # whatever NumPy and its zip reader raise over damaged bytes
         raise ValueError(
             f"{path}: not a complete checkpoint ({reason(error)}). Restore it from a copy, or "
@@ -107,10 +143,16 @@ def load_checkpoint(
         raise ValueError(f"{path}: {fault}. Resume with the arguments the run started with.")
     if check is not None:
         check(state)
-    for variable, array in zip(variables.values(), arrays, strict=True):
+    for variable, array in zip(variables.values(), values, strict=True):
         native = np.asarray(ops.convert_to_numpy(variable)).dtype
         variable.assign(array.view(native))
     return state
+
+
+def _further(name, array):
+    """The name and the array that `save_checkpoint` was given."""
+    dtype, name = name.removeprefix(_FURTHER).split("/", 1)
+    return name, array.view(np.dtype(dtype))
 
 
 def _check_record(path, state, record):

@@ -112,6 +112,15 @@ def described(settings: Mapping[str, Setting], presets: Mapping[str, Mapping[str
 
     Returns:
         Text of many lines.
+
+    Example:
+
+    >>> from keras_onlstm.reading import Integer
+    >>> from keras_onlstm.training import Setting, described
+    >>> settings = {"units": Setting(Integer(1), "units of a layer")}
+    >>> print(described(settings, {"smoke": {"units": 8}, "default": {"units": 650}}))
+    values for --set, with those of smoke, default:
+      units: units of a layer (8, 650)
     """
     lines = [f"values for --set, with those of {', '.join(presets)}:"]
     for name, setting in settings.items():

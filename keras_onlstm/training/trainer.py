@@ -1,17 +1,27 @@
 """A training loop that can be killed at any moment and resumed to the same bits."""
 
 import math
-import reprlib
 import sys
 import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import keras
 
+from keras_onlstm._types import StrPath
 from keras_onlstm.files import cannot_write, remove_left_overs, replacing, words_of
 from keras_onlstm.reading import Integer, check_kind
+from keras_onlstm.training.callback_state import (
+    Arrays,
+    InOrder,
+    append_to_files,
+    check_state,
+    restore_state,
+    state_of,
+)
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.records import write_history, write_tensorboard
 from keras_onlstm.training.traces import traced_alike
@@ -20,6 +30,7 @@ __all__ = ["Trainer"]
 
 CHECKPOINT = "checkpoint.npz"
 BEST = "best.keras"
+_BESIDE = ("epoch", "learning_rate", "seconds")  # in a row of the history, beside what is measured
 
 
 @dataclass
@@ -35,9 +46,9 @@ class _Progress:
     history: list = field(default_factory=list)
     callbacks: list = field(default_factory=list)
     record: dict = field(default_factory=dict)
+    stopped: bool = False  # by a callback, before the last epoch
 
 
-_NUMBER = (float, bool, None)
 _KIND = {  # of _Progress, as JSON
     "epoch": Integer(),
     "batch": Integer(),
@@ -46,18 +57,10 @@ _KIND = {  # of _Progress, as JSON
     "sums": {str: float},
     "best": (float, None),
     "history": [{str: float}],
-    "callbacks": [{str: (*_NUMBER, [(float, bool)])}],
+    "callbacks": [{str: (float, bool, None, [(float, bool)])}],
     "record": (dict, ...),
+    "stopped": (bool, ...),
 }
-
-
-def _is_numbers(value):
-    return isinstance(value, list) and all(isinstance(item, (int, float)) for item in value)
-
-
-def _is_kept(value):
-    """Whether a checkpoint keeps an attribute of a callback."""
-    return value is None or isinstance(value, (bool, int, float)) or _is_numbers(value)
 
 
 def _check_history(state):
@@ -65,17 +68,6 @@ def _check_history(state):
     names = [set(row) for row in state["history"]]
     if len(names) != state["epoch"] or any(row != names[0] for row in names):
         raise ValueError(f"its history is not one of {state['epoch']} epochs")
-
-
-def _check_callback(callback, numbers):
-    """Refuses numbers in the place of what is none."""
-    for name, value in numbers.items():
-        now = vars(callback).get(name)
-        is_method = name not in vars(callback) and hasattr(type(callback), name)
-        if is_method or not _is_kept(now):
-            raise ValueError(f"{type(callback).__name__} has no number {reprlib.repr(name)}")
-        if now is not None:
-            check_kind(value, [(float, bool)] if _is_numbers(now) else _NUMBER, name)
 
 
 class Trainer:
@@ -99,9 +91,11 @@ class Trainer:
         epochs: positive integer.
         monitor: key of the dictionary that `validate` returns.
         mode: `"max"` if a higher value of it is better, `"min"` if a lower one is.
-        callbacks: Keras callbacks, of which `on_epoch_begin` is called before an epoch's first
-            batch and `on_epoch_end` with its numbers. Their attributes that are numbers, booleans,
-            `None` or lists of numbers are part of the checkpoint.
+        callbacks: Keras callbacks. They are called as `keras.Model.fit` calls them, `on_test_begin`
+            and `on_test_end` around `validate`; `logs` are means over the epoch so far. One that
+            sets `stop_training` of the model ends the epoch with this batch, and the run with this
+            epoch; resumed, such a run stays stopped. Their attributes that are numbers, booleans,
+            `None`, arrays, or lists of numbers or of arrays are part of the checkpoint.
         learning_rate: function of epoch and batch, both from 0, that gives the learning rate of
             that batch, or `None`: that of the optimizer.
         place: function that puts a batch onto the devices, or `None`.
@@ -111,26 +105,57 @@ class Trainer:
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
         verbose: whether to show a progress bar.
         unit: name of what is counted, for the progress bar.
+
+    Raises:
+        KeyError: if `mode` is neither.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.models import PairClassifier
+    >>> from keras_onlstm.training import PairBatches, Trainer
+    >>> batches = PairBatches([[1, 2], [3]], [[4], [5, 6]], [0, 1], batch_size=2)
+    >>> model = PairClassifier(7, 2, embedding_dim=4, units=8, chunk_size=4)
+    >>> inputs, classes = batches[0]
+    >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    >>> _ = model(inputs)
+    >>> model.optimizer.build(model.trainable_variables)
+    >>> def validate():
+    ...     return {"val_loss": model.test_on_batch(inputs, classes)}
+    >>> early = keras.callbacks.EarlyStopping("val_loss", mode="min", patience=1)
+    >>> trainer = Trainer(
+    ...     model,
+    ...     batches,
+    ...     validate,
+    ...     "run",
+    ...     epochs=3,
+    ...     monitor="val_loss",
+    ...     mode="min",
+    ...     callbacks=[early],
+    ...     verbose=False,
+    ... )
+    >>> [row["epoch"] for row in trainer.run()]
+    [1, 2, 3]
     """
 
     def __init__(
         self,
-        model,
-        batches,
-        validate,
-        directory,
-        epochs,
-        monitor,
-        mode="max",
-        callbacks=(),
-        learning_rate=None,
-        place=None,
-        saved=None,
-        record=None,
-        checkpoint_seconds=60,
-        verbose=True,
-        unit="samples",
-    ):
+        model: keras.Model,
+        batches: Any,
+        validate: Callable[[], Mapping[str, float]],
+        directory: StrPath,
+        epochs: int,
+        monitor: str,
+        mode: str = "max",
+        callbacks: Iterable[keras.callbacks.Callback] = (),
+        learning_rate: Callable[[int, int], float] | None = None,
+        place: Callable[[tuple], tuple] | None = None,
+        saved: keras.Model | None = None,
+        record: Mapping[str, Any] | None = None,
+        checkpoint_seconds: float = 60,
+        verbose: bool = True,
+        unit: str = "samples",
+    ) -> None:
         self.model = model
         self.batches = batches
         self.validate = validate
@@ -147,12 +172,10 @@ class Trainer:
         self.speed = f"{unit}/s"
         self.record = dict(record or {})
         self.progress = _Progress(record=self.record)
-        self._saved = None  # epoch and batch of the checkpoint
-        for callback in self.callbacks:
-            callback.set_model(model)
-            callback.on_train_begin()
+        self._saved: tuple[int, int] | None = None  # epoch and batch of the checkpoint
+        self._hooks: Any = None
 
-    def resume(self):
+    def resume(self) -> None:
         """Goes back to the last checkpoint.
 
         Raises:
@@ -160,25 +183,25 @@ class Trainer:
             ValueError: if it is damaged or of another model. Nothing is changed then.
         """
         path = self.directory / CHECKPOINT
+        arrays: Arrays = {}
         state = load_checkpoint(
-            path, self.model, lambda state: self._check(path, state), self.record
+            path, self.model, lambda state: self._check(path, state, arrays), self.record, arrays
         )
         self.progress = _Progress(**{name: state[name] for name in _KIND if name in state})
         self.progress.record = self.record
         self._saved = self.progress.epoch, self.progress.batch
-        for callback, numbers in zip(self.callbacks, self.progress.callbacks, strict=True):
-            vars(callback).update(numbers)
+        restore_state(self.callbacks, self.progress.callbacks, arrays)
 
-    def _check(self, path, state):
+    def _check(self, path, state, arrays):
         try:
             check_kind(state, _KIND, "the state")
             _check_history(state)
-            for callback, numbers in zip(self.callbacks, state["callbacks"], strict=False):
-                _check_callback(callback, numbers)
+            check_state(self.callbacks, state["callbacks"], arrays)
         except ValueError as error:
             raise ValueError(
                 f"{path}: not a checkpoint of a Trainer ({error}). Restore it from a copy."
             ) from error
+        self.batches.set_epoch(state["epoch"])  # epochs may differ in length
         if len(state["callbacks"]) != len(self.callbacks) or state["batch"] > len(self.batches):
             raise ValueError(
                 f"{path}: has {len(state['callbacks'])} callbacks and stands at batch "
@@ -186,8 +209,8 @@ class Trainer:
                 f"{len(self.batches)} batches. Resume with the arguments the run started with."
             )
 
-    def run(self, max_batches=None):
-        """Trains until the last epoch is done.
+    def run(self, max_batches: int | None = None) -> list[dict[str, float]]:
+        """Trains until the last epoch is done, or a callback stops the training.
 
         Args:
             max_batches: integer, to stop after so many batches, with a checkpoint.
@@ -213,14 +236,42 @@ class Trainer:
         except OSError as error:
             raise cannot_write(self.directory, error) from error
         remove_left_overs(self.directory)
-        if self.progress == _Progress(record=self.record):
-            self._save()  # from here on there is something to resume, whenever the run is killed
-        while self.progress.epoch < self.epochs:
+        self._begin()
+        while self.progress.epoch < self.epochs and not self.model.stop_training:
             self._train_epoch()
-            if self.progress.batch < len(self.batches):
+            if self.progress.batch < len(self.batches) and not self.model.stop_training:
                 self._save()
-                break
+                self._hooks.on_train_end(self._last_numbers())
+                # This is not the end: the weights of an earlier epoch may be in their place now.
+                load_checkpoint(self.directory / CHECKPOINT, self.model)
+                return
             self._end_epoch()
+        self._hooks.on_train_end(self._last_numbers())
+
+    def _begin(self):
+        """Lets the callbacks begin, or go on with what they counted."""
+        is_new = self.progress == _Progress(record=self.record)
+        before = state_of(self.callbacks)
+        if not is_new:
+            append_to_files(self.callbacks)
+        self._hooks = keras.callbacks.CallbackList(
+            [*self.callbacks, InOrder()],
+            model=self.model,
+            epochs=self.epochs,
+            steps=len(self.batches),
+            verbose=int(self.verbose),
+        )
+        self.model.stop_training = self.progress.stopped
+        self._hooks.on_train_begin()
+        if is_new:
+            self._save()  # from here on there is something to resume, whenever the run is killed
+        else:
+            restore_state(self.callbacks, *before)
+
+    def _last_numbers(self):
+        """Those of the last epoch that was ended."""
+        row = self.progress.history[-1] if self.progress.history else {}
+        return {name: value for name, value in row.items() if name not in _BESIDE}
 
     def _kept(self):
         path = self.directory / CHECKPOINT
@@ -245,18 +296,20 @@ class Trainer:
                 interval=0.5 if sys.stdout.isatty() else 60,  # a log gets a line a minute
             )
         if progress.batch == 0:
-            for callback in self.callbacks:
-                callback.on_epoch_begin(progress.epoch)
+            self._hooks.on_epoch_begin(progress.epoch)
         saved = mark = time.monotonic()
         while progress.batch < len(batches) and self._left > 0:
             self._train_batch()
             self._left -= 1
+            is_last = progress.batch == len(batches) or self.model.stop_training
             now = time.monotonic()
             progress.seconds, mark = progress.seconds + now - mark, now
             if bar is not None:
                 shown = {**self._means(), self.speed: progress.samples / progress.seconds}
-                bar.update(progress.batch, shown.items(), progress.batch == len(batches))
-            if now - saved > self.checkpoint_seconds and progress.batch < len(batches):
+                bar.update(progress.batch, shown.items(), is_last)
+            if is_last:
+                break
+            if now - saved > self.checkpoint_seconds:
                 self._save()
                 saved = now
 
@@ -264,22 +317,26 @@ class Trainer:
         progress = self.progress
         x, y, *weights = self.batches[progress.batch]
         count = float(weights[0].sum()) if weights else len(y)
+        self._hooks.on_train_batch_begin(progress.batch)
         rates = {}
         if self.learning_rate is not None:
             rates["learning_rate"] = self.learning_rate(progress.epoch, progress.batch)
             self.model.optimizer.learning_rate.assign(rates["learning_rate"])
         batch = (x, y, *weights) if self.place is None else self.place((x, y, *weights))
         logs = self.model.train_on_batch(*batch, return_dict=True)  # of this batch alone
-        if math.isnan(logs["loss"]):
-            raise ValueError(
-                f"{self.directory}: the loss of batch {progress.batch + 1} of epoch "
-                f"{progress.epoch + 1} is not a number (NaN), for the weights grew beyond all "
-                "bounds. Start a run with a lower learning rate, or another seed."
-            )
         for name, value in (logs | rates).items():
             progress.sums[name] = progress.sums.get(name, 0.0) + float(value) * count
         progress.samples += count
         progress.batch += 1
+        means = self._means()
+        self._hooks.on_train_batch_end(progress.batch - 1, {name: means[name] for name in logs})
+        # A callback may end the training over it, as `keras.callbacks.TerminateOnNaN` does.
+        if math.isnan(logs["loss"]) and not self.model.stop_training:
+            raise ValueError(
+                f"{self.directory}: the loss of batch {progress.batch} of epoch "
+                f"{progress.epoch + 1} is not a number (NaN), for the weights grew beyond all "
+                "bounds. Start a run with a lower learning rate, or another seed."
+            )
 
     def _means(self):
         """Loss and metrics over the samples of the epoch so far."""
@@ -290,7 +347,9 @@ class Trainer:
         # An optimizer that averages lends the model the mean of its weights.
         averaged = getattr(self.model.optimizer, "averaged_weights", nullcontext)
         with averaged():
+            self._hooks.on_test_begin()
             validated = {name: float(value) for name, value in self.validate().items()}
+            self._hooks.on_test_end(validated)
             value, best = validated[self.monitor], progress.best
             if best is None or math.isnan(best) or self.sign * (value - best) > 0:
                 progress.best = value
@@ -307,8 +366,8 @@ class Trainer:
             "seconds": round(progress.seconds, 3),
         }
         progress.history.append(row)
-        for callback in self.callbacks:
-            callback.on_epoch_end(progress.epoch, dict(numbers))
+        self._hooks.on_epoch_end(progress.epoch, dict(numbers))
+        progress.stopped = bool(self.model.stop_training)
         progress.epoch, progress.batch, progress.seconds = progress.epoch + 1, 0, 0.0
         progress.samples, progress.sums = 0, {}
         write_history(self.directory, progress.history)
@@ -319,9 +378,6 @@ class Trainer:
             print(f"  {shown}", flush=True)
 
     def _save(self):
-        self.progress.callbacks = [
-            {name: value for name, value in vars(callback).items() if _is_kept(value)}
-            for callback in self.callbacks
-        ]
-        save_checkpoint(self.directory / CHECKPOINT, self.model, asdict(self.progress))
+        self.progress.callbacks, arrays = state_of(self.callbacks)
+        save_checkpoint(self.directory / CHECKPOINT, self.model, asdict(self.progress), arrays)
         self._saved = self.progress.epoch, self.progress.batch

@@ -1,26 +1,30 @@
 """Truncated back-propagation: a model that reads window after window and keeps its states."""
 
+from typing import Any
+
 import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm._types import Identifier, Tensor
 from keras_onlstm.regularization import (
     activation_regularization,
     temporal_activation_regularization,
 )
 from keras_onlstm.training.devices import share_of
+from keras_onlstm.training.windows import Windows
 
 __all__ = ["ResetStates", "TruncatedModel", "evaluate_windows"]
 
 
-class _Itself(keras.losses.Loss):
-    """What a model computed itself, as a loss that is shared among replicas as others are."""
+class _Penalty(keras.losses.Loss):
+    """A penalty that a model computed, as a loss that is shared among replicas as others are."""
 
     def call(self, y_true, y_pred):
         return y_pred
 
 
-_itself = _Itself(name="itself")
+_penalty = _Penalty(name="penalty")
 
 
 class TruncatedModel(keras.Model):
@@ -46,16 +50,30 @@ class TruncatedModel(keras.Model):
 
     Returns:
         Logits (batch, time, V), and the penalties (1,), which are 0 unless in training.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> from keras_onlstm.training import TruncatedModel, Windows
+    >>> model = LanguageModel(9, embedding_dim=8, units=8, num_layers=1, chunk_size=4)
+    >>> reader = TruncatedModel(model, batch_size=2, activation_regularization=2.0)
+    >>> reader.compile("sgd")
+    >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, jitter=False)
+    >>> for inputs, targets, weights in windows:
+    ...     numbers = reader.train_on_batch(inputs, targets, weights, return_dict=True)
+    >>> sorted(numbers)
+    ['loss', 'penalty']
     """
 
     def __init__(
         self,
-        model,
-        batch_size,
-        activation_regularization=0.0,
-        temporal_activation_regularization=0.0,
-        **kwargs,
-    ):
+        model: keras.Model,
+        batch_size: int,
+        activation_regularization: float = 0.0,
+        temporal_activation_regularization: float = 0.0,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(**{"dtype": model.dtype_policy, **kwargs})
         self.model = model
         self.batch_size = batch_size
@@ -77,12 +95,12 @@ class TruncatedModel(keras.Model):
         self.penalty = keras.metrics.Mean(name="penalty")
         self.built = True
 
-    def reset_states(self):
+    def reset_states(self) -> None:
         """Goes back to zero states, as before the first window of a text."""
         for variable in keras.tree.flatten(self.kept):
             variable.assign(np.zeros(variable.shape))
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: dict[str, Tensor], training: bool = False) -> tuple[Tensor, Tensor]:
         rows, mask = inputs["rows"], ops.cast(inputs["mask"], "bool")
         states = keras.tree.map_structure(lambda state: ops.take(state, rows, axis=0), self.kept)
         found = self.model(inputs["ids"], states=states, mask=mask, training=training, details=True)
@@ -101,15 +119,22 @@ class TruncatedModel(keras.Model):
         # Not by add_loss: replicas of a model would share one list of losses.
         return found.logits, ops.expand_dims(penalty, 0)
 
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Tensor = None,
+        y_pred: Any = None,
+        sample_weight: Tensor = None,
+        training: bool = True,
+    ) -> Tensor:
         logits, penalty = y_pred
         share = share_of(sample_weight)
         penalty = penalty * share
         self.penalty.update_state(penalty)
         loss = super().compute_loss(x, y, logits, sample_weight, training=training)
-        return loss * share + _itself(ops.zeros_like(penalty), penalty)
+        return loss * share + _penalty(ops.zeros_like(penalty), penalty)
 
-    def compile(self, optimizer="sgd", **kwargs):
+    def compile(self, optimizer: Identifier = "sgd", **kwargs: Any) -> None:
         """As `keras.Model.compile`, with the loss of a language model.
 
         Args:
@@ -128,13 +153,26 @@ class TruncatedModel(keras.Model):
 
 
 class ResetStates(keras.callbacks.Callback):
-    """Lets a `TruncatedModel` begin every epoch with zero states."""
+    """Lets a `TruncatedModel` begin every epoch with zero states.
 
-    def on_epoch_begin(self, epoch, logs=None):
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> from keras_onlstm.training import ResetStates, TruncatedModel, Windows
+    >>> reader = TruncatedModel(LanguageModel(9, 8, 8, num_layers=1, chunk_size=4), batch_size=2)
+    >>> reader.compile("sgd")
+    >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, jitter=False)
+    >>> history = reader.fit(windows, shuffle=False, callbacks=[ResetStates()], verbose=0)
+    >>> len(history.history["loss"])
+    1
+    """
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.model.reset_states()
 
 
-def evaluate_windows(model, windows):
+def evaluate_windows(model: TruncatedModel, windows: Windows) -> float:
     """The mean loss over a whole text, read window after window from zero states.
 
     Args:
@@ -143,9 +181,22 @@ def evaluate_windows(model, windows):
 
     Returns:
         Mean of the negative log-probabilities of the tokens, in nats: the perplexity's logarithm.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
+    >>> model = LanguageModel(9, embedding_dim=8, units=8, num_layers=1, chunk_size=4)
+    >>> reader = TruncatedModel(model, batch_size=1)
+    >>> reader.compile()
+    >>> text = np.arange(30) % 9
+    >>> loss = evaluate_windows(reader, Windows(text, 1, window=10, jitter=False))
+    >>> bool(np.exp(loss) < 20)  # not much has been learnt: about as many as there are words
+    True
     """
     model.reset_states()
-    total = tokens = 0
+    total = tokens = 0.0
     for index in range(len(windows)):
         inputs, targets, weights = windows[index]
         count = float(np.sum(weights))

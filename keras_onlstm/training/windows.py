@@ -1,7 +1,9 @@
 """Windows for truncated back-propagation: contiguous batches, cut at jittered lengths."""
 
 import math
+from typing import Any
 
+import keras
 import numpy as np
 
 from keras_onlstm.arguments import integer
@@ -9,7 +11,7 @@ from keras_onlstm.arguments import integer
 __all__ = ["Windows", "contiguous"]
 
 
-def contiguous(ids, batch_size):
+def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
     """Cuts a text in `batch_size` pieces of one length that lie side by side.
 
     Args:
@@ -38,7 +40,7 @@ def contiguous(ids, batch_size):
     return np.asarray(ids[: columns * batch_size]).reshape(batch_size, columns)
 
 
-class Windows:
+class Windows(keras.utils.PyDataset):
     """The windows of an epoch, one after the other, so that states carry over.
 
     A window's length is drawn around `window` with probability 0.95 and around half of it
@@ -55,6 +57,7 @@ class Windows:
         seed: integer, 0 or above.
         multiple: positive integer; empty sequences follow the B ones until it divides their number,
             as many devices want it that share a batch.
+        **kwargs: of `keras.utils.PyDataset`.
 
     Raises:
         ValueError: if the text is too short, or an argument too small.
@@ -63,9 +66,32 @@ class Windows:
     dictionary of `ids` (B, L), a boolean `mask` (B, L) that is `False` for padding, and `rows`
     (B,), which of the sequences these are. Targets (B, L) and their weights (B, L), 0 for padding,
     follow.
+
+    `keras.Model.fit` takes it as well, with `shuffle=False`, for Keras shuffles batches otherwise.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training import Windows
+    >>> windows = Windows(np.arange(50), batch_size=2, window=10, jitter=False)
+    >>> inputs, targets, weights = windows[0]
+    >>> inputs["ids"].tolist()
+    [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [25, 26, 27, 28, 29, 30, 31, 32, 33, 34]]
+    >>> targets[:, -1].tolist(), [windows.length(index) for index in range(len(windows))]
+    ([10, 35], [10, 10, 4])
     """
 
-    def __init__(self, ids, batch_size, window=70, jitter=True, seed=0, multiple=1):
+    def __init__(
+        self,
+        ids: np.ndarray,
+        batch_size: int,
+        window: int = 70,
+        jitter: bool = True,
+        seed: int = 0,
+        multiple: int = 1,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
         self.text = contiguous(ids, integer("batch_size", batch_size))
         self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
         self.window = window = integer("window", window, 10)
@@ -77,8 +103,9 @@ class Windows:
         self.lengths_vary = jitter
         self.set_epoch(0)
 
-    def set_epoch(self, epoch):
+    def set_epoch(self, epoch: int) -> None:
         """Draws the windows of an epoch, from 0 on."""
+        self._epoch = epoch
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
         last = self.text.shape[1] - 1  # the last token is only a target
         ends = [0]
@@ -91,18 +118,42 @@ class Windows:
             ends.append(min(ends[-1] + length, last))
         self._ends = ends
 
-    def __len__(self):
+    def on_epoch_end(self) -> None:
+        """Goes on to the next epoch, as `keras.Model.fit` expects it.
+
+        To the next one that has as many windows: Keras asks only once for their number. Without
+        jitter all epochs have.
+        """
+        count = len(self)
+        self.set_epoch(self._epoch + 1)
+        while len(self) != count:
+            self.set_epoch(self._epoch + 1)
+
+    def __len__(self) -> int:
         return len(self._ends) - 1
 
-    def length(self, index):
+    def length(self, index: int) -> int:
         """The number of steps of a window, without padding."""
         return self._ends[index + 1] - self._ends[index]
 
-    def __getitem__(self, index):
-        if not 0 <= index < len(self):
+    def _size(self, ends, index):
+        """The number of steps of a window with its padding.
+
+        The second window is never as wide as the first one, should widths vary: `keras.Model.fit`
+        on TensorFlow learns from these two which sizes vary, and fails over a later one that has
+        another (Keras 3.15).
+        """
+        size = next(n for n in self.padded_lengths if n >= ends[index + 1] - ends[index])
+        if self.jitter and index == 1 and size == self._size(ends, 0):
+            size = next((n for n in self.padded_lengths if n > size), size + 1)
+        return size
+
+    def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        ends = self._ends  # once: Keras reads ahead in another thread
+        if not 0 <= index < len(ends) - 1:
             raise IndexError(f"there are {len(self)} windows, from 0 on, and no window {index}.")
-        start, stop = self._ends[index : index + 2]
-        size = next(n for n in self.padded_lengths if n >= stop - start)
+        start, stop = ends[index : index + 2]
+        size = self._size(ends, index)
         ids, targets = np.zeros((2, self.rows, size), "int32")
         mask = np.zeros((self.rows, size), bool)
         filled = slice(len(self.text)), slice(stop - start)
