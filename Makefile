@@ -59,10 +59,11 @@ fuzz: $(VENV)/.installed-dev ## damaged files, random options and killed runs, t
 	        >"$$log" 2>&1 || status=$$?; \
 	    echo "$$name, $$backend: $$(tail -n 1 "$$log")"; exit $$status'
 
-lint: $(VENV)/.installed-dev ## check style, format and types
+lint: $(VENV)/.installed-dev ## check style, format, types and which way imports go
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache --no-logo
 
 format: $(VENV)/.installed-dev ## repair what can be repaired of style and format
 	$(BIN)/ruff check --fix .

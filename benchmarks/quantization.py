@@ -25,8 +25,8 @@ import report
 from keras_onlstm import Parser, exporting, parsing, runtime
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.datasets import treebank
-from keras_onlstm.datasets.penn_treebank import find, sentences
-from keras_onlstm.stored import load_model
+from keras_onlstm.loading import load_model
+from keras_onlstm.text.corpus import find, sentences
 
 PRECISIONS = (None, "float16", "dynamic")
 BATCH = 16

@@ -4,7 +4,7 @@ import statistics
 
 from configurations import CELL, FLOOR, ONLSTM, TORCH_LSTM, get
 
-from keras_onlstm.files import replacing
+from keras_onlstm.utils.files import replacing
 
 NAMES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 

@@ -13,7 +13,7 @@ import matplotlib
 import numpy as np
 
 from keras_onlstm.datasets import propositional_logic as logic
-from keras_onlstm.step import step
+from keras_onlstm.onlstm.step import step
 
 FORMULA = "( ( not ( a ( and b ) ) ) ( or ( ( not c ) ( and ( d ( or a ) ) ) ) ) )"
 

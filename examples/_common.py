@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from keras_onlstm.files import replacing
+from keras_onlstm.utils.files import replacing
 
 
 def new_plot():

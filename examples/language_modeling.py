@@ -11,7 +11,7 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
 `keras-onlstm generate`, `score`, `parse` and `compact` use the model: `--model runs/lm`.
 """
 
-from keras_onlstm.console import report, table  # isort: split
+from keras_onlstm.utils.console import report, table  # isort: split
 
 import math
 import tempfile
@@ -20,9 +20,7 @@ from pathlib import Path
 from _common import info, new_plot, save_plot
 
 from keras_onlstm.datasets import propositional_logic
-from keras_onlstm.files import replacing, write_json
-from keras_onlstm.reading import SEEDS, Choice, Integer, read_json
-from keras_onlstm.stored import load_trained
+from keras_onlstm.loading import load_trained
 from keras_onlstm.training.corpora import IDS, read_corpus
 from keras_onlstm.training.language_models import (
     NAMES,
@@ -33,6 +31,8 @@ from keras_onlstm.training.language_models import (
     train_language_model,
 )
 from keras_onlstm.training.runs import RESULTS, Experiment
+from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
 
 # `SETTINGS` says what each value means, and so does --help.
 PRESETS = {

@@ -11,7 +11,7 @@ gets right there, it got from structure.
     python examples/logic_inference.py --evaluate runs/logic --pair "( a ( and b ) )" "a"
 """
 
-from keras_onlstm.console import report, table  # isort: split
+from keras_onlstm.utils.console import report, table  # isort: split
 
 import math
 from pathlib import Path
@@ -21,12 +21,12 @@ import numpy as np
 from _common import info, new_plot, save_plot
 
 from keras_onlstm.datasets import propositional_logic as logic
-from keras_onlstm.files import write_json
+from keras_onlstm.loading import load_trained
 from keras_onlstm.models import PairClassifier
-from keras_onlstm.reading import SEEDS, Choice, Integer, Number
-from keras_onlstm.stored import load_trained
 from keras_onlstm.training import PairBatches, Setting, Trainer
 from keras_onlstm.training.runs import Experiment, has_begun, running
+from keras_onlstm.utils.files import write_json
+from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number
 
 SETTINGS = {
     "units": Setting(Integer(1), "size of the recurrent and of the hidden layer"),

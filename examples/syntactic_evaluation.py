@@ -14,7 +14,7 @@ subject-verb agreement, reflexive anaphora, negative polarity items, at short an
 Without --pairs the pairs are those of a small grammar of the package.
 """
 
-from keras_onlstm.console import report, table  # isort: split
+from keras_onlstm.utils.console import report, table  # isort: split
 
 import csv
 import random
@@ -27,9 +27,7 @@ import keras
 from _common import info, new_plot, save_plot
 
 from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
-from keras_onlstm.datasets.penn_treebank import find, sentences
-from keras_onlstm.files import replacing, write_json
-from keras_onlstm.minimal_pairs import (
+from keras_onlstm.evaluation.minimal_pairs import (
     STOP,
     compare,
     difference_interval,
@@ -38,8 +36,8 @@ from keras_onlstm.minimal_pairs import (
     mcnemar,
     score_pairs,
 )
-from keras_onlstm.reading import SEEDS, Choice, Integer
-from keras_onlstm.stored import load_trained
+from keras_onlstm.loading import load_trained
+from keras_onlstm.text.corpus import find, sentences
 from keras_onlstm.training import Setting
 from keras_onlstm.training.corpora import IDS, read_corpus
 from keras_onlstm.training.language_models import (
@@ -50,6 +48,8 @@ from keras_onlstm.training.language_models import (
     train_language_model,
 )
 from keras_onlstm.training.runs import Experiment
+from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
 SETTINGS = {
     **SETTINGS,

@@ -13,7 +13,7 @@ can be chosen where nobody annotated a sentence. Writes scores.csv, results.json
 and pictures of some sentences.
 """
 
-from keras_onlstm.console import ArgumentParser, report, table  # isort: split
+from keras_onlstm.utils.console import ArgumentParser, report, table  # isort: split
 
 import csv
 from pathlib import Path
@@ -31,10 +31,10 @@ from _parsing import (
 from nltk import Tree
 
 from keras_onlstm.datasets import treebank
-from keras_onlstm.files import replacing, write_json
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import save_picture, score, vote, write_report
 from keras_onlstm.training.runs import Configuration, check_new, running
+from keras_onlstm.utils.files import replacing, write_json
 
 COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth", "agreement")
 HEADER = ("", "F1", f"F1, to {SHORT} words", *LABELS, "depth", "agreement")

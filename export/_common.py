@@ -1,6 +1,6 @@
 """What the export scripts share: the model, the arguments, the summary."""
 
-from keras_onlstm.console import ArgumentParser, report  # isort: split
+from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
 
 import os
 import resource
@@ -16,8 +16,8 @@ import numpy as np
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.exported import describe
+from keras_onlstm.loading import SHIPPED, load_model, member
 from keras_onlstm.models import LanguageModel, PairClassifier
-from keras_onlstm.stored import SHIPPED, load_model, member
 from keras_onlstm.training.runs import CONFIG, read_config
 
 __all__ = ["export_each", "export_files", "new_parser", "report"]

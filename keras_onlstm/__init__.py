@@ -5,18 +5,26 @@ not imported before something needs it: an exported parser does not.
 """
 
 import importlib
-import sys
-import types
 from typing import TYPE_CHECKING, Any
 
 from keras_onlstm._registration import register_with_keras
 from keras_onlstm.version import __version__
 
 if TYPE_CHECKING:
-    from keras_onlstm import convert, datasets, exporting, models, parsing, runtime, training
-    from keras_onlstm.cell import ONLSTMCell
-    from keras_onlstm.cumax import cumax
-    from keras_onlstm.layer import ONLSTM
+    from keras_onlstm import (
+        convert,
+        datasets,
+        evaluation,
+        exporting,
+        models,
+        parsing,
+        runtime,
+        text,
+        training,
+    )
+    from keras_onlstm.onlstm.cell import ONLSTMCell
+    from keras_onlstm.onlstm.cumax import cumax
+    from keras_onlstm.onlstm.layer import ONLSTM
     from keras_onlstm.parser import Parser
 
 __all__ = [
@@ -27,14 +35,21 @@ __all__ = [
     "convert",
     "cumax",
     "datasets",
+    "evaluation",
     "exporting",
     "models",
     "parsing",
     "runtime",
+    "text",
     "training",
 ]
 
-_HOMES = {"ONLSTM": "layer", "ONLSTMCell": "cell", "Parser": "parser", "cumax": "cumax"}
+_HOMES = {
+    "ONLSTM": "onlstm.layer",
+    "ONLSTMCell": "onlstm.cell",
+    "Parser": "parser",
+    "cumax": "onlstm.cumax",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -51,14 +66,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
 
 
-class _Package(types.ModuleType):
-    """Keeps `keras_onlstm.cumax` the function: importing the module of that name would set it."""
-
-    def __setattr__(self, name, value):
-        if name == "cumax" and isinstance(value, types.ModuleType):
-            value = value.cumax
-        super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 register_with_keras()

@@ -5,8 +5,8 @@ it is, it takes seconds. Yet a saved model has to load after `import keras_onlst
 two was imported first. So this waits for Keras, with a finder that sees the imports of Keras and of
 this package: when both are at rest, what is to be registered is imported, and the finder is gone.
 
-It waits for the package too since `import keras_onlstm.layer` imports Keras on its way: the models
-cannot be imported before that layer is.
+It waits for the package too since `import keras_onlstm.onlstm.layer` imports Keras on its way: the
+models cannot be imported before that layer is.
 """
 
 import importlib
@@ -14,7 +14,7 @@ import sys
 
 __all__ = ["register_with_keras"]
 
-MODULES = ("cell", "layer", "regularization", "models")  # those with registered classes
+MODULES = ("onlstm.cell", "onlstm.layer", "models")  # those that register their classes
 
 
 def register_with_keras() -> None:

@@ -12,15 +12,16 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm._types import NltkTree, Sentence, StrPath
-from keras_onlstm.arguments import integer
 from keras_onlstm.datasets.treebank import normalize
+from keras_onlstm.loading import load_model
 from keras_onlstm.parsing import build_tree, vote
+from keras_onlstm.parsing.readings import Measuring, chosen_gates
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
-from keras_onlstm.sentences import Measuring, check_vocabulary, chosen_gates
-from keras_onlstm.stored import load_model
+from keras_onlstm.text.vocabulary import check_vocabulary
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.types import NltkTree, Sentence, StrPath
 
 __all__ = ["Parsed", "Parser"]
 
@@ -125,10 +126,10 @@ class Parser:
         """Loads a parser that works at once.
 
         Args:
-            name_or_path: a `.keras` file, an `.npz` file of `save_compact`, the directory of a run
-                of `examples/language_modeling.py`, or an exported `.onnx` or `.tflite` file, which
-                needs neither Keras nor TensorFlow; or a list of such, none of them exported, whose
-                models parse together. Default: the models of the package, which vote.
+            name_or_path: a `.keras` file, an `.npz` file of `save_eight_bit`, the directory of a
+                run of `examples/language_modeling.py`, or an exported `.onnx` or `.tflite` file,
+                which needs neither Keras nor TensorFlow; or a list of such, none of them exported,
+                whose models parse together. Default: the models of the package, which vote.
             layer: as in the class.
             method: likewise.
             provider: where an exported file runs, `"cpu"` or `"cuda"`, as in `runtime.load`.
@@ -152,7 +153,7 @@ class Parser:
                 if Path(path).suffix in FORMATS:
                     raise ValueError(
                         f"{path}: an exported file parses by itself. Put the models into one "
-                        "before they are exported: save_compact(Ensemble(models), PATH)."
+                        "before they are exported: save_eight_bit(Ensemble(models), PATH)."
                     )
         loaded = [load_model(path, provider, threads) for path in paths]
         for path, (model, _) in zip(paths, loaded, strict=True):

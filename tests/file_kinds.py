@@ -72,10 +72,10 @@ def make_corpus(directory):
 
 
 def read_corpus(target, path):
-    from keras_onlstm.datasets import penn_treebank
+    from keras_onlstm import text
 
-    penn_treebank.load(target.directory)
-    penn_treebank.load(target.directory, level="character")
+    text.corpus.load(target.directory)
+    text.corpus.load(target.directory, level="character")
 
 
 TREES = (
@@ -207,7 +207,7 @@ def arguments_of(script, **arguments):
 def read_metrics(target, path):
     import language_modeling as script
 
-    from keras_onlstm.reading import read_json
+    from keras_onlstm.utils.reading import read_json
 
     read_json(path, script.METRICS, "Train the run first.")
 
@@ -251,12 +251,12 @@ def language_model(number=0):
 
 
 def make_compact(directory):
-    from keras_onlstm.compact import save_compact
     from keras_onlstm.models import Ensemble
+    from keras_onlstm.models.eight_bit import save_eight_bit
 
     paths = [directory / "one.npz", directory / "two.npz"]
-    save_compact(language_model(), paths[0], {"from": "a test"})
-    save_compact(Ensemble([language_model(), language_model(1)]), paths[1])
+    save_eight_bit(language_model(), paths[0], {"from": "a test"})
+    save_eight_bit(Ensemble([language_model(), language_model(1)]), paths[1])
     return Target(directory, paths)
 
 
@@ -280,9 +280,9 @@ def make_keras(directory):
 
 
 def load_model(target, path):
-    from keras_onlstm import stored
+    from keras_onlstm import loading
 
-    stored.load_model(path)
+    loading.load_model(path)
 
 
 def make_checkpoint(directory):

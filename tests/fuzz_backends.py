@@ -59,7 +59,7 @@ def surroundings(options):
 
             stack.enter_context(jax.enable_x64(options.dtype == "float64"))
         if options.mode == "steps":
-            limit = "keras_onlstm.recurrence.fused_tensorflow._WORTH_COMPILING"
+            limit = "keras_onlstm.onlstm.recurrence.fused_tensorflow._WORTH_COMPILING"
             stack.enter_context(mock.patch(limit, 0))
         yield
 

@@ -2,13 +2,11 @@
 
 import ast
 import configparser
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "keras_onlstm"
-MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+from package import MODULES, PACKAGE, ROOT
+
 pytestmark = pytest.mark.keras_free
 
 

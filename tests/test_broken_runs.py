@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_onlstm import files
 from keras_onlstm.training import trainer
+from keras_onlstm.utils import files
 from toy_runs import assert_equal, make_trainer, started, unbroken_run, what_is_left
 
 

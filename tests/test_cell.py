@@ -8,8 +8,8 @@ from keras import ops
 import oracle
 from checks import EXACT, SINGLE, assert_all_close, assert_close, dtype_of, gradients, tensor
 from keras_onlstm import ONLSTM, ONLSTMCell
-from keras_onlstm._keras_private import DropoutRNNCell
-from keras_onlstm.step import gate_offsets
+from keras_onlstm.onlstm.step import gate_offsets
+from keras_onlstm.utils.keras_private import DropoutRNNCell
 
 UNITS = 6
 
@@ -228,7 +228,7 @@ def test_gradients_reach_every_weight_of_stacked_cells():
 
 
 def test_keras_still_asks_instances_of_its_private_class_for_masks():
-    """Fails if `keras.layers.RNN` no longer asks ahead of its loop: see `_keras_private`."""
+    """Fails if `keras.layers.RNN` no longer asks ahead of its loop: see `utils.keras_private`."""
     asked = []
 
     class Asked(DropoutRNNCell, keras.layers.Layer):

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import ops
 
-from keras_onlstm.files import replacing, write_json
-from keras_onlstm.reading import read_json
 from keras_onlstm.training import checkpoint, load_checkpoint, save_checkpoint
+from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.reading import read_json
 
 X = np.random.default_rng(1).normal(size=(6, 3)).astype("float32")
 Y = np.random.default_rng(2).normal(size=(6, 2)).astype("float32")

@@ -16,9 +16,9 @@ import pytest
 import commands
 from commands import contents, environment, ours
 from keras_onlstm import exporting
-from keras_onlstm.compact import load_compact, save_compact
+from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
-from keras_onlstm.stored import load_model
+from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 
@@ -42,7 +42,7 @@ def files(tmp_path_factory):
     models = [make(), make(seed=1)]
     models[0].save(directory / "one.keras")
     models[1].save(directory / "two.keras")
-    save_compact(Ensemble(models), directory / "both.npz", [{"by": "one"}, {"by": "two"}])
+    save_eight_bit(Ensemble(models), directory / "both.npz", [{"by": "one"}, {"by": "two"}])
     make(recurrent="lstm").save(directory / "lstm.keras")
     make([*WORDS[:-1], "bird"]).save(directory / "other.keras")
     make(["a", "b"]).save(directory / "plain.keras")
@@ -118,7 +118,7 @@ def test_generating_from_files_of_every_kind(command):
     assert printed(command("generate", "--model", "one.keras", *given)).split() == [
         "the", "cat", *drawn,
     ]  # fmt: skip
-    rounded = load_compact("both.npz")[0].models
+    rounded = load_eight_bit("both.npz")[0].models
     for more, model in (([], rounded[0]), (["--member", 2], rounded[1])):
         text = printed(command("generate", "--model", "both.npz", *more, "the cat", *given[2:]))
         assert text.split() == ["the", "cat", *model.generate("the cat", 9, 0.7, 3, 5)]
@@ -201,18 +201,18 @@ def test_compact_files_of_files(command, tmp_path):
     one, both = tmp_path / "one.npz", tmp_path / "both.npz"
     text = printed(command("compact", "--model", "lstm.keras", "--output", one))
     assert "one.npz: 0.0 MB" in text and "lstm.keras: --data DIR, a corpus, would tell" in text
-    model, about = load_compact(one)
+    model, about = load_eight_bit(one)
     assert about is None and np.allclose(
         model.score([SENTENCE])[0], make(recurrent="lstm").score([SENTENCE])[0], atol=0.05
     )
     printed(command("compact", "--model", "both.npz", "--output", both))
-    again, about = load_compact(both)
+    again, about = load_eight_bit(both)
     assert about == [{"by": "one"}, {"by": "two"}]
-    first = load_compact("both.npz")[0].distances([SENTENCE])[0]
+    first = load_eight_bit("both.npz")[0].distances([SENTENCE])[0]
     assert np.abs(again.distances([SENTENCE])[0] - first).max() < 1e-6
     given = ["--model", "two.keras", "one.keras"]
     printed(command("compact", *given, "--output", both))
-    again, about = load_compact(both)
+    again, about = load_eight_bit(both)
     assert about == [None, None] and again.members == (2, 2)
     assert np.allclose(again.distances([SENTENCE])[0][:2], first[2:], atol=0.02)
 
@@ -330,5 +330,5 @@ def test_a_model_that_has_no_compact_form(tmp_path):
     model = Other(len(WORDS), 8, 16, 2, 4, vocabulary=WORDS)
     model.build()
     with pytest.raises(ValueError, match=r"a\.npz: a Other has no compact form"):
-        save_compact(model, tmp_path / "a.npz")
+        save_eight_bit(model, tmp_path / "a.npz")
     assert not list(tmp_path.iterdir())

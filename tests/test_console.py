@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from commands import EXAMPLES, ROOT, environment, ours
-from keras_onlstm import console
-from keras_onlstm.console import ArgumentParser, report
+from keras_onlstm.utils import console
+from keras_onlstm.utils.console import ArgumentParser, report
 
 pytestmark = pytest.mark.keras_free
 
@@ -55,7 +55,7 @@ def test_ctrl_c_while_a_script_is_imported(script):
     assert found == (130, "", [f"{script.name}: stopped."])
 
 
-@pytest.mark.parametrize("module", ["keras_onlstm.console", "numpy", "tensorflow.python.tf2"])
+@pytest.mark.parametrize("module", ["keras_onlstm.utils.console", "numpy", "tensorflow.python.tf2"])
 def test_ctrl_c_while_the_command_is_imported(tmp_path, module):
     script = tmp_path / "keras-onlstm"
     script.write_text(COMMAND)
@@ -110,7 +110,7 @@ def test_other_programs_keep_ctrl_c(writes):
 @pytest.mark.parametrize("flush", [True, False])
 def test_standard_output_that_is_full(flush):
     code = (
-        "from keras_onlstm.console import ArgumentParser, report\n"
+        "from keras_onlstm.utils.console import ArgumentParser, report\n"
         f"report(ArgumentParser(prog='test'), lambda: print('a tree', flush={flush}))"
     )
     with open("/dev/full", "w") as full:

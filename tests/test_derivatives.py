@@ -13,7 +13,7 @@ from keras import ops
 import oracle
 from checks import as_array, assert_close, finite_differences, gradients, loaded, tensor
 from keras_onlstm import ONLSTM
-from keras_onlstm.recurrence.fused_step import NOT_FUSED
+from keras_onlstm.onlstm.recurrence.fused_step import NOT_FUSED
 
 PROBLEM = oracle.draw(4, 2, batch=2, time=3, input_dim=2)
 MASK = oracle.masks(2, 3)["holes"]

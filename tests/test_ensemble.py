@@ -12,8 +12,8 @@ from keras import ops
 
 from checks import SINGLE, as_array, assert_close
 from keras_onlstm import command_line, exporting
-from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
+from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote
 from keras_onlstm.runtime import ExportedModel
@@ -155,13 +155,13 @@ def test_layers_that_not_all_have(models):
 
 
 def test_compact_files(ensemble, models, tmp_path):
-    save_compact(ensemble, tmp_path / "both.npz", [{"seed": 4}, {"seed": 5}])
-    found, about = load_compact(tmp_path / "both.npz")
+    save_eight_bit(ensemble, tmp_path / "both.npz", [{"seed": 4}, {"seed": 5}])
+    found, about = load_eight_bit(tmp_path / "both.npz")
     assert found.members == (3, 2) and about == [{"seed": 4}, {"seed": 5}]
     for number, (model, again) in enumerate(zip(models, found.models, strict=True)):
-        save_compact(model, tmp_path / f"{number}.npz", number)
+        save_eight_bit(model, tmp_path / f"{number}.npz", number)
         assert again.vocabulary == VOCABULARY
-        alone, _ = load_compact(tmp_path / f"{number}.npz")
+        alone, _ = load_eight_bit(tmp_path / f"{number}.npz")
         for one, other in zip(again.trainable_variables, alone.trainable_variables, strict=True):
             assert_close(one, other, 0.0, one.path)
     paths = [tmp_path / "0.npz", str(tmp_path / "1.npz")]
@@ -173,7 +173,7 @@ def test_compact_files(ensemble, models, tmp_path):
 
 
 def test_files_from_before_there_were_several():
-    model, about = load_compact(OLD)
+    model, about = load_eight_bit(OLD)
     assert isinstance(model, LanguageModel) and about == {"from": "a test"}
     assert Parser(model).method == "greedy"
 
@@ -221,7 +221,7 @@ def test_a_saved_model(ensemble, tmp_path):
 def test_the_command(models, tmp_path, monkeypatch, capsys):
     arguments = []
     for number, model in enumerate(models):
-        save_compact(model, tmp_path / f"{number}.npz")
+        save_eight_bit(model, tmp_path / f"{number}.npz")
         arguments += ["--model", str(tmp_path / f"{number}.npz")]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
 

@@ -10,10 +10,10 @@ import pytest
 import commands
 from commands import ROOT, contents, ours
 from keras_onlstm import runtime
-from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.datasets import treebank
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
+from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 
 pytestmark = pytest.mark.backend("tensorflow")
@@ -50,10 +50,10 @@ def models(tmp_path_factory):
     words = ["<eos>", "<unk>", "the", "cat"]
     model = LanguageModel(4, 8, 12, 2, 4, vocabulary=words, seed=0)
     model.build()
-    save_compact(model, directory / "small.npz", {"perplexity": 90.5})
+    save_eight_bit(model, directory / "small.npz", {"perplexity": 90.5})
     ensemble = Ensemble([model, LanguageModel(4, 8, 12, 2, 4, vocabulary=words, seed=1)])
     ensemble.build()
-    save_compact(ensemble, directory / "several.npz", [{"seed": 0}, {"seed": 1}])
+    save_eight_bit(ensemble, directory / "several.npz", [{"seed": 0}, {"seed": 1}])
     whole = (directory / "small.npz").read_bytes()
     (directory / "corrupted.npz").write_bytes(whole[:400] + b"\0" * 40 + whole[440:])
     lstm = LanguageModel(4, 8, 12, 1, 4, recurrent="lstm", name="other")
@@ -110,7 +110,7 @@ def test_smoke_tflite(run, tmp_path):
 
 
 def test_one_of_several(run, models, tmp_path):
-    several, _ = load_compact(models / "several.npz")
+    several, _ = load_eight_bit(models / "several.npz")
     arguments = ["--model", models / "several.npz", "--graph", "parser", "--output", tmp_path]
     for number, model in enumerate(several.models, 1):
         status, _, errors = run("to_onnx", *arguments, "--no-check", "--member", number)

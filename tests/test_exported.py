@@ -14,7 +14,7 @@ from keras_onlstm import ONLSTM
 from keras_onlstm.exporting import Difference, Exported, checks, to_onnx, to_saved_model, to_tflite
 from keras_onlstm.exporting.exported import describe
 from keras_onlstm.exporting.graphs import Graph, Input, draw_inputs, make_graph
-from keras_onlstm.recurrence import reference
+from keras_onlstm.onlstm.recurrence import reference
 
 pytestmark = pytest.mark.backend("tensorflow")
 

@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from keras_onlstm import files
-from keras_onlstm.files import is_left_over, remove_left_overs, replacing, write_json
+from keras_onlstm.utils import files
+from keras_onlstm.utils.files import is_left_over, remove_left_overs, replacing, write_json
 
 pytestmark = pytest.mark.keras_free
 

@@ -314,7 +314,7 @@ def test_xla_compiles_the_whole_model(units):
 def test_lengths_share_what_is_compiled():
     import tensorflow as tf
 
-    from keras_onlstm.recurrence import fused_groups, fused_step, fused_tensorflow
+    from keras_onlstm.onlstm.recurrence import fused_groups, fused_step, fused_tensorflow
 
     layer = ONLSTM(200, 10, return_sequences=True)
     layer.build((None, None, 8))
@@ -400,7 +400,7 @@ def test_inference_keeps_nothing_in_jax():
 def test_nothing_is_kept_where_no_gradient_is_asked_for(monkeypatch):
     import torch
 
-    from keras_onlstm.recurrence import fused_torch
+    from keras_onlstm.onlstm.recurrence import fused_torch
 
     saved, forward = [], fused_torch._forward
 

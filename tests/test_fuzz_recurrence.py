@@ -8,7 +8,7 @@ import fuzz_backends
 import fuzz_recurrence
 from checks import EXACT, assert_all_close
 from fuzz_recurrence import Options, check, draw, draw_data, programs, run
-from keras_onlstm.recurrence import fused_groups, fused_step, fused_torch
+from keras_onlstm.onlstm.recurrence import fused_groups, fused_step, fused_torch
 
 # Most where a case is cheap; of what is compiled, one choice of options or two.
 COUNTS = {

@@ -7,10 +7,10 @@ from keras import ops
 
 from checks import SINGLE, as_array, assert_all_close, assert_close
 from keras_onlstm import ONLSTM, ONLSTMCell
-from keras_onlstm._keras_private import layers_within
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.graphs import draw_inputs, make_graph
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
+from keras_onlstm.utils.keras_private import layers_within
 
 pytestmark = pytest.mark.backend("tensorflow")
 

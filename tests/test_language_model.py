@@ -17,13 +17,13 @@ from checks import (
 )
 from keras_onlstm import convert
 from keras_onlstm.datasets import syntactic_grammar
-from keras_onlstm.minimal_pairs import score_pairs
+from keras_onlstm.evaluation.minimal_pairs import score_pairs
+from keras_onlstm.loading import load_model
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.regularization import (
+from keras_onlstm.models.regularization import (
     activation_regularization,
     temporal_activation_regularization,
 )
-from keras_onlstm.stored import load_model
 
 TOLERANCE = 1e-9
 PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")
@@ -152,7 +152,7 @@ def test_dropouts(name, recurrent):
 
 
 def test_word_dropout_takes_a_word_everywhere():
-    from keras_onlstm.regularization import word_dropout
+    from keras_onlstm.models.regularization import word_dropout
 
     dropped = as_array(word_dropout(ops.ones((1000, 3)), 0.3, seed=1))
     assert np.all((dropped == 0).all(1) | (np.abs(dropped - 1 / 0.7) < 1e-6).all(1))

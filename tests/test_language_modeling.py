@@ -16,8 +16,8 @@ from keras import ops
 
 import commands
 from commands import EXAMPLES, contents, ours
-from keras_onlstm.compact import load_compact
 from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.models.eight_bit import load_eight_bit
 from keras_onlstm.training import corpora
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
@@ -302,7 +302,7 @@ def test_a_compact_model(command, smoke, formulas, tmp_path):
     given = ["compact", "--model", smoke[0], "--data", formulas]
     status, output, errors = command(*given, "--output", path)
     assert (status, ours(errors)) == (0, [])
-    model, about = load_compact(path)
+    model, about = load_eight_bit(path)
     results = json.loads((smoke[0] / "results.json").read_text())
     assert about["test_perplexity"] == results["test_perplexity"]
     assert about["command"].endswith("--preset smoke --recurrent onlstm --seed 0")
@@ -320,7 +320,7 @@ def test_a_run_tells_the_values_that_its_preset_does_not(run, command, tmp_path)
     given = ["--set", "learning_rate=7.5", "jitter=false", "epochs=1"]
     assert run(*SMOKE, *given, "--output", output)[0] == 0
     assert command("compact", "--model", output, "--output", path)[0] == 0
-    told = load_compact(path)[1]["command"]
+    told = load_eight_bit(path)[1]["command"]
     assert told.endswith("--seed 0 --set epochs=1 jitter=false learning_rate=7.5")
 
 
@@ -329,7 +329,7 @@ def test_a_compact_model_of_several_runs(command, smoke, formulas, tmp_path):
     given = ["--model", smoke[0], "--model", smoke[0], "--data", formulas]
     status, output, errors = command("compact", *given, "--output", path)
     assert (status, ours(errors)) == (0, [])
-    model, about = load_compact(path)
+    model, about = load_eight_bit(path)
     assert model.members == (3, 3) and len(about) == 2
     assert about[1]["command"].endswith("--preset smoke --recurrent onlstm --seed 0")
     (distances,) = model.distances(["( a"])

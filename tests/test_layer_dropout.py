@@ -145,7 +145,7 @@ def draws(monkeypatch):
 
 
 def test_rnn_has_the_cell_draw_ahead_of_its_loop(draws):
-    # Keras does so for instances of the class that `_keras_private` imports, and for no others.
+    # Keras does so for instances of the class that `keras_private` imports, and for no others.
     layer = rnn(seed=3, **RATES["all"])
     layer(X, training=True)
     assert draws == [layer.cell]

@@ -10,8 +10,8 @@ import time
 import pytest
 
 from commands import environment
-from keras_onlstm import locks
-from keras_onlstm.locks import check_unlocked, locked
+from keras_onlstm.utils import locks
+from keras_onlstm.utils.locks import check_unlocked, locked
 
 pytestmark = [
     pytest.mark.keras_free,
@@ -19,7 +19,7 @@ pytestmark = [
 ]
 HOLDER = """
 import sys, time
-from keras_onlstm.locks import locked
+from keras_onlstm.utils.locks import locked
 
 with locked(sys.argv[1]):
     print("locked", flush=True)

@@ -19,8 +19,8 @@ from keras import ops
 import commands
 from commands import EXAMPLES, contents, ours
 from keras_onlstm.datasets import propositional_logic as logic
-from keras_onlstm.locks import locked
 from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.utils.locks import locked
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")

@@ -5,7 +5,7 @@ import pytest
 
 from checks import assert_close
 from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair
-from keras_onlstm.minimal_pairs import (
+from keras_onlstm.evaluation.minimal_pairs import (
     compare,
     difference_interval,
     discrimination,

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from checks import EXACT, assert_close, dtype_of
-from keras_onlstm import numerics
+from keras_onlstm.utils import numerics
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(3, 4, 7))

@@ -12,8 +12,8 @@ from nltk import Tree
 
 from checks import as_array, assert_close
 from keras_onlstm import command_line
-from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.models import LanguageModel
+from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote
 
@@ -165,8 +165,8 @@ def test_bad_arguments(model):
 
 
 def test_compact_models_are_close_and_small(model, tmp_path):
-    save_compact(model, tmp_path / "model.npz", {"perplexity": 90.5})
-    again, about = load_compact(tmp_path / "model.npz")
+    save_eight_bit(model, tmp_path / "model.npz", {"perplexity": 90.5})
+    again, about = load_eight_bit(tmp_path / "model.npz")
     assert about == {"perplexity": 90.5} and again.vocabulary == VOCABULARY
     for one, other in zip(model.trainable_variables, again.trainable_variables, strict=True):
         one, other = as_array(one), as_array(other)
@@ -176,7 +176,7 @@ def test_compact_models_are_close_and_small(model, tmp_path):
     assert_close(again.distances([SENTENCE])[0], model.distances([SENTENCE])[0], 0.02, "distances")
     large = LanguageModel(500, 64, 128, 2, 8, vocabulary=[f"w{i}" for i in range(500)], seed=0)
     large.build()
-    save_compact(large, tmp_path / "large.npz")
+    save_eight_bit(large, tmp_path / "large.npz")
     numbers = sum(int(np.prod(v.shape)) for v in large.trainable_variables)
     assert (tmp_path / "large.npz").stat().st_size < 1.1 * numbers
 
@@ -187,7 +187,7 @@ def test_loading(model, tmp_path):
     model.save(tmp_path / "run" / "best.keras")
     for path in (tmp_path / "run", tmp_path / "run" / "best.keras"):
         assert Parser.load(path, layer=3, method="binary").parse(SENTENCE) == expected
-    save_compact(model, tmp_path / "model.npz", {"from": "a test"})
+    save_eight_bit(model, tmp_path / "model.npz", {"from": "a test"})
     loaded = Parser.load(str(tmp_path / "model.npz"))
     assert loaded.about == {"from": "a test"} and loaded.layer == 2
 
@@ -196,10 +196,10 @@ def test_files_that_are_no_models(model, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"missing\.npz: no such model"):
         Parser.load(tmp_path / "missing.npz")
     with pytest.raises(FileNotFoundError, match=r"missing\.npz: no such model"):
-        load_compact(tmp_path / "missing.npz")
+        load_eight_bit(tmp_path / "missing.npz")
     with pytest.raises(FileNotFoundError, match=r"best\.keras: no such model"):
         Parser.load(tmp_path)
-    save_compact(model, tmp_path / "model.npz")
+    save_eight_bit(model, tmp_path / "model.npz")
     whole = (tmp_path / "model.npz").read_bytes()
     for share in (0.0, 0.5, 0.999):
         (tmp_path / "cut.npz").write_bytes(whole[: int(share * len(whole))])
@@ -222,7 +222,7 @@ def test_files_that_are_no_models(model, tmp_path):
 @pytest.fixture
 def run(model, tmp_path, monkeypatch, capsys):
     """`keras-onlstm parse` with the model: (exit status, lines of stdout, stderr)."""
-    save_compact(model, tmp_path / "model.npz")
+    save_eight_bit(model, tmp_path / "model.npz")
 
     def run(*arguments, stdin=b""):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

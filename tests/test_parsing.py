@@ -218,9 +218,18 @@ def test_the_upper_bound_is_reached_by_a_tree_with_all_gold_spans():
     assert found["f1"] == pytest.approx(found["upper_bound_f1"])
 
 
+def test_a_word_alone_is_no_span_of_evalb():
+    """A sentence of one word adds no span, the whole of one of three adds the span of all."""
+    whole, other = Tree.fromstring("(S (X a b) c)"), Tree.fromstring("(S a (X b c))")
+    found = score([whole, Tree("S", ["a"])], [other, Tree("S", ["a"])])
+    assert found["evalb_f1"] == pytest.approx(1 / 2)
+
+
 def test_trees_that_do_not_match():
     with pytest.raises(ValueError, match="1 predicted trees and 2 gold trees"):
         score([balanced("ab")], [balanced("ab")] * 2)
+    with pytest.raises(ValueError, match="2 predicted trees and 1 gold trees"):
+        score([balanced("ab")] * 2, [balanced("ab")])
     with pytest.raises(ValueError, match=r"sentence 2: .* has 2 words, the gold tree 3"):
         score([balanced("ab")] * 2, [balanced("ab"), balanced("abc")])
     with pytest.raises(ValueError, match="sentence 1: has no words"):

@@ -7,9 +7,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from keras_onlstm import reading
-from keras_onlstm.npz import open_npz
-from keras_onlstm.reading import Choice, Integer, check_kind, parse_json, read_json, read_text
+from keras_onlstm.utils import reading
+from keras_onlstm.utils.npz import open_npz
+from keras_onlstm.utils.reading import Choice, Integer, check_kind, parse_json, read_json, read_text
 
 pytestmark = pytest.mark.keras_free
 

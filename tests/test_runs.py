@@ -4,8 +4,6 @@ import json
 
 import pytest
 
-from keras_onlstm.console import ArgumentParser, table
-from keras_onlstm.reading import SEEDS, Choice, Integer
 from keras_onlstm.training import Setting, language_models
 from keras_onlstm.training.runs import (
     Configuration,
@@ -16,6 +14,8 @@ from keras_onlstm.training.runs import (
     read_config,
     running,
 )
+from keras_onlstm.utils.console import ArgumentParser, table
+from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 

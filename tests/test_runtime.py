@@ -20,10 +20,10 @@ import graphs
 from checks import assert_close
 from commands import ROOT, environment
 from keras_onlstm import runtime
+from keras_onlstm.loading import load_model
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote
 from keras_onlstm.runtime import metadata
-from keras_onlstm.stored import load_model
 
 SENTENCE = "The cat saw a dog"
 SENTENCES = ["a cat", "", "the zebra saw a dog", "dog", "do n't", "the cat the cat the cat"]

@@ -14,7 +14,7 @@ from commands import contents
 from exports import TIMES
 from keras_onlstm import ONLSTM
 from keras_onlstm.exporting import saved_model_tensorflow, to_saved_model
-from keras_onlstm.files import replacing
+from keras_onlstm.utils.files import replacing
 
 pytestmark = pytest.mark.backend("tensorflow")
 

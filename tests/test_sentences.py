@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from keras_onlstm.sentences import OFTEN, WORDS, Encoder, contexts, read
+from keras_onlstm.text.sentences import OFTEN, WORDS, contexts, read
+from keras_onlstm.text.vocabulary import Encoder
 
 pytestmark = pytest.mark.keras_free
 

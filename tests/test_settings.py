@@ -2,8 +2,8 @@
 
 import pytest
 
-from keras_onlstm.reading import Choice, Integer, Number
 from keras_onlstm.training import Setting, changed, check_settings, described
+from keras_onlstm.utils.reading import Choice, Integer, Number
 from toy_runs import bits, make_trainer
 
 pytestmark = pytest.mark.backend("tensorflow")

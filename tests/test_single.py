@@ -6,8 +6,9 @@ import pytest
 
 import oracle
 from checks import assert_all_close, assert_close, assert_differ, loaded, tensor
-from keras_onlstm import ONLSTM, recurrence
-from keras_onlstm.recurrence import Problem, Recurrence, reference, single, substituted
+from keras_onlstm import ONLSTM
+from keras_onlstm.onlstm import recurrence
+from keras_onlstm.onlstm.recurrence import Problem, Recurrence, reference, single, substituted
 
 TOLERANCE = 1e-6  # the same operations in float32
 TANH, SIGMOID = keras.activations.tanh, keras.activations.sigmoid

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from checks import NO_DROPOUT, as_array, assert_close
-from keras_onlstm.datasets import penn_treebank
+from keras_onlstm import text
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training import TruncatedModel, Windows
 
@@ -84,7 +84,7 @@ def trained(corpus, shares, embedding_dim, units, start):
 @pytest.mark.parametrize(("embedding_dim", "units"), [(50, 100), (100, 100), (100, 200)])
 def test_it_learns_more_than_frequencies_from_the_start(embedding_dim, units, shared_data):
     """And with the published start it does not within 200 steps."""
-    corpus = penn_treebank.load(shared_data / "ptb", max_words=1000)
+    corpus = text.corpus.load(shared_data / "ptb", max_words=1000)
     shares = np.bincount(corpus.train) / len(corpus.train)
     assert trained(corpus, shares, embedding_dim, units, "scaled") > 0.25
     assert trained(corpus, shares, embedding_dim, units, "published") < 0.0

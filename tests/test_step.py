@@ -15,7 +15,7 @@ from checks import (
     finite_differences,
     gradients,
 )
-from keras_onlstm.step import GATES, StepOutput, gate_offsets, gate_width, step
+from keras_onlstm.onlstm.step import GATES, StepOutput, gate_offsets, gate_width, step
 
 UNITS = 6
 NAMES = StepOutput._fields

@@ -9,9 +9,10 @@ import pytest
 
 import commands
 from commands import EXAMPLES, contents, ours
-from keras_onlstm.datasets import penn_treebank, syntactic_evaluation, syntactic_grammar
+from keras_onlstm import text
+from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair, write_table
-from keras_onlstm.minimal_pairs import difference_interval, interval, mcnemar
+from keras_onlstm.evaluation.minimal_pairs import difference_interval, interval, mcnemar
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training.language_models import learning_rate, make_model
 from keras_onlstm.training.runs import Configuration
@@ -192,7 +193,7 @@ def test_the_published_recipe(script):
     preset = script.PRESETS["paper"] | {"max_words": None}
     arguments = {"seed": 0, "recurrent": "onlstm"}
     ids = np.array([2, 2, 0], "int32")
-    corpus = penn_treebank.Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
+    corpus = text.corpus.Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
     model, reader = make_model(Configuration(arguments, preset), corpus, rows=2)
     assert not np.any(model.softmax.bias)  # no frequencies
     assert [layer.cell.units for layer in model.recurrent_layers] == [650, 650]

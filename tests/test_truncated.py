@@ -7,7 +7,7 @@ from keras import ops
 
 from checks import NO_DROPOUT, as_array, assert_all_close, assert_close, assert_differ, gradients
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.regularization import (
+from keras_onlstm.models.regularization import (
     activation_regularization,
     temporal_activation_regularization,
 )

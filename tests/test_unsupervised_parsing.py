@@ -8,8 +8,8 @@ import pytest
 
 import commands
 from commands import EXAMPLES, contents, ours
-from keras_onlstm.compact import load_compact, save_compact
 from keras_onlstm.models import Ensemble, LanguageModel
+from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import build_tree, right_branching, score
 
@@ -48,7 +48,7 @@ def models(tmp_path_factory):
         model = LanguageModel(len(words), 8, 16, layers, 4, vocabulary=words, seed=seed)
         model.build()
         paths.append(directory / f"{seed}.npz")
-        save_compact(model, paths[-1])
+        save_eight_bit(model, paths[-1])
     return paths
 
 
@@ -82,8 +82,8 @@ def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
 
 
 def test_several_models_parse_together(run, models, script, tmp_path):
-    both = Ensemble([load_compact(path)[0] for path in models[:2]])
-    save_compact(both, tmp_path / "both.npz")
+    both = Ensemble([load_eight_bit(path)[0] for path in models[:2]])
+    save_eight_bit(both, tmp_path / "both.npz")
     found = []
     for number, given in enumerate((models[:2], [tmp_path / "both.npz"])):
         output = tmp_path / f"run{number}"

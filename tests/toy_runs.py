@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_onlstm import files
 from keras_onlstm.training import PairBatches, Trainer, trainer
+from keras_onlstm.utils import files
 
 EPOCHS = 5
 SCORES = [0.1, 0.3, 0.2, 0.3, 0.1]  # of the epochs: the second is the best, no other is better

@@ -4,7 +4,7 @@ A module has `HELP`, `WRITES` (whether it writes files), `add_arguments(parser)`
 Nothing that takes time is imported before `run`.
 """
 
-from keras_onlstm.console import ArgumentParser, report  # isort: split
+from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
 
 import os
 from collections.abc import Sequence

@@ -47,8 +47,8 @@ def run(options: argparse.Namespace) -> None:
     output = Path(options.output)
     if output.suffix != ".npz":
         raise ValueError(f"{output}: a compact model ends in .npz.")
-    from keras_onlstm.compact import load_compact, save_compact
     from keras_onlstm.models import Ensemble
+    from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 
     loaded = [_load(path) for path in options.model]
     models, about = [model for model, _ in loaded], [about for _, about in loaded]
@@ -59,9 +59,9 @@ def run(options: argparse.Namespace) -> None:
     pairs = zip(options.model, models, strict=True)
     texts = [_validation_ids(path, model, options) for path, model in pairs]
     before = _perplexities(models, texts)  # whatever is wrong comes out before anything is written
-    save_compact(whole, output, about[0] if len(about) == 1 else about)
+    save_eight_bit(whole, output, about[0] if len(about) == 1 else about)
     print(f"{output}: {output.stat().st_size / 1e6:.1f} MB", flush=True)
-    rounded = load_compact(output)[0]
+    rounded = load_eight_bit(output)[0]
     after = _perplexities(rounded.models if len(models) > 1 else [rounded], texts)
     for path, *both in zip(options.model, before, after, strict=True):
         if not both[0]:
@@ -72,9 +72,9 @@ def run(options: argparse.Namespace) -> None:
 
 def _load(path):
     """A model, and what is known of where it comes from."""
+    from keras_onlstm.loading import load_model
     from keras_onlstm.runtime import FORMATS
-    from keras_onlstm.sentences import check_vocabulary
-    from keras_onlstm.stored import load_model
+    from keras_onlstm.text.vocabulary import check_vocabulary
 
     if Path(path).suffix in FORMATS and not Path(path).is_dir():
         raise ValueError(f"{path}: is exported already. Name the model it was exported from.")
@@ -91,7 +91,7 @@ def _load(path):
 
 def _validation_ids(path, model, options):
     """The text on which a model is measured, or `None`."""
-    from keras_onlstm.datasets.penn_treebank import encode, find
+    from keras_onlstm.text.corpus import encode, find
 
     characters = options.characters or stored_argument(path, "characters", (bool,))
     data = options.data

@@ -4,7 +4,7 @@ import argparse
 import math
 
 from keras_onlstm.command_line.inputs import add_language_model, load_reader, tokens
-from keras_onlstm.console import seed
+from keras_onlstm.utils.console import seed
 
 __all__ = ["HELP", "WRITES", "add_arguments", "run"]
 

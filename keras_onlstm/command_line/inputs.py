@@ -139,8 +139,8 @@ def load_reader(options: argparse.Namespace, **exported: Any) -> Reader:
         ValueError: if it is damaged, no language model, or has no such member.
         ImportError: if what the file needs is not installed.
     """
-    from keras_onlstm.sentences import check_vocabulary
-    from keras_onlstm.stored import SHIPPED, load_model, member
+    from keras_onlstm.loading import SHIPPED, load_model, member
+    from keras_onlstm.text.vocabulary import check_vocabulary
 
     path = SHIPPED if options.model is None else Path(options.model)
     model, _ = member(path, *load_model(path, **exported), options.member)

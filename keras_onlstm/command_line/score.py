@@ -13,7 +13,7 @@ from keras_onlstm.command_line.inputs import (
     sentences,
     tokens,
 )
-from keras_onlstm.console import table
+from keras_onlstm.utils.console import table
 
 __all__ = ["HELP", "WRITES", "add_arguments", "run"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm._types import StrPath
-from keras_onlstm.files import replacing
-from keras_onlstm.npz import open_npz
-from keras_onlstm.reading import reason
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.npz import open_npz
+from keras_onlstm.utils.reading import reason
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["read_arrays", "write_arrays"]
 

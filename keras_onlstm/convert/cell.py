@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.step import gate_width
+from keras_onlstm.onlstm.step import gate_width
 
 __all__ = ["from_torch", "to_torch"]
 
@@ -18,9 +18,9 @@ def from_torch(
     """The weights of one cell of the authors' implementation, as `layer.set_weights` takes them.
 
     There the cells' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`,
-    with K = 4 * units + 2 * units // chunk_size rows in the order of `keras_onlstm.step.GATES`. The
-    two biases add up to one. A cell that was trained with weight dropout at the rate p evaluates
-    with `(1 - p) * hh.weight`: give that.
+    with K = 4 * units + 2 * units // chunk_size rows in the order of
+    `keras_onlstm.onlstm.step.GATES`. The two biases add up to one. A cell that was trained with
+    weight dropout at the rate p evaluates with `(1 - p) * hh.weight`: give that.
 
     Source: https://github.com/yikangshen/Ordered-Neurons.
 

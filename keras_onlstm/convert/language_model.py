@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from keras_onlstm.arguments import integer
 from keras_onlstm.convert.cell import from_torch, to_torch
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.step import gate_width
+from keras_onlstm.onlstm.step import gate_width
+from keras_onlstm.utils.arguments import integer
 
 __all__ = ["language_model_from_arrays", "language_model_to_arrays"]
 

@@ -10,7 +10,6 @@ Example:
 
 from keras_onlstm.datasets import (
     brown,
-    penn_treebank,
     propositional_logic,
     syntactic_evaluation,
     syntactic_grammar,
@@ -19,7 +18,6 @@ from keras_onlstm.datasets import (
 
 __all__ = [
     "brown",
-    "penn_treebank",
     "propositional_logic",
     "syntactic_evaluation",
     "syntactic_grammar",

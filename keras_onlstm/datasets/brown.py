@@ -10,7 +10,7 @@ from itertools import chain
 
 from keras_onlstm.datasets.nltk_corpora import not_found
 from keras_onlstm.datasets.treebank import normalize
-from keras_onlstm.reading import reason
+from keras_onlstm.utils.reading import reason
 
 __all__ = ["load"]
 

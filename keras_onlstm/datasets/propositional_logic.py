@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_onlstm._types import StrPath
-from keras_onlstm.arguments import integer
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.types import StrPath
 
 __all__ = [
     "LABELS", "TOKENS", "VARIABLES", "Corpus", "Pair",

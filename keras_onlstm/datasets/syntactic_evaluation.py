@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_onlstm._types import StrPath
 from keras_onlstm.datasets.pickles import read_lists
-from keras_onlstm.files import replacing
-from keras_onlstm.reading import read_text, reason
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.reading import read_text, reason
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["CONTRASTS", "ROWS", "MinimalPair", "Row", "load", "read_table", "write_table"]
 

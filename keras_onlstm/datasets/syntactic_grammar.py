@@ -7,8 +7,8 @@ our own. All words are in the vocabulary of the Penn Treebank as Mikolov prepare
 import random
 from itertools import product
 
-from keras_onlstm.arguments import integer
 from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
+from keras_onlstm.utils.arguments import integer
 
 __all__ = ["generate"]
 

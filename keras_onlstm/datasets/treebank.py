@@ -16,9 +16,9 @@ from contextlib import redirect_stderr
 from itertools import chain
 from typing import NamedTuple
 
-from keras_onlstm._types import NltkTree
 from keras_onlstm.datasets.nltk_corpora import not_found
-from keras_onlstm.reading import reason
+from keras_onlstm.utils.reading import reason
+from keras_onlstm.utils.types import NltkTree
 
 __all__ = ["ParsedSentence", "load", "normalize", "without_punctuation"]
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from keras_onlstm._types import Tensor
 from keras_onlstm.exporting.graphs import Graph, draw_inputs
-from keras_onlstm.recurrence import reference, substituted
+from keras_onlstm.onlstm.recurrence import reference, substituted
+from keras_onlstm.utils.types import Tensor
 
 __all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import keras
 
-from keras_onlstm._types import StrPath
 from keras_onlstm.exporting.checks import Difference
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Exported", "check_request", "describe"]
 

@@ -24,10 +24,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm._keras_private import layers_within
-from keras_onlstm._types import Tensor
-from keras_onlstm.cell import ONLSTMCell
-from keras_onlstm.layer import ONLSTM
+from keras_onlstm.onlstm.cell import ONLSTMCell
+from keras_onlstm.onlstm.layer import ONLSTM
+from keras_onlstm.utils.keras_private import layers_within
+from keras_onlstm.utils.types import Tensor
 
 __all__ = [
     "GRAPHS",

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_onlstm.step import MASTER_GATES, gate_offsets
+from keras_onlstm.onlstm.step import MASTER_GATES, gate_offsets
 
 __all__ = ["Weights", "loop", "one_step"]
 

@@ -14,17 +14,17 @@ import keras
 from keras import ops
 
 from keras_onlstm import runtime
-from keras_onlstm._types import StrPath
-from keras_onlstm.arguments import integer
 from keras_onlstm.exporting import checks, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import Graph, make_graph
 from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.tracing_tensorflow import traced
-from keras_onlstm.files import replacing
-from keras_onlstm.provenance import versions
-from keras_onlstm.recurrence import Recurrence, readable, refusal
+from keras_onlstm.onlstm.recurrence import Recurrence, readable, refusal
 from keras_onlstm.runtime import metadata
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.provenance import versions
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["to_onnx"]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import keras
 
-from keras_onlstm._types import StrPath
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import graph_names, make_graph
 from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
-from keras_onlstm.files import replacing
-from keras_onlstm.provenance import versions
 from keras_onlstm.runtime import metadata
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.provenance import versions
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["METADATA", "to_saved_model"]
 

@@ -6,7 +6,7 @@ from typing import Any
 import keras
 
 from keras_onlstm.exporting.graphs import Graph
-from keras_onlstm.recurrence import Problem, Recurrence, readable, substituted
+from keras_onlstm.onlstm.recurrence import Problem, Recurrence, readable, substituted
 
 __all__ = ["module_of", "traced"]
 

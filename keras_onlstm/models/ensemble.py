@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, Self
 import keras
 from keras import ops
 
-from keras_onlstm._types import Shape, Tensor
 from keras_onlstm.models.language_model import LanguageModel
 from keras_onlstm.models.sentence_reader import SentenceReader
+from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["Ensemble", "EnsembleOutput"]
 

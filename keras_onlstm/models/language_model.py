@@ -8,13 +8,13 @@ import keras
 import numpy.typing as npt
 from keras import ops
 
-from keras_onlstm._types import Shape, Tensor
-from keras_onlstm.arguments import integer
-from keras_onlstm.layer import ONLSTM
 from keras_onlstm.models import starts
+from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader
-from keras_onlstm.numerics import matmul
-from keras_onlstm.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
+from keras_onlstm.onlstm.layer import ONLSTM
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 

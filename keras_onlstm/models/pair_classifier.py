@@ -6,8 +6,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_onlstm._types import Tensor
-from keras_onlstm.layer import ONLSTM
+from keras_onlstm.onlstm.layer import ONLSTM
+from keras_onlstm.utils.types import Tensor
 
 __all__ = ["PairClassifier"]
 

@@ -10,8 +10,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm._types import Sentence
-from keras_onlstm.sentences import Encoder, Reading, chosen_gates, contexts, read, usual_reading
+from keras_onlstm.parsing.readings import Reading, chosen_gates, usual_reading
+from keras_onlstm.text.sentences import contexts, read
+from keras_onlstm.text.vocabulary import Encoder
+from keras_onlstm.utils.types import Sentence
 
 __all__ = ["SentenceReader"]
 
@@ -87,7 +89,7 @@ class SentenceReader(keras.Model):
 
     @property
     def reading(self) -> Reading:
-        """`keras_onlstm.sentences.Reading`: how `Parser` reads trees unless it is told."""
+        """`keras_onlstm.parsing.readings.Reading`: how `Parser` reads trees unless it is told."""
         return usual_reading(self.members)
 
     def encode(self, sentence: Sentence) -> list[int]:

@@ -22,8 +22,8 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm._types import DType, Tensor
-from keras_onlstm.step import gate_offsets
+from keras_onlstm.onlstm.step import gate_offsets
+from keras_onlstm.utils.types import DType, Tensor
 
 __all__ = ["STARTS", "GateUniform", "embedding", "fan_in", "kernels", "log_frequencies"]
 

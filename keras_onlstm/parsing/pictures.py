@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm._types import NltkTree, StrPath
-from keras_onlstm.files import replacing
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.types import NltkTree, StrPath
 
 __all__ = ["draw", "draw_pair", "drawable", "save_picture"]
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from keras_onlstm._types import NltkTree, StrPath
-from keras_onlstm.files import replacing
 from keras_onlstm.parsing.pictures import Numbers, draw_pair, drawable
 from keras_onlstm.parsing.scores import score
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.types import NltkTree, StrPath
 
 __all__ = ["write_report"]
 

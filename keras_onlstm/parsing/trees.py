@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm._types import NltkTree
+from keras_onlstm.utils.types import NltkTree
 
 __all__ = [
     "balanced",

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm._types import NltkTree
 from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.trees import METHODS, checked, from_splits
+from keras_onlstm.utils.types import NltkTree
 
 __all__ = ["check_methods", "consensus", "vote"]
 

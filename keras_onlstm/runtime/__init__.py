@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from keras_onlstm._types import StrPath
-from keras_onlstm.arguments import integer
 from keras_onlstm.runtime.exported_model import ExportedModel
 from keras_onlstm.runtime.onnx_graph import OnnxGraph
 from keras_onlstm.runtime.tflite_graph import TfliteGraph
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["ExportedModel", "OnnxGraph", "TfliteGraph", "load"]
 

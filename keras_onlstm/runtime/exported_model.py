@@ -4,10 +4,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from keras_onlstm._types import Sentence
+from keras_onlstm.parsing.readings import chosen_gates, usual_reading
 from keras_onlstm.runtime.graph import Graph
 from keras_onlstm.runtime.metadata import READERS, REMEDY
-from keras_onlstm.sentences import Encoder, chosen_gates, read, usual_reading
+from keras_onlstm.text.sentences import read
+from keras_onlstm.text.vocabulary import Encoder
+from keras_onlstm.utils.types import Sentence
 
 __all__ = ["ExportedModel"]
 
@@ -23,7 +25,7 @@ class ExportedModel:
     Attributes:
         graph: as it was given.
         gates: tuple of the names of its distances.
-        reading: `keras_onlstm.sentences.Reading`.
+        reading: `keras_onlstm.parsing.readings.Reading`.
         vocabulary: list of words, or `None`.
         num_layers: integer.
         members: tuple of how many of these layers each of the models has that were exported as one.

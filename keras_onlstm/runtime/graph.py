@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm._types import StrPath
-from keras_onlstm.reading import reason
+from keras_onlstm.utils.reading import reason
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Graph", "Tensor"]
 

@@ -12,8 +12,8 @@ import json
 import zipfile
 from typing import Any
 
-from keras_onlstm._types import StrPath
-from keras_onlstm.reading import Integer, check_kind, parse_json, unzipped
+from keras_onlstm.utils.reading import Integer, check_kind, parse_json, unzipped
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["FORMAT", "KEY", "MEMBER", "dumps", "loads", "pack", "unpack"]
 

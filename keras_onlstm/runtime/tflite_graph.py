@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_onlstm.reading import reason
 from keras_onlstm.runtime import metadata
 from keras_onlstm.runtime.graph import Graph, Tensor
+from keras_onlstm.utils.reading import reason
 
 __all__ = ["TfliteGraph"]
 

@@ -16,8 +16,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm._types import Tensor
-from keras_onlstm.arguments import integer
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.types import Tensor
 
 __all__ = ["AveragedAdam", "AveragedSGD", "NonMonotonicTrigger"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_onlstm.reading import check_kind
+from keras_onlstm.utils.reading import check_kind
 
 __all__ = ["InOrder", "append_to_files", "check_state", "restore_state", "state_of"]
 

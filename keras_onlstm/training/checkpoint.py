@@ -16,10 +16,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm._types import StrPath
-from keras_onlstm.files import replacing
-from keras_onlstm.npz import open_npz
-from keras_onlstm.reading import parse_json, reason
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.npz import open_npz
+from keras_onlstm.utils.reading import parse_json, reason
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
 

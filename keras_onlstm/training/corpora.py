@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from keras_onlstm.datasets import penn_treebank
-from keras_onlstm.files import replacing
-from keras_onlstm.reading import read_text
+from keras_onlstm import text
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.reading import read_text
 
 __all__ = [
     "IDS",
@@ -64,18 +64,18 @@ def read_corpus(
     vocabulary: Sequence[str] | None = None,
     max_words: int | None = None,
     level: str = "word",
-) -> penn_treebank.Corpus:
+) -> text.corpus.Corpus:
     """A corpus as ids, those of a large one in files of the run, which are mapped into memory.
 
     Args:
         directory: of the corpus.
         run: directory of the run.
-        vocabulary: as in `penn_treebank.load`.
+        vocabulary: as in `text.corpus.load`.
         max_words: likewise.
         level: likewise.
 
     Returns:
-        `penn_treebank.Corpus`.
+        `text.corpus.Corpus`.
 
     Raises:
         FileNotFoundError: if a file of the corpus is missing.
@@ -96,7 +96,7 @@ def read_corpus(
     if cache:
         cache.mkdir(parents=True, exist_ok=True)
     progress = report_tokens() if cache else None
-    return penn_treebank.load(directory, vocabulary, max_words, level, cache, progress)
+    return text.corpus.load(directory, vocabulary, max_words, level, cache, progress)
 
 
 def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndarray:

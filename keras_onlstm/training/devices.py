@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_onlstm._types import Tensor
+from keras_onlstm.utils.types import Tensor
 
 __all__ = ["DataParallel", "share_of"]
 

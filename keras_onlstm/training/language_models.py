@@ -12,10 +12,9 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_onlstm.datasets.penn_treebank import Corpus
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.models.starts import STARTS
-from keras_onlstm.reading import Choice, Integer, Number
+from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.corpora import (
     IDS,
@@ -30,6 +29,7 @@ from keras_onlstm.training.settings import Setting
 from keras_onlstm.training.trainer import Trainer
 from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
 from keras_onlstm.training.windows import Windows
+from keras_onlstm.utils.reading import Choice, Integer, Number
 
 __all__ = [
     "NAMES",
@@ -164,7 +164,7 @@ def make_model(
     Example:
 
     >>> import numpy as np
-    >>> from keras_onlstm.datasets.penn_treebank import Corpus
+    >>> from keras_onlstm.text.corpus import Corpus
     >>> from keras_onlstm.training.language_models import VALUES, make_model
     >>> from keras_onlstm.training.runs import Configuration
     >>> values = VALUES | {
@@ -277,7 +277,7 @@ def train_language_model(
         output: the directory.
         configuration: whose `arguments` have `recurrent`, `seed`, `devices`, `data` and what else
             the script keeps, and whose `values` are of `SETTINGS`.
-        corpus: `penn_treebank.Corpus`.
+        corpus: `text.corpus.Corpus`.
         resume: whether to go on with the run.
         steps: after how many batches to stop, or `None`.
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import keras
 
-from keras_onlstm.console import ArgumentParser, seed
-from keras_onlstm.files import is_left_over, write_json
-from keras_onlstm.locks import LOCK, check_unlocked, locked
-from keras_onlstm.provenance import versions
-from keras_onlstm.reading import Choice, Integer, check_kind, read_json
 from keras_onlstm.training.settings import changed, check_settings, described
+from keras_onlstm.utils.console import ArgumentParser, seed
+from keras_onlstm.utils.files import is_left_over, write_json
+from keras_onlstm.utils.locks import LOCK, check_unlocked, locked
+from keras_onlstm.utils.provenance import versions
+from keras_onlstm.utils.reading import Choice, Integer, check_kind, read_json
 
 __all__ = [
     "CONFIG",
@@ -74,7 +74,7 @@ class Experiment(NamedTuple):
 
     Example:
 
-    >>> from keras_onlstm.reading import SEEDS, Choice, Integer
+    >>> from keras_onlstm.utils.reading import SEEDS, Choice, Integer
     >>> from keras_onlstm.training import Setting
     >>> from keras_onlstm.training.runs import Experiment
     >>> experiment = Experiment(

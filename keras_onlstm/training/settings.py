@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from keras_onlstm.reading import check_kind
+from keras_onlstm.utils.reading import check_kind
 
 __all__ = ["Setting", "changed", "check_settings", "described"]
 
@@ -15,7 +15,7 @@ class Setting(NamedTuple):
     """A value that shapes a training.
 
     Attributes:
-        kind: what it may be, as `keras_onlstm.reading` describes.
+        kind: what it may be, as `keras_onlstm.utils.reading` describes.
         meaning: a few words.
     """
 
@@ -35,7 +35,7 @@ def check_settings(values: dict[str, Any], settings: Mapping[str, Setting]) -> N
 
     Example:
 
-    >>> from keras_onlstm.reading import Integer
+    >>> from keras_onlstm.utils.reading import Integer
     >>> from keras_onlstm.training.settings import Setting, check_settings
     >>> check_settings({"units": 0}, {"units": Setting(Integer(1), "units of a layer")})
     Traceback (most recent call last):
@@ -72,7 +72,7 @@ def changed(
 
     Example:
 
-    >>> from keras_onlstm.reading import Integer
+    >>> from keras_onlstm.utils.reading import Integer
     >>> from keras_onlstm.training.settings import Setting, changed
     >>> settings = {"units": Setting(Integer(1), "units of a layer")}
     >>> changed({"units": 20}, ["units=30"], settings)
@@ -115,7 +115,7 @@ def described(settings: Mapping[str, Setting], presets: Mapping[str, Mapping[str
 
     Example:
 
-    >>> from keras_onlstm.reading import Integer
+    >>> from keras_onlstm.utils.reading import Integer
     >>> from keras_onlstm.training import Setting, described
     >>> settings = {"units": Setting(Integer(1), "units of a layer")}
     >>> print(described(settings, {"smoke": {"units": 8}, "default": {"units": 650}}))

@@ -11,9 +11,6 @@ from typing import Any
 
 import keras
 
-from keras_onlstm._types import StrPath
-from keras_onlstm.files import cannot_write, remove_left_overs, replacing, words_of
-from keras_onlstm.reading import Integer, check_kind
 from keras_onlstm.training.callback_state import (
     Arrays,
     InOrder,
@@ -25,6 +22,9 @@ from keras_onlstm.training.callback_state import (
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.records import write_history, write_tensorboard
 from keras_onlstm.training.traces import traced_alike
+from keras_onlstm.utils.files import cannot_write, remove_left_overs, replacing, words_of
+from keras_onlstm.utils.reading import Integer, check_kind
+from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Trainer"]
 

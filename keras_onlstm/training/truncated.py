@@ -6,13 +6,13 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm._types import Identifier, Tensor
-from keras_onlstm.regularization import (
+from keras_onlstm.models.regularization import (
     activation_regularization,
     temporal_activation_regularization,
 )
 from keras_onlstm.training.devices import share_of
 from keras_onlstm.training.windows import Windows
+from keras_onlstm.utils.types import Identifier, Tensor
 
 __all__ = ["ResetStates", "TruncatedModel", "evaluate_windows"]
 

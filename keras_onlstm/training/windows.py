@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_onlstm.arguments import integer
+from keras_onlstm.utils.arguments import integer
 
 __all__ = ["Windows", "contiguous"]
 

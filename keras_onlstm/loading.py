@@ -1,0 +1,145 @@
+"""Models from files of every kind: the one place that knows them all.
+
+Keras is imported where a file needs it; exported ones do without.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from keras_onlstm import runtime
+from keras_onlstm.text.vocabulary import check_vocabulary
+from keras_onlstm.utils.types import StrPath
+
+__all__ = ["SHIPPED", "load_model", "load_trained", "member"]
+
+SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
+_BEST = "best.keras"  # of a run
+_CLASSES = {"language_model": "LanguageModel", "classifier": "PairClassifier"}
+
+
+def load_model(
+    path: StrPath | None = None, provider: str = "cpu", threads: int | None = None
+) -> tuple[Any, Any]:
+    """Loads a model.
+
+    Args:
+        path: a `.keras` file, an `.npz` file of `save_eight_bit`, an exported `.onnx` or `.tflite`
+            file, or the directory of a run, whose best model it is. Default: the language models
+            of the package, an `Ensemble`.
+        provider: of exported files, as in `runtime.load`.
+        threads: likewise.
+
+    Returns:
+        The model, of exported files a `runtime.ExportedModel`; and what was stored beside it of its
+        origin, or `None`.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is damaged, its weights are not finite, or it does not go with the
+            arguments.
+        ImportError: if what the file needs is not installed.
+
+    Example:
+
+    >>> from keras_onlstm.loading import load_model
+    >>> model, about = load_model()
+    >>> model.members
+    (3, 3, 3, 3, 3)
+    """
+    path = SHIPPED if path is None else Path(path)
+    exported = path.suffix in runtime.FORMATS and not path.is_dir()
+    if not exported and (provider != "cpu" or threads is not None):
+        raise ValueError(
+            f"{path}: provider and threads are for exported files, {' and '.join(runtime.FORMATS)}."
+        )
+    if path.is_dir():
+        path = path / _BEST
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{path}: no such model. Name a .keras, .npz, .onnx or .tflite file, or a run."
+        )
+    if exported:
+        model = runtime.ExportedModel(runtime.load(path, provider, threads))
+        return model, model.graph.metadata.get("about")
+    try:
+        import keras  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"{path}: needs Keras and a backend ({error}): pip install keras tensorflow. An "
+            "exported .onnx file does without."
+        ) from error
+    if path.suffix == ".npz":
+        from keras_onlstm.models.eight_bit import load_eight_bit
+
+        return load_eight_bit(path)
+    if path.suffix != ".keras":
+        raise ValueError(f"{path}: ends neither in .keras nor in .npz, .onnx or .tflite.")
+    from keras_onlstm.models.keras_file import load_keras
+
+    return load_keras(path), None
+
+
+def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, Any]:
+    """One of the models that a file holds.
+
+    Args:
+        path: of the file, for the message.
+        model: what `load_model` returned: several models, or one.
+        about: likewise, what is known of their origin.
+        number: from 1 on, of `--member`.
+
+    Returns:
+        The model, and what is known of its origin.
+
+    Raises:
+        ValueError: if there is no such model.
+
+    Example:
+
+    >>> from keras_onlstm.loading import load_model, member
+    >>> model, about = member("parser.npz", *load_model(), 2)
+    >>> model.num_layers
+    3
+    """
+    models = getattr(model, "models", [model])
+    count = len(models)
+    if not 1 <= number <= count:
+        raise ValueError(f"--member {number}: {path} holds {count}, from 1 to {count}.")
+    return models[number - 1], about[number - 1] if isinstance(about, list) else about
+
+
+def load_trained(run: str | Path, graph: str) -> Any:
+    """The best model of a run, for a script that needs one of a kind.
+
+    Args:
+        run: its directory.
+        graph: what the model has to be there for, `"language_model"` or `"classifier"`: the graph
+            that it can be exported as. Of a language model the vocabulary is checked.
+
+    Returns:
+        The model.
+
+    Raises:
+        FileNotFoundError: if the run has none.
+        ValueError: if it is damaged, or of another kind.
+
+    Example:
+
+    >>> from keras_onlstm.loading import load_trained
+    >>> load_trained("runs/new", "language_model")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: runs/new/best.keras: no trained model. Train with --output runs/new first.
+    """
+    path = Path(run) / _BEST
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no trained model. Train with --output {run} first.")
+    model = load_model(path)[0]
+    if graph not in getattr(model, "graphs", ()):
+        raise ValueError(
+            f"{path}: is a {type(model).__name__}, and this script needs a {_CLASSES[graph]}. Name "
+            "another run."
+        )
+    if graph == "language_model":
+        check_vocabulary(model.vocabulary, run)
+    return model

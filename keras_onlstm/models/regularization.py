@@ -1,0 +1,170 @@
+"""What keeps a recurrent language model from learning its corpus by heart (Merity et al. 2018).
+
+Dropout of whole words in the embedding matrix, dropout that is the same at every step, and two
+penalties on the activations. Weight dropout, the remaining one, belongs to the cell:
+`recurrent_weight_dropout`.
+
+Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Language Models",
+https://arxiv.org/abs/1708.02182.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_onlstm.utils.types import Tensor, Tensors
+
+__all__ = [
+    "WeightDroppedLSTM",
+    "activation_regularization",
+    "locked_dropout",
+    "temporal_activation_regularization",
+    "word_dropout",
+]
+
+
+def locked_dropout(rate: float, seed: int | None = None, **kwargs: Any) -> keras.layers.Dropout:
+    """Dropout of (batch, time, features) that drops the same features at every step.
+
+    Args:
+        rate: share to drop, in [0, 1).
+        seed: integer seed.
+        **kwargs: of `keras.layers.Dropout`.
+
+    Returns:
+        A `keras.layers.Dropout`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models.regularization import locked_dropout
+    >>> dropped = np.asarray(locked_dropout(0.5, seed=1)(np.ones((1, 3, 8)), training=True))
+    >>> bool((dropped == dropped[:, :1]).all())
+    True
+    """
+    return keras.layers.Dropout(rate, noise_shape=(None, 1, None), seed=seed, **kwargs)
+
+
+def word_dropout(embeddings: Tensor, rate: float, seed: int | keras.random.SeedGenerator) -> Tensor:
+    """Drops whole words from an embedding matrix, and scales the others up.
+
+    A word is dropped wherever it occurs: one draw serves a whole window.
+
+    Args:
+        embeddings: (vocabulary, embedding_dim).
+        rate: share of words to drop, in [0, 1).
+        seed: `keras.random.SeedGenerator` or integer.
+
+    Returns:
+        A tensor of the shape of `embeddings`.
+    """
+    if rate == 0:
+        return embeddings
+    factors = keras.random.dropout(ops.ones((embeddings.shape[0], 1)), rate, seed=seed)
+    return embeddings * ops.cast(factors, embeddings.dtype)
+
+
+def _mean(values, counts):
+    """Mean over all numbers of the steps that count: values (B, T, U), counts (B, T) or `None`."""
+    counts = ops.ones_like(values[..., 0]) if counts is None else ops.cast(counts, values.dtype)
+    total = ops.sum(values * ops.expand_dims(counts, -1))
+    return total / ops.maximum(ops.sum(counts) * values.shape[-1], 1.0)
+
+
+def activation_regularization(
+    outputs: Tensor, strength: float, mask: Tensor | None = None
+) -> Tensor:
+    """`strength` times the mean of the squared outputs.
+
+    Args:
+        outputs: (batch, time, units), after dropout.
+        strength: number; 2 in the published recipe.
+        mask: boolean (batch, time), `True` where a step counts, or `None`.
+
+    Returns:
+        Scalar tensor.
+    """
+    return strength * _mean(outputs * outputs, mask)
+
+
+def temporal_activation_regularization(
+    outputs: Tensor, strength: float, mask: Tensor | None = None
+) -> Tensor:
+    """`strength` times the mean of the squared difference of neighbouring outputs.
+
+    Args:
+        outputs: (batch, time, units), before dropout.
+        strength: number; 1 in the published recipe.
+        mask: as in `activation_regularization`. A difference counts where both its steps do.
+
+    Returns:
+        Scalar tensor. 0 where there is but one step.
+    """
+    if outputs.shape[1] == 1:
+        return ops.zeros((), outputs.dtype)
+    change = outputs[:, 1:] - outputs[:, :-1]
+    both = None if mask is None else ops.logical_and(mask[:, 1:], mask[:, :-1])
+    return strength * _mean(change * change, both)
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class WeightDroppedLSTM(keras.layers.LSTM):
+    """`keras.layers.LSTM` with the weight dropout of AWD-LSTM, for comparison with `ONLSTM`.
+
+    Args:
+        units: positive integer.
+        recurrent_weight_dropout: share of the entries of the recurrent kernel to drop in training,
+            one mask a sequence for the whole batch. What is kept is scaled up.
+        seed: integer seed.
+        **kwargs: of `keras.layers.LSTM`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models.regularization import WeightDroppedLSTM
+    >>> layer = WeightDroppedLSTM(8, recurrent_weight_dropout=0.5)
+    >>> tuple(layer(np.ones((2, 3, 4), "float32"), training=True).shape)
+    (2, 8)
+    """
+
+    def __init__(
+        self,
+        units: int,
+        recurrent_weight_dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(units, seed=seed, **kwargs)
+        self.recurrent_weight_dropout = recurrent_weight_dropout
+        self.seed_generator = keras.random.SeedGenerator(seed)
+
+    def call(
+        self,
+        sequences: Tensor,
+        initial_state: Sequence[Tensor] | None = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Tensor | Tensors:
+        given = {"initial_state": initial_state, "mask": mask, "training": training}
+        if not training or self.recurrent_weight_dropout == 0:
+            return super().call(sequences, **given)
+        kernel = self.cell.recurrent_kernel
+        dropped = keras.random.dropout(
+            ops.convert_to_tensor(kernel, dtype=self.compute_dtype),
+            self.recurrent_weight_dropout,
+            seed=self.seed_generator,
+        )
+        try:
+            # Past Keras, which would look for new variables in what is assigned.
+            object.__setattr__(self.cell, "recurrent_kernel", dropped)
+            return super().call(sequences, **given)
+        finally:
+            object.__setattr__(self.cell, "recurrent_kernel", kernel)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "recurrent_weight_dropout": self.recurrent_weight_dropout,
+        }

@@ -1,0 +1,347 @@
+"""ONLSTM: the layer. Projects the inputs at once, then hands over to a recurrence."""
+
+from collections.abc import Sequence
+from inspect import signature
+from operator import attrgetter
+from typing import Any, Self
+
+import keras
+from keras import KerasTensor, ops
+
+from keras_onlstm.onlstm import recurrence
+from keras_onlstm.onlstm.cell import DropoutMasks, ONLSTMCell
+from keras_onlstm.utils.numerics import wide_dtype
+from keras_onlstm.utils.types import Identifier, Shape, Tensor, Tensors
+
+__all__ = ["ONLSTM"]
+
+
+def _agrees(shape, expected):
+    """Whether two shapes can be the same; `None` is a size that is not known."""
+    return len(shape) == len(expected) and all(
+        None in sizes or sizes[0] == sizes[1] for sizes in zip(shape, expected, strict=True)
+    )
+
+
+def _of_one_batch(*tensors):
+    """The tensors, all of which know the size of the batch if one does.
+
+    In a graph some may not, and a loop refuses what knows it at the start and not after a step.
+    """
+    known = {x.shape[0] for x in tensors} - {None}
+    if not known or all(x.shape[0] is not None for x in tensors):
+        return tensors
+    return [ops.reshape(x, (*known, *ops.shape(x)[1:])) for x in tensors]
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class ONLSTM(keras.layers.RNN):
+    """Ordered-neurons LSTM over whole sequences.
+
+    Takes the arguments of `keras_onlstm.ONLSTMCell` and those of `keras.layers.LSTM` that are about
+    sequences, and gives the same numbers as `keras.layers.RNN(ONLSTMCell(...))`, faster: the inputs
+    of all time steps are multiplied with the kernel at once. It also returns, on request, the split
+    distances from which trees are read.
+
+    Masked steps (from an `Embedding(mask_zero=True)`, a `Masking` layer or `mask=`) are skipped:
+    the states are carried over, the output repeats the one before (zeros before the first unmasked
+    step; zeros throughout with `zero_output_for_mask=True`), the distances are 0. What they hold,
+    NaN too, reaches neither results nor gradients. Of a sequence without steps the last output is
+    zeros, and the states are those given.
+
+    Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
+
+    Args:
+        units: positive integer, size of the output and of both states. All arguments up to `seed`
+            are those of `keras_onlstm.ONLSTMCell`, and described there.
+        chunk_size: positive integer that divides `units`. Default 1.
+        activation: see the cell.
+        recurrent_activation: see the cell.
+        use_bias: see the cell.
+        kernel_initializer: see the cell.
+        recurrent_initializer: see the cell.
+        bias_initializer: see the cell.
+        unit_forget_bias: see the cell.
+        kernel_regularizer: see the cell.
+        recurrent_regularizer: see the cell.
+        bias_regularizer: see the cell.
+        kernel_constraint: see the cell.
+        recurrent_constraint: see the cell.
+        bias_constraint: see the cell.
+        dropout: see the cell.
+        recurrent_dropout: see the cell.
+        recurrent_weight_dropout: see the cell.
+        seed: see the cell.
+        return_sequences: whether to return the output of every step. Default `False`: the last one.
+        return_state: whether to return the final states `h` and `c` too. Default `False`.
+        return_distances: whether to return the distances of every step too. Default `False`.
+        go_backwards: whether to read the sequence from its end. Sequences of outputs and distances
+            then are in the order of reading. Default `False`.
+        stateful: whether a batch starts from the final states of the one before, until
+            `reset_state()`. Needs a fixed batch size. Default `False`.
+        fused: `"auto"` (default) takes the fused recurrence where it can run, `False` the readable
+            one. `True` raises the reason where the fused one cannot run: it knows `"tanh"` with
+            `"sigmoid"` gates.
+        zero_output_for_mask: whether outputs are 0 where masked. Default `False`.
+        **kwargs: `activity_regularizer`, `name`, `dtype`, `trainable`.
+
+    Call arguments:
+        sequences: (batch, time, input_dim).
+        initial_state: `[h, c]`, each (batch, units). Default: zeros, or the kept states if
+            stateful.
+        mask: boolean (batch, time), `True` where a step counts. Default: all count.
+        training: whether dropout applies.
+
+    Returns:
+        `output [, h, c] [, forget_distance, input_distance]`: the output is (batch, units), or
+        (batch, time, units) with `return_sequences`; `h` and `c` are (batch, units); the distances
+        are (batch, time) in [0, 1), float32 or wider: 1 - the mean of the master forget gate (Eq.
+        15), and the mean of the master input gate.
+
+    Raises:
+        ValueError: as `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
+            wrong shape, `unroll=True`, and `fused=True` with other activations.
+
+    Example:
+
+    >>> import numpy as np
+    >>> import keras_onlstm
+    >>> layer = keras_onlstm.ONLSTM(6, chunk_size=2, return_sequences=True, return_distances=True)
+    >>> output, forget_distance, input_distance = layer(np.ones((4, 5, 3), "float32"))
+    >>> tuple(output.shape), tuple(forget_distance.shape)
+    ((4, 5, 6), (4, 5))
+    """
+
+    def __init__(
+        self,
+        units: int,
+        chunk_size: int = 1,
+        activation: Identifier = "tanh",
+        recurrent_activation: Identifier = "sigmoid",
+        use_bias: bool = True,
+        kernel_initializer: Identifier = "glorot_uniform",
+        recurrent_initializer: Identifier = "orthogonal",
+        bias_initializer: Identifier = "zeros",
+        unit_forget_bias: bool = False,
+        kernel_regularizer: Identifier = None,
+        recurrent_regularizer: Identifier = None,
+        bias_regularizer: Identifier = None,
+        kernel_constraint: Identifier = None,
+        recurrent_constraint: Identifier = None,
+        bias_constraint: Identifier = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        recurrent_weight_dropout: float = 0.0,
+        seed: int | None = None,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        return_distances: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        fused: bool | str = "auto",
+        **kwargs: Any,
+    ) -> None:
+        if kwargs.pop("unroll", False):
+            raise ValueError(
+                "ONLSTM does not unroll: unroll=True has no effect to offer. Leave it out."
+            )
+        if not isinstance(fused, bool) and fused != "auto":
+            raise ValueError(f"fused is 'auto', True or False, not {fused!r}.")
+        cell = ONLSTMCell(
+            units,
+            chunk_size=chunk_size,
+            activation=activation,
+            recurrent_activation=recurrent_activation,
+            use_bias=use_bias,
+            kernel_initializer=kernel_initializer,
+            recurrent_initializer=recurrent_initializer,
+            bias_initializer=bias_initializer,
+            unit_forget_bias=unit_forget_bias,
+            kernel_regularizer=kernel_regularizer,
+            recurrent_regularizer=recurrent_regularizer,
+            bias_regularizer=bias_regularizer,
+            kernel_constraint=kernel_constraint,
+            recurrent_constraint=recurrent_constraint,
+            bias_constraint=bias_constraint,
+            dropout=dropout,
+            recurrent_dropout=recurrent_dropout,
+            recurrent_weight_dropout=recurrent_weight_dropout,
+            seed=seed,
+            name="onlstm_cell",
+            dtype=kwargs.get("dtype"),
+            trainable=kwargs.get("trainable", True),
+        )
+        super().__init__(
+            cell,
+            return_sequences=return_sequences,
+            return_state=return_state,
+            go_backwards=go_backwards,
+            stateful=stateful,
+            **kwargs,
+        )
+        self.return_distances = return_distances
+        self.fused = fused
+        refusal = recurrence.refusal(cell.activation, cell.recurrent_activation)
+        if fused is True and refusal:
+            raise ValueError(f"fused=True: {refusal}. fused='auto' takes the readable recurrence.")
+        self._runs_fused = fused is not False and refusal is None
+        self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
+
+    def call(
+        self,
+        sequences: Tensor,
+        initial_state: Sequence[Tensor] | None = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+    ) -> Tensor | Tensors:
+        sequences, h, c = self._starts(sequences, initial_state)
+        masks = self.cell.draw_masks(ops.shape(sequences)[0]) if training else DropoutMasks()
+        keep = None if mask is None else self._checked_mask(mask, sequences)  # (B, T)
+        if keep is not None:
+            # 0 times what is not finite is no zero: no gradient goes back to what does not count.
+            sequences = ops.where(ops.expand_dims(keep, -1), sequences, 0.0)
+        if masks.inputs is not None:
+            sequences = sequences * ops.expand_dims(masks.inputs, 1)
+        if self.go_backwards:
+            sequences = ops.flip(sequences, 1)
+            keep = None if keep is None else ops.flip(keep, 1)
+        result = recurrence.run(
+            recurrence.Problem(
+                sequences,
+                h,
+                c,
+                self.cell.kernel,
+                self.cell.dropped_recurrent_kernel(masks),
+                self.cell.bias,
+                self.cell.chunk_size,
+                self.cell.activation,
+                self.cell.recurrent_activation,
+                mask=keep,
+                recurrent_mask=masks.recurrent,
+                training=bool(training),
+            ),
+            fuse=self._runs_fused,
+        )
+        output = self._output(result, keep)
+        last_c = ops.cast(result.last_c, self.compute_dtype)
+        if self.stateful:
+            for variable, state in zip(self.states, (result.last_h, last_c), strict=True):
+                variable.assign(ops.cast(state, variable.dtype))
+        returned = [output]
+        if self.return_state:
+            returned += [result.last_h, last_c]
+        if self.return_distances:
+            returned += [result.forget_distance, result.input_distance]
+        return tuple(returned) if len(returned) > 1 else output
+
+    def _starts(self, sequences, initial_state):
+        """The sequences and h and c before their first step."""
+        if self.stateful and sequences.shape[0] not in (None, self.states[0].shape[0]):
+            raise ValueError(
+                f"{self.name} is stateful and keeps states of batches of "
+                f"{self.states[0].shape[0]}; it got a batch of {sequences.shape[0]}. Every batch "
+                "must have the same size."
+            )
+        if initial_state is None:
+            if self.stateful:
+                # Copies: the way back needs these states when the variables hold the next ones.
+                initial_state = [ops.copy(state) for state in self.states]
+            else:
+                initial_state = self.cell.get_initial_state(ops.shape(sequences)[0])
+        states = [ops.convert_to_tensor(s, dtype=self.compute_dtype) for s in initial_state]
+        shapes = [tuple(state.shape) for state in states]
+        batches = [sequences.shape[0], *(size for shape in shapes for size in shape[:1])]
+        expected = (next((size for size in batches if size is not None), None), self.cell.units)
+        if len(states) != 2 or not all(_agrees(shape, expected) for shape in shapes):
+            raise ValueError(
+                f"initial_state is [h, c], each (batch, {self.cell.units}); got shapes {shapes} "
+                f"for sequences of shape {tuple(sequences.shape)}."
+            )
+        return _of_one_batch(sequences, *states)
+
+    @staticmethod
+    def _checked_mask(mask, sequences):
+        mask = ops.cast(mask, "bool")
+        if len(mask.shape) == 3 and mask.shape[-1] == 1:
+            mask = ops.squeeze(mask, -1)
+        if not _agrees(mask.shape, sequences.shape[:2]):
+            raise ValueError(
+                f"mask is (batch, time), one value a step; got shape {tuple(mask.shape)} for "
+                f"sequences of shape {tuple(sequences.shape)}."
+            )
+        if tuple(mask.shape) != tuple(sequences.shape[:2]):
+            # In a graph it may know less, and would make the sequences forget what they know.
+            mask = ops.reshape(mask, ops.shape(sequences)[:2])
+        return mask
+
+    def _output(self, result, keep):
+        """The output of every step (B, T, U), or of the last one (B, U)."""
+        # Where nothing was read yet, there is no output to repeat.
+        if not self.return_sequences:
+            if keep is None:
+                valid = ops.shape(result.h)[1] > 0
+            else:
+                last = keep[:, -1:] if self.zero_output_for_mask else keep
+                valid = ops.any(last, 1, keepdims=True)  # (B, 1)
+            return ops.where(valid, result.last_h, 0.0)
+        if keep is None:
+            return result.h
+        valid = keep if self.zero_output_for_mask else ops.cumsum(ops.cast(keep, "int32"), 1) > 0
+        return ops.where(ops.expand_dims(valid, -1), result.h, 0.0)  # (B, T, U)
+
+    def compute_output_shape(
+        self, sequences_shape: Shape, initial_state_shape: Any = None
+    ) -> Shape | tuple[Shape, ...]:
+        batch, time, units = sequences_shape[0], sequences_shape[1], self.cell.units
+        shapes = [(batch, time, units) if self.return_sequences else (batch, units)]
+        if self.return_state:
+            shapes += [(batch, units), (batch, units)]
+        if self.return_distances:
+            shapes += [(batch, time), (batch, time)]
+        return tuple(shapes) if len(shapes) > 1 else shapes[0]
+
+    def compute_output_spec(
+        self, sequences: Tensor, initial_state: Any = None, mask: Any = None, training: bool = False
+    ) -> KerasTensor | tuple[KerasTensor, ...]:
+        shapes = self.compute_output_shape(tuple(sequences.shape))
+        if not isinstance(shapes[0], tuple):
+            return KerasTensor(shapes, self.compute_dtype)
+        dtypes = [self.compute_dtype] * len(shapes)
+        if self.return_distances:
+            dtypes[-2:] = [wide_dtype(self.compute_dtype)] * 2
+        return tuple(KerasTensor(s, d) for s, d in zip(shapes, dtypes, strict=True))
+
+    def compute_mask(self, sequences: Tensor, mask: Any = None, **_: Any) -> Any:
+        mask = keras.tree.flatten(mask)[0]
+        masks = [mask if self.return_sequences else None]
+        if self.return_state:
+            masks += [None, None]
+        if self.return_distances:
+            masks += [None, None]
+        return masks if len(masks) > 1 else masks[0]
+
+    def get_config(self) -> dict[str, Any]:
+        config = super().get_config()
+        del config["cell"], config["unroll"]
+        return {
+            **config,
+            **self.cell.own_config(),
+            "return_distances": self.return_distances,
+            "fused": self.fused,
+            "activity_regularizer": keras.regularizers.serialize(self.activity_regularizer),
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        return cls(**config)
+
+
+def _shown(name):
+    return property(attrgetter(f"cell.{name}"), doc=f"`{name}` of the cell.")
+
+
+# As on `keras.layers.LSTM`, the layer shows what its cell was made with. Read off the signature: a
+# cell would start the backend, after which its devices cannot be divided any more.
+for _name in set(signature(ONLSTMCell).parameters) - {"kwargs"}:
+    setattr(ONLSTM, _name, _shown(_name))

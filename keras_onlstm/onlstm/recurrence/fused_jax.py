@@ -1,0 +1,161 @@
+"""The fast recurrence in JAX: two `jax.lax.scan`s behind one `jax.custom_vjp`.
+
+Everything is compiled together with what surrounds it.
+"""
+
+import functools
+from collections.abc import Sequence
+
+from keras_onlstm.onlstm.recurrence.fused_groups import (
+    backward_step,
+    column_groups,
+    forward_step,
+    grouped,
+    joined,
+)
+from keras_onlstm.onlstm.recurrence.fused_step import NOT_FUSED, Given, Sizes, large_products
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["run"]
+
+
+def _column_groups(batch):
+    import jax
+
+    return column_groups(batch) if jax.default_backend() == "cpu" else [slice(None)]
+
+
+def _turned(x):
+    return None if x is None else x.T
+
+
+def _forward(given, sizes, save):
+    import jax
+
+    groups = _column_groups(given.inputs.shape[0])
+    x = given.inputs.transpose(1, 0, 2)  # (T, B, D)
+    # The rows of time stay rows, for one product: (T B, D) @ (D, K).
+    width = given.kernel.shape[1]
+    projected = (x.reshape(-1, x.shape[-1]) @ given.kernel).reshape(*x.shape[:2], width)
+    # Kept apart, or XLA multiplies with the kernel as it was, which takes twice as long.
+    turned_kernel = jax.lax.optimization_barrier(given.recurrent_kernel.T)  # (K, U)
+    turned_bias = None if given.bias is None else given.bias[:, None]  # (K, 1)
+    turned_mask, keep = _turned(given.recurrent_mask), _kept(given)
+
+    def body(carry, row):
+        (h, c), (projected_t, keep_t) = carry, row
+        new, rows = forward_step(
+            turned_kernel, turned_bias, projected_t, h, c, keep_t, turned_mask, sizes=sizes
+        )
+        saved = ([step.saved for step in new], c) if save else ()
+        return ([step.h for step in new], [step.c for step in new]), (*rows, *saved)
+
+    start = (grouped(given.h, groups), grouped(given.c, groups, sizes))
+    (h_t, c_t), (rows, *others) = jax.lax.scan(body, start, (projected, keep))
+    results = (
+        rows.transpose(1, 0, 2),  # (B, T, U)
+        joined(h_t, sizes),
+        joined(c_t, sizes),
+        others[0].T,  # (B, T)
+        others[1].T,
+    )
+    return results, (rows, c_t, *others[2:])
+
+
+def _kept(given):
+    """Where a step counts, time first: (T, B) boolean, or `None`."""
+    return None if given.mask is None else given.mask.T > 0
+
+
+def _backward(sizes, residuals, upstream):
+    import jax
+
+    given, (rows, c_t, gates, cells) = residuals
+    d_rows, d_h, d_c, *d_distances = upstream
+    groups, turned_mask = _column_groups(given.inputs.shape[0]), _turned(given.recurrent_mask)
+
+    def body(carry, row):
+        dh, dc, c = carry
+        d_row, gates, cells, d_distances, keep_t = row
+        read = (given.recurrent_kernel, dh, dc, gates, cells, c, [d_row, *d_distances])
+        dh, dc, dz = backward_step(*read, keep_t, turned_mask, sizes=sizes)
+        return (dh, dc, cells), dz
+
+    d_rows = d_rows.transpose(1, 0, 2)  # (T, B, U)
+    d_distances = [d.T for d in d_distances]  # (T, B)
+    start = ([d.astype(sizes.wide) for d in grouped(d_h, groups)], grouped(d_c, groups, sizes))
+    upstream = (d_rows, gates, cells, d_distances, _kept(given))
+    (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), upstream, reverse=True)
+    x = given.inputs.transpose(1, 0, 2)  # (T, B, D)
+    d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(dz, x, rows, given)
+    return (
+        Given(
+            d_inputs,
+            joined(dh, sizes).astype(sizes.dtype),
+            joined(dc, sizes),
+            d_kernel,
+            d_recurrent_kernel,
+            None if given.bias is None else d_bias,
+            None,
+            None,
+        ),
+    )
+
+
+@functools.cache
+def _differentiable():
+    import jax
+
+    @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+    def recurrence(given, sizes):
+        return _forward(given, sizes, save=False)[0]
+
+    def forward(given, sizes):
+        results, saved = _forward(given, sizes, save=True)
+        return results, (given, saved)
+
+    recurrence.defvjp(forward, _backward)
+    # Called outside of any compilation, a loop would be compiled anew every time; so it is once for
+    # every shape. Inside of one, `inline` leaves no trace of it.
+    return jax.jit(recurrence, static_argnums=(1,), inline=True)
+
+
+@functools.cache
+def _derived_backwards():
+    """The identity, whose tangents can be turned back but never be computed."""
+    import jax
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    tangent = Primitive("fused_recurrence_tangent")
+
+    def refuse(*_, **__):
+        raise NotImplementedError(NOT_FUSED)
+
+    tangent.def_impl(refuse)
+    tangent.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(tangent, refuse)
+    batching.defvectorized(tangent)
+    ad.deflinear2(tangent, lambda cotangent, _: [cotangent])
+
+    @jax.custom_jvp
+    def identity(x):
+        return x
+
+    @identity.defjvp
+    def _(primals, tangents):
+        return primals[0], tangent.bind(tangents[0])
+
+    return identity
+
+
+def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
+    """See `keras_onlstm.onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
+    # Of a number, unlike of a truth value, there are gradients to return: none.
+    keep = None if given.mask is None else given.mask.astype("float32")
+    derived = {
+        name: None if x is None else _derived_backwards()(x)
+        for name, x in given._asdict().items()
+        if name not in ("mask", "recurrent_mask")
+    }
+    return _differentiable()(given._replace(mask=keep, **derived), sizes)

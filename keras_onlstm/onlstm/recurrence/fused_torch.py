@@ -1,0 +1,162 @@
+"""The fast recurrence in PyTorch: loops over time, each way a `torch.autograd.Function`."""
+
+import functools
+from collections.abc import Sequence
+
+from keras_onlstm.onlstm.recurrence.fused_step import (
+    NOT_FUSED,
+    Given,
+    Sizes,
+    advance,
+    large_products,
+    retreat,
+)
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["run"]
+
+_GIVEN = len(Given._fields)  # tensors that go into the recurrence, some of them None
+_RESULTS = 5  # and that come out
+
+
+def _turned(state, sizes):
+    """(B, U) -> (N, C, B)."""
+    return state.t().reshape(sizes.chunks, sizes.chunk_size, -1)
+
+
+def _turned_back(state):
+    """(U, B) -> (B, U), in memory of its own: what the caller changes is not what was kept."""
+    import torch
+
+    return torch.clone(state.t(), memory_format=torch.contiguous_format)
+
+
+def _forward(given, sizes, save):
+    """The results, batch first, and if they are to be kept the gates and cells of every step."""
+    import torch
+
+    length, batch = given.inputs.shape[1], given.inputs.shape[0]
+    projected = torch.einsum("btd,dk->tkb", given.inputs, given.kernel)  # (T, K, B)
+    if given.bias is not None:
+        projected += given.bias[:, None]
+    turned_kernel = given.recurrent_kernel.t().contiguous()  # (K, U)
+    turned_mask = None if given.recurrent_mask is None else given.recurrent_mask.t()
+    rows = given.inputs.new_empty((batch, length, sizes.units))
+    distances = given.c.new_empty((2, batch, length))
+    gates, cells = [], []
+    h_t, c_t = given.h.t().contiguous(), _turned(given.c, sizes)
+    for t in range(length):
+        read = h_t if turned_mask is None else h_t * turned_mask
+        z = torch.addmm(projected[t], turned_kernel, read)  # (K, B)
+        new = advance(z, h_t, c_t, None if given.mask is None else given.mask[:, t], sizes)
+        h_t, c_t = new.h, new.c
+        if save:
+            gates.append(new.saved)
+            cells.append(c_t)
+        rows[:, t] = h_t.t()
+        distances[0, :, t] = new.forget_distance
+        distances[1, :, t] = new.input_distance
+    last_c = _turned_back(c_t.reshape(sizes.units, -1))
+    results = (rows, _turned_back(h_t), last_c, distances[0], distances[1])
+    return results, gates, cells
+
+
+def _backward(
+    given, rows, gates, cells, sizes, d_rows, d_h, d_c, d_forget_distance, d_input_distance
+):
+    cells = [_turned(given.c, sizes), *cells]  # one more than there are steps
+    length, batch = given.inputs.shape[1], given.inputs.shape[0]
+    dtype, wide = given.inputs.dtype, given.c.dtype
+    turned_mask = None if given.recurrent_mask is None else given.recurrent_mask.t()
+    dz = given.inputs.new_empty((0, batch, given.kernel.shape[1]))  # (T, B, K)
+    dh, dc = d_h.t().to(wide), _turned(d_c, sizes)
+    for t in reversed(range(length)):
+        dh = dh + d_rows[:, t].t()
+        z_t, passed_h, dc = retreat(
+            dh,
+            dc,
+            gates[t],
+            cells[t],
+            cells[t + 1],
+            d_forget_distance[:, t],
+            d_input_distance[:, t],
+            None if given.mask is None else given.mask[:, t],
+            sizes,
+        )
+        z_t = z_t.to(dtype)
+        if not len(dz):  # of the tensors of the way back, several of which may run as one
+            dz = z_t.new_empty((length, batch, given.kernel.shape[1]))
+        dz[t] = z_t.t()
+        dh = given.recurrent_kernel @ z_t  # (U, B)
+        if turned_mask is not None:
+            dh = dh * turned_mask
+        dh = dh.to(wide)
+        if passed_h is not None:
+            dh = dh + passed_h
+    x = given.inputs.transpose(0, 1)  # (T, B, D)
+    d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(
+        dz, x, rows.transpose(0, 1), given
+    )
+    d_c = dc.reshape(sizes.units, -1).t()
+    d_bias = None if given.bias is None else d_bias
+    return d_inputs, dh.t().to(dtype), d_c, d_kernel, d_recurrent_kernel, d_bias
+
+
+def _refuse(*_):
+    raise NotImplementedError(NOT_FUSED)
+
+
+@functools.cache
+def _function():
+    import torch
+
+    class Function(torch.autograd.Function):
+        jvp = vmap = staticmethod(_refuse)
+
+    class Backward(Function):
+        @staticmethod
+        def forward(sizes, *tensors):
+            upstream, saved = tensors[:_RESULTS], tensors[_RESULTS:]
+            (*given, rows), kept = saved[: _GIVEN + 1], saved[_GIVEN + 1 :]
+            steps = len(kept) // 2
+            return _backward(Given(*given), rows, kept[:steps], kept[steps:], sizes, *upstream)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        backward = staticmethod(_refuse)
+
+    class Forward(Function):
+        @staticmethod
+        def forward(sizes, save, *given):
+            results, gates, cells = _forward(Given(*given), sizes, save)
+            return (*results, *gates, *cells)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.sizes, _, *given = inputs
+            results, kept = output[:_RESULTS], output[_RESULTS:]
+            ctx.mark_non_differentiable(*kept)
+            ctx.save_for_backward(*given, results[0], *kept)
+            ctx.set_materialize_grads(False)  # not for what was kept
+            ctx.like = [(y.shape, y.dtype) for y in results]
+
+        @staticmethod
+        def backward(ctx, *upstream):
+            saved = ctx.saved_tensors
+            gradients = [
+                saved[0].new_zeros(shape, dtype=dtype) if d is None else d
+                for d, (shape, dtype) in zip(upstream, ctx.like, strict=False)
+            ]
+            return None, None, *Backward.apply(ctx.sizes, *gradients, *saved), None, None
+
+    return Forward
+
+
+def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
+    """See `keras_onlstm.onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
+    import torch
+
+    save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given)
+    return _function().apply(sizes, save, *given)[:_RESULTS]

@@ -1,0 +1,115 @@
+"""Sentences as ids, and many of them read in batches of similar length. No Keras.
+
+What models of Keras and exported graphs have in common.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from keras_onlstm.text.vocabulary import Encoder
+from keras_onlstm.utils.types import Sentence
+
+__all__ = ["contexts", "read"]
+
+# So many sentences of a length are worth a shape of their own.
+OFTEN = 512
+# At most so many words at once, and one sentence at the least: what is V times as large fits.
+WORDS = 8192
+
+
+def read(
+    sentences: Iterable[Sentence],
+    encoder: Encoder,
+    function: Callable[[np.ndarray, np.ndarray], Iterable[Any]],
+    batch_size: int = 32,
+    multiple: int = 1,
+    closed: bool = False,
+) -> list[tuple[Any, int]]:
+    """What a function makes of sentences, which it gets in batches of similar length.
+
+    A sentence is `<eos>` and its words, `closed` another `<eos>`. Behind it stands `<eos>` as well.
+
+    Args:
+        sentences: list of what `encoder` takes.
+        encoder: `Encoder`.
+        function: of ids, int32 (batch, time), and lengths, int32 (batch,), the `<eos>` counted.
+            Returns one result a row.
+        batch_size: integer, at most so many sentences at once; fewer if they are very long.
+        multiple: integer that divides `time`: few shapes, if a backend compiles for each. Lengths
+            that hundreds of sentences have are not padded, which pays for one more shape.
+        closed: whether an `<eos>` closes the sentence.
+
+    Returns:
+        List of pairs, in the order of the sentences: the result and the number of words.
+
+    Example:
+
+    >>> from keras_onlstm.text.sentences import read
+    >>> from keras_onlstm.text.vocabulary import Encoder
+    >>> encoder = Encoder(["<eos>", "<unk>", "the", "cat"])
+    >>> read(["the cat", "the"], encoder, lambda ids, lengths: ids.tolist())
+    [([0, 2, 3], 2), ([0, 2, 0], 1)]
+    """
+    ids_of = [encoder(sentence) for sentence in sentences]
+    order = sorted(range(len(ids_of)), key=lambda index: len(ids_of[index]))
+    many = Counter(map(len, ids_of))
+    found: list[Any] = [None] * len(ids_of)
+    start = 0
+    while start < len(order):
+        count = min(batch_size, len(order) - start)
+        while count > 1 and count * len(ids_of[order[start + count - 1]]) > WORDS:
+            count //= 2
+        group = order[start : start + count]
+        start += count
+        lengths = np.array([1 + len(ids_of[index]) + closed for index in group], "int32")
+        longest, time = len(ids_of[group[-1]]), int(lengths[-1])
+        # Empty sentences are always padded: a lone `<eos>` leaves nothing to predict.
+        if not longest or many[longest] < OFTEN:
+            time = -(-time // multiple) * multiple
+        ids = np.full((len(group), time), encoder.eos, "int32")  # (B, T)
+        for row, index in enumerate(group):
+            ids[row, 1 : len(ids_of[index]) + 1] = ids_of[index]
+        for index, result in zip(group, function(ids, lengths), strict=True):
+            found[index] = result, len(ids_of[index])
+    return found
+
+
+def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
+    """Which words of a batch follow the same words: what a model predicts there it predicts once.
+
+    Args:
+        ids: int32 (batch, time), sentences.
+        lengths: int32 (batch,), how many of them count.
+
+    Returns:
+        Dictionary of `ids`; of `contexts`, int32 (batch, time - 1): for every id but the first, the
+        number of the ids before it, the same where these are; and of `firsts`, int32 (N,): where in
+        (batch * (time - 1),) each of them is read first. N is all of that, a half or a quarter, so
+        that there are few shapes.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.text.sentences import contexts
+    >>> found = contexts(np.array([[0, 7, 8, 9], [0, 7, 6, 9]], "int32"), np.array([4, 4]))
+    >>> found["contexts"].tolist(), found["firsts"].tolist()
+    ([[0, 1, 2], [0, 1, 3]], [0, 1, 2, 5, 0, 0])
+    """
+    rows, time = ids.shape[0], ids.shape[1] - 1
+    numbers = np.zeros((rows, time), "int32")  # behind the end of a sentence any will do
+    known: dict[tuple[int | None, int], int] = {}
+    firsts: list[int] = []
+    for row, (sentence, length) in enumerate(zip(ids.tolist(), lengths.tolist(), strict=True)):
+        context = None
+        for place in range(length - 1):
+            key = context, sentence[place]
+            context = known.setdefault(key, len(firsts))
+            if context == len(firsts):
+                firsts.append(row * time + place)
+            numbers[row, place] = context
+    room = next(n for n in (-(-rows * time // part) for part in (4, 2, 1)) if n >= len(firsts))
+    firsts += [0] * (room - len(firsts))
+    return {"ids": ids, "contexts": numbers, "firsts": np.array(firsts, "int32")}

@@ -1,0 +1,77 @@
+"""Vocabularies: which words there are, and their ids. No Keras."""
+
+from collections.abc import Sequence
+
+from keras_onlstm.utils.types import Sentence, StrPath
+
+__all__ = ["EOS", "UNKNOWN", "Encoder", "check_vocabulary"]
+
+EOS = "<eos>"
+UNKNOWN = "<unk>"
+
+
+class Encoder:
+    """Finds the ids of words.
+
+    Args:
+        vocabulary: list of words; the place of a word is its id. Or `None`, which is refused.
+        path: of the file of the model that has it, or `None`: the model was made here.
+
+    Attributes:
+        vocabulary: as it was given.
+        eos: integer, the id of `<eos>`.
+
+    Raises:
+        ValueError: if there is no vocabulary, or one without `<eos>` and `<unk>`.
+
+    Example:
+
+    >>> from keras_onlstm.text.vocabulary import Encoder
+    >>> encoder = Encoder(["<eos>", "<unk>", "the", "cat"])
+    >>> encoder("the black cat"), encoder.eos
+    ([2, 1, 3], 0)
+    """
+
+    def __init__(self, vocabulary: Sequence[str] | None, path: StrPath | None = None) -> None:
+        self.vocabulary = check_vocabulary(vocabulary, path)
+        self._places = {word: place for place, word in enumerate(self.vocabulary)}
+        self.eos = self._places[EOS]
+
+    def __call__(self, sentence: Sentence) -> list[int]:
+        """The ids of a sentence: words apart by blanks, or a list of words."""
+        words = sentence.split() if isinstance(sentence, str) else sentence
+        unknown = self._places[UNKNOWN]
+        return [self._places.get(word, unknown) for word in words]
+
+
+def check_vocabulary(
+    vocabulary: Sequence[str] | None, path: StrPath | None = None
+) -> Sequence[str]:
+    """Refuses what sentences cannot be read with.
+
+    Args:
+        vocabulary: list of words, or `None`.
+        path: as of `Encoder`.
+
+    Returns:
+        The vocabulary.
+
+    Raises:
+        ValueError: if there is no vocabulary, or one without `<eos>` and `<unk>`.
+
+    Example:
+
+    >>> from keras_onlstm.text.vocabulary import check_vocabulary
+    >>> check_vocabulary(["the", "cat"], "cats.keras")
+    Traceback (most recent call last):
+    ...
+    ValueError: cats.keras: its model has no vocabulary with <eos> and <unk>. Give it one when it
+    is made: LanguageModel(..., vocabulary=words).
+    """
+    if vocabulary is None or not {EOS, UNKNOWN} <= set(vocabulary):
+        model = "The model" if path is None else f"{path}: its model"
+        raise ValueError(
+            f"{model} has no vocabulary with {EOS} and {UNKNOWN}. Give it one when it is made: "
+            "LanguageModel(..., vocabulary=words)."
+        )
+    return vocabulary

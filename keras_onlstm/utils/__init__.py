@@ -1,0 +1,1 @@
+"""What every part uses and none owns: arguments, files, numerics, the console."""

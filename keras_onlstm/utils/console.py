@@ -1,0 +1,167 @@
+"""What all command lines share: mistakes and Ctrl-C come out in one line, results in a table.
+
+A command imports this module before all that takes time. Ctrl-C while the rest is imported, where
+it may surface as any error or as none, then ends the process at once.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import NoReturn
+
+from keras_onlstm.utils.files import words_of
+from keras_onlstm.utils.reading import SEEDS
+
+__all__ = ["ArgumentParser", "report", "seed", "table"]
+
+
+class _Interrupt:
+    """What Ctrl-C does: it ends a command at once, unless there may be something to tidy up."""
+
+    orderly = False
+    pressed = False
+
+    def __call__(self, number, frame):
+        if not self.orderly and _is_of_a_command(frame):
+            os.write(2, f"\n{os.path.basename(sys.argv[0])}: stopped.\n".encode())
+            os._exit(130)
+        self.pressed = True
+        signal.default_int_handler(number, frame)
+
+
+def _is_of_a_command(frame):
+    """Whether a script is being executed whose code is its own, an import's, or this package's.
+
+    Test runners call functions of others, notebooks and prompts have no file.
+    """
+    inner = None
+    while frame.f_back is not None:
+        inner, frame = frame, frame.f_back
+    calls = "__main__" if inner is None else inner.f_globals.get("__name__", "")
+    script = frame.f_code.co_name == "<module>" and "__file__" in frame.f_globals
+    return script and calls.partition(".")[0] in ("__main__", "importlib", "keras_onlstm")
+
+
+_interrupt = _Interrupt()
+if (
+    threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+):
+    signal.signal(signal.SIGINT, _interrupt)
+
+
+class ArgumentParser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
+
+    def check_least(self, options: argparse.Namespace, **least: int) -> None:
+        """Refuses options that are given and too small.
+
+        Args:
+            options: that were parsed.
+            **least: names of options, and the least value of each.
+        """
+        for name, smallest in least.items():
+            value = vars(options)[name]
+            if value is not None and value < smallest:
+                self.error(f"--{name.replace('_', '-')} {value}: {smallest} or above")
+
+
+def seed(text: str) -> int:
+    """The type of an option `--seed`.
+
+    Args:
+        text: that was given.
+
+    Returns:
+        Integer.
+
+    Raises:
+        argparse.ArgumentTypeError: if no random generator takes it.
+
+    Example:
+
+    >>> from keras_onlstm.utils.console import seed
+    >>> seed("7")
+    7
+    """
+    number = int(text)
+    if not SEEDS.least <= number <= SEEDS.most:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {SEEDS.most}")
+    return number
+
+
+def table(header: Sequence, rows: Iterable[Sequence]) -> str:
+    """Columns of text, the first to the left, the others to the right.
+
+    Args:
+        header: titles of the columns.
+        rows: of as many values each.
+
+    Returns:
+        Text of many lines.
+
+    Example:
+
+    >>> from keras_onlstm.utils.console import table
+    >>> print(table(["word", "count"], [["the", 12], ["company", 3]]))
+    word     count
+    --------------
+    the         12
+    company      3
+    """
+    cells = [list(map(str, row)) for row in (header, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in cells
+    ]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def report(
+    parser: argparse.ArgumentParser, main: Callable[[], object], writes: bool = True
+) -> None:
+    """Runs a command; what the user can mend ends in one line and exit status 2.
+
+    Ctrl-C ends it in one line and exit status 130. That line has what the `KeyboardInterrupt` says.
+
+    Args:
+        parser: `ArgumentParser`, which has the name of the command.
+        main: function without arguments.
+        writes: whether it writes files. One that does not need not be left in good order, and ends
+            at once.
+
+    Example:
+
+    >>> from keras_onlstm.utils.console import ArgumentParser, report
+    >>> report(ArgumentParser(prog="greet"), lambda: print("hello"))
+    hello
+    """
+    _interrupt.orderly, _interrupt.pressed = writes, False
+    try:
+        main()
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:
+        # Libraries turn what Ctrl-C raises in them into errors of their own.
+        if _interrupt.pressed or isinstance(error, KeyboardInterrupt):
+            hint = f" {error}" if isinstance(error, KeyboardInterrupt) and error.args else ""
+            parser.exit(130, f"\n{parser.prog}: stopped.{hint}\n")
+        if isinstance(error, BrokenPipeError):  # the reader has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            parser.exit(1)
+        if not isinstance(error, (ValueError, OSError, ImportError)):
+            raise
+        said = words_of(error) if isinstance(error, OSError) else str(error)
+        message = " ".join(said.split())
+        parser.exit(2, f"{parser.prog}: error: {message}\n")
+    finally:
+        _interrupt.orderly = False

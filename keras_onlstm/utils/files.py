@@ -1,0 +1,160 @@
+"""Writing files so that a reader never sees half of one."""
+
+import errno
+import glob
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from keras_onlstm.utils.types import StrPath
+
+__all__ = [
+    "cannot_write",
+    "is_left_over",
+    "remove_left_overs",
+    "replacing",
+    "words_of",
+    "write_json",
+]
+
+_LEFT_OVER = ".*.part"  # the names under which a killed process leaves what it was writing
+_OLD = ".old"
+_HOUR = 3600  # seconds; nothing takes longer to write
+_REMEDIES: dict[int | None, str] = {
+    errno.ENOSPC: "Make room on the disk.",
+    errno.EDQUOT: "Make room on the disk, or ask for more.",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f).",
+    errno.EACCES: "Make its directory writable.",
+    errno.EPERM: "Make its directory writable.",
+    errno.EROFS: "Make its directory writable.",
+    errno.ENOENT: "Its directory is gone.",
+}
+
+
+def cannot_write(path: StrPath, error: OSError) -> OSError:
+    """What to raise where a file cannot be written: the file, the reason and the remedy.
+
+    Args:
+        path: the file or directory.
+        error: the `OSError` of the operating system.
+
+    Returns:
+        `OSError`, of the class that `error` has.
+    """
+    remedy = _REMEDIES.get(error.errno, "")
+    return type(error)(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
+
+
+def words_of(error: OSError) -> str:
+    """What an `OSError` says, one that names no file included: that is standard output."""
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return str(cannot_write("standard output", error) if full and not error.filename else error)
+
+
+@contextmanager
+def replacing(path: StrPath) -> Iterator[Path]:
+    """Yields a temporary path and moves what is written there to `path`, if nothing was raised.
+
+    The temporary path is in a directory beside `path`, of a name that nobody can foretell and where
+    nobody else may write. What a killed process leaves there goes when `path` is written again,
+    from an hour later on: until then another process may be at it.
+
+    Args:
+        path: where the file, or the directory, shall be. What stands there stays until the new one
+            is complete.
+
+    Raises:
+        OSError: if it cannot be written.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.utils.files import replacing
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.txt")
+    >>> with replacing(path) as temporary:
+    ...     _ = temporary.write_text("whole")
+    >>> path.read_text()
+    'whole'
+    """
+    path = Path(path)
+    _tidy(path)
+    place = None
+    try:
+        place = Path(tempfile.mkdtemp(".part", f".{path.name}.", path.parent))
+        yield place / path.name
+        _move(place, path)
+    except OSError as error:
+        if error.errno is None or not _concerns(error.filename, path):
+            raise  # it is about a file that was read meanwhile
+        raise cannot_write(path, error) from error
+    finally:
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _concerns(name, path):
+    """Whether an error over a file of this name, if it has one, came of writing `path`."""
+    if name is None:
+        return True
+    name, whole = (os.path.abspath(os.fsdecode(one)) for one in (name, path))
+    return name == whole or name.startswith(os.path.join(os.path.dirname(whole), f".{path.name}."))
+
+
+def _move(place, path):
+    """Moves what was written to where it shall be."""
+    made, old = place / path.name, place / f"{path.name}{_OLD}"
+    for file in made.rglob("*") if made.is_dir() else [made]:
+        if not file.is_dir():
+            with open(file, "rb") as written:
+                os.fsync(written.fileno())
+    try:
+        if made.is_dir() and path.exists():  # a directory takes the place of none
+            os.replace(path, old)
+        os.replace(made, path)
+    finally:
+        _restore(old, path)
+
+
+def _restore(old, path):
+    """Puts a directory back that was moved away for another, which did not come."""
+    if old.exists() and not path.exists():
+        os.replace(old, path)
+
+
+def remove_left_overs(directory: StrPath) -> None:
+    """Removes what killed processes left that were writing there, in subdirectories too.
+
+    Args:
+        directory: where no other process is writing.
+    """
+    for place in list(Path(directory).rglob(_LEFT_OVER)):
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def is_left_over(path: StrPath) -> bool:
+    """Whether a killed process, or one that is writing there now, gave a file this name."""
+    return Path(path).match(_LEFT_OVER)
+
+
+def _tidy(path):
+    """Removes what processes left that were killed while they wrote `path`."""
+    for place in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        try:
+            age = time.time() - place.stat().st_mtime
+            _restore(place / f"{path.name}{_OLD}", path)
+            if age > _HOUR:
+                shutil.rmtree(place, ignore_errors=True)
+        except OSError:  # another process was faster
+            continue
+
+
+def write_json(path: StrPath, content: Any) -> None:
+    """Writes `content` as indented JSON, completely or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,72 @@
+"""The few functions of `keras.ops` that lose precision, in the precision that ON-LSTM needs.
+
+Two reasons. A running sum of many small terms loses its tail in the 8 or 11 bits of a half, so half
+precision is widened. And Keras 3.15 resolves 64-bit results to 32 bits on JAX and PyTorch: there
+`keras.ops.cumsum`, `matmul`, `mean`, `minimum` and `tanh` of float64 are float32, or pass through
+it. Operators of the tensors themselves (`@`, `*`, `+`) keep float64, so these functions are built
+of them.
+"""
+
+import math
+
+from keras import activations, backend, ops
+
+from keras_onlstm.utils.types import Activation, DType, Tensor
+
+__all__ = ["cumsum", "exact_activation", "largest", "matmul", "mean", "triangle", "wide_dtype"]
+
+
+def wide_dtype(dtype: DType) -> str:
+    """The dtype in which master gates and cell states are computed: float32 at the least.
+
+    Args:
+        dtype: a floating-point dtype.
+
+    Returns:
+        `"float64"` for float64, else `"float32"`.
+    """
+    return "float64" if backend.standardize_dtype(dtype) == "float64" else "float32"
+
+
+def _is_float64(x):
+    return backend.standardize_dtype(x.dtype) == "float64"
+
+
+def triangle(size: int, dtype: DType) -> Tensor:
+    """(size, size): ones on and below the diagonal. A product with it is a running sum."""
+    return ops.tril(ops.ones((size, size), dtype=dtype))
+
+
+def cumsum(x: Tensor) -> Tensor:
+    """Running sum along the last axis."""
+    if not _is_float64(x):
+        return ops.cumsum(x, -1)
+    return x @ ops.transpose(triangle(x.shape[-1], "float64"))  # (..., n) @ (n, n)
+
+
+def largest(x: Tensor, axis: int) -> Tensor:
+    """The largest value along an axis, which is kept. Keras refuses tensors without a value."""
+    return ops.max(x, axis, keepdims=True, initial=-math.inf if 0 in x.shape else None)
+
+
+def mean(x: Tensor) -> Tensor:
+    """Mean over the last axis."""
+    return ops.sum(x, -1) / x.shape[-1]
+
+
+def matmul(x: Tensor, kernel: Tensor) -> Tensor:
+    """(..., D) times (D, K), as one product of two matrices."""
+    kernel = ops.convert_to_tensor(kernel, dtype=x.dtype)
+    rows = ops.reshape(x, (-1, kernel.shape[0]))
+    return ops.reshape(rows @ kernel, (*ops.shape(x)[:-1], kernel.shape[1]))
+
+
+def _tanh64(x):
+    return 2.0 * ops.sigmoid(2.0 * x) - 1.0
+
+
+def exact_activation(activation: Activation, dtype: str) -> Activation:
+    """The function to call for `activation` on tensors of `dtype`: itself, but for float64 tanh."""
+    if activation is activations.tanh and dtype == "float64":
+        return _tanh64
+    return activation

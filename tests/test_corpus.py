@@ -1,0 +1,88 @@
+"""Text corpora as ids: the Penn Treebank's known sizes, and small files written here."""
+
+import numpy as np
+import pytest
+
+from keras_onlstm import text
+
+pytestmark = pytest.mark.keras_free
+
+
+def write(directory, train="a b a\n\nc a\n", valid="a d\n", test="b\n"):
+    for name, content in (("train", train), ("valid", valid), ("test", test)):
+        data = content if isinstance(content, bytes) else content.encode()
+        (directory / f"{name}.txt").write_bytes(data)
+    return directory
+
+
+def test_the_penn_treebank(shared_data):
+    corpus = text.corpus.load(shared_data / "ptb")
+    # Mikolov's preparation: 10,000 words with <unk> and the end of sentences.
+    assert len(corpus.vocabulary) == 10_000
+    assert [len(part) for part in corpus[1:]] == [929_589, 73_760, 82_430]
+    assert all(part.max() < 10_000 for part in corpus[1:])
+    first = " ".join(corpus.vocabulary[i] for i in corpus.test[:9])
+    assert first == "no it was n't black monday <eos> but while"
+    assert corpus.vocabulary[:4] == ["<eos>", "<unk>", "the", "N"]
+
+
+def test_ids(tmp_path):
+    corpus = text.corpus.load(write(tmp_path))
+    assert corpus.vocabulary == ["<eos>", "<unk>", "a", "b", "c"]
+    assert corpus.train.tolist() == [2, 3, 2, 0, 4, 2, 0]
+    assert corpus.valid.tolist() == [2, 1, 0]  # d is not in the training text
+    assert corpus.test.tolist() == [3, 0]
+    again = text.corpus.load(tmp_path, vocabulary=["c", "<unk>", "<eos>"])
+    assert again.train.tolist() == [1, 1, 1, 2, 0, 1, 2]
+
+
+def test_a_limit_keeps_the_most_frequent(tmp_path):
+    corpus = text.corpus.load(write(tmp_path, train="z y y x x\n"), max_words=4)
+    assert corpus.vocabulary == ["<eos>", "<unk>", "x", "y"]
+    assert corpus.train.tolist() == [1, 3, 3, 2, 2, 0]
+
+
+def test_characters(tmp_path):
+    corpus = text.corpus.load(write(tmp_path, train="ab a\r\n"), level="character")
+    assert [corpus.vocabulary[i] for i in corpus.train] == ["a", "b", "_", "a", "<eos>"]
+
+
+def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
+    corpus = text.corpus.load(write(tmp_path, train=b"\xef\xbb\xbfa b\r\nb\r\n"))
+    assert [corpus.vocabulary[i] for i in corpus.train] == ["a", "b", "<eos>", "b", "<eos>"]
+
+
+def test_ids_mapped_into_memory_are_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(text.corpus, "_BLOCK", 3)  # several blocks
+    seen = []
+    write(tmp_path)
+    mapped = text.corpus.load(tmp_path, cache=tmp_path, progress=seen.append)
+    for found, expected in zip(mapped[1:], text.corpus.load(tmp_path)[1:], strict=True):
+        assert isinstance(found, np.memmap)
+        assert found.tolist() == expected.tolist()
+    assert seen[:3] == [4, 7, 7]
+    assert sorted(p.name for p in tmp_path.glob("*.ids")) == ["test.ids", "train.ids", "valid.ids"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "match"),
+    [
+        ({"train": ""}, "train.txt: no words"),
+        ({"train": " \n\n"}, "train.txt: no words"),
+        ({"valid": "\n"}, "valid.txt: holds no words"),
+        ({"train": b"a\n\xff\xfe\n"}, r"train.txt, line 2: is not UTF-8 text"),
+        ({"test": b"a\x00b\n"}, r"test.txt, line 1: is not text"),
+    ],
+)
+def test_bad_files(texts, match, tmp_path):
+    write(tmp_path, **texts)
+    with pytest.raises(ValueError, match=match):
+        text.corpus.load(tmp_path, cache=tmp_path)
+    assert not [path for path in tmp_path.iterdir() if ".part" in path.name]
+
+
+def test_a_missing_file(tmp_path):
+    write(tmp_path)
+    (tmp_path / "valid.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no valid\.txt.*A corpus is a directory"):
+        text.corpus.load(tmp_path)
