@@ -103,7 +103,7 @@ def score_pairs(
         some = sentences[start : start + block]
         read = [f"{sentence} {STOP}" for sentence in some] if stopped else some
         scores = model.score(read, end=not stopped)
-        scores_of.update(zip(some, values, strict=True))
+        scores_of.update(zip(some, scores, strict=True))
         if progress is not None:
             progress(len(scores_of), len(sentences))
     return scores_of

@@ -23,7 +23,7 @@ def refusal(activation: Activation, recurrent_activation: Activation) -> str | N
     ):
         if function is not fusible:
             shown = getattr(function, "__name__", None) or repr(function)
-            return f"{name} is {shown}, and only {wanted.__name__} is fused"
+            return f"{name} is {shown}, and only {fusible.__name__} is fused"
     return None
 
 
