@@ -89,7 +89,7 @@ def subjects(model, batch, threads, directory):
     """Functions of (batch, time, input), by name."""
     import tensorflow as tf
 
-    found = {}
+    runs = {}
     for kind in KINDS:
         for name, export in (("onnx", exporting.to_onnx), ("tflite", exporting.to_tflite)):
             path = Path(directory, f"{kind}.{name}")
@@ -97,18 +97,18 @@ def subjects(model, batch, threads, directory):
             exported = export(model, path, quantize=kind, check=False, **options)
             opened = runtime.load(path, threads=threads)
             label = {"onnx": "ONNX Runtime", "tflite": "LiteRT"}[name]
-            found[f"{label}, {kind or 'float32'}"] = (
+            runs[f"{label}, {kind or 'float32'}"] = (
                 lambda x, run=opened.run: run(x=x),
                 exported.size,
             )
     exported = exporting.to_saved_model(model, Path(directory, "saved"), check=False)
     served = tf.saved_model.load(str(exported.path))
     signature = served.signatures["layer"]
-    found["SavedModel"] = (lambda x: signature(x=tf.constant(x))["output"].numpy(), exported.size)
+    runs["SavedModel"] = (lambda x: signature(x=tf.constant(x))["output"].numpy(), exported.size)
     compiled = tf.function(model)
-    found["TensorFlow, the Keras layer"] = (lambda x: compiled(x).numpy(), None)
-    found["tf2onnx without help"] = (plain_conversion(model, threads), None)
-    return found
+    runs["TensorFlow, the Keras layer"] = (lambda x: compiled(x).numpy(), None)
+    runs["tf2onnx without help"] = (plain_conversion(model, threads), None)
+    return runs
 
 
 def timed(run, x):

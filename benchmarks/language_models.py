@@ -48,9 +48,9 @@ def training_step(name, configuration, dtype):
     optimizer.build(reader.trainable_variables)
     inputs, targets = ids(configuration)
     weights = np.ones(inputs.shape, "float32")
-    given = {
+    batch = {
         "ids": inputs,
         "mask": weights > 0,
         "rows": np.arange(configuration.batch, dtype="int32"),
     }
-    return lambda: reader.train_on_batch(given, targets, weights)
+    return lambda: reader.train_on_batch(batch, targets, weights)

@@ -59,7 +59,7 @@ def parsed(parser, corpus):
 def answers(run, pairs):
     """Predicted classes of pairs of id lists, in batches of similar length."""
     order = sorted(range(len(pairs)), key=lambda i: max(map(len, pairs[i])))
-    found = np.zeros(len(pairs), int)
+    chosen = np.zeros(len(pairs), int)
     for start in range(0, len(order), BATCH):
         group = order[start : start + BATCH]
         sides = []
@@ -69,8 +69,8 @@ def answers(run, pairs):
             for row, values in enumerate(rows):
                 ids[row, : len(values)] = values
             sides.append(ids)
-        found[group] = run(left=sides[0], right=sides[1])["probabilities"].argmax(-1)[: len(group)]
-    return found
+        chosen[group] = run(left=sides[0], right=sides[1])["probabilities"].argmax(-1)[: len(group)]
+    return chosen
 
 
 def language_rows(options, directory):
@@ -89,8 +89,8 @@ def language_rows(options, directory):
         print(name, rows[name], flush=True)
     if texts:
         for name, path, size in exports(first, "language_model", directory):
-            found = perplexity(runtime.ExportedModel(runtime.load(path)), texts)
-            rows[name][:2] = [f"{rows[name][0]}, {size / 1e6:.2f}", f"{found:.2f}"]
+            value = perplexity(runtime.ExportedModel(runtime.load(path)), texts)
+            rows[name][:2] = [f"{rows[name][0]}, {size / 1e6:.2f}", f"{value:.2f}"]
             print(name, rows[name], flush=True)
     header = ["", "MB (parser, language model)", "perplexity", "F1", "same trees"]
     return header, rows
@@ -103,19 +103,19 @@ def classifier_rows(options, directory):
     pairs = [(logic.encode(pair.left), logic.encode(pair.right)) for pair in corpus]
     labels = np.array([logic.LABELS.index(pair.label) for pair in corpus])
 
-    def keras_run(**given):
-        logits = model((given["left"], given["right"]))
+    def keras_run(**ids):
+        logits = model((ids["left"], ids["right"]))
         return {"probabilities": keras.ops.convert_to_numpy(keras.ops.softmax(logits))}
 
     wanted = answers(keras_run, pairs)
     rows = {"Keras": ["", f"{100 * np.mean(wanted == labels):.2f}", ""]}
     for name, path, size in exports(model, "classifier", directory):
-        found = answers(runtime.load(path).run, pairs)
-        accuracy = f"{100 * np.mean(found == labels):.2f}"
+        predicted = answers(runtime.load(path).run, pairs)
+        accuracy = f"{100 * np.mean(predicted == labels):.2f}"
         rows[name] = [
             f"{size / 1e6:.2f}",
             accuracy,
-            f"{int(np.sum(found == wanted))} of {len(wanted)}",
+            f"{int(np.sum(predicted == wanted))} of {len(wanted)}",
         ]
         print(name, rows[name], flush=True)
     return ["", "MB", "accuracy", "same answers"], rows

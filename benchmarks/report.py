@@ -46,7 +46,7 @@ def rows(results, name, dtype, measure):
     """One row an implementation: backend, name, and quartiles by column (or `None`)."""
     timed = results["seconds"][name][dtype]
     lstm = _samples(timed, "torch", TORCH_LSTM, measure)
-    found = []
+    rows = []
     for backend, implementations in timed.items():
         for implementation, samples in implementations.items():
             seconds = samples.get(measure)
@@ -54,7 +54,7 @@ def rows(results, name, dtype, measure):
                 continue
             cell = _samples(timed, backend, CELL, measure)
             floor = _samples(timed, backend, FLOOR, measure)
-            found.append(
+            rows.append(
                 {
                     "backend": backend,
                     "implementation": implementation,
@@ -65,7 +65,7 @@ def rows(results, name, dtype, measure):
                     "first": samples["first"][measure],
                 }
             )
-    return found
+    return rows
 
 
 RATIOS = ("to torch.nn.LSTM", "to RNN(ONLSTMCell)", "to products alone")
@@ -114,12 +114,12 @@ def linearity(results, dtype, measure):
     if not {"long", "language-model"} <= seconds.keys():
         return {}
     long, short = (get(name, results["quick"]).time for name in ("long", "language-model"))
-    found = {}
+    ratios = {}
     for row in rows(results, "long", dtype, measure):
         key = row["backend"], row["implementation"]
         other = _samples(seconds["language-model"][dtype], *key, measure)
-        found[key] = (row["seconds"][1] / statistics.median(other)) / (long / short)
-    return found
+        ratios[key] = (row["seconds"][1] / statistics.median(other)) / (long / short)
+    return ratios
 
 
 def tables(results):
@@ -182,10 +182,10 @@ def plot(results, directory):
             pyplot.close(figure)
 
 
-def _bars(axis, found, measure, label):
+def _bars(axis, rows, measure, label):
     colours = {ONLSTM: "#1b6ca8", FLOOR: "#c8c8c8", TORCH_LSTM: "#b5651d"}
     labels, places, place, last = [], [], 0.0, None
-    for row in found:
+    for row in rows:
         place += 1.0 if row["backend"] == last else 1.6
         last = row["backend"]
         low, middle, high = (value * 1e3 for value in row["seconds"])

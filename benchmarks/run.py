@@ -79,7 +79,7 @@ def time_configuration(backends, name, dtype, rounds, quick):
     """Seconds of every round: {backend: {implementation: {measure: [...], first call: ...}}}."""
     configuration = get(name, quick)
     rounds = min(rounds, configuration.rounds or rounds)
-    found, turns = {}, []
+    results, turns = {}, []
     for backend in backends:
         for implementation in implementations(backend.name, configuration):
             say(f"{name}, {dtype}: {backend.name}, {implementation}")
@@ -87,19 +87,19 @@ def time_configuration(backends, name, dtype, rounds, quick):
             backend.ask("build", key, implementation, name, dtype, quick)
             samples = {m: [] for m in configuration.measures}
             samples["first"] = {m: backend.ask("first", key, m) for m in configuration.measures}
-            found.setdefault(backend.name, {})[implementation] = samples
+            results.setdefault(backend.name, {})[implementation] = samples
             turns.append((backend, key, samples))
     for number in range(rounds):
         say(f"{name}, {dtype}: round {number + 1} of {rounds}")
         for backend, key, samples in turns:
             for measure in configuration.measures:
                 samples[measure].append(backend.ask("time", key, measure))
-    return found
+    return results
 
 
 def memory(configurations, names, quick):
     """Megabytes at the peak of training above what is held, a process for each."""
-    found = {}
+    results = {}
     for name in configurations:
         for backend_name in names:
             for implementation in implementations(backend_name, get(name, quick)):
@@ -107,8 +107,10 @@ def memory(configurations, names, quick):
                 with Backend(backend_name) as backend:
                     backend.ask("build", name, implementation, name, "float32", quick)
                     megabytes = backend.ask("memory", name, "train")
-                found.setdefault(name, {}).setdefault(backend_name, {})[implementation] = megabytes
-    return found
+                results.setdefault(name, {}).setdefault(backend_name, {})[implementation] = (
+                    megabytes
+                )
+    return results
 
 
 def measure(options):

@@ -44,22 +44,22 @@ def _floor(configuration, dtype):
 
         def body(carry, _):
             state, total = carry
-            found = matrix @ state
-            return (state + jnp.sum(found) * 1e-9, total + found), None
+            product = matrix @ state
+            return (state + jnp.sum(product) * 1e-9, total + product), None
 
         total = jnp.zeros((matrix.shape[0], state.shape[1]), dtype)
         return jax.lax.scan(body, (state, total), length=configuration.time)[0][1]
 
     def forward(layers):
-        found = [a["inputs"] @ a["kernel"] for a in layers]
-        return found + [loop(a["turned_kernel"], a["h"]) for a in layers]
+        products = [a["inputs"] @ a["kernel"] for a in layers]
+        return products + [loop(a["turned_kernel"], a["h"]) for a in layers]
 
     def train(layers):
-        found = forward(layers)
+        products = forward(layers)
         for a in layers:
-            found.append(loop(a["recurrent_kernel"], a["z"]))
-            found += [a["inputs"].T @ a["dz"], a["read"].T @ a["dz"], a["dz"] @ a["kernel"].T]
-        return found
+            products.append(loop(a["recurrent_kernel"], a["z"]))
+            products += [a["inputs"].T @ a["dz"], a["read"].T @ a["dz"], a["dz"] @ a["kernel"].T]
+        return products
 
     forward, train = jax.jit(forward), jax.jit(train)
     return {

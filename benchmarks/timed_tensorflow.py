@@ -47,8 +47,8 @@ def _floor(configuration, dtype):
         """T products of (M, L) and (L, B), each of what all of the one before gave."""
 
         def body(t, state, total):
-            found = matrix @ state
-            return t + 1, state + tf.reduce_sum(found) * 1e-9, total + found
+            product = matrix @ state
+            return t + 1, state + tf.reduce_sum(product) * 1e-9, total + product
 
         total = tf.zeros((matrix.shape[0], state.shape[1]), dtype)
         more = configuration.time
@@ -56,17 +56,17 @@ def _floor(configuration, dtype):
         return loop[2]
 
     def forward(layers):
-        found = [a["inputs"] @ a["kernel"] for a in layers]
-        return found + [loop(a["turned_kernel"], a["h"]) for a in layers]
+        products = [a["inputs"] @ a["kernel"] for a in layers]
+        return products + [loop(a["turned_kernel"], a["h"]) for a in layers]
 
     def train(layers):
-        found = forward(layers)
+        products = forward(layers)
         for a in layers:
-            found.append(loop(a["recurrent_kernel"], a["z"]))
-            found.append(tf.matmul(a["inputs"], a["dz"], transpose_a=True))
-            found.append(tf.matmul(a["read"], a["dz"], transpose_a=True))
-            found.append(tf.matmul(a["dz"], a["kernel"], transpose_b=True))
-        return found
+            products.append(loop(a["recurrent_kernel"], a["z"]))
+            products.append(tf.matmul(a["inputs"], a["dz"], transpose_a=True))
+            products.append(tf.matmul(a["read"], a["dz"], transpose_a=True))
+            products.append(tf.matmul(a["dz"], a["kernel"], transpose_b=True))
+        return products
 
     forward, train = (tf.function(f, jit_compile=True) for f in (forward, train))
     return {"forward": lambda: _wait(forward(layers)), "train": lambda: _wait(train(layers))}
@@ -76,13 +76,13 @@ def device_bytes():
     """What the device holds now and held at the most, or `None` where it keeps no account."""
     if not tf.config.list_physical_devices("GPU"):
         return None
-    found = tf.config.experimental.get_memory_info("GPU:0")
-    return found["current"], found["peak"]
+    memory = tf.config.experimental.get_memory_info("GPU:0")
+    return memory["current"], memory["peak"]
 
 
 def device():
-    found = tf.config.list_physical_devices("GPU")
-    return tf.config.experimental.get_device_details(found[0])["device_name"] if found else None
+    devices = tf.config.list_physical_devices("GPU")
+    return tf.config.experimental.get_device_details(devices[0])["device_name"] if devices else None
 
 
 def rates(dtype):

@@ -39,8 +39,8 @@ def training_step(configuration, kind, device):
         words = table * functional.dropout(torch.ones_like(table[:, :1]), DROPOUTS["word_dropout"])
         x = locked(functional.embedding(inputs, words), DROPOUTS["input_dropout"])
         for place, layer in enumerate(layers):
-            given = (x,) if states[place] is None else (x, states[place])
-            raw, last = torch.func.functional_call(layer, dropped(layer), given)
+            arguments = (x,) if states[place] is None else (x, states[place])
+            raw, last = torch.func.functional_call(layer, dropped(layer), arguments)
             states[place] = tuple(state.detach() for state in last)
             is_last = place == len(layers) - 1
             x = locked(raw, DROPOUTS["output_dropout" if is_last else "hidden_dropout"])

@@ -82,11 +82,11 @@ class Worker:
 
     def rates(self, dtype):
         """Floating-point operations a second of a large product, and bytes a second of a copy."""
-        found = []
+        rates = []
         for function, amount in self.timed.rates(dtype):
             function()
-            found.append(amount / statistics.median(seconds(function) for _ in range(9)))
-        return found
+            rates.append(amount / statistics.median(seconds(function) for _ in range(9)))
+        return rates
 
 
 def main():

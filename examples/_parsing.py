@@ -30,12 +30,12 @@ def evaluate(trees, sentences):
     short = [i for i, sentence in enumerate(sentences) if len(sentence.tokens) <= SHORT]
     everything = score(trees, [sentence.tree for sentence in sentences])
     brief = score([trees[i] for i in short], [sentences[i].tree for i in short])
-    found = {key: everything[key] for key in ("f1", "corpus_f1", "evalb_f1", "depth")}
-    found["f1_short"] = brief["f1"]
+    row = {key: everything[key] for key in ("f1", "corpus_f1", "evalb_f1", "depth")}
+    row["f1_short"] = brief["f1"]
     for label in LABELS:
         right, count = everything["label_recall"].get(label, (0, 0))
-        found[f"recall_{label}"] = right / count if count else None
-    return found
+        row[f"recall_{label}"] = right / count if count else None
+    return row
 
 
 def measure(parser, sentences):
@@ -85,20 +85,20 @@ def _trees(distances, sentences, make):
 
 def combine(models):
     """Means, standard deviations and largest values over models, of every score."""
-    found = {}
+    summaries = {}
     for name in models[0]:
         values = [model[name] for model in models]
         if None in values:
-            found[name] = None
+            summaries[name] = None
             continue
         deviation = statistics.stdev(values) if len(values) > 1 else None
-        found[name] = {
+        summaries[name] = {
             "mean": statistics.fmean(values),
             "deviation": deviation,
             "largest": max(values),
             "values": values,
         }
-    return found
+    return summaries
 
 
 def evaluate_together(measured, sentences):
@@ -131,15 +131,15 @@ def evaluate_together(measured, sentences):
         return _trees(rows, sentences, rules[rule])
 
     half = len(measured) // 2
-    found = {}
+    results = {}
     for layer in (*range(1, len(measured[0]["forget"][0]) + 1), None):
         for rule in rules:
             if layer is None and not rule.startswith("votes"):
                 continue  # layers measure on scales of their own
             scores = evaluate(trees(measured, layer, rule), sentences)
             halves = [trees(part, layer, rule) for part in (measured[:half], measured[half:])]
-            found[layer, rule] = {**scores, "agreement": score(*halves)["f1"]}
-    return found
+            results[layer, rule] = {**scores, "agreement": score(*halves)["f1"]}
+    return results
 
 
 def evaluate_baselines(sentences):

@@ -165,13 +165,13 @@ def texts(arguments):
             for part, share in shares(correct).items()
         }
     info("Reading the Brown corpus")
-    found = {}
+    parts = {}
     for part, share in shares([" ".join(words) for words in brown.load()]).items():
         lines = []
         if arguments["data"] is not None:
             lines = [" ".join(words) for words in sentences(find(arguments["data"], part))]
-        found[part] = "".join(f"{line} {STOP}\n" for line in [*lines, *share] if line)
-    return found
+        parts[part] = "".join(f"{line} {STOP}\n" for line in [*lines, *share] if line)
+    return parts
 
 
 def load_corpus(configuration, run):

@@ -151,8 +151,8 @@ def write_pictures(output, sentences, parsers, measured, count):
     parser = parsers[0]
     alone = len(parsers) == 1
     gates = ("forget", "input") if not alone or parser.gate == "both" else (parser.gate,)
-    found = [one[gate] for gate in gates for one in measured]
-    distances = [np.concatenate(rows) for rows in zip(*found, strict=True)]
+    layers = [distances_of[gate] for gate in gates for distances_of in measured]
+    distances = [np.concatenate(rows) for rows in zip(*layers, strict=True)]
     make, rows = (parser.tree, parser.rows) if alone else (vote, slice(None))
     rule = f"layer {parser.layer}, {parser.method}" if alone and parser.layer else "votes"
     trees = [make(d, s.tokens) for d, s in zip(distances, sentences, strict=True)]

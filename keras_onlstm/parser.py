@@ -146,8 +146,8 @@ class Parser:
                 with the others.
             ImportError: if what an exported file runs on is not installed.
         """
-        given = name_or_path
-        paths: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
+        source = name_or_path
+        paths: Sequence[Any] = source if isinstance(source, list | tuple) else [source]
         if len(paths) > 1:
             for path in paths:
                 if Path(path).suffix in FORMATS:
@@ -177,8 +177,8 @@ class Parser:
             return list(sentence)
         from nltk.tokenize import TreebankWordTokenizer
 
-        found = TreebankWordTokenizer().tokenize(sentence)
-        return [word for word in found if any(map(str.isalnum, word))]
+        tokens = TreebankWordTokenizer().tokenize(sentence)
+        return [word for word in tokens if any(map(str.isalnum, word))]
 
     def parse(self, sentence: Sentence) -> NltkTree:
         """The tree of a sentence.

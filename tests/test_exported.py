@@ -13,7 +13,7 @@ from commands import contents
 from keras_onlstm import ONLSTM
 from keras_onlstm.exporting import Difference, Exported, checks, to_onnx, to_saved_model, to_tflite
 from keras_onlstm.exporting.exported import describe
-from keras_onlstm.exporting.graphs import Graph, Input, draw_inputs, make_graph
+from keras_onlstm.exporting.graphs import Input, ModelGraph, draw_inputs, make_graph
 from keras_onlstm.onlstm.recurrence import reference
 
 pytestmark = pytest.mark.backend("tensorflow")
@@ -176,7 +176,7 @@ def graph():
     def draw(rng, sizes, _):
         return rng.integers(0, 5, sizes)
 
-    return Graph("layer", [Input("ids", "int32", ("batch", "time"), draw)], function, None, {})
+    return ModelGraph("layer", [Input("ids", "int32", ("batch", "time"), draw)], function, None, {})
 
 
 def runner(graph, change):

@@ -75,8 +75,8 @@ def _shown(parsed, form):
     if form == "json":
         tree = None if parsed.tree is None else brackets(parsed.tree)
         distances = [[round(float(d), 6) for d in layer] for layer in parsed.distances]
-        found = {"words": parsed.words, "tree": tree, "distances": distances}
-        return json.dumps(found, ensure_ascii=False)
+        record = {"words": parsed.words, "tree": tree, "distances": distances}
+        return json.dumps(record, ensure_ascii=False)
     if parsed.tree is None:
         return ""
     if form == "pretty" and len(parsed.words) <= LONGEST_PICTURE:

@@ -58,13 +58,13 @@ def from_torch(
         )
     units = hh_weight.shape[1]
     width = _width(units, chunk_size, "hh_weight")
-    given = {
+    shapes = {
         "ih_weight": ih_weight.shape[:1],
         "ih_bias": ih_bias.shape,
         "hh_weight": hh_weight.shape[:1],
         "hh_bias": hh_bias.shape,
     }
-    for name, shape in given.items():
+    for name, shape in shapes.items():
         if shape != (width,):
             raise ValueError(
                 f"{name} has {shape} rows; {units} units with chunk_size={chunk_size} have "
@@ -117,12 +117,12 @@ def to_torch(
         )
     units = recurrent_kernel.shape[0]
     width = _width(units, chunk_size, "recurrent_kernel")
-    given = {
+    shapes = {
         "kernel": kernel.shape[1:],
         "recurrent_kernel": recurrent_kernel.shape[1:],
         "bias": bias.shape,
     }
-    for name, shape in given.items():
+    for name, shape in shapes.items():
         if shape != (width,):
             raise ValueError(
                 f"{name} has {shape} columns; {units} units with chunk_size={chunk_size} have "

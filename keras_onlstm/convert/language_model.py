@@ -90,7 +90,7 @@ def language_model_from_arrays(
     left = dict(arrays)
     embeddings = _take(left, "encoder.weight", ("V", "E"))
     words, size = embeddings.shape
-    numbers = [int(found[1]) for found in map(_CELL.match, map(str, left)) if found]
+    numbers = [int(match[1]) for match in map(_CELL.match, map(str, left)) if match]
     cells, sizes = [], []
     for index in range(max(numbers, default=0) + 1):
         cells.append(_take_cell(left, index, size, chunk_size, 1 - weight_dropout))
@@ -222,8 +222,8 @@ def _take(left, name, shape, reason=None):
     if array.dtype.kind != "f":
         raise ValueError(f"{name} is {array.dtype}, not floating point. Store it as float32.")
     fits = array.ndim == len(shape) and all(
-        found == wanted if isinstance(wanted, int) else found > 0
-        for found, wanted in zip(array.shape, shape, strict=True)
+        size == wanted if isinstance(wanted, int) else size > 0
+        for size, wanted in zip(array.shape, shape, strict=True)
     )
     if not fits:
         wanted = str(shape).replace("'", "")

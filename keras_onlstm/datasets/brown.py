@@ -21,8 +21,8 @@ def _split(token):
     from nltk.tokenize import TreebankWordTokenizer
 
     abbreviated = token.endswith(".")  # the tokenizer would take it for the end of a sentence
-    found = [token] if abbreviated else TreebankWordTokenizer().tokenize(token)
-    words = (normalize(word) for word in found if any(map(str.isalnum, word)))
+    tokens = [token] if abbreviated else TreebankWordTokenizer().tokenize(token)
+    words = (normalize(word) for word in tokens if any(map(str.isalnum, word)))
     return tuple(re.sub(r"^N([.,:/-]N)+$", "N", word) for word in words)
 
 

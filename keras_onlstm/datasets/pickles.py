@@ -35,13 +35,13 @@ class _Machine:
         return self.stack.pop()
 
     def pop_to_mark(self):
-        found = []
+        items = []
         while self.stack and self.stack[-1] is not _MARK:
-            found.append(self.stack.pop())
+            items.append(self.stack.pop())
         if not self.stack:
             raise ValueError("an instruction lacks its mark")
         self.stack.pop()
-        return found[::-1]
+        return items[::-1]
 
     def push(self, value):
         self.values += 1

@@ -135,7 +135,7 @@ def _checked(path, construction, cases):
     """The pairs of a file, where it holds nothing but pairs."""
     if not isinstance(cases, dict) or not cases:
         raise ValueError(f"{path}: holds no dictionary of cases.")
-    found = []
+    pairs = []
     for case, items in cases.items():
         for number, sentences in enumerate(items, 1):
             if len(sentences) not in (2, 3) or not all(map(str.strip, sentences)):
@@ -143,8 +143,8 @@ def _checked(path, construction, cases):
                     f"{path}: case {reprlib.repr(case)}, item {number} is not a tuple of two or "
                     f"three sentences: {reprlib.repr(sentences)}"
                 )
-            found.append(MinimalPair(construction, case, sentences))
-    return found
+            pairs.append(MinimalPair(construction, case, sentences))
+    return pairs
 
 
 def load(directory: StrPath) -> list[MinimalPair]:
@@ -170,7 +170,7 @@ def load(directory: StrPath) -> list[MinimalPair]:
     directory = Path(directory)
     if (directory / "EMNLP2018" / "templates").is_dir():
         directory = directory / "EMNLP2018" / "templates"
-    found = []
+    pairs = []
     for construction in _CONSTRUCTIONS:
         path = directory / f"{construction}.pickle"
         if not path.is_file():
@@ -178,8 +178,8 @@ def load(directory: StrPath) -> list[MinimalPair]:
                 f"{path}: no such file. git clone https://github.com/BeckyMarvin/LM_syneval "
                 "fetches the published sentences."
             )
-        found += _checked(path, construction, _unpickle(path))
-    return found
+        pairs += _checked(path, construction, _unpickle(path))
+    return pairs
 
 
 def read_table(path: StrPath) -> list[MinimalPair]:
@@ -218,7 +218,7 @@ def read_table(path: StrPath) -> list[MinimalPair]:
             f"{path}: its first line does not name the columns {', '.join(needed)}, apart by tabs "
             "(and intrusive, where there are three sentences)."
         )
-    found = []
+    pairs = []
     for number, line in enumerate(lines, 2):
         if not line.strip():
             continue
@@ -234,10 +234,10 @@ def read_table(path: StrPath) -> list[MinimalPair]:
         sentences = tuple(row[name] for name in _COLUMNS[2:] if row.get(name))
         if len(set(sentences)) != len(sentences):
             raise ValueError(f"{path}, line {number}: two of its sentences are the same.")
-        found.append(MinimalPair(row["construction"], row["case"], sentences))
-    if not found:
+        pairs.append(MinimalPair(row["construction"], row["case"], sentences))
+    if not pairs:
         raise ValueError(f"{path}: holds no minimal pairs.")
-    return found
+    return pairs
 
 
 def write_table(path: StrPath, pairs: Sequence[MinimalPair]) -> None:

@@ -201,12 +201,12 @@ def generate(count: int = 100, seed: int = 0) -> list[MinimalPair]:
     """
     integer("count", count)
     draw = random.Random(seed)
-    found = []
+    pairs = []
     for construction, items in _constructions():
         cases: dict[str, list[tuple[str, ...]]] = {}
         for case, sentences in items:
             cases.setdefault(case, []).append(sentences)
         for case, sentences in cases.items():
             chosen = draw.sample(range(len(sentences)), min(count, len(sentences)))
-            found += [MinimalPair(construction, case, sentences[i]) for i in sorted(chosen)]
-    return found
+            pairs += [MinimalPair(construction, case, sentences[i]) for i in sorted(chosen)]
+    return pairs

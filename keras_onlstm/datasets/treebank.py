@@ -141,13 +141,13 @@ def _trees(reader, name):
             trees = list(reader.parsed_sents(name))
         if said.getvalue():
             raise ValueError(said.getvalue())
-        found = [without_punctuation(tree) for tree in trees]
+        kept = [without_punctuation(tree) for tree in trees]
     except Exception as error:  # whatever NLTK's readers raise
         raise ValueError(
             f"{reader.abspath(name)}: not a file of trees ({reason(error)}). Restore it from its "
             "source."
         ) from error
-    return [tree for tree in found if tree is not None]
+    return [tree for tree in kept if tree is not None]
 
 
 def load(
@@ -176,10 +176,10 @@ def load(
     """
     if corpus not in ("sample", "ptb"):
         raise ValueError(f"corpus is 'sample' or 'ptb', not {corpus!r}.")
-    found = []
+    sentences = []
     reader, names = _files(corpus, sections)
     for tree in chain.from_iterable(_trees(reader, name) for name in names):
         tokens = tree.leaves()
         if max_length is None or len(tokens) <= max_length:
-            found.append(ParsedSentence(tokens, tree))
-    return found
+            sentences.append(ParsedSentence(tokens, tree))
+    return sentences

@@ -98,15 +98,15 @@ def score_pairs(
         {s for pair in pairs for s in pair.sentences}, key=lambda s: (s.count(" "), s)
     )
     stopped = STOP in (model.vocabulary or ())
-    found: dict[str, np.ndarray] = {}
+    scores_of: dict[str, np.ndarray] = {}
     for start in range(0, len(sentences), block):
         some = sentences[start : start + block]
         read = [f"{sentence} {STOP}" for sentence in some] if stopped else some
         scores = model.score(read, end=not stopped)
-        found.update(zip(some, scores, strict=True))
+        scores_of.update(zip(some, scores, strict=True))
         if progress is not None:
-            progress(len(found), len(sentences))
-    return found
+            progress(len(scores_of), len(sentences))
+    return scores_of
 
 
 def _differing(pair, first, second):
@@ -312,8 +312,8 @@ def difference_interval(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[fl
     Example:
 
     >>> from keras_onlstm.evaluation.minimal_pairs import difference_interval
-    >>> found = difference_interval([True] * 8 + [False] * 2, [True] * 5 + [False] * 5)
-    >>> [round(number, 4) for number in found]
+    >>> interval = difference_interval([True] * 8 + [False] * 2, [True] * 5 + [False] * 5)
+    >>> [round(number, 4) for number in interval]
     [0.3, -0.053, 0.5665]
 
     Source: Newcombe 1998, "Improved confidence intervals for the difference between binomial

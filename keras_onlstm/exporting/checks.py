@@ -8,7 +8,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
-from keras_onlstm.exporting.graphs import Graph, draw_inputs
+from keras_onlstm.exporting.graphs import ModelGraph, draw_inputs
 from keras_onlstm.onlstm.recurrence import reference, substituted
 from keras_onlstm.utils.types import Tensor
 
@@ -36,16 +36,16 @@ class Difference(NamedTuple):
     sizes: tuple[int, int] | None
 
 
-def expected(graph: Graph, given: dict[str, Tensor]) -> dict[str, np.ndarray]:
+def expected(graph: ModelGraph, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """What Keras computes, with the readable recurrence: dictionary of arrays."""
     with substituted(reference.run):
-        found = graph.function(given)
-    return {name: keras.ops.convert_to_numpy(value) for name, value in found.items()}
+        outputs = graph.function(inputs)
+    return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
 
 
 def compare(
     run: Callable[..., Mapping[str, np.ndarray]],
-    graph: Graph,
+    graph: ModelGraph,
     quantize: str | None = None,
     batches: Sequence[int] = BATCHES,
     times: Sequence[int] = TIMES,
@@ -54,7 +54,7 @@ def compare(
 
     Args:
         run: function of arrays by name that returns a dictionary of arrays.
-        graph: `keras_onlstm.exporting.graphs.Graph`.
+        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
         quantize: as the file was written.
         batches: sizes to try.
         times: likewise.
@@ -69,17 +69,17 @@ def compare(
     worst, allowed, too_far = Difference(0.0, None, None), QUANTIZED[quantize], False
     for batch in batches:
         for steps in times:
-            given = draw_inputs(graph, batch, steps, seed=steps)
-            wanted, found = expected(graph, given), run(**given)
-            if wanted.keys() != found.keys():
-                raise ValueError(f"the file gives {sorted(found)}, and Keras {sorted(wanted)}.")
+            inputs = draw_inputs(graph, batch, steps, seed=steps)
+            wanted, outputs = expected(graph, inputs), run(**inputs)
+            if wanted.keys() != outputs.keys():
+                raise ValueError(f"the file gives {sorted(outputs)}, and Keras {sorted(wanted)}.")
             for name, value in wanted.items():
-                if value.shape != found[name].shape:
+                if value.shape != outputs[name].shape:
                     raise ValueError(
-                        f"the file's {name} has shape {found[name].shape}, and Keras's "
+                        f"the file's {name} has shape {outputs[name].shape}, and Keras's "
                         f"{value.shape}."
                     )
-                errors = np.abs(found[name].astype("float64") - value)
+                errors = np.abs(outputs[name].astype("float64") - value)
                 errors[np.isnan(errors)] = np.inf
                 error = float(np.max(errors, initial=0.0))
                 too_far |= bool(np.any(errors > allowed + 1e-6 * np.abs(value)))
@@ -94,13 +94,13 @@ def compare(
 
 
 def latency(
-    run: Callable[..., object], graph: Graph, batch: int = 1, steps: int = 17, rounds: int = 15
+    run: Callable[..., object], graph: ModelGraph, batch: int = 1, steps: int = 17, rounds: int = 15
 ) -> float:
     """The median time of a run, in seconds."""
-    given, times = draw_inputs(graph, batch, steps), []
+    inputs, times = draw_inputs(graph, batch, steps), []
     for _ in range(rounds):
         start = time.perf_counter()
-        run(**given)
+        run(**inputs)
         times.append(time.perf_counter() - start)
     return float(np.median(times))
 

@@ -31,8 +31,8 @@ from keras_onlstm.utils.types import Tensor
 
 __all__ = [
     "GRAPHS",
-    "Graph",
     "Input",
+    "ModelGraph",
     "draw_inputs",
     "graph_names",
     "make_graph",
@@ -57,7 +57,7 @@ class Input(NamedTuple):
     draw: Callable[[np.random.Generator, tuple[int, ...], int], np.ndarray]
 
 
-class Graph(NamedTuple):
+class ModelGraph(NamedTuple):
     """What a model computes under one of the names.
 
     Attributes:
@@ -101,7 +101,7 @@ def make_graph(
     about: Any = None,
     vocabulary: Iterable[str] | None = None,
     labels: Iterable[str] | None = None,
-) -> Graph:
+) -> ModelGraph:
     """A model as a graph.
 
     Args:
@@ -115,7 +115,7 @@ def make_graph(
         labels: list of the names of a classifier's classes.
 
     Returns:
-        `Graph`.
+        `ModelGraph`.
 
     Raises:
         TypeError: if it is no Keras model.
@@ -148,7 +148,7 @@ def make_graph(
     if len(members) > 1:
         metadata["members"] = list(members)
     metadata["about"] = about
-    return Graph(name, graph_inputs, _fast_cells(model, function), model, metadata)
+    return ModelGraph(name, graph_inputs, _fast_cells(model, function), model, metadata)
 
 
 def _check(model):
@@ -195,25 +195,25 @@ def _valid(ids, lengths):
     return ops.cast(places <= ops.expand_dims(lengths, 1), "float32")
 
 
-def _distances(found):
-    return {f"{name}_distances": distances for name, distances in found.distances.items()}
+def _distances(results):
+    return {f"{name}_distances": distances for name, distances in results.distances.items()}
 
 
 def _parser(model):
-    def function(given):
-        valid = ops.expand_dims(_valid(given["ids"], given["lengths"]), 1)  # (B, 1, T)
-        found = _distances(model(given["ids"], details=True))  # (B, layers, T)
-        return {name: distances * valid for name, distances in found.items()}
+    def function(tensors):
+        valid = ops.expand_dims(_valid(tensors["ids"], tensors["lengths"]), 1)  # (B, 1, T)
+        distances = _distances(model(tensors["ids"], details=True))  # (B, layers, T)
+        return {name: d * valid for name, d in distances.items()}
 
     return _text_inputs(model), function
 
 
 def _language_model(model):
-    def function(given):
-        valid = _valid(given["ids"], given["lengths"])  # (B, T)
-        found = model(given["ids"], details=True)
-        log_probabilities = ops.log_softmax(found.logits)  # (B, T, V)
-        distances = _distances(found)
+    def function(tensors):
+        valid = _valid(tensors["ids"], tensors["lengths"])  # (B, T)
+        results = model(tensors["ids"], details=True)
+        log_probabilities = ops.log_softmax(results.logits)  # (B, T, V)
+        distances = _distances(results)
         return {
             "log_probabilities": log_probabilities * ops.expand_dims(valid, -1),
             **{name: d * ops.expand_dims(valid, 1) for name, d in distances.items()},
@@ -230,16 +230,16 @@ def _step(model):
         for name, state in zip(names, keras.tree.flatten(first), strict=True)
     ]
 
-    def function(given):
-        before = keras.tree.pack_sequence_as(first, [given[name] for name in names])
-        found = model(ops.expand_dims(given["ids"], 1), states=before, details=True)
-        distances = _distances(found)  # (B, layers, 1)
+    def function(tensors):
+        before = keras.tree.pack_sequence_as(first, [tensors[name] for name in names])
+        results = model(ops.expand_dims(tensors["ids"], 1), states=before, details=True)
+        distances = _distances(results)  # (B, layers, 1)
         return {
-            "log_probabilities": ops.log_softmax(found.logits[:, 0]),  # (B, V)
+            "log_probabilities": ops.log_softmax(results.logits[:, 0]),  # (B, V)
             **{name: ops.squeeze(d, -1) for name, d in distances.items()},
             **{
                 f"next_{name}": state
-                for name, state in zip(names, keras.tree.flatten(found.states), strict=True)
+                for name, state in zip(names, keras.tree.flatten(results.states), strict=True)
             },
         }
 
@@ -264,8 +264,8 @@ def _classifier(model):
     draw = _draw_padded(model.vocabulary_size)
     inputs = [Input(name, "int32", ("batch", f"time_{name}"), draw) for name in ("left", "right")]
 
-    def function(given):
-        logits = model((given["left"], given["right"]))
+    def function(tensors):
+        logits = model((tensors["left"], tensors["right"]))
         return {"probabilities": ops.softmax(logits)}
 
     return inputs, function
@@ -296,28 +296,28 @@ def _layer(model, inputs):
         for name, dtype, spec in zip(names, dtypes, specs, strict=True)
     ]
 
-    def function(given):
-        values = [given[name] for name in names]
-        found = model(keras.tree.pack_sequence_as(structure, values))
-        if isinstance(found, dict):
-            outputs = _plain_names([*names, *found])[len(names) :]
-            return dict(zip(outputs, found.values(), strict=True))
-        flat = keras.tree.flatten(found)
+    def function(tensors):
+        values = [tensors[name] for name in names]
+        results = model(keras.tree.pack_sequence_as(structure, values))
+        if isinstance(results, dict):
+            outputs = _plain_names([*names, *results])[len(names) :]
+            return dict(zip(outputs, results.values(), strict=True))
+        flat = keras.tree.flatten(results)
         return {"output" if len(flat) == 1 else f"output_{i}": x for i, x in enumerate(flat)}
 
     return graph_inputs, function
 
 
-def _plain_names(given):
+def _plain_names(names):
     """Names that every format takes: other characters than letters, digits and _ become _."""
-    names = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in given]
-    for place, name in enumerate(names):
-        if name in names[:place] or name.startswith("_"):
+    plain = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in names]
+    for place, name in enumerate(plain):
+        if name in plain[:place] or name.startswith("_"):
             raise ValueError(
-                f"{given[place]!r} among {', '.join(map(repr, given))}: the names of inputs and "
+                f"{names[place]!r} among {', '.join(map(repr, names))}: the names of inputs and "
                 "outputs are to begin with a letter or a digit of ASCII, and to differ in those."
             )
-    return names
+    return plain
 
 
 def _known_inputs(model):
@@ -351,11 +351,11 @@ _DRAW = {
 }
 
 
-def draw_inputs(graph: Graph, batch: int, time: int, seed: int = 0) -> dict[str, np.ndarray]:
+def draw_inputs(graph: ModelGraph, batch: int, time: int, seed: int = 0) -> dict[str, np.ndarray]:
     """Values to try a graph with.
 
     Args:
-        graph: `Graph`.
+        graph: `ModelGraph`.
         batch: integer.
         time: integer, the size of every other axis that may have any.
         seed: integer.
@@ -364,11 +364,11 @@ def draw_inputs(graph: Graph, batch: int, time: int, seed: int = 0) -> dict[str,
         Dictionary of arrays.
     """
     rng = np.random.default_rng(seed)
-    given = {}
+    arrays = {}
     for entry in graph.inputs:
         sizes = tuple(_size(axis, batch, time) for axis in entry.shape)
-        given[entry.name] = np.asarray(entry.draw(rng, sizes, time), entry.dtype)
-    return given
+        arrays[entry.name] = np.asarray(entry.draw(rng, sizes, time), entry.dtype)
+    return arrays
 
 
 def _size(axis, batch, time):
@@ -385,11 +385,11 @@ def _fast_cells(model, function):
         if type(layer) is keras.layers.RNN and isinstance(layer.cell, ONLSTMCell)
     }
 
-    def run(given):
+    def run(tensors):
         try:
-            for layer, other in fast.items():
-                object.__setattr__(layer, "call", other.call)
-            return function(given)
+            for layer, onlstm in fast.items():
+                object.__setattr__(layer, "call", onlstm.call)
+            return function(tensors)
         finally:
             for layer in fast:
                 layer.__dict__.pop("call", None)

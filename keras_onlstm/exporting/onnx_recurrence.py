@@ -166,8 +166,8 @@ def one_step(
     product = to.add("MatMul", [x, to.constant("kernel", kernel, "float32")], "product")
     z = to.add("Add", [product, to.constant("bias", bias, "float32")], "projected")
     matrix = to.constant("recurrent_kernel", recurrent_kernel, "float32")
-    found = to.step(h, c, z, keep, matrix, weights.units, weights.chunk_size)
-    for name, output in zip(found, outputs, strict=True):
+    results = to.step(h, c, z, keep, matrix, weights.units, weights.chunk_size)
+    for name, output in zip(results, outputs, strict=True):
         to.add("Identity", [name], [output])
     return to.nodes, to.constants
 

@@ -16,7 +16,7 @@ from keras import ops
 from keras_onlstm import runtime
 from keras_onlstm.exporting import checks, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
-from keras_onlstm.exporting.graphs import Graph, make_graph
+from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.tracing_tensorflow import traced
 from keras_onlstm.onlstm.recurrence import Recurrence, readable, refusal
@@ -52,18 +52,18 @@ class _Placeholders:
         )
         (batch, time), units = problem.inputs.shape[:2], problem.h.shape[-1]
         single, mask = time == 1, problem.mask
-        given = [problem.inputs[:, 0] if single else problem.inputs, problem.h, problem.c]
+        tensors = [problem.inputs[:, 0] if single else problem.inputs, problem.h, problem.c]
         if mask is not None:
-            given.append(mask if single else tf.expand_dims(mask, -1))
+            tensors.append(mask if single else tf.expand_dims(mask, -1))
         token = f"{'one_step' if single else 'loop'} {len(self.weights) - 1}"
-        found = tf.raw_ops.PyFunc(
-            input=given, token=token, Tout=[tf.float32] * (4 if single else 5)
+        results = tf.raw_ops.PyFunc(
+            input=tensors, token=token, Tout=[tf.float32] * (4 if single else 5)
         )
         shapes: list[tuple[Any, ...]] = [(batch, units)] * 2 + [(batch, 1)] * 2
         if not single:
             shapes = [(batch, time, units), *shapes[:2], *[(batch, time, 1)] * 2]
-        found = [tf.ensure_shape(x, shape) for x, shape in zip(found, shapes, strict=True)]
-        *rows, last_h, last_c, forget_distance, input_distance = found
+        results = [tf.ensure_shape(x, shape) for x, shape in zip(results, shapes, strict=True)]
+        *rows, last_h, last_c, forget_distance, input_distance = results
         if single:
             return Recurrence(last_h[:, None], last_h, last_c, forget_distance, input_distance)
         return Recurrence(rows[0], last_h, last_c, forget_distance[..., 0], input_distance[..., 0])
@@ -122,11 +122,11 @@ def _value(variable):
         return None if variable is None else ops.convert_to_numpy(variable)
 
 
-def convert(graph: Graph, opset: int) -> ModelProto:
+def convert(graph: ModelGraph, opset: int) -> ModelProto:
     """A graph as an ONNX model.
 
     Args:
-        graph: `keras_onlstm.exporting.graphs.Graph`.
+        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
         opset: integer, the version of the operators.
 
     Returns:

@@ -65,12 +65,12 @@ def share(model: ModelProto) -> None:
             key = *constant.dims, content
             places.setdefault(key, []).append((graph, constant))
     names: dict[str, str] = {}
-    for found in places.values():
-        if len(found) == 1:
+    for equal in places.values():
+        if len(equal) == 1:
             continue
-        kept = found[0][1]
-        names |= {constant.name: kept.name for _, constant in found}
-        for graph, constant in found:
+        kept = equal[0][1]
+        names |= {constant.name: kept.name for _, constant in equal}
+        for graph, constant in equal:
             graph.initializer.remove(constant)
         model.graph.initializer.append(kept)
     _rename(model.graph, names)

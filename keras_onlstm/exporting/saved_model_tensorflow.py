@@ -78,8 +78,8 @@ def to_saved_model(
         _write(made, temporary)
         endpoints = _load(temporary)
         if check:
-            found = [checks.compare(endpoints[graph.name][0], graph) for graph in made]
-            difference = max(found, key=lambda one: one.largest)
+            comparisons = [checks.compare(endpoints[graph.name][0], graph) for graph in made]
+            difference = max(comparisons, key=lambda comparison: comparison.largest)
             seconds = checks.latency(endpoints[made[0].name][0], made[0])
         operators = [name for _, names in endpoints.values() for name in names]
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
@@ -116,10 +116,10 @@ def _load(directory):
     loaded = tf.saved_model.load(str(directory))
 
     def runner(name):
-        def run(**given):
+        def run(**arrays):
             signature = loaded.signatures[name]  # which alone does not keep its variables
-            found = signature(**{name: tf.constant(value) for name, value in given.items()})
-            return {name: value.numpy() for name, value in found.items()}
+            outputs = signature(**{name: tf.constant(value) for name, value in arrays.items()})
+            return {name: value.numpy() for name, value in outputs.items()}
 
         return run
 

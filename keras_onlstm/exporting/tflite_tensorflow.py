@@ -11,7 +11,7 @@ import keras
 from keras_onlstm import runtime
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.exported import Exported, check_request
-from keras_onlstm.exporting.graphs import Graph, make_graph
+from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
@@ -22,11 +22,11 @@ from keras_onlstm.utils.types import StrPath
 __all__ = ["to_tflite"]
 
 
-def convert(graph: Graph, batch: int, quantize: str | None) -> bytes:
+def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:
     """A graph as a flatbuffer: bytes.
 
     Args:
-        graph: `keras_onlstm.exporting.graphs.Graph`.
+        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
         batch: integer.
         quantize: `None`, `"dynamic"` or `"float16"`.
 
@@ -145,8 +145,8 @@ def _operators():
     known = {code: name for name, code in vars(schema.BuiltinOperator).items()}
 
     def listed(flatbuffer):
-        found = schema.ModelT.InitFromPackedBuf(flatbuffer, 0)
-        codes = [known[code.builtinCode] for code in found.operatorCodes]
-        return [codes[node.opcodeIndex] for part in found.subgraphs for node in part.operators]
+        model = schema.ModelT.InitFromPackedBuf(flatbuffer, 0)
+        codes = [known[code.builtinCode] for code in model.operatorCodes]
+        return [codes[node.opcodeIndex] for part in model.subgraphs for node in part.operators]
 
     return listed

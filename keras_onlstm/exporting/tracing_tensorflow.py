@@ -5,19 +5,21 @@ from typing import Any
 
 import keras
 
-from keras_onlstm.exporting.graphs import Graph
+from keras_onlstm.exporting.graphs import ModelGraph
 from keras_onlstm.onlstm.recurrence import Problem, Recurrence, readable, substituted
 
 __all__ = ["module_of", "traced"]
 
 
 def traced(
-    graph: Graph, recurrence: Callable[[Problem], Recurrence] = readable, batch: int | None = None
+    graph: ModelGraph,
+    recurrence: Callable[[Problem], Recurrence] = readable,
+    batch: int | None = None,
 ) -> Any:
     """A graph as a `tf.function` with a signature.
 
     Args:
-        graph: `keras_onlstm.exporting.graphs.Graph`.
+        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
         recurrence: what runs in the place of the layers' own: function from `Problem` to
             `Recurrence`. Default: the readable one, whose loop runs wherever TensorFlow's operators
             do, without XLA.
@@ -42,8 +44,8 @@ def traced(
     @tf.function(input_signature=signature, autograph=False)
     def run(*values):
         with substituted(recurrence):
-            found = graph.function(dict(zip(names, values, strict=True)))
-        return {name: tf.identity(value, name=name) for name, value in found.items()}
+            outputs = graph.function(dict(zip(names, values, strict=True)))
+        return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 
     return run
 

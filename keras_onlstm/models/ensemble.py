@@ -81,14 +81,17 @@ class Ensemble(SentenceReader):
         self.built = True
 
     def call(self, ids: Tensor, details: bool = False) -> Tensor | EnsembleOutput:
-        found = self.hidden(ids)
-        return found if details else found.distances[self.gates[0]]
+        results = self.hidden(ids)
+        return results if details else results.distances[self.gates[0]]
 
     def hidden(self, ids: Tensor) -> EnsembleOutput:
         """`EnsembleOutput`."""
-        found = [model.hidden(ids).distances for model in self.models]
+        of_members = [model.hidden(ids).distances for model in self.models]
         return EnsembleOutput(
-            {name: ops.concatenate([one[name] for one in found], axis=1) for name in self.gates}
+            {
+                name: ops.concatenate([distances[name] for distances in of_members], axis=1)
+                for name in self.gates
+            }
         )
 
     def get_config(self) -> dict[str, Any]:

@@ -260,9 +260,9 @@ class LanguageModel(SentenceReader):
         training: bool = False,
         details: bool = False,
     ) -> Tensor | LanguageModelOutput:
-        found = self.hidden(ids, states, mask, training)
-        logits = self.logits(found.output)
-        return found._replace(logits=logits) if details else logits
+        results = self.hidden(ids, states, mask, training)
+        logits = self.logits(results.output)
+        return results._replace(logits=logits) if details else logits
 
     def hidden(
         self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False

@@ -147,9 +147,9 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         mask: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | Tensors:
-        given = {"initial_state": initial_state, "mask": mask, "training": training}
+        arguments = {"initial_state": initial_state, "mask": mask, "training": training}
         if not training or self.recurrent_weight_dropout == 0:
-            return super().call(sequences, **given)
+            return super().call(sequences, **arguments)
         kernel = self.cell.recurrent_kernel
         dropped = keras.random.dropout(
             ops.convert_to_tensor(kernel, dtype=self.compute_dtype),
@@ -159,7 +159,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         try:
             # Past Keras, which would look for new variables in what is assigned.
             object.__setattr__(self.cell, "recurrent_kernel", dropped)
-            return super().call(sequences, **given)
+            return super().call(sequences, **arguments)
         finally:
             object.__setattr__(self.cell, "recurrent_kernel", kernel)
 

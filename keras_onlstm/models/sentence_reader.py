@@ -30,8 +30,10 @@ class _Measuring(keras.Model):
         return ids
 
     def call(self, ids):
-        found = self.model.hidden(ids).distances
-        return ops.stack([found[name] for name in self.model.gates], axis=1)  # (B, gates, rows, T)
+        distances = self.model.hidden(ids).distances
+        return ops.stack(
+            [distances[name] for name in self.model.gates], axis=1
+        )  # (B, gates, rows, T)
 
 
 class _Scoring(keras.Model):
@@ -130,8 +132,8 @@ class SentenceReader(keras.Model):
             raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
         places = [self.gates.index(name) for name in chosen_gates(gate, self.gates)]
         return [
-            np.concatenate([found[place, :, 1 : words + 1] for place in places])
-            for found, words in self._read(_Measuring, sentences)
+            np.concatenate([distances[place, :, 1 : words + 1] for place in places])
+            for distances, words in self._read(_Measuring, sentences)
         ]
 
     def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
@@ -149,7 +151,7 @@ class SentenceReader(keras.Model):
             ValueError: if the model has no vocabulary, or predicts no words.
         """
         self._check_predicts()
-        return [found[: words + end] for found, words in self._read(_Scoring, sentences, end)]
+        return [scores[: words + end] for scores, words in self._read(_Scoring, sentences, end)]
 
     def generate(
         self,
@@ -189,14 +191,14 @@ class SentenceReader(keras.Model):
         eos, unknown = self.encode(["<eos>", "<unk>"])
         ids, states = [eos, *self.encode(words)], None
         while len(drawn) < length:
-            found = self(np.array([ids], "int32"), states=states, details=True)
-            logits = np.asarray(ops.convert_to_numpy(found.logits)[0, -1], "float64")
+            results = self(np.array([ids], "int32"), states=states, details=True)
+            logits = np.asarray(ops.convert_to_numpy(results.logits)[0, -1], "float64")
             logits[unknown] = -np.inf  # a hole is no word
             if top_k is not None and top_k < len(logits):
                 logits[logits < np.sort(logits)[-top_k]] = -np.inf
             scaled = np.exp((logits - logits.max()) / temperature)
             ids = [int(generator.choice(len(logits), p=scaled / scaled.sum()))]
-            states = found.states
+            states = results.states
             if ids[0] == eos:
                 break
             drawn.append(vocabulary[ids[0]])

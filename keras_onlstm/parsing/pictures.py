@@ -115,7 +115,7 @@ def _tree_svg(tree, distances, gold_spans, title, left, top):
     layout = _layout(tree)
     base = top + TITLE + layout.branches + MARGIN + FONT  # of the words
     width = max(layout.width, len(title) * CHARACTER + 2 * MARGIN)
-    found = [_text(left + MARGIN, top + FONT, title, anchor="start", weight="bold")]
+    elements = [_text(left + MARGIN, top + FONT, title, anchor="start", weight="bold")]
 
     def place(node):
         return left + node.x, base - FONT - 3 - node.height * layout.level
@@ -125,27 +125,27 @@ def _tree_svg(tree, distances, gold_spans, title, left, top):
         for child in node.children:
             cx, cy = place(layout.nodes[child])
             path = f"M{x:.1f} {y:.1f}H{cx:.1f}V{cy:.1f}"
-            found.append(f'<path d="{path}" fill="none" stroke="{GREY}"/>')
+            elements.append(f'<path d="{path}" fill="none" stroke="{GREY}"/>')
     for node in layout.nodes:
         x, y = place(node)
         if not node.children:
             continue
         if node.label != "X":
-            found.append(_text(x, y + 4, node.label, size=10, halo=True))
+            elements.append(_text(x, y + 4, node.label, size=10, halo=True))
         elif node.end - node.start < len(layout.words):
             right = gold_spans is None or (node.start, node.end) in gold_spans
             colour = GREY if gold_spans is None else BLUE if right else RED
-            found.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
+            elements.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
     for place_of_word, x in enumerate(layout.positions):
-        found.append(_text(left + x, base, layout.words[place_of_word]))
+        elements.append(_text(left + x, base, layout.words[place_of_word]))
         if distances is not None:
             tall = max(float(distances[place_of_word]) * BARS, 0.5)
-            found.append(
+            elements.append(
                 f'<rect x="{left + x - 5:.1f}" y="{base + 8:.1f}" width="10" height="{tall:.1f}" '
                 f'fill="{BAR}"><title>{float(distances[place_of_word]):.3f}</title></rect>'
             )
     below = 8 + BARS if distances is not None else 8
-    return found, width, base - top + below + MARGIN
+    return elements, width, base - top + below + MARGIN
 
 
 def _text(x, y, text, anchor="middle", size=FONT, weight="normal", halo=False):
@@ -220,13 +220,13 @@ def draw_pair(
     '<svg'
     """
     _check(predicted, distances)
-    found, width, height = _tree_svg(predicted, distances, _spans(gold), title, 0, 0)
+    elements, width, height = _tree_svg(predicted, distances, _spans(gold), title, 0, 0)
     beside = width <= 640
     left, top = (width + MARGIN, 0) if beside else (0, height)
     more, gold_width, gold_height = _tree_svg(gold, None, None, "gold", left, top)
     if beside:
-        return _page(found + more, left + gold_width, max(height, gold_height))
-    return _page(found + more, max(width, gold_width), top + gold_height)
+        return _page(elements + more, left + gold_width, max(height, gold_height))
+    return _page(elements + more, max(width, gold_width), top + gold_height)
 
 
 def _check(tree, distances):

@@ -113,8 +113,8 @@ def write_report(
         f"<tr><td>{key.replace('_', ' ')}</td><td>{100 * scores[key]:.1f}</td></tr>" for key in keys
     ]
     rows.append(f"<tr><td>depth</td><td>{scores['depth']:.2f}</td></tr>")
-    for label, (found, everything) in scores["label_recall"].items():
-        share = f"{100 * found / everything:.1f} ({found} of {everything})"
+    for label, (recalled, everything) in scores["label_recall"].items():
+        share = f"{100 * recalled / everything:.1f} ({recalled} of {everything})"
         rows.append(f"<tr><td>recall of {_shown(label)}</td><td>{share}</td></tr>")
     chosen = range(0, len(gold), -(-len(gold) // limit))
     shown = f"{len(gold):,} sentences"

@@ -17,20 +17,20 @@ def walk(tree: NltkTree) -> tuple[list[tuple[str, int, int]], list[str]]:
     """(label, start, end) of every constituent, and the words: two lists."""
     from nltk import Tree
 
-    found: list[tuple[str, int, int]] = []
+    constituents: list[tuple[str, int, int]] = []
     words: list[str] = []
     # A constituent is put back behind its children, to be closed when they are done.
     pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
     while pending:
         node, start = pending.pop()
         if start is not None:
-            found.append((node.label(), start, len(words)))
+            constituents.append((node.label(), start, len(words)))
         elif isinstance(node, Tree):
             pending.append((node, len(words)))
             pending += [(child, None) for child in reversed(list(node))]
         else:
             words.append(node)
-    return found, words
+    return constituents, words
 
 
 def _ratio(part, whole):
@@ -85,15 +85,15 @@ class Scores(Mapping[str, Any]):
         return Scores(*(_sum(one, two) for one, two in pairs))
 
     def _values(self):
-        found = {name: _ratio(self.sums[name], self.sentences) for name in _MEANS}
+        values = {name: _ratio(self.sums[name], self.sentences) for name in _MEANS}
         both, predicted, gold = (self.counts[name] for name in ("both", "predicted", "gold"))
         for prefix, more in (("corpus", 0), ("evalb", self.counts["whole"])):
             precision = _ratio(both + more, predicted + more)
             recall = _ratio(both + more, gold + more)
-            found[f"{prefix}_precision"], found[f"{prefix}_recall"] = precision, recall
-            found[f"{prefix}_f1"] = _f1(precision, recall)
+            values[f"{prefix}_precision"], values[f"{prefix}_recall"] = precision, recall
+            values[f"{prefix}_f1"] = _f1(precision, recall)
         labels = {label: (self.found[label], self.all[label]) for label in sorted(self.all)}
-        return {"sentences": self.sentences, **found, "label_recall": labels}
+        return {"sentences": self.sentences, **values, "label_recall": labels}
 
     def __getitem__(self, key: str) -> Any:
         return self._values()[key]
@@ -129,8 +129,8 @@ def _sentence(predicted, gold, number):
     if not words:
         raise ValueError(f"sentence {number}: has no words.")
     spans, gold_spans = (
-        {(start, end) for _, start, end in found if 1 < end - start < words}
-        for found in (constituents, gold_constituents)
+        {(start, end) for _, start, end in labelled if 1 < end - start < words}
+        for labelled in (constituents, gold_constituents)
     )
     both = len(spans & gold_spans)
     precision = 1.0 if not spans | gold_spans else both / (len(spans) + TINY)

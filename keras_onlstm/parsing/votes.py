@@ -144,21 +144,21 @@ def check_methods(name: str, methods: str | Iterable[str]) -> tuple[str, ...]:
     >>> check_methods("voters", ["greedy"])
     ('greedy',)
     """
-    given = (methods,) if isinstance(methods, str) else tuple(methods)
-    if not given or not set(given) <= set(METHODS):
+    names = (methods,) if isinstance(methods, str) else tuple(methods)
+    if not names or not set(names) <= set(METHODS):
         raise ValueError(f"{name} are 'greedy', 'binary' or both, not {methods!r}.")
-    return given
+    return names
 
 
 def _weights(weights, count):
     if weights is None:
         return np.ones(count)
-    found = np.asarray(weights, "float64")
-    if found.shape != (count,):
-        raise ValueError(f"{count} voters need as many weights, not shape {found.shape}.")
-    if not np.isfinite(found).all() or (found < 0).any():
-        raise ValueError(f"weights are numbers, 0 or above, not {found.tolist()}.")
-    return found
+    array = np.asarray(weights, "float64")
+    if array.shape != (count,):
+        raise ValueError(f"{count} voters need as many weights, not shape {array.shape}.")
+    if not np.isfinite(array).all() or (array < 0).any():
+        raise ValueError(f"weights are numbers, 0 or above, not {array.tolist()}.")
+    return array
 
 
 def _nearest(values):

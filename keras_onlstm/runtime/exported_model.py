@@ -48,11 +48,11 @@ class ExportedModel:
                 f"{graph.path}: a graph of the kind {kind!r}, which reads no sentences. Export a "
                 "LanguageModel with graph='parser'."
             )
-        found = [name for name in sorted(graph.outputs) if name.endswith(DISTANCES)]
-        if not found:
+        distances = [name for name in sorted(graph.outputs) if name.endswith(DISTANCES)]
+        if not distances:
             raise ValueError(f"{graph.path}: has no distances: recurrent='onlstm' has.")
         self.graph = graph
-        self.gates = tuple(name.removesuffix(DISTANCES) for name in found)
+        self.gates = tuple(name.removesuffix(DISTANCES) for name in distances)
         self.vocabulary = graph.metadata.get("vocabulary")
         self.num_layers = graph.metadata["num_layers"]
         self.members = tuple(graph.metadata.get("members") or (self.num_layers,))
@@ -80,8 +80,8 @@ class ExportedModel:
         gates = chosen_gates(gate, self.gates)
 
         def pick(ids, lengths):
-            found = self._run(ids, lengths)
-            return np.concatenate([found[f"{name}{DISTANCES}"] for name in gates], axis=1)
+            outputs = self._run(ids, lengths)
+            return np.concatenate([outputs[f"{name}{DISTANCES}"] for name in gates], axis=1)
 
         # (B, layers, T), or twice as many layers
         return [distances[:, 1 : words + 1] for distances, words in self._read(sentences, pick)]
@@ -129,21 +129,21 @@ class ExportedModel:
             missing = ((0, self.graph.batch - rows), (0, 0))
             ids = np.pad(ids, missing, constant_values=self._encoding().eos)
             lengths = np.pad(lengths, missing[0], constant_values=1)
-        found = self.graph.run(ids=ids, lengths=lengths)
+        outputs = self.graph.run(ids=ids, lengths=lengths)
         batch, distances = len(ids), (self.num_layers, time)
         for name in self.gates:
-            self._check(found, f"{name}{DISTANCES}", (batch, *distances))
-        self._check(found, "log_probabilities", (batch, time, len(self._encoding().vocabulary)))
-        return {name: values[:rows] for name, values in found.items()}
+            self._check(outputs, f"{name}{DISTANCES}", (batch, *distances))
+        self._check(outputs, "log_probabilities", (batch, time, len(self._encoding().vocabulary)))
+        return {name: values[:rows] for name, values in outputs.items()}
 
-    def _check(self, found, name, shape):
+    def _check(self, outputs, name, shape):
         """Refuses outputs that are not what the metadata say."""
-        if name not in found:
+        if name not in outputs:
             return
-        if found[name].shape != shape:
+        if outputs[name].shape != shape:
             raise ValueError(
-                f"{self.graph.path}: its {name} have the shape {found[name].shape}, and by its "
+                f"{self.graph.path}: its {name} have the shape {outputs[name].shape}, and by its "
                 f"metadata {shape}. {REMEDY}"
             )
-        if np.isnan(found[name]).any():
+        if np.isnan(outputs[name]).any():
             raise ValueError(f"{self.graph.path}: its {name} are not finite. {REMEDY}")

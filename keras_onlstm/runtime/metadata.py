@@ -48,9 +48,9 @@ def dumps(metadata: dict[str, Any]) -> str:
     >>> metadata.dumps({"graph": "parser", "vocabulary": ["<eos>", "<unk>"], "num_layers": 3})
     '{"format": 1, "graph": "parser", "vocabulary": ["<eos>", "<unk>"], "num_layers": 3}'
     """
-    found = {"format": FORMAT} | metadata | {"format": FORMAT}  # in front
-    _check(found)
-    return json.dumps(found, ensure_ascii=False)
+    complete = {"format": FORMAT} | metadata | {"format": FORMAT}  # in front
+    _check(complete)
+    return json.dumps(complete, ensure_ascii=False)
 
 
 def loads(text: str | bytes | None, path: StrPath) -> dict[str, Any]:
@@ -78,30 +78,32 @@ def loads(text: str | bytes | None, path: StrPath) -> dict[str, Any]:
             f"incomplete. {REMEDY}"
         )
     try:
-        found = parse_json(text.encode() if isinstance(text, str) else text, {"format": Integer(1)})
-        _check(found)
+        metadata = parse_json(
+            text.encode() if isinstance(text, str) else text, {"format": Integer(1)}
+        )
+        _check(metadata)
     except ValueError as error:
         raise ValueError(f"{path}: its metadata are damaged ({error}). {REMEDY}") from error
-    if found["format"] > FORMAT:
+    if metadata["format"] > FORMAT:
         raise ValueError(
-            f"{path}: of format {found['format']}, and this version knows {FORMAT}. Install a "
+            f"{path}: of format {metadata['format']}, and this version knows {FORMAT}. Install a "
             "later one: pip install --upgrade keras-onlstm"
         )
-    return found
+    return metadata
 
 
-def _check(found):
+def _check(metadata):
     """Refuses metadata whose parts are of other types. A later format may have other parts."""
-    check_kind(found, {"format": Integer(1)})
-    if found["format"] > FORMAT:
+    check_kind(metadata, {"format": Integer(1)})
+    if metadata["format"] > FORMAT:
         return
-    check_kind(found, {"graph": str, "vocabulary": ([str], None, ...)})
-    if found["graph"] in READERS:
-        check_kind(found, _OF_READERS)
-        members = found.get("members")
-        if members is not None and sum(members) != found["num_layers"]:
+    check_kind(metadata, {"graph": str, "vocabulary": ([str], None, ...)})
+    if metadata["graph"] in READERS:
+        check_kind(metadata, _OF_READERS)
+        members = metadata.get("members")
+        if members is not None and sum(members) != metadata["num_layers"]:
             raise ValueError(
-                f"members have {sum(members)} layers, and num_layers is {found['num_layers']}"
+                f"members have {sum(members)} layers, and num_layers is {metadata['num_layers']}"
             )
 
 
@@ -164,9 +166,9 @@ def unpack(content: bytes, path: StrPath) -> tuple[bytes, dict[str, Any]]:
             text = unzipped(archive, MEMBER)
     except Exception:  # whatever the ZIP reader raises on bytes that are no archive
         text = None
-    found = loads(text, path)
-    size = found.get("bytes")
+    metadata = loads(text, path)
+    size = metadata.get("bytes")
     flatbuffer = content[:size] if type(size) is int else b""
-    if hashlib.sha256(flatbuffer).hexdigest() != found.get("sha256"):
+    if hashlib.sha256(flatbuffer).hexdigest() != metadata.get("sha256"):
         raise ValueError(f"{path}: its model is damaged. {REMEDY}")
-    return flatbuffer, found
+    return flatbuffer, metadata

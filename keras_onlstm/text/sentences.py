@@ -14,9 +14,9 @@ from keras_onlstm.utils.types import Sentence
 
 __all__ = ["contexts", "read"]
 
-# So many sentences of a length are worth a shape of their own.
+# A length that at least this many sentences have is not padded to a multiple.
 OFTEN = 512
-# At most so many words at once, and one sentence at the least: what is V times as large fits.
+# The most words in a batch, so that logits, V times as many, fit. One sentence is always read.
 WORDS = 8192
 
 
@@ -56,7 +56,7 @@ def read(
     ids_of = [encoder(sentence) for sentence in sentences]
     order = sorted(range(len(ids_of)), key=lambda index: len(ids_of[index]))
     many = Counter(map(len, ids_of))
-    found: list[Any] = [None] * len(ids_of)
+    results: list[Any] = [None] * len(ids_of)
     start = 0
     while start < len(order):
         count = min(batch_size, len(order) - start)
@@ -73,8 +73,8 @@ def read(
         for row, index in enumerate(group):
             ids[row, 1 : len(ids_of[index]) + 1] = ids_of[index]
         for index, result in zip(group, function(ids, lengths), strict=True):
-            found[index] = result, len(ids_of[index])
-    return found
+            results[index] = result, len(ids_of[index])
+    return results
 
 
 def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
@@ -94,8 +94,8 @@ def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
 
     >>> import numpy as np
     >>> from keras_onlstm.text.sentences import contexts
-    >>> found = contexts(np.array([[0, 7, 8, 9], [0, 7, 6, 9]], "int32"), np.array([4, 4]))
-    >>> found["contexts"].tolist(), found["firsts"].tolist()
+    >>> batch = contexts(np.array([[0, 7, 8, 9], [0, 7, 6, 9]], "int32"), np.array([4, 4]))
+    >>> batch["contexts"].tolist(), batch["firsts"].tolist()
     ([[0, 1, 2], [0, 1, 3]], [0, 1, 2, 5, 0, 0])
     """
     rows, time = ids.shape[0], ids.shape[1] - 1

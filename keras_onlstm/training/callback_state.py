@@ -100,15 +100,16 @@ def state_of(
 
 def _attributes(arrays):
     """Values of attributes, by a callback's place and name, of the arrays of `state_of`."""
-    found: dict[tuple[int, str], list] = {}
+    states: dict[tuple[int, str], list] = {}
     for key, array in arrays.items():
         index, name, *place = key.split("/")
-        values = found.setdefault((int(index), name), [])
+        values = states.setdefault((int(index), name), [])
         if place and int(place[0]) != len(values):
             raise ValueError(f"the arrays of {reprlib.repr(name)} are not in order")
         values.append(array if place else (array,))
     return {
-        at: values[0][0] if isinstance(values[0], tuple) else values for at, values in found.items()
+        at: values[0][0] if isinstance(values[0], tuple) else values
+        for at, values in states.items()
     }
 
 
@@ -160,11 +161,11 @@ def restore_state(
         numbers: list of dictionaries.
         arrays: dictionary.
     """
-    values = [dict(found) for found in numbers]
+    values = [dict(attributes) for attributes in numbers]
     for (index, name), value in _attributes(arrays).items():
         values[index][name] = value
-    for callback, found in zip(callbacks, values, strict=True):
-        for name, value in found.items():
+    for callback, attributes in zip(callbacks, values, strict=True):
+        for name, value in attributes.items():
             if _is_kept(vars(callback).get(name)) and not _is_own(callback, name):
                 vars(callback)[name] = list(value) if isinstance(value, list) else value
 

@@ -120,8 +120,8 @@ def share_of(weights: Tensor | None) -> float | Tensor:
     return tf.math.divide_no_nan(own * context.num_replicas_in_sync, whole)
 
 
-def _missing(count, found):
-    return ValueError(f"{count} devices were asked for, and there are {found}: ask for fewer.")
+def _missing(count, available):
+    return ValueError(f"{count} devices were asked for, and there are {available}: ask for fewer.")
 
 
 def _mirrored(count):
@@ -134,9 +134,9 @@ def _mirrored(count):
             tf.config.set_logical_device_configuration(
                 processor, [tf.config.LogicalDeviceConfiguration()] * count
             )
-    found = tf.config.list_logical_devices(kind)
-    if len(found) < count:
-        raise _missing(count, len(found))
+    devices = tf.config.list_logical_devices(kind)
+    if len(devices) < count:
+        raise _missing(count, len(devices))
     return tf.distribute.MirroredStrategy([f"{kind}:{index}" for index in range(count)])
 
 
@@ -146,8 +146,8 @@ def _jax_devices(count):
     if jax.config.jax_num_cpu_devices < count:
         with suppress(RuntimeError):  # once JAX has started, it keeps the devices it has
             jax.config.update("jax_num_cpu_devices", count)
-    found = jax.devices()
-    if len(found) < count:
-        raise _missing(count, len(found))
-    names = [f"{device.platform}:{device.id}" for device in found[:count]]
+    devices = jax.devices()
+    if len(devices) < count:
+        raise _missing(count, len(devices))
+    names = [f"{device.platform}:{device.id}" for device in devices[:count]]
     return keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)

@@ -140,17 +140,17 @@ class Experiment(NamedTuple):
             ValueError: if an argument or a value of `--set` is not what it may be, or not the one
                 the run was started with.
         """
-        given = {name: vars(options)[name] for name in self.defaults}
-        given = {name: value for name, value in given.items() if value is not None}
+        chosen = {name: vars(options)[name] for name in self.defaults}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
         texts = options.set or []
         if options.resume:
             check_unlocked(options.output)
             stored = self.stored(options.output)
-            _check_unchanged(given, stored.arguments, options.output)
+            _check_unchanged(chosen, stored.arguments, options.output)
             self._check_values(texts, stored.values, options.output)
             return stored
         check_new(options.output, prepared)
-        arguments = {**self.defaults, **given}
+        arguments = {**self.defaults, **chosen}
         values = changed(self.presets[arguments["preset"]], texts, self.settings)
         return Configuration(arguments, values, self._command(arguments, values))
 
@@ -249,14 +249,14 @@ def origin(directory: str | Path) -> dict:
     Raises:
         ValueError: if a file of the run is damaged.
     """
-    found, results = {}, Path(directory) / RESULTS
+    row, results = {}, Path(directory) / RESULTS
     if (Path(directory) / CONFIG).is_file():
         config = read_config(directory, {"command": (str, None, ...)})
-        found = {"command": config["command"]} if config.get("command") else {}
+        row = {"command": config["command"]} if config.get("command") else {}
     if results.is_file():
         scores = read_json(results, _SCORES, "Evaluate the run again, which writes it.")
-        found |= {name: scores[name] for name in _SCORES}
-    return found
+        row |= {name: scores[name] for name in _SCORES}
+    return row
 
 
 def check_new(directory: str | Path, prepared: Sequence[str] = ()) -> None:
@@ -278,16 +278,16 @@ def _check_empty(directory, prepared):
     directory, allowed = Path(directory), {LOCK, *prepared}
     if directory.exists() and not directory.is_dir():
         raise FileExistsError(f"{directory}: is no directory. Give another --output.")
-    found = directory.iterdir() if directory.exists() else ()
-    if any(path.name not in allowed and not is_left_over(path) for path in found):
+    paths = directory.iterdir() if directory.exists() else ()
+    if any(path.name not in allowed and not is_left_over(path) for path in paths):
         raise FileExistsError(
             f"{directory}: exists already. Add --resume to go on with it, or give another --output."
         )
 
 
-def _check_unchanged(given, stored, directory):
+def _check_unchanged(chosen, stored, directory):
     """Refuses arguments that differ from those a run was started with."""
-    for name, value in given.items():
+    for name, value in chosen.items():
         if stored.get(name) != value:
             option = "--" + name.replace("_", "-")
             raise ValueError(

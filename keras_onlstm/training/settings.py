@@ -124,7 +124,7 @@ def described(settings: Mapping[str, Setting], presets: Mapping[str, Mapping[str
     """
     lines = [f"values for --set, with those of {', '.join(presets)}:"]
     for name, setting in settings.items():
-        found = ", ".join(json.dumps(values[name]).strip('"') for values in presets.values())
-        text = f"{name}: {setting.meaning} ({found})"
+        choices = ", ".join(json.dumps(values[name]).strip('"') for values in presets.values())
+        text = f"{name}: {setting.meaning} ({choices})"
         lines += textwrap.wrap(text, 96, initial_indent="  ", subsequent_indent="      ")
     return "\n".join(lines)

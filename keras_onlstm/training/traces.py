@@ -50,11 +50,11 @@ def traced_alike(model: keras.Model, lengths_vary: bool) -> Iterator[None]:
     def train(batches):
         batch = next(batches)
         arrays = tf.nest.flatten(batch, expand_composites=True)  # a replica's share is one
-        given = [array for array in arrays if array is not None]
-        signature = tuple(map(specified, given))
+        tensors = [array for array in arrays if array is not None]
+        signature = tuple(map(specified, tensors))
         if signature not in steps:
             steps[signature] = traced(batch, arrays).get_concrete_function(*signature)
-        return steps[signature](*map(tf.convert_to_tensor, given))
+        return steps[signature](*map(tf.convert_to_tensor, tensors))
 
     before, model.train_function = model.train_function, train
     try:

@@ -103,21 +103,23 @@ class TruncatedModel(keras.Model):
     def call(self, inputs: dict[str, Tensor], training: bool = False) -> tuple[Tensor, Tensor]:
         rows, mask = inputs["rows"], ops.cast(inputs["mask"], "bool")
         states = keras.tree.map_structure(lambda state: ops.take(state, rows, axis=0), self.kept)
-        found = self.model(inputs["ids"], states=states, mask=mask, training=training, details=True)
+        outputs = self.model(
+            inputs["ids"], states=states, mask=mask, training=training, details=True
+        )
         places = ops.expand_dims(rows, -1)  # (B, 1)
-        kept, last = keras.tree.flatten(self.kept), keras.tree.flatten(found.states)
+        kept, last = keras.tree.flatten(self.kept), keras.tree.flatten(outputs.states)
         for variable, state in zip(kept, last, strict=True):
             state = ops.cast(ops.stop_gradient(state), variable.dtype)
             variable.assign(ops.scatter(places, state, variable.shape))
         penalty = ops.zeros((), "float32")
         if training and any(self.strengths):
             penalty = ops.cast(
-                activation_regularization(found.output, self.strengths[0], mask)
-                + temporal_activation_regularization(found.raw_output, self.strengths[1], mask),
+                activation_regularization(outputs.output, self.strengths[0], mask)
+                + temporal_activation_regularization(outputs.raw_output, self.strengths[1], mask),
                 "float32",
             )
         # Not by add_loss: replicas of a model would share one list of losses.
-        return found.logits, ops.expand_dims(penalty, 0)
+        return outputs.logits, ops.expand_dims(penalty, 0)
 
     def compute_loss(
         self,

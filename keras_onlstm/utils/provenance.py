@@ -15,13 +15,13 @@ def versions(*further: str) -> dict[str, str]:
     Returns:
         Dictionary from names to versions, without what is not installed.
     """
-    found = {
+    versions = {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
     for name in ("keras-onlstm", "keras", "tensorflow", "jax", "torch", "numpy", *further):
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -107,15 +107,15 @@ def _fault(value, kind):
 
 def _fault_within(value, kind):
     if isinstance(kind, list):
-        found = ((f"[{place}]", _fault(item, kind[0])) for place, item in enumerate(value))
+        faults = ((f"[{place}]", _fault(item, kind[0])) for place, item in enumerate(value))
     elif isinstance(kind, dict) and str in kind:
-        found = ((f".{reprlib.repr(name)}", _fault(name, str) or _fault(item, kind[str]))
+        faults = ((f".{reprlib.repr(name)}", _fault(name, str) or _fault(item, kind[str]))
                  for name, item in value.items())  # fmt: skip
     elif isinstance(kind, dict):
-        found = ((f".{name}", _fault_of(value, name, wanted)) for name, wanted in kind.items())
+        faults = ((f".{name}", _fault_of(value, name, wanted)) for name, wanted in kind.items())
     else:
         return None
-    return next(((place + fault[0], fault[1]) for place, fault in found if fault), None)
+    return next(((place + fault[0], fault[1]) for place, fault in faults if fault), None)
 
 
 def _fault_of(value, name, kind):

@@ -17,13 +17,13 @@ _VERSIONS = {"tensorflow": fused_tensorflow, "jax": fused_jax, "torch": fused_to
 
 def refusal(activation: Activation, recurrent_activation: Activation) -> str | None:
     """Why these activations cannot be fused, or `None`: the gradients of one pair are derived."""
-    for name, given, wanted in (
+    for name, function, fusible in (
         ("activation", activation, activations.tanh),
         ("recurrent_activation", recurrent_activation, activations.sigmoid),
     ):
-        if given is not wanted:
-            shown = getattr(given, "__name__", None) or repr(given)
-            return f"{name} is {shown}, and only {wanted.__name__} is fused"
+        if function is not fusible:
+            shown = getattr(function, "__name__", None) or repr(function)
+            return f"{name} is {shown}, and only {fusible.__name__} is fused"
     return None
 
 
@@ -38,7 +38,7 @@ def run(problem: Problem) -> Recurrence:
     """
     dtype = backend.standardize_dtype(problem.h.dtype)
     sizes = Sizes(problem.h.shape[-1], problem.chunk_size, dtype)
-    given = Given(
+    tensors = Given(
         ops.cast(problem.inputs, dtype),
         problem.h,
         ops.cast(problem.c, sizes.wide),
@@ -48,4 +48,4 @@ def run(problem: Problem) -> Recurrence:
         problem.mask,
         problem.recurrent_mask,
     )
-    return Recurrence(*_VERSIONS[backend.backend()].run(given, sizes, problem.training))
+    return Recurrence(*_VERSIONS[backend.backend()].run(tensors, sizes, problem.training))

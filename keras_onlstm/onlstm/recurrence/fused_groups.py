@@ -109,9 +109,9 @@ def backward_step(
     new_dh, new_dc, rows = [], [], []
     for place, group in enumerate(_groups_of(dh)):
         dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)
-        given = (dh_t, dc[place], saved[place], c_tm1[place], c[place])
+        step = (dh_t, dc[place], saved[place], c_tm1[place], c[place])
         from_distances = (d_forget_distance[group], d_input_distance[group])
-        dz, passed, dc_tm1 = retreat(*given, *from_distances, _part(keep, group), sizes)
+        dz, passed, dc_tm1 = retreat(*step, *from_distances, _part(keep, group), sizes)
         dz = ops.cast(dz, sizes.dtype)
         dh_tm1 = recurrent_kernel @ dz  # (U, B)
         if mask is not None:

@@ -29,18 +29,18 @@ def _turned(x):
     return None if x is None else x.T
 
 
-def _forward(given, sizes, save):
+def _forward(tensors, sizes, save):
     import jax
 
-    groups = _column_groups(given.inputs.shape[0])
-    x = given.inputs.transpose(1, 0, 2)  # (T, B, D)
+    groups = _column_groups(tensors.inputs.shape[0])
+    x = tensors.inputs.transpose(1, 0, 2)  # (T, B, D)
     # The rows of time stay rows, for one product: (T B, D) @ (D, K).
-    width = given.kernel.shape[1]
-    projected = (x.reshape(-1, x.shape[-1]) @ given.kernel).reshape(*x.shape[:2], width)
+    width = tensors.kernel.shape[1]
+    projected = (x.reshape(-1, x.shape[-1]) @ tensors.kernel).reshape(*x.shape[:2], width)
     # Kept apart, or XLA multiplies with the kernel as it was, which takes twice as long.
-    turned_kernel = jax.lax.optimization_barrier(given.recurrent_kernel.T)  # (K, U)
-    turned_bias = None if given.bias is None else given.bias[:, None]  # (K, 1)
-    turned_mask, keep = _turned(given.recurrent_mask), _kept(given)
+    turned_kernel = jax.lax.optimization_barrier(tensors.recurrent_kernel.T)  # (K, U)
+    turned_bias = None if tensors.bias is None else tensors.bias[:, None]  # (K, 1)
+    turned_mask, keep = _turned(tensors.recurrent_mask), _kept(tensors)
 
     def body(carry, row):
         (h, c), (projected_t, keep_t) = carry, row
@@ -50,7 +50,7 @@ def _forward(given, sizes, save):
         saved = ([step.saved for step in new], c) if save else ()
         return ([step.h for step in new], [step.c for step in new]), (*rows, *saved)
 
-    start = (grouped(given.h, groups), grouped(given.c, groups, sizes))
+    start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes))
     (h_t, c_t), (rows, *others) = jax.lax.scan(body, start, (projected, keep))
     results = (
         rows.transpose(1, 0, 2),  # (B, T, U)
@@ -62,32 +62,32 @@ def _forward(given, sizes, save):
     return results, (rows, c_t, *others[2:])
 
 
-def _kept(given):
+def _kept(tensors):
     """Where a step counts, time first: (T, B) boolean, or `None`."""
-    return None if given.mask is None else given.mask.T > 0
+    return None if tensors.mask is None else tensors.mask.T > 0
 
 
 def _backward(sizes, residuals, upstream):
     import jax
 
-    given, (rows, c_t, gates, cells) = residuals
+    tensors, (rows, c_t, gates, cells) = residuals
     d_rows, d_h, d_c, *d_distances = upstream
-    groups, turned_mask = _column_groups(given.inputs.shape[0]), _turned(given.recurrent_mask)
+    groups, turned_mask = _column_groups(tensors.inputs.shape[0]), _turned(tensors.recurrent_mask)
 
     def body(carry, row):
         dh, dc, c = carry
         d_row, gates, cells, d_distances, keep_t = row
-        read = (given.recurrent_kernel, dh, dc, gates, cells, c, [d_row, *d_distances])
+        read = (tensors.recurrent_kernel, dh, dc, gates, cells, c, [d_row, *d_distances])
         dh, dc, dz = backward_step(*read, keep_t, turned_mask, sizes=sizes)
         return (dh, dc, cells), dz
 
     d_rows = d_rows.transpose(1, 0, 2)  # (T, B, U)
     d_distances = [d.T for d in d_distances]  # (T, B)
     start = ([d.astype(sizes.wide) for d in grouped(d_h, groups)], grouped(d_c, groups, sizes))
-    upstream = (d_rows, gates, cells, d_distances, _kept(given))
+    upstream = (d_rows, gates, cells, d_distances, _kept(tensors))
     (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), upstream, reverse=True)
-    x = given.inputs.transpose(1, 0, 2)  # (T, B, D)
-    d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(dz, x, rows, given)
+    x = tensors.inputs.transpose(1, 0, 2)  # (T, B, D)
+    d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(dz, x, rows, tensors)
     return (
         Given(
             d_inputs,
@@ -95,7 +95,7 @@ def _backward(sizes, residuals, upstream):
             joined(dc, sizes),
             d_kernel,
             d_recurrent_kernel,
-            None if given.bias is None else d_bias,
+            None if tensors.bias is None else d_bias,
             None,
             None,
         ),
@@ -107,16 +107,16 @@ def _differentiable():
     import jax
 
     @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-    def recurrence(given, sizes):
-        return _forward(given, sizes, save=False)[0]
+    def recurrence(tensors, sizes):
+        return _forward(tensors, sizes, save=False)[0]
 
-    def forward(given, sizes):
-        results, saved = _forward(given, sizes, save=True)
-        return results, (given, saved)
+    def forward(tensors, sizes):
+        results, saved = _forward(tensors, sizes, save=True)
+        return results, (tensors, saved)
 
     recurrence.defvjp(forward, _backward)
-    # Called outside of any compilation, a loop would be compiled anew every time; so it is once for
-    # every shape. Inside of one, `inline` leaves no trace of it.
+    # Without `jit`, a call in eager mode compiles its loop again each time. With it, once for each
+    # shape. Inside another compiled function, `inline` makes it part of that one.
     return jax.jit(recurrence, static_argnums=(1,), inline=True)
 
 
@@ -149,13 +149,13 @@ def _derived_backwards():
     return identity
 
 
-def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
+def run(tensors: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
     """See `keras_onlstm.onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     # Of a number, unlike of a truth value, there are gradients to return: none.
-    keep = None if given.mask is None else given.mask.astype("float32")
+    keep = None if tensors.mask is None else tensors.mask.astype("float32")
     derived = {
         name: None if x is None else _derived_backwards()(x)
-        for name, x in given._asdict().items()
+        for name, x in tensors._asdict().items()
         if name not in ("mask", "recurrent_mask")
     }
-    return _differentiable()(given._replace(mask=keep, **derived), sizes)
+    return _differentiable()(tensors._replace(mask=keep, **derived), sizes)

@@ -89,18 +89,18 @@ def _rise(weights):
 def _activate(z, sizes):
     """Gate pre-activations -> gates, (K, B); for the master gates the weights that they sum up."""
     z = ops.cast(z, sizes.wide)
-    found = []
+    weights = []
     for name in MASTER_GATES:
         pre = z[sizes.offsets[name]]  # (N, B)
         exponentials = ops.exp(pre - largest(pre, 0))
-        found.append(exponentials / ops.sum(exponentials, 0, keepdims=True))
+        weights.append(exponentials / ops.sum(exponentials, 0, keepdims=True))
     # sigmoid(x) = (1 + tanh(x / 2)) / 2: all gates in one pass of one function.
     scale = [[[1.0 if name == "candidate" else 0.5]] for name in LSTM_GATES]
     scale = ops.convert_to_tensor(scale, dtype=sizes.wide)  # (4, 1, 1)
     tanh = exact_activation(activations.tanh, sizes.wide)
     pre = ops.reshape(z[sizes.lstm_offset], (len(LSTM_GATES), sizes.units, -1))
     gates = scale * tanh(scale * pre) + (1.0 - scale)
-    return ops.concatenate([*found, ops.reshape(gates, (len(LSTM_GATES) * sizes.units, -1))], 0)
+    return ops.concatenate([*weights, ops.reshape(gates, (len(LSTM_GATES) * sizes.units, -1))], 0)
 
 
 class _Gates(NamedTuple):
@@ -238,7 +238,7 @@ def retreat(
 
 
 def large_products(
-    dz: Tensor, x: Tensor, h: Tensor, given: Given
+    dz: Tensor, x: Tensor, h: Tensor, tensors: Given
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What follows from the gradients of all pre-activations at once.
 
@@ -246,18 +246,18 @@ def large_products(
         dz: (T, B, K).
         x: (T, B, D) the inputs, time first.
         h: (T, B, U) hidden state after every step.
-        given: `Given`.
+        tensors: `Given`.
 
     Returns:
         Gradients with respect to the inputs (B, T, D), the kernel (D, K), the recurrent kernel
         (U, K) and the bias (K,).
     """
-    first = ops.expand_dims(given.h, 0)[: ops.shape(h)[0]]  # no row where there is no step
+    first = ops.expand_dims(tensors.h, 0)[: ops.shape(h)[0]]  # no row where there is no step
     read = ops.concatenate([first, h[:-1]], 0)  # (T, B, U)
-    if given.recurrent_mask is not None:
-        read = read * given.recurrent_mask
+    if tensors.recurrent_mask is not None:
+        read = read * tensors.recurrent_mask
     shape = ops.shape(x)
     dz, x, read = (ops.reshape(rows, (-1, rows.shape[-1])) for rows in (dz, x, read))
-    d_x = ops.reshape(dz @ ops.transpose(given.kernel), shape)
+    d_x = ops.reshape(dz @ ops.transpose(tensors.kernel), shape)
     d_inputs = ops.transpose(d_x, (1, 0, 2))
     return d_inputs, ops.transpose(x) @ dz, ops.transpose(read) @ dz, ops.sum(dz, 0)

@@ -87,18 +87,18 @@ def _turned(x):
     return None if x is None else tf.transpose(x)
 
 
-def _forward(given, sizes, save):
-    """The results, batch first, and what the way back needs beside what was given."""
+def _forward(tensors, sizes, save):
+    """The results, batch first, and what the way back needs beside `tensors`."""
     import tensorflow as tf
 
-    step = _steps(given.recurrent_kernel, sizes)[0]
-    x = tf.transpose(given.inputs, (1, 0, 2))  # (T, B, D)
-    batch, width, groups = x.shape[1], given.kernel.shape[1], _column_groups(x.shape[1])
-    flat = tf.reshape(x, (-1, x.shape[-1])) @ given.kernel
+    step = _steps(tensors.recurrent_kernel, sizes)[0]
+    x = tf.transpose(tensors.inputs, (1, 0, 2))  # (T, B, D)
+    batch, width, groups = x.shape[1], tensors.kernel.shape[1], _column_groups(x.shape[1])
+    flat = tf.reshape(x, (-1, x.shape[-1])) @ tensors.kernel
     projected = tf.reshape(flat, (*ops.shape(x)[:2], width))  # (T, B, K)
-    turned_kernel = tf.transpose(given.recurrent_kernel)  # (K, U)
-    bias = None if given.bias is None else given.bias[:, None]
-    keep, recurrent_mask = _turned(given.mask), _turned(given.recurrent_mask)
+    turned_kernel = tf.transpose(tensors.recurrent_kernel)  # (K, U)
+    bias = None if tensors.bias is None else tensors.bias[:, None]
+    keep, recurrent_mask = _turned(tensors.mask), _turned(tensors.recurrent_mask)
     length = _length(x)
     array = functools.partial(_array, length)
     rows = [array((batch, sizes.units), sizes.dtype)]
@@ -109,14 +109,14 @@ def _forward(given, sizes, save):
 
     def body(t, h, c, rows, gates, cells):
         keep_t = None if keep is None else keep[t]
-        new, found = step(turned_kernel, bias, projected[t], h, c, keep_t, recurrent_mask)
-        rows = [a.write(t, row) for a, row in zip(rows, found, strict=True)]
+        new, new_rows = step(turned_kernel, bias, projected[t], h, c, keep_t, recurrent_mask)
+        rows = [a.write(t, row) for a, row in zip(rows, new_rows, strict=True)]
         if save:
             gates = [a.write(t, s.saved) for a, s in zip(gates, new, strict=True)]
             cells = [a.write(t, c_t) for a, c_t in zip(cells, c, strict=True)]
         return [s.h for s in new], [s.c for s in new], rows, gates, cells
 
-    start = (grouped(given.h, groups), grouped(given.c, groups, sizes), rows, gates, cells)
+    start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes), rows, gates, cells)
     h, c, rows, gates, cells = _loop(body, start, length)
     rows, *distances = [a.stack() for a in rows]
     results = (
@@ -128,14 +128,14 @@ def _forward(given, sizes, save):
     return results, (x, rows, c, gates, cells)
 
 
-def _backward(given, saved, sizes, d_rows, d_h, d_c, *d_distances):
+def _backward(tensors, saved, sizes, d_rows, d_h, d_c, *d_distances):
     import tensorflow as tf
 
     x, rows, c, gates, cells = saved
-    step = _steps(given.recurrent_kernel, sizes)[1]
+    step = _steps(tensors.recurrent_kernel, sizes)[1]
     batch, groups, length = x.shape[1], _column_groups(x.shape[1]), _length(x)
     by_step = [tf.transpose(d) for d in d_distances]  # (T, B)
-    keep, recurrent_mask = _turned(given.mask), _turned(given.recurrent_mask)
+    keep, recurrent_mask = _turned(tensors.mask), _turned(tensors.recurrent_mask)
 
     def body(steps, dh, dc, c, dz):
         t = length - 1 - steps
@@ -143,14 +143,14 @@ def _backward(given, saved, sizes, d_rows, d_h, d_c, *d_distances):
         upstream = [d_rows[:, t], *(d[t] for d in by_step)]
         keep_t = None if keep is None else keep[t]
         kept = [a.read(t) for a in gates]
-        read = (given.recurrent_kernel, dh, dc, kept, c_tm1, c, upstream, keep_t, recurrent_mask)
+        read = (tensors.recurrent_kernel, dh, dc, kept, c_tm1, c, upstream, keep_t, recurrent_mask)
         dh, dc, row = step(*read)
         return dh, dc, c_tm1, dz.write(t, row)
 
     dh = [ops.cast(part, sizes.wide) for part in grouped(d_h, groups)]
-    dz = _array(length, (batch, given.kernel.shape[1]), sizes.dtype)
+    dz = _array(length, (batch, tensors.kernel.shape[1]), sizes.dtype)
     dh, dc, _, dz = _loop(body, (dh, grouped(d_c, groups, sizes), c, dz), length)
-    d_inputs, *d_weights = large_products(dz.stack(), x, rows, given)
+    d_inputs, *d_weights = large_products(dz.stack(), x, rows, tensors)
     return d_inputs, tf.cast(joined(dh, sizes), sizes.dtype), joined(dc, sizes), *d_weights
 
 
@@ -159,25 +159,25 @@ def _derived_once(gradients):
     import tensorflow as tf
 
     @tf.custom_gradient
-    def identity(*given):
+    def identity(*gradients):
         def refuse(*_):
             raise NotImplementedError(NOT_FUSED)
 
-        return [tf.identity(x) for x in given], refuse
+        return [tf.identity(x) for x in gradients], refuse
 
     return identity(*gradients)
 
 
-def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
+def run(tensors: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
     """See `keras_onlstm.onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     import tensorflow as tf
 
-    names = [name for name in _DERIVED if getattr(given, name) is not None]
+    names = [name for name in _DERIVED if getattr(tensors, name) is not None]
     eager = tf.executing_eagerly()
 
     @tf.custom_gradient
-    def differentiable(*tensors):
-        whole = given._replace(**dict(zip(names, tensors, strict=True)))
+    def differentiable(*derived):
+        whole = tensors._replace(**dict(zip(names, derived, strict=True)))
         results, saved = _forward(whole, sizes, save=training)
 
         def gradient(*upstream):
@@ -190,4 +190,4 @@ def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
         return results, gradient
 
     # A variable would be read again on the way back, after whatever was assigned to it meanwhile.
-    return differentiable(*(tf.convert_to_tensor(getattr(given, name)) for name in names))
+    return differentiable(*(tf.convert_to_tensor(getattr(tensors, name)) for name in names))

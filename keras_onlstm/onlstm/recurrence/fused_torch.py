@@ -31,24 +31,24 @@ def _turned_back(state):
     return torch.clone(state.t(), memory_format=torch.contiguous_format)
 
 
-def _forward(given, sizes, save):
+def _forward(tensors, sizes, save):
     """The results, batch first, and if they are to be kept the gates and cells of every step."""
     import torch
 
-    length, batch = given.inputs.shape[1], given.inputs.shape[0]
-    projected = torch.einsum("btd,dk->tkb", given.inputs, given.kernel)  # (T, K, B)
-    if given.bias is not None:
-        projected += given.bias[:, None]
-    turned_kernel = given.recurrent_kernel.t().contiguous()  # (K, U)
-    turned_mask = None if given.recurrent_mask is None else given.recurrent_mask.t()
-    rows = given.inputs.new_empty((batch, length, sizes.units))
-    distances = given.c.new_empty((2, batch, length))
+    length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
+    projected = torch.einsum("btd,dk->tkb", tensors.inputs, tensors.kernel)  # (T, K, B)
+    if tensors.bias is not None:
+        projected += tensors.bias[:, None]
+    turned_kernel = tensors.recurrent_kernel.t().contiguous()  # (K, U)
+    turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
+    rows = tensors.inputs.new_empty((batch, length, sizes.units))
+    distances = tensors.c.new_empty((2, batch, length))
     gates, cells = [], []
-    h_t, c_t = given.h.t().contiguous(), _turned(given.c, sizes)
+    h_t, c_t = tensors.h.t().contiguous(), _turned(tensors.c, sizes)
     for t in range(length):
         read = h_t if turned_mask is None else h_t * turned_mask
         z = torch.addmm(projected[t], turned_kernel, read)  # (K, B)
-        new = advance(z, h_t, c_t, None if given.mask is None else given.mask[:, t], sizes)
+        new = advance(z, h_t, c_t, None if tensors.mask is None else tensors.mask[:, t], sizes)
         h_t, c_t = new.h, new.c
         if save:
             gates.append(new.saved)
@@ -62,13 +62,13 @@ def _forward(given, sizes, save):
 
 
 def _backward(
-    given, rows, gates, cells, sizes, d_rows, d_h, d_c, d_forget_distance, d_input_distance
+    tensors, rows, gates, cells, sizes, d_rows, d_h, d_c, d_forget_distance, d_input_distance
 ):
-    cells = [_turned(given.c, sizes), *cells]  # one more than there are steps
-    length, batch = given.inputs.shape[1], given.inputs.shape[0]
-    dtype, wide = given.inputs.dtype, given.c.dtype
-    turned_mask = None if given.recurrent_mask is None else given.recurrent_mask.t()
-    dz = given.inputs.new_empty((0, batch, given.kernel.shape[1]))  # (T, B, K)
+    cells = [_turned(tensors.c, sizes), *cells]  # one more than there are steps
+    length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
+    dtype, wide = tensors.inputs.dtype, tensors.c.dtype
+    turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
+    dz = tensors.inputs.new_empty((0, batch, tensors.kernel.shape[1]))  # (T, B, K)
     dh, dc = d_h.t().to(wide), _turned(d_c, sizes)
     for t in reversed(range(length)):
         dh = dh + d_rows[:, t].t()
@@ -80,25 +80,25 @@ def _backward(
             cells[t + 1],
             d_forget_distance[:, t],
             d_input_distance[:, t],
-            None if given.mask is None else given.mask[:, t],
+            None if tensors.mask is None else tensors.mask[:, t],
             sizes,
         )
         z_t = z_t.to(dtype)
         if not len(dz):  # of the tensors of the way back, several of which may run as one
-            dz = z_t.new_empty((length, batch, given.kernel.shape[1]))
+            dz = z_t.new_empty((length, batch, tensors.kernel.shape[1]))
         dz[t] = z_t.t()
-        dh = given.recurrent_kernel @ z_t  # (U, B)
+        dh = tensors.recurrent_kernel @ z_t  # (U, B)
         if turned_mask is not None:
             dh = dh * turned_mask
         dh = dh.to(wide)
         if passed_h is not None:
             dh = dh + passed_h
-    x = given.inputs.transpose(0, 1)  # (T, B, D)
+    x = tensors.inputs.transpose(0, 1)  # (T, B, D)
     d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(
-        dz, x, rows.transpose(0, 1), given
+        dz, x, rows.transpose(0, 1), tensors
     )
     d_c = dc.reshape(sizes.units, -1).t()
-    d_bias = None if given.bias is None else d_bias
+    d_bias = None if tensors.bias is None else d_bias
     return d_inputs, dh.t().to(dtype), d_c, d_kernel, d_recurrent_kernel, d_bias
 
 
@@ -115,11 +115,11 @@ def _function():
 
     class Backward(Function):
         @staticmethod
-        def forward(sizes, *tensors):
-            upstream, saved = tensors[:_RESULTS], tensors[_RESULTS:]
-            (*given, rows), kept = saved[: _GIVEN + 1], saved[_GIVEN + 1 :]
+        def forward(sizes, *gradients_and_saved):
+            upstream, saved = gradients_and_saved[:_RESULTS], gradients_and_saved[_RESULTS:]
+            (*tensors, rows), kept = saved[: _GIVEN + 1], saved[_GIVEN + 1 :]
             steps = len(kept) // 2
-            return _backward(Given(*given), rows, kept[:steps], kept[steps:], sizes, *upstream)
+            return _backward(Given(*tensors), rows, kept[:steps], kept[steps:], sizes, *upstream)
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -129,16 +129,16 @@ def _function():
 
     class Forward(Function):
         @staticmethod
-        def forward(sizes, save, *given):
-            results, gates, cells = _forward(Given(*given), sizes, save)
+        def forward(sizes, save, *tensors):
+            results, gates, cells = _forward(Given(*tensors), sizes, save)
             return (*results, *gates, *cells)
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            ctx.sizes, _, *given = inputs
+            ctx.sizes, _, *tensors = inputs
             results, kept = output[:_RESULTS], output[_RESULTS:]
             ctx.mark_non_differentiable(*kept)
-            ctx.save_for_backward(*given, results[0], *kept)
+            ctx.save_for_backward(*tensors, results[0], *kept)
             ctx.set_materialize_grads(False)  # not for what was kept
             ctx.like = [(y.shape, y.dtype) for y in results]
 
@@ -154,9 +154,9 @@ def _function():
     return Forward
 
 
-def run(given: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
+def run(tensors: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
     """See `keras_onlstm.onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     import torch
 
-    save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in given)
-    return _function().apply(sizes, save, *given)[:_RESULTS]
+    save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
+    return _function().apply(sizes, save, *tensors)[:_RESULTS]
