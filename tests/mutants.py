@@ -61,8 +61,8 @@ TESTS = {
     "parsing/trees": (EVERY[:1], ["test_parsing.py"]),
     "parsing/scores": (EVERY[:1], ["test_parsing.py"]),
     "parsing/votes": (EVERY[:1], ["test_votes.py"]),
-    "parsing/report": (EVERY[:1], ["test_parsing.py", "test_unsupervised_parsing.py"]),
-    "parsing/pictures": (EVERY[:1], ["test_pictures.py"]),
+    "parsing/report": (EVERY[:1], ["test_report.py", "test_pictures.py"]),
+    "parsing/pictures": (EVERY[:1], ["test_picture_values.py", "test_pictures.py"]),
 }
 BINARY = {"Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_Mul", "Pow_Mul"}
 BINARY |= {"BitAnd_BitOr", "BitOr_BitAnd", "BitXor_BitOr", "LShift_RShift", "RShift_LShift"}

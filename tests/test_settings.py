@@ -88,9 +88,9 @@ def test_checkpoints_of_before_kept_no_values(tmp_path, monkeypatch):
 
     begun, save = make_trainer(tmp_path), trainer.save_checkpoint
 
-    def without(path, model, state):
+    def without(path, model, state, *arrays):
         del state["record"]
-        save(path, model, state)
+        save(path, model, state, *arrays)
 
     monkeypatch.setattr(trainer, "save_checkpoint", without)
     begun.run(max_batches=2)

@@ -35,8 +35,8 @@ def differing(tmp_path, monkeypatch):
     whole, after = make_trainer(tmp_path / "whole"), []
     save = trainer.save_checkpoint
 
-    def kept(path, model, state):
-        save(path, model, state)
+    def kept(path, model, state, *arrays):
+        save(path, model, state, *arrays)
         if len(after) <= COUNT:
             shutil.copytree(path.parent, tmp_path / str(len(after)))
             after.append(bits(model))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_onlstm.parsing.scores import walk
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.types import NltkTree, StrPath
 
@@ -24,6 +25,7 @@ FONT, CHARACTER, SMALL = 13, 7.4, 6.6  # pixels: font, its widest usual characte
 GAP, LEVEL = 14, 26
 MARGIN, BARS, TITLE = 12, 46, 22
 TALLEST = 430  # of the branches; deep trees get flatter levels
+BESIDE = 640  # the widest tree that has another one at its side
 GREY, BLUE, RED, BAR = "#666666", "#1b6ca8", "#b23a48", "#9db8cc"
 
 # What XML forbids: control characters, halves of surrogate pairs, U+FFFE and U+FFFF.
@@ -58,9 +60,7 @@ class _Node(NamedTuple):
 
 
 class _Layout(NamedTuple):
-    nodes: list[_Node]
-    words: list[str]
-    positions: list[float]  # of the words
+    nodes: list[_Node]  # the root comes last
     width: float
     level: float  # pixels
 
@@ -68,14 +68,32 @@ class _Layout(NamedTuple):
     def branches(self):
         return self.nodes[-1].height * self.level
 
+    @property
+    def beside(self):
+        return self.width <= BESIDE
 
-def _layout(tree):
-    """Where everything is, from below: the root comes last."""
+    @property
+    def words(self):
+        return [node for node in self.nodes if not node.children]
+
+    @property
+    def labelled(self):
+        return [node for node in self.nodes if node.children and node.label != "X"]
+
+    def dots(self, gold_spans):
+        """(node, colour) of what has no label; the whole sentence needs no dot."""
+        for node in self.nodes:
+            if node.children and node.label == "X" and node.end - node.start < self.nodes[-1].end:
+                found = gold_spans is not None and (node.start, node.end) in gold_spans
+                yield node, BLUE if found else GREY if gold_spans is None else RED
+
+
+def _layout(tree, title):
+    """Where everything is, from below."""
     from nltk import Tree
 
     nodes: list[_Node] = []
-    words: list[str] = []
-    positions: list[float] = []
+    words = 0  # so far
     x: float = MARGIN
     finished: list[int] = []  # places of nodes that wait for their parent
     pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
@@ -101,20 +119,18 @@ def _layout(tree):
             text = str(node)
             width = max(len(text) * CHARACTER, 2 * CHARACTER, wide)
             wide = 0
-            positions.append(x + width / 2)
-            nodes.append(_Node(x + width / 2, 0, len(words), len(words) + 1, text, ()))
+            nodes.append(_Node(x + width / 2, 0, words, words + 1, text, ()))
             finished.append(len(nodes) - 1)
-            words.append(text)
+            words += 1
             x += width + GAP
-    level = min(LEVEL, TALLEST / max(nodes[-1].height, 1))
-    return _Layout(nodes, words, positions, x - GAP + MARGIN, level)
+    level = min(LEVEL, TALLEST / nodes[-1].height)
+    wide = len(title) * CHARACTER + 2 * MARGIN
+    return _Layout(nodes, max(x - GAP + MARGIN, wide), level)
 
 
-def _tree_svg(tree, distances, gold_spans, title, left, top):
-    """(elements, width, height) of one tree."""
-    layout = _layout(tree)
+def _tree_svg(layout, distances, gold_spans, title, left, top):
+    """(elements, height) of one tree."""
     base = top + TITLE + layout.branches + MARGIN + FONT  # of the words
-    width = max(layout.width, len(title) * CHARACTER + 2 * MARGIN)
     elements = [_text(left + MARGIN, top + FONT, title, anchor="start", weight="bold")]
 
     def place(node):
@@ -126,26 +142,24 @@ def _tree_svg(tree, distances, gold_spans, title, left, top):
             cx, cy = place(layout.nodes[child])
             path = f"M{x:.1f} {y:.1f}H{cx:.1f}V{cy:.1f}"
             elements.append(f'<path d="{path}" fill="none" stroke="{GREY}"/>')
-    for node in layout.nodes:
+    for node in layout.labelled:
         x, y = place(node)
-        if not node.children:
-            continue
-        if node.label != "X":
-            elements.append(_text(x, y + 4, node.label, size=10, halo=True))
-        elif node.end - node.start < len(layout.words):
-            right = gold_spans is None or (node.start, node.end) in gold_spans
-            colour = GREY if gold_spans is None else BLUE if right else RED
-            elements.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
-    for place_of_word, x in enumerate(layout.positions):
-        elements.append(_text(left + x, base, layout.words[place_of_word]))
+        elements.append(_text(x, y + 4, node.label, size=10, halo=True))
+    for node, colour in layout.dots(gold_spans):
+        x, y = place(node)
+        elements.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
+    for word in layout.words:
+        x = left + word.x
+        elements.append(_text(x, base, word.label))
         if distances is not None:
-            tall = max(float(distances[place_of_word]) * BARS, 0.5)
+            distance = float(distances[word.start])
             elements.append(
-                f'<rect x="{left + x - 5:.1f}" y="{base + 8:.1f}" width="10" height="{tall:.1f}" '
-                f'fill="{BAR}"><title>{float(distances[place_of_word]):.3f}</title></rect>'
+                f'<rect x="{x - 5:.1f}" y="{base + 8:.1f}" width="10" '
+                f'height="{max(distance * BARS, 0.5):.1f}" fill="{BAR}">'
+                f"<title>{distance:.3f}</title></rect>"
             )
     below = 8 + BARS if distances is not None else 8
-    return elements, width, base - top + below + MARGIN
+    return elements, base - top + below + MARGIN
 
 
 def _text(x, y, text, anchor="middle", size=FONT, weight="normal", halo=False):
@@ -165,7 +179,7 @@ def _page(elements, width, height):
 
 
 def _spans(tree):
-    return {(node.start, node.end) for node in _layout(tree).nodes if node.children}
+    return {(start, end) for _, start, end in walk(tree)[0]}
 
 
 def draw(tree: NltkTree, distances: Numbers | None = None, title: str = "") -> str:
@@ -188,8 +202,9 @@ def draw(tree: NltkTree, distances: Numbers | None = None, title: str = "") -> s
     >>> draw(right_branching("the cat saw a dog".split()))[:39]
     '<svg xmlns="http://www.w3.org/2000/svg"'
     """
-    _check(tree, distances)
-    return _page(*_tree_svg(tree, distances, None, title, 0, 0))
+    layout = _checked(tree, distances, title)
+    elements, height = _tree_svg(layout, distances, None, title, 0, 0)
+    return _page(elements, layout.width, height)
 
 
 def draw_pair(
@@ -219,20 +234,22 @@ def draw_pair(
     >>> draw_pair(right_branching(gold.leaves()), gold)[:4]
     '<svg'
     """
-    _check(predicted, distances)
-    elements, width, height = _tree_svg(predicted, distances, _spans(gold), title, 0, 0)
-    beside = width <= 640
-    left, top = (width + MARGIN, 0) if beside else (0, height)
-    more, gold_width, gold_height = _tree_svg(gold, None, None, "gold", left, top)
-    if beside:
-        return _page(elements + more, left + gold_width, max(height, gold_height))
-    return _page(elements + more, max(width, gold_width), top + gold_height)
+    layout, other = _checked(predicted, distances, title), _layout(gold, "gold")
+    elements, height = _tree_svg(layout, distances, _spans(gold), title, 0, 0)
+    left, top = (layout.width + MARGIN, 0) if layout.beside else (0, height)
+    more, gold_height = _tree_svg(other, None, None, "gold", left, top)
+    if layout.beside:
+        return _page(elements + more, left + other.width, max(height, gold_height))
+    return _page(elements + more, max(layout.width, other.width), top + gold_height)
 
 
-def _check(tree, distances):
-    words = len(_layout(tree).words)
+def _checked(tree, distances, title):
+    """The layout of a tree, if there are as many distances as words."""
+    layout = _layout(tree, title)
+    words = layout.nodes[-1].end
     if distances is not None and len(distances) != words:
         raise ValueError(f"{words} words need as many distances, not {len(distances)}.")
+    return layout
 
 
 def save_picture(
@@ -252,7 +269,7 @@ def save_picture(
         title: text above the predicted tree.
 
     Raises:
-        ValueError: if the file has another ending.
+        ValueError: if the file has another ending, or the numbers of words and distances differ.
         ImportError: if Matplotlib is needed and not installed.
 
     Example:
@@ -288,9 +305,11 @@ def _figure(predicted, gold, distances, title):
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("PNG needs Matplotlib: pip install 'keras-onlstm[viz]'") from error
-    trees = [(predicted, distances, title)] + ([] if gold is None else [(gold, None, "gold")])
-    layouts = [_layout(tree) for tree, _, _ in trees]
-    beside = len(trees) == 2 and layouts[0].width <= 640
+    spans = None if gold is None else _spans(gold)
+    trees = [(_checked(predicted, distances, title), distances, spans, title)]
+    trees += [] if gold is None else [(_layout(gold, "gold"), None, None, "gold")]
+    layouts = [layout for layout, *_ in trees]
+    beside = gold is not None and layouts[0].beside
     below = 60 if distances is not None else 20
     tall = [layout.branches + below + TITLE + 2 * FONT for layout in layouts]
     wide = [layout.width for layout in layouts]
@@ -301,18 +320,17 @@ def _figure(predicted, gold, distances, title):
         **({"width_ratios": wide} if beside else {"height_ratios": tall}),
         left=0, right=1, top=1, bottom=0, wspace=0, hspace=0,
     )  # fmt: skip
-    spans = None if gold is None else _spans(gold)
-    for place, ((_, numbers, name), layout) in enumerate(zip(trees, layouts, strict=True)):
+    for place, tree in enumerate(trees):
         axes = figure.add_subplot(grid[place])
-        axes.set(xlim=(0, size[0] if not beside else layout.width))
-        axes.set(ylim=(-below, tall[place] - below))
+        high = size[1] if beside else tall[place]
+        above = tall[place] - below  # of the words
+        axes.set(xlim=(0, wide[place] if beside else size[0]), ylim=(above - high, above))
         axes.axis("off")
-        _paint(axes, layout, numbers, spans if place == 0 else None)
-        _write(axes, MARGIN, tall[place] - below - FONT, name, weight="bold", size=9)
+        _paint(axes, *tree, above - FONT)
     return figure
 
 
-def _paint(axes, layout, distances, gold_spans):
+def _paint(axes, layout, distances, gold_spans, title, top):
     def place(node):
         return node.x, FONT + node.height * layout.level
 
@@ -320,19 +338,17 @@ def _paint(axes, layout, distances, gold_spans):
         for child in node.children:
             (x, y), (child_x, child_y) = place(node), place(layout.nodes[child])
             axes.plot([x, child_x, child_x], [y, y, child_y], color=GREY, linewidth=0.8)
-    for node in layout.nodes:
-        if node.children and node.label != "X":
-            box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-            x, y = place(node)
-            _write(axes, x, y, node.label, size=7, ha="center", va="center", bbox=box)
-        elif node.children and node.end - node.start < len(layout.words):
-            right = gold_spans is None or (node.start, node.end) in gold_spans
-            colour = GREY if gold_spans is None else BLUE if right else RED
-            axes.plot(*place(node), "o", color=colour, markersize=4)
-    for number, (word, x) in enumerate(zip(layout.words, layout.positions, strict=True)):
-        _write(axes, x, 0, word, size=9, ha="center")
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    for node in layout.labelled:
+        x, y = place(node)
+        _write(axes, x, y, node.label, size=7, ha="center", va="center", bbox=box)
+    for node, colour in layout.dots(gold_spans):
+        axes.plot(*place(node), "o", color=colour, markersize=4)
+    for word in layout.words:
+        _write(axes, word.x, 0, word.label, size=9, ha="center")
         if distances is not None:
-            axes.bar(x, -float(distances[number]) * BARS, 10, bottom=-8, color=BAR)
+            axes.bar(word.x, -float(distances[word.start]) * BARS, 10, bottom=-8, color=BAR)
+    _write(axes, MARGIN, top, title, weight="bold", size=9)
 
 
 def _write(axes, x, y, text, **style):
