@@ -15,10 +15,10 @@ from keras_onlstm.utils.types import Tensor
 __all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
 
 BATCHES, TIMES = (3, 1), (2, 17, 1)
-# How far a file may be from Keras, beside a millionth of the value. Single precision: 6e-8, some
-# hundred times over for the length of the sums. For weights of 11 bits, and for those of 8 that
-# meet inputs of 8, what a mistake in a graph would exceed and rounding does not; what they do to
-# results is in docs/export.md.
+# The largest difference from Keras that is accepted, by the precision of the weights. A millionth of
+# the value is allowed on top. float32 rounds at 6e-8, and sums of hundreds of terms add that up.
+# float16 has 11 bits; "dynamic" has 8, and rounds inputs to 8 bits as well. These two limits only
+# catch mistakes in a graph; what quantization does to results is in docs/export.md.
 QUANTIZED = {None: 1e-5, "float16": 0.05, "dynamic": 1.0}
 
 
