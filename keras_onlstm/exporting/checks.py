@@ -15,10 +15,10 @@ from keras_onlstm.utils.types import Tensor
 __all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
 
 BATCHES, TIMES = (3, 1), (2, 17, 1)
-# The largest difference from Keras that is accepted, by the precision of the weights. A millionth of
-# the value is allowed on top. float32 rounds at 6e-8, and sums of hundreds of terms add that up.
-# float16 has 11 bits; "dynamic" has 8, and rounds inputs to 8 bits as well. These two limits only
-# catch mistakes in a graph; what quantization does to results is in docs/export.md.
+# The largest difference from Keras that is accepted, by the precision of the weights; a millionth
+# of the value is allowed on top. float32 rounds at 6e-8, which sums of hundreds of terms add up.
+# float16 has 11 bits; "dynamic" has 8, and rounds inputs to 8 bits too. These two limits only catch
+# mistakes in a graph; docs/export.md has what quantization does to results.
 QUANTIZED = {None: 1e-5, "float16": 0.05, "dynamic": 1.0}
 
 

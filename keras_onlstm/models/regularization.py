@@ -157,7 +157,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
             seed=self.seed_generator,
         )
         try:
-            # Past Keras, which would look for new variables in what is assigned.
+            # Not by assignment: Keras would look for new variables in the tensor.
             object.__setattr__(self.cell, "recurrent_kernel", dropped)
             return super().call(sequences, **arguments)
         finally:

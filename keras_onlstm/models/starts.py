@@ -33,9 +33,9 @@ STARTS = ("scaled", "published")
 EMBEDDING = 0.1  # word vectors are within this
 PREACTIVATION = 0.25  # standard deviation that the input kernel gives the first layer's gates
 MASTER = 0.2  # how much less those of the master gates move
-# Root mean square of what the layers above read, for the scale of their kernels. It is that of a
-# layer whose gates move twice as much, so each layer starts calmer than the one below it. Neither
-# the layer's size nor its chunks matter.
+# Root mean square of a layer's output, from which the kernels of the layer above get their scale.
+# Measured on a layer whose gates move twice as much, so that each layer starts calmer than the one
+# below it. It depends neither on the layer's size nor on its chunks.
 OUTPUT = {"onlstm": 0.107, "lstm": 0.15}
 
 

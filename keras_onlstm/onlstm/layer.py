@@ -199,7 +199,7 @@ class ONLSTM(keras.layers.RNN):
         masks = self.cell.draw_masks(ops.shape(sequences)[0]) if training else DropoutMasks()
         keep = None if mask is None else self._checked_mask(mask, sequences)  # (B, T)
         if keep is not None:
-            # 0 times what is not finite is no zero: no gradient goes back to what does not count.
+            # Masked steps may hold NaN, and 0 * NaN is NaN: without this it would reach gradients.
             sequences = ops.where(ops.expand_dims(keep, -1), sequences, 0.0)
         if masks.inputs is not None:
             sequences = sequences * ops.expand_dims(masks.inputs, 1)
@@ -271,7 +271,7 @@ class ONLSTM(keras.layers.RNN):
                 f"sequences of shape {tuple(sequences.shape)}."
             )
         if tuple(mask.shape) != tuple(sequences.shape[:2]):
-            # In a graph it may know less, and would make the sequences forget what they know.
+            # In a graph the mask may know fewer sizes than the sequences, and results would too.
             mask = ops.reshape(mask, ops.shape(sequences)[:2])
         return mask
 

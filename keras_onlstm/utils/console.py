@@ -151,7 +151,7 @@ def report(
         main()
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:
-        # Libraries turn what Ctrl-C raises in them into errors of their own.
+        # After Ctrl-C in a library, its own error may come here instead of a KeyboardInterrupt.
         if _interrupt.pressed or isinstance(error, KeyboardInterrupt):
             hint = f" {error}" if isinstance(error, KeyboardInterrupt) and error.args else ""
             parser.exit(130, f"\n{parser.prog}: stopped.{hint}\n")

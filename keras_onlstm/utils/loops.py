@@ -32,7 +32,7 @@ def scan(
     if backend.backend() == "tensorflow":
         return loops_tensorflow.scan(function, carry, xs, ys_specs)
     if xs[0].shape[0] == 0:
-        # No row of zeros counts, but without one nothing would say what the rows are made of.
+        # The function runs once on a row of zeros, to learn the shapes of its rows; none is kept.
         row = tuple(ops.cast(ops.sum(x, 0), x.dtype) for x in xs)
         return carry, tuple(ops.expand_dims(y, 0)[:0] for y in function(carry, row)[1])
     return ops.scan(function, carry, xs)

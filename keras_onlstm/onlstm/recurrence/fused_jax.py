@@ -37,7 +37,7 @@ def _forward(tensors, sizes, save):
     # The rows of time stay rows, for one product: (T B, D) @ (D, K).
     width = tensors.kernel.shape[1]
     projected = (x.reshape(-1, x.shape[-1]) @ tensors.kernel).reshape(*x.shape[:2], width)
-    # Kept apart, or XLA multiplies with the kernel as it was, which takes twice as long.
+    # The barrier keeps XLA from undoing the transposition: the product then takes half the time.
     turned_kernel = jax.lax.optimization_barrier(tensors.recurrent_kernel.T)  # (K, U)
     turned_bias = None if tensors.bias is None else tensors.bias[:, None]  # (K, 1)
     turned_mask, keep = _turned(tensors.recurrent_mask), _kept(tensors)
@@ -151,7 +151,7 @@ def _derived_backwards():
 
 def run(tensors: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
     """See `keras_onlstm.onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
-    # Of a number, unlike of a truth value, there are gradients to return: none.
+    # `custom_vjp` wants a gradient of every input. A float can have one, zero; a boolean cannot.
     keep = None if tensors.mask is None else tensors.mask.astype("float32")
     derived = {
         name: None if x is None else _derived_backwards()(x)

@@ -54,7 +54,7 @@ def _array(length, shape, dtype):
     """One row a step."""
     import tensorflow as tf
 
-    # What is kept for the way back may be read more than once.
+    # The backward pass reads these arrays too, and may run twice, on a persistent tape.
     return tf.TensorArray(dtype, size=length, element_shape=shape, clear_after_read=False)
 
 

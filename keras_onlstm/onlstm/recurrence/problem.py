@@ -24,8 +24,8 @@ class Problem(NamedTuple):
     recurrent_activation: Activation  # likewise
     mask: Tensor | None = None  # (B, T) boolean, False where the step is to be skipped
     recurrent_mask: Tensor | None = None  # (B, U) factors of h wherever the gates read it
-    # Whether gradients are to be expected. TensorFlow cannot tell: without, the fused version keeps
-    # nothing for them and runs once more where they are asked for all the same.
+    # Whether gradients will probably be asked for, which TensorFlow cannot know before. If not, the
+    # fused version keeps nothing for the backward pass, and runs again should there be one.
     training: bool = False
 
 
