@@ -14,8 +14,9 @@ DEMO_PAIR := examples/logic_inference.py --evaluate $(DEMO_RUN) --pair '( a ( an
 TORCH ?= torch==2.13.0
 
 # How many processes run tests side by side. The tests of one file stay together: they share models.
+# Files come in their order: sorted by their number of tests, files of one long test came last.
 WORKERS ?= 2
-PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # What `make fuzz` throws at the package: tests/fuzz_NAME.py, on a backend, so many cases. FUZZ_SEED=2 draws others.
 FUZZ_SEED ?= 1
