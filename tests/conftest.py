@@ -18,9 +18,6 @@ BACKENDS = ("tensorflow", "jax", "torch")
 BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("MPLBACKEND", "agg")
-if "PYTEST_XDIST_WORKER" in os.environ:  # as many workers as cores: more threads are in their way
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 # Compilation takes as long as it takes, and a failure has to come back in the next run.
 hypothesis.settings.register_profile("keras_onlstm", deadline=None, derandomize=True)
