@@ -174,7 +174,7 @@ TABLE = "construction\tcase\tgrammatical\tintrusive\tungrammatical\n" + "".join(
 
 
 def read_lines(target, path):
-    from keras_onlstm.command_line.inputs import lines
+    from keras_onlstm.utils.reading import lines
 
     with open(path, "rb") as file:
         list(lines(path, file))

@@ -2,9 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from keras_onlstm.utils.reading import lines
 
 __all__ = [
     "Reader",
@@ -12,7 +14,6 @@ __all__ = [
     "add_language_model",
     "add_sentences",
     "check_files",
-    "lines",
     "load_reader",
     "sentences",
     "stored_argument",
@@ -80,34 +81,6 @@ def sentences(options: argparse.Namespace) -> Iterator[str]:
             yield from lines(path, file)
     if not options.sentences and not options.file:
         yield from lines(STANDARD_INPUT, sys.stdin.buffer)
-
-
-def lines(name: str | Path, stream: Iterable[bytes]) -> Iterator[str]:
-    """The lines of a stream of bytes, without their ends.
-
-    Args:
-        name: of the stream, for messages.
-        stream: lines of bytes.
-
-    Yields:
-        Strings.
-
-    Raises:
-        ValueError: if a line is not UTF-8 text; the message names it.
-
-    Example:
-
-    >>> from keras_onlstm.command_line.inputs import lines
-    >>> list(lines("notes.txt", [b"a dog\\r\\n", b"a cat"]))
-    ['a dog', 'a cat']
-    """
-    for number, line in enumerate(stream, 1):
-        try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip("\r\n")
-        except UnicodeDecodeError as error:
-            raise ValueError(
-                f"{name}, line {number}: is not UTF-8 text ({error.reason}). Convert it first."
-            ) from error
 
 
 class Reader(NamedTuple):

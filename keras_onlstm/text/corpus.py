@@ -16,6 +16,7 @@ import numpy as np
 
 from keras_onlstm.text.vocabulary import EOS, UNKNOWN
 from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Corpus", "encode", "find", "load", "read_vocabulary", "sentences"]
@@ -65,16 +66,10 @@ def sentences(path: StrPath, level: str = "word") -> Iterator[list[str]]:
     [['the', 'cat'], ['saw', 'it']]
     """
     with open(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number}: is not UTF-8 text ({error.reason}). Convert it first."
-                ) from error
-            if "\x00" in text:
+        for number, line in enumerate(lines(path, file), 1):
+            if "\x00" in line:
                 raise ValueError(f"{path}, line {number}: is not text, it holds a zero byte.")
-            yield text.split() if level == "word" else list(text.strip("\r\n").replace(" ", "_"))
+            yield line.split() if level == "word" else list(line.replace(" ", "_"))
 
 
 def read_vocabulary(

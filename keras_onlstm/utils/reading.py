@@ -15,6 +15,7 @@ import math
 import reprlib
 import textwrap
 import zipfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,8 @@ from keras_onlstm.utils.types import StrPath
 
 __all__ = [
     "SEEDS", "Choice", "Integer", "Number",
-    "check_kind", "check_unpacked", "parse_json", "read_json", "read_text", "reason", "unzipped",
+    "check_kind", "check_unpacked", "lines", "parse_json", "read_json", "read_text", "reason",
+    "unzipped",
 ]  # fmt: skip
 
 LARGEST = 32 * 2**20  # bytes of a JSON text: a million words of a vocabulary have a third of it
@@ -258,6 +260,34 @@ def read_text(path: StrPath, remedy: str = "") -> str:
     except UnicodeDecodeError as error:
         remedy = remedy or "Convert it first."
         raise ValueError(f"{path}: is not UTF-8 text ({error.reason}). {remedy}") from None
+
+
+def lines(name: StrPath, stream: Iterable[bytes]) -> Iterator[str]:
+    """The lines of a stream of bytes, without their ends.
+
+    Args:
+        name: of the stream, for messages.
+        stream: lines of bytes.
+
+    Yields:
+        Strings.
+
+    Raises:
+        ValueError: if a line is not UTF-8 text; the message names it.
+
+    Example:
+
+    >>> from keras_onlstm.utils.reading import lines
+    >>> list(lines("notes.txt", [b"a dog\\r\\n", b"a cat"]))
+    ['a dog', 'a cat']
+    """
+    for number, line in enumerate(stream, 1):
+        try:
+            yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip("\r\n")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name}, line {number}: is not UTF-8 text ({error.reason}). Convert it first."
+            ) from error
 
 
 def check_unpacked(unpacked: int, packed: int) -> None:
