@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import damages
+from corpora import corpora_in
 
 WORDS = ["<eos>", "<unk>", "the", "cat", "dog", "saw", "a", "N"]
 SENTENCE = "the cat saw a dog"
@@ -92,26 +93,10 @@ def make_trees(directory):
     return Target(directory, [folder / "wsj_0002.mrg"])
 
 
-@contextlib.contextmanager
-def corpora_of(target):
-    """A context in which NLTK reads the corpora of a target, and after which none of it is left."""
-    import nltk
-
-    before = list(nltk.data.path)
-    nltk.data.path[:] = [str(target.directory)]
-    try:
-        yield
-    finally:
-        nltk.data.path[:] = before
-        for corpus in (nltk.corpus.brown, nltk.corpus.treebank):
-            if hasattr(corpus, "_unload"):  # it was loaded, from there
-                corpus._unload()
-
-
 def read_trees(target, path):
     from keras_onlstm.datasets import treebank
 
-    with corpora_of(target):
+    with corpora_in(target.directory):
         treebank.load()
 
 
@@ -128,7 +113,7 @@ def make_brown(directory):
 def read_brown(target, path):
     from keras_onlstm.datasets import brown
 
-    with corpora_of(target):
+    with corpora_in(target.directory):
         brown.load()
 
 

@@ -2,17 +2,16 @@
 
 import pytest
 
+from corpora import corpora_in
 from keras_onlstm.datasets import brown
 
 pytestmark = pytest.mark.keras_free
 
 
 @pytest.fixture
-def corpus(shared_data, monkeypatch):
-    import nltk
-
-    monkeypatch.setattr(nltk.data, "path", [str(shared_data / "nltk_data")])
-    return brown.load()
+def corpus(shared_data):
+    with corpora_in(shared_data / "nltk_data"):
+        return brown.load()
 
 
 def test_the_brown_corpus(corpus):

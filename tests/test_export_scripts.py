@@ -9,6 +9,7 @@ import pytest
 
 import commands
 from commands import ROOT, contents, ours
+from corpora import corpora_in
 from keras_onlstm import runtime
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.datasets import treebank
@@ -230,15 +231,11 @@ def test_a_provider_that_is_not_there(run, models, tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def sentences(shared_data):
     """128 sentences of the treebank, batches of one size: Keras compiles for each."""
-    import nltk
-    from nltk.corpus import treebank as corpus
-
-    nltk.data.path.insert(0, str(shared_data / "nltk_data"))
-    trees = map(treebank.without_punctuation, corpus.parsed_sents(corpus.fileids()[:60]))
-    found = [tree.leaves() for tree in trees if tree is not None]
-    found = [words for words in found if 7 <= len(words) <= 14][:128]
-    assert len(found) == 128
-    return found
+    with corpora_in(shared_data / "nltk_data"):
+        sentences = [sentence.tokens for sentence in treebank.load(max_length=14)]
+    chosen = [words for words in sentences if len(words) >= 7][:128]
+    assert len(chosen) == 128
+    return chosen
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,9 @@ import pytest
 
 import damages
 import fuzz_files
+from corpora import corpora_in
 from file_kinds import KINDS, Kind, a_file
+from keras_onlstm.datasets import treebank
 
 PLAIN = ("corpus", "mrg", "brown", "logic", "pickle", "tsv", "lines")
 SEED = 0
@@ -17,12 +19,20 @@ SEED = 0
 
 @pytest.mark.keras_free
 @pytest.mark.parametrize("name", PLAIN)
-def test_damaged_files_are_read_or_refused_by_name(name, tmp_path, monkeypatch):
-    nltk = pytest.importorskip("nltk")
-    monkeypatch.setattr(nltk.data, "path", [])
+def test_damaged_files_are_read_or_refused_by_name(name, tmp_path):
     kind = KINDS[name]
     target = kind.make(tmp_path)
     outcomes = [fuzz_files.run_case(kind, target, SEED, number) for number in range(40)]
+    assert "refused" in outcomes
+
+
+@pytest.mark.keras_free
+def test_a_corpus_that_is_loaded_already_is_not_read_in_its_place(tmp_path):
+    kind = KINDS["mrg"]
+    targets = [kind.make(tmp_path / name) for name in ("before", "now")]
+    with corpora_in(targets[0].directory):
+        treebank.load()
+        outcomes = [fuzz_files.run_case(kind, targets[1], SEED, number) for number in range(10)]
     assert "refused" in outcomes
 
 

@@ -4,7 +4,6 @@ import functools
 import itertools
 import json
 import math
-import os
 import random
 import re
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from nltk import Tree
 
+from corpora import corpora_in
 from keras_onlstm.datasets import treebank
 from keras_onlstm.parsing import (
     Scores,
@@ -241,11 +241,8 @@ def test_trees_that_do_not_match():
 
 @pytest.fixture(scope="module")
 def sample(shared_data):
-    import nltk
-
-    nltk.data.path.insert(0, str(shared_data / "nltk_data"))
-    yield treebank.load()
-    nltk.data.path.pop(0)
+    with corpora_in(shared_data / "nltk_data"):
+        yield treebank.load()
 
 
 def golden_ratio(tokens):
@@ -318,29 +315,18 @@ def test_trees_without_a_word_under_a_tag(text, match):
         (b"(S " * 5000 + b")" * 5000, "Bad tree detected"),
     ],
 )
-def test_files_of_something_else_than_trees(tmp_path, monkeypatch, capsys, data, match):
-    import nltk
-    from nltk.corpus import treebank as reader
-
+def test_files_of_something_else_than_trees(tmp_path, capsys, data, match):
     folder = tmp_path / "corpora" / "treebank" / "combined"
     folder.mkdir(parents=True)
     (folder / "wsj_0001.mrg").write_text("( (S (NN cat)) )\n")
     (folder / "wsj_0002.mrg").write_bytes(data)
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    if hasattr(reader, "_unload"):
-        reader._unload()
-    try:
-        with pytest.raises(ValueError, match=rf"wsj_0002\.mrg: not a file of trees .*{match}"):
-            treebank.load()
-    finally:
-        reader._unload()
+    expected = rf"wsj_0002\.mrg: not a file of trees .*{match}"
+    with corpora_in(tmp_path), pytest.raises(ValueError, match=expected):
+        treebank.load()
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_full_penn_treebank(tmp_path, monkeypatch):
-    import nltk
-    from nltk.corpus import ptb
-
+def test_a_full_penn_treebank(tmp_path):
     for section, words in ((2, "a b"), (23, "c d e f g h i j k l m"), (23, "n")):
         folder = tmp_path / "corpora" / "ptb" / "WSJ" / f"{section:02}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -350,37 +336,21 @@ def test_a_full_penn_treebank(tmp_path, monkeypatch):
     (tmp_path / "corpora" / "ptb" / "allcats.txt").write_text(
         "".join(f"WSJ/{p.parent.name}/{p.name} news\n" for p in tmp_path.rglob("*.MRG"))
     )
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    assert os.path.isdir(tmp_path)
-    try:
+    with corpora_in(tmp_path):
         assert [len(s.tokens) for s in treebank.load(corpus="ptb")] == [2, 11, 1]
         assert [len(s.tokens) for s in treebank.load(corpus="ptb", sections=[23])] == [11, 1]
         assert [len(s.tokens) for s in treebank.load(max_length=10, corpus="ptb")] == [2, 1]
         with pytest.raises(FileNotFoundError, match=r"no WSJ files of the sections \[5\]"):
             treebank.load(corpus="ptb", sections=[5])
-    finally:
-        if hasattr(ptb, "_unload"):
-            ptb._unload()
 
 
 @pytest.mark.parametrize(
     ("corpus", "match"),
     [("sample", "python -m nltk.downloader treebank"), ("ptb", "needs a licence.*LDC99T42")],
 )
-def test_a_corpus_that_is_not_there(monkeypatch, corpus, match):
-    import nltk
-
-    from keras_onlstm.datasets.treebank import load
-
-    monkeypatch.setattr(nltk.data, "path", [])
-    from nltk.corpus import ptb
-    from nltk.corpus import treebank as loaded
-
-    for reader in (ptb, loaded):
-        if hasattr(reader, "_unload"):
-            reader._unload()
-    with pytest.raises(FileNotFoundError, match=match):
-        load(corpus=corpus)
+def test_a_corpus_that_is_not_there(corpus, match):
+    with corpora_in(), pytest.raises(FileNotFoundError, match=match):
+        treebank.load(corpus=corpus)
 
 
 def test_an_unknown_corpus():

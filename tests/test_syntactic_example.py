@@ -9,6 +9,7 @@ import pytest
 
 import commands
 from commands import EXAMPLES, contents, ours
+from corpora import corpora_in
 from keras_onlstm import text
 from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair, write_table
@@ -285,13 +286,8 @@ def test_an_output_that_exists(run, tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_a_brown_corpus_that_is_not_there(run, tmp_path, monkeypatch):
-    import nltk
-    from nltk.corpus import brown
-
-    monkeypatch.setattr(nltk.data, "path", [])
-    if hasattr(brown, "_unload"):
-        brown._unload()
+def test_a_brown_corpus_that_is_not_there(run, tmp_path):
     output = tmp_path / "run"
-    refused(run("--brown", "--output", output), "brown", "nltk.downloader")
+    with corpora_in():
+        refused(run("--brown", "--output", output), "brown", "nltk.downloader")
     assert not output.exists()

@@ -8,6 +8,7 @@ import pytest
 
 import commands
 from commands import EXAMPLES, contents, ours
+from corpora import corpora_in
 from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
@@ -170,14 +171,9 @@ def test_an_output_that_exists(run, models, tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_a_corpus_that_is_not_there(run, models, tmp_path, monkeypatch):
-    import nltk
-    from nltk.corpus import ptb
-
-    monkeypatch.setattr(nltk.data, "path", [])
-    if hasattr(ptb, "_unload"):
-        ptb._unload()
+def test_a_corpus_that_is_not_there(run, models, tmp_path):
     output = tmp_path / "run"
     arguments = ["--corpus", "ptb", "--models", models[0], "--output", output]
-    refused(run(*arguments), "ptb", "licence")
+    with corpora_in():
+        refused(run(*arguments), "ptb", "licence")
     assert not output.exists()
