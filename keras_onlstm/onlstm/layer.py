@@ -322,23 +322,19 @@ class ONLSTM(keras.layers.RNN):
             masks += [None, None]
         return masks if len(masks) > 1 else masks[0]
 
-    @property
-    def zero_output_for_mask(self) -> bool:
-        """Whether outputs are 0 where masked."""
-        return self._zero_output_for_mask
-
-    @zero_output_for_mask.setter
-    def zero_output_for_mask(self, value: bool) -> None:
+    def __setattr__(self, name: str, value: Any) -> None:
         # After the layer is made `keras.layers.Bidirectional` alone sets this; it documents that.
         # It takes all that a layer returns for one output, unless the layer returns states: then
-        # it merges the first and hands on what follows.
-        if getattr(self, "return_distances", False) and not self.return_state:
+        # it merges the first and hands on what follows. No property: TensorFlow leaves one alone
+        # that would get the value which it has.
+        merged = name == "zero_output_for_mask" and getattr(self, "return_distances", False)
+        if merged and not self.return_state:
             raise ValueError(
                 f"{self.name}: keras.layers.Bidirectional would merge distances with outputs. Give "
                 "the layer return_state=True too: then both directions' states and distances "
                 "follow the output."
             )
-        self._zero_output_for_mask = value
+        super().__setattr__(name, value)
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
