@@ -75,7 +75,8 @@ class ONLSTM(keras.layers.RNN):
         seed: see the cell.
         return_sequences: whether to return the output of every step. Default `False`: the last one.
         return_state: whether to return the final states `h` and `c` too. Default `False`.
-        return_distances: whether to return the distances of every step too. Default `False`.
+        return_distances: whether to return the distances of every step too. Default `False`. Under
+            `keras.layers.Bidirectional` it needs `return_state=True`.
         go_backwards: whether to read the sequence from its end. Sequences of outputs and distances
             then are in the order of reading. Default `False`.
         stateful: whether a batch starts from the final states of the one before, until
@@ -101,7 +102,8 @@ class ONLSTM(keras.layers.RNN):
 
     Raises:
         ValueError: as `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
-            wrong shape, `unroll=True`, and `fused=True` with other activations.
+            wrong shape, `unroll=True`, `fused=True` with other activations, and under
+            `keras.layers.Bidirectional` for distances without states.
 
     Example:
 
