@@ -8,12 +8,23 @@ from collections.abc import Sequence
 
 from keras_onlstm.onlstm.recurrence.fused_groups import (
     backward_step,
+    backward_step_of,
     column_groups,
     forward_step,
+    group_slopes,
     grouped,
     joined,
 )
-from keras_onlstm.onlstm.recurrence.fused_step import NOT_FUSED, Given, Sizes, large_products
+from keras_onlstm.onlstm.recurrence.fused_step import (
+    NOT_FUSED,
+    Given,
+    Sizes,
+    constants,
+    distances,
+    is_small,
+    large_products,
+    through_distances,
+)
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
@@ -37,29 +48,29 @@ def _forward(tensors, sizes, save):
     # The rows of time stay rows, for one product: (T B, D) @ (D, K).
     width = tensors.kernel.shape[1]
     projected = (x.reshape(-1, x.shape[-1]) @ tensors.kernel).reshape(*x.shape[:2], width)
+    if tensors.bias is not None:
+        projected = projected + tensors.bias
     # The barrier keeps XLA from undoing the transposition: the product then takes half the time.
     turned_kernel = jax.lax.optimization_barrier(tensors.recurrent_kernel.T)  # (K, U)
-    turned_bias = None if tensors.bias is None else tensors.bias[:, None]  # (K, 1)
-    turned_mask, keep = _turned(tensors.recurrent_mask), _kept(tensors)
+    turned_mask, keep, fixed = _turned(tensors.recurrent_mask), _kept(tensors), constants(sizes)
 
     def body(carry, row):
         (h, c), (projected_t, keep_t) = carry, row
-        new, rows = forward_step(
-            turned_kernel, turned_bias, projected_t, h, c, keep_t, turned_mask, sizes=sizes
+        new, *rows = forward_step(
+            turned_kernel, projected_t, h, c, keep_t, turned_mask, fixed, sizes=sizes
         )
-        saved = ([step.saved for step in new], c) if save else ()
+        saved = ([step.z for step in new], c) if save else ()
         return ([step.h for step in new], [step.c for step in new]), (*rows, *saved)
 
     start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes))
-    (h_t, c_t), (rows, *others) = jax.lax.scan(body, start, (projected, keep))
+    (h_t, c_t), (rows, rises, *saved) = jax.lax.scan(body, start, (projected, keep))
     results = (
         rows.transpose(1, 0, 2),  # (B, T, U)
         joined(h_t, sizes),
         joined(c_t, sizes),
-        others[0].T,  # (B, T)
-        others[1].T,
+        *(d.T for d in distances(rises, keep)),  # (B, T)
     )
-    return results, (rows, c_t, *others[2:])
+    return results, (rows, c_t, *saved)
 
 
 def _kept(tensors):
@@ -70,22 +81,34 @@ def _kept(tensors):
 def _backward(sizes, residuals, upstream):
     import jax
 
-    tensors, (rows, c_t, gates, cells) = residuals
+    tensors, (rows, c_t, pre, cells) = residuals
     d_rows, d_h, d_c, *d_distances = upstream
     groups, turned_mask = _column_groups(tensors.inputs.shape[0]), _turned(tensors.recurrent_mask)
-
-    def body(carry, row):
-        dh, dc, c = carry
-        d_row, gates, cells, d_distances, keep_t = row
-        read = (tensors.recurrent_kernel, dh, dc, gates, cells, c, [d_row, *d_distances])
-        dh, dc, dz = backward_step(*read, keep_t, turned_mask, sizes=sizes)
-        return (dh, dc, cells), dz
-
+    fixed, keep = constants(sizes), _kept(tensors)
     d_rows = d_rows.transpose(1, 0, 2)  # (T, B, U)
-    d_distances = [d.T for d in d_distances]  # (T, B)
+    d_rises = through_distances(*(d.T for d in d_distances), keep, sizes)
+    after = (turned_mask, fixed)
     start = ([d.astype(sizes.wide) for d in grouped(d_h, groups)], grouped(d_c, groups, sizes))
-    upstream = (d_rows, gates, cells, d_distances, _kept(tensors))
-    (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), upstream, reverse=True)
+
+    if is_small(sizes):
+        ends = [jax.numpy.concatenate([c, last[None]])[1:] for c, last in zip(cells, c_t)]
+        every = group_slopes(pre, cells, ends, keep, fixed, sizes)
+
+        def body(carry, row):
+            *carry, dz = backward_step(tensors.recurrent_kernel, *carry, *row, *after, sizes=sizes)
+            return tuple(carry), dz
+
+        (dh, dc), dz = jax.lax.scan(body, start, (every, d_rows, d_rises), reverse=True)
+    else:
+
+        def body(carry, row):
+            (dh, dc, c), (pre, cells, *others) = carry, row
+            read = (tensors.recurrent_kernel, dh, dc, pre, cells, c, *others, *after)
+            dh, dc, dz = backward_step_of(*read, sizes=sizes)
+            return (dh, dc, cells), dz
+
+        rows_of_time = (pre, cells, keep, d_rows, d_rises)
+        (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), rows_of_time, reverse=True)
     x = tensors.inputs.transpose(1, 0, 2)  # (T, B, D)
     d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(dz, x, rows, tensors)
     return (

@@ -12,27 +12,37 @@ from keras import ops
 
 from keras_onlstm.onlstm.recurrence.fused_groups import (
     backward_step,
+    backward_step_of,
     column_groups,
     forward_step,
+    group_slopes,
     grouped,
     joined,
 )
-from keras_onlstm.onlstm.recurrence.fused_step import NOT_FUSED, Given, Sizes, large_products
+from keras_onlstm.onlstm.recurrence.fused_step import (
+    NOT_FUSED,
+    Given,
+    Sizes,
+    Slopes,
+    constants,
+    distances,
+    is_small,
+    large_products,
+    through_distances,
+)
+from keras_onlstm.onlstm.step import MASTER_GATES
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
 
 _DERIVED = ("inputs", "h", "c", "kernel", "recurrent_kernel", "bias")  # of `Given`
 
-# Below this many entries of the recurrent kernel, compiling takes longer than it saves.
-_WORTH_COMPILING = 2**17
 
-
-def _column_groups(batch):
+def _column_groups(batch, sizes):
     import tensorflow as tf
 
-    on_gpu = bool(tf.config.list_physical_devices("GPU"))
-    return [slice(None)] if on_gpu else column_groups(batch)
+    whole = is_small(sizes) or tf.config.list_physical_devices("GPU")
+    return [slice(None)] if whole else column_groups(batch)
 
 
 @functools.lru_cache(maxsize=64)
@@ -42,12 +52,9 @@ def _compiled(step, sizes):
     return tf.function(functools.partial(step, sizes=sizes), jit_compile=True)
 
 
-def _steps(recurrent_kernel, sizes):
-    """The two steps, compiled or not."""
-    steps = (forward_step, backward_step)
-    if recurrent_kernel.shape.num_elements() < _WORTH_COMPILING:
-        return [functools.partial(step, sizes=sizes) for step in steps]
-    return [_compiled(step, sizes) for step in steps]
+def _step(step, sizes):
+    """A step, compiled or not: compiling a small one takes longer than it saves."""
+    return functools.partial(step, sizes=sizes) if is_small(sizes) else _compiled(step, sizes)
 
 
 def _array(length, shape, dtype):
@@ -56,6 +63,15 @@ def _array(length, shape, dtype):
 
     # The backward pass reads these arrays too, and may run twice, on a persistent tape.
     return tf.TensorArray(dtype, size=length, element_shape=shape, clear_after_read=False)
+
+
+def _rows(x):
+    """The rows of an array, each of which is read once: a function from the place to the row."""
+    import tensorflow as tf
+
+    if x is None:
+        return lambda t: None
+    return _array(_length(x), x.shape[1:], x.dtype).unstack(x).read
 
 
 def _loop(body, start, length):
@@ -91,61 +107,83 @@ def _forward(tensors, sizes, save):
     """The results, batch first, and what the way back needs beside `tensors`."""
     import tensorflow as tf
 
-    step = _steps(tensors.recurrent_kernel, sizes)[0]
+    step, fixed = _step(forward_step, sizes), constants(sizes)
     x = tf.transpose(tensors.inputs, (1, 0, 2))  # (T, B, D)
-    batch, width, groups = x.shape[1], tensors.kernel.shape[1], _column_groups(x.shape[1])
+    batch, width, groups = x.shape[1], tensors.kernel.shape[1], _column_groups(x.shape[1], sizes)
     flat = tf.reshape(x, (-1, x.shape[-1])) @ tensors.kernel
+    if tensors.bias is not None:
+        flat += tensors.bias
     projected = tf.reshape(flat, (*ops.shape(x)[:2], width))  # (T, B, K)
     turned_kernel = tf.transpose(tensors.recurrent_kernel)  # (K, U)
-    bias = None if tensors.bias is None else tensors.bias[:, None]
     keep, recurrent_mask = _turned(tensors.mask), _turned(tensors.recurrent_mask)
-    length = _length(x)
+    row, keep_of, length = _rows(projected), _rows(keep), _length(x)
     array = functools.partial(_array, length)
-    rows = [array((batch, sizes.units), sizes.dtype)]
-    rows += [array((batch,), sizes.wide) for _ in range(2)]
+    results = [array((batch, sizes.units), sizes.dtype)]
+    results += [array((len(MASTER_GATES), sizes.chunks, batch), sizes.wide)]
     columns = _group_shapes(batch, groups) if save else []
-    gates = [array((width, size), sizes.dtype) for size in columns]
+    pre = [array((width, size), sizes.dtype) for size in columns]
     cells = [array((sizes.chunks, sizes.chunk_size, size), sizes.wide) for size in columns]
 
-    def body(t, h, c, rows, gates, cells):
-        keep_t = None if keep is None else keep[t]
-        new, new_rows = step(turned_kernel, bias, projected[t], h, c, keep_t, recurrent_mask)
-        rows = [a.write(t, row) for a, row in zip(rows, new_rows, strict=True)]
+    def body(t, h, c, results, pre, cells):
+        new, *rows = step(turned_kernel, row(t), h, c, keep_of(t), recurrent_mask, fixed)
+        results = [a.write(t, row) for a, row in zip(results, rows, strict=True)]
         if save:
-            gates = [a.write(t, s.saved) for a, s in zip(gates, new, strict=True)]
+            pre = [a.write(t, s.z) for a, s in zip(pre, new, strict=True)]
             cells = [a.write(t, c_t) for a, c_t in zip(cells, c, strict=True)]
-        return [s.h for s in new], [s.c for s in new], rows, gates, cells
+        return [s.h for s in new], [s.c for s in new], results, pre, cells
 
-    start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes), rows, gates, cells)
-    h, c, rows, gates, cells = _loop(body, start, length)
-    rows, *distances = [a.stack() for a in rows]
+    start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes), results, pre, cells)
+    h, c, results, pre, cells = _loop(body, start, length)
+    rows, rises = (a.stack() for a in results)
     results = (
         tf.transpose(rows, (1, 0, 2)),  # (B, T, U)
         joined(h, sizes),
         joined(c, sizes),
-        *map(tf.transpose, distances),  # (B, T)
+        *map(tf.transpose, distances(rises, keep)),  # (B, T)
     )
-    return results, (x, rows, c, gates, cells)
+    return results, (x, rows, c, pre, cells)
+
+
+def _every_slope(pre, cells, c, keep, fixed, sizes):
+    """The slopes of all steps, as arrays of which each row is a step's: a list for each group."""
+    import tensorflow as tf
+
+    z, before = [a.stack() for a in pre], [a.stack() for a in cells]
+    after = [tf.concat([b[1:], last[None]], 0) for b, last in zip(before, c, strict=True)]
+    after = [a[: tf.shape(b)[0]] for a, b in zip(after, before, strict=True)]  # of no step, none
+    return group_slopes(z, before, after, keep, fixed, sizes)
 
 
 def _backward(tensors, saved, sizes, d_rows, d_h, d_c, *d_distances):
     import tensorflow as tf
 
-    x, rows, c, gates, cells = saved
-    step = _steps(tensors.recurrent_kernel, sizes)[1]
-    batch, groups, length = x.shape[1], _column_groups(x.shape[1]), _length(x)
-    by_step = [tf.transpose(d) for d in d_distances]  # (T, B)
-    keep, recurrent_mask = _turned(tensors.mask), _turned(tensors.recurrent_mask)
+    x, rows, c, pre, cells = saved
+    batch, groups, length = x.shape[1], _column_groups(x.shape[1], sizes), _length(x)
+    fixed, keep = constants(sizes), _turned(tensors.mask)
+    recurrent_mask = _turned(tensors.recurrent_mask)
+    d_row = _rows(tf.transpose(d_rows, (1, 0, 2)))  # of (T, B, U)
+    d_rise = _rows(through_distances(*map(tf.transpose, d_distances), keep, sizes))
+    after = (recurrent_mask, fixed)
+    if is_small(sizes):
+        every = _every_slope(pre, cells, c, keep, fixed, sizes)
+        slopes_of = [[_rows(a) for a in group] for group in every]
+        one, c = _step(backward_step, sizes), []
+
+        def step(t, dh, dc, c):
+            slope = [Slopes(*(of(t) for of in group)) for group in slopes_of]
+            return *one(tensors.recurrent_kernel, dh, dc, slope, d_row(t), d_rise(t), *after), c
+    else:
+        one, keep_of = _step(backward_step_of, sizes), _rows(keep)
+
+        def step(t, dh, dc, c):
+            before = [a.read(t) for a in cells]
+            read = ([a.read(t) for a in pre], before, c, keep_of(t), d_row(t), d_rise(t))
+            return *one(tensors.recurrent_kernel, dh, dc, *read, *after), before
 
     def body(steps, dh, dc, c, dz):
         t = length - 1 - steps
-        c_tm1 = [a.read(t) for a in cells]
-        upstream = [d_rows[:, t], *(d[t] for d in by_step)]
-        keep_t = None if keep is None else keep[t]
-        kept = [a.read(t) for a in gates]
-        read = (tensors.recurrent_kernel, dh, dc, kept, c_tm1, c, upstream, keep_t, recurrent_mask)
-        dh, dc, row = step(*read)
-        return dh, dc, c_tm1, dz.write(t, row)
+        dh, dc, row, c = step(t, dh, dc, c)
+        return dh, dc, c, dz.write(t, row)
 
     dh = [ops.cast(part, sizes.wide) for part in grouped(d_h, groups)]
     dz = _array(length, (batch, tensors.kernel.shape[1]), sizes.dtype)
