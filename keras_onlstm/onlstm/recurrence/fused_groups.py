@@ -8,6 +8,7 @@ of columns.
 """
 
 import itertools
+
 from keras import ops
 
 from keras_onlstm.onlstm.recurrence.fused_step import (
@@ -22,6 +23,7 @@ from keras_onlstm.onlstm.recurrence.fused_step import (
 from keras_onlstm.utils.types import Tensor
 
 __all__ = [
+    "after_steps",
     "backward_step",
     "backward_step_of",
     "column_groups",
@@ -107,6 +109,14 @@ def forward_step(
     return new, rows, ops.concatenate([step.rises for step in new], -1)
 
 
+def after_steps(before: list[Tensor], last: list[Tensor]) -> list[Tensor]:
+    """Cell states before all steps (T, N, C, B), and after the last one -> those after all."""
+    return [
+        ops.concatenate([states, ops.expand_dims(end, 0)], 0)[1:]
+        for states, end in zip(before, last, strict=True)
+    ]
+
+
 def group_slopes(
     z: list[Tensor],
     c_tm1: list[Tensor],
@@ -134,7 +144,10 @@ def backward_step(
     *,
     sizes: Sizes,
 ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-    """One step back of all groups; d_row is (B, U), d_rises (2, 1, B). The last result is (B, K)."""
+    """One step back of all groups; d_row is (B, U), d_rises (2, 1, B).
+
+    Returns the gradients with respect to h and c, as lists, and to z (B, K).
+    """
     new_dh, new_dc, rows = [], [], []
     for place, group in enumerate(_groups_of(dh)):
         dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)

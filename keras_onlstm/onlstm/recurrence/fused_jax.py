@@ -7,6 +7,7 @@ import functools
 from collections.abc import Sequence
 
 from keras_onlstm.onlstm.recurrence.fused_groups import (
+    after_steps,
     backward_step,
     backward_step_of,
     column_groups,
@@ -82,28 +83,29 @@ def _backward(sizes, residuals, upstream):
     import jax
 
     tensors, (rows, c_t, pre, cells) = residuals
-    d_rows, d_h, d_c, *d_distances = upstream
+    d_rows, d_h, d_c, d_forget, d_input = upstream
     groups, turned_mask = _column_groups(tensors.inputs.shape[0]), _turned(tensors.recurrent_mask)
-    fixed, keep = constants(sizes), _kept(tensors)
+    fixed, keep, kernel = constants(sizes), _kept(tensors), tensors.recurrent_kernel
     d_rows = d_rows.transpose(1, 0, 2)  # (T, B, U)
-    d_rises = through_distances(*(d.T for d in d_distances), keep, sizes)
-    after = (turned_mask, fixed)
+    d_rises = through_distances(d_forget.T, d_input.T, keep, sizes)
     start = ([d.astype(sizes.wide) for d in grouped(d_h, groups)], grouped(d_c, groups, sizes))
 
     if is_small(sizes):
-        ends = [jax.numpy.concatenate([c, last[None]])[1:] for c, last in zip(cells, c_t)]
-        every = group_slopes(pre, cells, ends, keep, fixed, sizes)
+        every = group_slopes(pre, cells, after_steps(cells, c_t), keep, fixed, sizes)
 
         def body(carry, row):
-            *carry, dz = backward_step(tensors.recurrent_kernel, *carry, *row, *after, sizes=sizes)
-            return tuple(carry), dz
+            (dh, dc), (slope, d_row, d_rise) = carry, row
+            dh, dc, dz = backward_step(
+                kernel, dh, dc, slope, d_row, d_rise, turned_mask, fixed, sizes=sizes
+            )
+            return (dh, dc), dz
 
         (dh, dc), dz = jax.lax.scan(body, start, (every, d_rows, d_rises), reverse=True)
     else:
 
         def body(carry, row):
-            (dh, dc, c), (pre, cells, *others) = carry, row
-            read = (tensors.recurrent_kernel, dh, dc, pre, cells, c, *others, *after)
+            (dh, dc, c), (pre, cells, keep_t, d_row, d_rise) = carry, row
+            read = (kernel, dh, dc, pre, cells, c, keep_t, d_row, d_rise, turned_mask, fixed)
             dh, dc, dz = backward_step_of(*read, sizes=sizes)
             return (dh, dc, cells), dz
 

@@ -17,7 +17,7 @@ Axes as in `keras_onlstm.onlstm.step`, features first; `...` is nothing or T.
 
 from typing import NamedTuple
 
-from keras import activations, ops
+from keras import activations, backend, ops
 
 from keras_onlstm.onlstm.step import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
 from keras_onlstm.utils.numerics import exact_activation, largest, triangle, wide_dtype
@@ -47,8 +47,9 @@ NOT_FUSED = (
 )
 
 # Below this many entries of the recurrent kernel, what counts is how many operations a step has,
-# not how long each takes.
-_SMALL = 2**17
+# not how long each takes: what can be done outside the loop is. In TensorFlow compiled steps, which
+# are one operation, are faster, but a small layer does not earn what their compilation takes.
+_SMALL = {"tensorflow": 2**12, "jax": 2**17, "torch": 2**17}
 
 
 class Sizes(NamedTuple):
@@ -86,7 +87,8 @@ class Given(NamedTuple):
 
 def is_small(sizes: Sizes) -> bool:
     """Whether operations of one step take less time than it takes to start them."""
-    return sizes.units * gate_width(sizes.units, sizes.chunk_size) < _SMALL
+    entries = sizes.units * gate_width(sizes.units, sizes.chunk_size)
+    return entries < _SMALL[backend.backend()]
 
 
 class Constants(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from keras import ops
 
 from keras_onlstm.onlstm.recurrence.fused_groups import (
+    after_steps,
     backward_step,
     backward_step_of,
     column_groups,
@@ -67,8 +68,6 @@ def _array(length, shape, dtype):
 
 def _rows(x):
     """The rows of an array, each of which is read once: a function from the place to the row."""
-    import tensorflow as tf
-
     if x is None:
         return lambda t: None
     return _array(_length(x), x.shape[1:], x.dtype).unstack(x).read
@@ -135,50 +134,44 @@ def _forward(tensors, sizes, save):
     start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes), results, pre, cells)
     h, c, results, pre, cells = _loop(body, start, length)
     rows, rises = (a.stack() for a in results)
-    results = (
+    returned = (
         tf.transpose(rows, (1, 0, 2)),  # (B, T, U)
         joined(h, sizes),
         joined(c, sizes),
         *map(tf.transpose, distances(rises, keep)),  # (B, T)
     )
-    return results, (x, rows, c, pre, cells)
+    return returned, (x, rows, c, pre, cells)
 
 
-def _every_slope(pre, cells, c, keep, fixed, sizes):
-    """The slopes of all steps, as arrays of which each row is a step's: a list for each group."""
-    import tensorflow as tf
-
-    z, before = [a.stack() for a in pre], [a.stack() for a in cells]
-    after = [tf.concat([b[1:], last[None]], 0) for b, last in zip(before, c, strict=True)]
-    after = [a[: tf.shape(b)[0]] for a, b in zip(after, before, strict=True)]  # of no step, none
-    return group_slopes(z, before, after, keep, fixed, sizes)
-
-
-def _backward(tensors, saved, sizes, d_rows, d_h, d_c, *d_distances):
+def _backward(tensors, saved, sizes, d_rows, d_h, d_c, d_forget, d_input):
     import tensorflow as tf
 
     x, rows, c, pre, cells = saved
     batch, groups, length = x.shape[1], _column_groups(x.shape[1], sizes), _length(x)
     fixed, keep = constants(sizes), _turned(tensors.mask)
-    recurrent_mask = _turned(tensors.recurrent_mask)
+    kernel, recurrent_mask = tensors.recurrent_kernel, _turned(tensors.recurrent_mask)
     d_row = _rows(tf.transpose(d_rows, (1, 0, 2)))  # of (T, B, U)
-    d_rise = _rows(through_distances(*map(tf.transpose, d_distances), keep, sizes))
-    after = (recurrent_mask, fixed)
+    d_rise = _rows(through_distances(_turned(d_forget), _turned(d_input), keep, sizes))
     if is_small(sizes):
-        every = _every_slope(pre, cells, c, keep, fixed, sizes)
+        before = [a.stack() for a in cells]
+        z, after = [a.stack() for a in pre], after_steps(before, c)
+        every = group_slopes(z, before, after, keep, fixed, sizes)
         slopes_of = [[_rows(a) for a in group] for group in every]
         one, c = _step(backward_step, sizes), []
 
         def step(t, dh, dc, c):
             slope = [Slopes(*(of(t) for of in group)) for group in slopes_of]
-            return *one(tensors.recurrent_kernel, dh, dc, slope, d_row(t), d_rise(t), *after), c
+            read = (dh, dc, slope, d_row(t), d_rise(t), recurrent_mask, fixed)
+            return *one(kernel, *read), c
+
     else:
         one, keep_of = _step(backward_step_of, sizes), _rows(keep)
 
         def step(t, dh, dc, c):
             before = [a.read(t) for a in cells]
-            read = ([a.read(t) for a in pre], before, c, keep_of(t), d_row(t), d_rise(t))
-            return *one(tensors.recurrent_kernel, dh, dc, *read, *after), before
+            kept = ([a.read(t) for a in pre], before, c, keep_of(t))
+            read = (dh, dc, *kept, d_row(t), d_rise(t), recurrent_mask, fixed)
+            return *one(kernel, *read), before
 
     def body(steps, dh, dc, c, dz):
         t = length - 1 - steps

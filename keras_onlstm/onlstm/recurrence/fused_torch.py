@@ -85,14 +85,14 @@ def _slopes(pre, cells, keep, fixed, sizes):
     return lambda t: Slopes(*(None if x is None else x[t] for x in whole))
 
 
-def _backward(tensors, rows, pre, cells, sizes, d_rows, d_h, d_c, *d_distances):
+def _backward(tensors, rows, pre, cells, sizes, d_rows, d_h, d_c, d_forget, d_input):
     cells = [_turned(tensors.c, sizes), *cells]  # one more than there are steps
     length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
     dtype, wide = tensors.inputs.dtype, tensors.c.dtype
     turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
     fixed, keep = constants(sizes), _turned_mask(tensors)
     slope = _slopes(pre, cells, keep, fixed, sizes)
-    d_rises = through_distances(*(d.t() for d in d_distances), keep, sizes)
+    d_rises = through_distances(d_forget.t(), d_input.t(), keep, sizes)
     dz = tensors.inputs.new_empty((0, batch, tensors.kernel.shape[1]))  # (T, B, K)
     dh, dc = d_h.t().to(wide), _turned(d_c, sizes)
     for t in reversed(range(length)):
