@@ -57,6 +57,18 @@ _STARTERS = """
 """
 
 
+# Where Punkt ends a sentence and none ends: behind initials, the number of an item, and a quotation
+# or bracket after which the sentence goes on.
+_GOES_ON = (
+    (
+        re.compile(r"\b(?:[^\W\d_]\.){2,}\s*$"),
+        re.compile(rf"(?!(?:{'|'.join(_STARTERS.split())})\b)", re.IGNORECASE),
+    ),
+    (re.compile(r"^\W*\d+\.\s*$"), re.compile("")),
+    (re.compile(r"[.?!]['\")\]}]+\s*$"), re.compile(r"[^\W\d_A-Z]")),
+)
+
+
 class Token(NamedTuple):
     """A word or a punctuation mark.
 
@@ -96,9 +108,9 @@ def split(text: str) -> list[list[Token]]:
     Token(text='left', start=3, end=7, is_word=True)
     """
     seen, places, emoji = _seen(text)
-    splitter, tokenizer = _tools()
+    tokenizer = _tools()[1]
     sentences: list[list[Token]] = []
-    for first, last in splitter.span_tokenize(seen):
+    for first, last in _spans(seen):
         tokens = []
         for start, end in tokenizer.span_tokenize(seen[first:last]):
             start, end = places[first + start][0], places[first + end - 1][1]
@@ -110,6 +122,20 @@ def split(text: str) -> list[list[Token]]:
         else:
             sentences.append(tokens)
     return sentences
+
+
+def _spans(seen):
+    """Where sentences begin and end."""
+    spans: list[tuple[int, int]] = []
+    for start, end in _tools()[0].span_tokenize(seen):
+        if spans and _goes_on(seen[slice(*spans[-1])], seen[start:end]):
+            start = spans.pop()[0]
+        spans.append((start, end))
+    return spans
+
+
+def _goes_on(before, behind):
+    return any(end.search(before) and start.match(behind) for end, start in _GOES_ON)
 
 
 def from_words(words: Sequence[str]) -> list[Token]:
