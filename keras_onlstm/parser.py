@@ -343,15 +343,20 @@ def _numbered(sentences, split):
     """The sentences as tokens, each with the place, from 0 on, of what it is from."""
     for place, sentence in enumerate(sentences):
         tokens.check_sentence(sentence, place + 1)
-        for found in _sentences(sentence, split):
+        for found in _sentences(sentence, split, place + 1):
             yield place, found
 
 
-def _sentences(sentence, split):
+def _sentences(sentence, split, number=1):
     """At least one list of tokens."""
     if not isinstance(sentence, str):
         return [tokens.from_words(sentence)]
-    found = tokens.split(sentence)
+    try:
+        found = tokens.split(sentence)
+    except TimeoutError as error:  # NLTK gives up after some seconds
+        raise ValueError(
+            f"sentence {number}: cannot be split into words in time. Give shorter texts."
+        ) from error
     return found if split and found else [list(itertools.chain.from_iterable(found))]
 
 

@@ -55,14 +55,12 @@ _STARTERS = """
     the he she it they we you this that these those there but and his her its their our my your
     what when where why how who if so
 """
-
-
 # Where Punkt ends a sentence and none ends: behind initials, the number of an item, and a quotation
 # or bracket after which the sentence goes on.
 _GOES_ON = (
     (
         re.compile(r"\b(?:[^\W\d_]\.){2,}\s*$"),
-        re.compile(rf"(?!(?:{'|'.join(_STARTERS.split())})\b)", re.IGNORECASE),
+        re.compile(rf"(?!(?:{'|'.join(_STARTERS.title().split())})\b)"),
     ),
     (re.compile(r"^\W*\d+\.\s*$"), re.compile("")),
     (re.compile(r"[.?!]['\")\]}]+\s*$"), re.compile(r"[^\W\d_A-Z]")),
