@@ -13,9 +13,12 @@ from keras_onlstm.parsing import outline, random_tree, right_branching, with_pun
 
 pytestmark = pytest.mark.keras_free
 
+MARKS = (",", ".")
 WORDS = st.text(st.sampled_from("abc.()\u4e2d\uff21\U0001f600\u200d\u0301"), min_size=1, max_size=4)
 TREES = st.recursive(
-    WORDS, lambda inner: st.lists(inner, min_size=1, max_size=4).map(lambda c: Tree("X", c)), 40
+    WORDS,
+    lambda inner: st.lists(inner, min_size=1, max_size=4).map(lambda c: Tree("X", c)),
+    max_leaves=40,
 ).filter(lambda tree: isinstance(tree, Tree))
 
 
@@ -63,19 +66,19 @@ def test_outlines_of_a_treebank(shared_data):
 @pytest.mark.parametrize("seed", range(20))
 def test_punctuation_is_as_high_as_it_can_stand(seed):
     draw = random.Random(seed)
-    tokens = [draw.choice(("a", "b", "c", ",", ".")) for _ in range(12)] + ["a"]
+    tokens = [draw.choice(("a", "b", "c", *MARKS)) for _ in range(12)] + ["a"]
     is_word = [token.isalpha() for token in tokens]
     tree = random_tree([token for token in tokens if token.isalpha()], seed)
     marked = with_punctuation(tree, tokens, is_word)
     assert marked.leaves() == tokens
 
     def bare(node):
-        return Tree("X", [bare(c) if isinstance(c, Tree) else c for c in node if c not in ",."])
+        return Tree("X", [bare(c) if isinstance(c, Tree) else c for c in node if c not in MARKS])
 
     assert bare(marked) == tree
     for below in marked.subtrees():
         if below is not marked:
-            assert below[0] not in (",", ".") and below[-1] not in (",", ".")
+            assert below[0] not in MARKS and below[-1] not in MARKS
 
 
 def test_punctuation_of_another_sentence():

@@ -230,11 +230,13 @@ def _kind(value):
 
 def _seen(text):
     """The text that NLTK gets to see, where its characters are from, and where emoji begin."""
-    seen, places, emoji = [], [], set()
+    seen: list[str] = []
+    places: list[tuple[int, int]] = []
+    emoji: set[int] = set()
     done = 0
     for found in _UNKNOWN.finditer(text):
         start, end = found.span()
-        kind = found.lastgroup
+        kind = str(found.lastgroup)
         replacement = _SEEN[kind]
         seen += text[done:start], replacement
         places += [(place, place + 1) for place in range(done, start)]
