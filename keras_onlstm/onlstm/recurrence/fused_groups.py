@@ -84,6 +84,7 @@ def _part(x, group):
 
 def forward_step(
     turned_kernel: Tensor,
+    bias: Tensor | None,
     row: Tensor,
     h: list[Tensor],
     c: list[Tensor],
@@ -92,6 +93,7 @@ def forward_step(
     fixed: Constants,
     *,
     sizes: Sizes,
+    save: bool,
 ) -> tuple[list[Step], Tensor, Tensor]:
     """One step of all groups; h and c are lists, one (U, B) and one (N, C, B) a group.
 
@@ -101,8 +103,8 @@ def forward_step(
     for group, h_tm1, c_tm1 in zip(_groups_of(h), h, c, strict=True):
         mask = _part(recurrent_mask, group)
         z = turned_kernel @ (h_tm1 if mask is None else h_tm1 * mask)
-        z = z + ops.transpose(row[group])  # (K, B)
-        new.append(advance(z, h_tm1, c_tm1, _part(keep, group), fixed, sizes))
+        z = z + ops.transpose(row[group] if bias is None else row[group] + bias)  # (K, B)
+        new.append(advance(z, h_tm1, c_tm1, _part(keep, group), fixed, sizes=sizes, save=save))
     if len(new) == 1:
         return new, ops.transpose(new[0].h), new[0].rises
     rows = ops.concatenate([ops.transpose(step.h) for step in new], 0)
@@ -118,7 +120,7 @@ def after_steps(before: list[Tensor], last: list[Tensor]) -> list[Tensor]:
 
 
 def group_slopes(
-    z: list[Tensor],
+    saved: list[Tensor],
     c_tm1: list[Tensor],
     c: list[Tensor],
     keep: Tensor | None,
@@ -127,8 +129,8 @@ def group_slopes(
 ) -> list[Slopes]:
     """The `Slopes` of each group, of one step or of all; keep is (..., B)."""
     return [
-        slopes(z_part, before, after, _part(keep, group), fixed, sizes)
-        for group, z_part, before, after in zip(_groups_of(z), z, c_tm1, c, strict=True)
+        slopes(part, before, after, _part(keep, group), fixed, sizes)
+        for group, part, before, after in zip(_groups_of(saved), saved, c_tm1, c, strict=True)
     ]
 
 
@@ -169,7 +171,7 @@ def backward_step_of(
     recurrent_kernel: Tensor,
     dh: list[Tensor],
     dc: list[Tensor],
-    z: list[Tensor],
+    saved: list[Tensor],
     c_tm1: list[Tensor],
     c: list[Tensor],
     keep: Tensor | None,
@@ -181,7 +183,7 @@ def backward_step_of(
     sizes: Sizes,
 ) -> tuple[list[Tensor], list[Tensor], Tensor]:
     """`backward_step` with the slopes of this step alone."""
-    slope = group_slopes(z, c_tm1, c, keep, fixed, sizes)
+    slope = group_slopes(saved, c_tm1, c, keep, fixed, sizes)
     return backward_step(
         recurrent_kernel, dh, dc, slope, d_row, d_rises, recurrent_mask, fixed, sizes=sizes
     )

@@ -49,18 +49,15 @@ def _forward(tensors, sizes, save):
     # The rows of time stay rows, for one product: (T B, D) @ (D, K).
     width = tensors.kernel.shape[1]
     projected = (x.reshape(-1, x.shape[-1]) @ tensors.kernel).reshape(*x.shape[:2], width)
-    if tensors.bias is not None:
-        projected = projected + tensors.bias
     # The barrier keeps XLA from undoing the transposition: the product then takes half the time.
     turned_kernel = jax.lax.optimization_barrier(tensors.recurrent_kernel.T)  # (K, U)
     turned_mask, keep, fixed = _turned(tensors.recurrent_mask), _kept(tensors), constants(sizes)
 
     def body(carry, row):
         (h, c), (projected_t, keep_t) = carry, row
-        new, *rows = forward_step(
-            turned_kernel, projected_t, h, c, keep_t, turned_mask, fixed, sizes=sizes
-        )
-        saved = ([step.z for step in new], c) if save else ()
+        read = (turned_kernel, tensors.bias, projected_t, h, c, keep_t, turned_mask, fixed)
+        new, *rows = forward_step(*read, sizes=sizes, save=save)
+        saved = ([step.saved for step in new], c) if save else ()
         return ([step.h for step in new], [step.c for step in new]), (*rows, *saved)
 
     start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes))
@@ -82,7 +79,7 @@ def _kept(tensors):
 def _backward(sizes, residuals, upstream):
     import jax
 
-    tensors, (rows, c_t, pre, cells) = residuals
+    tensors, (rows, c_t, steps, cells) = residuals
     d_rows, d_h, d_c, d_forget, d_input = upstream
     groups, turned_mask = _column_groups(tensors.inputs.shape[0]), _turned(tensors.recurrent_mask)
     fixed, keep, kernel = constants(sizes), _kept(tensors), tensors.recurrent_kernel
@@ -91,7 +88,7 @@ def _backward(sizes, residuals, upstream):
     start = ([d.astype(sizes.wide) for d in grouped(d_h, groups)], grouped(d_c, groups, sizes))
 
     if is_small(sizes):
-        every = group_slopes(pre, cells, after_steps(cells, c_t), keep, fixed, sizes)
+        every = group_slopes(steps, cells, after_steps(cells, c_t), keep, fixed, sizes)
 
         def body(carry, row):
             (dh, dc), (slope, d_row, d_rise) = carry, row
@@ -104,12 +101,12 @@ def _backward(sizes, residuals, upstream):
     else:
 
         def body(carry, row):
-            (dh, dc, c), (pre, cells, keep_t, d_row, d_rise) = carry, row
-            read = (kernel, dh, dc, pre, cells, c, keep_t, d_row, d_rise, turned_mask, fixed)
+            (dh, dc, c), (saved, cells, keep_t, d_row, d_rise) = carry, row
+            read = (kernel, dh, dc, saved, cells, c, keep_t, d_row, d_rise, turned_mask, fixed)
             dh, dc, dz = backward_step_of(*read, sizes=sizes)
             return (dh, dc, cells), dz
 
-        rows_of_time = (pre, cells, keep, d_rows, d_rises)
+        rows_of_time = (steps, cells, keep, d_rows, d_rises)
         (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), rows_of_time, reverse=True)
     x = tensors.inputs.transpose(1, 0, 2)  # (T, B, D)
     d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(dz, x, rows, tensors)

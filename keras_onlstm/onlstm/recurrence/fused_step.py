@@ -9,8 +9,9 @@ weights and of the inputs follow in one large product each, where automatic diff
 add up a whole kernel's gradient at every step. And a step back is linear in the gradients that it
 is given: what they are multiplied with, the `Slopes`, can be had of all steps at once.
 
-For the way back each step keeps its pre-activations, (K, B), and the cell state before it,
-(N, C, B).
+For the way back each step keeps the cell state before it, (N, C, B), and its pre-activations,
+(K, B): a large step in place of those of the LSTM's gates the gates, where they are no wider. To
+compute these again takes a large step longer than to write them down, and a small one less.
 
 Axes as in `keras_onlstm.onlstm.step`, features first; `...` is nothing or T.
 """
@@ -91,6 +92,10 @@ def is_small(sizes: Sizes) -> bool:
     return entries < _SMALL[backend.backend()]
 
 
+def _saves_gates(sizes):
+    return sizes.dtype == sizes.wide and not is_small(sizes)
+
+
 class Constants(NamedTuple):
     """What every step multiplies with, made once."""
 
@@ -103,8 +108,8 @@ class Step(NamedTuple):
 
     h: Tensor  # (U, B)
     c: Tensor  # (N, C, B), wide
-    z: Tensor  # (K, B), kept for the way back as the cell states are
     rises: Tensor  # (2, N, B), wide: cumax of both master gates
+    saved: Tensor | None  # (K, B), kept for the way back as the cell states are
 
 
 class Slopes(NamedTuple):
@@ -139,12 +144,16 @@ def _rises(exponentials, fixed):
     return ops.where(total < end, total / end, 1.0)
 
 
+def _of_lstm(z, sizes):
+    """The rows of the LSTM's gates, (..., 4, N, C, B)."""
+    shape = (len(LSTM_GATES), sizes.chunks, sizes.chunk_size)
+    return ops.reshape(z[..., sizes.lstm_offset, :], (*ops.shape(z)[:-2], *shape, ops.shape(z)[-1]))
+
+
 def _gates(z, fixed, sizes):
     """The gates of the LSTM, (..., 4, N, C, B)."""
-    shape = (len(LSTM_GATES), sizes.chunks, sizes.chunk_size)
-    pre = ops.reshape(z[..., sizes.lstm_offset, :], (*ops.shape(z)[:-2], *shape, ops.shape(z)[-1]))
     tanh = exact_activation(activations.tanh, sizes.wide)
-    return fixed.scale * tanh(fixed.scale * pre) + (1.0 - fixed.scale)
+    return fixed.scale * tanh(fixed.scale * _of_lstm(z, sizes)) + (1.0 - fixed.scale)
 
 
 def advance(
@@ -153,7 +162,9 @@ def advance(
     c_tm1: Tensor,
     keep: Tensor | None,
     fixed: Constants,
+    *,
     sizes: Sizes,
+    save: bool,
 ) -> Step:
     """One step, from the gate pre-activations on: equations 6 to 15.
 
@@ -164,16 +175,18 @@ def advance(
         keep: (B,) boolean, `False` where the step is skipped, or `None`.
         fixed: `Constants`.
         sizes: `Sizes`.
+        save: whether there is a way back.
 
     Returns:
-        `Step`.
+        `Step`, whose `saved` is `None` without one.
     """
     wide = ops.cast(z, sizes.wide)
     rises = _rises(_exponentials(wide, sizes), fixed)
-    masters = ops.expand_dims(rises, 2)  # (2, N, 1, B)
-    i_tilde, f_tilde = 1.0 - masters[0], masters[1]
+    by_chunk = ops.expand_dims(rises, 2)  # (2, N, 1, B)
+    i_tilde, f_tilde = 1.0 - by_chunk[0], by_chunk[1]
     omega = i_tilde * f_tilde
-    output, candidate, i, f = ops.unstack(_gates(wide, fixed, sizes), 4)
+    gates = _gates(wide, fixed, sizes)
+    output, candidate, i, f = ops.unstack(gates, 4)
     f_hat = f * omega + (f_tilde - omega)
     i_hat = i * omega + (i_tilde - omega)
     c = f_hat * c_tm1 + i_hat * candidate
@@ -181,7 +194,11 @@ def advance(
     h = ops.cast(ops.reshape(h, (sizes.units, -1)), sizes.dtype)
     if keep is not None:
         h, c = ops.where(keep, h, h_tm1), ops.where(keep, c, c_tm1)
-    return Step(h, c, z, rises)
+    saved = z if save else None
+    if save and _saves_gates(sizes):
+        masters = z[: sizes.lstm_offset.start]
+        saved = ops.concatenate([masters, ops.reshape(gates, (4 * sizes.units, -1))], 0)
+    return Step(h, c, rises, saved)
 
 
 def distances(rises: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -213,12 +230,12 @@ def through_distances(
 
 
 def slopes(
-    z: Tensor, c_tm1: Tensor, c: Tensor, keep: Tensor | None, fixed: Constants, sizes: Sizes
+    saved: Tensor, c_tm1: Tensor, c: Tensor, keep: Tensor | None, fixed: Constants, sizes: Sizes
 ) -> Slopes:
     """What `retreat` needs of one step, or of all.
 
     Args:
-        z: (..., K, B), as `advance` left it.
+        saved: (..., K, B), as `advance` left it.
         c_tm1: (..., N, C, B) cell state before the step.
         c: (..., N, C, B) cell state after it.
         keep: (..., B) boolean, or `None`.
@@ -228,13 +245,13 @@ def slopes(
     Returns:
         `Slopes`.
     """
-    wide = ops.cast(z, sizes.wide)
+    wide = ops.cast(saved, sizes.wide)
     exponentials = _exponentials(wide, sizes)
     weights = exponentials / ops.sum(exponentials, -2, keepdims=True)
     masters = ops.expand_dims(_rises(exponentials, fixed), -2)  # (..., 2, N, 1, B)
     i_tilde, f_tilde = 1.0 - masters[..., 0, :, :, :], masters[..., 1, :, :, :]
     omega = i_tilde * f_tilde
-    gates = _gates(wide, fixed, sizes)
+    gates = _of_lstm(wide, sizes) if _saves_gates(sizes) else _gates(wide, fixed, sizes)
     output, candidate, i, f = (gates[..., place, :, :, :] for place in range(len(LSTM_GATES)))
     tanh_c = exact_activation(activations.tanh, sizes.wide)(c)
     f_hat = f * omega + (f_tilde - omega)

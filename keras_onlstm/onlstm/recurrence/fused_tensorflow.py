@@ -47,15 +47,17 @@ def _column_groups(batch, sizes):
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(step, sizes):
+def _compiled(step, sizes, **options):
     import tensorflow as tf
 
-    return tf.function(functools.partial(step, sizes=sizes), jit_compile=True)
+    return tf.function(functools.partial(step, sizes=sizes, **options), jit_compile=True)
 
 
-def _step(step, sizes):
+def _step(step, sizes, **options):
     """A step, compiled or not: compiling a small one takes longer than it saves."""
-    return functools.partial(step, sizes=sizes) if is_small(sizes) else _compiled(step, sizes)
+    if is_small(sizes):
+        return functools.partial(step, sizes=sizes, **options)
+    return _compiled(step, sizes, **options)
 
 
 def _array(length, shape, dtype):
@@ -106,12 +108,13 @@ def _forward(tensors, sizes, save):
     """The results, batch first, and what the way back needs beside `tensors`."""
     import tensorflow as tf
 
-    step, fixed = _step(forward_step, sizes), constants(sizes)
+    step, fixed = _step(forward_step, sizes, save=save), constants(sizes)
     x = tf.transpose(tensors.inputs, (1, 0, 2))  # (T, B, D)
     batch, width, groups = x.shape[1], tensors.kernel.shape[1], _column_groups(x.shape[1], sizes)
     flat = tf.reshape(x, (-1, x.shape[-1])) @ tensors.kernel
-    if tensors.bias is not None:
-        flat += tensors.bias
+    bias = tensors.bias
+    if bias is not None and is_small(sizes):  # else part of what is compiled, where it is free
+        flat, bias = flat + bias, None
     projected = tf.reshape(flat, (*ops.shape(x)[:2], width))  # (T, B, K)
     turned_kernel = tf.transpose(tensors.recurrent_kernel)  # (K, U)
     keep, recurrent_mask = _turned(tensors.mask), _turned(tensors.recurrent_mask)
@@ -120,19 +123,19 @@ def _forward(tensors, sizes, save):
     results = [array((batch, sizes.units), sizes.dtype)]
     results += [array((len(MASTER_GATES), sizes.chunks, batch), sizes.wide)]
     columns = _group_shapes(batch, groups) if save else []
-    pre = [array((width, size), sizes.dtype) for size in columns]
+    steps = [array((width, size), sizes.dtype) for size in columns]
     cells = [array((sizes.chunks, sizes.chunk_size, size), sizes.wide) for size in columns]
 
-    def body(t, h, c, results, pre, cells):
-        new, *rows = step(turned_kernel, row(t), h, c, keep_of(t), recurrent_mask, fixed)
+    def body(t, h, c, results, steps, cells):
+        new, *rows = step(turned_kernel, bias, row(t), h, c, keep_of(t), recurrent_mask, fixed)
         results = [a.write(t, row) for a, row in zip(results, rows, strict=True)]
         if save:
-            pre = [a.write(t, s.z) for a, s in zip(pre, new, strict=True)]
+            steps = [a.write(t, s.saved) for a, s in zip(steps, new, strict=True)]
             cells = [a.write(t, c_t) for a, c_t in zip(cells, c, strict=True)]
-        return [s.h for s in new], [s.c for s in new], results, pre, cells
+        return [s.h for s in new], [s.c for s in new], results, steps, cells
 
-    start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes), results, pre, cells)
-    h, c, results, pre, cells = _loop(body, start, length)
+    start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes), results, steps, cells)
+    h, c, results, steps, cells = _loop(body, start, length)
     rows, rises = (a.stack() for a in results)
     returned = (
         tf.transpose(rows, (1, 0, 2)),  # (B, T, U)
@@ -140,13 +143,13 @@ def _forward(tensors, sizes, save):
         joined(c, sizes),
         *map(tf.transpose, distances(rises, keep)),  # (B, T)
     )
-    return returned, (x, rows, c, pre, cells)
+    return returned, (x, rows, c, steps, cells)
 
 
 def _backward(tensors, saved, sizes, d_rows, d_h, d_c, d_forget, d_input):
     import tensorflow as tf
 
-    x, rows, c, pre, cells = saved
+    x, rows, c, steps, cells = saved
     batch, groups, length = x.shape[1], _column_groups(x.shape[1], sizes), _length(x)
     fixed, keep = constants(sizes), _turned(tensors.mask)
     kernel, recurrent_mask = tensors.recurrent_kernel, _turned(tensors.recurrent_mask)
@@ -154,8 +157,8 @@ def _backward(tensors, saved, sizes, d_rows, d_h, d_c, d_forget, d_input):
     d_rise = _rows(through_distances(_turned(d_forget), _turned(d_input), keep, sizes))
     if is_small(sizes):
         before = [a.stack() for a in cells]
-        z, after = [a.stack() for a in pre], after_steps(before, c)
-        every = group_slopes(z, before, after, keep, fixed, sizes)
+        saved, after = [a.stack() for a in steps], after_steps(before, c)
+        every = group_slopes(saved, before, after, keep, fixed, sizes)
         slopes_of = [[_rows(a) for a in group] for group in every]
         one, c = _step(backward_step, sizes), []
 
@@ -169,7 +172,7 @@ def _backward(tensors, saved, sizes, d_rows, d_h, d_c, d_forget, d_input):
 
         def step(t, dh, dc, c):
             before = [a.read(t) for a in cells]
-            kept = ([a.read(t) for a in pre], before, c, keep_of(t))
+            kept = ([a.read(t) for a in steps], before, c, keep_of(t))
             read = (dh, dc, *kept, d_row(t), d_rise(t), recurrent_mask, fixed)
             return *one(kernel, *read), before
 

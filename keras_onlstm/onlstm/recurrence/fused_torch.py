@@ -38,7 +38,7 @@ def _turned_back(state):
 
 
 def _forward(tensors, sizes, save):
-    """The results, batch first, and if they are to be kept z and the cells of every step."""
+    """The results, batch first, and with `save` what each `Step` saved and its cell state."""
     import torch
 
     length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
@@ -49,22 +49,23 @@ def _forward(tensors, sizes, save):
     turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
     rows = tensors.inputs.new_empty((batch, length, sizes.units))
     rises = tensors.c.new_empty((length, 2, sizes.chunks, batch))
-    pre, cells = [], []
+    steps, cells = [], []
     fixed, keep = constants(sizes), _turned_mask(tensors)
     h_t, c_t = tensors.h.t().contiguous(), _turned(tensors.c, sizes)
     for t in range(length):
         read = h_t if turned_mask is None else h_t * turned_mask
         z = torch.addmm(projected[t], turned_kernel, read)  # (K, B)
-        new = advance(z, h_t, c_t, None if keep is None else keep[t], fixed, sizes)
+        keep_t = None if keep is None else keep[t]
+        new = advance(z, h_t, c_t, keep_t, fixed, sizes=sizes, save=save)
         h_t, c_t = new.h, new.c
         if save:
-            pre.append(z)
+            steps.append(new.saved)
             cells.append(c_t)
         rows[:, t] = h_t.t()
         rises[t] = new.rises
     last_c = _turned_back(c_t.reshape(sizes.units, -1))
     results = (rows, _turned_back(h_t), last_c, *map(_turned_back, distances(rises, keep)))
-    return results, pre, cells
+    return results, steps, cells
 
 
 def _turned_mask(tensors):
@@ -72,26 +73,26 @@ def _turned_mask(tensors):
     return None if tensors.mask is None else tensors.mask.t()
 
 
-def _slopes(pre, cells, keep, fixed, sizes):
+def _slopes(steps, cells, keep, fixed, sizes):
     """The `Slopes` of a step as a function of its place."""
     import torch
 
-    if not pre or not is_small(sizes):
+    if not steps or not is_small(sizes):
         return lambda t: slopes(
-            pre[t], cells[t], cells[t + 1], None if keep is None else keep[t], fixed, sizes
+            steps[t], cells[t], cells[t + 1], None if keep is None else keep[t], fixed, sizes
         )
     every = torch.stack(cells)
-    whole = slopes(torch.stack(pre), every[:-1], every[1:], keep, fixed, sizes)
+    whole = slopes(torch.stack(steps), every[:-1], every[1:], keep, fixed, sizes)
     return lambda t: Slopes(*(None if x is None else x[t] for x in whole))
 
 
-def _backward(tensors, rows, pre, cells, sizes, d_rows, d_h, d_c, d_forget, d_input):
+def _backward(tensors, rows, steps, cells, sizes, d_rows, d_h, d_c, d_forget, d_input):
     cells = [_turned(tensors.c, sizes), *cells]  # one more than there are steps
     length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
     dtype, wide = tensors.inputs.dtype, tensors.c.dtype
     turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
     fixed, keep = constants(sizes), _turned_mask(tensors)
-    slope = _slopes(pre, cells, keep, fixed, sizes)
+    slope = _slopes(steps, cells, keep, fixed, sizes)
     d_rises = through_distances(d_forget.t(), d_input.t(), keep, sizes)
     dz = tensors.inputs.new_empty((0, batch, tensors.kernel.shape[1]))  # (T, B, K)
     dh, dc = d_h.t().to(wide), _turned(d_c, sizes)
@@ -145,8 +146,8 @@ def _function():
     class Forward(Function):
         @staticmethod
         def forward(sizes, save, *tensors):
-            results, pre, cells = _forward(Given(*tensors), sizes, save)
-            return (*results, *pre, *cells)
+            results, steps, cells = _forward(Given(*tensors), sizes, save)
+            return (*results, *steps, *cells)
 
         @staticmethod
         def setup_context(ctx, inputs, output):
