@@ -332,3 +332,21 @@ def test_a_model_that_has_no_compact_form(tmp_path):
     with pytest.raises(ValueError, match=r"a\.npz: a Other has no compact form"):
         save_eight_bit(model, tmp_path / "a.npz")
     assert not list(tmp_path.iterdir())
+
+
+def test_without_a_command_the_help_is_printed(capsys):
+    from keras_onlstm.command_line import main
+
+    main([])
+    printed = capsys.readouterr().out
+    assert printed.startswith("usage: keras-onlstm") and "generate" in printed
+
+
+def test_version_is_printed(capsys):
+    from keras_onlstm.command_line import main
+    from keras_onlstm.version import __version__
+
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"keras-onlstm {__version__}\n"

@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 
 from keras_onlstm.command_line import compact, generate, parse, score
+from keras_onlstm.version import __version__
 
 __all__ = ["main"]
 
@@ -24,11 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     parser = ArgumentParser(prog="keras-onlstm", description="Ordered neurons on the command line.")
-    commands = parser.add_subparsers(dest="command", required=True)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command")
     for name, module in _COMMANDS.items():
         one = commands.add_parser(name, help=module.HELP, description=f"{name}: {module.HELP}")
         one.set_defaults(parser=one)
         module.add_arguments(one)
     options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return
     chosen = _COMMANDS[options.command]
     report(parser, lambda: chosen.run(options), writes=chosen.WRITES)
