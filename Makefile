@@ -81,7 +81,7 @@ clean: ## remove what was built, not the environment and not runs/
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 # An environment with one extra of setup.cfg; installed again when the declarations change.
-$(VENV)/.installed-%: setup.cfg pyproject.toml | $(BIN)/python
+$(VENV)/.installed-%: setup.cfg setup.py pyproject.toml | $(BIN)/python
 	$(PIP) install --quiet --editable '.[$*]' $(if $(filter dev,$*),'$(TORCH)')
 	@touch $@
 

@@ -5,6 +5,7 @@ parser is there in a fraction of the time.
 """
 
 import itertools
+import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -14,11 +15,13 @@ import numpy.typing as npt
 
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.loading import load_model
-from keras_onlstm.parsing import build_tree, vote
+from keras_onlstm.parsing import build_tree, vote, with_punctuation
 from keras_onlstm.parsing.readings import Measuring, chosen_gates
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
+from keras_onlstm.text import tokens
+from keras_onlstm.text.tokens import Token
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import NltkTree, Sentence, StrPath
@@ -33,11 +36,17 @@ class Parsed(NamedTuple):
         words: list.
         distances: array (rows, words), as `Parser.distances` has them, of the gate that counts.
         tree: `nltk.Tree`, or `None` if there is no word.
+        tokens: list of `text.tokens.Token`: the words and the punctuation, each with its place in
+            the text that was given.
+        source: integer, which of the texts or lists of words that were given it is from, counted
+            from 0: a text may have several sentences.
     """
 
     words: list[str]
     distances: np.ndarray
     tree: NltkTree | None
+    tokens: list[Token]
+    source: int
 
 
 class Parser:
@@ -171,62 +180,103 @@ class Parser:
             sentence: text, or a list of words, which is returned as it is.
 
         Returns:
-            List of words: of text, those with a letter or a digit. `don't` is `do` and `n't`.
+            List of words: of text, those with a letter or a digit, of all its sentences. `don't` is
+            `do` and `n't`.
+
+        Raises:
+            ValueError: if it is neither, or a word is empty or holds white space, or there are
+                control characters.
         """
-        if not isinstance(sentence, str):
-            return list(sentence)
-        from nltk.tokenize import TreebankWordTokenizer
+        tokens.check_sentence(sentence)
+        return _words(*_sentences(sentence, False))
 
-        tokens = TreebankWordTokenizer().tokenize(sentence)
-        return [word for word in tokens if any(map(str.isalnum, word))]
-
-    def parse(self, sentence: Sentence) -> NltkTree:
+    def parse(self, sentence: Sentence, split: bool = True, punctuation: bool = False) -> NltkTree:
         """The tree of a sentence.
 
         Args:
             sentence: text, or a list of words.
+            split: whether a text of several sentences is refused; if not, one tree is made of all.
+            punctuation: as in `read`.
 
         Returns:
             `nltk.Tree`.
 
         Raises:
-            ValueError: if there is no word in it.
+            ValueError: if there is no word in it, if it has several sentences, or as `read` does.
         """
-        return next(self.parse_many([sentence]))
+        tokens.check_sentence(sentence)
+        found = _sentences(sentence, split)
+        if len(found) > 1:
+            raise ValueError(
+                f"sentence 1: has {len(found)} sentences, the second begins with "
+                f"{reprlib.repr(found[1][0].text)}. parse_many([text]) gives a tree of each, "
+                "parse(text, split=False) one tree of all."
+            )
+        return next(self.parse_many([sentence], split=split, punctuation=punctuation))
 
-    def parse_many(self, sentences: Iterable[Sentence], block: int = 2048) -> Iterator[NltkTree]:
+    def parse_many(
+        self,
+        sentences: Iterable[Sentence],
+        block: int = 2048,
+        split: bool = True,
+        punctuation: bool = False,
+    ) -> Iterator[NltkTree]:
         """The trees of many sentences, which are read in batches of similar length.
 
         Args:
             sentences: iterable of texts or lists of words.
             block: how many sentences to take from it at once.
+            split: as in `read`.
+            punctuation: likewise.
 
         Yields:
             `nltk.Tree`, in the order of the sentences.
 
         Raises:
-            ValueError: if a sentence has no word.
+            ValueError: if a sentence has no word, or as `read` does.
         """
-        for number, parsed in enumerate(self.read(sentences, block), 1):
+        for parsed in self.read(sentences, block, split, punctuation):
             if parsed.tree is None:
-                raise ValueError(f"sentence {number}: has no words.")
+                raise ValueError(f"sentence {parsed.source + 1}: has no words.")
             yield parsed.tree
 
-    def read(self, sentences: Iterable[Sentence], block: int = 2048) -> Iterator[Parsed]:
+    def read(
+        self,
+        sentences: Iterable[Sentence],
+        block: int = 2048,
+        split: bool = True,
+        punctuation: bool = False,
+    ) -> Iterator[Parsed]:
         """Words, distances and trees of many sentences.
 
         Args:
             sentences: as in `parse_many`.
             block: likewise.
+            split: whether a text is split into its sentences, and each is read by itself. If not,
+                a text is one sentence, as a list of words always is.
+            punctuation: whether the trees have the punctuation of a text, as
+                `parsing.with_punctuation` puts it there. The model reads the words alone.
 
         Yields:
-            `Parsed`. The tree of a sentence without words is `None`.
+            `Parsed`, at least one of each text. The tree of a sentence without words is `None`.
+
+        Raises:
+            ValueError: if a sentence is neither text nor a list of words, a word is empty or holds
+                white space, or there are control characters; the message has its number.
         """
-        split = map(self.tokenize, sentences)
-        while batch := list(itertools.islice(split, block)):
-            for words, distances in zip(batch, self.measure(batch, self.gate), strict=True):
+        tokens.check_sentences(sentences)
+        found = _numbered(sentences, split)
+        while batch := list(itertools.islice(found, block)):
+            split_words = [_words(sentence) for _, sentence in batch]
+            measured = self._measure(split_words, self.gate)
+            for (source, sentence), words, distances in zip(
+                batch, split_words, measured, strict=True
+            ):
                 tree = self.tree(distances, words) if words else None
-                yield Parsed(words, distances, tree)
+                if tree is not None and punctuation:
+                    texts, _, _, is_word = zip(*sentence, strict=True)
+                    tree = with_punctuation(tree, texts, is_word)
+                yield Parsed(words, distances, tree, sentence, source)
 
     def tree(self, distances: npt.ArrayLike, words: Sequence[str]) -> NltkTree:
         """The tree that distances give, without reading the sentence again.
@@ -277,13 +327,41 @@ class Parser:
         Returns:
             List of arrays (rows, words).
         """
-        split = map(self.tokenize, sentences)
-        known = [[self._known(word) for word in words] for words in split]
+        tokens.check_sentences(sentences)
+        return self._measure([_words(found) for _, found in _numbered(sentences, False)], gate)
+
+    def _measure(self, sentences, gate):
+        known = [[self._known(word) for word in words] for words in sentences]
         return self.model.distances(known, gate)
 
     def _known(self, word):
         """A word as the model knows it; `N`, which stands for digits already, stays."""
-        return word if word in self._vocabulary else normalize(word)
+        return word if word in self._vocabulary else normalize(word.replace("\u2019", "'"))
+
+
+def _numbered(sentences, split):
+    """The sentences as tokens, each with the place, from 0 on, of what it is from."""
+    for place, sentence in enumerate(sentences):
+        tokens.check_sentence(sentence, place + 1)
+        for found in _sentences(sentence, split, place + 1):
+            yield place, found
+
+
+def _sentences(sentence, split, number=1):
+    """At least one list of tokens."""
+    if not isinstance(sentence, str):
+        return [tokens.from_words(sentence)]
+    try:
+        found = tokens.split(sentence)
+    except TimeoutError as error:  # NLTK gives up after some seconds
+        raise ValueError(
+            f"sentence {number}: cannot be split into words in time. Give shorter texts."
+        ) from error
+    return found if split and found else [list(itertools.chain.from_iterable(found))]
+
+
+def _words(sentence):
+    return [token.text for token in sentence if token.is_word]
 
 
 def _together(models):

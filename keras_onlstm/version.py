@@ -4,4 +4,4 @@
 version must not import Keras.
 """
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"

@@ -93,6 +93,53 @@ def test_bidirectional_returns_states():
     assert_all_close(layer(X), expected, SINGLE, names)
 
 
+MERGED = {
+    "concat": lambda ahead, back: [np.concatenate([ahead, back], -1)],
+    "sum": lambda ahead, back: [ahead + back],
+    "mul": lambda ahead, back: [ahead * back],
+    "ave": lambda ahead, back: [(ahead + back) / 2],
+    None: lambda ahead, back: [ahead, back],
+}
+
+
+@pytest.mark.parametrize(
+    ("merge_mode", "mask_name"),
+    [("concat", None), ("sum", "left"), ("mul", "right"), ("ave", "holes"), (None, "right")],
+)
+def test_bidirectional_hands_on_the_distances_of_both_directions(merge_mode, mask_name):
+    mask = None if mask_name is None else oracle.masks(4, 6)[mask_name]
+    layer = ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING)
+    layer = keras.layers.Bidirectional(layer, merge_mode=merge_mode)
+    dumped = keras.saving.serialize_keras_object(layer)
+    layer = keras.saving.deserialize_keras_object(dumped)
+    symbolic = layer(keras.Input((None, 3)))
+    other = oracle.draw(UNITS, CHUNK, seed=4)._replace(x=PROBLEM.x)
+    layer.set_weights([*PROBLEM.weights, *other.weights])
+    options = {"mask": mask, "zero_output_for_mask": True}
+    ahead, back = from_zero(**options), from_zero(other, go_backwards=True, **options)
+    merged = MERGED[merge_mode](ahead.outputs, back.outputs[:, ::-1])
+    # States and distances of the forward layer, then those of the backward one, whose distances
+    # are in the order of reading.
+    expected = [*merged, *ahead[1:], *back[1:]]
+    names = [*("output", "output backwards")[: len(merged)], *NAMES[1:], *NAMES[1:]]
+    assert_all_close(layer(X, mask=mask), expected, SINGLE, names)
+    for found, wanted in zip(symbolic, expected, strict=True):
+        pairs = zip(found.shape, wanted.shape, strict=True)
+        assert all(size in (None, real) for size, real in pairs), found.shape
+
+
+@pytest.mark.parametrize("return_sequences", [False, True])
+def test_bidirectional_of_distances_without_states_is_refused(return_sequences):
+    options = {"return_sequences": return_sequences, "return_distances": True, "name": "ordered"}
+    refusal = r"ordered: keras\.layers\.Bidirectional would merge .* return_state=True too: [^\n]*$"
+    with pytest.raises(ValueError, match=refusal):
+        keras.layers.Bidirectional(ONLSTM(UNITS, CHUNK, **options))
+    backward = ONLSTM(UNITS, CHUNK, go_backwards=True, **options)
+    plain = ONLSTM(UNITS, CHUNK, return_sequences=return_sequences)
+    with pytest.raises(ValueError, match=refusal):
+        keras.layers.Bidirectional(plain, backward_layer=backward)
+
+
 @pytest.mark.parametrize("over_cell", [False, True])
 def test_models_with_unknown_sizes(over_cell):
     layer = ONLSTM(UNITS, CHUNK, return_sequences=True)

@@ -142,6 +142,73 @@ def test_unknown_words_and_few_words(parser):
     assert found[1].distances.shape == (3, 0)
 
 
+def test_each_sentence_of_a_text_has_a_tree(parser):
+    texts = ["The cat saw a dog. A dog saw the cat!", ["a", "cat."], "", "cat \U0001f600"]
+    found = list(parser.read(texts))
+    assert [parsed.words for parsed in found] == [
+        ["The", "cat", "saw", "a", "dog"],
+        ["A", "dog", "saw", "the", "cat"],
+        ["a", "cat."],
+        [],
+        ["cat"],
+    ]
+    assert [parsed.source for parsed in found] == [0, 0, 1, 2, 3]
+    places = [(token.start, token.end) for token in found[1].tokens]
+    assert [texts[0][slice(*place)] for place in places] == [*found[1].words, "!"]
+    assert found[0].tree == parser.parse("The cat saw a dog")
+    with pytest.raises(ValueError, match="has 2 sentences, the second begins with 'A'"):
+        parser.parse(texts[0])
+    whole = parser.parse(texts[0], split=False)
+    assert whole.leaves() == found[0].words + found[1].words == parser.tokenize(texts[0])
+    assert len(list(parser.read(texts[:1], split=False))) == 1
+
+
+def test_punctuation_in_trees(parser):
+    text = 'The cat, "saw" a dog.'
+    without, tree = parser.parse(text), parser.parse(text, punctuation=True)
+    assert tree.leaves() == ["The", "cat", ",", '"', "saw", '"', "a", "dog", "."]
+    assert tree[-1] == "." and without.leaves() == parser.tokenize(text)
+
+
+def test_the_apostrophe_of_typesetters(parser):
+    curly = parser.distances("they don\u2019t")
+    assert (curly == parser.distances("they don't")).all()
+
+
+BAD = [
+    (b"a cat", "is bytes. Decode it"),
+    (None, "is None. Give text or a list of words"),
+    (3, "is of the type int. Give text"),
+    ({"a": 1}, "is of the type dict. Give text"),
+    ((word for word in ["a"]), "is of the type generator. Give text"),
+    (["a", ""], "word 2: is empty. Leave it out"),
+    (["a b"], "word 1: 'a b' holds white space"),
+    (["a", 3], "word 2: is of the type int. Words are text"),
+    (["a", None], "word 2: is None. Words are text"),
+    ([["a"]], "word 1: is of the type list. Words are text"),
+    ("a\x00b", r"holds '\x00' as character 2"),
+    (["a", "b\x1b"], r"word 2: holds '\x1b' as character 2"),
+    ("\ud800", r"holds '\ud800' as character 1"),
+]
+
+
+@pytest.mark.parametrize(("sentence", "message"), BAD)
+def test_no_sentence(parser, sentence, message):
+    with pytest.raises(ValueError, match=r"^sentence 1") as caught:
+        parser.parse(sentence)
+    assert message in str(caught.value) and len(str(caught.value).splitlines()) == 1
+    with pytest.raises(ValueError, match=r"^sentence 2") as caught:
+        list(parser.parse_many(["cat", sentence]))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("sentences", ["a cat", b"a cat", None, 3, {"a": 1}])
+def test_no_sentences(parser, sentences):
+    for take in (parser.measure, lambda given: list(parser.parse_many(given))):
+        with pytest.raises(ValueError, match=r"^sentences is "):
+            take(sentences)
+
+
 def test_5000_words(parser):
     words = ["cat", "the"] * 2500
     assert brackets(parser.parse(words)).count("cat") == 2500
@@ -258,7 +325,9 @@ def test_formats(run):
     tree = build_tree(found["distances"][2], found["words"], "binary")
     assert found["tree"] == brackets(tree)
     _, lines, _ = run("--format", "pretty", SENTENCE)
-    assert len(lines) > 3 and all(word in "\n".join(lines) for word in SENTENCE.split())
+    assert [line.rpartition(" ")[2] for line in lines] == SENTENCE.split()
+    _, lines, _ = run("--punctuation", "The cat. A dog!")
+    assert [line.count(mark) for line, mark in zip(lines, ".!", strict=True)] == [1, 1]
     _, lines, _ = run("--format", "pretty", "cat " * 3000)
     assert len(lines) == 1 and lines[0].startswith("(X ")
 

@@ -2,11 +2,14 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 import types
+import zipfile
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
 
@@ -14,6 +17,7 @@ import keras_onlstm
 from commands import environment
 from keras_onlstm import _registration
 from keras_onlstm.models import LanguageModel, PairClassifier
+from package import ROOT
 
 
 def python(code, *arguments):
@@ -76,6 +80,27 @@ def test_models_load_whatever_is_imported_first(imports, saved):
     assert sorted(names[:2]) == ["LanguageModel", "PairClassifier"]
     assert "keras_onlstm._registration" not in names  # it is gone when it is done
     assert (same, loader) == ("True", "SourceFileLoader")
+
+
+def test_files_say_which_package_to_import(saved, tmp_path, monkeypatch):
+    """In their configuration, and so in the error of Keras where nobody imported it."""
+    layer = keras_onlstm.ONLSTM(4, 2)
+    keras.Sequential([keras.Input((None, 3)), layer]).save(tmp_path / "layer.keras")
+    paths = [*saved.iterdir(), tmp_path / "layer.keras"]
+    for path in paths:
+        with zipfile.ZipFile(path) as archive:
+            text = archive.read("config.json").decode()
+        owned = re.findall(r'"module": "([\w.]+)", "class_name": "(\w+)"', text)
+        owned = [pair for pair in owned if pair[1] in ("ONLSTM", "LanguageModel", "PairClassifier")]
+        assert owned and all(module.startswith("keras_onlstm.") for module, _ in owned)
+        assert all(f'"registered_name": "keras_onlstm>{name}"' in text for _, name in owned)
+    for name in ("ONLSTM", "LanguageModel", "PairClassifier"):
+        monkeypatch.delitem(keras.saving.get_custom_objects(), f"keras_onlstm>{name}")
+    for path in paths:
+        with pytest.raises(TypeError, match=r"Could not locate class .*'module': 'keras_onlstm\."):
+            keras.saving.load_model(path)
+    page = (ROOT / "docs" / "layer.md").read_text(encoding="utf-8")
+    assert "Could not locate class 'ONLSTM'" in page and "import keras_onlstm  #" in page
 
 
 @pytest.mark.keras_free

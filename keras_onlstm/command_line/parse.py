@@ -35,6 +35,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=("forget", "input", "both"),
         help="whose distances count (default: forget, of votes both)",
     )
+    add(
+        "--punctuation",
+        action="store_true",
+        help="have punctuation in the trees (default: leave it out)",
+    )
     add("--format", choices=FORMATS, default="brackets", help="default: brackets")
     add_exported(parser, ".onnx and .tflite")
 
@@ -62,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
         gate=options.gate,
     )
     count = 0
-    for parsed in parser.read(sentences(options)):
+    for parsed in parser.read(sentences(options), punctuation=options.punctuation):
         count += parsed.tree is not None
         print(_shown(parsed, options.format), flush=True)
     if not count:
@@ -70,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _shown(parsed, form):
-    from keras_onlstm.parsing import brackets
+    from keras_onlstm.parsing import brackets, outline
 
     if form == "json":
         tree = None if parsed.tree is None else brackets(parsed.tree)
@@ -80,11 +85,5 @@ def _shown(parsed, form):
     if parsed.tree is None:
         return ""
     if form == "pretty" and len(parsed.words) <= LONGEST_PICTURE:
-        return _picture(parsed.tree)
+        return outline(parsed.tree)
     return brackets(parsed.tree)
-
-
-def _picture(tree):
-    from nltk.tree.prettyprinter import TreePrettyPrinter
-
-    return TreePrettyPrinter(tree).text()

@@ -158,6 +158,12 @@ def _check(model):
         raise ValueError(
             f"the model {model.name} has no ON-LSTM in it. Keras exports others: model.export()."
         )
+    for layer in own:
+        if layer.quantization_mode:
+            raise ValueError(
+                f"the layer {layer.name} has weights in {layer.quantization_mode}. Export the "
+                "model as it was before: the export's own quantize makes the file smaller."
+            )
     for layer in layers:
         if getattr(layer, "stateful", False):
             raise ValueError(

@@ -117,6 +117,17 @@ class PairClassifier(keras.Model):
         features = self.dropout(features, training=training)
         return self.relation(self.dropout(self.hidden(features), training=training))
 
+    def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
+        """Refuses, before a layer is changed: the model's file would not say so.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "a PairClassifier is not quantized by Keras. keras_onlstm.exporting writes it in 8 "
+            "bits: to_onnx(..., quantize='dynamic')."
+        )
+
     @property
     def vocabulary_size(self) -> int:
         """How many token ids there are, padding included."""

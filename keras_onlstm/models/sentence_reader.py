@@ -84,6 +84,18 @@ class SentenceReader(keras.Model):
         self._encoder: Encoder | None = None  # made when sentences are read, as the next ones
         self._readers: dict[type, Callable[..., Any]] = {}
 
+    def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
+        """Refuses, before a layer is changed: most weights are of the model itself, not of layers.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            f"a {type(self).__name__} is not quantized by Keras. keras-onlstm compact and "
+            "keras_onlstm.models.eight_bit.save_eight_bit write it in 8 bits, "
+            "keras_onlstm.exporting with quantize='dynamic'."
+        )
+
     @property
     def num_layers(self) -> int:
         """How many rows of distances there are."""

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import activations, constraints, initializers, ops, regularizers
 
+from keras_onlstm.onlstm.int8 import Int8Kernels
 from keras_onlstm.onlstm.step import gate_offsets, gate_width, project, step
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.keras_private import DropoutRNNCell
@@ -30,7 +31,7 @@ def _rate(name, value):
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
-class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
+class ONLSTMCell(DropoutRNNCell, Int8Kernels):
     """One step of ON-LSTM, an LSTM whose neurons are ordered by two master gates.
 
     Use it in `keras.layers.RNN`, `keras.layers.StackedRNNCells` or `keras.layers.Bidirectional`;
@@ -167,20 +168,24 @@ class ONLSTMCell(DropoutRNNCell, keras.layers.Layer):
                 "keras.layers.RNN."
             )
         width = gate_width(self.units, self.chunk_size)
-        self.kernel = self.add_weight(
-            shape=(input_shape[-1], width),
-            name="kernel",
-            initializer=self.kernel_initializer,
-            regularizer=self.kernel_regularizer,
-            constraint=self.kernel_constraint,
-        )
-        self.recurrent_kernel = self.add_weight(
-            shape=(self.units, width),
-            name="recurrent_kernel",
-            initializer=self.recurrent_initializer,
-            regularizer=self.recurrent_regularizer,
-            constraint=self.recurrent_constraint,
-        )
+        shapes = [(input_shape[-1], width), (self.units, width)]
+        if self.quantization_mode:
+            self.quantized_build(shapes, self.quantization_mode)
+        else:
+            self._kernel = self.add_weight(
+                shape=shapes[0],
+                name="kernel",
+                initializer=self.kernel_initializer,
+                regularizer=self.kernel_regularizer,
+                constraint=self.kernel_constraint,
+            )
+            self._recurrent_kernel = self.add_weight(
+                shape=shapes[1],
+                name="recurrent_kernel",
+                initializer=self.recurrent_initializer,
+                regularizer=self.recurrent_regularizer,
+                constraint=self.recurrent_constraint,
+            )
         self.bias = None
         if self.use_bias:
             self.bias = self.add_weight(

@@ -10,6 +10,7 @@ from keras import KerasTensor, ops
 
 from keras_onlstm.onlstm import recurrence
 from keras_onlstm.onlstm.cell import DropoutMasks, ONLSTMCell
+from keras_onlstm.onlstm.int8 import no_lora, no_mode
 from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.types import Identifier, Shape, Tensor, Tensors
 
@@ -74,7 +75,8 @@ class ONLSTM(keras.layers.RNN):
         seed: see the cell.
         return_sequences: whether to return the output of every step. Default `False`: the last one.
         return_state: whether to return the final states `h` and `c` too. Default `False`.
-        return_distances: whether to return the distances of every step too. Default `False`.
+        return_distances: whether to return the distances of every step too. Default `False`. Under
+            `keras.layers.Bidirectional` it needs `return_state=True`.
         go_backwards: whether to read the sequence from its end. Sequences of outputs and distances
             then are in the order of reading. Default `False`.
         stateful: whether a batch starts from the final states of the one before, until
@@ -100,7 +102,8 @@ class ONLSTM(keras.layers.RNN):
 
     Raises:
         ValueError: as `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
-            wrong shape, `unroll=True`, and `fused=True` with other activations.
+            wrong shape, `unroll=True`, `fused=True` with other activations, and under
+            `keras.layers.Bidirectional` for distances without states.
 
     Example:
 
@@ -321,11 +324,52 @@ class ONLSTM(keras.layers.RNN):
             masks += [None, None]
         return masks if len(masks) > 1 else masks[0]
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        # After the layer is made `keras.layers.Bidirectional` alone sets this; it documents that.
+        # It takes all that a layer returns for one output, unless the layer returns states: then
+        # it merges the first and hands on what follows. No property: TensorFlow leaves one alone
+        # that would get the value which it has.
+        merged = name == "zero_output_for_mask" and getattr(self, "return_distances", False)
+        if merged and not self.return_state:
+            raise ValueError(
+                f"{self.name}: keras.layers.Bidirectional would merge distances with outputs. Give "
+                "the layer return_state=True too: then both directions' states and distances "
+                "follow the output."
+            )
+        super().__setattr__(name, value)
+
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, config: Any = None
+    ) -> None:
+        """Replaces `kernel` and `recurrent_kernel` by matrices of 8 bits, as the cell's does.
+
+        Args:
+            mode: `"int8"`.
+            type_check: without effect; Keras gives it.
+            config: see the cell.
+
+        Raises:
+            ValueError: see the cell.
+        """
+        if mode != "int8":
+            raise no_mode(self, str(mode))
+        self.cell.quantize(mode, config=config)
+        self._is_quantized = True
+        self.dtype_policy = self.cell.dtype_policy
+
+    def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
+        return self.call(*args, **kwargs)  # what is in 8 bits are the cell's matrices
+
+    def enable_lora(self, *args: Any, **kwargs: Any) -> None:
+        """Refuses: there is no low-rank adaptation."""
+        raise no_lora(self)
+
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["cell"], config["unroll"]
         return {
             **config,
+            "dtype": keras.dtype_policies.serialize(self.cell.dtype_policy),  # may be in 8 bits
             **self.cell.own_config(),
             "return_distances": self.return_distances,
             "fused": self.fused,

@@ -1,6 +1,8 @@
 """Trees from distances, baselines, scores and pictures. No Keras."""
 
+from keras_onlstm.parsing.outlines import outline
 from keras_onlstm.parsing.pictures import draw, draw_pair, save_picture
+from keras_onlstm.parsing.punctuation import with_punctuation
 from keras_onlstm.parsing.report import write_report
 from keras_onlstm.parsing.scores import Scores, score
 from keras_onlstm.parsing.trees import (
@@ -22,10 +24,12 @@ __all__ = [
     "draw",
     "draw_pair",
     "left_branching",
+    "outline",
     "random_tree",
     "right_branching",
     "save_picture",
     "score",
     "vote",
+    "with_punctuation",
     "write_report",
 ]

@@ -1,0 +1,266 @@
+"""Text as people write it, as sentences and tokens with their places. No Keras.
+
+NLTK does the splitting: its Penn Treebank tokenizer, and Punkt with the abbreviations below in
+place of a trained model, which would have to be downloaded. What neither knows, such as addresses
+and emoji, they get to see as something that they do.
+"""
+
+import functools
+import re
+import reprlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Token", "check_sentence", "check_sentences", "from_words", "split"]
+
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+_PICTURE = r"[\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
+_VARIANT = r"[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
+# What the two tokenizers of NLTK do not know, and what they see in its place.
+_SEEN = {
+    "address": "link",
+    "emoji": " link ",
+    "ellipsis": " ... ",
+    "dash": " -- ",
+    "double": '"',
+    "single": "'",
+}
+_UNKNOWN = re.compile(
+    rf"""
+    (?P<address>
+        (?:\b[a-z][a-z0-9+.-]{{1,15}}://|\bwww\.)[^\s<>"“”]*[^\s<>"“”.,:;!?'\u2019)\]}}…]
+        | \b[\w.+-]{{1,64}}@[a-z0-9-]{{1,63}}(?:\.[a-z0-9-]{{1,63}})+
+    )
+    | (?P<emoji>
+        [0-9\#*]\ufe0f?\u20e3 | [\U0001f1e6-\U0001f1ff]{{2}}
+        | {_PICTURE}{_VARIANT}(?:\u200d{_PICTURE}{_VARIANT})*
+    )
+    | (?P<ellipsis>…)
+    | (?P<dash>—)
+    | (?P<double>[“”„«»])
+    | (?P<single>[\u2018\u2019])
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+# Lower case, without the last full stop. Single letters are known to be initials.
+_ABBREVIATIONS = """
+    mr mrs ms dr prof st jr sr messrs mme mlle rev hon pres gov sen rep gen col maj capt lt sgt
+    cmdr adm inc corp co ltd bros assn dept univ ave blvd vs etc e.g i.e cf al approx est fig vol
+    pp eds jan feb mar apr jun jul aug sep sept oct nov dec a.m p.m u.s u.k u.n u.s.a d.c n.y n.j
+    n.c s.c l.a ph.d m.d b.a m.a calif conn fla ga kan ky md mass mich minn mont neb nev okla pa
+    tenn tex va vt wis wyo
+"""
+# After one of these abbreviations, a capital letter of one of these begins a sentence.
+_STARTERS = """
+    the he she it they we you this that these those there but and his her its their our my your
+    what when where why how who if so
+"""
+# Where Punkt ends a sentence and none ends: behind initials, the number of an item, and a quotation
+# or bracket after which the sentence goes on.
+_GOES_ON = (
+    (
+        re.compile(r"\b(?:[^\W\d_]\.){2,}\s*$"),
+        re.compile(rf"(?!(?:{'|'.join(_STARTERS.title().split())})\b)"),
+    ),
+    (re.compile(r"^\W*\d+\.\s*$"), re.compile("")),
+    (re.compile(r"[.?!]['\")\]}]+\s*$"), re.compile(r"[^\W\d_A-Z]")),
+)
+
+
+class Token(NamedTuple):
+    """A word or a punctuation mark.
+
+    Attributes:
+        text: as it was written.
+        start: where it begins in the text that was given, in characters; `None`: a list of words
+            was given.
+        end: where it ends, likewise.
+        is_word: whether it is a word of the sentence, rather than punctuation or an emoji.
+    """
+
+    text: str
+    start: int | None
+    end: int | None
+    is_word: bool
+
+
+def split(text: str) -> list[list[Token]]:
+    """The sentences of a text, each as tokens.
+
+    Args:
+        text: of any length.
+
+    Returns:
+        List of lists of `Token`, as the Penn Treebank splits them: `don't` is `do` and `n't`. Words
+        are what has a letter or a digit. A sentence without words belongs to the one before it, so
+        only a text without words has one; a text without tokens has no sentence.
+
+    Example:
+
+    >>> from keras_onlstm.text.tokens import split
+    >>> for tokens in split("He didn't go. She left…"):
+    ...     [token.text for token in tokens]
+    ['He', 'did', "n't", 'go', '.']
+    ['She', 'left', '…']
+    >>> split("He left")[0][1]
+    Token(text='left', start=3, end=7, is_word=True)
+    """
+    seen, places, emoji = _seen(text)
+    tokenizer = _tools()[1]
+    sentences: list[list[Token]] = []
+    for first, last in _spans(seen):
+        tokens = []
+        for start, end in tokenizer.span_tokenize(seen[first:last]):
+            start, end = places[first + start][0], places[first + end - 1][1]
+            token = text[start:end]
+            is_word = start not in emoji and any(map(str.isalnum, token))
+            tokens.append(Token(token, start, end, is_word))
+        if sentences and not (_has_words(tokens) and _has_words(sentences[-1])):
+            sentences[-1] += tokens
+        else:
+            sentences.append(tokens)
+    return sentences
+
+
+def _spans(seen):
+    """Where sentences begin and end."""
+    spans: list[tuple[int, int]] = []
+    for start, end in _tools()[0].span_tokenize(seen):
+        if spans and _goes_on(seen[slice(*spans[-1])], seen[start:end]):
+            start = spans.pop()[0]
+        spans.append((start, end))
+    return spans
+
+
+def _goes_on(before, behind):
+    return any(end.search(before) and start.match(behind) for end, start in _GOES_ON)
+
+
+def from_words(words: Sequence[str]) -> list[Token]:
+    """Tokens of a list of words, all of which count.
+
+    Args:
+        words: list.
+
+    Returns:
+        List of `Token`.
+    """
+    return [Token(word, None, None, True) for word in words]
+
+
+def check_sentences(sentences: Any) -> None:
+    """Refuses what is not an iterable of sentences.
+
+    Args:
+        sentences: that were given.
+
+    Raises:
+        ValueError: if it is one text, or nothing that sentences come from.
+
+    Example:
+
+    >>> from keras_onlstm.text.tokens import check_sentences
+    >>> check_sentences("prices fell")
+    Traceback (most recent call last):
+    ...
+    ValueError: sentences is text: put it into a list, ['prices fell'].
+    """
+    if isinstance(sentences, str):
+        raise ValueError(f"sentences is text: put it into a list, [{reprlib.repr(sentences)}].")
+    if isinstance(sentences, bytes | bytearray | dict) or not hasattr(sentences, "__iter__"):
+        raise ValueError(
+            f"sentences is {_kind(sentences)}: give a list of texts or of lists of words."
+        )
+
+
+def check_sentence(sentence: Any, number: int = 1) -> None:
+    """Refuses what is neither text nor a list of words.
+
+    Args:
+        sentence: that was given.
+        number: of the sentence, from 1 on, for the message.
+
+    Raises:
+        ValueError: if it is something else, or holds control characters, or a word is empty or
+            holds white space.
+
+    Example:
+
+    >>> from keras_onlstm.text.tokens import check_sentence
+    >>> check_sentence(["prices", "fell sharply"], 3)
+    Traceback (most recent call last):
+    ...
+    ValueError: sentence 3, word 2: 'fell sharply' holds white space. Give the sentence as text, or
+    one word in each place.
+    """
+    where = f"sentence {number}"
+    if isinstance(sentence, str):
+        _check_characters(where, sentence)
+        return
+    if isinstance(sentence, bytes | bytearray):
+        raise ValueError(f"{where}: is bytes. Decode it: sentence.decode().")
+    if not isinstance(sentence, Sequence):
+        raise ValueError(f"{where}: is {_kind(sentence)}. Give text or a list of words.")
+    for place, word in enumerate(sentence, 1):
+        where = f"sentence {number}, word {place}"
+        if not isinstance(word, str):
+            raise ValueError(f"{where}: is {_kind(word)}. Words are text.")
+        if not word:
+            raise ValueError(f"{where}: is empty. Leave it out.")
+        _check_characters(where, word)
+        if word.split() != [word]:
+            raise ValueError(
+                f"{where}: {reprlib.repr(word)} holds white space. Give the sentence as text, or "
+                "one word in each place."
+            )
+
+
+def _check_characters(where, text):
+    found = _CONTROL.search(text)
+    if found:
+        raise ValueError(
+            f"{where}: holds {found[0]!a} as character {found.start() + 1}, which no text "
+            "has. Take it out."
+        )
+
+
+def _kind(value):
+    return "None" if value is None else f"of the type {type(value).__name__}"
+
+
+def _seen(text):
+    """The text that NLTK gets to see, where its characters are from, and where emoji begin."""
+    seen: list[str] = []
+    places: list[tuple[int, int]] = []
+    emoji: set[int] = set()
+    done = 0
+    for found in _UNKNOWN.finditer(text):
+        start, end = found.span()
+        kind = str(found.lastgroup)
+        replacement = _SEEN[kind]
+        seen += text[done:start], replacement
+        places += [(place, place + 1) for place in range(done, start)]
+        places += [(start, end)] * len(replacement)
+        if kind == "emoji":
+            emoji.add(start)
+        done = end
+    seen.append(text[done:])
+    places += [(place, place + 1) for place in range(done, len(text))]
+    return "".join(seen), places, emoji
+
+
+@functools.cache
+def _tools():
+    """The sentence splitter and the tokenizer: NLTK takes half a second to import."""
+    from nltk.tokenize import TreebankWordTokenizer
+    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+    parameters = PunktParameters()
+    parameters.abbrev_types.update(_ABBREVIATIONS.split())
+    parameters.sent_starters.update(_STARTERS.split())
+    parameters.collocations.update({("no", "##number##"), ("nos", "##number##")})
+    return PunktSentenceTokenizer(parameters), TreebankWordTokenizer()
+
+
+def _has_words(tokens):
+    return any(token.is_word for token in tokens)

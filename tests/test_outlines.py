@@ -1,0 +1,87 @@
+"""Trees as plain text, and with punctuation."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nltk import Tree
+
+from corpora import corpora_in
+from keras_onlstm.datasets import treebank
+from keras_onlstm.parsing import outline, random_tree, right_branching, with_punctuation
+
+pytestmark = pytest.mark.keras_free
+
+MARKS = (",", ".")
+WORDS = st.text(st.sampled_from("abc.()\u4e2d\uff21\U0001f600\u200d\u0301"), min_size=1, max_size=4)
+TREES = st.recursive(
+    WORDS,
+    lambda inner: st.lists(inner, min_size=1, max_size=4).map(lambda c: Tree("X", c)),
+    max_leaves=40,
+).filter(lambda tree: isinstance(tree, Tree))
+
+
+def read_back(text):
+    """The tree of an outline: each constituent has two columns, the second says what it does."""
+    top, path = Tree("X", []), []
+    for line in text.split("\n"):
+        depth = 0
+        while line[2 * depth : 2 * depth + 2] != "─ ":
+            if line[2 * depth + 1] in "┬─":
+                node = Tree("X", [])
+                (path[depth - 1] if depth else top).append(node)
+                path[depth:] = [node]
+            depth += 1
+        path[depth - 1].append(line[2 * depth + 2 :])
+    return top[0]
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES)
+def test_an_outline_is_the_tree(tree):
+    assert read_back(outline(tree)) == tree
+
+
+def test_outlines_of_many_and_of_strange_words():
+    words = [f"w{place}" for place in range(200)]
+    for tree in (right_branching(words), random_tree(words, 3), Tree("X", words)):
+        assert read_back(outline(tree)) == tree
+    assert outline(Tree("X", ["a b", ""])) == "─┬─ a_b\n └─ _"
+    assert outline(Tree("X", ["a"])) == "─── a"
+
+
+def test_outlines_of_a_treebank(shared_data):
+    with corpora_in(shared_data / "nltk_data"):
+        sentences = treebank.load()[:400]
+    draw = random.Random(0)
+    for sentence in sentences:
+        for tree in (sentence.tree, random_tree(sentence.tokens, draw)):
+            found = [line.rpartition(" ")[2] for line in outline(tree).split("\n")]
+            assert found == sentence.tokens
+            read = read_back(outline(tree))
+            assert [t.leaves() for t in read.subtrees()] == [t.leaves() for t in tree.subtrees()]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_punctuation_is_as_high_as_it_can_stand(seed):
+    draw = random.Random(seed)
+    tokens = [draw.choice(("a", "b", "c", *MARKS)) for _ in range(12)] + ["a"]
+    is_word = [token.isalpha() for token in tokens]
+    tree = random_tree([token for token in tokens if token.isalpha()], seed)
+    marked = with_punctuation(tree, tokens, is_word)
+    assert marked.leaves() == tokens
+
+    def bare(node):
+        return Tree("X", [bare(c) if isinstance(c, Tree) else c for c in node if c not in MARKS])
+
+    assert bare(marked) == tree
+    for below in marked.subtrees():
+        if below is not marked:
+            assert below[0] not in MARKS and below[-1] not in MARKS
+
+
+def test_punctuation_of_another_sentence():
+    for tokens in (["a"], ["a", "b", "c"]):
+        with pytest.raises(ValueError, match=f"has 2 words, its sentence {len(tokens)}"):
+            with_punctuation(Tree("X", ["a", "b"]), tokens, [True] * len(tokens))
