@@ -242,7 +242,6 @@ OUTPUT = ["--output", "new.npz"]
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ([], ["--help"]),
         (["train"], ["'train'", "generate"]),
         (["generate", "--length", "0"], ["--length 0", "1 or above"]),
         (["generate", "--length", "many"], ["--length", "'many'"]),

@@ -60,7 +60,7 @@ def test_ctrl_c_while_a_script_is_imported(script):
 def test_ctrl_c_while_the_command_is_imported(tmp_path, module):
     script = tmp_path / "keras-onlstm"
     script.write_text(COMMAND)
-    found = interrupted(script, module, "parse", "a dog")
+    found = interrupted(script, module, "score", "a dog")
     assert found == (130, "", ["keras-onlstm: stopped."])
 
 
