@@ -1,6 +1,7 @@
 """Ctrl-C and mistakes on the command line: one line each, whatever the libraries make of them."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -166,3 +167,46 @@ def test_progress_of_what_takes_long():
 def test_no_progress_of_what_is_soon_done_or_of_what_no_one_sees():
     assert counted(Terminal(), [1.0, 2.0, 2.9]) == ""
     assert counted(io.StringIO(), [1.0, 5.0, 9.0]) == ""
+
+
+# --- The noise of TensorFlow ---------------------------------------------------------------------
+
+NOISY = """
+import os
+os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called are written\\n")
+os.write(2, b"I0000 00:00:1795432765.971726    6876 cudart_stub.cc:31] no drivers\\n")
+os.write(2, b"E0000 00:00:1795432765.971726    6876 loader.cc:1] a library is damaged\\n")
+if os.environ["DAMAGED"]:
+    raise ImportError("cannot load")
+level = os.environ["TF_CPP_MIN_LOG_LEVEL"]
+"""
+IMPORTING = """
+import keras_onlstm.utils.console
+import tensorflow, os
+os.write(2, b"I0000 of its own\\n")
+print(tensorflow.level, tensorflow.__spec__.loader.exec_module.__qualname__)
+"""
+
+
+@pytest.mark.parametrize("damaged", ["", "1"])
+@pytest.mark.parametrize("level", [None, "0"])
+def test_what_tensorflow_says_at_its_start(tmp_path, damaged, level):
+    """Noise is left out, unless a level was set; errors, and whatever comes later, are not."""
+    (tmp_path / "tensorflow.py").write_text(NOISY)
+    variables = environment() | {"DAMAGED": damaged, "TF_CPP_MIN_LOG_LEVEL": level}
+    variables["PYTHONPATH"] = os.pathsep.join([str(tmp_path), variables["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in variables.items() if value is not None},
+    )
+    said = done.stderr
+    assert "a library is damaged" in said
+    assert ("cudart_stub" in said) == ("before absl" in said) == (level == "0")
+    if damaged:
+        assert said.endswith("ImportError: cannot load\n") and done.returncode == 1
+    else:
+        assert said.endswith("I0000 of its own\n")
+        assert done.stdout == f"{level or 3} _LoaderBasics.exec_module\n"

@@ -7,7 +7,6 @@ Nothing that takes time is imported before `run`.
 
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
 
-import os
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
@@ -25,7 +24,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: list of strings, or `None`: those of the process.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     parser = ArgumentParser(
         prog="keras-onlstm",
         description="Ordered neurons on the command line.",

@@ -2,17 +2,22 @@
 
 A command imports this module before all that takes time. Ctrl-C while the rest is imported, where
 it may surface as any error or as none, then ends the process at once.
+
+What TensorFlow logs of the machine is left out, unless TF_CPP_MIN_LOG_LEVEL is set.
 """
 
 import argparse
+import importlib.util
 import os
+import re
 import signal
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import NoReturn, Self, TextIO
+from typing import Any, NoReturn, Self, TextIO
 
 from keras_onlstm.utils.files import words_of
 from keras_onlstm.utils.reading import SEEDS
@@ -25,10 +30,11 @@ class _Interrupt:
 
     orderly = False
     pressed = False
+    errors = 2  # the file descriptor of standard error
 
     def __call__(self, number, frame):
         if not self.orderly and _is_of_a_command(frame):
-            os.write(2, f"\n{os.path.basename(sys.argv[0])}: stopped.\n".encode())
+            os.write(self.errors, f"\n{os.path.basename(sys.argv[0])}: stopped.\n".encode())
             os._exit(130)
         self.pressed = True
         signal.default_int_handler(number, frame)
@@ -53,6 +59,57 @@ if (
     and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 ):
     signal.signal(signal.SIGINT, _interrupt)
+
+
+# The level is that of most of its logs. While it is imported there are some that heed no level.
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_NOISE = re.compile(rb"(WARNING: All log messages before absl|[IW]\d{4} )")
+
+
+class _QuietStart:
+    """Finds TensorFlow, with a loader that leaves its noise out. Other lines come out after it."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "tensorflow":
+            return None
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+
+            def execute(module):
+                del loader.exec_module  # which uncovers its own
+                _quietly(lambda: loader.exec_module(module))
+
+            loader.exec_module = execute
+        return spec
+
+
+def _quietly(function):
+    sys.stderr.flush()
+    try:
+        errors = os.dup(2)
+    except OSError:  # there is none
+        return function()
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        _interrupt.errors = errors
+        try:
+            return function()
+        finally:
+            sys.stderr.flush()
+            os.dup2(errors, 2)
+            _interrupt.errors = 2
+            os.close(errors)
+            said.seek(0)
+            for line in said:
+                if not _NOISE.match(line):
+                    os.write(2, line)
+
+
+if _LOG_LEVEL not in os.environ:
+    os.environ[_LOG_LEVEL] = "3"
+    sys.meta_path = [_QuietStart(), *sys.meta_path]
 
 
 class ArgumentParser(argparse.ArgumentParser):
