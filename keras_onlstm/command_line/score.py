@@ -15,7 +15,7 @@ from keras_onlstm.command_line.inputs import (
 )
 from keras_onlstm.utils.console import table
 
-__all__ = ["EXAMPLES", "HELP", "WRITES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "log-probabilities and perplexities of sentences"
 EXAMPLES = (
@@ -23,7 +23,6 @@ EXAMPLES = (
     "keras-onlstm score --model runs/lm --file sentences.txt",
     "keras-onlstm score - < sentences.txt",
 )
-WRITES = False
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
