@@ -13,7 +13,7 @@ from nltk import Tree
 
 from checks import as_array, assert_close
 from keras_onlstm import command_line
-from keras_onlstm.models import LanguageModel
+from keras_onlstm.models import LanguageModel, sentence_reader
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote
@@ -201,6 +201,21 @@ def test_no_sentence(parser, sentence, message):
     with pytest.raises(ValueError, match=r"^sentence 2") as caught:
         list(parser.parse_many(["cat", sentence]))
     assert message in str(caught.value)
+
+
+@pytest.mark.backend("tensorflow")
+def test_twenty_lengths_are_not_traced_one_by_one(monkeypatch):
+    traced, call = [], sentence_reader._Measuring.call
+
+    def counted(self, ids):
+        traced.append(ids.shape)
+        return call(self, ids)
+
+    monkeypatch.setattr(sentence_reader._Measuring, "call", counted)
+    parser = Parser(make())
+    for count in range(1, 120, 6):
+        parser.parse(["cat"] * count)
+    assert 1 <= len(traced) <= 2, traced
 
 
 @pytest.mark.parametrize("sentences", ["a cat", b"a cat", None, 3, {"a": 1}])

@@ -4,7 +4,7 @@ import argparse
 import math
 
 from keras_onlstm.command_line.inputs import add_language_model, load_reader, tokens
-from keras_onlstm.utils.console import seed
+from keras_onlstm.utils.console import Progress, seed
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -51,7 +51,8 @@ def run(options: argparse.Namespace) -> None:
     unknown = sorted(set(words) - set(reader.model.vocabulary))
     if unknown:
         print(f"Not in the vocabulary, read as <unk>: {' '.join(unknown)}")
-    words += reader.model.generate(
-        words, options.length, options.temperature, options.top_k, options.seed
-    )
+    with Progress("words") as progress:
+        words += reader.model.generate(
+            words, options.length, options.temperature, options.top_k, options.seed, progress.add
+        )
     print(("" if reader.characters else " ").join(words))
