@@ -140,7 +140,9 @@ def step(ids, state, weights, settings):
     for index in range(settings.residual_blocks):
         name = f"predictor.res.res.{index}"
         inner = batch_norm(linear(y, weights, f"{name}.0"), weights, f"{name}.1")
-        inner = batch_norm(linear(np.maximum(inner, 0.0), weights, f"{name}.4"), weights, f"{name}.5")
+        inner = batch_norm(
+            linear(np.maximum(inner, 0.0), weights, f"{name}.4"), weights, f"{name}.5"
+        )
         y = np.maximum(y + inner, 0.0)
     y = np.tanh(batch_norm(linear(y, weights, "predictor.ffd.1"), weights, "predictor.ffd.2"))
     logits = y @ weights.get("decoder.weight", embedding).T + weights["decoder.bias"]
