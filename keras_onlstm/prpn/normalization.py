@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_onlstm.prpn.step import features_of
 from keras_onlstm.utils.numerics import mean
 from keras_onlstm.utils.types import Shape, Tensor
 
@@ -30,7 +31,7 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
     """
 
     def build(self, input_shape: Shape) -> None:
-        shape = (input_shape[-1],)
+        shape = (features_of(input_shape),)
         self.gamma = self.add_weight(shape=shape, initializer="ones", name="gamma")
         self.beta = self.add_weight(shape=shape, initializer="zeros", name="beta")
         self.built = True
@@ -68,7 +69,7 @@ class BatchNormalization(keras.layers.Layer):
         self.momentum, self.epsilon = momentum, epsilon
 
     def build(self, input_shape: Shape) -> None:
-        shape = (input_shape[-1],)
+        shape = (features_of(input_shape),)
         for name, start, trainable in (
             ("gamma", "ones", True),
             ("beta", "zeros", True),

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.prpn.normalization import BatchNormalization
-from keras_onlstm.prpn.step import WALL, banded, structural_gates
+from keras_onlstm.prpn.step import WALL, banded, features_of, structural_gates
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import Shape, Tensor
 
@@ -82,16 +82,19 @@ class ParsingNetwork(keras.layers.Layer):
         self.resolution, self.hard = resolution, hard
         self.dropout, self.seed = dropout, seed
         self.drops = [
-            keras.layers.Dropout(dropout, seed=None if seed is None else seed + place)
+            keras.layers.Dropout(
+                dropout, seed=None if seed is None else seed + place, dtype=self.dtype_policy
+            )
             for place in range(2)
         ]
         self.norm = BatchNormalization(dtype=self.dtype_policy)
 
     def build(self, input_shape: Shape) -> None:
-        bound = (input_shape[-1] * (self.lookback + 1)) ** -0.5
+        size = features_of(input_shape)
+        bound = (size * (self.lookback + 1)) ** -0.5
         half = self.units // 2
         for name, shape, scale in (
-            ("kernel", (self.lookback + 1, input_shape[-1], self.units), bound),
+            ("kernel", (self.lookback + 1, size, self.units), bound),
             ("bias", (self.units,), bound),
             ("distance_kernel", (half, 2), half**-0.5),
             ("distance_bias", (2,), half**-0.5),

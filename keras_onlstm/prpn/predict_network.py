@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.prpn.normalization import BatchNormalization
-from keras_onlstm.prpn.step import banded, tanh
+from keras_onlstm.prpn.step import banded, features_of, tanh
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Shape, Tensor
@@ -23,8 +23,9 @@ class _Linear(keras.layers.Layer):
         self.units, self.seed = units, seed
 
     def build(self, input_shape: Shape) -> None:
-        bound = input_shape[-1] ** -0.5
-        for name, shape in (("kernel", (input_shape[-1], self.units)), ("bias", (self.units,))):
+        size = features_of(input_shape)
+        bound = size**-0.5
+        for name, shape in (("kernel", (size, self.units)), ("bias", (self.units,))):
             start = keras.initializers.RandomUniform(-bound, bound, seed=self.seed)
             setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
         self.built = True
@@ -75,7 +76,7 @@ class PredictNetwork(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self._config = {
+        self._config: dict[str, Any] = {
             "output_dim": integer("output_dim", output_dim, 1),
             "residual_blocks": integer("residual_blocks", residual_blocks, 0),
             "attends": attends,
@@ -95,8 +96,8 @@ class PredictNetwork(keras.layers.Layer):
         return layer
 
     def build(self, h_shape: Shape, *_: Any) -> None:
-        config, units = self._config, h_shape[-1]
-        self.key = self._linear("key", units, units) if config["attends"] else None
+        config, units = self._config, features_of(h_shape)
+        self.key: Any = self._linear("key", units, units) if config["attends"] else None
         self.blocks = [
             [
                 self._linear(f"block_{place}_first", 2 * units, 2 * units),
@@ -134,9 +135,8 @@ class PredictNetwork(keras.layers.Layer):
         return ops.cast(share, h.dtype) @ series
 
     def call(self, h: Tensor, gates: Tensor, memory: Tensor, training: bool = False) -> Tensor:
-        summary = ops.zeros_like(h) if self.key is None else None
-        if summary is None:
-            summary = self._attended(h, gates, memory, training)
+        attends = self._config["attends"]
+        summary = self._attended(h, gates, memory, training) if attends else ops.zeros_like(h)
         x = ops.concatenate([h, summary], -1)  # (B, T, 2 U)
         for first, first_norm, second, second_norm in self.blocks:
             inner = ops.relu(first_norm(first(x), training=training))

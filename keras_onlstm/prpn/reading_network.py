@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-from keras_onlstm.prpn.step import LSTM_GATES, attention, lstm, tanh
+from keras_onlstm.prpn.step import LSTM_GATES, attention, features_of, lstm, tanh
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.loops import scan
 from keras_onlstm.utils.numerics import matmul
@@ -41,7 +41,7 @@ class ReadingLayer(keras.layers.Layer):
         }
 
     def build(self, input_shape: Shape) -> None:
-        size, width = input_shape[-1], len(LSTM_GATES) * self.units
+        size, width = features_of(input_shape), len(LSTM_GATES) * self.units
         shapes = [
             ("kernel", (size, width), size),
             ("bias", (width,), size),
@@ -187,7 +187,7 @@ class ReadingNetwork(keras.layers.Layer):
         ]
 
     def build(self, x_shape: Shape, *_: Any) -> None:
-        size = x_shape[-1]
+        size = features_of(x_shape)
         for layer in self.layers:
             layer.build((None, None, size))
             size = layer.units

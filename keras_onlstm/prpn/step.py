@@ -15,7 +15,7 @@ Axes, for the whole of PRPN:
 from keras import activations, backend, ops
 
 from keras_onlstm.utils.numerics import exact_activation, largest
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = [
     "LSTM_GATES",
@@ -23,6 +23,7 @@ __all__ = [
     "alphas",
     "attention",
     "banded",
+    "features_of",
     "lstm",
     "structural_gates",
     "tanh",
@@ -32,6 +33,14 @@ LSTM_GATES = ("input", "forget", "candidate", "output")  # their order in every 
 
 # A distance that nothing reaches beyond: it stands before the text, where the paper has infinity.
 WALL = 1e9
+
+
+def features_of(shape: Shape) -> int:
+    """The size of the last axis, which a layer has to know when it is built."""
+    size = shape[-1]
+    if size is None:
+        raise ValueError(f"the size of the last axis of {shape} must be known.")
+    return size
 
 
 def tanh(x: Tensor) -> Tensor:
@@ -86,7 +95,7 @@ def structural_gates(
         (B, T, S), falling along the slots.
     """
     length = ops.shape(distances)[1]
-    gates = []
+    gates: list[Tensor] = []
     for slot in range(slots):
         before = series[:, slots - slot : slots - slot + length]  # (B, T)
         alpha = alphas(distances, before, resolution, hard)
