@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_onlstm.models.sentence_reader import SentenceReader
+from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.prpn.parsing_network import ParsingNetwork
 from keras_onlstm.prpn.predict_network import PredictNetwork
 from keras_onlstm.prpn.reading_network import ReadingNetwork
@@ -39,8 +39,58 @@ class PRPNOutput(NamedTuple):
 class PRPN(SentenceReader):
     """The parsing-reading-predict network, a language model that learns to parse.
 
+    A parsing network measures a syntactic distance before every word; a reading network goes on
+    from what it remembers, and a predict network looks back at what was read, both as far as no
+    larger distance stands in the way. The defaults are the published word model.
+
     Source: Shen et al. 2018, "Neural Language Modeling by Jointly Learning Syntax and Lexicon",
-    https://openreview.net/forum?id=rkgOLb-0W. The defaults are the published word model.
+    https://openreview.net/forum?id=rkgOLb-0W. Where the published code differs, it is followed.
+
+    Args:
+        vocabulary_size: positive integer, V.
+        embedding_dim: positive integer, E: size of word vectors.
+        units: positive even integer, U: size of the parsing network and of the reading layers.
+        num_layers: positive integer, layers of the reading network.
+        slots: positive integer, S: steps that are remembered.
+        lookback: integer from 0 on, L: words before each that its distance depends on.
+        resolution: positive number: a distance larger by it closes a hard gate.
+        hard: whether gates are cut off at 0 and 1, or sigmoids.
+        residual_blocks: integer from 0 on, in the predict network.
+        tie_weights: whether the softmax shares the embedding matrix.
+        output_dropout: share of word vectors' numbers, and of the outputs', that is dropped.
+        inner_dropout: the same inside the networks.
+        recurrent_dropout: share of the features of hidden states that the reading layers drop, the
+            same ones for a whole window.
+        parsing_network: whether its gates count. If not, attention is to all slots; distances are
+            measured, but nothing trains them.
+        reading_attention: whether the reading network has attention; if not it is an LSTM.
+        predict_attention: the same of the predict network.
+        vocabulary: list of V words, kept in the model's file, or `None`.
+        seed: integer seed of initialization and dropouts.
+        **kwargs: `name`, `dtype` of `keras.Model`.
+
+    Call arguments:
+        ids: integers (batch, time), below V.
+        states: as `initial_states` has them. Default: before a text.
+        mask: must be `None`: every token counts.
+        training: whether dropout applies, and batches are normalized by themselves.
+        details: whether to return more than the logits.
+
+    Returns:
+        Logits (batch, time, V) of the token after each; with `details` a `PRPNOutput`.
+
+    Raises:
+        ValueError: if a size is invalid, the vocabulary has another size than V, or there is a
+            mask.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import PRPN
+    >>> model = PRPN(20, embedding_dim=8, units=6, slots=4, lookback=2)
+    >>> results = model(np.array([[3, 4, 5]]), details=True)
+    >>> tuple(results.logits.shape), tuple(results.distances["syntactic"].shape)
+    ((1, 3, 20), (1, 1, 3))
     """
 
     def __init__(
@@ -86,6 +136,7 @@ class PRPN(SentenceReader):
             "vocabulary": None if vocabulary is None else list(vocabulary),
             "seed": seed,
         }
+        check_vocabulary_size(vocabulary, vocabulary_size)
         self.vocabulary = self._config["vocabulary"]
         self.members, self.gates = (1,), ("syntactic",)
         policy = self.dtype_policy
@@ -151,6 +202,8 @@ class PRPN(SentenceReader):
         self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
     ) -> PRPNOutput:
         """`PRPNOutput` without the logits."""
+        if mask is not None:
+            raise ValueError("PRPN takes no mask: every token counts. Give batches of one length.")
         embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
         x = ops.take(embeddings, ids, axis=0)  # (B, T, E)
         if states is None:
