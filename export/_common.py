@@ -2,14 +2,11 @@
 
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
 
-import os
 import resource
 import sys
 import tempfile
 import time
 from pathlib import Path
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 

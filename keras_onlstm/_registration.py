@@ -5,15 +5,19 @@ it is, it takes seconds. Yet a saved model has to load after `import keras_onlst
 two was imported first. So this waits for Keras, with a finder that sees the imports of Keras and of
 this package: when both are at rest, what is to be registered is imported, and the finder is gone.
 
+Where the backend is missing, Keras's import ends deep inside of it: here it gets one line instead.
+
 It waits for the package too since `import keras_onlstm.onlstm.layer` imports Keras on its way: the
 models cannot be imported before that layer is.
 """
 
 import importlib
+import os
 import sys
 
 __all__ = ["register_with_keras"]
 
+BACKENDS = ("tensorflow", "jax", "torch")
 MODULES = ("onlstm.cell", "onlstm.layer", "prpn", "models")  # those that register their classes
 
 
@@ -28,6 +32,17 @@ def register_with_keras() -> None:
 def _register():
     for name in MODULES:
         importlib.import_module(f"keras_onlstm.{name}")
+
+
+def _without(backend):
+    named = os.environ.get("KERAS_BACKEND")
+    others = [name for name in BACKENDS if name != backend]
+    return (
+        f"Keras runs on {backend}, which cannot be imported, as KERAS_BACKEND is "
+        f"{named or 'not set'}. Set KERAS_BACKEND={others[0]} or {others[1]} where that is "
+        f"installed, or install one: pip install tensorflow, 'keras-onlstm[jax]' or "
+        "'keras-onlstm[torch]'."
+    )
 
 
 class _Finder:
@@ -53,6 +68,11 @@ class _Finder:
         self.running.add(name)
         try:
             loader.exec_module(module)
+        except ImportError as error:
+            missing = (error.name or "").partition(".")[0]
+            if name != "keras" or missing not in BACKENDS:
+                raise
+            raise ImportError(_without(missing), name=missing) from None
         finally:
             self.running.discard(name)
         if not self.running and sys.modules.get("keras") is not None and self in sys.meta_path:

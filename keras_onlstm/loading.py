@@ -1,12 +1,14 @@
 """Models from files of every kind: the one place that knows them all.
 
-Keras is imported where a file needs it; exported ones do without.
+Keras is imported where a file needs it; exported ones do without, and compact ones can.
 """
 
 from pathlib import Path
 from typing import Any
 
 from keras_onlstm import runtime
+from keras_onlstm.compact.model import CompactModel
+from keras_onlstm.compact.stored import open_stored
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils.types import StrPath
 
@@ -18,7 +20,10 @@ _CLASSES = {"language_model": "LanguageModel", "classifier": "PairClassifier"}
 
 
 def load_model(
-    path: StrPath | None = None, provider: str = "cpu", threads: int | None = None
+    path: StrPath | None = None,
+    provider: str = "cpu",
+    threads: int | None = None,
+    keras: bool = True,
 ) -> tuple[Any, Any]:
     """Loads a model.
 
@@ -28,6 +33,8 @@ def load_model(
             of the package, an `Ensemble`.
         provider: of exported files, as in `runtime.load`.
         threads: likewise.
+        keras: whether an `.npz` file is to be a model of Keras. If not, one of ON-LSTM layers is a
+            `compact.model.CompactModel`, which measures distances with NumPy alone.
 
     Returns:
         The model, of exported files a `runtime.ExportedModel`; and what was stored beside it of its
@@ -61,17 +68,20 @@ def load_model(
     if exported:
         model = runtime.ExportedModel(runtime.load(path, provider, threads))
         return model, model.graph.metadata.get("about")
+    stored = open_stored(path) if path.suffix == ".npz" else None
+    if stored and not keras and all(one["recurrent"] == "onlstm" for one in stored.configs):
+        return CompactModel(stored), stored.about
     try:
-        import keras  # noqa: F401
+        import keras as _  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"{path}: needs Keras and a backend ({error}): pip install keras tensorflow. An "
             "exported .onnx file does without."
         ) from error
-    if path.suffix == ".npz":
-        from keras_onlstm.models.eight_bit import load_eight_bit
+    if stored:
+        from keras_onlstm.models.eight_bit import of_stored
 
-        return load_eight_bit(path)
+        return of_stored(stored, path)
     if path.suffix != ".keras":
         raise ValueError(f"{path}: ends neither in .keras nor in .npz, .onnx or .tflite.")
     from keras_onlstm.models.keras_file import load_keras

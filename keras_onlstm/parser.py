@@ -1,7 +1,7 @@
 """Parser: trees of sentences from the distances of a trained language model.
 
-Neither Keras nor NLTK is imported before it is needed: with an exported model Keras never is, and a
-parser is there in a fraction of the time.
+Neither Keras nor NLTK is imported before it is needed: with the package's model or an exported one
+Keras never is, and a parser is there in a fraction of the time.
 """
 
 import itertools
@@ -61,8 +61,9 @@ class Parser:
     Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
 
     Args:
-        model: `LanguageModel` of ON-LSTM layers, with a vocabulary, `models.Ensemble`, or
-            `runtime.ExportedModel`; or a list of the first of these, of which an ensemble is made.
+        model: `LanguageModel` of ON-LSTM layers, with a vocabulary, `models.Ensemble`,
+            `compact.model.CompactModel` or `runtime.ExportedModel`; or a list of the first of
+            these, of which an ensemble is made.
         layer: integer from 1 on, whose distances count, of every model. Default: what the model
             says; of one ON-LSTM the second, as in the paper, or its only one; of several all.
         method: `"greedy"` or `"binary"`: the tree of `parsing.build_tree` of the mean distances;
@@ -131,6 +132,7 @@ class Parser:
         threads: int | None = None,
         voters: str | Iterable[str] = METHODS,
         gate: str | None = None,
+        keras: bool = False,
     ) -> Self:
         """Loads a parser that works at once.
 
@@ -145,6 +147,9 @@ class Parser:
             threads: how many an exported file runs on; default: the runtime decides.
             voters: as in the class.
             gate: likewise.
+            keras: whether the model of an `.npz` file, and so that of the package, is to be one of
+                Keras: for `Parser.model`, or on a GPU. Default: NumPy alone reads it, if it is the
+                only file and of ON-LSTM layers.
 
         Returns:
             `Parser`.
@@ -164,7 +169,8 @@ class Parser:
                         f"{path}: an exported file parses by itself. Put the models into one "
                         "before they are exported: save_eight_bit(Ensemble(models), PATH)."
                     )
-        loaded = [load_model(path, provider, threads) for path in paths]
+        keras = keras or len(paths) > 1  # which puts models together
+        loaded = [load_model(path, provider, threads, keras) for path in paths]
         for path, (model, _) in zip(paths, loaded, strict=True):
             if not hasattr(model, "distances"):
                 kind = type(model).__name__
@@ -172,6 +178,24 @@ class Parser:
             check_vocabulary(model.vocabulary, path)
         models, about = [model for model, _ in loaded], [about for _, about in loaded]
         return cls(models, layer, method, about[0] if len(about) == 1 else about, voters, gate)
+
+    def __call__(
+        self, sentence: Sentence, split: bool = True, punctuation: bool = False
+    ) -> NltkTree:
+        """The tree of a sentence: `parse`.
+
+        Args:
+            sentence: as in `parse`.
+            split: likewise.
+            punctuation: likewise.
+
+        Returns:
+            `nltk.Tree`.
+
+        Raises:
+            ValueError: as `parse`.
+        """
+        return self.parse(sentence, split, punctuation)
 
     def tokenize(self, sentence: Sentence) -> list[str]:
         """The words of a sentence, as the Penn Treebank has them, without punctuation.

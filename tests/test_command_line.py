@@ -3,9 +3,12 @@
 `parse` is in test_parser.py, what the commands make of a trained run in test_language_modeling.py.
 """
 
+import argparse
+import io
 import json
 import math
 import re
+import shlex
 import subprocess
 import sys
 
@@ -15,7 +18,9 @@ import pytest
 
 import commands
 from commands import contents, environment, ours
-from keras_onlstm import exporting
+from keras_onlstm import command_line, exporting
+from keras_onlstm.command_line import _COMMANDS
+from keras_onlstm.command_line.inputs import sentences
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
@@ -237,7 +242,6 @@ OUTPUT = ["--output", "new.npz"]
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ([], ["--help"]),
         (["train"], ["'train'", "generate"]),
         (["generate", "--length", "0"], ["--length 0", "1 or above"]),
         (["generate", "--length", "many"], ["--length", "'many'"]),
@@ -332,3 +336,44 @@ def test_a_model_that_has_no_compact_form(tmp_path):
     with pytest.raises(ValueError, match=r"a\.npz: a Other has no compact form"):
         save_eight_bit(model, tmp_path / "a.npz")
     assert not list(tmp_path.iterdir())
+
+
+def test_without_a_command_the_help_is_printed(capsys):
+    from keras_onlstm.command_line import main
+
+    main([])
+    printed = capsys.readouterr().out
+    assert printed.startswith("usage: keras-onlstm") and "generate" in printed
+
+
+EXAMPLES = [example for module in _COMMANDS.values() for example in module.EXAMPLES]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_of_the_help(example, monkeypatch, capsys):
+    """Each is in the help of its command, and the command takes it."""
+    _, name, *arguments = shlex.split(example.partition(" < ")[0])
+    with pytest.raises(SystemExit):
+        command_line.main([name, "--help"])
+    assert f"examples:\n  {_COMMANDS[name].EXAMPLES[0]}\n" in (said := capsys.readouterr().out)
+    assert f"  {example}\n" in said
+    taken = []
+    monkeypatch.setattr(_COMMANDS[name], "run", taken.append)
+    command_line.main([name, *arguments])
+    assert len(taken) == 1
+
+
+def test_a_hyphen_is_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the cat\na dog\n")))
+    options = argparse.Namespace(sentences=["first", "-", "last"], file=[])
+    assert list(sentences(options)) == ["first", "the cat", "a dog", "last"]
+
+
+def test_version_is_printed(capsys):
+    from keras_onlstm.command_line import main
+    from keras_onlstm.version import __version__
+
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == 0
+    assert capsys.readouterr().out == f"keras-onlstm {__version__}\n"

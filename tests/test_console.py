@@ -1,5 +1,7 @@
 """Ctrl-C and mistakes on the command line: one line each, whatever the libraries make of them."""
 
+import io
+import os
 import signal
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import pytest
 
 from commands import EXAMPLES, ROOT, environment, ours
 from keras_onlstm.utils import console
-from keras_onlstm.utils.console import ArgumentParser, report
+from keras_onlstm.utils.console import ArgumentParser, Progress, report
 
 pytestmark = pytest.mark.keras_free
 
@@ -59,7 +61,7 @@ def test_ctrl_c_while_a_script_is_imported(script):
 def test_ctrl_c_while_the_command_is_imported(tmp_path, module):
     script = tmp_path / "keras-onlstm"
     script.write_text(COMMAND)
-    found = interrupted(script, module, "parse", "a dog")
+    found = interrupted(script, module, "score", "a dog")
     assert found == (130, "", ["keras-onlstm: stopped."])
 
 
@@ -110,7 +112,7 @@ def test_other_programs_keep_ctrl_c(writes):
 @pytest.mark.parametrize("flush", [True, False])
 def test_standard_output_that_is_full(flush):
     code = (
-        "from keras_onlstm.utils.console import ArgumentParser, report\n"
+        "from keras_onlstm.utils.console import ArgumentParser, Progress, report\n"
         f"report(ArgumentParser(prog='test'), lambda: print('a tree', flush={flush}))"
     )
     with open("/dev/full", "w") as full:
@@ -127,3 +129,84 @@ def test_defects_are_not_hidden():
 
     with pytest.raises(TypeError, match="a defect"):
         report(ArgumentParser(prog="test"), main)
+
+
+# --- Progress ------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def counted(stream, seconds):
+    """What is on standard error when 50 words are read at each of these seconds."""
+    now = iter([0.0, *seconds])
+    last = 0.0
+
+    def clock():
+        nonlocal last
+        last = next(now, last)
+        return last
+
+    with Progress("words", stream, clock) as progress:
+        for _ in seconds:
+            progress.add(50)
+            progress.clear()
+    return stream.getvalue()
+
+
+def test_progress_of_what_takes_long():
+    said = counted(Terminal(), [1.0, 2.0, 4.0, 4.0, 5.0])
+    erased = "\r\x1b[K"
+    assert said.startswith(f"150 words in 4 s, 38 a second{erased}")
+    assert said.endswith("words in 5 s, 50 a second\n")
+    assert said.count("\n") == 1 and said.count(erased) == said.count("a second") - 1
+
+
+def test_no_progress_of_what_is_soon_done_or_of_what_no_one_sees():
+    assert counted(Terminal(), [1.0, 2.0, 2.9]) == ""
+    assert counted(io.StringIO(), [1.0, 5.0, 9.0]) == ""
+
+
+# --- The noise of TensorFlow ---------------------------------------------------------------------
+
+NOISY = """
+import os
+os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called are written\\n")
+os.write(2, b"I0000 00:00:1795432765.971726    6876 cudart_stub.cc:31] no drivers\\n")
+os.write(2, b"E0000 00:00:1795432765.971726    6876 loader.cc:1] a library is damaged\\n")
+if os.environ["DAMAGED"]:
+    raise ImportError("cannot load")
+level = os.environ["TF_CPP_MIN_LOG_LEVEL"]
+"""
+IMPORTING = """
+import keras_onlstm.utils.console
+import tensorflow, os
+os.write(2, b"I0000 of its own\\n")
+print(tensorflow.level, tensorflow.__spec__.loader.exec_module.__qualname__)
+"""
+
+
+@pytest.mark.parametrize("damaged", ["", "1"])
+@pytest.mark.parametrize("level", [None, "0"])
+def test_what_tensorflow_says_at_its_start(tmp_path, damaged, level):
+    """Noise is left out, unless a level was set; errors, and whatever comes later, are not."""
+    (tmp_path / "tensorflow.py").write_text(NOISY)
+    variables = environment() | {"DAMAGED": damaged, "TF_CPP_MIN_LOG_LEVEL": level}
+    variables["PYTHONPATH"] = os.pathsep.join([str(tmp_path), variables["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in variables.items() if value is not None},
+    )
+    said = done.stderr
+    assert "a library is damaged" in said
+    assert ("cudart_stub" in said) == ("before absl" in said) == (level == "0")
+    if damaged:
+        assert said.endswith("ImportError: cannot load\n") and done.returncode == 1
+    else:
+        assert said.endswith("I0000 of its own\n")
+        assert done.stdout == f"{level or 3} _LoaderBasics.exec_module\n"

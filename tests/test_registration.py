@@ -188,3 +188,27 @@ def test_all_that_registers_is_in_the_list():
         assert within, f"{module} registers nothing"
         found -= within
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("backend", "missing", "parts"),
+    [
+        ("", "tensorflow", ["KERAS_BACKEND is not set", "KERAS_BACKEND=jax or torch"]),
+        ("jax", "jax", ["KERAS_BACKEND is jax", "KERAS_BACKEND=tensorflow or torch"]),
+    ],
+)
+@pytest.mark.keras_free
+def test_a_backend_that_is_missing(backend, missing, parts, tmp_path):
+    """One line names the variable and the extras, and nothing of Keras's inside is shown."""
+    code = f"import sys; sys.modules[{missing!r}] = None; import keras_onlstm.models"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment() | {"KERAS_BACKEND": backend, "KERAS_HOME": str(tmp_path)},
+    )
+    *above, said = done.stderr.splitlines()
+    assert said.startswith(f"ImportError: Keras runs on {missing}, which cannot be imported")
+    assert all(part in said for part in [*parts, "'keras-onlstm[jax]'", "'keras-onlstm[torch]'"])
+    assert not any("keras/src" in line for line in above) and done.returncode == 1

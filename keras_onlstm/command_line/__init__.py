@@ -1,15 +1,17 @@
 """The command `keras-onlstm`: a front for one module a command.
 
-A module has `HELP`, `WRITES` (whether it writes files), `add_arguments(parser)` and `run(options)`.
+A module has `HELP`, `EXAMPLES` (command lines that `--help` shows), `WRITES` (whether it writes
+files), `add_arguments(parser)` and `run(options)`.
 Nothing that takes time is imported before `run`.
 """
 
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
 
-import os
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
 from keras_onlstm.command_line import compact, generate, parse, score
+from keras_onlstm.version import __version__
 
 __all__ = ["main"]
 
@@ -22,13 +24,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: list of strings, or `None`: those of the process.
     """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    parser = ArgumentParser(prog="keras-onlstm", description="Ordered neurons on the command line.")
-    commands = parser.add_subparsers(dest="command", required=True)
+    parser = ArgumentParser(
+        prog="keras-onlstm",
+        description="Ordered neurons on the command line.",
+        epilog=_shown([module.EXAMPLES[0] for module in _COMMANDS.values()]),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    commands = parser.add_subparsers(dest="command")
     for name, module in _COMMANDS.items():
-        one = commands.add_parser(name, help=module.HELP, description=f"{name}: {module.HELP}")
+        one = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=f"{name}: {module.HELP}",
+            epilog=_shown(module.EXAMPLES),
+            formatter_class=RawDescriptionHelpFormatter,
+        )
         one.set_defaults(parser=one)
         module.add_arguments(one)
     options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return
     chosen = _COMMANDS[options.command]
     report(parser, lambda: chosen.run(options), writes=chosen.WRITES)
+
+
+def _shown(examples):
+    return "\n".join(["examples:", *(f"  {example}" for example in examples)])

@@ -6,9 +6,14 @@ import math
 from keras_onlstm.command_line.inputs import add_language_model, load_reader, tokens
 from keras_onlstm.utils.console import seed
 
-__all__ = ["HELP", "WRITES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "WRITES", "add_arguments", "run"]
 
 HELP = "words that a language model goes on with"
+EXAMPLES = (
+    "keras-onlstm generate the company said",
+    "keras-onlstm generate --model runs/lm --length 20 --temperature 0.7 the",
+    "keras-onlstm generate --member 2 --top-k 10 --seed 3",
+)
 WRITES = False
 
 

@@ -21,12 +21,18 @@ __all__ = [
 ]
 
 STANDARD_INPUT = "standard input"
+STDIN = "-"  # what stands for it on a command line
 
 
 def add_sentences(parser: argparse.ArgumentParser) -> None:
     """Adds the options that `sentences` takes them from."""
     add = parser.add_argument
-    add("sentences", nargs="*", metavar="SENTENCE", help="default: one a line of standard input")
+    add(
+        "sentences",
+        nargs="*",
+        metavar="SENTENCE",
+        help="or -, standard input, which is the default too: one a line",
+    )
     add("--file", action="append", default=[], metavar="FILE", help="one sentence a line")
 
 
@@ -64,7 +70,7 @@ def check_files(options: argparse.Namespace) -> None:
 
 
 def sentences(options: argparse.Namespace) -> Iterator[str]:
-    """The sentences of the command line, of files, or of standard input.
+    """The sentences of the command line, of files, or of standard input, which `-` stands for.
 
     Args:
         options: with `sentences` and `file`.
@@ -75,7 +81,11 @@ def sentences(options: argparse.Namespace) -> Iterator[str]:
     Raises:
         ValueError: if a line is not UTF-8 text; the message names it.
     """
-    yield from options.sentences
+    for sentence in options.sentences:
+        if sentence == STDIN:
+            yield from lines(STANDARD_INPUT, sys.stdin.buffer)
+        else:
+            yield sentence
     for path in options.file:
         with open(path, "rb") as file:
             yield from lines(path, file)

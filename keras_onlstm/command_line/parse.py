@@ -4,12 +4,20 @@ import argparse
 import json
 
 from keras_onlstm.command_line.inputs import add_exported, add_sentences, check_files, sentences
+from keras_onlstm.utils.console import Progress
 
-__all__ = ["HELP", "WRITES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "WRITES", "add_arguments", "run"]
 
 HELP = "trees of sentences that nobody annotated"
+EXAMPLES = (
+    'keras-onlstm parse "the company said it will sell its stake"',
+    "keras-onlstm parse --format json --file sentences.txt",
+    "keras-onlstm parse --format pretty --punctuation - < sentences.txt",
+    'keras-onlstm parse --model runs/onnx/parser.onnx "prices fell"',
+)
 WRITES = False
 FORMATS = ("brackets", "json", "pretty")
+BLOCK = 512  # sentences at once: seconds of work, after which trees come out
 LONGEST_PICTURE = 120  # words; a wider tree nobody reads
 
 
@@ -67,9 +75,13 @@ def run(options: argparse.Namespace) -> None:
         gate=options.gate,
     )
     count = 0
-    for parsed in parser.read(sentences(options), punctuation=options.punctuation):
-        count += parsed.tree is not None
-        print(_shown(parsed, options.format), flush=True)
+    read = parser.read(sentences(options), block=BLOCK, punctuation=options.punctuation)
+    with Progress("words") as progress:
+        for parsed in read:
+            count += parsed.tree is not None
+            progress.clear()
+            print(_shown(parsed, options.format), flush=True)
+            progress.add(len(parsed.words))
     if not count:
         raise ValueError("there is no word in the input.")
 

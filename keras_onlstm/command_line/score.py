@@ -15,9 +15,14 @@ from keras_onlstm.command_line.inputs import (
 )
 from keras_onlstm.utils.console import table
 
-__all__ = ["HELP", "WRITES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "WRITES", "add_arguments", "run"]
 
 HELP = "log-probabilities and perplexities of sentences"
+EXAMPLES = (
+    'keras-onlstm score "the authors laugh" "the authors laughs"',
+    "keras-onlstm score --model runs/lm --file sentences.txt",
+    "keras-onlstm score - < sentences.txt",
+)
 WRITES = False
 
 

@@ -1,28 +1,20 @@
 """Trained language models in a quarter of their size: weights of 8 bits in one `.npz` file.
 
-Every column of a matrix is stored as integers from -127 to 127 and one factor. The file holds
-numbers and a JSON text, no pickle and no code.
+What the file holds is in `keras_onlstm.compact.stored`, which reads it.
 """
 
 import json
-import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from keras import ops
 
+from keras_onlstm.compact.stored import ABOUT, CONFIG, Stored, damaged, open_stored
 from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.keras_private import check_room
-from keras_onlstm.utils.npz import open_npz
-from keras_onlstm.utils.reading import Integer, parse_json, reason
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["load_eight_bit", "save_eight_bit"]
-
-_ABOUT = "about.json"
-_SEEDS = 10_000  # bytes of a model's random generators, which are not stored
+__all__ = ["load_eight_bit", "of_stored", "save_eight_bit"]
 
 
 def _rounded(array):
@@ -45,15 +37,15 @@ def save_eight_bit(model: Any, path: StrPath, about: Any = None) -> None:
     several = hasattr(model, "models")
     models = model.models if several else [model]
     for one in models:
-        if not _KIND.keys() <= one.get_config().keys():
+        if not CONFIG.keys() <= one.get_config().keys():
             kind = type(one).__name__
             raise ValueError(f"{path}: a {kind} has no compact form, a LanguageModel has.")
-    configs = [{name: one.get_config()[name] for name in _KIND} for one in models]
+    configs = [{name: one.get_config()[name] for name in CONFIG} for one in models]
     for config in configs[1:]:
         config["vocabulary"] = None
     # One model has a configuration, several have a list of them.
     text = json.dumps({"config": configs if several else configs[0], "about": about}).encode()
-    arrays: dict[str, Any] = {_ABOUT: np.frombuffer(text, "uint8")}
+    arrays: dict[str, Any] = {ABOUT: np.frombuffer(text, "uint8")}
     for index, weight in enumerate(_weights(models)):
         array = np.asarray(ops.convert_to_numpy(weight), "float32")
         if array.ndim == 2:
@@ -62,28 +54,6 @@ def save_eight_bit(model: Any, path: StrPath, about: Any = None) -> None:
             arrays[f"{index}.values"] = array
     with replacing(path) as temporary:
         np.savez_compressed(temporary, **arrays)
-
-
-_KIND = {
-    "vocabulary_size": Integer(1),
-    "embedding_dim": Integer(1),
-    "units": Integer(1),
-    "num_layers": Integer(1),
-    "chunk_size": Integer(1),
-    "recurrent": str,
-    "tie_weights": bool,
-    "vocabulary": ([str], None),
-}
-
-
-def _models(configs):
-    """Models of one vocabulary, the first one's."""
-    models = []
-    for config in configs:
-        chosen = {name: config[name] for name in _KIND}
-        models.append(LanguageModel(**chosen | {"vocabulary": configs[0]["vocabulary"]}))
-        models[-1].build()
-    return models
 
 
 def _weights(models):
@@ -103,47 +73,28 @@ def load_eight_bit(path: StrPath) -> tuple[Any, Any]:
         FileNotFoundError: if there is no such file.
         ValueError: if it is damaged, or no such file at all.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such model.")
+    return of_stored(open_stored(path), path)
+
+
+def of_stored(stored: Stored, path: StrPath) -> tuple[Any, Any]:
+    """The model of a file that was read.
+
+    Args:
+        stored: what `open_stored` returned.
+        path: of the file, for the message.
+
+    Returns:
+        As `load_eight_bit`.
+
+    Raises:
+        ValueError: if no model can be made of it.
+    """
     try:
-        with open_npz(path) as file:
-            return _read(file)
-    except Exception as error:  # whatever NumPy, its zip reader and Keras raise
-        raise ValueError(
-            f"{path}: not a complete model in compact form ({reason(error)}). Restore it from a "
-            "copy."
-        ) from error
-
-
-def _read(file):
-    stored = parse_json(file.read(_ABOUT).tobytes(), {"config": ([_KIND], _KIND), "about": object})
-    several = isinstance(stored["config"], list)
-    configs = stored["config"] if several else [stored["config"]]
-    numbers = sum(math.prod(header.shape) for header in file.headers.values())
-    check_room(lambda: _models(configs), 4 * numbers + _SEEDS * len(configs))
-    models = _models(configs)
-    wanted = {_ABOUT}
-    for index, weight in enumerate(_weights(models)):
-        wanted |= _read_weight(file, index, weight)
-    if file.headers.keys() != wanted:
-        raise ValueError(f"it also holds {', '.join(sorted(file.headers.keys() - wanted))}")
-    return Ensemble(models) if several else models[0], stored["about"]
-
-
-def _read_weight(file, index, weight):
-    """Sets a weight to what the file holds of it, and names that."""
-    shape = tuple(weight.shape)
-    parts = {"integers": ("int8", shape), "factors": ("float32", shape[1:])}
-    if len(shape) != 2:
-        parts = {"values": ("float32", shape)}
-    names = [f"{index}.{part}" for part in parts]
-    for name, wanted in zip(names, parts.values(), strict=True):
-        header = file.headers.get(name)
-        if header is None or (header.dtype, header.shape) != wanted:
-            raise ValueError(f"{name} is not {wanted[0]} of shape {wanted[1]}")
-    array = math.prod(map(file.read, names))
-    if not np.isfinite(array).all():
-        raise ValueError(f"{' times '.join(names)} is not finite")
-    weight.assign(array)
-    return set(names)
+        models = [LanguageModel(**config) for config in stored.configs]
+        for model, columns in zip(models, stored.weights, strict=True):
+            model.build()
+            for weight, column in zip(model.trainable_variables, columns, strict=True):
+                weight.assign(column.values())
+        return Ensemble(models) if stored.several else models[0], stored.about
+    except Exception as error:  # whatever Keras raises
+        raise damaged(path, error) from error

@@ -7,6 +7,7 @@ import keras
 import numpy.typing as npt
 from keras import ops
 
+from keras_onlstm.compact.stored import MOST_LAYERS, layer_sizes
 from keras_onlstm.models import starts
 from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
@@ -16,8 +17,6 @@ from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
-
-MOST_LAYERS = 100  # a file that says more would keep Keras making layers
 
 
 class LanguageModelOutput(NamedTuple):
@@ -148,11 +147,9 @@ class LanguageModel(SentenceReader):
             "seed": seed,
         }
         self.vocabulary = self._config["vocabulary"]
-        sizes = [units] * (num_layers - 1) + [embedding_dim if tie_weights else units]
-        inputs = [embedding_dim, *sizes[:-1]]
         self.recurrent_layers = [
-            self._recurrent_layer(index, *both)
-            for index, both in enumerate(zip(inputs, sizes, strict=True))
+            self._recurrent_layer(index, *sizes)
+            for index, sizes in enumerate(layer_sizes(self._config))
         ]
         rates = [input_dropout] + [hidden_dropout] * (num_layers - 1) + [output_dropout]
         self.gates = ("forget", "input") if recurrent == "onlstm" else ()

@@ -1,17 +1,7 @@
 """One step of ON-LSTM, written as its equations (Shen et al. 2019, Eq. 6 to 15).
 
-This is the only place that knows the order of the gates. The cell and the readable recurrence lead
-here; what is faster combines the gates in its own way, and asks here where each one lies.
-
-Axes, for the whole package:
-
-- B: batch
-- T: time
-- D: input features
-- U: units
-- C: units in a chunk, which share one value of each master gate
-- N: chunks, U / C
-- K: gate pre-activations, 2 N + 4 U
+The cell and the readable recurrence lead here; what is faster combines the gates in its own way.
+Where each gate lies, and the names of the axes, are in `keras_onlstm.onlstm.gates`.
 """
 
 from typing import NamedTuple
@@ -19,6 +9,14 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_onlstm.onlstm.cumax import cumax
+from keras_onlstm.onlstm.gates import (
+    GATES,
+    LSTM_GATES,
+    MASTER_GATES,
+    gate_offsets,
+    gate_width,
+    lstm_offset,
+)
 from keras_onlstm.utils.numerics import exact_activation, matmul, wide_dtype
 from keras_onlstm.utils.types import Activation, Tensor
 
@@ -34,13 +32,6 @@ __all__ = [
     "step",
 ]
 
-# The order of the gates in the last axis of every kernel and bias: those with one value a chunk
-# before those with one a unit. It is the order of the authors' implementation, so their weights
-# only need transposing.
-MASTER_GATES = ("master_input", "master_forget")
-LSTM_GATES = ("output", "candidate", "input", "forget")
-GATES = MASTER_GATES + LSTM_GATES
-
 
 class StepOutput(NamedTuple):
     """What one step computes. All in float32 or wider."""
@@ -49,41 +40,6 @@ class StepOutput(NamedTuple):
     c: Tensor  # (B, U) cell state
     master_forget: Tensor  # (B, N) rises along the chunks to 1
     master_input: Tensor  # (B, N) falls along the chunks to 0
-
-
-def gate_width(units: int, chunk_size: int) -> int:
-    """K, the number of gate pre-activations: `4 * units + 2 * units // chunk_size`."""
-    return 4 * units + 2 * (units // chunk_size)
-
-
-def gate_offsets(units: int, chunk_size: int) -> dict[str, slice]:
-    """Where each gate lies in the last axis of a kernel or bias.
-
-    Args:
-        units: integer, U.
-        chunk_size: integer, C, a divisor of `units`.
-
-    Returns:
-        Dictionary from the names in `GATES` to slices.
-
-    Example:
-
-    >>> from keras_onlstm.onlstm.step import gate_offsets
-    >>> gate_offsets(units=6, chunk_size=3)["output"]
-    slice(4, 10, None)
-    """
-    offsets, start = {}, 0
-    for name in GATES:
-        stop = start + (units // chunk_size if name in MASTER_GATES else units)
-        offsets[name] = slice(start, stop)
-        start = stop
-    return offsets
-
-
-def lstm_offset(units: int, chunk_size: int) -> slice:
-    """Where the gates of the LSTM lie, one after the other: a slice, of 4 U places."""
-    offsets = gate_offsets(units, chunk_size)
-    return slice(offsets[LSTM_GATES[0]].start, offsets[LSTM_GATES[-1]].stop)
 
 
 def project(inputs: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:

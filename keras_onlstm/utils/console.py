@@ -2,20 +2,27 @@
 
 A command imports this module before all that takes time. Ctrl-C while the rest is imported, where
 it may surface as any error or as none, then ends the process at once.
+
+What TensorFlow logs of the machine is left out, unless TF_CPP_MIN_LOG_LEVEL is set.
 """
 
 import argparse
+import importlib.util
 import os
+import re
 import signal
 import sys
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import NoReturn
+from types import TracebackType
+from typing import Any, NoReturn, Self, TextIO
 
 from keras_onlstm.utils.files import words_of
 from keras_onlstm.utils.reading import SEEDS
 
-__all__ = ["ArgumentParser", "report", "seed", "table"]
+__all__ = ["ArgumentParser", "Progress", "report", "seed", "table"]
 
 
 class _Interrupt:
@@ -23,10 +30,11 @@ class _Interrupt:
 
     orderly = False
     pressed = False
+    errors = 2  # the file descriptor of standard error
 
     def __call__(self, number, frame):
         if not self.orderly and _is_of_a_command(frame):
-            os.write(2, f"\n{os.path.basename(sys.argv[0])}: stopped.\n".encode())
+            os.write(self.errors, f"\n{os.path.basename(sys.argv[0])}: stopped.\n".encode())
             os._exit(130)
         self.pressed = True
         signal.default_int_handler(number, frame)
@@ -51,6 +59,57 @@ if (
     and signal.getsignal(signal.SIGINT) is signal.default_int_handler
 ):
     signal.signal(signal.SIGINT, _interrupt)
+
+
+# The level is that of most of its logs. While it is imported there are some that heed no level.
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+_NOISE = re.compile(rb"(WARNING: All log messages before absl|[IW]\d{4} )")
+
+
+class _QuietStart:
+    """Finds TensorFlow, with a loader that leaves its noise out. Other lines come out after it."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "tensorflow":
+            return None
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+
+            def execute(module):
+                del loader.exec_module  # which uncovers its own
+                _quietly(lambda: loader.exec_module(module))
+
+            loader.exec_module = execute
+        return spec
+
+
+def _quietly(function):
+    sys.stderr.flush()
+    try:
+        errors = os.dup(2)
+    except OSError:  # there is none
+        return function()
+    with tempfile.TemporaryFile() as said:
+        os.dup2(said.fileno(), 2)
+        _interrupt.errors = errors
+        try:
+            return function()
+        finally:
+            sys.stderr.flush()
+            os.dup2(errors, 2)
+            _interrupt.errors = 2
+            os.close(errors)
+            said.seek(0)
+            for line in said:
+                if not _NOISE.match(line):
+                    os.write(2, line)
+
+
+if _LOG_LEVEL not in os.environ:
+    os.environ[_LOG_LEVEL] = "3"
+    sys.meta_path = [_QuietStart(), *sys.meta_path]
 
 
 class ArgumentParser(argparse.ArgumentParser):
@@ -125,6 +184,77 @@ def table(header: Sequence, rows: Iterable[Sequence]) -> str:
         for row in cells
     ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+class Progress:
+    """A line on standard error that says how fast something goes on. None if it is no terminal.
+
+    It comes once there is something to wait for, and stays at the end. Whoever prints something
+    else calls `clear` before; the next `add` writes the line again, as it does every second.
+
+    Args:
+        units: what is counted, in the plural.
+        stream: text file; default: standard error.
+        clock: function without arguments, of the seconds.
+
+    Example:
+
+    >>> from keras_onlstm.utils.console import Progress
+    >>> with Progress("words") as progress:
+    ...     progress.add(12)
+    """
+
+    AFTER = 3.0  # seconds without a word
+    EVERY = 1.0
+
+    def __init__(
+        self,
+        units: str,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._units, self._clock = units, clock
+        self._stream = sys.stderr if stream is None else stream
+        self._shows = self._stream.isatty()
+        self._start = clock()
+        self._next = self._start + self.AFTER
+        self._count = 0
+        self._line = self._shown = False  # whether it stands there, and ever did
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._shown:
+            self._show("\n")
+
+    def add(self, count: int) -> None:
+        """Counts on, and shows the line if it is time."""
+        self._count += count
+        if self._shows and self._clock() >= self._next:
+            self._show()
+
+    def clear(self) -> None:
+        """Makes room for something else in the place of the line."""
+        if self._line:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._line, self._next = False, self._start
+
+    def _show(self, end=""):
+        now = self._clock()
+        rate = self._count / max(now - self._start, 1e-9)
+        self.clear()
+        self._stream.write(
+            f"{self._count:,} {self._units} in {now - self._start:.0f} s, {rate:,.0f} a second{end}"
+        )
+        self._stream.flush()
+        self._line, self._shown, self._next = not end, True, now + self.EVERY
 
 
 def report(

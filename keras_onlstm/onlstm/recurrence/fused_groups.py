@@ -8,14 +8,30 @@ of columns.
 """
 
 import itertools
-from collections.abc import Sequence
 
 from keras import ops
 
-from keras_onlstm.onlstm.recurrence.fused_step import Sizes, Step, advance, retreat
+from keras_onlstm.onlstm.recurrence.fused_step import (
+    Constants,
+    Sizes,
+    Slopes,
+    Step,
+    advance,
+    retreat,
+    slopes,
+)
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["backward_step", "column_groups", "forward_step", "grouped", "joined"]
+__all__ = [
+    "after_steps",
+    "backward_step",
+    "backward_step_of",
+    "column_groups",
+    "forward_step",
+    "group_slopes",
+    "grouped",
+    "joined",
+]
 
 
 def column_groups(batch: int | None) -> list[slice]:
@@ -74,50 +90,100 @@ def forward_step(
     c: list[Tensor],
     keep: Tensor | None,
     recurrent_mask: Tensor | None,
+    fixed: Constants,
     *,
     sizes: Sizes,
-) -> tuple[list[Step], list[Tensor]]:
-    """One step of all groups; h and c are lists, one (U, B) and one (N, C, B) a group."""
+    save: bool,
+) -> tuple[list[Step], Tensor, Tensor]:
+    """One step of all groups; h and c are lists, one (U, B) and one (N, C, B) a group.
+
+    Returns the steps, and of all groups h (B, U) and the rises (2, N, B).
+    """
     new = []
     for group, h_tm1, c_tm1 in zip(_groups_of(h), h, c, strict=True):
         mask = _part(recurrent_mask, group)
         z = turned_kernel @ (h_tm1 if mask is None else h_tm1 * mask)
-        z = z + ops.transpose(row[group])  # (K, B)
-        if bias is not None:
-            z = z + bias
-        new.append(advance(z, h_tm1, c_tm1, _part(keep, group), sizes))
-    rows = [ops.transpose(step.h) for step in new]
-    distances = [s.forget_distance for s in new], [s.input_distance for s in new]
-    return new, [ops.concatenate(parts, 0) for parts in (rows, *distances)]
+        z = z + ops.transpose(row[group] if bias is None else row[group] + bias)  # (K, B)
+        new.append(advance(z, h_tm1, c_tm1, _part(keep, group), fixed, sizes=sizes, save=save))
+    if len(new) == 1:
+        return new, ops.transpose(new[0].h), new[0].rises
+    rows = ops.concatenate([ops.transpose(step.h) for step in new], 0)
+    return new, rows, ops.concatenate([step.rises for step in new], -1)
+
+
+def after_steps(before: list[Tensor], last: list[Tensor]) -> list[Tensor]:
+    """Cell states before all steps (T, N, C, B), and after the last one -> those after all."""
+    return [
+        ops.concatenate([states, ops.expand_dims(end, 0)], 0)[1:]
+        for states, end in zip(before, last, strict=True)
+    ]
+
+
+def group_slopes(
+    saved: list[Tensor],
+    c_tm1: list[Tensor],
+    c: list[Tensor],
+    keep: Tensor | None,
+    fixed: Constants,
+    sizes: Sizes,
+) -> list[Slopes]:
+    """The `Slopes` of each group, of one step or of all; keep is (..., B)."""
+    return [
+        slopes(part, before, after, _part(keep, group), fixed, sizes)
+        for group, part, before, after in zip(_groups_of(saved), saved, c_tm1, c, strict=True)
+    ]
 
 
 def backward_step(
     recurrent_kernel: Tensor,
     dh: list[Tensor],
     dc: list[Tensor],
-    saved: list[Tensor],
-    c_tm1: list[Tensor],
-    c: list[Tensor],
-    upstream: Sequence[Tensor],
-    keep: Tensor | None,
-    mask: Tensor | None,
+    slope: list[Slopes],
+    d_row: Tensor,
+    d_rises: Tensor,
+    recurrent_mask: Tensor | None,
+    fixed: Constants,
     *,
     sizes: Sizes,
 ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-    """One step back of all groups; upstream are the gradients by the step's rows of results."""
-    d_row, d_forget_distance, d_input_distance = upstream
+    """One step back of all groups; d_row is (B, U), d_rises (2, 1, B).
+
+    Returns the gradients with respect to h and c, as lists, and to z (B, K).
+    """
     new_dh, new_dc, rows = [], [], []
     for place, group in enumerate(_groups_of(dh)):
         dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)
-        step = (dh_t, dc[place], saved[place], c_tm1[place], c[place])
-        from_distances = (d_forget_distance[group], d_input_distance[group])
-        dz, passed, dc_tm1 = retreat(*step, *from_distances, _part(keep, group), sizes)
+        dz, passed, dc_tm1 = retreat(
+            dh_t, dc[place], slope[place], _part(d_rises, group), fixed, sizes
+        )
         dz = ops.cast(dz, sizes.dtype)
         dh_tm1 = recurrent_kernel @ dz  # (U, B)
-        if mask is not None:
-            dh_tm1 = dh_tm1 * _part(mask, group)
+        if recurrent_mask is not None:
+            dh_tm1 = dh_tm1 * _part(recurrent_mask, group)
         dh_tm1 = ops.cast(dh_tm1, sizes.wide)
         new_dh.append(dh_tm1 if passed is None else dh_tm1 + passed)
         new_dc.append(dc_tm1)
         rows.append(ops.transpose(dz))
-    return new_dh, new_dc, ops.concatenate(rows, 0)
+    return new_dh, new_dc, rows[0] if len(rows) == 1 else ops.concatenate(rows, 0)
+
+
+def backward_step_of(
+    recurrent_kernel: Tensor,
+    dh: list[Tensor],
+    dc: list[Tensor],
+    saved: list[Tensor],
+    c_tm1: list[Tensor],
+    c: list[Tensor],
+    keep: Tensor | None,
+    d_row: Tensor,
+    d_rises: Tensor,
+    recurrent_mask: Tensor | None,
+    fixed: Constants,
+    *,
+    sizes: Sizes,
+) -> tuple[list[Tensor], list[Tensor], Tensor]:
+    """`backward_step` with the slopes of this step alone."""
+    slope = group_slopes(saved, c_tm1, c, keep, fixed, sizes)
+    return backward_step(
+        recurrent_kernel, dh, dc, slope, d_row, d_rises, recurrent_mask, fixed, sizes=sizes
+    )

@@ -7,13 +7,25 @@ import functools
 from collections.abc import Sequence
 
 from keras_onlstm.onlstm.recurrence.fused_groups import (
+    after_steps,
     backward_step,
+    backward_step_of,
     column_groups,
     forward_step,
+    group_slopes,
     grouped,
     joined,
 )
-from keras_onlstm.onlstm.recurrence.fused_step import NOT_FUSED, Given, Sizes, large_products
+from keras_onlstm.onlstm.recurrence.fused_step import (
+    NOT_FUSED,
+    Given,
+    Sizes,
+    constants,
+    distances,
+    is_small,
+    large_products,
+    through_distances,
+)
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
@@ -39,27 +51,24 @@ def _forward(tensors, sizes, save):
     projected = (x.reshape(-1, x.shape[-1]) @ tensors.kernel).reshape(*x.shape[:2], width)
     # The barrier keeps XLA from undoing the transposition: the product then takes half the time.
     turned_kernel = jax.lax.optimization_barrier(tensors.recurrent_kernel.T)  # (K, U)
-    turned_bias = None if tensors.bias is None else tensors.bias[:, None]  # (K, 1)
-    turned_mask, keep = _turned(tensors.recurrent_mask), _kept(tensors)
+    turned_mask, keep, fixed = _turned(tensors.recurrent_mask), _kept(tensors), constants(sizes)
 
     def body(carry, row):
         (h, c), (projected_t, keep_t) = carry, row
-        new, rows = forward_step(
-            turned_kernel, turned_bias, projected_t, h, c, keep_t, turned_mask, sizes=sizes
-        )
+        read = (turned_kernel, tensors.bias, projected_t, h, c, keep_t, turned_mask, fixed)
+        new, *rows = forward_step(*read, sizes=sizes, save=save)
         saved = ([step.saved for step in new], c) if save else ()
         return ([step.h for step in new], [step.c for step in new]), (*rows, *saved)
 
     start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes))
-    (h_t, c_t), (rows, *others) = jax.lax.scan(body, start, (projected, keep))
+    (h_t, c_t), (rows, rises, *saved) = jax.lax.scan(body, start, (projected, keep))
     results = (
         rows.transpose(1, 0, 2),  # (B, T, U)
         joined(h_t, sizes),
         joined(c_t, sizes),
-        others[0].T,  # (B, T)
-        others[1].T,
+        *(d.T for d in distances(rises, keep)),  # (B, T)
     )
-    return results, (rows, c_t, *others[2:])
+    return results, (rows, c_t, *saved)
 
 
 def _kept(tensors):
@@ -70,22 +79,35 @@ def _kept(tensors):
 def _backward(sizes, residuals, upstream):
     import jax
 
-    tensors, (rows, c_t, gates, cells) = residuals
-    d_rows, d_h, d_c, *d_distances = upstream
+    tensors, (rows, c_t, steps, cells) = residuals
+    d_rows, d_h, d_c, d_forget, d_input = upstream
     groups, turned_mask = _column_groups(tensors.inputs.shape[0]), _turned(tensors.recurrent_mask)
-
-    def body(carry, row):
-        dh, dc, c = carry
-        d_row, gates, cells, d_distances, keep_t = row
-        read = (tensors.recurrent_kernel, dh, dc, gates, cells, c, [d_row, *d_distances])
-        dh, dc, dz = backward_step(*read, keep_t, turned_mask, sizes=sizes)
-        return (dh, dc, cells), dz
-
+    fixed, keep, kernel = constants(sizes), _kept(tensors), tensors.recurrent_kernel
     d_rows = d_rows.transpose(1, 0, 2)  # (T, B, U)
-    d_distances = [d.T for d in d_distances]  # (T, B)
+    d_rises = through_distances(d_forget.T, d_input.T, keep, sizes)
     start = ([d.astype(sizes.wide) for d in grouped(d_h, groups)], grouped(d_c, groups, sizes))
-    upstream = (d_rows, gates, cells, d_distances, _kept(tensors))
-    (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), upstream, reverse=True)
+
+    if is_small(sizes):
+        every = group_slopes(steps, cells, after_steps(cells, c_t), keep, fixed, sizes)
+
+        def body(carry, row):
+            (dh, dc), (slope, d_row, d_rise) = carry, row
+            dh, dc, dz = backward_step(
+                kernel, dh, dc, slope, d_row, d_rise, turned_mask, fixed, sizes=sizes
+            )
+            return (dh, dc), dz
+
+        (dh, dc), dz = jax.lax.scan(body, start, (every, d_rows, d_rises), reverse=True)
+    else:
+
+        def body(carry, row):
+            (dh, dc, c), (saved, cells, keep_t, d_row, d_rise) = carry, row
+            read = (kernel, dh, dc, saved, cells, c, keep_t, d_row, d_rise, turned_mask, fixed)
+            dh, dc, dz = backward_step_of(*read, sizes=sizes)
+            return (dh, dc, cells), dz
+
+        rows_of_time = (steps, cells, keep, d_rows, d_rises)
+        (dh, dc, _), dz = jax.lax.scan(body, (*start, c_t), rows_of_time, reverse=True)
     x = tensors.inputs.transpose(1, 0, 2)  # (T, B, D)
     d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(dz, x, rows, tensors)
     return (

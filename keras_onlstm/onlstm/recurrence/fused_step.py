@@ -1,35 +1,56 @@
 """The fast recurrence's step and its gradients: the equations that all its versions share.
 
-Three things make it fast. The inputs of all steps are multiplied with the kernel at once. The
-states lie with the features first, so that the product with the recurrent kernel streams that
-kernel in the order in which it is stored, and the master gates, one value a chunk, broadcast over
-whole rows. And its gradients are derived here by hand: the loop back through time carries the
-gradients of the two states alone and writes down those of the gate pre-activations, from which the
-gradients of the weights and of the inputs follow in one large product each, where automatic
-differentiation would add up a whole kernel's gradient at every step.
+Four things make it fast. The inputs of all steps are multiplied with the kernel at once. The states
+lie with the features first, so that the product with the recurrent kernel streams that kernel in
+the order in which it is stored, and the master gates, one value a chunk, broadcast over whole rows.
+The gradients are derived here by hand: the loop back through time carries the gradients of the two
+states alone and writes down those of the gate pre-activations, from which the gradients of the
+weights and of the inputs follow in one large product each, where automatic differentiation would
+add up a whole kernel's gradient at every step. And a step back is linear in the gradients that it
+is given: what they are multiplied with, the `Slopes`, can be had of all steps at once.
 
-For the way back each step keeps its gates, (K, B), and the cell state before it, (N, C, B). Of half
-precision it keeps the pre-activations in their place, which are exact at half the size, and
-activates them again.
+For the way back each step keeps the cell state before it, (N, C, B), and its pre-activations,
+(K, B): a large step in place of those of the LSTM's gates the gates, where they are no wider. To
+compute these again takes a large step longer than to write them down, and a small one less.
 
-Axes as in `keras_onlstm.onlstm.step`, features first.
+Axes as in `keras_onlstm.onlstm.step`, features first; `...` is nothing or T.
 """
 
 from typing import NamedTuple
 
-from keras import activations, ops
+from keras import activations, backend, ops
 
-from keras_onlstm.onlstm.step import GATES, LSTM_GATES, MASTER_GATES, gate_offsets, lstm_offset
-from keras_onlstm.utils.numerics import exact_activation, largest, mean, triangle, wide_dtype
+from keras_onlstm.onlstm.step import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
+from keras_onlstm.utils.numerics import exact_activation, largest, triangle, wide_dtype
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["NOT_FUSED", "Given", "Sizes", "Step", "advance", "large_products", "retreat"]
+__all__ = [
+    "NOT_FUSED",
+    "Constants",
+    "Given",
+    "Sizes",
+    "Slopes",
+    "Step",
+    "advance",
+    "constants",
+    "distances",
+    "is_small",
+    "large_products",
+    "retreat",
+    "slopes",
+    "through_distances",
+]
 
 # In these words, with a NotImplementedError, every version refuses what it does not have.
 NOT_FUSED = (
     "The fused recurrence has no forward-mode derivatives, no torch.vmap and, except on JAX, no "
     "second derivatives: ONLSTM(fused=False) has them."
 )
+
+# Below this many entries of the recurrent kernel, what counts is how many operations a step has,
+# not how long each takes: what can be done outside the loop is. In TensorFlow compiled steps, which
+# are one operation, are faster, but a small layer does not earn what their compilation takes.
+_SMALL = {"tensorflow": 2**12, "jax": 2**17, "torch": 2**17}
 
 
 class Sizes(NamedTuple):
@@ -46,10 +67,6 @@ class Sizes(NamedTuple):
     @property
     def wide(self) -> str:
         return wide_dtype(self.dtype)
-
-    @property
-    def offsets(self) -> dict[str, slice]:
-        return gate_offsets(self.units, self.chunk_size)
 
     @property
     def lstm_offset(self) -> slice:
@@ -69,75 +86,86 @@ class Given(NamedTuple):
     recurrent_mask: Tensor | None  # (B, U)
 
 
+def is_small(sizes: Sizes) -> bool:
+    """Whether operations of one step take less time than it takes to start them."""
+    entries = sizes.units * gate_width(sizes.units, sizes.chunk_size)
+    return entries < _SMALL[backend.backend()]
+
+
+def _saves_gates(sizes):
+    return sizes.dtype == sizes.wide and not is_small(sizes)
+
+
+class Constants(NamedTuple):
+    """What every step multiplies with, made once."""
+
+    rise: Tensor  # (N, N), a product with it is a running sum
+    scale: Tensor  # (4, 1, 1, 1), by which `_gates` turns tanh into the gates of the LSTM
+
+
 class Step(NamedTuple):
     """One step of the recurrence."""
 
     h: Tensor  # (U, B)
     c: Tensor  # (N, C, B), wide
-    saved: Tensor  # (K, B) what the way back needs beside the cell states
-    forget_distance: Tensor  # (B,), wide
-    input_distance: Tensor  # (B,), wide
+    rises: Tensor  # (2, N, B), wide: cumax of both master gates
+    saved: Tensor | None  # (K, B), kept for the way back as the cell states are
 
 
-def _rise(weights):
-    """Running sum over the chunks of (N, B), to exactly 1 as `cumax` has it."""
-    total = triangle(weights.shape[0], weights.dtype) @ weights
-    end = total[-1:]
-    return ops.where(total < end, total / end, ops.ones_like(total))
+class Slopes(NamedTuple):
+    """What a step back multiplies the gradients with that it is given. All wide."""
+
+    by_h: Tensor  # (..., 2, N, C, B) to the output gate, and to the cell state after the step
+    by_c: Tensor  # (..., 6, N, C, B) to candidate, input, forget, both rises, and c before
+    weights: Tensor  # (..., 2, N, B) of which the rises are the running sums
+    passed: Tensor | None  # (..., B) 1 where the step is skipped, else 0
 
 
-def _activate(z, sizes):
-    """Gate pre-activations -> gates, (K, B); for the master gates the weights that they sum up."""
-    z = ops.cast(z, sizes.wide)
-    weights = []
-    for name in MASTER_GATES:
-        pre = z[sizes.offsets[name]]  # (N, B)
-        exponentials = ops.exp(pre - largest(pre, 0))
-        weights.append(exponentials / ops.sum(exponentials, 0, keepdims=True))
+def constants(sizes: Sizes) -> Constants:
+    """`Constants` for one call of the recurrence."""
     # sigmoid(x) = (1 + tanh(x / 2)) / 2: all gates in one pass of one function.
-    scale = [[[1.0 if name == "candidate" else 0.5]] for name in LSTM_GATES]
-    scale = ops.convert_to_tensor(scale, dtype=sizes.wide)  # (4, 1, 1)
-    tanh = exact_activation(activations.tanh, sizes.wide)
-    pre = ops.reshape(z[sizes.lstm_offset], (len(LSTM_GATES), sizes.units, -1))
-    gates = scale * tanh(scale * pre) + (1.0 - scale)
-    return ops.concatenate([*weights, ops.reshape(gates, (len(LSTM_GATES) * sizes.units, -1))], 0)
-
-
-class _Gates(NamedTuple):
-    input_weights: Tensor  # (N, B) softmax of which the master input gate is 1 - the running sum
-    forget_weights: Tensor  # (N, B) softmax of which the master forget gate is the running sum
-    i_master: Tensor  # (N, B)
-    f_master: Tensor  # (N, B)
-    i_tilde: Tensor  # (N, 1, B)
-    f_tilde: Tensor  # (N, 1, B)
-    omega: Tensor  # (N, 1, B)
-    output: Tensor  # (N, C, B), as the next three
-    candidate: Tensor
-    input: Tensor
-    forget: Tensor
-
-
-def _unpack(gates, sizes):
-    input_weights = gates[sizes.offsets["master_input"]]
-    forget_weights = gates[sizes.offsets["master_forget"]]
-    i_master = 1.0 - _rise(input_weights)
-    f_master = _rise(forget_weights)
-    i_tilde, f_tilde = ops.expand_dims(i_master, 1), ops.expand_dims(f_master, 1)
-    shape = (len(LSTM_GATES), sizes.chunks, sizes.chunk_size, -1)
-    by_unit = ops.reshape(gates[sizes.lstm_offset], shape)
-    return _Gates(
-        input_weights,
-        forget_weights,
-        i_master,
-        f_master,
-        i_tilde,
-        f_tilde,
-        i_tilde * f_tilde,
-        **{name: by_unit[place] for place, name in enumerate(LSTM_GATES)},
+    scale = [[[[1.0 if name == "candidate" else 0.5]]] for name in LSTM_GATES]
+    return Constants(
+        triangle(sizes.chunks, sizes.wide), ops.convert_to_tensor(scale, dtype=sizes.wide)
     )
 
 
-def advance(z: Tensor, h_tm1: Tensor, c_tm1: Tensor, keep: Tensor | None, sizes: Sizes) -> Step:
+def _exponentials(z, sizes):
+    """Those of the master gates' pre-activations, (..., 2, N, B); the largest is 1."""
+    shape = (*ops.shape(z)[:-2], len(MASTER_GATES), sizes.chunks, ops.shape(z)[-1])
+    pre = ops.reshape(z[..., : lstm_offset(sizes.units, sizes.chunk_size).start, :], shape)
+    return ops.exp(pre - largest(pre, -2))
+
+
+def _rises(exponentials, fixed):
+    """Running sums along the chunks, to exactly 1 as `cumax` has it."""
+    total = fixed.rise @ exponentials
+    end = total[..., -1:, :]
+    return ops.where(total < end, total / end, 1.0)
+
+
+def _of_lstm(z, sizes):
+    """The rows of the LSTM's gates, (..., 4, N, C, B)."""
+    shape = (len(LSTM_GATES), sizes.chunks, sizes.chunk_size)
+    return ops.reshape(z[..., sizes.lstm_offset, :], (*ops.shape(z)[:-2], *shape, ops.shape(z)[-1]))
+
+
+def _gates(z, fixed, sizes):
+    """The gates of the LSTM, (..., 4, N, C, B)."""
+    tanh = exact_activation(activations.tanh, sizes.wide)
+    return fixed.scale * tanh(fixed.scale * _of_lstm(z, sizes)) + (1.0 - fixed.scale)
+
+
+def advance(
+    z: Tensor,
+    h_tm1: Tensor,
+    c_tm1: Tensor,
+    keep: Tensor | None,
+    fixed: Constants,
+    *,
+    sizes: Sizes,
+    save: bool,
+) -> Step:
     """One step, from the gate pre-activations on: equations 6 to 15.
 
     Args:
@@ -145,96 +173,139 @@ def advance(z: Tensor, h_tm1: Tensor, c_tm1: Tensor, keep: Tensor | None, sizes:
         h_tm1: (U, B).
         c_tm1: (N, C, B), wide.
         keep: (B,) boolean, `False` where the step is skipped, or `None`.
+        fixed: `Constants`.
+        sizes: `Sizes`.
+        save: whether there is a way back.
+
+    Returns:
+        `Step`, whose `saved` is `None` without one.
+    """
+    wide = ops.cast(z, sizes.wide)
+    rises = _rises(_exponentials(wide, sizes), fixed)
+    by_chunk = ops.expand_dims(rises, 2)  # (2, N, 1, B)
+    i_tilde, f_tilde = 1.0 - by_chunk[0], by_chunk[1]
+    omega = i_tilde * f_tilde
+    gates = _gates(wide, fixed, sizes)
+    output, candidate, i, f = ops.unstack(gates, 4)
+    f_hat = f * omega + (f_tilde - omega)
+    i_hat = i * omega + (i_tilde - omega)
+    c = f_hat * c_tm1 + i_hat * candidate
+    h = output * exact_activation(activations.tanh, sizes.wide)(c)
+    h = ops.cast(ops.reshape(h, (sizes.units, -1)), sizes.dtype)
+    if keep is not None:
+        h, c = ops.where(keep, h, h_tm1), ops.where(keep, c, c_tm1)
+    saved = z if save else None
+    if save and _saves_gates(sizes):
+        masters = z[: sizes.lstm_offset.start]
+        saved = ops.concatenate([masters, ops.reshape(gates, (4 * sizes.units, -1))], 0)
+    return Step(h, c, rises, saved)
+
+
+def distances(rises: Tensor, keep: Tensor | None) -> tuple[Tensor, Tensor]:
+    """The distances of all steps.
+
+    Args:
+        rises: (T, 2, N, B), of `Step`.
+        keep: (T, B) boolean, or `None`.
+
+    Returns:
+        Forget distance and input distance, both (T, B); 0 where the step is skipped.
+    """
+    means = ops.sum(rises, 2) / rises.shape[2]  # (T, 2, B)
+    results = 1.0 - means[:, 1], 1.0 - means[:, 0]
+    if keep is None:
+        return results
+    forget, input = (ops.where(keep, x, 0.0) for x in results)
+    return forget, input
+
+
+def through_distances(
+    d_forget: Tensor, d_input: Tensor, keep: Tensor | None, sizes: Sizes
+) -> Tensor:
+    """The gradients of `distances` with respect to every value of the rises, (T, 2, 1, B)."""
+    gradient = ops.stack([d_input, d_forget], 1) / -sizes.chunks  # (T, 2, B)
+    if keep is not None:
+        gradient = ops.where(ops.expand_dims(keep, 1), gradient, 0.0)
+    return ops.expand_dims(gradient, 2)
+
+
+def slopes(
+    saved: Tensor, c_tm1: Tensor, c: Tensor, keep: Tensor | None, fixed: Constants, sizes: Sizes
+) -> Slopes:
+    """What `retreat` needs of one step, or of all.
+
+    Args:
+        saved: (..., K, B), as `advance` left it.
+        c_tm1: (..., N, C, B) cell state before the step.
+        c: (..., N, C, B) cell state after it.
+        keep: (..., B) boolean, or `None`.
+        fixed: `Constants`.
         sizes: `Sizes`.
 
     Returns:
-        `Step`.
+        `Slopes`.
     """
-    gates = _activate(z, sizes)
-    g = _unpack(gates, sizes)
-    f_hat = g.forget * g.omega + (g.f_tilde - g.omega)
-    i_hat = g.input * g.omega + (g.i_tilde - g.omega)
-    c = f_hat * c_tm1 + i_hat * g.candidate
-    h = g.output * exact_activation(activations.tanh, sizes.wide)(c)
-    h = ops.cast(ops.reshape(h, (sizes.units, -1)), sizes.dtype)
-    forget_distance = 1.0 - mean(ops.transpose(g.f_master))
-    input_distance = mean(ops.transpose(g.i_master))
+    wide = ops.cast(saved, sizes.wide)
+    exponentials = _exponentials(wide, sizes)
+    weights = exponentials / ops.sum(exponentials, -2, keepdims=True)
+    masters = ops.expand_dims(_rises(exponentials, fixed), -2)  # (..., 2, N, 1, B)
+    i_tilde, f_tilde = 1.0 - masters[..., 0, :, :, :], masters[..., 1, :, :, :]
+    omega = i_tilde * f_tilde
+    gates = _of_lstm(wide, sizes) if _saves_gates(sizes) else _gates(wide, fixed, sizes)
+    output, candidate, i, f = (gates[..., place, :, :, :] for place in range(len(LSTM_GATES)))
+    tanh_c = exact_activation(activations.tanh, sizes.wide)(c)
+    f_hat = f * omega + (f_tilde - omega)
+    i_hat = i * omega + (i_tilde - omega)
+    by_h = [tanh_c * output * (1.0 - output), output * (1.0 - tanh_c * tanh_c)]
+    by_c = [
+        i_hat * (1.0 - candidate * candidate),
+        candidate * omega * i * (1.0 - i),
+        c_tm1 * omega * f * (1.0 - f),
+        f_tilde * (c_tm1 * (1.0 - f) + candidate * (1.0 - i)) - candidate,  # i_tilde falls with it
+        c_tm1 - i_tilde * (c_tm1 * (1.0 - f) + candidate * (1.0 - i)),
+        f_hat,
+    ]
+    passed = None
     if keep is not None:
-        h, c = ops.where(keep, h, h_tm1), ops.where(keep, c, c_tm1)
-        forget_distance = ops.where(keep, forget_distance, 0.0)
-        input_distance = ops.where(keep, input_distance, 0.0)
-    saved = gates if sizes.dtype == sizes.wide else z
-    return Step(h, c, saved, forget_distance, input_distance)
+        wide_keep = keep[..., None, None, :]
+        by_h = [ops.where(wide_keep, x, 0.0) for x in by_h]
+        *by_gates, f_hat = by_c
+        by_c = [ops.where(wide_keep, x, 0.0) for x in by_gates]
+        by_c.append(ops.where(wide_keep, f_hat, 1.0))
+        passed = 1.0 - ops.cast(keep, sizes.wide)
+    return Slopes(ops.stack(by_h, -4), ops.stack(by_c, -4), weights, passed)
 
 
 def retreat(
-    dh: Tensor,
-    dc: Tensor,
-    saved: Tensor,
-    c_tm1: Tensor,
-    c: Tensor,
-    d_forget_distance: Tensor,
-    d_input_distance: Tensor,
-    keep: Tensor | None,
-    sizes: Sizes,
+    dh: Tensor, dc: Tensor, slope: Slopes, d_rises: Tensor, fixed: Constants, sizes: Sizes
 ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """The gradients of `advance`.
+    """The gradients of `advance`, and of the distances.
 
     Args:
         dh: (U, B) gradient with respect to the new hidden state, wide.
         dc: (N, C, B) gradient with respect to the new cell state.
-        saved: (K, B) as `advance` left it.
-        c_tm1: (N, C, B) cell state before the step.
-        c: (N, C, B) cell state after it.
-        d_forget_distance: (B,), wide.
-        d_input_distance: (B,), wide.
-        keep: as in `advance`.
+        slope: `Slopes` of the step.
+        d_rises: (2, 1, B) gradient with respect to every value of the rises.
+        fixed: `Constants`.
         sizes: `Sizes`.
 
     Returns:
         Gradients with respect to z (K, B), to h_tm1 around the product (U, B), which is `None`
-        without `keep`, and to c_tm1.
+        where no step is skipped, and to c_tm1.
     """
-    n = sizes.chunks
-    passed_h = passed_c = None
-    if keep is not None:
-        passed_h, passed_c = ops.where(keep, 0.0, dh), ops.where(keep, 0.0, dc)
-        dh, dc = ops.where(keep, dh, 0.0), ops.where(keep, dc, 0.0)
-        d_forget_distance = ops.where(keep, d_forget_distance, 0.0)
-        d_input_distance = ops.where(keep, d_input_distance, 0.0)
-    g = _unpack(saved if sizes.dtype == sizes.wide else _activate(saved, sizes), sizes)
-    dh = ops.reshape(dh, (n, sizes.chunk_size, -1))  # (N, C, B)
-    tanh_c = exact_activation(activations.tanh, sizes.wide)(c)
-    d_output = dh * tanh_c * g.output * (1.0 - g.output)
-    dc = dc + dh * g.output * (1.0 - tanh_c * tanh_c)
-
-    f_hat = g.forget * g.omega + (g.f_tilde - g.omega)
-    i_hat = g.input * g.omega + (g.i_tilde - g.omega)
-    d_f_hat, d_i_hat = dc * c_tm1, dc * g.candidate
-    d_candidate = dc * i_hat * (1.0 - g.candidate * g.candidate)
-    d_forget = d_f_hat * g.omega * g.forget * (1.0 - g.forget)
-    d_input = d_i_hat * g.omega * g.input * (1.0 - g.input)
-
-    # To the master gates, over the units of a chunk: (N, B).
-    from_f_hat, from_i_hat = ops.sum(d_f_hat, 1), ops.sum(d_i_hat, 1)
-    d_omega = (
-        ops.sum(d_f_hat * g.forget, 1) - from_f_hat + ops.sum(d_i_hat * g.input, 1) - from_i_hat
-    )
-    d_f_master = from_f_hat + d_omega * g.i_master - d_forget_distance / n
-    d_i_master = from_i_hat + d_omega * g.f_master + d_input_distance / n
-    down = ops.transpose(triangle(n, sizes.wide))
-
-    def through_cumax(gradient, weights):
-        gradient = down @ gradient  # each weight counts in its own value and in all after it
-        return weights * (gradient - ops.sum(weights * gradient, 0, keepdims=True))
-
-    by_unit = {"output": d_output, "candidate": d_candidate, "input": d_input, "forget": d_forget}
-    d_gates = {name: ops.reshape(d, (sizes.units, -1)) for name, d in by_unit.items()}
-    d_gates["master_input"] = through_cumax(-d_i_master, g.input_weights)
-    d_gates["master_forget"] = through_cumax(d_f_master, g.forget_weights)
-    dz = ops.concatenate([d_gates[name] for name in GATES], 0)
-    dc_tm1 = dc * f_hat
-    return dz, passed_h, dc_tm1 if passed_c is None else dc_tm1 + passed_c
+    by_chunk = ops.reshape(dh, (sizes.chunks, sizes.chunk_size, -1))  # (N, C, B)
+    d_output, through_h = ops.unstack(slope.by_h * by_chunk, 2)
+    from_c = slope.by_c * (dc + through_h)  # (6, N, C, B)
+    # To the master gates, over the units of a chunk; each weight counts in its own value of the
+    # rise and in all after it.
+    d_masters = ops.sum(from_c[3:5], 2) + d_rises  # (2, N, B)
+    gradient = ops.transpose(fixed.rise) @ d_masters
+    mean = ops.sum(slope.weights * gradient, 1, keepdims=True)
+    d_pre = slope.weights * (gradient - mean)
+    # In the order of the gates in every kernel.
+    rows = [(d_pre, 2 * sizes.chunks), (d_output, sizes.units), (from_c[:3], 3 * sizes.units)]
+    dz = ops.concatenate([ops.reshape(x, (width, -1)) for x, width in rows], 0)
+    return dz, None if slope.passed is None else dh * slope.passed, from_c[5]
 
 
 def large_products(

@@ -11,43 +11,53 @@ from collections.abc import Sequence
 from keras import ops
 
 from keras_onlstm.onlstm.recurrence.fused_groups import (
+    after_steps,
     backward_step,
+    backward_step_of,
     column_groups,
     forward_step,
+    group_slopes,
     grouped,
     joined,
 )
-from keras_onlstm.onlstm.recurrence.fused_step import NOT_FUSED, Given, Sizes, large_products
+from keras_onlstm.onlstm.recurrence.fused_step import (
+    NOT_FUSED,
+    Given,
+    Sizes,
+    Slopes,
+    constants,
+    distances,
+    is_small,
+    large_products,
+    through_distances,
+)
+from keras_onlstm.onlstm.step import MASTER_GATES
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
 
 _DERIVED = ("inputs", "h", "c", "kernel", "recurrent_kernel", "bias")  # of `Given`
 
-# Below this many entries of the recurrent kernel, compiling takes longer than it saves.
-_WORTH_COMPILING = 2**17
 
-
-def _column_groups(batch):
+def _column_groups(batch, sizes):
     import tensorflow as tf
 
-    on_gpu = bool(tf.config.list_physical_devices("GPU"))
-    return [slice(None)] if on_gpu else column_groups(batch)
+    whole = is_small(sizes) or tf.config.list_physical_devices("GPU")
+    return [slice(None)] if whole else column_groups(batch)
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled(step, sizes):
+def _compiled(step, sizes, **options):
     import tensorflow as tf
 
-    return tf.function(functools.partial(step, sizes=sizes), jit_compile=True)
+    return tf.function(functools.partial(step, sizes=sizes, **options), jit_compile=True)
 
 
-def _steps(recurrent_kernel, sizes):
-    """The two steps, compiled or not."""
-    steps = (forward_step, backward_step)
-    if recurrent_kernel.shape.num_elements() < _WORTH_COMPILING:
-        return [functools.partial(step, sizes=sizes) for step in steps]
-    return [_compiled(step, sizes) for step in steps]
+def _step(step, sizes, **options):
+    """A step, compiled or not: compiling a small one takes longer than it saves."""
+    if is_small(sizes):
+        return functools.partial(step, sizes=sizes, **options)
+    return _compiled(step, sizes, **options)
 
 
 def _array(length, shape, dtype):
@@ -56,6 +66,13 @@ def _array(length, shape, dtype):
 
     # The backward pass reads these arrays too, and may run twice, on a persistent tape.
     return tf.TensorArray(dtype, size=length, element_shape=shape, clear_after_read=False)
+
+
+def _rows(x):
+    """The rows of an array, each of which is read once: a function from the place to the row."""
+    if x is None:
+        return lambda t: None
+    return _array(_length(x), x.shape[1:], x.dtype).unstack(x).read
 
 
 def _loop(body, start, length):
@@ -91,61 +108,78 @@ def _forward(tensors, sizes, save):
     """The results, batch first, and what the way back needs beside `tensors`."""
     import tensorflow as tf
 
-    step = _steps(tensors.recurrent_kernel, sizes)[0]
+    step, fixed = _step(forward_step, sizes, save=save), constants(sizes)
     x = tf.transpose(tensors.inputs, (1, 0, 2))  # (T, B, D)
-    batch, width, groups = x.shape[1], tensors.kernel.shape[1], _column_groups(x.shape[1])
+    batch, width, groups = x.shape[1], tensors.kernel.shape[1], _column_groups(x.shape[1], sizes)
     flat = tf.reshape(x, (-1, x.shape[-1])) @ tensors.kernel
+    bias = tensors.bias
+    if bias is not None and is_small(sizes):  # else part of what is compiled, where it is free
+        flat, bias = flat + bias, None
     projected = tf.reshape(flat, (*ops.shape(x)[:2], width))  # (T, B, K)
     turned_kernel = tf.transpose(tensors.recurrent_kernel)  # (K, U)
-    bias = None if tensors.bias is None else tensors.bias[:, None]
     keep, recurrent_mask = _turned(tensors.mask), _turned(tensors.recurrent_mask)
-    length = _length(x)
+    row, keep_of, length = _rows(projected), _rows(keep), _length(x)
     array = functools.partial(_array, length)
-    rows = [array((batch, sizes.units), sizes.dtype)]
-    rows += [array((batch,), sizes.wide) for _ in range(2)]
+    results = [array((batch, sizes.units), sizes.dtype)]
+    results += [array((len(MASTER_GATES), sizes.chunks, batch), sizes.wide)]
     columns = _group_shapes(batch, groups) if save else []
-    gates = [array((width, size), sizes.dtype) for size in columns]
+    steps = [array((width, size), sizes.dtype) for size in columns]
     cells = [array((sizes.chunks, sizes.chunk_size, size), sizes.wide) for size in columns]
 
-    def body(t, h, c, rows, gates, cells):
-        keep_t = None if keep is None else keep[t]
-        new, new_rows = step(turned_kernel, bias, projected[t], h, c, keep_t, recurrent_mask)
-        rows = [a.write(t, row) for a, row in zip(rows, new_rows, strict=True)]
+    def body(t, h, c, results, steps, cells):
+        new, *rows = step(turned_kernel, bias, row(t), h, c, keep_of(t), recurrent_mask, fixed)
+        results = [a.write(t, row) for a, row in zip(results, rows, strict=True)]
         if save:
-            gates = [a.write(t, s.saved) for a, s in zip(gates, new, strict=True)]
+            steps = [a.write(t, s.saved) for a, s in zip(steps, new, strict=True)]
             cells = [a.write(t, c_t) for a, c_t in zip(cells, c, strict=True)]
-        return [s.h for s in new], [s.c for s in new], rows, gates, cells
+        return [s.h for s in new], [s.c for s in new], results, steps, cells
 
-    start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes), rows, gates, cells)
-    h, c, rows, gates, cells = _loop(body, start, length)
-    rows, *distances = [a.stack() for a in rows]
-    results = (
+    start = (grouped(tensors.h, groups), grouped(tensors.c, groups, sizes), results, steps, cells)
+    h, c, results, steps, cells = _loop(body, start, length)
+    rows, rises = (a.stack() for a in results)
+    returned = (
         tf.transpose(rows, (1, 0, 2)),  # (B, T, U)
         joined(h, sizes),
         joined(c, sizes),
-        *map(tf.transpose, distances),  # (B, T)
+        *map(tf.transpose, distances(rises, keep)),  # (B, T)
     )
-    return results, (x, rows, c, gates, cells)
+    return returned, (x, rows, c, steps, cells)
 
 
-def _backward(tensors, saved, sizes, d_rows, d_h, d_c, *d_distances):
+def _backward(tensors, saved, sizes, d_rows, d_h, d_c, d_forget, d_input):
     import tensorflow as tf
 
-    x, rows, c, gates, cells = saved
-    step = _steps(tensors.recurrent_kernel, sizes)[1]
-    batch, groups, length = x.shape[1], _column_groups(x.shape[1]), _length(x)
-    by_step = [tf.transpose(d) for d in d_distances]  # (T, B)
-    keep, recurrent_mask = _turned(tensors.mask), _turned(tensors.recurrent_mask)
+    x, rows, c, steps, cells = saved
+    batch, groups, length = x.shape[1], _column_groups(x.shape[1], sizes), _length(x)
+    fixed, keep = constants(sizes), _turned(tensors.mask)
+    kernel, recurrent_mask = tensors.recurrent_kernel, _turned(tensors.recurrent_mask)
+    d_row = _rows(tf.transpose(d_rows, (1, 0, 2)))  # of (T, B, U)
+    d_rise = _rows(through_distances(_turned(d_forget), _turned(d_input), keep, sizes))
+    if is_small(sizes):
+        before = [a.stack() for a in cells]
+        saved, after = [a.stack() for a in steps], after_steps(before, c)
+        every = group_slopes(saved, before, after, keep, fixed, sizes)
+        slopes_of = [[_rows(a) for a in group] for group in every]
+        one, c = _step(backward_step, sizes), []
+
+        def step(t, dh, dc, c):
+            slope = [Slopes(*(of(t) for of in group)) for group in slopes_of]
+            read = (dh, dc, slope, d_row(t), d_rise(t), recurrent_mask, fixed)
+            return *one(kernel, *read), c
+
+    else:
+        one, keep_of = _step(backward_step_of, sizes), _rows(keep)
+
+        def step(t, dh, dc, c):
+            before = [a.read(t) for a in cells]
+            kept = ([a.read(t) for a in steps], before, c, keep_of(t))
+            read = (dh, dc, *kept, d_row(t), d_rise(t), recurrent_mask, fixed)
+            return *one(kernel, *read), before
 
     def body(steps, dh, dc, c, dz):
         t = length - 1 - steps
-        c_tm1 = [a.read(t) for a in cells]
-        upstream = [d_rows[:, t], *(d[t] for d in by_step)]
-        keep_t = None if keep is None else keep[t]
-        kept = [a.read(t) for a in gates]
-        read = (tensors.recurrent_kernel, dh, dc, kept, c_tm1, c, upstream, keep_t, recurrent_mask)
-        dh, dc, row = step(*read)
-        return dh, dc, c_tm1, dz.write(t, row)
+        dh, dc, row, c = step(t, dh, dc, c)
+        return dh, dc, c, dz.write(t, row)
 
     dh = [ops.cast(part, sizes.wide) for part in grouped(d_h, groups)]
     dz = _array(length, (batch, tensors.kernel.shape[1]), sizes.dtype)

@@ -7,9 +7,15 @@ from keras_onlstm.onlstm.recurrence.fused_step import (
     NOT_FUSED,
     Given,
     Sizes,
+    Slopes,
     advance,
+    constants,
+    distances,
+    is_small,
     large_products,
     retreat,
+    slopes,
+    through_distances,
 )
 from keras_onlstm.utils.types import Tensor
 
@@ -32,7 +38,7 @@ def _turned_back(state):
 
 
 def _forward(tensors, sizes, save):
-    """The results, batch first, and if they are to be kept the gates and cells of every step."""
+    """The results, batch first, and with `save` what each `Step` saved and its cell state."""
     import torch
 
     length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
@@ -42,47 +48,57 @@ def _forward(tensors, sizes, save):
     turned_kernel = tensors.recurrent_kernel.t().contiguous()  # (K, U)
     turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
     rows = tensors.inputs.new_empty((batch, length, sizes.units))
-    distances = tensors.c.new_empty((2, batch, length))
-    gates, cells = [], []
+    rises = tensors.c.new_empty((length, 2, sizes.chunks, batch))
+    steps, cells = [], []
+    fixed, keep = constants(sizes), _turned_mask(tensors)
     h_t, c_t = tensors.h.t().contiguous(), _turned(tensors.c, sizes)
     for t in range(length):
         read = h_t if turned_mask is None else h_t * turned_mask
         z = torch.addmm(projected[t], turned_kernel, read)  # (K, B)
-        new = advance(z, h_t, c_t, None if tensors.mask is None else tensors.mask[:, t], sizes)
+        keep_t = None if keep is None else keep[t]
+        new = advance(z, h_t, c_t, keep_t, fixed, sizes=sizes, save=save)
         h_t, c_t = new.h, new.c
         if save:
-            gates.append(new.saved)
+            steps.append(new.saved)
             cells.append(c_t)
         rows[:, t] = h_t.t()
-        distances[0, :, t] = new.forget_distance
-        distances[1, :, t] = new.input_distance
+        rises[t] = new.rises
     last_c = _turned_back(c_t.reshape(sizes.units, -1))
-    results = (rows, _turned_back(h_t), last_c, distances[0], distances[1])
-    return results, gates, cells
+    results = (rows, _turned_back(h_t), last_c, *map(_turned_back, distances(rises, keep)))
+    return results, steps, cells
 
 
-def _backward(
-    tensors, rows, gates, cells, sizes, d_rows, d_h, d_c, d_forget_distance, d_input_distance
-):
+def _turned_mask(tensors):
+    """Where a step counts, time first: (T, B) boolean, or `None`."""
+    return None if tensors.mask is None else tensors.mask.t()
+
+
+def _slopes(steps, cells, keep, fixed, sizes):
+    """The `Slopes` of a step as a function of its place."""
+    import torch
+
+    if not steps or not is_small(sizes):
+        return lambda t: slopes(
+            steps[t], cells[t], cells[t + 1], None if keep is None else keep[t], fixed, sizes
+        )
+    every = torch.stack(cells)
+    whole = slopes(torch.stack(steps), every[:-1], every[1:], keep, fixed, sizes)
+    return lambda t: Slopes(*(None if x is None else x[t] for x in whole))
+
+
+def _backward(tensors, rows, steps, cells, sizes, d_rows, d_h, d_c, d_forget, d_input):
     cells = [_turned(tensors.c, sizes), *cells]  # one more than there are steps
     length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
     dtype, wide = tensors.inputs.dtype, tensors.c.dtype
     turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
+    fixed, keep = constants(sizes), _turned_mask(tensors)
+    slope = _slopes(steps, cells, keep, fixed, sizes)
+    d_rises = through_distances(d_forget.t(), d_input.t(), keep, sizes)
     dz = tensors.inputs.new_empty((0, batch, tensors.kernel.shape[1]))  # (T, B, K)
     dh, dc = d_h.t().to(wide), _turned(d_c, sizes)
     for t in reversed(range(length)):
         dh = dh + d_rows[:, t].t()
-        z_t, passed_h, dc = retreat(
-            dh,
-            dc,
-            gates[t],
-            cells[t],
-            cells[t + 1],
-            d_forget_distance[:, t],
-            d_input_distance[:, t],
-            None if tensors.mask is None else tensors.mask[:, t],
-            sizes,
-        )
+        z_t, passed_h, dc = retreat(dh, dc, slope(t), d_rises[t], fixed, sizes)
         z_t = z_t.to(dtype)
         if not len(dz):  # of the tensors of the way back, several of which may run as one
             dz = z_t.new_empty((length, batch, tensors.kernel.shape[1]))
@@ -130,8 +146,8 @@ def _function():
     class Forward(Function):
         @staticmethod
         def forward(sizes, save, *tensors):
-            results, gates, cells = _forward(Given(*tensors), sizes, save)
-            return (*results, *gates, *cells)
+            results, steps, cells = _forward(Given(*tensors), sizes, save)
+            return (*results, *steps, *cells)
 
         @staticmethod
         def setup_context(ctx, inputs, output):

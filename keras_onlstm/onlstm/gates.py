@@ -1,0 +1,58 @@
+"""The gates of ON-LSTM: their order, and where each one lies. No Keras.
+
+This is the only place that knows it.
+
+Axes, for the whole package:
+
+- B: batch
+- T: time
+- D: input features
+- U: units
+- C: units in a chunk, which share one value of each master gate
+- N: chunks, U / C
+- K: gate pre-activations, 2 N + 4 U
+"""
+
+__all__ = ["GATES", "LSTM_GATES", "MASTER_GATES", "gate_offsets", "gate_width", "lstm_offset"]
+
+# The order of the gates in the last axis of every kernel and bias: those with one value a chunk
+# before those with one a unit. It is the order of the authors' implementation, so their weights
+# only need transposing.
+MASTER_GATES = ("master_input", "master_forget")
+LSTM_GATES = ("output", "candidate", "input", "forget")
+GATES = MASTER_GATES + LSTM_GATES
+
+
+def gate_width(units: int, chunk_size: int) -> int:
+    """K, the number of gate pre-activations: `4 * units + 2 * units // chunk_size`."""
+    return 4 * units + 2 * (units // chunk_size)
+
+
+def gate_offsets(units: int, chunk_size: int) -> dict[str, slice]:
+    """Where each gate lies in the last axis of a kernel or bias.
+
+    Args:
+        units: integer, U.
+        chunk_size: integer, C, a divisor of `units`.
+
+    Returns:
+        Dictionary from the names in `GATES` to slices.
+
+    Example:
+
+    >>> from keras_onlstm.onlstm.gates import gate_offsets
+    >>> gate_offsets(units=6, chunk_size=3)["output"]
+    slice(4, 10, None)
+    """
+    offsets, start = {}, 0
+    for name in GATES:
+        stop = start + (units // chunk_size if name in MASTER_GATES else units)
+        offsets[name] = slice(start, stop)
+        start = stop
+    return offsets
+
+
+def lstm_offset(units: int, chunk_size: int) -> slice:
+    """Where the gates of the LSTM lie, one after the other: a slice, of 4 U places."""
+    offsets = gate_offsets(units, chunk_size)
+    return slice(offsets[LSTM_GATES[0]].start, offsets[LSTM_GATES[-1]].stop)
