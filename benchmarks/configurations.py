@@ -1,5 +1,6 @@
 """What is timed: sizes by name, and the floating-point operations that they cannot do without."""
 
+import itertools
 from typing import NamedTuple
 
 
@@ -11,7 +12,8 @@ class Configuration(NamedTuple):
     chunk_size: int
     measures: tuple = ("forward", "train")
     rounds: int | None = None  # at most so many
-    vocabulary: int | None = None  # of a whole language model, embedding and softmax included
+    vocabulary: int | None = None  # of a whole model, its embedding included
+    classifier: bool = False  # of text; else, with a vocabulary, a language model
 
     @property
     def layers(self):
@@ -26,10 +28,15 @@ class Configuration(NamedTuple):
     def tokens(self):
         return self.batch * self.time
 
+    @property
+    def directions(self):
+        return 2 if self.classifier else 1
+
     def flops(self, measure):
         """Of the matrix products alone: on the way back each has two."""
-        products = sum(k * (d + u) for d, u, k in self.layers)
-        products += (self.vocabulary or 0) * self.units[-1]
+        products = self.directions * sum(k * (d + u) for d, u, k in self.layers)
+        if not self.classifier:
+            products += (self.vocabulary or 0) * self.units[-1]
         return 2 * self.tokens * products * (3 if measure == "train" else 1)
 
     def bytes_moved(self, measure, width):
@@ -37,7 +44,7 @@ class Configuration(NamedTuple):
         passes = 2 if measure == "train" else 1
         kernels = sum(self.time * u * k for _, u, k in self.layers)
         sequences = sum(self.tokens * (d + k + u) for d, u, k in self.layers)
-        return passes * width * (kernels + sequences)
+        return passes * width * (kernels + sequences) * self.directions
 
 
 CONFIGURATIONS = {
@@ -53,6 +60,15 @@ CONFIGURATIONS = {
         20, 70, 400, (1150, 1150, 400), 10, measures=("train",), rounds=3, vocabulary=10000
     ),
 }
+CONFIGURATIONS.update(
+    (
+        f"classifier-{units}",
+        Configuration(
+            32, 80, 64, (units,), 8, measures=("train",), vocabulary=5000, classifier=True
+        ),
+    )
+    for units in (32, 64, 128)
+)
 QUICK = {
     "language-model": Configuration(3, 4, 5, (6,), 2, rounds=2),
     "language-model-stack": Configuration(3, 4, 5, (6, 6, 4), 2, rounds=2),
@@ -66,6 +82,11 @@ QUICK = {
         3, 4, 4, (6, 6, 4), 2, measures=("train",), rounds=2, vocabulary=7
     ),
 }
+QUICK.update(
+    (name, Configuration(3, 4, 4, (4,), 2, ("train",), 2, vocabulary=7, classifier=True))
+    for name in CONFIGURATIONS
+    if name.startswith("classifier-")
+)
 MEMORY = ("language-model", "training-small", "training-paper")  # of these it is measured
 ONLSTM = "ONLSTM"
 READABLE = "ONLSTM(fused=False)"
@@ -85,15 +106,29 @@ MODELS = {  # of a configuration with a vocabulary
     "jax": (MODEL, MODEL_OF_LSTM),
     "torch": (MODEL, MODEL_OF_LSTM, TORCH_LSTM),
 }
+CLASSIFIERS = {  # how a classifier is trained
+    "tensorflow": ((), ("no masks",), ("jit_compile",), ("run_eagerly",)),
+    "jax": ((), ("no masks",)),
+    "torch": ((), ("no masks",)),
+}
 SLOW = {READABLE, CELL, KERAS_LSTM}  # left out where a call would take very long
 
 
 def implementations(backend, configuration):
     """Those that are timed: the slow ones at moderate sizes alone."""
+    if configuration.classifier:
+        kinds = itertools.product(CLASSIFIERS[backend], (KERAS_LSTM, ONLSTM))
+        return [", ".join((kind, *options)) for options, kind in kinds]
     if configuration.vocabulary:
         return list(MODELS[backend])
     large = configuration.time > 500 or len(configuration.units) > 1
     return [i for i in IMPLEMENTATIONS[backend] if not (large and i in SLOW)]
+
+
+def variant(implementation):
+    """The layer of an implementation, and how it runs: ("ONLSTM", ["jit_compile"])."""
+    kind, *options = implementation.split(", ")
+    return kind, options
 
 
 def get(name, quick):

@@ -2,7 +2,7 @@
 
 import statistics
 
-from configurations import CELL, FLOOR, ONLSTM, TORCH_LSTM, get
+from configurations import CELL, FLOOR, KERAS_LSTM, ONLSTM, TORCH_LSTM, get, variant
 
 from keras_onlstm.utils.files import replacing
 
@@ -54,12 +54,15 @@ def rows(results, name, dtype, measure):
                 continue
             cell = _samples(timed, backend, CELL, measure)
             floor = _samples(timed, backend, FLOOR, measure)
+            as_this = ", ".join((KERAS_LSTM, *variant(implementation)[1]))
+            keras_lstm = _samples(timed, backend, as_this, measure)
             rows.append(
                 {
                     "backend": backend,
                     "implementation": implementation,
                     "seconds": quartiles(seconds),
                     "to torch.nn.LSTM": ratios(seconds, lstm) if lstm else None,
+                    "to keras.layers.LSTM": ratios(seconds, keras_lstm) if keras_lstm else None,
                     "to RNN(ONLSTMCell)": ratios(seconds, cell) if cell else None,
                     "to products alone": ratios(seconds, floor) if floor else None,
                     "first": samples["first"][measure],
@@ -68,7 +71,7 @@ def rows(results, name, dtype, measure):
     return rows
 
 
-RATIOS = ("to torch.nn.LSTM", "to RNN(ONLSTMCell)", "to products alone")
+RATIOS = ("to torch.nn.LSTM", "to keras.layers.LSTM", "to RNN(ONLSTMCell)", "to products alone")
 
 
 def _table(results, name, dtype, measure):

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from classifiers import training_step as training_step_of_classifier
 from configurations import FLOOR
 from language_models import training_step
 from layers import arrays, product_arrays, stack
@@ -9,6 +10,8 @@ from layers import arrays, product_arrays, stack
 
 def build(name, configuration, dtype):
     """`{"forward": function, "train": function}`."""
+    if configuration.classifier:
+        return {"train": training_step_of_classifier(name, configuration, dtype)}
     if configuration.vocabulary:
         return {"train": training_step(name, configuration, dtype)}
     if name == FLOOR:

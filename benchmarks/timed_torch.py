@@ -1,6 +1,7 @@
 """What is timed on PyTorch: functions of no arguments that return when the work is done."""
 
 import torch
+from classifiers import training_step as training_step_of_classifier
 from configurations import FLOOR, TORCH_LSTM
 from language_models import training_step
 from layers import arrays, product_arrays, stack
@@ -17,6 +18,9 @@ def _wait(_=None):
 def build(name, configuration, dtype):
     """`{"forward": function, "train": function}`."""
     kind = getattr(torch, dtype)
+    if configuration.classifier:
+        step = training_step_of_classifier(name, configuration, dtype)
+        return {"train": lambda: _wait(step())}
     if configuration.vocabulary:
         if name == TORCH_LSTM:
             step = training_step_of_torch(configuration, kind, DEVICE)

@@ -34,6 +34,8 @@ MODES = {
     "jax": {"jit": 0.97, "eager": 0.03},
     "torch": {"eager": 1.0},
 }
+# Modes in which layers stay small: where TensorFlow's steps are large ones, each is compiled.
+SMALL = {"tensorflow": ("eager", "graph"), "jax": (), "torch": ()}
 MASKS = ("left", "right", "holes", "a row without any", "all")
 
 
@@ -54,6 +56,7 @@ class Options(NamedTuple):
     twice: bool  # whether the gradients are asked for twice
     second: bool  # whether gradients of gradients are asked for
     assigned: bool  # whether variables change between the way there and the way back
+    large: bool  # whether the layer is taken for a large one, whose loops are others
     layer: tuple  # further arguments of the layer: pairs of name and value
 
 
@@ -111,6 +114,7 @@ def draw_options(rng, mode):
         chance(0.2),
         second,
         chance(0.3),
+        mode == "steps" or (mode not in SMALL[keras.backend.backend()] and chance(0.4)),
         tuple(layer.items()),
     )
 

@@ -32,6 +32,7 @@ PLAIN = Options(
     twice=False,
     second=False,
     assigned=False,
+    large=False,
     layer=tuple(
         {
             "stateful": False,

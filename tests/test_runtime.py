@@ -555,6 +555,11 @@ def test_a_parser_needs_only_onnxruntime_numpy_and_nltk(onnx_file, tmp_path):
     script = interpreter.with_name("keras-onlstm")
     done = run(script, "parse", "--model", onnx_file, SENTENCE)
     assert (done.returncode, done.stdout.strip()) == (0, tree), done.stderr
-    done = run(script, "parse", SENTENCE)  # the package's own model, which is one of Keras
+    done = run(script, "parse", SENTENCE)  # the package's own model, which NumPy alone reads
+    assert (done.returncode, done.stdout.strip()) == (0, brackets(Parser.load().parse(SENTENCE))), (
+        done.stderr
+    )
+    (tmp_path / "model.keras").write_bytes(b"")
+    done = run(script, "parse", "--model", tmp_path / "model.keras", SENTENCE)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
     assert "needs Keras" in done.stderr and ".onnx" in done.stderr

@@ -1,0 +1,48 @@
+"""Whole training steps of a text classifier: embedding, a small layer in both directions, Adam."""
+
+import keras
+import numpy as np
+from configurations import KERAS_LSTM, variant
+
+import keras_onlstm
+
+
+def batch(configuration, masks, seed=0):
+    """Ids (B, T), of which with masks those after the end of a text are 0, and labels (B, 1)."""
+    rng = np.random.default_rng(seed)
+    size, time = configuration.batch, configuration.time
+    ids = rng.integers(1, configuration.vocabulary, (size, time)).astype("int32")
+    if masks:
+        lengths = rng.integers(time // 4, time + 1, size)
+        ids[np.arange(time) >= lengths[:, None]] = 0
+    return ids, rng.integers(0, 2, (size, 1)).astype("float32")
+
+
+def training_step(name, configuration, dtype):
+    """A function that trains one step and returns when it is done."""
+    kind, options = variant(name)
+    masks = "no masks" not in options
+    (units,) = configuration.units
+    policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
+    if kind == KERAS_LSTM:
+        layer = keras.layers.LSTM(units, dtype=policy)
+    else:
+        layer = keras_onlstm.ONLSTM(units, configuration.chunk_size, dtype=policy)
+    embedding = keras.layers.Embedding(
+        configuration.vocabulary, configuration.input_dim, mask_zero=masks
+    )
+    model = keras.Sequential(
+        [
+            keras.layers.Input((configuration.time,)),
+            embedding,
+            keras.layers.Bidirectional(layer),
+            keras.layers.Dense(1, activation="sigmoid", dtype="float32"),
+        ]
+    )
+    # JAX always compiles; TensorFlow when it is asked to; PyTorch runs operators one by one.
+    jit = keras.backend.backend() == "jax" or "jit_compile" in options
+    model.compile(
+        "adam", "binary_crossentropy", jit_compile=jit, run_eagerly="run_eagerly" in options
+    )
+    ids, labels = batch(configuration, masks)
+    return lambda: model.train_on_batch(ids, labels)
