@@ -18,7 +18,7 @@ import sys
 __all__ = ["register_with_keras"]
 
 BACKENDS = ("tensorflow", "jax", "torch")
-MODULES = ("onlstm.cell", "onlstm.layer", "models")  # those that register their classes
+MODULES = ("onlstm.cell", "onlstm.layer", "prpn", "models")  # those that register their classes
 
 
 def register_with_keras() -> None:

@@ -10,11 +10,14 @@ from keras_onlstm.convert.language_model import (
     language_model_from_arrays,
     language_model_to_arrays,
 )
+from keras_onlstm.convert.prpn import prpn_from_arrays, prpn_to_arrays
 
 __all__ = [
     "from_torch",
     "language_model_from_arrays",
     "language_model_to_arrays",
+    "prpn_from_arrays",
+    "prpn_to_arrays",
     "read_arrays",
     "to_torch",
     "write_arrays",

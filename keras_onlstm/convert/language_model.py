@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from keras import ops
 
 from keras_onlstm.convert.cell import from_torch, to_torch
+from keras_onlstm.convert.state_dicts import stored, take, unknown
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.onlstm.step import gate_width
 from keras_onlstm.utils.arguments import integer
 
 __all__ = ["language_model_from_arrays", "language_model_to_arrays"]
 
+_WHOLE = "RNNModel"  # whose state dict it is
 _CELL = re.compile(r"rnn\.cells\.(0|[1-9]\d{0,3})\.")
 _INFERRED = (
     "vocabulary_size",
@@ -101,12 +102,7 @@ def language_model_from_arrays(
     if "decoder.weight" in left:
         reason = "words of encoder.weight, units of the last layer"
         decoder = _take(left, "decoder.weight", (words, size), reason)
-    if left:
-        raise ValueError(
-            f"{next(iter(left))} is not in the state dict of the authors' RNNModel"
-            + (f", nor are {len(left) - 1} more arrays. " if len(left) > 1 else ". ")
-            + "Leave out what the model does not need."
-        )
+    unknown(left, _WHOLE)
     tied = decoder is embeddings or np.array_equal(decoder, embeddings)
     _check_sizes(sizes, embeddings.shape[1], tied)
     model = LanguageModel(
@@ -178,29 +174,24 @@ def language_model_to_arrays(
         )
     if not model.built:
         raise ValueError("The model has no weights yet: call it on ids, or model.build(), first.")
-    arrays = {"encoder.weight": _stored(model.embeddings)}
+    arrays = {"encoder.weight": stored(model.embeddings)}
     for index, layer in enumerate(model.recurrent_layers):
         cell = layer.cell
-        kernel, recurrent_kernel = _stored(cell.kernel), _stored(cell.recurrent_kernel)
-        parts = to_torch(kernel, recurrent_kernel, _stored(cell.bias), config["chunk_size"])
+        kernel, recurrent_kernel = stored(cell.kernel), stored(cell.recurrent_kernel)
+        parts = to_torch(kernel, recurrent_kernel, stored(cell.bias), config["chunk_size"])
         parts[2] /= 1 - weight_dropout
         for part, array in zip(_PARTS, parts, strict=True):
             arrays[f"rnn.cells.{index}.{part}"] = array
     if model.softmax is None:
         arrays["decoder.weight"] = arrays["encoder.weight"].copy()
-        arrays["decoder.bias"] = _stored(model.softmax_bias)
+        arrays["decoder.bias"] = stored(model.softmax_bias)
     else:
-        arrays["decoder.weight"] = _stored(model.softmax.kernel).T.copy()
-        arrays["decoder.bias"] = _stored(model.softmax.bias)
+        arrays["decoder.weight"] = stored(model.softmax.kernel).T.copy()
+        arrays["decoder.bias"] = stored(model.softmax.bias)
     return arrays
 
 
 _PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")
-
-
-def _stored(variable):
-    array = np.asarray(ops.convert_to_numpy(variable))
-    return np.array(array, "float64" if array.dtype == "float64" else "float32")
 
 
 def _share(weight_dropout):
@@ -212,32 +203,7 @@ def _share(weight_dropout):
 
 
 def _take(left, name, shape, reason=None):
-    """The array of that name, out of `left`, float32 or float64. Letters are sizes still open."""
-    if name not in left:
-        raise ValueError(
-            f"{name} is missing. Give the whole state dict of the authors' RNNModel, under its "
-            "names."
-        )
-    array = np.asarray(left.pop(name))
-    if array.dtype.kind != "f":
-        raise ValueError(f"{name} is {array.dtype}, not floating point. Store it as float32.")
-    fits = array.ndim == len(shape) and all(
-        size == wanted if isinstance(wanted, int) else size > 0
-        for size, wanted in zip(array.shape, shape, strict=True)
-    )
-    if not fits:
-        wanted = str(shape).replace("'", "")
-        raise ValueError(
-            f"{name} has shape {array.shape}, not {wanted}"
-            + (f": {reason}." if reason else ".")
-            + " Give the arrays of one model, as its state dict has them."
-        )
-    if not (np.abs(array) <= np.finfo("float32").max).all():
-        raise ValueError(
-            f"{name} is not finite in float32: training diverged, or the file is damaged. Take "
-            "another checkpoint."
-        )
-    return np.asarray(array, "float64" if array.dtype.itemsize > 4 else "float32")
+    return take(left, name, shape, _WHOLE, reason)
 
 
 def _take_cell(left, index, inputs, chunk_size, scale):

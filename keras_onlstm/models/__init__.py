@@ -3,5 +3,14 @@
 from keras_onlstm.models.ensemble import Ensemble, EnsembleOutput
 from keras_onlstm.models.language_model import LanguageModel, LanguageModelOutput
 from keras_onlstm.models.pair_classifier import PairClassifier
+from keras_onlstm.models.prpn import PRPN, PRPNOutput
 
-__all__ = ["Ensemble", "EnsembleOutput", "LanguageModel", "LanguageModelOutput", "PairClassifier"]
+__all__ = [
+    "PRPN",
+    "Ensemble",
+    "EnsembleOutput",
+    "LanguageModel",
+    "LanguageModelOutput",
+    "PRPNOutput",
+    "PairClassifier",
+]

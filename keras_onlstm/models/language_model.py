@@ -1,6 +1,5 @@
 """LanguageModel: predicts the next word, and measures at every word how much ends there."""
 
-import reprlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from keras import ops
 from keras_onlstm.compact.stored import MOST_LAYERS, layer_sizes
 from keras_onlstm.models import starts
 from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
-from keras_onlstm.models.sentence_reader import SentenceReader
+from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
@@ -37,16 +36,6 @@ class LanguageModelOutput(NamedTuple):
     raw_output: Tensor
     output: Tensor
     distances: dict[str, Tensor]
-
-
-def _check_vocabulary(vocabulary, size):
-    if vocabulary is None:
-        return
-    if len(vocabulary) != size:
-        raise ValueError(f"vocabulary has {len(vocabulary)} words, and vocabulary_size is {size}.")
-    for place, word in enumerate(vocabulary):
-        if not isinstance(word, str):
-            raise ValueError(f"vocabulary[{place}] is a word, not {reprlib.repr(word)}.")
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -139,7 +128,7 @@ class LanguageModel(SentenceReader):
             ("num_layers", num_layers, MOST_LAYERS),
         ):
             integer(name, size, 1, most)
-        _check_vocabulary(vocabulary, vocabulary_size)
+        check_vocabulary_size(vocabulary, vocabulary_size)
         self._config: dict[str, Any] = {
             "vocabulary_size": vocabulary_size,
             "embedding_dim": embedding_dim,

@@ -3,7 +3,8 @@
 `Parser`, `training`, `exporting` and `minimal_pairs` know this contract alone, not the classes.
 """
 
-from collections.abc import Callable, Iterable
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
@@ -15,7 +16,26 @@ from keras_onlstm.text.sentences import contexts, read
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.utils.types import Sentence
 
-__all__ = ["SentenceReader"]
+__all__ = ["SentenceReader", "check_vocabulary_size"]
+
+
+def check_vocabulary_size(vocabulary: Sequence[str] | None, size: int) -> None:
+    """Refuses a vocabulary that is not of a model.
+
+    Args:
+        vocabulary: list of words, or `None`.
+        size: integer, how many words the model has.
+
+    Raises:
+        ValueError: if it has another size, or holds something else than words.
+    """
+    if vocabulary is None:
+        return
+    if len(vocabulary) != size:
+        raise ValueError(f"vocabulary has {len(vocabulary)} words, and vocabulary_size is {size}.")
+    for place, word in enumerate(vocabulary):
+        if not isinstance(word, str):
+            raise ValueError(f"vocabulary[{place}] is a word, not {reprlib.repr(word)}.")
 
 
 class _Measuring(keras.Model):

@@ -1,0 +1,246 @@
+"""PRPN: predicts the next word, and measures before every word how far it stands apart."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
+from keras_onlstm.prpn.parsing_network import ParsingNetwork
+from keras_onlstm.prpn.predict_network import PredictNetwork
+from keras_onlstm.prpn.reading_network import ReadingNetwork
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = ["PRPN", "PRPNOutput"]
+
+
+class PRPNOutput(NamedTuple):
+    """What `PRPN` returns with `details=True`.
+
+    Attributes:
+        logits: (batch, time, V), of the token after each.
+        states: as `PRPN.initial_states` has them, after the last step.
+        raw_output: (batch, time, U), of the reading network.
+        output: (batch, time, E), of the predict network.
+        distances: dictionary of (batch, 1, time), in (0, 1), under "syntactic".
+    """
+
+    logits: Tensor | None
+    states: Any
+    raw_output: Tensor
+    output: Tensor
+    distances: dict[str, Tensor]
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class PRPN(SentenceReader):
+    """The parsing-reading-predict network, a language model that learns to parse.
+
+    A parsing network measures a syntactic distance before every word; a reading network goes on
+    from what it remembers, and a predict network looks back at what was read, both as far as no
+    larger distance stands in the way. The defaults are the published word model.
+
+    Source: Shen et al. 2018, "Neural Language Modeling by Jointly Learning Syntax and Lexicon",
+    https://openreview.net/forum?id=rkgOLb-0W. Where the published code differs, it is followed.
+
+    Args:
+        vocabulary_size: positive integer, V.
+        embedding_dim: positive integer, E: size of word vectors.
+        units: positive even integer, U: size of the parsing network and of the reading layers.
+        num_layers: positive integer, layers of the reading network.
+        slots: positive integer, S: steps that are remembered.
+        lookback: integer from 0 on, L: words before each that its distance depends on.
+        resolution: positive number: a distance larger by it closes a hard gate.
+        hard: whether gates are cut off at 0 and 1, or sigmoids.
+        residual_blocks: integer from 0 on, in the predict network.
+        tie_weights: whether the softmax shares the embedding matrix.
+        output_dropout: share of word vectors' numbers, and of the outputs', that is dropped.
+        inner_dropout: the same inside the networks.
+        recurrent_dropout: share of the features of hidden states that the reading layers drop, the
+            same ones for a whole window.
+        parsing_network: whether its gates count. If not, attention is to all slots; distances are
+            measured, but nothing trains them.
+        reading_attention: whether the reading network has attention; if not it is an LSTM.
+        predict_attention: the same of the predict network.
+        vocabulary: list of V words, kept in the model's file, or `None`.
+        seed: integer seed of initialization and dropouts.
+        **kwargs: `name`, `dtype` of `keras.Model`.
+
+    Call arguments:
+        ids: integers (batch, time), below V.
+        states: as `initial_states` has them. Default: before a text.
+        mask: must be `None`: every token counts.
+        training: whether dropout applies, and batches are normalized by themselves.
+        details: whether to return more than the logits.
+
+    Returns:
+        Logits (batch, time, V) of the token after each; with `details` a `PRPNOutput`.
+
+    Raises:
+        ValueError: if a size is invalid, the vocabulary has another size than V, or there is a
+            mask.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import PRPN
+    >>> model = PRPN(20, embedding_dim=8, units=6, slots=4, lookback=2)
+    >>> results = model(np.array([[3, 4, 5]]), details=True)
+    >>> tuple(results.logits.shape), tuple(results.distances["syntactic"].shape)
+    ((1, 3, 20), (1, 1, 3))
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int = 800,
+        units: int = 1200,
+        num_layers: int = 2,
+        slots: int = 15,
+        lookback: int = 5,
+        resolution: float = 0.1,
+        hard: bool = True,
+        residual_blocks: int = 0,
+        tie_weights: bool = True,
+        output_dropout: float = 0.7,
+        inner_dropout: float = 0.5,
+        recurrent_dropout: float = 0.5,
+        parsing_network: bool = True,
+        reading_attention: bool = True,
+        predict_attention: bool = True,
+        vocabulary: Sequence[str] | None = None,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._config: dict[str, Any] = {
+            "vocabulary_size": integer("vocabulary_size", vocabulary_size, 1),
+            "embedding_dim": integer("embedding_dim", embedding_dim, 1),
+            "units": units,
+            "num_layers": num_layers,
+            "slots": slots,
+            "lookback": lookback,
+            "resolution": resolution,
+            "hard": hard,
+            "residual_blocks": residual_blocks,
+            "tie_weights": tie_weights,
+            "output_dropout": output_dropout,
+            "inner_dropout": inner_dropout,
+            "recurrent_dropout": recurrent_dropout,
+            "parsing_network": parsing_network,
+            "reading_attention": reading_attention,
+            "predict_attention": predict_attention,
+            "vocabulary": None if vocabulary is None else list(vocabulary),
+            "seed": seed,
+        }
+        check_vocabulary_size(vocabulary, vocabulary_size)
+        self.vocabulary = self._config["vocabulary"]
+        self.members, self.gates = (1,), ("syntactic",)
+        policy = self.dtype_policy
+        self.parsing = ParsingNetwork(
+            units, slots, lookback, resolution, hard, inner_dropout, self._seed(0), dtype=policy
+        )
+        self.reading_network = ReadingNetwork(
+            units,
+            num_layers,
+            slots,
+            reading_attention,
+            output_dropout,
+            inner_dropout,
+            recurrent_dropout,
+            self._seed(100),
+            dtype=policy,
+        )
+        self.predict_network = PredictNetwork(
+            embedding_dim,
+            residual_blocks,
+            predict_attention,
+            inner_dropout,
+            output_dropout,
+            self._seed(200),
+            dtype=policy,
+        )
+
+    def _seed(self, offset):
+        return None if self._config["seed"] is None else self._config["seed"] + offset
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        config = self._config
+        shape = (config["vocabulary_size"], config["embedding_dim"])
+        start = keras.initializers.RandomUniform(-0.01, 0.01, seed=self._seed(50))
+        self.embeddings = self.add_weight(shape=shape, initializer=start, name="embeddings")
+        self.parsing.build((None, None, shape[1]))
+        self.reading_network.build((None, None, shape[1]))
+        self.predict_network.build((None, None, config["units"]))
+        self.softmax_kernel = None
+        if not config["tie_weights"]:
+            start = keras.initializers.RandomUniform(-0.01, 0.01, seed=self._seed(51))
+            self.softmax_kernel = self.add_weight(
+                shape=shape, initializer=start, name="softmax_kernel"
+            )
+        self.softmax_bias = self.add_weight(
+            shape=shape[:1], initializer="zeros", name="softmax_bias"
+        )
+        self.built = True
+
+    def call(
+        self,
+        ids: Tensor,
+        states: Any = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+        details: bool = False,
+    ) -> Tensor | PRPNOutput:
+        results = self.hidden(ids, states, mask, training)
+        logits = self.logits(results.output)
+        return results._replace(logits=logits) if details else logits
+
+    def hidden(
+        self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
+    ) -> PRPNOutput:
+        """`PRPNOutput` without the logits."""
+        if mask is not None:
+            raise ValueError("PRPN takes no mask: every token counts. Give batches of one length.")
+        embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
+        x = ops.take(embeddings, ids, axis=0)  # (B, T, E)
+        if states is None:
+            states = self.initial_states(ops.shape(ids)[0])
+        words, history, reading = states
+        parsed = self.parsing(x, words, history, training=training)
+        gates, next_gates = parsed.gates, parsed.next_gates
+        if not self._config["parsing_network"]:
+            gates, next_gates = ops.ones_like(gates), ops.ones_like(next_gates)
+        h, last = self.reading_network(x, gates, reading, training=training)
+        output = self.predict_network(h, next_gates, reading[-1][0], training=training)
+        states = [parsed.words, parsed.history, last]
+        distances = {"syntactic": ops.expand_dims(parsed.distances, 1)}
+        return PRPNOutput(None, states, h, output, distances)
+
+    def logits(self, output: Tensor) -> Tensor:
+        """(..., V), from (..., E)."""
+        kernel = self.embeddings if self.softmax_kernel is None else self.softmax_kernel
+        kernel = ops.convert_to_tensor(kernel, dtype=self.compute_dtype)
+        bias = ops.convert_to_tensor(self.softmax_bias, dtype=self.compute_dtype)
+        return matmul(output, ops.transpose(kernel)) + bias
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many words there are, V."""
+        return self._config["vocabulary_size"]
+
+    def initial_states(self, batch_size: int | Tensor) -> list[Any]:
+        """Before a text: word vectors, distances, and a list of [h, c] of every layer."""
+        words, history = self.parsing.start(batch_size, self._config["embedding_dim"])
+        return [words, history, self.reading_network.start(batch_size)]
+
+    @property
+    def state_names(self) -> list[Any]:
+        """The names of `initial_states`."""
+        layers = range(self._config["num_layers"])
+        return ["words", "history", [[f"h_{index}", f"c_{index}"] for index in layers]]
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self._config}

@@ -1,0 +1,104 @@
+"""The normalizations of PRPN, which differ from Keras's in what they divide by."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_onlstm.prpn.step import features_of
+from keras_onlstm.utils.numerics import mean
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = ["BatchNormalization", "UnbiasedLayerNormalization"]
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class UnbiasedLayerNormalization(keras.layers.Layer):
+    """`gamma * (x - mean) / (std + 1e-6) + beta`, with the unbiased deviation, over the last axis.
+
+    Args:
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        x: (..., features), at least two of them.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
+    >>> np.asarray(UnbiasedLayerNormalization()(np.array([[1.0, 2.0, 3.0]]))).round(3)
+    array([[-1.,  0.,  1.]], dtype=float32)
+    """
+
+    def build(self, input_shape: Shape) -> None:
+        shape = (features_of(input_shape),)
+        self.gamma = self.add_weight(shape=shape, initializer="ones", name="gamma")
+        self.beta = self.add_weight(shape=shape, initializer="zeros", name="beta")
+        self.built = True
+
+    def call(self, x: Tensor) -> Tensor:
+        centred = x - ops.expand_dims(mean(x), -1)
+        variance = ops.sum(centred * centred, -1, keepdims=True) / (x.shape[-1] - 1)
+        gamma = ops.convert_to_tensor(self.gamma, dtype=x.dtype)
+        beta = ops.convert_to_tensor(self.beta, dtype=x.dtype)
+        # The square root has no gradient at 0; what is constant is normalized to 0 without one.
+        deviation = ops.where(variance > 0.0, variance, 1.0) ** 0.5
+        deviation = ops.where(variance > 0.0, deviation, 0.0)
+        return gamma * centred / (deviation + 1e-6) + beta
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class BatchNormalization(keras.layers.Layer):
+    """Batch normalization over all axes but the last, as PyTorch has it.
+
+    In training with the mean and the biased variance of the batch; those that are stored for
+    afterwards move by a tenth towards the mean and the unbiased variance.
+
+    Args:
+        momentum: share by which they move.
+        epsilon: that is added to the variance.
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        x: (..., features).
+        training: whether the batch's own statistics are taken.
+    """
+
+    def __init__(self, momentum: float = 0.1, epsilon: float = 1e-5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.momentum, self.epsilon = momentum, epsilon
+
+    def build(self, input_shape: Shape) -> None:
+        shape = (features_of(input_shape),)
+        for name, start, trainable in (
+            ("gamma", "ones", True),
+            ("beta", "zeros", True),
+            ("moving_mean", "zeros", False),
+            ("moving_variance", "ones", False),
+        ):
+            weight = self.add_weight(
+                shape=shape, initializer=start, trainable=trainable, name=name, autocast=False
+            )
+            setattr(self, name, weight)
+        self.built = True
+
+    def call(self, x: Tensor, training: bool = False) -> Tensor:
+        dtype = self.variable_dtype
+        wide = ops.cast(x, dtype)
+        if training:
+            rows = ops.reshape(wide, (-1, x.shape[-1]))
+            count = ops.cast(ops.shape(rows)[0], dtype)
+            average = ops.sum(rows, 0) / count
+            variance = ops.sum((rows - average) ** 2, 0) / count
+            unbiased = variance * count / ops.maximum(count - 1.0, 1.0)
+            for stored, now in ((self.moving_mean, average), (self.moving_variance, unbiased)):
+                now = ops.stop_gradient(now)
+                stored.assign(stored + self.momentum * (now - stored))
+        else:
+            average, variance = self.moving_mean, self.moving_variance
+        scale = self.gamma / (variance + self.epsilon) ** 0.5
+        return ops.cast((wide - average) * scale + self.beta, x.dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        own = {"momentum": self.momentum, "epsilon": self.epsilon}
+        return {**super().get_config(), **own}

@@ -1,0 +1,161 @@
+"""The parsing network of PRPN: a syntactic distance before every word, by a convolution."""
+
+from typing import Any, NamedTuple
+
+import keras
+from keras import ops
+
+from keras_onlstm.prpn.normalization import BatchNormalization
+from keras_onlstm.prpn.step import WALL, banded, features_of, structural_gates
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = ["Parsing", "ParsingNetwork"]
+
+
+class Parsing(NamedTuple):
+    """What the parsing network says of a window.
+
+    Attributes:
+        distances: (B, T), in (0, 1): before every word, how far it stands apart.
+        gates: (B, T, S): how far back the reading network may look.
+        next_gates: (B, T, S): how far back the predict network may look.
+        words: (B, L, E), the last word vectors, the last one last.
+        history: (B, S), the last distances, newest first.
+    """
+
+    distances: Tensor
+    gates: Tensor
+    next_gates: Tensor
+    words: Tensor
+    history: Tensor
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class ParsingNetwork(keras.layers.Layer):
+    """Measures syntactic distances, and opens gates as far back as no larger one stands in the way.
+
+    A convolution over each word and the ones before it, batch normalization, rectifiers, and of
+    each half of the features a number in (0, 1): the distance before this word, and an estimate of
+    the one before the next.
+
+    Source: Shen et al. 2018, section 4, https://openreview.net/forum?id=rkgOLb-0W.
+
+    Args:
+        units: positive even integer, U.
+        slots: positive integer, S.
+        lookback: integer from 0 on, L: words before each that its distance depends on.
+        resolution: positive number: a distance larger by it closes a hard gate.
+        hard: whether gates are cut off at 0 and 1, or sigmoids.
+        dropout: share of the word vectors' and of the features' numbers that is dropped.
+        seed: integer or `None`.
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        x: (B, T, E) word vectors.
+        words: (B, L, E) those before them, or `None`: zeros.
+        history: (B, S) distances before, newest first, or `None`: walls.
+        training: whether to drop, and to normalize by the batch.
+
+    Returns:
+        `Parsing`.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        slots: int,
+        lookback: int,
+        resolution: float = 0.1,
+        hard: bool = True,
+        dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if integer("units", units, 2) % 2:
+            raise ValueError(f"units must be even, not {units}: each half gives one distance.")
+        self.units, self.slots = units, integer("slots", slots, 1)
+        self.lookback = integer("lookback", lookback, 0)
+        if not resolution > 0:
+            raise ValueError(f"resolution must be above 0, not {resolution!r}.")
+        self.resolution, self.hard = resolution, hard
+        self.dropout, self.seed = dropout, seed
+        self.drops = [
+            keras.layers.Dropout(
+                dropout, seed=None if seed is None else seed + place, dtype=self.dtype_policy
+            )
+            for place in range(2)
+        ]
+        self.norm = BatchNormalization(dtype=self.dtype_policy)
+
+    def build(self, input_shape: Shape) -> None:
+        size = features_of(input_shape)
+        bound = (size * (self.lookback + 1)) ** -0.5
+        half = self.units // 2
+        for name, shape, scale in (
+            ("kernel", (self.lookback + 1, size, self.units), bound),
+            ("bias", (self.units,), bound),
+            ("distance_kernel", (half, 2), half**-0.5),
+            ("distance_bias", (2,), half**-0.5),
+        ):
+            start = keras.initializers.RandomUniform(-scale, scale, seed=self.seed)
+            setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
+        self.norm.build((None, None, self.units))
+        self.built = True
+
+    def start(self, batch: int | Tensor, size: int) -> tuple[Tensor, Tensor]:
+        """Words and history before a text.
+
+        Args:
+            batch: integer, B.
+            size: integer, E.
+
+        Returns:
+            Zeros (B, L, E), and walls (B, S).
+        """
+        words = ops.zeros((batch, self.lookback, size), self.compute_dtype)
+        return words, WALL * ops.ones((batch, self.slots), self.variable_dtype)
+
+    def call(
+        self,
+        x: Tensor,
+        words: Tensor | None = None,
+        history: Tensor | None = None,
+        training: bool = False,
+    ) -> Parsing:
+        if words is None or history is None:
+            words, history = self.start(ops.shape(x)[0], x.shape[-1])
+        length = ops.shape(x)[1]
+        window = ops.concatenate([ops.cast(words, x.dtype), x], 1)  # (B, L + T, E)
+        read = self.drops[0](window, training=training)
+        kernel = ops.convert_to_tensor(self.kernel, dtype=x.dtype)  # (L + 1, E, U)
+        flat = [
+            ops.reshape(read[:, place : place + length], (-1, x.shape[-1])) @ kernel[place]
+            for place in range(self.lookback + 1)
+        ]
+        features = sum(flat) + ops.convert_to_tensor(self.bias, dtype=x.dtype)  # (B T, U)
+        features = ops.relu(self.norm(features, training=training))
+        features = ops.cast(self.drops[1](features, training=training), self.variable_dtype)
+        half, kernel = self.units // 2, self.distance_kernel
+        columns = [
+            features[:, part * half : (part + 1) * half] @ kernel[:, part : part + 1]
+            for part in range(2)
+        ]
+        both = ops.sigmoid(ops.concatenate(columns, 1) + self.distance_bias)  # (B T, 2)
+        both = ops.reshape(both, (*ops.shape(x)[:2], 2))
+        distances, estimates = both[..., 0], both[..., 1]
+        series = banded(ops.cast(history, both.dtype), distances)  # (B, S + T)
+        options = (series, self.slots, self.resolution, self.hard)
+        newest = ops.flip(series[:, length:], 1)  # (B, S)
+        return Parsing(
+            distances,
+            structural_gates(distances, *options),
+            structural_gates(estimates, *options),
+            window[:, length:],
+            newest,
+        )
+
+    def get_config(self) -> dict[str, Any]:
+        names = ("units", "slots", "lookback", "resolution", "hard", "dropout", "seed")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}

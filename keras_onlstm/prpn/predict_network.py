@@ -1,0 +1,149 @@
+"""The predict network of PRPN: attention to what was read, by where the next word may belong."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_onlstm.prpn.normalization import BatchNormalization
+from keras_onlstm.prpn.step import banded, features_of, tanh
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = ["PredictNetwork"]
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class _Linear(keras.layers.Layer):
+    """`x W + b`, in float64 too, which starts as PyTorch's."""
+
+    def __init__(self, units: int, seed: int | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.units, self.seed = units, seed
+
+    def build(self, input_shape: Shape) -> None:
+        size = features_of(input_shape)
+        bound = size**-0.5
+        for name, shape in (("kernel", (size, self.units)), ("bias", (self.units,))):
+            start = keras.initializers.RandomUniform(-bound, bound, seed=self.seed)
+            setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
+        self.built = True
+
+    def call(self, x: Tensor) -> Tensor:
+        return matmul(x, self.kernel) + ops.convert_to_tensor(self.bias, dtype=x.dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "units": self.units, "seed": self.seed}
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class PredictNetwork(keras.layers.Layer):
+    """From outputs of the reading network to what is compared with word vectors.
+
+    Attention of every step to the outputs before it, as far back as the gates are open, all steps
+    at once; residual blocks, if any; a linear map, batch normalization, tanh.
+
+    Source: Shen et al. 2018, section 5.2, https://openreview.net/forum?id=rkgOLb-0W.
+
+    Args:
+        output_dim: positive integer, E: size of what it returns.
+        residual_blocks: integer from 0 on.
+        attends: whether there is attention; without it its summary is zeros.
+        dropout: share of the numbers inside that is dropped.
+        output_dropout: share of the output that is dropped.
+        seed: integer or `None`.
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        h: (B, T, U) outputs of the reading network.
+        gates: (B, T, S), in [0, 1]; slot 0 is of the step before.
+        memory: (B, S, U) outputs before the window, newest first.
+        training: whether to drop, and to normalize by the batch.
+
+    Returns:
+        (B, T, E).
+    """
+
+    def __init__(
+        self,
+        output_dim: int,
+        residual_blocks: int = 0,
+        attends: bool = True,
+        dropout: float = 0.0,
+        output_dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._config: dict[str, Any] = {
+            "output_dim": integer("output_dim", output_dim, 1),
+            "residual_blocks": integer("residual_blocks", residual_blocks, 0),
+            "attends": attends,
+            "dropout": dropout,
+            "output_dropout": output_dropout,
+            "seed": seed,
+        }
+
+    def _linear(self, name, inputs, units):
+        layer = _Linear(units, self._config["seed"], dtype=self.dtype_policy, name=name)
+        layer.build((None, inputs))
+        return layer
+
+    def _norm(self, name, size):
+        layer = BatchNormalization(dtype=self.dtype_policy, name=name)
+        layer.build((None, size))
+        return layer
+
+    def build(self, h_shape: Shape, *_: Any) -> None:
+        config, units = self._config, features_of(h_shape)
+        self.key: Any = self._linear("key", units, units) if config["attends"] else None
+        self.blocks = [
+            [
+                self._linear(f"block_{place}_first", 2 * units, 2 * units),
+                self._norm(f"block_{place}_first_norm", 2 * units),
+                self._linear(f"block_{place}_second", 2 * units, 2 * units),
+                self._norm(f"block_{place}_second_norm", 2 * units),
+            ]
+            for place in range(config["residual_blocks"])
+        ]
+        self.last = self._linear("last", 2 * units, config["output_dim"])
+        self.last_norm = self._norm("last_norm", config["output_dim"])
+        self.draws = keras.random.SeedGenerator(config["seed"])
+        self.built = True
+
+    def _drop(self, x, training, rate="dropout"):
+        rate = self._config[rate]
+        return keras.random.dropout(x, rate, seed=self.draws) if training and rate else x
+
+    def _attended(self, h, gates, memory, training):
+        """(B, T, U): the sums of what is remembered at each step."""
+        slots, length, units = gates.shape[-1], ops.shape(h)[1], h.shape[-1]
+        key = self._drop(self.key(self._drop(h, training)), training)  # (B, T, U)
+        series = banded(ops.cast(memory, h.dtype), h)[:, :-1]  # (B, S + T - 1, U)
+        logits = key @ ops.transpose(series, (0, 2, 1)) / units**0.5  # (B, T, S + T - 1)
+        # Slot k of step t is row S - 1 + t - k.
+        rows = ops.arange(length)[:, None] + slots - 1  # (T, 1)
+        slot = rows - ops.arange(slots + length - 1)[None, :]  # (T, S + T - 1)
+        inside = ops.logical_and(slot >= 0, slot < slots)
+        places = ops.broadcast_to(ops.clip(slot, 0, slots - 1)[None], ops.shape(logits))
+        spread = ops.where(inside, ops.take_along_axis(gates, places, axis=-1), 0.0)
+        wide = ops.cast(logits, gates.dtype)
+        top = ops.max(ops.where(inside, wide, -1e30), -1, keepdims=True)
+        weights = ops.exp(ops.where(inside, wide - top, 0.0)) * spread
+        share = weights / (ops.sum(weights, -1, keepdims=True) + 1e-8)
+        return ops.cast(share, h.dtype) @ series
+
+    def call(self, h: Tensor, gates: Tensor, memory: Tensor, training: bool = False) -> Tensor:
+        attends = self._config["attends"]
+        summary = self._attended(h, gates, memory, training) if attends else ops.zeros_like(h)
+        x = ops.concatenate([h, summary], -1)  # (B, T, 2 U)
+        for first, first_norm, second, second_norm in self.blocks:
+            inner = ops.relu(first_norm(first(x), training=training))
+            inner = second_norm(second(self._drop(inner, training)), training=training)
+            x = ops.relu(x + inner)
+        x = self.last_norm(self.last(self._drop(x, training)), training=training)
+        return self._drop(tanh(x), training, "output_dropout")
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self._config}

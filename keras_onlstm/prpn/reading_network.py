@@ -1,0 +1,216 @@
+"""The reading network of PRPN: LSTMs that go on from what they remember, where gates let them."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
+from keras_onlstm.prpn.step import LSTM_GATES, attention, features_of, lstm, tanh
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.loops import scan
+from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = ["ReadingNetwork"]
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class ReadingLayer(keras.layers.Layer):
+    """One layer of `ReadingNetwork`; see there."""
+
+    def __init__(
+        self,
+        units: int,
+        slots: int,
+        attends: bool = True,
+        dropout: float = 0.0,
+        key_dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.units, self.slots = integer("units", units, 1), integer("slots", slots, 1)
+        self.attends, self.dropout, self.key_dropout = attends, dropout, key_dropout
+        self.recurrent_dropout, self.seed = recurrent_dropout, seed
+        self.draws = keras.random.SeedGenerator(seed)
+        self.norms = {
+            name: UnbiasedLayerNormalization(dtype=self.dtype_policy, name=f"{name}_norm")
+            for name in ("input", "recurrent", "cell")
+        }
+
+    def build(self, input_shape: Shape) -> None:
+        size, width = features_of(input_shape), len(LSTM_GATES) * self.units
+        shapes = [
+            ("kernel", (size, width), size),
+            ("bias", (width,), size),
+            ("recurrent_kernel", (self.units, width), self.units),
+            ("recurrent_bias", (width,), self.units),
+        ]
+        if self.attends:
+            both = size + self.units
+            shapes += [("key_kernel", (both, self.units), both), ("key_bias", (self.units,), both)]
+        for name, shape, fan_in in shapes:
+            start = keras.initializers.RandomUniform(-(fan_in**-0.5), fan_in**-0.5, seed=self.seed)
+            setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
+        for name, norm in self.norms.items():
+            norm.build((None, self.units if name == "cell" else width))
+        self.built = True
+
+    def _mask(self, rate, shape, training):
+        """What drops a share of numbers by being multiplied with, or `None`."""
+        if not training or not rate:
+            return None
+        return keras.random.dropout(ops.ones(shape, self.compute_dtype), rate, seed=self.draws)
+
+    def call(
+        self, x: Tensor, gates: Tensor, h: Tensor, c: Tensor, training: bool = False
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        batch, length = ops.shape(x)[0], ops.shape(x)[1]
+        size, units = x.shape[-1], self.units
+        dtype = self.compute_dtype
+        recurrent_kernel = ops.convert_to_tensor(self.recurrent_kernel, dtype=dtype)
+        recurrent_bias = ops.convert_to_tensor(self.recurrent_bias, dtype=dtype)
+        kept = self._mask(self.dropout, (batch, length, size), training)
+        z = matmul(x if kept is None else x * kept, self.kernel)
+        z = self.norms["input"](z + ops.convert_to_tensor(self.bias, dtype=dtype))  # (B, T, 4 U)
+        recurrent_mask = self._mask(self.recurrent_dropout, (1, units), training)
+        xs = [ops.transpose(z, (1, 0, 2))]
+        if self.attends:
+            key_kernel = ops.convert_to_tensor(self.key_kernel, dtype=dtype)
+            kept = self._mask(self.key_dropout, (batch, length, size), training)
+            keys = matmul(x if kept is None else x * kept, key_kernel[:size])
+            keys = keys + ops.convert_to_tensor(self.key_bias, dtype=dtype)
+            xs += [ops.transpose(keys, (1, 0, 2)), ops.transpose(gates, (1, 0, 2))]
+            for _ in range(2):  # of the h that is read, and of the key
+                mask = self._mask(self.key_dropout, (length, batch, units), training)
+                xs += [] if mask is None else [mask]
+
+        def body(carry, row):
+            hs, cs = carry  # (B, S, U), newest first
+            h, c = hs[:, 0], cs[:, 0]
+            if self.attends:
+                _, key_x, gates, *masks = row
+                read, dropped = masks if masks else (1.0, 1.0)
+                key = (key_x + (h * read) @ key_kernel[size:]) * dropped
+                logits = ops.sum(ops.expand_dims(key, 1) * hs, -1) / units**0.5  # (B, S)
+                share = attention(ops.cast(logits, gates.dtype), gates)
+                share = ops.expand_dims(ops.cast(share, dtype), -1)
+                h, c = ops.sum(share * hs, 1), ops.sum(share * cs, 1)  # (B, U)
+            if recurrent_mask is not None:
+                h = h * recurrent_mask
+            recurrent = self.norms["recurrent"](h @ recurrent_kernel + recurrent_bias)
+            output, c = lstm(row[0] + recurrent, c)
+            h = output * tanh(self.norms["cell"](c))
+            pushed = [
+                ops.concatenate([ops.expand_dims(new, 1), memory[:, :-1]], 1)
+                for new, memory in ((h, hs), (c, cs))
+            ]
+            return tuple(pushed), (h,)
+
+        carry, (rows,) = scan(body, (h, c), tuple(xs), [((x.shape[0], units), dtype)])
+        return ops.transpose(rows, (1, 0, 2)), *carry
+
+    def get_config(self) -> dict[str, Any]:
+        names = ("units", "slots", "attends", "dropout", "key_dropout", "recurrent_dropout", "seed")
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class ReadingNetwork(keras.layers.Layer):
+    """Layers of LSTM with layer normalization, each with a memory of its last steps.
+
+    At every step a layer sums up the hidden and the cell states of its memory, by attention from
+    its input and its last hidden state, as far back as the gates are open, and goes on from there.
+
+    Source: Shen et al. 2018, section 5.1, https://openreview.net/forum?id=rkgOLb-0W.
+
+    Args:
+        units: positive integer, U.
+        num_layers: positive integer.
+        slots: positive integer, S: steps that are remembered.
+        attends: whether there is attention; without it each step goes on from the one before.
+        input_dropout: share of the first layer's inputs that is dropped.
+        inner_dropout: the same of the other layers, and of what makes the keys.
+        recurrent_dropout: share of the summed hidden states' features that is dropped, the same
+            ones for a whole window.
+        seed: integer or `None`.
+        **kwargs: of `keras.layers.Layer`.
+
+    Call arguments:
+        x: (B, T, E) word vectors.
+        gates: (B, T, S), in [0, 1].
+        states: list of [h, c] of every layer, each (B, S, U), newest first; `None`: zeros.
+        training: whether to drop.
+
+    Returns:
+        Outputs (B, T, U) of the last layer, and the states after the last step.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        num_layers: int = 2,
+        slots: int = 15,
+        attends: bool = True,
+        input_dropout: float = 0.0,
+        inner_dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self._config = {
+            "units": integer("units", units, 1),
+            "num_layers": integer("num_layers", num_layers, 1),
+            "slots": integer("slots", slots, 1),
+            "attends": attends,
+            "input_dropout": input_dropout,
+            "inner_dropout": inner_dropout,
+            "recurrent_dropout": recurrent_dropout,
+            "seed": seed,
+        }
+        self.layers = [
+            ReadingLayer(
+                units,
+                slots,
+                attends,
+                dropout=inner_dropout if place else input_dropout,
+                key_dropout=inner_dropout,
+                recurrent_dropout=recurrent_dropout,
+                seed=None if seed is None else seed + place,
+                dtype=self.dtype_policy,
+                name=f"reading_{place}",
+            )
+            for place in range(num_layers)
+        ]
+
+    def build(self, x_shape: Shape, *_: Any) -> None:
+        size = features_of(x_shape)
+        for layer in self.layers:
+            layer.build((None, None, size))
+            size = layer.units
+        self.built = True
+
+    def start(self, batch: int | Tensor) -> list[list[Tensor]]:
+        """States before a text: zeros, a list of [h, c] of every layer, each (B, S, U)."""
+        shape = (batch, self._config["slots"], self._config["units"])
+        return [[ops.zeros(shape, self.compute_dtype) for _ in range(2)] for _ in self.layers]
+
+    def call(
+        self,
+        x: Tensor,
+        gates: Tensor,
+        states: Any = None,
+        training: bool = False,
+    ) -> tuple[Tensor, list[list[Tensor]]]:
+        states = self.start(ops.shape(x)[0]) if states is None else states
+        last = []
+        for layer, (h, c) in zip(self.layers, states, strict=True):
+            x, h, c = layer(x, gates, h, c, training=training)
+            last.append([h, c])
+        return x, last
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self._config}

@@ -1,0 +1,132 @@
+"""What PRPN computes at each word: gates from distances, attention, and the gates of its LSTM.
+
+Equations 4 to 13 of Shen et al. 2018, as the published code has them.
+
+Axes, for the whole of PRPN:
+
+- B: batch
+- T: time
+- E: size of a word vector
+- U: units
+- L: look-back, how many words before its own a distance is measured from
+- S: slots, how many steps back may be remembered; slot 0 is the newest
+"""
+
+from keras import activations, backend, ops
+
+from keras_onlstm.utils.numerics import exact_activation, largest
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = [
+    "LSTM_GATES",
+    "WALL",
+    "alphas",
+    "attention",
+    "banded",
+    "features_of",
+    "lstm",
+    "structural_gates",
+    "tanh",
+]
+
+LSTM_GATES = ("input", "forget", "candidate", "output")  # their order in every kernel
+
+# A distance that nothing reaches beyond: it stands before the text, where the paper has infinity.
+WALL = 1e9
+
+
+def features_of(shape: Shape) -> int:
+    """The size of the last axis, which a layer has to know when it is built."""
+    size = shape[-1]
+    if size is None:
+        raise ValueError(f"the size of the last axis of {shape} must be known.")
+    return size
+
+
+def tanh(x: Tensor) -> Tensor:
+    """tanh, exact in float64 too."""
+    return exact_activation(activations.tanh, backend.standardize_dtype(x.dtype))(x)
+
+
+def banded(history: Tensor, series: Tensor) -> Tensor:
+    """What is remembered at every step.
+
+    Args:
+        history: (B, S, ...) before the first step, newest first.
+        series: (B, T, ...), one row a step.
+
+    Returns:
+        (B, S + T, ...), oldest first. Slot k of step t, which counts its own row, is row S + t - k.
+    """
+    return ops.concatenate([ops.flip(history, 1), series], 1)
+
+
+def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> Tensor:
+    """How open the way is past a word: 1 if its distance is the smaller one, 0 if it is a wall.
+
+    Args:
+        distance: of the present word, of any shape.
+        before: of an earlier word, of that shape.
+        resolution: positive number: a difference of which closes a hard gate.
+        hard: whether gates are cut off at 0 and 1, or sigmoids.
+
+    Returns:
+        Tensor of that shape, in [0, 1].
+    """
+    difference = (distance - before) / resolution
+    if not hard:
+        return ops.sigmoid(10.0 * difference + 5.0)
+    return ops.relu(1.0 - ops.relu(-difference))
+
+
+def structural_gates(
+    distances: Tensor, series: Tensor, slots: int, resolution: float, hard: bool
+) -> Tensor:
+    """How far back each step may look: the product of all alphas on the way, newest first.
+
+    Args:
+        distances: (B, T), of each step, or estimates of those of the next ones.
+        series: (B, S + T), as `banded` has them.
+        slots: integer, S.
+        resolution: see `alphas`.
+        hard: likewise.
+
+    Returns:
+        (B, T, S), falling along the slots.
+    """
+    length = ops.shape(distances)[1]
+    gates: list[Tensor] = []
+    for slot in range(slots):
+        before = series[:, slots - slot : slots - slot + length]  # (B, T)
+        alpha = alphas(distances, before, resolution, hard)
+        gates.append(alpha * gates[-1] if gates else alpha)
+    return ops.stack(gates, -1)
+
+
+def attention(logits: Tensor, gates: Tensor) -> Tensor:
+    """Softmax over the slots in which gates close some. All closed, all shares are 0.
+
+    Args:
+        logits: (..., S).
+        gates: (..., S), in [0, 1].
+
+    Returns:
+        (..., S).
+    """
+    weights = ops.exp(logits - largest(logits, -1)) * gates
+    return weights / (ops.sum(weights, -1, keepdims=True) + 1e-8)
+
+
+def lstm(z: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+    """The gates of an LSTM.
+
+    Args:
+        z: (B, 4 U) pre-activations in the order of `LSTM_GATES`.
+        c: (B, U) cell state before the step.
+
+    Returns:
+        Output gate and new cell state, both (B, U).
+    """
+    i, f, candidate, output = ops.split(z, 4, axis=-1)
+    c = ops.sigmoid(f) * c + ops.sigmoid(i) * tanh(candidate)
+    return ops.sigmoid(output), c
