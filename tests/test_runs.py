@@ -5,6 +5,7 @@ import json
 import pytest
 
 from keras_onlstm.training import Setting, language_models
+from keras_onlstm.training.architectures import ARCHITECTURES
 from keras_onlstm.training.runs import (
     Configuration,
     Experiment,
@@ -181,6 +182,8 @@ def test_tables():
 
 def test_models_are_in_the_record_of_their_run():
     """Whatever shapes a language model is a value, and so in the checkpoint."""
-    assert set(language_models._MODEL) <= language_models.SETTINGS.keys()
+    made = {"language_model": language_models.SETTINGS, "prpn": language_models.PRPN_SETTINGS}
+    for name, settings in made.items():
+        assert ARCHITECTURES[name].settings.keys() < settings.keys()
     configuration = Configuration({"recurrent": "lstm", "seed": 1, "devices": 2}, {"units": 3})
     assert configuration.record == {"units": 3, "recurrent": "lstm", "seed": 1}

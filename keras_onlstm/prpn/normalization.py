@@ -62,6 +62,7 @@ class BatchNormalization(keras.layers.Layer):
     Call arguments:
         x: (..., features).
         training: whether the batch's own statistics are taken.
+        counts: booleans (...), the rows of which they are taken. Default: all.
     """
 
     def __init__(self, momentum: float = 0.1, epsilon: float = 1e-5, **kwargs: Any) -> None:
@@ -77,19 +78,27 @@ class BatchNormalization(keras.layers.Layer):
             ("moving_variance", "ones", False),
         ):
             weight = self.add_weight(
-                shape=shape, initializer=start, trainable=trainable, name=name, autocast=False
+                shape=shape,
+                initializer=start,
+                trainable=trainable,
+                autocast=False,
+                aggregation="mean",  # each of several devices has a part of the batch
+                name=name,
             )
             setattr(self, name, weight)
         self.built = True
 
-    def call(self, x: Tensor, training: bool = False) -> Tensor:
+    def call(self, x: Tensor, training: bool = False, counts: Tensor | None = None) -> Tensor:
         dtype = self.variable_dtype
         wide = ops.cast(x, dtype)
         if training:
             rows = ops.reshape(wide, (-1, x.shape[-1]))
-            count = ops.cast(ops.shape(rows)[0], dtype)
-            average = ops.sum(rows, 0) / count
-            variance = ops.sum((rows - average) ** 2, 0) / count
+            if counts is None:
+                counts = ops.ones(ops.shape(rows)[:1], dtype)
+            share = ops.expand_dims(ops.cast(ops.reshape(counts, (-1,)), dtype), -1)
+            count = ops.maximum(ops.sum(share), 1.0)
+            average = ops.sum(rows * share, 0) / count
+            variance = ops.sum((rows - average) ** 2 * share, 0) / count
             unbiased = variance * count / ops.maximum(count - 1.0, 1.0)
             for stored, now in ((self.moving_mean, average), (self.moving_variance, unbiased)):
                 now = ops.stop_gradient(now)

@@ -65,7 +65,13 @@ class ReadingLayer(keras.layers.Layer):
         return keras.random.dropout(ops.ones(shape, self.compute_dtype), rate, seed=self.draws)
 
     def call(
-        self, x: Tensor, gates: Tensor, h: Tensor, c: Tensor, training: bool = False
+        self,
+        x: Tensor,
+        gates: Tensor,
+        h: Tensor,
+        c: Tensor,
+        training: bool = False,
+        counts: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
         size, units = x.shape[-1], self.units
@@ -84,12 +90,16 @@ class ReadingLayer(keras.layers.Layer):
             keys = keys + ops.convert_to_tensor(self.key_bias, dtype=dtype)
             xs += [ops.transpose(keys, (1, 0, 2)), ops.transpose(gates, (1, 0, 2))]
             for _ in range(2):  # of the h that is read, and of the key
-                mask = self._mask(self.key_dropout, (length, batch, units), training)
-                xs += [] if mask is None else [mask]
+                kept = self._mask(self.key_dropout, (length, batch, units), training)
+                xs += [] if kept is None else [kept]
+        if counts is not None:
+            xs += [ops.transpose(ops.cast(counts, "bool"))]
 
         def body(carry, row):
             hs, cs = carry  # (B, S, U), newest first
             h, c = hs[:, 0], cs[:, 0]
+            if counts is not None:
+                *row, now = row
             if self.attends:
                 _, key_x, gates, *masks = row
                 read, dropped = masks if masks else (1.0, 1.0)
@@ -107,6 +117,10 @@ class ReadingLayer(keras.layers.Layer):
                 ops.concatenate([ops.expand_dims(new, 1), memory[:, :-1]], 1)
                 for new, memory in ((h, hs), (c, cs))
             ]
+            if counts is not None:
+                now = now[:, None, None]
+                pairs = zip(pushed, carry, strict=True)
+                pushed = [ops.where(now, new, memory) for new, memory in pairs]
             return tuple(pushed), (h,)
 
         carry, (rows,) = scan(body, (h, c), tuple(xs), [((x.shape[0], units), dtype)])
@@ -143,6 +157,7 @@ class ReadingNetwork(keras.layers.Layer):
         gates: (B, T, S), in [0, 1].
         states: list of [h, c] of every layer, each (B, S, U), newest first; `None`: zeros.
         training: whether to drop.
+        counts: booleans (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         Outputs (B, T, U) of the last layer, and the states after the last step.
@@ -204,11 +219,12 @@ class ReadingNetwork(keras.layers.Layer):
         gates: Tensor,
         states: Any = None,
         training: bool = False,
+        counts: Tensor | None = None,
     ) -> tuple[Tensor, list[list[Tensor]]]:
         states = self.start(ops.shape(x)[0]) if states is None else states
         last = []
         for layer, (h, c) in zip(self.layers, states, strict=True):
-            x, h, c = layer(x, gates, h, c, training=training)
+            x, h, c = layer(x, gates, h, c, training=training, counts=counts)
             last.append([h, c])
         return x, last
 

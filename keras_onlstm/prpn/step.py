@@ -24,6 +24,7 @@ __all__ = [
     "attention",
     "banded",
     "features_of",
+    "last_rows",
     "lstm",
     "structural_gates",
     "tanh",
@@ -59,6 +60,27 @@ def banded(history: Tensor, series: Tensor) -> Tensor:
         (B, S + T, ...), oldest first. Slot k of step t, which counts its own row, is row S + t - k.
     """
     return ops.concatenate([ops.flip(history, 1), series], 1)
+
+
+def last_rows(series: Tensor, count: int, counts: Tensor | None) -> Tensor:
+    """What is remembered after the last step that counts.
+
+    Args:
+        series: (B, count + T, ...), as `banded` has them.
+        count: integer, how many rows are remembered.
+        counts: booleans (B, T), `False` at the end of each series alone; `None`: all count.
+
+    Returns:
+        (B, count, ...), oldest first.
+    """
+    steps = ops.shape(series)[1] - count
+    if counts is None:
+        return series[:, steps:]
+    done = ops.sum(ops.cast(counts, "int32"), 1)[:, None]  # (B, 1)
+    places = done + ops.arange(count, dtype="int32")[None, :]  # (B, count)
+    places = ops.reshape(places, (-1, count, *[1] * (len(series.shape) - 2)))
+    shape = (*ops.shape(places)[:2], *ops.shape(series)[2:])
+    return ops.take_along_axis(series, ops.broadcast_to(places, shape), axis=1)
 
 
 def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> Tensor:
