@@ -193,17 +193,15 @@ def test_what_is_known_already_is_no_argument():
 def test_padding_at_the_end(lookback, float64):
     """It neither moves the states nor changes what is said of the words before it."""
     settings = oracle.Settings(4, lookback, 0.1, True, 2, 1)
-    model, _ = drawn(settings, 4, 6, 7, True, 0)
+    model, weights = drawn(settings, 4, 6, 7, True, 0)
     ids, lengths = np.random.default_rng(3).integers(0, 7, (3, 6)), (6, 2, 0)
     mask = np.arange(6) < np.array(lengths)[:, None]
     call = compiled(lambda ids, mask: model(ids, mask=mask, details=True))
     results = call(ops.convert_to_tensor(ids, "int32"), ops.convert_to_tensor(mask))
     for row, length in enumerate(lengths):
-        state = oracle.start(convert.prpn_to_arrays(model), settings, 1)
+        state = oracle.start(weights, settings, 1)
         if length:
-            expected = oracle.run(
-                ids[row : row + 1, :length], convert.prpn_to_arrays(model), settings
-            )
+            expected = oracle.run(ids[row : row + 1, :length], weights, settings)
             found = log_softmax(results.logits)[row : row + 1, :length]
             assert_close(found, expected.log_probabilities, EXACT, "log P")
             state = expected.state

@@ -78,8 +78,9 @@ def last_rows(series: Tensor, count: int, counts: Tensor | None) -> Tensor:
         return series[:, steps:]
     done = ops.sum(ops.cast(counts, "int32"), 1)[:, None]  # (B, 1)
     places = done + ops.arange(count, dtype="int32")[None, :]  # (B, count)
-    places = ops.reshape(places, (-1, count, *[1] * (len(series.shape) - 2)))
-    shape = (*ops.shape(places)[:2], *ops.shape(series)[2:])
+    batch, _, *features = ops.shape(series)
+    places = ops.reshape(places, (batch, count, *[1 for _ in features]))
+    shape = (batch, count, *features)
     return ops.take_along_axis(series, ops.broadcast_to(places, shape), axis=1)
 
 
