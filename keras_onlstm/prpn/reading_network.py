@@ -6,7 +6,15 @@ import keras
 from keras import ops
 
 from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-from keras_onlstm.prpn.step import LSTM_GATES, attention, features_of, lstm, tanh
+from keras_onlstm.prpn.step import (
+    LSTM_GATES,
+    attention,
+    banded,
+    features_of,
+    last_rows,
+    lstm,
+    tanh,
+)
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.loops import scan
 from keras_onlstm.utils.numerics import matmul
@@ -92,22 +100,18 @@ class ReadingLayer(keras.layers.Layer):
             for _ in range(2):  # of the h that is read, and of the key
                 kept = self._mask(self.key_dropout, (length, batch, units), training)
                 xs += [] if kept is None else [kept]
-        if counts is not None:
-            xs += [ops.transpose(ops.cast(counts, "bool"))]
 
         def body(carry, row):
             hs, cs = carry  # (B, S, U), newest first
             h, c = hs[:, 0], cs[:, 0]
-            if counts is not None:
-                *row, now = row
             if self.attends:
                 _, key_x, gates, *masks = row
                 read, dropped = masks if masks else (1.0, 1.0)
                 key = (key_x + (h * read) @ key_kernel[size:]) * dropped
-                logits = ops.sum(ops.expand_dims(key, 1) * hs, -1) / units**0.5  # (B, S)
+                logits = (hs @ ops.expand_dims(key, -1))[..., 0] / units**0.5  # (B, S)
                 share = attention(ops.cast(logits, gates.dtype), gates)
-                share = ops.expand_dims(ops.cast(share, dtype), -1)
-                h, c = ops.sum(share * hs, 1), ops.sum(share * cs, 1)  # (B, U)
+                share = ops.expand_dims(ops.cast(share, dtype), 1)  # (B, 1, S)
+                h, c = (share @ hs)[:, 0], (share @ cs)[:, 0]  # (B, U)
             if recurrent_mask is not None:
                 h = h * recurrent_mask
             recurrent = self.norms["recurrent"](h @ recurrent_kernel + recurrent_bias)
@@ -117,14 +121,16 @@ class ReadingLayer(keras.layers.Layer):
                 ops.concatenate([ops.expand_dims(new, 1), memory[:, :-1]], 1)
                 for new, memory in ((h, hs), (c, cs))
             ]
-            if counts is not None:
-                now = now[:, None, None]
-                pairs = zip(pushed, carry, strict=True)
-                pushed = [ops.where(now, new, memory) for new, memory in pairs]
-            return tuple(pushed), (h,)
+            return tuple(pushed), (h, c)
 
-        carry, (rows,) = scan(body, (h, c), tuple(xs), [((x.shape[0], units), dtype)])
-        return ops.transpose(rows, (1, 0, 2)), *carry
+        spec = (x.shape[0], units), dtype
+        _, rows = scan(body, (h, c), tuple(xs), [spec, spec])
+        outputs, cells = (ops.transpose(row, (1, 0, 2)) for row in rows)  # (B, T, U)
+        last = [
+            ops.flip(last_rows(banded(memory, series), self.slots, counts), 1)
+            for memory, series in ((h, outputs), (c, cells))
+        ]
+        return outputs, *last
 
     def get_config(self) -> dict[str, Any]:
         names = ("units", "slots", "attends", "dropout", "key_dropout", "recurrent_dropout", "seed")
