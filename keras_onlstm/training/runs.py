@@ -167,7 +167,7 @@ class Experiment(NamedTuple):
         if preset not in one.presets:
             known = ", ".join(one.presets)
             raise ValueError(
-                f"--preset {preset}: --model {arguments.get('model')} has none. Choose of {known}."
+                f"--preset {preset}: --model {given.get('model')} has none. Choose of {known}."
             )
         values = changed(one.presets[preset], texts, one.settings)
         return Configuration(arguments, values, one._command(arguments, values))
