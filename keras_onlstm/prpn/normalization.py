@@ -24,9 +24,11 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
 
     Example:
 
+    >>> import keras
     >>> import numpy as np
     >>> from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-    >>> np.asarray(UnbiasedLayerNormalization()(np.array([[1.0, 2.0, 3.0]]))).round(3)
+    >>> normalized = UnbiasedLayerNormalization()(np.array([[1.0, 2.0, 3.0]]))
+    >>> keras.ops.convert_to_numpy(normalized).round(3)
     array([[-1.,  0.,  1.]], dtype=float32)
     """
 
