@@ -9,7 +9,24 @@ from keras_onlstm.prpn.step import features_of
 from keras_onlstm.utils.numerics import mean
 from keras_onlstm.utils.types import Shape, Tensor
 
-__all__ = ["BatchNormalization", "UnbiasedLayerNormalization"]
+__all__ = ["BatchNormalization", "UnbiasedLayerNormalization", "standardized"]
+
+
+def standardized(x: Tensor) -> tuple[Tensor, Tensor]:
+    """What `UnbiasedLayerNormalization` scales.
+
+    Args:
+        x: (..., features), at least two of them.
+
+    Returns:
+        `(x - mean) / (std + 1e-6)`, and the unbiased deviation (..., 1).
+    """
+    centred = x - ops.expand_dims(mean(x), -1)
+    variance = ops.sum(centred * centred, -1, keepdims=True) / (x.shape[-1] - 1)
+    # The square root has no gradient at 0; what is constant is normalized to 0 without one.
+    deviation = ops.where(variance > 0.0, variance, 1.0) ** 0.5
+    deviation = ops.where(variance > 0.0, deviation, 0.0)
+    return centred / (deviation + 1e-6), deviation
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -39,14 +56,9 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
         self.built = True
 
     def call(self, x: Tensor) -> Tensor:
-        centred = x - ops.expand_dims(mean(x), -1)
-        variance = ops.sum(centred * centred, -1, keepdims=True) / (x.shape[-1] - 1)
         gamma = ops.convert_to_tensor(self.gamma, dtype=x.dtype)
         beta = ops.convert_to_tensor(self.beta, dtype=x.dtype)
-        # The square root has no gradient at 0; what is constant is normalized to 0 without one.
-        deviation = ops.where(variance > 0.0, variance, 1.0) ** 0.5
-        deviation = ops.where(variance > 0.0, deviation, 0.0)
-        return gamma * centred / (deviation + 1e-6) + beta
+        return gamma * standardized(x)[0] + beta
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")

@@ -18,11 +18,13 @@ from keras_onlstm.utils.numerics import exact_activation, largest
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = [
+    "EPSILON",
     "LSTM_GATES",
     "WALL",
     "alphas",
     "attention",
     "banded",
+    "exponentials",
     "features_of",
     "last_rows",
     "lstm",
@@ -34,6 +36,7 @@ LSTM_GATES = ("input", "forget", "candidate", "output")  # their order in every 
 
 # A distance that nothing reaches beyond: it stands before the text, where the paper has infinity.
 WALL = 1e9
+EPSILON = 1e-8  # added to the sum of an attention's weights, which may all be 0
 
 
 def features_of(shape: Shape) -> int:
@@ -126,6 +129,11 @@ def structural_gates(
     return ops.stack(gates, -1)
 
 
+def exponentials(logits: Tensor) -> Tensor:
+    """Those of logits (..., S); the largest is 1."""
+    return ops.exp(logits - largest(logits, -1))
+
+
 def attention(logits: Tensor, gates: Tensor) -> Tensor:
     """Softmax over the slots in which gates close some. All closed, all shares are 0.
 
@@ -136,8 +144,8 @@ def attention(logits: Tensor, gates: Tensor) -> Tensor:
     Returns:
         (..., S).
     """
-    weights = ops.exp(logits - largest(logits, -1)) * gates
-    return weights / (ops.sum(weights, -1, keepdims=True) + 1e-8)
+    weights = exponentials(logits) * gates
+    return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 
 def lstm(z: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
