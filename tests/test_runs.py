@@ -130,7 +130,7 @@ def test_a_model_with_values_of_its_own(tmp_path):
     with pytest.raises(ValueError, match="no arguments of this script"):
         EXPERIMENT.stored(tmp_path / "run")
     write(tmp_path, arguments=OLD)
-    with pytest.raises(ValueError, match="was not started with --model deep. Leave --model out"):
+    with pytest.raises(ValueError, match=r"was not started with --model deep\. Leave"):
         both.configuration(parser.parse_args(["--output", str(tmp_path), "--resume", *deep]))
 
 

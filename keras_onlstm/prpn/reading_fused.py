@@ -14,9 +14,10 @@ from keras import backend, ops
 
 from keras_onlstm.prpn.normalization import standardized
 from keras_onlstm.prpn.reading import Reading, attended, logits_of, normalized, pushed, rows
-from keras_onlstm.prpn.step import EPSILON, exponentials, tanh
+from keras_onlstm.prpn.step import EPSILON, tanh
 from keras_onlstm.utils.custom_gradient import with_gradient
 from keras_onlstm.utils.loops import scan
+from keras_onlstm.utils.numerics import largest
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["fused"]
@@ -93,7 +94,9 @@ def _look_back(d_read, dc, row, hs, cs, key, logits, d_hs, d_cs, mask):
     """The gradients of `_look`: of what is remembered, of the gates, of the key's product."""
     dh = d_read if mask is None else d_read * mask
     gates, dtype = ops.transpose(row["gates"]), key.dtype  # (S, B)
-    raised = ops.transpose(exponentials(ops.transpose(ops.cast(logits, gates.dtype))))
+    logits = ops.cast(logits, gates.dtype)
+    highest = largest(logits, 0)
+    raised = ops.exp(logits - highest)
     total = ops.sum(raised * gates, 0) + EPSILON
     open_share = raised / total
     share = open_share * gates
@@ -101,7 +104,7 @@ def _look_back(d_read, dc, row, hs, cs, key, logits, d_hs, d_cs, mask):
     mean = ops.sum(share * d_share, 0)
     d_gates = open_share * (d_share - mean)
     # The largest logit, which all are compared with, has a part in the shares: by EPSILON.
-    top = ops.cast(raised == 1.0, gates.dtype)
+    top = ops.cast(logits == highest, gates.dtype)
     d_logits = share * (d_share - mean) - top / ops.sum(top, 0) * (EPSILON / total * mean)
     d_logits = ops.expand_dims(ops.cast(d_logits, dtype) / key.shape[-1] ** 0.5, -1)
     share = ops.expand_dims(ops.cast(share, dtype), -1)
@@ -192,7 +195,8 @@ def _backward(problem, steps, d_states):
             d_read = d_read if mask is None else d_read * mask
             return (d_read[None], dc[None], d_last), (dz, d_product, d_scaled)
         shape = (slots, ops.shape(dh)[0], units)
-        hs, cs = (ops.slice(x, (row["place"], 0, 0), shape) for x in series)
+        place = (row["place"], zero, zero)
+        hs, cs = (ops.slice(x, place, shape) for x in series)
         opened = {name: row[name] for name in ("gates", "key_mask") if name in row}
         remembered = (hs, cs, step["key"], step["logits"], d_hs, d_cs, mask)
         d_hs, d_cs, d_gates, d_key = look_back(d_read, dc, opened, *remembered)
@@ -201,7 +205,7 @@ def _backward(problem, steps, d_states):
             d_last = d_last * row["read_mask"]
         return (d_hs, d_cs, d_last), (dz, d_product, d_scaled, d_gates, d_key)
 
-    nothing = ops.zeros_like(problem.h)
+    nothing, zero = ops.zeros_like(problem.h), ops.convert_to_tensor(0, "int32")
     specs = [((batch, size), dtype) for size in (4 * units, 4 * units, units)]
     if problem.attends:
         specs += [((batch, slots), problem.gates.dtype), ((batch, units), dtype)]

@@ -101,13 +101,11 @@ class ReadingLayer(keras.layers.Layer):
         norms = (self.norms["recurrent"], self.norms["cell"])
         scales = [scale for norm in norms for scale in (norm.gamma, norm.beta)]
         weights = (self.recurrent_kernel, self.recurrent_bias, *scales)
-        problem = Reading(
-            ops.transpose(z, _TURN),
-            *(ops.transpose(ops.flip(memory[:, :slots], 1), _TURN) for memory in (h, c)),
-            *(ops.convert_to_tensor(weight, dtype=dtype) for weight in weights),
-            recurrent_mask=recurrent_mask,
-            **keyed,
-        )
+        memories = (ops.transpose(ops.flip(memory[:, :slots], 1), _TURN) for memory in (h, c))
+        tensors = [ops.convert_to_tensor(weight, dtype=dtype) for weight in weights]
+        tensors = [ops.transpose(z, _TURN), *memories, *tensors]
+        named = dict(zip(Reading._fields, tensors, strict=False))
+        problem = Reading(**named, **keyed, recurrent_mask=recurrent_mask)
         rows = fused(problem) if self.fused else readable(problem)  # (2, T, B, U)
         series = [ops.transpose(row, _TURN) for row in ops.unstack(rows, 2)]  # (B, T, U)
         last = [
@@ -117,9 +115,11 @@ class ReadingLayer(keras.layers.Layer):
         return series[0], *last
 
     def get_config(self) -> dict[str, Any]:
-        names = ("units", "slots", "attends", "dropout", "key_dropout", "recurrent_dropout")
-        names += ("fused", "seed")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+        names = ["units", "slots", "attends", "dropout", "key_dropout", "recurrent_dropout"]
+        return {
+            **super().get_config(),
+            **{name: getattr(self, name) for name in (*names, "fused", "seed")},
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")

@@ -24,7 +24,6 @@ __all__ = [
     "alphas",
     "attention",
     "banded",
-    "exponentials",
     "features_of",
     "last_rows",
     "lstm",
@@ -129,11 +128,6 @@ def structural_gates(
     return ops.stack(gates, -1)
 
 
-def exponentials(logits: Tensor) -> Tensor:
-    """Those of logits (..., S); the largest is 1."""
-    return ops.exp(logits - largest(logits, -1))
-
-
 def attention(logits: Tensor, gates: Tensor) -> Tensor:
     """Softmax over the slots in which gates close some. All closed, all shares are 0.
 
@@ -144,7 +138,7 @@ def attention(logits: Tensor, gates: Tensor) -> Tensor:
     Returns:
         (..., S).
     """
-    weights = exponentials(logits) * gates
+    weights = ops.exp(logits - largest(logits, -1)) * gates
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 
