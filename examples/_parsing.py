@@ -22,7 +22,6 @@ from keras_onlstm.parsing.trees import METHODS
 
 SHORT = 10  # words, of what the literature calls WSJ10
 LABELS = ("ADJP", "NP", "PP", "INTJ")
-GATES = ("forget", "input")
 
 
 def evaluate(trees, sentences):
@@ -41,13 +40,18 @@ def evaluate(trees, sentences):
 def measure(parser, sentences):
     """The measures of every model that a parser has: a list."""
     members = getattr(parser.model, "members", (parser.model.num_layers,))
-    count, ends = len(members), np.cumsum(2 * tuple(members))[:-1]  # both gates, in their order
-    distances = parser.measure([sentence.tokens for sentence in sentences], "both")
+    gates = parser.model.gates
+    count, ends = (
+        len(members),
+        np.cumsum(len(gates) * tuple(members))[:-1],
+    )  # a gate after the other
+    which = "both" if len(gates) == 2 else gates[0]
+    distances = parser.measure([sentence.tokens for sentence in sentences], which)
     apart = [np.split(numbers, ends) for numbers in distances]
     return [
         {
             gate: [parts[number * count + place] for parts in apart]
-            for number, gate in enumerate(GATES)
+            for number, gate in enumerate(gates)
         }
         for place in range(count)
     ]
@@ -58,11 +62,14 @@ def evaluate_models(measured, sentences):
 
     `agreement` is the F1 of one model's trees against another's, which needs no gold trees.
     """
-    layers = len(measured[0]["forget"][0])
-    if any(len(one["forget"][0]) != layers for one in measured):
+    gates = tuple(measured[0])
+    if any(tuple(one) != gates for one in measured):
+        raise ValueError("--models: they measure different distances. Name them one by one.")
+    layers = len(measured[0][gates[0]][0])
+    if any(len(one[gates[0]][0]) != layers for one in measured):
         raise ValueError("--models: they differ in their number of layers. Name them one by one.")
     rows = {}
-    for key in itertools.product(range(1, layers + 1), GATES, METHODS):
+    for key in itertools.product(range(1, layers + 1), gates, METHODS):
         layer, gate, method = key
         trees = [
             _trees(
@@ -102,8 +109,8 @@ def combine(models):
 
 
 def evaluate_together(measured, sentences):
-    """{(layer, rule): scores} of all models together, by their forget gates unless the rule names
-    both; layer `None` is all.
+    """{(layer, rule): scores} of all models together, by their first distances, those of the forget
+    gates, unless the rule names both; layer `None` is all.
 
     The rules are those of `Parser`: trees of mean distances, and votes. `agreement` is the F1 of
     the trees of one half of the models against those of the other.
@@ -117,11 +124,13 @@ def evaluate_together(measured, sentences):
         "mean distances, binary": of_means("binary"),
         "votes, greedy": lambda rows, tokens: vote(rows, tokens, ("greedy",)),
         "votes, greedy and binary": vote,
-        "votes, greedy and binary, both gates": vote,
     }
+    every = tuple(measured[0])
+    if len(every) == 2:
+        rules["votes, greedy and binary, both gates"] = vote
 
     def trees(models, layer, rule):
-        gates = GATES if rule.endswith("both gates") else ("forget",)
+        gates = every if rule.endswith("both gates") else every[:1]
         voters = [one[gate] for gate in gates for one in models]
         place = slice(None) if layer is None else slice(layer - 1, layer)
         rows = (
@@ -132,7 +141,7 @@ def evaluate_together(measured, sentences):
 
     half = len(measured) // 2
     results = {}
-    for layer in (*range(1, len(measured[0]["forget"][0]) + 1), None):
+    for layer in (*range(1, len(measured[0][every[0]][0]) + 1), None):
         for rule in rules:
             if layer is None and not rule.startswith("votes"):
                 continue  # layers measure on scales of their own

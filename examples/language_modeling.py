@@ -1,10 +1,11 @@
-"""Language modelling with ON-LSTM (Shen et al. 2019, Sec. 5.1), by the recipe of AWD-LSTM.
+"""Language modelling with ON-LSTM (Shen et al. 2019, Sec. 5.1), by the recipe of AWD-LSTM, or PRPN.
 
 Trains a word model on a corpus, a directory of train.txt, valid.txt and test.txt or the Penn
 Treebank's ptb.train.txt and so on, and measures its perplexity.
 
     python examples/language_modeling.py --data ptb                     # two hours on two cores
     python examples/language_modeling.py --data ptb --preset paper      # the published recipe
+    python examples/language_modeling.py --data ptb --model prpn        # Shen et al. 2018
     python examples/language_modeling.py --output runs/lm --resume      # go on after a stop
     python examples/language_modeling.py --evaluate runs/lm             # test a trained run
 
@@ -24,6 +25,8 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.training.corpora import IDS, read_corpus
 from keras_onlstm.training.language_models import (
     NAMES,
+    PRPN_SETTINGS,
+    PRPN_VALUES,
     SETTINGS,
     VALUES,
     check_devices,
@@ -66,11 +69,31 @@ PRESETS = {
     },
 }  # fmt: skip
 PRESETS = {name: {**VALUES, **values} for name, values in PRESETS.items()}
+PRPN_PRESETS = {
+    "smoke": {  # shows in seconds that everything works
+        "embedding_dim": 20, "units": 20, "slots": 5, "lookback": 3, "output_dropout": 0.1,
+        "inner_dropout": 0.1, "recurrent_dropout": 0.1, "epochs": 2, "batch_size": 20,
+        "window": 20, "optimizer": "adam", "learning_rate": 1e-2, "clip": 1.0, "decay": 0.0,
+    },
+    "small": {  # two hours on two cores
+        "embedding_dim": 300, "units": 500, "output_dropout": 0.35, "inner_dropout": 0.25,
+        "recurrent_dropout": 0.2, "epochs": 10, "batch_size": 32, "window": 35,
+        "optimizer": "adam", "learning_rate": 4e-3, "clip": 1.0, "decay": 0.0,
+    },
+    "paper": {  # the published recipe
+        "embedding_dim": 800, "units": 1200, "output_dropout": 0.7, "inner_dropout": 0.5,
+        "recurrent_dropout": 0.5, "epochs": 100, "batch_size": 64, "window": 35,
+        "optimizer": "halved", "learning_rate": 3e-3, "clip": 1.0, "decay": 1e-6,
+        "start": "published",
+    },
+}  # fmt: skip
+PRPN_PRESETS = {name: {**PRPN_VALUES, **values} for name, values in PRPN_PRESETS.items()}
 
 # Perplexity of validation and test, and where it is reported.
 PUBLISHED = {
     "ON-LSTM, 25 million, 1000 epochs (Shen et al. 2019)": (58.29, 56.17),
     "AWD-LSTM, 24 million (Merity et al. 2018)": (60.0, 57.3),
+    "PRPN (Shen et al. 2018)": (None, 61.98),
 }
 EXPERIMENT = Experiment(
     "examples/language_modeling.py",
@@ -96,15 +119,25 @@ EXPERIMENT = Experiment(
     presets=PRESETS,
     later=("max_words", "characters", "devices"),
 )
+_SHARED = {name: EXPERIMENT.kinds[name] for name in EXPERIMENT.kinds if name != "recurrent"}
+PRPN = EXPERIMENT._replace(
+    kinds={**_SHARED, "model": Choice(("prpn",)), "preset": Choice(tuple(PRPN_PRESETS))},
+    defaults={**{name: EXPERIMENT.defaults[name] for name in _SHARED}, "model": "prpn"},
+    settings=PRPN_SETTINGS,
+    presets=PRPN_PRESETS,
+)
+EXPERIMENT = EXPERIMENT._replace(variants={"prpn": PRPN})
 METRICS = {  # of these, what a plot shows
     "epochs": [{"epoch": Integer(1), "val_perplexity": float, "loss": float, "penalty": float}],
 }
 
 
 def parse_arguments():
-    description = "Language modelling with ON-LSTM."
+    description = "Language modelling with ON-LSTM, or with PRPN."
     parser = EXPERIMENT.parser(description, "runs/language_modeling")
     add = parser.add_argument
+    models = ("language_model", *EXPERIMENT.variants)
+    add("--model", choices=models, help="of recurrent layers, or PRPN (default: language_model)")
     add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")
     add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
     add("--max-words", type=int, metavar="N", help="keep the N most frequent words (default: all)")
@@ -167,7 +200,7 @@ def evaluate(runs, data=None):
             "test": evaluation(model, "test", corpus.test, 1)(),
         }
         results[run] = {
-            "recurrent": arguments["recurrent"],
+            "model": model.title,
             "parameters": model.count_params(),
             **{f"{part}_loss": loss for part, loss in losses.items()},
             **{f"{part}_perplexity": math.exp(loss) for part, loss in losses.items()},
@@ -175,14 +208,14 @@ def evaluate(runs, data=None):
         write_json(Path(run) / RESULTS, {**results[run], "arguments": arguments})
     rows = [
         [
-            f"{NAMES[result['recurrent']]}, {result['parameters']:,} parameters, {run}",
+            f"{result['model']}, {result['parameters']:,} parameters, {run}",
             f"{result['validation_perplexity']:.2f}",
             f"{result['test_perplexity']:.2f}",
         ]
         for run, result in results.items()
     ]
     rows += [
-        [f"published: {name}", *(f"{number:.2f}" for number in numbers)]
+        [f"published: {name}", *("" if number is None else f"{number:.2f}" for number in numbers)]
         for name, numbers in PUBLISHED.items()
     ]
     info("\nPerplexity; those published are of the Penn Treebank\n")
@@ -198,7 +231,7 @@ def plot_results(results):
     for run, result in results.items():
         history = read_json(Path(run) / "metrics.json", METRICS, "Train the run first.")["epochs"]
         numbers = [row["epoch"] for row in history]
-        name = f"{NAMES[result['recurrent']]}, {Path(run).name}"
+        name = f"{result['model']}, {Path(run).name}"
         (line,) = axes.plot(
             numbers, [row["val_perplexity"] for row in history], "o-", label=f"{name}, validation"
         )

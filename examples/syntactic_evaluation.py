@@ -215,8 +215,7 @@ class Evaluated:
     def __init__(self, run, pairs, differing, known):
         self.run = Path(run)
         model = load_trained(run, "language_model")
-        recurrent = model.get_config()["recurrent"]
-        self.name = f"{NAMES[recurrent]} {self.run.name}"
+        self.name = f"{model.title} {self.run.name}"
         bar, started = None, time.perf_counter()
 
         def progress(done, count):
@@ -238,7 +237,7 @@ class Evaluated:
         self.only_known = known
         self.facts = {
             "run": str(run),
-            "recurrent": recurrent,
+            "model": model.title,
             "parameters": model.count_params(),
             "sentences": count,
             "distinct_sentences": len(scores),

@@ -1,4 +1,4 @@
-"""Unsupervised constituency parsing with ON-LSTM (Shen et al. 2019, Sec. 5.2).
+"""Unsupervised constituency parsing with ON-LSTM (Shen et al. 2019, Sec. 5.2), or with PRPN.
 
 Reads trees off the distances of trained language models and scores them against a treebank: every
 layer, both gates, both algorithms, beside the baselines and what was published. Several models also
@@ -44,6 +44,7 @@ PUBLISHED = {
     "ON-LSTM, layer 1 (5 seeds)": (20.0, 35.2, 38.1, 23.8, 18.3, 100.0, 5.6),
     "ON-LSTM, layer 2 (5 seeds)": (47.7, 65.1, 46.2, 61.4, 55.4, 0.0, 5.6),
     "ON-LSTM, layer 3 (5 seeds)": (36.6, 54.0, 44.8, 57.5, 47.2, 0.0, 5.3),
+    "PRPN, a language model (Shen et al. 2019)": (37.4, 70.5),
     "random trees": (18.4,),
     "balanced trees": (24.5,),
     "left-branching trees": (9.0,),
@@ -150,7 +151,7 @@ def write_pictures(output, sentences, parsers, measured, count):
     """The report, and pictures of some sentences: a parser's trees, or those of all by votes."""
     parser = parsers[0]
     alone = len(parsers) == 1
-    gates = ("forget", "input") if not alone or parser.gate == "both" else (parser.gate,)
+    gates = tuple(measured[0]) if not alone or parser.gate == "both" else (parser.gate,)
     layers = [distances_of[gate] for gate in gates for distances_of in measured]
     distances = [np.concatenate(rows) for rows in zip(*layers, strict=True)]
     make, rows = (parser.tree, parser.rows) if alone else (vote, slice(None))

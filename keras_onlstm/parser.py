@@ -61,7 +61,7 @@ class Parser:
     Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
 
     Args:
-        model: `LanguageModel` of ON-LSTM layers, with a vocabulary, `models.Ensemble`,
+        model: `LanguageModel` of ON-LSTM layers, or `PRPN`, with a vocabulary, `models.Ensemble`,
             `compact.model.CompactModel` or `runtime.ExportedModel`; or a list of the first of
             these, of which an ensemble is made.
         layer: integer from 1 on, whose distances count, of every model. Default: what the model
@@ -72,7 +72,7 @@ class Parser:
         about: where the model comes from, kept as an attribute.
         voters: which trees of a layer vote, `"greedy"`, `"binary"` or both.
         gate: `"forget"`, `"input"` or `"both"`, whose distances count. Default: `"forget"`, as in
-            the paper, of votes `"both"`.
+            the paper, of votes `"both"`. PRPN's only one is `"syntactic"`.
 
     Attributes:
         rows: list of integers, which rows of the distances count.

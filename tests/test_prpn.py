@@ -7,9 +7,16 @@ from keras import ops
 
 import prpn_oracle as oracle
 from checks import EXACT, as_array, assert_close, gradients, tensor
-from keras_onlstm import convert
+from keras_onlstm import Parser, convert
 from keras_onlstm.convert.prpn import _places
+from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
+from keras_onlstm.evaluation.minimal_pairs import score_pairs
 from keras_onlstm.models import PRPN
+from keras_onlstm.models.eight_bit import check_eight_bit
+from keras_onlstm.parsing import build_tree
+from keras_onlstm.prpn.normalization import BatchNormalization
+from keras_onlstm.prpn.step import WALL
+from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
 
 TOLERANCE = 1e-9
 FILES = ("prpn_hard", "prpn_soft_residual")
@@ -182,10 +189,103 @@ def test_what_is_known_already_is_no_argument():
         convert.prpn_from_arrays({}, slots=3, units=4)
 
 
+@pytest.mark.parametrize("lookback", [0, 3])
+def test_padding_at_the_end(lookback, float64):
+    """It neither moves the states nor changes what is said of the words before it."""
+    settings = oracle.Settings(4, lookback, 0.1, True, 2, 1)
+    model, weights = drawn(settings, 4, 6, 7, True, 0)
+    ids, lengths = np.random.default_rng(3).integers(0, 7, (3, 6)), (6, 2, 0)
+    mask = np.arange(6) < np.array(lengths)[:, None]
+    call = compiled(lambda ids, mask: model(ids, mask=mask, details=True))
+    results = call(ops.convert_to_tensor(ids, "int32"), ops.convert_to_tensor(mask))
+    for row, length in enumerate(lengths):
+        state = oracle.start(weights, settings, 1)
+        if length:
+            expected = oracle.run(ids[row : row + 1, :length], weights, settings)
+            found = log_softmax(results.logits)[row : row + 1, :length]
+            assert_close(found, expected.log_probabilities, EXACT, "log P")
+            state = expected.state
+        words, history, reading = results.states
+        assert_close(words[row : row + 1], state.words, EXACT, "words")
+        assert_close(history[row : row + 1], np.minimum(state.distances, WALL), EXACT, "distances")
+        for found, memory in zip(reading, state.memory, strict=True):
+            for tensor_of, array in zip(found, memory, strict=True):
+                assert_close(tensor_of[row : row + 1], array, EXACT, "memory")
+
+
+def test_padding_is_not_normalized_by(float64):
+    x, counts = (
+        np.random.default_rng(0).normal(3.0, 2.0, (2, 3, 4)),
+        np.array([[1, 1, 0], [1, 0, 0]]),
+    )
+    layer, other = (BatchNormalization(dtype="float64") for _ in range(2))
+    found = layer(tensor(x, "float64"), training=True, counts=tensor(counts, "bool"))
+    expected = other(tensor(x[counts > 0], "float64"), training=True)
+    assert_close(as_array(found)[counts > 0], expected, EXACT, "normalized")
+    assert_close(layer.moving_mean, other.moving_mean, EXACT, "mean")
+    assert_close(layer.moving_variance, other.moving_variance, EXACT, "variance")
+
+
+def test_windows_begin_where_the_model_does():
+    """With walls in the place of distances, again and again; the last window is padded."""
+    model = PRPN(9, 6, 8, slots=3, lookback=2, seed=1)
+    model.build()
+    for variable in model.trainable_variables:
+        variable.assign(3.0 * as_array(variable))  # so that states matter
+    text = np.random.default_rng(2).integers(0, 9, 64)
+    windows = Windows(text, 2, window=12, jitter=False)
+    assert windows[len(windows) - 1][2].min() == 0
+    pieces = text.reshape(2, -1)
+    logits, _ = read(model, pieces[:, :-1])
+    chosen = np.take_along_axis(log_softmax(logits), pieces[:, 1:, None], -1)
+    reader = TruncatedModel(model, 2)
+    reader.compile()
+    for time in ("first", "second"):
+        assert_close(evaluate_windows(reader, windows), -chosen.mean(), 1e-5, f"{time} time")
+
+
+def test_the_scaled_start_tells_words_apart():
+    published, scaled = (PRPN(50, 8, 6, start=start, seed=0) for start in ("published", "scaled"))
+    published.build()
+    scaled.build()
+    assert 0.009 < np.abs(as_array(published.embeddings)).max() <= 0.01
+    assert np.abs(as_array(scaled.embeddings)).max() > 0.05
+    with pytest.raises(ValueError, match="start is 'scaled' or 'published', not 'zero'"):
+        PRPN(50, start="zero")
+
+
+@pytest.mark.backend("tensorflow")
+def test_sentences_and_files(tmp_path):
+    """Scores, trees by name, minimal pairs, and a file that Keras saves."""
+    words = ["<eos>", "<unk>", "the", "cat", "sees", "cats", "."]
+    model = PRPN(7, 6, 8, slots=3, lookback=2, vocabulary=words, seed=4, predict_attention=False)
+    model.build()
+    model.start_at_frequencies([5, 1, 3, 2, 1, 1, 5])
+    for variable in model.trainable_variables:
+        variable.assign(3.0 * as_array(variable))
+    model.save(tmp_path / "best.keras")
+    parser = Parser.load(tmp_path)
+    again = parser.model
+    assert again.get_config() == model.get_config() and again.title == "PRPN"
+    logits, distances = read(model, np.array([[0, 2, 3, 4, 0]]))
+    (scores,) = again.score(["the cat sees"])
+    expected = log_softmax(logits)[0, range(4), [2, 3, 4, 0]]
+    assert_close(scores, expected, 1e-5, "log P")
+    assert (parser.gate, parser.layer, parser.method) == ("syntactic", 1, "greedy")
+    found = parser.distances("The cat sees", "syntactic")
+    assert_close(found, as_array(distances)[:, 1:4], 1e-6, "distances")
+    tree = build_tree(found[0], ["The", "cat", "sees"])
+    assert parser.parse("The cat sees") == tree
+    pair = MinimalPair("simple", "sing", ("the cat sees", "the cats sees"))
+    assert len(score_pairs(again, [pair])["the cat sees"]) == 4
+    with pytest.raises(ValueError, match="gate is 'syntactic', not 'forget'"):
+        parser.distances("the cat")
+    with pytest.raises(ValueError, match=r"x\.keras: a PRPN has no compact form"):
+        check_eight_bit(model, "x.keras")
+
+
 def test_batches_are_normalized_by_themselves_and_remembered(float64):
     """PyTorch's rule: by the biased variance; the unbiased one is kept, by a tenth."""
-    from keras_onlstm.prpn.normalization import BatchNormalization
-
     x = np.random.default_rng(0).normal(3.0, 2.0, (2, 3, 4))
     layer = BatchNormalization(dtype="float64")
     found = layer(tensor(x, "float64"), training=True)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from keras_onlstm.training import Setting, language_models
+from keras_onlstm.training.architectures import ARCHITECTURES
 from keras_onlstm.training.runs import (
     Configuration,
     Experiment,
@@ -87,6 +88,50 @@ def test_a_new_run(tmp_path):
     with pytest.raises(FileExistsError, match="exists already"), running(output, found):
         pass
     assert EXPERIMENT.stored(output) == found
+
+
+def test_a_model_with_values_of_its_own(tmp_path):
+    """Its runs say so, others are as they were before there was a choice."""
+    variant = EXPERIMENT._replace(
+        kinds={"model": Choice(("deep",)), "preset": Choice(("huge",)), "seed": SEEDS},
+        defaults={"model": "deep", "preset": "huge", "seed": 0},
+        settings={"slots": Setting(Integer(1), "what is remembered")},
+        presets={"huge": {"slots": 15}},
+        later=(),
+    )
+    both = EXPERIMENT._replace(variants={"deep": variant})
+    parser = both.parser("Trains.", "runs/some")
+    for name in ("--model", "--recurrent", "--data", "--max-words", "--characters"):
+        parser.add_argument(name)
+    text = parser.format_help()
+    assert "units: size (20, 900)" in text
+    assert "--model deep, values for --set, with those of huge:" in text and "(15)" in text
+
+    def configured(*given):
+        return both.configuration(parser.parse_args(["--output", str(tmp_path / "run"), *given]))
+
+    assert configured() == EXPERIMENT.configuration(options_of("--output", tmp_path / "run"))
+    deep = ["--model", "deep", "--preset", "huge"]
+    found = configured(*deep, "--set", "slots=3")
+    assert found.arguments == {"model": "deep", "preset": "huge", "seed": 0}
+    assert found.values == {"slots": 3} and found.record == {"slots": 3, "seed": 0}
+    command = "--model deep --preset huge --seed 0 --set slots=3"
+    assert found.command == f"python examples/some_training.py {command}"
+    for given, said in (
+        (["--model", "deep", "--preset", "small"], "--preset small: --model deep has none"),
+        ([*deep, "--recurrent", "lstm"], "--recurrent is for another --model"),
+        ([*deep, "--set", "units=3"], "there is no value 'units'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            configured(*given)
+    with running(tmp_path / "run", found):
+        pass
+    assert both.stored(tmp_path / "run") == found == configured("--resume", "--set", "slots=3")
+    with pytest.raises(ValueError, match="no arguments of this script"):
+        EXPERIMENT.stored(tmp_path / "run")
+    write(tmp_path, arguments=OLD)
+    with pytest.raises(ValueError, match=r"was not started with --model deep\. Leave"):
+        both.configuration(parser.parse_args(["--output", str(tmp_path), "--resume", *deep]))
 
 
 def test_runs_of_earlier_versions(tmp_path):
@@ -181,6 +226,8 @@ def test_tables():
 
 def test_models_are_in_the_record_of_their_run():
     """Whatever shapes a language model is a value, and so in the checkpoint."""
-    assert set(language_models._MODEL) <= language_models.SETTINGS.keys()
+    made = {"language_model": language_models.SETTINGS, "prpn": language_models.PRPN_SETTINGS}
+    for name, settings in made.items():
+        assert ARCHITECTURES[name].settings.keys() < settings.keys()
     configuration = Configuration({"recurrent": "lstm", "seed": 1, "devices": 2}, {"units": 3})
     assert configuration.record == {"units": 3, "recurrent": "lstm", "seed": 1}

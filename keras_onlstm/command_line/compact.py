@@ -76,6 +76,7 @@ def run(options: argparse.Namespace) -> None:
 def _load(path):
     """A model, and what is known of where it comes from."""
     from keras_onlstm.loading import load_model
+    from keras_onlstm.models.eight_bit import check_eight_bit
     from keras_onlstm.runtime import FORMATS
     from keras_onlstm.text.vocabulary import check_vocabulary
 
@@ -84,6 +85,7 @@ def _load(path):
     model, about = load_model(path)
     if not hasattr(model, "distances"):
         raise ValueError(f"{path}: a {type(model).__name__}, not a LanguageModel.")
+    check_eight_bit(model, path)
     check_vocabulary(model.vocabulary, path)
     if Path(path).is_dir():
         from keras_onlstm.training.runs import origin

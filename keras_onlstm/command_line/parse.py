@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--gate",
-        choices=("forget", "input", "both"),
-        help="whose distances count (default: forget, of votes both)",
+        choices=("forget", "input", "both", "syntactic"),
+        help="whose distances count (default: forget, of votes both, of PRPN syntactic)",
     )
     add(
         "--punctuation",

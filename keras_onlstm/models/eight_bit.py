@@ -14,13 +14,29 @@ from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["load_eight_bit", "of_stored", "save_eight_bit"]
+__all__ = ["check_eight_bit", "load_eight_bit", "of_stored", "save_eight_bit"]
 
 
 def _rounded(array):
     """(int8 array, factors of the columns)."""
     factors = np.maximum(np.abs(array).max(axis=0), 1e-12) / 127
     return np.rint(array / factors).astype("int8"), factors.astype("float32")
+
+
+def check_eight_bit(model: Any, path: StrPath) -> None:
+    """Refuses a model that `save_eight_bit` cannot write.
+
+    Args:
+        model: of any kind.
+        path: of it, for the message.
+
+    Raises:
+        ValueError: if it is no `LanguageModel`, and no `Ensemble` of such.
+    """
+    for one in getattr(model, "models", [model]):
+        if not CONFIG.keys() <= one.get_config().keys():
+            kind = type(one).__name__
+            raise ValueError(f"{path}: a {kind} has no compact form, a LanguageModel has.")
 
 
 def save_eight_bit(model: Any, path: StrPath, about: Any = None) -> None:
@@ -34,12 +50,9 @@ def save_eight_bit(model: Any, path: StrPath, about: Any = None) -> None:
     Raises:
         ValueError: if a model is no `LanguageModel`.
     """
+    check_eight_bit(model, path)
     several = hasattr(model, "models")
     models = model.models if several else [model]
-    for one in models:
-        if not CONFIG.keys() <= one.get_config().keys():
-            kind = type(one).__name__
-            raise ValueError(f"{path}: a {kind} has no compact form, a LanguageModel has.")
     configs = [{name: one.get_config()[name] for name in CONFIG} for one in models]
     for config in configs[1:]:
         config["vocabulary"] = None

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
-import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.compact.stored import MOST_LAYERS, layer_sizes
@@ -119,8 +118,7 @@ class LanguageModel(SentenceReader):
         super().__init__(**kwargs)
         if recurrent not in ("onlstm", "lstm"):
             raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
-        if start not in starts.STARTS:
-            raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
+        starts.check(start)
         for name, size, most in (
             ("vocabulary_size", vocabulary_size, None),
             ("embedding_dim", embedding_dim, None),
@@ -213,31 +211,6 @@ class LanguageModel(SentenceReader):
             self.softmax.build((None, None, size))
         self.built = True
 
-    def start_at_frequencies(self, counts: npt.ArrayLike) -> None:
-        """Sets the bias of the softmax to the logarithms of the words' frequencies.
-
-        Before training: what the bias says, the word vectors need not learn.
-
-        Args:
-            counts: (V,) numbers, how often each word occurs in the training text.
-
-        Raises:
-            ValueError: if there is not one number from 0 on for each word.
-
-        Example:
-
-        >>> import numpy as np
-        >>> from keras_onlstm.models import LanguageModel
-        >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
-        >>> model.start_at_frequencies(np.bincount([3, 4, 3, 5], minlength=20))
-        """
-        bias = starts.log_frequencies(counts)
-        if len(bias) != self.vocabulary_size:
-            raise ValueError(f"{len(bias)} counts for a vocabulary of {self.vocabulary_size}.")
-        if not self.built:
-            self.build()
-        (self.softmax_bias if self.softmax is None else self.softmax.bias).assign(bias)
-
     def call(
         self,
         ids: Tensor,
@@ -287,6 +260,16 @@ class LanguageModel(SentenceReader):
     def vocabulary_size(self) -> int:
         """How many words there are, V."""
         return self._config["vocabulary_size"]
+
+    @property
+    def title(self) -> str:
+        """ON-LSTM or LSTM."""
+        return {"onlstm": "ON-LSTM", "lstm": "LSTM"}[self._config["recurrent"]]
+
+    @property
+    def output_bias(self) -> keras.Variable:
+        """What is added to the logits, (V,), once the model is built."""
+        return self.softmax_bias if self.softmax is None else self.softmax.bias
 
     @property
     def tie_weights(self) -> bool:

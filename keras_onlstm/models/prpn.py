@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
+from keras_onlstm.models import starts
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.prpn.parsing_network import ParsingNetwork
 from keras_onlstm.prpn.predict_network import PredictNetwork
@@ -65,6 +66,10 @@ class PRPN(SentenceReader):
             measured, but nothing trains them.
         reading_attention: whether the reading network has attention; if not it is an LSTM.
         predict_attention: the same of the predict network.
+        start: `"scaled"`: word vectors and kernels start at a scale at which words are told apart
+            from the first step on (`keras_onlstm.models.starts`); `"published"`: word vectors
+            within 0.01, all else within 1 / sqrt(fan in). Either way `start_at_frequencies` is
+            worth a call before training.
         vocabulary: list of V words, kept in the model's file, or `None`.
         seed: integer seed of initialization and dropouts.
         **kwargs: `name`, `dtype` of `keras.Model`.
@@ -72,7 +77,8 @@ class PRPN(SentenceReader):
     Call arguments:
         ids: integers (batch, time), below V.
         states: as `initial_states` has them. Default: before a text.
-        mask: must be `None`: every token counts.
+        mask: boolean (batch, time), `True` where a token counts. Those that do not, padding, must
+            be at the end: they leave the states alone, and no batch is normalized by them.
         training: whether dropout applies, and batches are normalized by themselves.
         details: whether to return more than the logits.
 
@@ -80,8 +86,8 @@ class PRPN(SentenceReader):
         Logits (batch, time, V) of the token after each; with `details` a `PRPNOutput`.
 
     Raises:
-        ValueError: if a size is invalid, the vocabulary has another size than V, or there is a
-            mask.
+        ValueError: if a size is invalid, `start` is unknown, or the vocabulary has another size
+            than V.
 
     Example:
 
@@ -111,11 +117,13 @@ class PRPN(SentenceReader):
         parsing_network: bool = True,
         reading_attention: bool = True,
         predict_attention: bool = True,
+        start: str = "scaled",
         vocabulary: Sequence[str] | None = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        starts.check(start)
         self._config: dict[str, Any] = {
             "vocabulary_size": integer("vocabulary_size", vocabulary_size, 1),
             "embedding_dim": integer("embedding_dim", embedding_dim, 1),
@@ -133,6 +141,7 @@ class PRPN(SentenceReader):
             "parsing_network": parsing_network,
             "reading_attention": reading_attention,
             "predict_attention": predict_attention,
+            "start": start,
             "vocabulary": None if vocabulary is None else list(vocabulary),
             "seed": seed,
         }
@@ -170,14 +179,14 @@ class PRPN(SentenceReader):
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
         shape = (config["vocabulary_size"], config["embedding_dim"])
-        start = keras.initializers.RandomUniform(-0.01, 0.01, seed=self._seed(50))
+        start = starts.prpn_embedding(config["start"], self._seed(50))
         self.embeddings = self.add_weight(shape=shape, initializer=start, name="embeddings")
         self.parsing.build((None, None, shape[1]))
         self.reading_network.build((None, None, shape[1]))
         self.predict_network.build((None, None, config["units"]))
         self.softmax_kernel = None
         if not config["tie_weights"]:
-            start = keras.initializers.RandomUniform(-0.01, 0.01, seed=self._seed(51))
+            start = starts.prpn_embedding(config["start"], self._seed(51))
             self.softmax_kernel = self.add_weight(
                 shape=shape, initializer=start, name="softmax_kernel"
             )
@@ -202,19 +211,18 @@ class PRPN(SentenceReader):
         self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
     ) -> PRPNOutput:
         """`PRPNOutput` without the logits."""
-        if mask is not None:
-            raise ValueError("PRPN takes no mask: every token counts. Give batches of one length.")
         embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
         x = ops.take(embeddings, ids, axis=0)  # (B, T, E)
         if states is None:
             states = self.initial_states(ops.shape(ids)[0])
         words, history, reading = states
-        parsed = self.parsing(x, words, history, training=training)
+        options = {"training": training, "counts": mask}
+        parsed = self.parsing(x, words, history, **options)
         gates, next_gates = parsed.gates, parsed.next_gates
         if not self._config["parsing_network"]:
             gates, next_gates = ops.ones_like(gates), ops.ones_like(next_gates)
-        h, last = self.reading_network(x, gates, reading, training=training)
-        output = self.predict_network(h, next_gates, reading[-1][0], training=training)
+        h, last = self.reading_network(x, gates, reading, **options)
+        output = self.predict_network(h, next_gates, reading[-1][0], **options)
         states = [parsed.words, parsed.history, last]
         distances = {"syntactic": ops.expand_dims(parsed.distances, 1)}
         return PRPNOutput(None, states, h, output, distances)
@@ -230,6 +238,11 @@ class PRPN(SentenceReader):
     def vocabulary_size(self) -> int:
         """How many words there are, V."""
         return self._config["vocabulary_size"]
+
+    @property
+    def output_bias(self) -> keras.Variable:
+        """What is added to the logits, (V,), once the model is built."""
+        return self.softmax_bias
 
     def initial_states(self, batch_size: int | Tensor) -> list[Any]:
         """Before a text: word vectors, distances, and a list of [h, c] of every layer."""

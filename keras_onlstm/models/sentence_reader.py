@@ -9,8 +9,10 @@ from typing import Any
 
 import keras
 import numpy as np
+import numpy.typing as npt
 from keras import ops
 
+from keras_onlstm.models import starts
 from keras_onlstm.parsing.readings import Reading, chosen_gates, usual_reading
 from keras_onlstm.text.sentences import contexts, read
 from keras_onlstm.text.vocabulary import Encoder
@@ -90,6 +92,8 @@ class SentenceReader(keras.Model):
     - of a language model `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
       nest of tensors (batch, ...), and `state_names`, the same nest of names;
     - `call(ids, ..., details=True)`, which returns what `hidden` does, with `logits` in it;
+    - of one that is trained `output_bias`, the variable (V,) in its logits, and `title`, what a
+      table calls it;
     - `graphs`, the names of the graphs that it can be exported as.
     """
 
@@ -97,6 +101,8 @@ class SentenceReader(keras.Model):
     members: tuple[int, ...]
     gates: tuple[str, ...] = ()
     graphs: tuple[str, ...] = ("parser", "language_model", "step")
+    vocabulary_size: Any
+    output_bias: Any
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -115,6 +121,36 @@ class SentenceReader(keras.Model):
             "keras_onlstm.models.eight_bit.save_eight_bit write it in 8 bits, "
             "keras_onlstm.exporting with quantize='dynamic'."
         )
+
+    @property
+    def title(self) -> str:
+        """What a table calls the model."""
+        return type(self).__name__
+
+    def start_at_frequencies(self, counts: npt.ArrayLike) -> None:
+        """Sets the bias of the softmax to the logarithms of the words' frequencies.
+
+        Before training: what the bias says, the word vectors need not learn.
+
+        Args:
+            counts: (V,) numbers, how often each word occurs in the training text.
+
+        Raises:
+            ValueError: if there is not one number from 0 on for each word.
+
+        Example:
+
+        >>> import numpy as np
+        >>> from keras_onlstm.models import LanguageModel
+        >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
+        >>> model.start_at_frequencies(np.bincount([3, 4, 3, 5], minlength=20))
+        """
+        bias = starts.log_frequencies(counts)
+        if len(bias) != self.vocabulary_size:
+            raise ValueError(f"{len(bias)} counts for a vocabulary of {self.vocabulary_size}.")
+        if not self.built:
+            self.build((None, None))
+        self.output_bias.assign(bias)
 
     @property
     def num_layers(self) -> int:

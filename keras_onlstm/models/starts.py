@@ -25,7 +25,16 @@ import numpy.typing as npt
 from keras_onlstm.onlstm.step import gate_offsets
 from keras_onlstm.utils.types import DType, Tensor
 
-__all__ = ["STARTS", "GateUniform", "embedding", "fan_in", "kernels", "log_frequencies"]
+__all__ = [
+    "STARTS",
+    "GateUniform",
+    "check",
+    "embedding",
+    "fan_in",
+    "kernels",
+    "log_frequencies",
+    "prpn_embedding",
+]
 
 # "published": word vectors within 0.1, all else within 1 / sqrt(fan in), no frequencies.
 STARTS = ("scaled", "published")
@@ -43,6 +52,19 @@ def _uniform(bound, seed):
     return keras.initializers.RandomUniform(-bound, bound, seed=seed)
 
 
+def check(start: str) -> None:
+    """Refuses what is none of `STARTS`.
+
+    Args:
+        start: text.
+
+    Raises:
+        ValueError: if so.
+    """
+    if start not in STARTS:
+        raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
+
+
 def embedding(seed: int | None = None) -> keras.initializers.Initializer:
     """The initializer of word vectors.
 
@@ -53,6 +75,19 @@ def embedding(seed: int | None = None) -> keras.initializers.Initializer:
         `keras.initializers.Initializer`.
     """
     return _uniform(EMBEDDING, seed)
+
+
+def prpn_embedding(start: str, seed: int | None = None) -> keras.initializers.Initializer:
+    """The initializer of the word vectors of PRPN.
+
+    Args:
+        start: one of `STARTS`.
+        seed: integer or `None`.
+
+    Returns:
+        `keras.initializers.Initializer`.
+    """
+    return embedding(seed) if start == "scaled" else _uniform(0.01, seed)
 
 
 def fan_in(size: int, seed: int | None = None) -> keras.initializers.Initializer:

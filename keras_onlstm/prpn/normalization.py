@@ -9,7 +9,24 @@ from keras_onlstm.prpn.step import features_of
 from keras_onlstm.utils.numerics import mean
 from keras_onlstm.utils.types import Shape, Tensor
 
-__all__ = ["BatchNormalization", "UnbiasedLayerNormalization"]
+__all__ = ["BatchNormalization", "UnbiasedLayerNormalization", "standardized"]
+
+
+def standardized(x: Tensor) -> tuple[Tensor, Tensor]:
+    """What `UnbiasedLayerNormalization` scales.
+
+    Args:
+        x: (..., features), at least two of them.
+
+    Returns:
+        `(x - mean) / (std + 1e-6)`, and the unbiased deviation (..., 1).
+    """
+    centred = x - ops.expand_dims(mean(x), -1)
+    variance = ops.sum(centred * centred, -1, keepdims=True) / (x.shape[-1] - 1)
+    # The square root has no gradient at 0; what is constant is normalized to 0 without one.
+    deviation = ops.where(variance > 0.0, variance, 1.0) ** 0.5
+    deviation = ops.where(variance > 0.0, deviation, 0.0)
+    return centred / (deviation + 1e-6), deviation
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -24,9 +41,11 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
 
     Example:
 
+    >>> import keras
     >>> import numpy as np
     >>> from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-    >>> np.asarray(UnbiasedLayerNormalization()(np.array([[1.0, 2.0, 3.0]]))).round(3)
+    >>> normalized = UnbiasedLayerNormalization()(np.array([[1.0, 2.0, 3.0]]))
+    >>> keras.ops.convert_to_numpy(normalized).round(3)
     array([[-1.,  0.,  1.]], dtype=float32)
     """
 
@@ -37,14 +56,9 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
         self.built = True
 
     def call(self, x: Tensor) -> Tensor:
-        centred = x - ops.expand_dims(mean(x), -1)
-        variance = ops.sum(centred * centred, -1, keepdims=True) / (x.shape[-1] - 1)
         gamma = ops.convert_to_tensor(self.gamma, dtype=x.dtype)
         beta = ops.convert_to_tensor(self.beta, dtype=x.dtype)
-        # The square root has no gradient at 0; what is constant is normalized to 0 without one.
-        deviation = ops.where(variance > 0.0, variance, 1.0) ** 0.5
-        deviation = ops.where(variance > 0.0, deviation, 0.0)
-        return gamma * centred / (deviation + 1e-6) + beta
+        return gamma * standardized(x)[0] + beta
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -62,6 +76,7 @@ class BatchNormalization(keras.layers.Layer):
     Call arguments:
         x: (..., features).
         training: whether the batch's own statistics are taken.
+        counts: booleans (...), the rows of which they are taken. Default: all.
     """
 
     def __init__(self, momentum: float = 0.1, epsilon: float = 1e-5, **kwargs: Any) -> None:
@@ -77,19 +92,27 @@ class BatchNormalization(keras.layers.Layer):
             ("moving_variance", "ones", False),
         ):
             weight = self.add_weight(
-                shape=shape, initializer=start, trainable=trainable, name=name, autocast=False
+                shape=shape,
+                initializer=start,
+                trainable=trainable,
+                autocast=False,
+                aggregation="mean",  # each of several devices has a part of the batch
+                name=name,
             )
             setattr(self, name, weight)
         self.built = True
 
-    def call(self, x: Tensor, training: bool = False) -> Tensor:
+    def call(self, x: Tensor, training: bool = False, counts: Tensor | None = None) -> Tensor:
         dtype = self.variable_dtype
         wide = ops.cast(x, dtype)
         if training:
             rows = ops.reshape(wide, (-1, x.shape[-1]))
-            count = ops.cast(ops.shape(rows)[0], dtype)
-            average = ops.sum(rows, 0) / count
-            variance = ops.sum((rows - average) ** 2, 0) / count
+            if counts is None:
+                counts = ops.ones(ops.shape(rows)[:1], dtype)
+            share = ops.expand_dims(ops.cast(ops.reshape(counts, (-1,)), dtype), -1)
+            count = ops.maximum(ops.sum(share), 1.0)
+            average = ops.sum(rows * share, 0) / count
+            variance = ops.sum((rows - average) ** 2 * share, 0) / count
             unbiased = variance * count / ops.maximum(count - 1.0, 1.0)
             for stored, now in ((self.moving_mean, average), (self.moving_variance, unbiased)):
                 now = ops.stop_gradient(now)

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.prpn.normalization import BatchNormalization
-from keras_onlstm.prpn.step import WALL, banded, features_of, structural_gates
+from keras_onlstm.prpn.step import WALL, banded, features_of, last_rows, structural_gates
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import Shape, Tensor
 
@@ -56,6 +56,7 @@ class ParsingNetwork(keras.layers.Layer):
         words: (B, L, E) those before them, or `None`: zeros.
         history: (B, S) distances before, newest first, or `None`: walls.
         training: whether to drop, and to normalize by the batch.
+        counts: booleans (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         `Parsing`.
@@ -123,6 +124,7 @@ class ParsingNetwork(keras.layers.Layer):
         words: Tensor | None = None,
         history: Tensor | None = None,
         training: bool = False,
+        counts: Tensor | None = None,
     ) -> Parsing:
         if words is None or history is None:
             words, history = self.start(ops.shape(x)[0], x.shape[-1])
@@ -135,7 +137,7 @@ class ParsingNetwork(keras.layers.Layer):
             for place in range(self.lookback + 1)
         ]
         features = sum(flat) + ops.convert_to_tensor(self.bias, dtype=x.dtype)  # (B T, U)
-        features = ops.relu(self.norm(features, training=training))
+        features = ops.relu(self.norm(features, training=training, counts=counts))
         features = ops.cast(self.drops[1](features, training=training), self.variable_dtype)
         half, kernel = self.units // 2, self.distance_kernel
         columns = [
@@ -147,12 +149,12 @@ class ParsingNetwork(keras.layers.Layer):
         distances, estimates = both[..., 0], both[..., 1]
         series = banded(ops.cast(history, both.dtype), distances)  # (B, S + T)
         options = (series, self.slots, self.resolution, self.hard)
-        newest = ops.flip(series[:, length:], 1)  # (B, S)
+        newest = ops.flip(last_rows(series, self.slots, counts), 1)  # (B, S)
         return Parsing(
             distances,
             structural_gates(distances, *options),
             structural_gates(estimates, *options),
-            window[:, length:],
+            last_rows(window, self.lookback, counts),
             newest,
         )
 

@@ -60,6 +60,7 @@ class PredictNetwork(keras.layers.Layer):
         gates: (B, T, S), in [0, 1]; slot 0 is of the step before.
         memory: (B, S, U) outputs before the window, newest first.
         training: whether to drop, and to normalize by the batch.
+        counts: booleans (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         (B, T, E).
@@ -134,15 +135,23 @@ class PredictNetwork(keras.layers.Layer):
         share = weights / (ops.sum(weights, -1, keepdims=True) + 1e-8)
         return ops.cast(share, h.dtype) @ series
 
-    def call(self, h: Tensor, gates: Tensor, memory: Tensor, training: bool = False) -> Tensor:
+    def call(
+        self,
+        h: Tensor,
+        gates: Tensor,
+        memory: Tensor,
+        training: bool = False,
+        counts: Tensor | None = None,
+    ) -> Tensor:
+        options = {"training": training, "counts": counts}
         attends = self._config["attends"]
         summary = self._attended(h, gates, memory, training) if attends else ops.zeros_like(h)
         x = ops.concatenate([h, summary], -1)  # (B, T, 2 U)
         for first, first_norm, second, second_norm in self.blocks:
-            inner = ops.relu(first_norm(first(x), training=training))
-            inner = second_norm(second(self._drop(inner, training)), training=training)
+            inner = ops.relu(first_norm(first(x), **options))
+            inner = second_norm(second(self._drop(inner, training)), **options)
             x = ops.relu(x + inner)
-        x = self.last_norm(self.last(self._drop(x, training)), training=training)
+        x = self.last_norm(self.last(self._drop(x, training)), **options)
         return self._drop(tanh(x), training, "output_dropout")
 
     def get_config(self) -> dict[str, Any]:

@@ -6,13 +6,17 @@ import keras
 from keras import ops
 
 from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-from keras_onlstm.prpn.step import LSTM_GATES, attention, features_of, lstm, tanh
+from keras_onlstm.prpn.reading import Reading, readable
+from keras_onlstm.prpn.reading_fused import fused
+from keras_onlstm.prpn.step import LSTM_GATES, banded, features_of, last_rows
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.loops import scan
 from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["ReadingNetwork"]
+
+_KEY_MASKS = ("read_mask", "key_mask")  # of the h that a key is made of, and of the key
+_TURN = (1, 0, 2)  # batch and time
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -27,10 +31,12 @@ class ReadingLayer(keras.layers.Layer):
         dropout: float = 0.0,
         key_dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
+        fused: bool = True,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        self.fused = fused
         self.units, self.slots = integer("units", units, 1), integer("slots", slots, 1)
         self.attends, self.dropout, self.key_dropout = attends, dropout, key_dropout
         self.recurrent_dropout, self.seed = recurrent_dropout, seed
@@ -65,56 +71,55 @@ class ReadingLayer(keras.layers.Layer):
         return keras.random.dropout(ops.ones(shape, self.compute_dtype), rate, seed=self.draws)
 
     def call(
-        self, x: Tensor, gates: Tensor, h: Tensor, c: Tensor, training: bool = False
+        self,
+        x: Tensor,
+        gates: Tensor,
+        h: Tensor,
+        c: Tensor,
+        training: bool = False,
+        counts: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
         size, units = x.shape[-1], self.units
         dtype = self.compute_dtype
-        recurrent_kernel = ops.convert_to_tensor(self.recurrent_kernel, dtype=dtype)
-        recurrent_bias = ops.convert_to_tensor(self.recurrent_bias, dtype=dtype)
         kept = self._mask(self.dropout, (batch, length, size), training)
         z = matmul(x if kept is None else x * kept, self.kernel)
         z = self.norms["input"](z + ops.convert_to_tensor(self.bias, dtype=dtype))  # (B, T, 4 U)
         recurrent_mask = self._mask(self.recurrent_dropout, (1, units), training)
-        xs = [ops.transpose(z, (1, 0, 2))]
+        slots = self.slots if self.attends else 1
+        keyed: dict[str, Any] = dict.fromkeys(("keys", "gates", "key_kernel", *_KEY_MASKS))
         if self.attends:
             key_kernel = ops.convert_to_tensor(self.key_kernel, dtype=dtype)
             kept = self._mask(self.key_dropout, (batch, length, size), training)
             keys = matmul(x if kept is None else x * kept, key_kernel[:size])
             keys = keys + ops.convert_to_tensor(self.key_bias, dtype=dtype)
-            xs += [ops.transpose(keys, (1, 0, 2)), ops.transpose(gates, (1, 0, 2))]
-            for _ in range(2):  # of the h that is read, and of the key
-                mask = self._mask(self.key_dropout, (length, batch, units), training)
-                xs += [] if mask is None else [mask]
-
-        def body(carry, row):
-            hs, cs = carry  # (B, S, U), newest first
-            h, c = hs[:, 0], cs[:, 0]
-            if self.attends:
-                _, key_x, gates, *masks = row
-                read, dropped = masks if masks else (1.0, 1.0)
-                key = (key_x + (h * read) @ key_kernel[size:]) * dropped
-                logits = ops.sum(ops.expand_dims(key, 1) * hs, -1) / units**0.5  # (B, S)
-                share = attention(ops.cast(logits, gates.dtype), gates)
-                share = ops.expand_dims(ops.cast(share, dtype), -1)
-                h, c = ops.sum(share * hs, 1), ops.sum(share * cs, 1)  # (B, U)
-            if recurrent_mask is not None:
-                h = h * recurrent_mask
-            recurrent = self.norms["recurrent"](h @ recurrent_kernel + recurrent_bias)
-            output, c = lstm(row[0] + recurrent, c)
-            h = output * tanh(self.norms["cell"](c))
-            pushed = [
-                ops.concatenate([ops.expand_dims(new, 1), memory[:, :-1]], 1)
-                for new, memory in ((h, hs), (c, cs))
-            ]
-            return tuple(pushed), (h,)
-
-        carry, (rows,) = scan(body, (h, c), tuple(xs), [((x.shape[0], units), dtype)])
-        return ops.transpose(rows, (1, 0, 2)), *carry
+            keyed["keys"], keyed["gates"] = ops.transpose(keys, _TURN), ops.transpose(gates, _TURN)
+            keyed["gates"] = ops.flip(keyed["gates"], -1)  # oldest first
+            keyed["key_kernel"] = key_kernel[size:]
+            for name in _KEY_MASKS:
+                keyed[name] = self._mask(self.key_dropout, (length, batch, units), training)
+        norms = (self.norms["recurrent"], self.norms["cell"])
+        scales = [scale for norm in norms for scale in (norm.gamma, norm.beta)]
+        weights = (self.recurrent_kernel, self.recurrent_bias, *scales)
+        memories = (ops.transpose(ops.flip(memory[:, :slots], 1), _TURN) for memory in (h, c))
+        tensors = [ops.convert_to_tensor(weight, dtype=dtype) for weight in weights]
+        tensors = [ops.transpose(z, _TURN), *memories, *tensors]
+        named = dict(zip(Reading._fields, tensors, strict=False))
+        problem = Reading(**named, **keyed, recurrent_mask=recurrent_mask)
+        rows = fused(problem) if self.fused else readable(problem)  # (2, T, B, U)
+        series = [ops.transpose(row, _TURN) for row in ops.unstack(rows, 2)]  # (B, T, U)
+        last = [
+            ops.flip(last_rows(banded(memory, row), self.slots, counts), 1)
+            for memory, row in zip((h, c), series, strict=True)
+        ]
+        return series[0], *last
 
     def get_config(self) -> dict[str, Any]:
-        names = ("units", "slots", "attends", "dropout", "key_dropout", "recurrent_dropout", "seed")
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+        names = ["units", "slots", "attends", "dropout", "key_dropout", "recurrent_dropout"]
+        return {
+            **super().get_config(),
+            **{name: getattr(self, name) for name in (*names, "fused", "seed")},
+        }
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -135,6 +140,8 @@ class ReadingNetwork(keras.layers.Layer):
         inner_dropout: the same of the other layers, and of what makes the keys.
         recurrent_dropout: share of the summed hidden states' features that is dropped, the same
             ones for a whole window.
+        fused: whether the loop over time is the fast one, with the same numbers. The other has
+            second and forward-mode derivatives.
         seed: integer or `None`.
         **kwargs: of `keras.layers.Layer`.
 
@@ -143,6 +150,7 @@ class ReadingNetwork(keras.layers.Layer):
         gates: (B, T, S), in [0, 1].
         states: list of [h, c] of every layer, each (B, S, U), newest first; `None`: zeros.
         training: whether to drop.
+        counts: booleans (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         Outputs (B, T, U) of the last layer, and the states after the last step.
@@ -157,6 +165,7 @@ class ReadingNetwork(keras.layers.Layer):
         input_dropout: float = 0.0,
         inner_dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
+        fused: bool = True,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -169,6 +178,7 @@ class ReadingNetwork(keras.layers.Layer):
             "input_dropout": input_dropout,
             "inner_dropout": inner_dropout,
             "recurrent_dropout": recurrent_dropout,
+            "fused": fused,
             "seed": seed,
         }
         self.layers = [
@@ -179,6 +189,7 @@ class ReadingNetwork(keras.layers.Layer):
                 dropout=inner_dropout if place else input_dropout,
                 key_dropout=inner_dropout,
                 recurrent_dropout=recurrent_dropout,
+                fused=fused,
                 seed=None if seed is None else seed + place,
                 dtype=self.dtype_policy,
                 name=f"reading_{place}",
@@ -204,11 +215,12 @@ class ReadingNetwork(keras.layers.Layer):
         gates: Tensor,
         states: Any = None,
         training: bool = False,
+        counts: Tensor | None = None,
     ) -> tuple[Tensor, list[list[Tensor]]]:
         states = self.start(ops.shape(x)[0]) if states is None else states
         last = []
         for layer, (h, c) in zip(self.layers, states, strict=True):
-            x, h, c = layer(x, gates, h, c, training=training)
+            x, h, c = layer(x, gates, h, c, training=training, counts=counts)
             last.append([h, c])
         return x, last
 

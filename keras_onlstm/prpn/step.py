@@ -18,12 +18,14 @@ from keras_onlstm.utils.numerics import exact_activation, largest
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = [
+    "EPSILON",
     "LSTM_GATES",
     "WALL",
     "alphas",
     "attention",
     "banded",
     "features_of",
+    "last_rows",
     "lstm",
     "structural_gates",
     "tanh",
@@ -33,6 +35,7 @@ LSTM_GATES = ("input", "forget", "candidate", "output")  # their order in every 
 
 # A distance that nothing reaches beyond: it stands before the text, where the paper has infinity.
 WALL = 1e9
+EPSILON = 1e-8  # added to the sum of an attention's weights, which may all be 0
 
 
 def features_of(shape: Shape) -> int:
@@ -59,6 +62,28 @@ def banded(history: Tensor, series: Tensor) -> Tensor:
         (B, S + T, ...), oldest first. Slot k of step t, which counts its own row, is row S + t - k.
     """
     return ops.concatenate([ops.flip(history, 1), series], 1)
+
+
+def last_rows(series: Tensor, count: int, counts: Tensor | None) -> Tensor:
+    """What is remembered after the last step that counts.
+
+    Args:
+        series: (B, count + T, ...), as `banded` has them.
+        count: integer, how many rows are remembered.
+        counts: booleans (B, T), `False` at the end of each series alone; `None`: all count.
+
+    Returns:
+        (B, count, ...), oldest first.
+    """
+    steps = ops.shape(series)[1] - count
+    if counts is None:
+        return series[:, steps:]
+    done = ops.sum(ops.cast(counts, "int32"), 1)[:, None]  # (B, 1)
+    places = done + ops.arange(count, dtype="int32")[None, :]  # (B, count)
+    batch, _, *features = ops.shape(series)
+    places = ops.reshape(places, (batch, count, *[1 for _ in features]))
+    shape = (batch, count, *features)
+    return ops.take_along_axis(series, ops.broadcast_to(places, shape), axis=1)
 
 
 def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> Tensor:
@@ -114,7 +139,7 @@ def attention(logits: Tensor, gates: Tensor) -> Tensor:
         (..., S).
     """
     weights = ops.exp(logits - largest(logits, -1)) * gates
-    return weights / (ops.sum(weights, -1, keepdims=True) + 1e-8)
+    return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 
 def lstm(z: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,9 +12,9 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_onlstm.models import LanguageModel
-from keras_onlstm.models.starts import STARTS
+from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.text.corpus import Corpus
+from keras_onlstm.training.architectures import ARCHITECTURES, architecture
 from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.corpora import (
     IDS,
@@ -24,6 +24,7 @@ from keras_onlstm.training.corpora import (
     write_vocabulary,
 )
 from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.training.penalized import PenalizedAdam
 from keras_onlstm.training.runs import Configuration, has_begun, running
 from keras_onlstm.training.settings import Setting
 from keras_onlstm.training.trainer import Trainer
@@ -33,6 +34,8 @@ from keras_onlstm.utils.reading import Choice, Integer, Number
 
 __all__ = [
     "NAMES",
+    "PRPN_SETTINGS",
+    "PRPN_VALUES",
     "SETTINGS",
     "VALUES",
     "check_devices",
@@ -43,40 +46,37 @@ __all__ = [
 ]
 
 NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
-_MODEL = ("embedding_dim", "units", "num_layers", "chunk_size", "tie_weights", "word_dropout",
-          "input_dropout", "hidden_dropout", "output_dropout",
-          "recurrent_weight_dropout", "start")  # fmt: skip
 _RATE = Number(0.0, 1.0)
-SETTINGS = {
-    "embedding_dim": Setting(Integer(1), "size of word vectors, and of the last layer if tied"),
-    "units": Setting(Integer(1), "size of the other layers"),
-    "num_layers": Setting(Integer(1, 100), "recurrent layers"),
-    "chunk_size": Setting(Integer(1), "units that share a value of the master gates"),
-    "tie_weights": Setting(bool, "one matrix for embedding and softmax"),
-    "word_dropout": Setting(_RATE, "share of words dropped; more of each for more epochs"),
-    "input_dropout": Setting(_RATE, "share of the word vectors' features dropped"),
-    "hidden_dropout": Setting(_RATE, "the same between layers"),
-    "output_dropout": Setting(_RATE, "the same after the last layer"),
-    "recurrent_weight_dropout": Setting(_RATE, "share of the recurrent kernels dropped"),
-    "start": Setting(Choice(STARTS), "scaled: at the words' frequencies, with gates that move; "
-                                     "published: as in the published code"),
+_TRAINING = {
     "activation": Setting(Number(0.0), "strength of the penalty on the last output"),
     "temporal": Setting(Number(0.0), "strength of that on its change from word to word"),
     "epochs": Setting(Integer(1), "epochs"),
     "batch_size": Setting(Integer(1), "sequences read side by side"),
     "window": Setting(Integer(10), "words of back-propagation"),
     "jitter": Setting(bool, "whether the window varies"),
-    "optimizer": Setting(Choice(("sgd", "plateau", "adam")), "sgd: averaged when validation stops "
-                         "falling (the published recipe); plateau: a fourth of the rate then; "
-                         "adam: up, and down along a cosine"),
+    "optimizer": Setting(Choice(("sgd", "plateau", "adam", "halved")), "sgd: averaged when "
+                         "validation stops falling (the published recipe of ON-LSTM); plateau: a "
+                         "fourth of the rate then; adam: up, and down along a cosine; halved: Adam "
+                         "without momentum, half the rate after two epochs that were no better "
+                         "(that of PRPN)"),
     "learning_rate": Setting(Number(0.0), "learning rate, of adam the highest"),
     "warmup": Setting(_RATE, "share of all steps in which that of adam rises"),
     "clip": Setting(Number(0.0), "largest norm of the gradient"),
-    "decay": Setting(Number(0.0), "decay of the weights"),
+    "decay": Setting(Number(0.0), "decay of the weights; of halved a part of the gradient"),
 }  # fmt: skip
+SETTINGS = {**ARCHITECTURES["language_model"].settings, **_TRAINING}
+PRPN_SETTINGS = {**ARCHITECTURES["prpn"].settings, **_TRAINING}
 # Where a preset does not say.
 VALUES = {"num_layers": 3, "tie_weights": True, "start": "scaled", "warmup": 0.05}
-_OPTIMIZERS = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
+PRPN_VALUES = {
+    "num_layers": 2, "slots": 15, "lookback": 5, "resolution": 0.1, "hard": True,
+    "residual_blocks": 0, "tie_weights": True, "parsing_network": True, "reading_attention": True,
+    "predict_attention": True, "start": "scaled", "activation": 0.0, "temporal": 0.0,
+    "jitter": False, "warmup": 0.05,
+}  # fmt: skip
+# The rate is multiplied by this after so many epochs that were no better.
+_FALLS = {"plateau": (0.25, 1), "halved": (0.5, 2)}
+_AVERAGED = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
 
 
 def _windows_of(part, ids, *arguments):
@@ -148,18 +148,18 @@ def check_devices(values: Mapping, devices: int) -> None:
 
 def make_model(
     configuration: Configuration, corpus: Corpus, rows: int, devices: DataParallel | None = None
-) -> tuple[LanguageModel, TruncatedModel]:
+) -> tuple[SentenceReader, TruncatedModel]:
     """The language model of a run, and what trains it.
 
     Args:
         configuration: whose `arguments` have `recurrent` and `seed`, and whose `values` are of
-            `SETTINGS`.
+            `SETTINGS`; or `model` `"prpn"` and values of `PRPN_SETTINGS`.
         corpus: whose vocabulary the model gets, and of whose training text the frequencies.
         rows: how many sequences are read side by side.
         devices: that share a batch, or `None`.
 
     Returns:
-        `LanguageModel` and compiled `TruncatedModel`.
+        `LanguageModel` or `PRPN`, and compiled `TruncatedModel`.
 
     Example:
 
@@ -193,24 +193,22 @@ def make_model(
     arguments, values = configuration.arguments, configuration.values
     vocabulary = corpus.vocabulary
     keras.utils.set_random_seed(arguments["seed"])
-    model = LanguageModel(
-        len(vocabulary),
-        recurrent=arguments["recurrent"],
-        vocabulary=vocabulary,
-        seed=arguments["seed"],
-        **{name: values[name] for name in _MODEL},
-    )
+    model = architecture(arguments).make(vocabulary, arguments, values)
     if values["start"] != "published":
         model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
     reader = TruncatedModel(model, rows, values["activation"], values["temporal"])
-    optimizer = _OPTIMIZERS[values["optimizer"]](
-        values["learning_rate"],
-        global_clipnorm=values["clip"],
-        weight_decay=values["decay"] or None,
-    )
+    optimizer = _optimizer(values)
     reader.compile(devices.prepare(optimizer) if devices else optimizer)
     optimizer.build(reader.trainable_variables)
     return model, reader
+
+
+def _optimizer(values):
+    rate, options = values["learning_rate"], {"global_clipnorm": values["clip"]}
+    if values["optimizer"] == "halved":
+        return PenalizedAdam(rate, penalty=values["decay"], beta_1=0.0, epsilon=1e-9, **options)
+    kind = _AVERAGED[values["optimizer"]]
+    return kind(rate, weight_decay=values["decay"] or None, **options)
 
 
 def learning_rate(values: Mapping, windows: Windows) -> Callable[[int, int], float] | None:
@@ -235,7 +233,7 @@ def learning_rate(values: Mapping, windows: Windows) -> Callable[[int, int], flo
     >>> [round(rate(0, batch), 3) for batch in range(10)]
     [0.0, 0.02, 0.04, 0.06, 0.065, 0.05, 0.035, 0.021, 0.01, 0.002]
     """
-    if values["optimizer"] == "plateau":
+    if values["optimizer"] in _FALLS:
         return None
 
     def rate(epoch, batch):
@@ -252,10 +250,11 @@ def _callbacks(values):
     callbacks = [ResetStates()]
     if values["optimizer"] == "sgd":
         callbacks.append(NonMonotonicTrigger("val_perplexity"))
-    if values["optimizer"] == "plateau":
+    if values["optimizer"] in _FALLS:
+        factor, patience = _FALLS[values["optimizer"]]
         callbacks.append(
             keras.callbacks.ReduceLROnPlateau(
-                "val_perplexity", factor=0.25, patience=1, min_delta=0.0, mode="min"
+                "val_perplexity", factor=factor, patience=patience, min_delta=0.0, mode="min"
             )
         )
     return callbacks
@@ -271,12 +270,12 @@ def train_language_model(
     """Trains a language model in the directory of a run, or goes on with it.
 
     The directory receives what `Trainer` writes, `config.json` and `vocabulary.txt`; `best.keras`
-    is the `LanguageModel` of the best perplexity on the validation text.
+    is the model of the best perplexity on the validation text.
 
     Args:
         output: the directory.
-        configuration: whose `arguments` have `recurrent`, `seed`, `devices`, `data` and what else
-            the script keeps, and whose `values` are of `SETTINGS`.
+        configuration: as in `make_model`, whose `arguments` have `devices`, `data` and what else
+            the script keeps too.
         corpus: `text.corpus.Corpus`.
         resume: whether to go on with the run.
         steps: after how many batches to stop, or `None`.
@@ -320,7 +319,7 @@ def train_language_model(
         else:
             write_vocabulary(output, corpus.vocabulary)
         print(
-            f"{NAMES[arguments['recurrent']]}, {model.count_params():,} parameters, "
+            f"{model.title}, {model.count_params():,} parameters, "
             f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words",
             flush=True,
         )

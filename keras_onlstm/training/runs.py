@@ -7,8 +7,9 @@ else shapes it: a run goes on with what is there, whatever a preset says by then
 import contextlib
 import json
 from argparse import Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import keras
@@ -57,7 +58,8 @@ class Configuration(NamedTuple):
     @property
     def record(self) -> dict:
         """The `record` of a `Trainer`: all that shapes its run."""
-        return {**self.values, **{name: self.arguments[name] for name in ("recurrent", "seed")}}
+        names = [name for name in ("recurrent", "seed") if name in self.arguments]
+        return {**self.values, **{name: self.arguments[name] for name in names}}
 
 
 class Experiment(NamedTuple):
@@ -71,6 +73,8 @@ class Experiment(NamedTuple):
         settings: dictionary of `Setting`.
         presets: dictionary from names to dictionaries of values.
         later: names of arguments that runs of earlier versions do not have.
+        variants: dictionary from values of an argument `model`, which they keep, to `Experiment`s
+            of the same script with presets of the same kind.
 
     Example:
 
@@ -97,6 +101,7 @@ class Experiment(NamedTuple):
     settings: dict
     presets: dict
     later: tuple = ()
+    variants: Mapping[str, "Experiment"] = MappingProxyType({})
 
     def parser(self, description: str, output: str) -> ArgumentParser:
         """A parser with the options from which `configuration` starts a run.
@@ -111,12 +116,13 @@ class Experiment(NamedTuple):
         parser = ArgumentParser(
             prog=Path(self.script).name,
             description=description,
-            epilog=described(self.settings, self.presets),
+            epilog=self._described(),
             formatter_class=RawDescriptionHelpFormatter,
         )
         add, preset = parser.add_argument, self.defaults["preset"]
         size = f"size and length of the training (default: {preset})"
-        add("--preset", choices=self.presets, help=size)
+        names = dict.fromkeys(name for one in self._all() for name in one.presets)
+        add("--preset", choices=names, help=size)
         add("--set", metavar="NAME=VALUE", nargs="+", help="change values of the preset; see below")
         add("--seed", type=seed, help="of all that is drawn (default: 0)")
         add("--output", metavar="DIR", default=output, help="the run's directory")
@@ -140,19 +146,54 @@ class Experiment(NamedTuple):
             ValueError: if an argument or a value of `--set` is not what it may be, or not the one
                 the run was started with.
         """
-        chosen = {name: vars(options)[name] for name in self.defaults}
-        chosen = {name: value for name, value in chosen.items() if value is not None}
+        given = {name: value for name, value in vars(options).items() if value is not None}
         texts = options.set or []
         if options.resume:
             check_unlocked(options.output)
             stored = self.stored(options.output)
-            _check_unchanged(chosen, stored.arguments, options.output)
-            self._check_values(texts, stored.values, options.output)
+            one = self._variant(stored.arguments.get("model"))
+            if one.variants and given.get("model") in one.variants:
+                raise ValueError(
+                    f"{options.output}: was not started with --model {given['model']}. Leave "
+                    "--model out to resume, or give another --output."
+                )
+            _check_unchanged(self._chosen(one, given), stored.arguments, options.output)
+            one._check_values(texts, stored.values, options.output)
             return stored
         check_new(options.output, prepared)
-        arguments = {**self.defaults, **chosen}
-        values = changed(self.presets[arguments["preset"]], texts, self.settings)
-        return Configuration(arguments, values, self._command(arguments, values))
+        one = self._variant(given.get("model"))
+        arguments = {**one.defaults, **self._chosen(one, given)}
+        preset = arguments["preset"]
+        if preset not in one.presets:
+            known = ", ".join(one.presets)
+            raise ValueError(
+                f"--preset {preset}: --model {given.get('model')} has none. Choose of {known}."
+            )
+        values = changed(one.presets[preset], texts, one.settings)
+        return Configuration(arguments, values, one._command(arguments, values))
+
+    def _all(self):
+        return [self, *self.variants.values()]
+
+    def _variant(self, name):
+        """The experiment of a value of the argument `model`, whatever that is."""
+        return self.variants.get(name, self) if isinstance(name, str) else self
+
+    def _described(self):
+        models = [None, *self.variants]
+        return "\n\n".join(
+            (f"--model {model}, " if model else "") + described(one.settings, one.presets)
+            for model, one in zip(models, self._all(), strict=True)
+        )
+
+    def _chosen(self, one, given):
+        """What the command line gives of the arguments of one experiment."""
+        for name in (name for other in self._all() for name in other.defaults):
+            if name != "model" and name in given and name not in one.defaults:
+                raise ValueError(
+                    f"--{name.replace('_', '-')} is for another --model: leave it out."
+                )
+        return {name: given[name] for name in one.defaults if name in given}
 
     def stored(self, directory: str | Path) -> Configuration:
         """What a run was started with, whatever its preset says by now.
@@ -170,10 +211,11 @@ class Experiment(NamedTuple):
         path = Path(directory) / CONFIG
         remedy = "Name the --output directory of a run that this script started."
         config = read_config(directory, {"arguments": dict}, remedy)
-        arguments = {name: self.defaults[name] for name in self.later} | config["arguments"]
+        one = self._variant(config["arguments"].get("model"))
+        arguments = {name: one.defaults[name] for name in one.later} | config["arguments"]
         try:
-            check_kind(arguments, self.kinds)
-            check_kind(sorted(arguments), [Choice(tuple(self.kinds))], "a name")
+            check_kind(arguments, one.kinds)
+            check_kind(sorted(arguments), [Choice(tuple(one.kinds))], "a name")
         except ValueError as error:
             raise ValueError(f"{path}: no arguments of this script: {error}. {remedy}") from error
         kinds = {"values": (dict, None, ...), "command": (str, None, ...)}
@@ -181,8 +223,8 @@ class Experiment(NamedTuple):
             check_kind(config, kinds)
             values = config.get("values")
             # Runs of earlier versions kept the name of the preset alone.
-            values = self.presets[arguments["preset"]] if values is None else values
-            check_settings(values, self.settings)
+            values = one.presets[arguments["preset"]] if values is None else values
+            check_settings(values, one.settings)
         except ValueError as error:
             raise ValueError(f"{path}: {error}. Restore it, or start another run.") from error
         return Configuration(arguments, values, config.get("command"))
@@ -197,7 +239,8 @@ class Experiment(NamedTuple):
 
     def _command(self, arguments, values):
         """The command that starts a run: of paths the last part, values that no preset has."""
-        first = [name for name in ("preset", "recurrent", "seed") if name in arguments]
+        names = ("model", "preset", "recurrent", "seed")
+        first = [name for name in names if name in arguments]
         words = ["python", self.script]
         words += [word for name in first for word in (f"--{name}", str(arguments[name]))]
         for name, value in arguments.items():

@@ -92,13 +92,15 @@ class TruncatedModel(keras.Model):
             model.state_names,
             model.initial_states(batch_size),
         )
+        self.reset_states()
         self.penalty = keras.metrics.Mean(name="penalty")
         self.built = True
 
     def reset_states(self) -> None:
-        """Goes back to zero states, as before the first window of a text."""
-        for variable in keras.tree.flatten(self.kept):
-            variable.assign(np.zeros(variable.shape))
+        """Goes back to the model's initial states, as before the first window of a text."""
+        states = keras.tree.flatten(self.model.initial_states(self.batch_size))
+        for variable, state in zip(keras.tree.flatten(self.kept), states, strict=True):
+            variable.assign(ops.convert_to_numpy(state))
 
     def call(self, inputs: dict[str, Tensor], training: bool = False) -> tuple[Tensor, Tensor]:
         rows, mask = inputs["rows"], ops.cast(inputs["mask"], "bool")
@@ -155,7 +157,7 @@ class TruncatedModel(keras.Model):
 
 
 class ResetStates(keras.callbacks.Callback):
-    """Lets a `TruncatedModel` begin every epoch with zero states.
+    """Lets a `TruncatedModel` begin every epoch with its initial states.
 
     Example:
 
@@ -175,7 +177,7 @@ class ResetStates(keras.callbacks.Callback):
 
 
 def evaluate_windows(model: TruncatedModel, windows: Windows) -> float:
-    """The mean loss over a whole text, read window after window from zero states.
+    """The mean loss over a whole text, read window after window from the start.
 
     Args:
         model: compiled `TruncatedModel`, with the batch size of `windows`.

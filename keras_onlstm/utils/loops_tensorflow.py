@@ -12,6 +12,7 @@ def scan(
     carry: Tensors,
     xs: Tensors,
     ys_specs: Sequence[tuple[Shape, DType]],
+    reverse: bool = False,
 ) -> tuple[Tensors, Tensors]:
     """See `keras_onlstm.utils.loops.scan`."""
     import tensorflow as tf
@@ -26,8 +27,10 @@ def scan(
     carry = tuple(carry)
 
     def body(t, state, outputs):
-        new, ys = function(state, tuple(ta.read(t) for ta in inputs))
-        return t + 1, tuple(new), tuple(ta.write(t, y) for ta, y in zip(outputs, ys, strict=True))
+        place = length - 1 - t if reverse else t
+        new, ys = function(state, tuple(ta.read(place) for ta in inputs))
+        written = (ta.write(place, y) for ta, y in zip(outputs, ys, strict=True))
+        return t + 1, tuple(new), tuple(written)
 
     outputs = tuple(array(dtype, shape) for shape, dtype in ys_specs)
     _, carry, outputs = tf.while_loop(

@@ -1,0 +1,267 @@
+"""The fast loop of a reading layer: its gradients are derived here by hand.
+
+The loop back through time carries the gradients of what is remembered alone, and writes down those
+of the products with the kernels, from which the gradients of all weights follow in one large
+product each. What a step does between its two products is, in TensorFlow, compiled with XLA; the
+products themselves are not, since alone they are faster.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keras import backend, ops
+
+from keras_onlstm.prpn.normalization import standardized
+from keras_onlstm.prpn.reading import Reading, attended, logits_of, normalized, pushed, rows
+from keras_onlstm.prpn.step import EPSILON, tanh
+from keras_onlstm.utils.custom_gradient import with_gradient
+from keras_onlstm.utils.loops import scan
+from keras_onlstm.utils.numerics import largest
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["fused"]
+
+# Kernels of fewer entries do not earn the time that compiling a step takes.
+_SMALL = 2**14
+
+
+class _Step(NamedTuple):
+    """What one step leaves for the way back, or all of them. Without attention some are `None`."""
+
+    h: Tensor  # (B, U)
+    c: Tensor  # (B, U)
+    read_h: Tensor  # (B, U) what the kernel was multiplied with
+    read_c: Tensor  # (B, U) where the cell state went on from
+    gates: Tensor  # (B, 4 U) of the LSTM
+    standard: Tensor  # (B, 4 U) the product with the kernel, standardized
+    deviation: Tensor  # (B, 1) that it was divided by
+    key: Tensor | None = None  # (B, U)
+    logits: Tensor | None = None  # (S, B)
+
+
+def _look(product, row, hs, cs, mask):
+    """From the key's product to what is read of the memory: key, logits, h, c."""
+    key = row["keys"] + product
+    if "key_mask" in row:
+        key = key * row["key_mask"]
+    logits = logits_of(hs, key)
+    share = ops.expand_dims(attended(logits, row["gates"], key.dtype), -1)
+    h, c = ops.sum(share * hs, 0), ops.sum(share * cs, 0)
+    return key, logits, h if mask is None else h * mask, c
+
+
+def _update(product, x, read_c, hs, cs, problem):
+    """From the kernel's product to the new states: both memories, and the end of a `_Step`."""
+    standard, deviation = standardized(product + problem.bias)
+    z = x + problem.gamma * standard + problem.beta
+    i, f, candidate, output = ops.split(z, 4, axis=-1)
+    i, f, candidate, output = ops.sigmoid(i), ops.sigmoid(f), tanh(candidate), ops.sigmoid(output)
+    c = f * read_c + i * candidate
+    h = output * tanh(normalized(c, problem.cell_gamma, problem.cell_beta))
+    gates = ops.concatenate([i, f, candidate, output], -1)
+    return pushed(hs, h), pushed(cs, c), h, c, gates, standard, deviation
+
+
+def _through_standardized(gradient, standard, deviation):
+    """The gradient of `standardized`, where that of its first result is given."""
+    degrees = standard.shape[-1] - 1
+    share = ops.sum(gradient * standard, -1, keepdims=True) / degrees
+    share = share / ops.where(deviation > 0.0, deviation, 1.0)
+    gradient = gradient / (deviation + 1e-6) - standard * share
+    return gradient - ops.sum(gradient, -1, keepdims=True) / standard.shape[-1]
+
+
+def _update_back(dh, dc, c, read_c, gates, standard, deviation, problem):
+    """The gradients of `_update`: of z, of the product, of `read_c`, of the cell state's scaling"""
+    i, f, candidate, output = ops.split(gates, 4, axis=-1)
+    cell, cell_deviation = standardized(c)
+    squashed = tanh(problem.cell_gamma * cell + problem.cell_beta)
+    d_scaled = dh * output * (1.0 - squashed * squashed)
+    dc = dc + _through_standardized(d_scaled * problem.cell_gamma, cell, cell_deviation)
+    dz = [
+        dc * candidate * i * (1.0 - i),
+        dc * read_c * f * (1.0 - f),
+        dc * i * (1.0 - candidate * candidate),
+        dh * squashed * output * (1.0 - output),
+    ]
+    dz = ops.concatenate(dz, -1)
+    d_product = _through_standardized(dz * problem.gamma, standard, deviation)
+    return dz, d_product, dc * f, d_scaled
+
+
+def _look_back(d_read, dc, row, hs, cs, key, logits, d_hs, d_cs, mask):
+    """The gradients of `_look`: of what is remembered, of the gates, of the key's product."""
+    dh = d_read if mask is None else d_read * mask
+    gates, dtype = ops.transpose(row["gates"]), key.dtype  # (S, B)
+    logits = ops.cast(logits, gates.dtype)
+    highest = largest(logits, 0)
+    raised = ops.exp(logits - highest)
+    total = ops.sum(raised * gates, 0) + EPSILON
+    open_share = raised / total
+    share = open_share * gates
+    d_share = ops.cast(ops.sum(hs * dh + cs * dc, -1), gates.dtype)
+    mean = ops.sum(share * d_share, 0)
+    d_gates = open_share * (d_share - mean)
+    # The largest logit, which all are compared with, has a part in the shares: by EPSILON.
+    top = ops.cast(logits == highest, gates.dtype)
+    d_logits = share * (d_share - mean) - top / ops.sum(top, 0) * (EPSILON / total * mean)
+    d_logits = ops.expand_dims(ops.cast(d_logits, dtype) / key.shape[-1] ** 0.5, -1)
+    share = ops.expand_dims(ops.cast(share, dtype), -1)
+    d_key = ops.sum(d_logits * hs, 0)
+    if "key_mask" in row:
+        d_key = d_key * row["key_mask"]
+    first = ops.zeros_like(d_hs[:1])
+    d_hs = ops.concatenate([first, d_hs[:-1]], 0) + share * dh + d_logits * key
+    d_cs = ops.concatenate([first, d_cs[:-1]], 0) + share * dc
+    return d_hs, d_cs, ops.transpose(d_gates), d_key
+
+
+@functools.cache
+def _compiled(function):
+    import tensorflow as tf
+
+    return tf.function(function, jit_compile=True)
+
+
+def _piece(function: Callable[..., Any], units: int) -> Callable[..., Any]:
+    """A part of a step, compiled where that is worth it."""
+    if backend.backend() != "tensorflow" or 4 * units**2 < _SMALL:
+        return function
+    return _compiled(function)
+
+
+def _scales(problem):
+    """What `_update` and its gradient read of a problem, and nothing else."""
+    nothing = dict.fromkeys(Reading._fields)
+    names = ("bias", "gamma", "beta", "cell_gamma", "cell_beta")
+    return Reading(**{**nothing, **{name: getattr(problem, name) for name in names}})
+
+
+def _forward(problem):
+    """`_Step` of all steps, each of its tensors with a leading axis T."""
+    units, dtype = problem.h.shape[-1], problem.h.dtype
+    look, update, scales = _piece(_look, units), _piece(_update, units), _scales(problem)
+    names, mask = tuple(rows(problem)), problem.recurrent_mask
+
+    def body(carry, row):
+        hs, cs = carry
+        row = dict(zip(names, row, strict=True))
+        if problem.attends:
+            read = hs[-1] * row["read_mask"] if "read_mask" in row else hs[-1]
+            *keyed, read_h, read_c = look(read @ problem.key_kernel, row, hs, cs, mask)
+        else:
+            keyed, read_c = [], cs[-1]
+            read_h = hs[-1] if mask is None else hs[-1] * mask
+        hs, cs, h, c, *kept = update(read_h @ problem.kernel, row["x"], read_c, hs, cs, scales)
+        return (hs, cs), _Step(h, c, read_h, read_c, *kept, *keyed)
+
+    slots, batch = problem.h.shape[:2]
+    shapes = [(batch, units)] * 4 + [(batch, 4 * units)] * 2 + [(batch, 1)]
+    shapes += [(batch, units), (slots, batch)] if problem.attends else []
+    specs = [(shape, dtype) for shape in shapes]
+
+    def plain(carry, row):
+        carry, step = body(carry, row)
+        return carry, tuple(x for x in step if x is not None)
+
+    return _Step(*scan(plain, (problem.h, problem.c), tuple(rows(problem).values()), specs)[1])
+
+
+def _backward(problem, steps, d_states):
+    """The gradients of a `Reading`, in a `Reading`, from those of all states (2, T, B, U)."""
+    units, dtype = problem.h.shape[-1], problem.h.dtype
+    slots, batch = problem.h.shape[:2]
+    look_back, update_back = _piece(_look_back, units), _piece(_update_back, units)
+    scales, mask = _scales(problem), problem.recurrent_mask
+    kernel = ops.transpose(problem.kernel)  # (4 U, U)
+    series = [ops.concatenate([problem.h, steps.h], 0), ops.concatenate([problem.c, steps.c], 0)]
+    length = ops.shape(steps.h)[0]
+    given = {"d_h": d_states[0], "d_c": d_states[1]}
+    given |= {f"step.{name}": x for name, x in steps._asdict().items() if x is not None}
+    given |= {name: x for name, x in rows(problem).items() if name != "x"}
+    given["place"] = ops.arange(length, dtype="int32")
+    key_kernel = ops.transpose(problem.key_kernel) if problem.attends else None
+
+    def body(carry, row):
+        d_hs, d_cs, d_last = carry
+        row = dict(zip(given, row, strict=True))
+        step = {name: row.get(f"step.{name}") for name in _Step._fields}
+        dh, dc = row["d_h"] + d_hs[-1] + d_last, row["d_c"] + d_cs[-1]
+        kept = [step[name] for name in ("c", "read_c", "gates", "standard", "deviation")]
+        dz, d_product, dc, d_scaled = update_back(dh, dc, *kept, scales)
+        d_read = d_product @ kernel
+        if not problem.attends:
+            d_read = d_read if mask is None else d_read * mask
+            return (d_read[None], dc[None], d_last), (dz, d_product, d_scaled)
+        shape = (slots, ops.shape(dh)[0], units)
+        place = (row["place"], zero, zero)
+        hs, cs = (ops.slice(x, place, shape) for x in series)
+        opened = {name: row[name] for name in ("gates", "key_mask") if name in row}
+        remembered = (hs, cs, step["key"], step["logits"], d_hs, d_cs, mask)
+        d_hs, d_cs, d_gates, d_key = look_back(d_read, dc, opened, *remembered)
+        d_last = d_key @ key_kernel
+        if "read_mask" in row:
+            d_last = d_last * row["read_mask"]
+        return (d_hs, d_cs, d_last), (dz, d_product, d_scaled, d_gates, d_key)
+
+    nothing, zero = ops.zeros_like(problem.h), ops.convert_to_tensor(0, "int32")
+    specs = [((batch, size), dtype) for size in (4 * units, 4 * units, units)]
+    if problem.attends:
+        specs += [((batch, slots), problem.gates.dtype), ((batch, units), dtype)]
+    start = (nothing, nothing, ops.zeros_like(problem.h[0]))
+    (d_hs, d_cs, d_last), (dz, d_products, d_scaled, *keyed) = scan(
+        body, start, tuple(given.values()), specs, reverse=True
+    )
+    d_hs = ops.concatenate([d_hs[:-1], d_hs[-1:] + d_last], 0)
+    cell = standardized(steps.c)[0]
+
+    def flat(x):
+        return ops.reshape(x, (-1, x.shape[-1]))
+
+    gradients = {
+        "x": dz,
+        "h": d_hs,
+        "c": d_cs,
+        "kernel": ops.transpose(flat(steps.read_h)) @ flat(d_products),
+        "bias": ops.sum(flat(d_products), 0),
+        "gamma": ops.sum(flat(dz * steps.standard), 0),
+        "beta": ops.sum(flat(dz), 0),
+        "cell_gamma": ops.sum(flat(d_scaled * cell), 0),
+        "cell_beta": ops.sum(flat(d_scaled), 0),
+    }
+    if problem.attends:
+        read = series[0][slots - 1 : slots - 1 + length]
+        read = read if problem.read_mask is None else read * problem.read_mask
+        d_gates, d_keys = keyed
+        gradients |= {"gates": d_gates, "keys": d_keys}
+        gradients["key_kernel"] = ops.transpose(flat(read)) @ flat(d_keys)
+    return gradients
+
+
+def fused(problem: Reading) -> Tensor:
+    """`readable`, faster. Masks have no gradients.
+
+    Args:
+        problem: `Reading`.
+
+    Returns:
+        Hidden and cell states after every step, (2, T, B, U).
+    """
+    tensors = {name: x for name, x in problem._asdict().items() if x is not None}
+
+    def forward(*values):
+        whole = problem._replace(**dict(zip(tensors, values, strict=True)))
+        steps = _forward(whole)
+
+        def backward(d_states):
+            gradients = _backward(whole, steps, d_states)
+            return [gradients.get(name) for name in tensors]
+
+        return ops.stack([steps.h, steps.c]), backward
+
+    refusal = (
+        "The fast loop of a reading layer has no second derivatives, no forward-mode derivatives "
+        "and no torch.vmap: ReadingNetwork(fused=False) has them."
+    )
+    return with_gradient(forward, list(tensors.values()), refusal)

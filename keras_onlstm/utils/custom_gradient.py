@@ -1,0 +1,93 @@
+"""A function whose gradient is given, on every backend."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from keras import backend, ops
+
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["derived_once", "with_gradient"]
+
+
+def derived_once(gradients: Sequence[Tensor | None], refusal: str) -> list[Tensor | None]:
+    """The gradients as they are, in TensorFlow and PyTorch; who derives them again is refused.
+
+    Args:
+        gradients: tensors and `None`s.
+        refusal: message of the `NotImplementedError`.
+
+    Returns:
+        List of them.
+    """
+    if backend.backend() == "jax":  # which keeps how they follow from what is given
+        return list(gradients)
+    kept = [x for x in gradients if x is not None]
+    again = iter(_refusing(kept, refusal))
+    return [None if x is None else next(again) for x in gradients]
+
+
+def _refusing(tensors, refusal):
+    def refuse(*_, **__):
+        raise NotImplementedError(refusal)
+
+    if backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        @tf.custom_gradient
+        def identity(*tensors):
+            return [tf.identity(x) for x in tensors], refuse
+
+        return identity(*tensors)
+    import torch
+
+    class Identity(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *tensors):
+            return tuple(x.view_as(x) for x in tensors)
+
+        backward = staticmethod(refuse)
+
+    return Identity.apply(*tensors)
+
+
+def with_gradient(
+    function: Callable[..., tuple[Tensor, Callable[[Tensor], Sequence[Tensor | None]]]],
+    tensors: Sequence[Tensor],
+    refusal: str,
+) -> Tensor:
+    """`keras.ops.custom_gradient`, in one form for all backends.
+
+    Args:
+        function: of the tensors; returns one tensor, and the function that maps its gradient to
+            those of the tensors, `None` where there is none.
+        tensors: list of what the function is given.
+        refusal: message of the `NotImplementedError` for whom derives the gradients again, except
+            on JAX, which can.
+
+    Returns:
+        The tensor that the function returns.
+    """
+
+    @ops.custom_gradient
+    def whole(*values: Tensor) -> tuple[Tensor, Callable[..., Any]]:
+        result, derive = function(*values)
+
+        def gradient(*arguments: Tensor, upstream: Tensor | None = None) -> Any:
+            upstream = arguments[0] if upstream is None else upstream
+            gradients = derived_once(derive(upstream), refusal)
+            if backend.backend() == "jax":
+                gradients = [
+                    ops.zeros_like(value) if x is None else x
+                    for value, x in zip(values, gradients, strict=True)
+                ]
+            return tuple(gradients)
+
+        return result, gradient
+
+    if backend.backend() == "tensorflow":
+        import tensorflow as tf
+
+        # A variable would be read again on the way back, after whatever was assigned to it.
+        tensors = [tf.convert_to_tensor(x) for x in tensors]
+    return whole(*tensors)
