@@ -3,6 +3,9 @@
 import itertools
 from typing import NamedTuple
 
+LANGUAGE_MODEL, CLASSIFIER, PRPN = "language model", "classifier", "PRPN"  # kinds of models
+LOOKBACK = 5  # of PRPN, its default
+
 
 class Configuration(NamedTuple):
     batch: int
@@ -12,8 +15,8 @@ class Configuration(NamedTuple):
     chunk_size: int
     measures: tuple = ("forward", "train")
     rounds: int | None = None  # at most so many
-    vocabulary: int | None = None  # of a whole model, its embedding included
-    classifier: bool = False  # of text; else, with a vocabulary, a language model
+    vocabulary: int | None = None  # of a whole model
+    model: str | None = None  # whose whole training steps are timed; `None`: layers are
 
     @property
     def layers(self):
@@ -30,14 +33,23 @@ class Configuration(NamedTuple):
 
     @property
     def directions(self):
-        return 2 if self.classifier else 1
+        return 2 if self.model == CLASSIFIER else 1
 
     def flops(self, measure):
         """Of the matrix products alone: on the way back each has two."""
-        products = self.directions * sum(k * (d + u) for d, u, k in self.layers)
-        if not self.classifier:
-            products += (self.vocabulary or 0) * self.units[-1]
+        if self.model == PRPN:
+            products = self._products_of_prpn()
+        else:
+            products = self.directions * sum(k * (d + u) for d, u, k in self.layers)
+            if self.model == LANGUAGE_MODEL:
+                products += self.vocabulary * self.units[-1]
         return 2 * self.tokens * products * (3 if measure == "train" else 1)
+
+    def _products_of_prpn(self):
+        """Of the convolution, both networks and the softmax, for one word."""
+        e, u = self.input_dim, self.units[0]
+        reading = sum((d + u) * 5 * u for d in (e, *self.units[:-1]))  # gates, and the key
+        return (LOOKBACK + 1) * e * u + reading + u * u + 2 * u * e + self.vocabulary * e
 
     def bytes_moved(self, measure, width):
         """The recurrent kernel read once a step, and the sequences of every layer once."""
@@ -54,17 +66,36 @@ CONFIGURATIONS = {
     "long": Configuration(20, 1000, 400, (1150,), 10, rounds=2),
     "single": Configuration(1, 70, 400, (1150,), 10, measures=("forward",)),
     "training-small": Configuration(
-        32, 35, 300, (500, 500, 300), 10, measures=("train",), rounds=5, vocabulary=10000
+        32,
+        35,
+        300,
+        (500, 500, 300),
+        10,
+        measures=("train",),
+        rounds=5,
+        vocabulary=10000,
+        model=LANGUAGE_MODEL,
     ),
     "training-paper": Configuration(
-        20, 70, 400, (1150, 1150, 400), 10, measures=("train",), rounds=3, vocabulary=10000
+        20,
+        70,
+        400,
+        (1150, 1150, 400),
+        10,
+        measures=("train",),
+        rounds=3,
+        vocabulary=10000,
+        model=LANGUAGE_MODEL,
+    ),
+    "prpn-paper": Configuration(
+        64, 35, 800, (1200, 1200), 1, measures=("train",), rounds=5, vocabulary=10000, model=PRPN
     ),
 }
 CONFIGURATIONS.update(
     (
         f"classifier-{units}",
         Configuration(
-            32, 80, 64, (units,), 8, measures=("train",), vocabulary=5000, classifier=True
+            32, 80, 64, (units,), 8, measures=("train",), vocabulary=5000, model=CLASSIFIER
         ),
     )
     for units in (32, 64, 128)
@@ -76,18 +107,24 @@ QUICK = {
     "long": Configuration(3, 9, 5, (6,), 2, rounds=2),
     "single": Configuration(1, 4, 5, (6,), 2, measures=("forward",), rounds=2),
     "training-small": Configuration(
-        3, 4, 4, (6, 6, 4), 2, measures=("train",), rounds=2, vocabulary=7
+        3, 4, 4, (6, 6, 4), 2, ("train",), 2, vocabulary=7, model=LANGUAGE_MODEL
     ),
     "training-paper": Configuration(
-        3, 4, 4, (6, 6, 4), 2, measures=("train",), rounds=2, vocabulary=7
+        3, 4, 4, (6, 6, 4), 2, ("train",), 2, vocabulary=7, model=LANGUAGE_MODEL
     ),
+    "prpn-paper": Configuration(3, 4, 4, (6, 6), 1, ("train",), 2, vocabulary=7, model=PRPN),
 }
 QUICK.update(
-    (name, Configuration(3, 4, 4, (4,), 2, ("train",), 2, vocabulary=7, classifier=True))
+    (name, Configuration(3, 4, 4, (4,), 2, ("train",), 2, vocabulary=7, model=CLASSIFIER))
     for name in CONFIGURATIONS
     if name.startswith("classifier-")
 )
-MEMORY = ("language-model", "training-small", "training-paper")  # of these it is measured
+MEMORY = (
+    "language-model",
+    "training-small",
+    "training-paper",
+    "prpn-paper",
+)  # of these it is measured
 ONLSTM = "ONLSTM"
 READABLE = "ONLSTM(fused=False)"
 CELL = "RNN(ONLSTMCell)"
@@ -96,15 +133,21 @@ KERAS_LSTM = "keras.layers.LSTM"
 TORCH_LSTM = "torch.nn.LSTM"
 MODEL = "LanguageModel"
 MODEL_OF_LSTM = "LanguageModel(recurrent='lstm')"
+READABLE_LOOP, WORD_BY_WORD = "fused=False", "word by word"  # of PRPN
 IMPLEMENTATIONS = {
     "tensorflow": (ONLSTM, "ONLSTM, jit_compile", READABLE, CELL, KERAS_LSTM, FLOOR),
     "jax": (ONLSTM, READABLE, CELL, KERAS_LSTM, FLOOR),
     "torch": (ONLSTM, READABLE, CELL, TORCH_LSTM, FLOOR),
 }
-MODELS = {  # of a configuration with a vocabulary
+LANGUAGE_MODELS = {
     "tensorflow": (MODEL, MODEL_OF_LSTM),
     "jax": (MODEL, MODEL_OF_LSTM),
     "torch": (MODEL, MODEL_OF_LSTM, TORCH_LSTM),
+}
+PRPNS = {  # how it reads; JAX takes minutes to compile all in one loop
+    "tensorflow": ((), (KERAS_LSTM,), (READABLE_LOOP,), (WORD_BY_WORD,)),
+    "jax": ((), (KERAS_LSTM,), (READABLE_LOOP,)),
+    "torch": ((), (KERAS_LSTM,), (READABLE_LOOP,), (WORD_BY_WORD,)),
 }
 CLASSIFIERS = {  # how a classifier is trained
     "tensorflow": ((), ("no masks",), ("jit_compile",), ("run_eagerly",)),
@@ -116,11 +159,13 @@ SLOW = {READABLE, CELL, KERAS_LSTM}  # left out where a call would take very lon
 
 def implementations(backend, configuration):
     """Those that are timed: the slow ones at moderate sizes alone."""
-    if configuration.classifier:
+    if configuration.model == CLASSIFIER:
         kinds = itertools.product(CLASSIFIERS[backend], (KERAS_LSTM, ONLSTM))
         return [", ".join((kind, *options)) for options, kind in kinds]
-    if configuration.vocabulary:
-        return list(MODELS[backend])
+    if configuration.model == PRPN:
+        return [", ".join((PRPN, *options)) for options in PRPNS[backend]]
+    if configuration.model == LANGUAGE_MODEL:
+        return list(LANGUAGE_MODELS[backend])
     large = configuration.time > 500 or len(configuration.units) > 1
     return [i for i in IMPLEMENTATIONS[backend] if not (large and i in SLOW)]
 

@@ -1,4 +1,4 @@
-"""Whole training steps of language models: dropouts, softmax, penalties, clipping, SGD."""
+"""Whole training steps of language models of recurrent layers, by the recipe of AWD-LSTM."""
 
 import keras
 import numpy as np
@@ -23,8 +23,8 @@ def ids(configuration, seed=0):
     return rng.integers(0, configuration.vocabulary, shape).astype("int32")
 
 
-def training_step(name, configuration, dtype):
-    """A function that trains one step and returns when it is done."""
+def reader_of(name, configuration, dtype):
+    """A `TruncatedModel`, and its optimizer."""
     from keras_onlstm.models import LanguageModel
     from keras_onlstm.training import AveragedSGD, TruncatedModel
 
@@ -41,7 +41,11 @@ def training_step(name, configuration, dtype):
         **DROPOUTS,
     )
     reader = TruncatedModel(model, configuration.batch, *PENALTIES)
-    optimizer = AveragedSGD(RATE, global_clipnorm=CLIP, weight_decay=DECAY)
+    return reader, AveragedSGD(RATE, global_clipnorm=CLIP, weight_decay=DECAY)
+
+
+def training_step(reader, optimizer, configuration):
+    """A function that trains one step and returns when it is done."""
     # On TensorFlow operators run one by one, as its users run them; JAX always compiles.
     jit = keras.backend.backend() == "jax"
     reader.compile(optimizer, jit_compile=jit)

@@ -2,7 +2,17 @@
 
 import statistics
 
-from configurations import CELL, FLOOR, KERAS_LSTM, ONLSTM, TORCH_LSTM, get, variant
+from configurations import (
+    CELL,
+    FLOOR,
+    KERAS_LSTM,
+    ONLSTM,
+    PRPN,
+    TORCH_LSTM,
+    WORD_BY_WORD,
+    get,
+    variant,
+)
 
 from keras_onlstm.utils.files import replacing
 
@@ -54,8 +64,10 @@ def rows(results, name, dtype, measure):
                 continue
             cell = _samples(timed, backend, CELL, measure)
             floor = _samples(timed, backend, FLOOR, measure)
-            as_this = ", ".join((KERAS_LSTM, *variant(implementation)[1]))
-            keras_lstm = _samples(timed, backend, as_this, measure)
+            kind, how = variant(implementation)
+            as_this = (PRPN, KERAS_LSTM) if kind == PRPN else (KERAS_LSTM, *how)
+            keras_lstm = _samples(timed, backend, ", ".join(as_this), measure)
+            by_word = _samples(timed, backend, f"{PRPN}, {WORD_BY_WORD}", measure)
             rows.append(
                 {
                     "backend": backend,
@@ -65,17 +77,26 @@ def rows(results, name, dtype, measure):
                     "to keras.layers.LSTM": ratios(seconds, keras_lstm) if keras_lstm else None,
                     "to RNN(ONLSTMCell)": ratios(seconds, cell) if cell else None,
                     "to products alone": ratios(seconds, floor) if floor else None,
+                    "to word by word": ratios(seconds, by_word) if by_word else None,
                     "first": samples["first"][measure],
                 }
             )
     return rows
 
 
-RATIOS = ("to torch.nn.LSTM", "to keras.layers.LSTM", "to RNN(ONLSTMCell)", "to products alone")
+RATIOS = (
+    "to torch.nn.LSTM",
+    "to keras.layers.LSTM",
+    "to RNN(ONLSTMCell)",
+    "to products alone",
+    "to word by word",
+)
 
 
 def _table(results, name, dtype, measure):
-    head = ["backend", "implementation", "ms", *RATIOS, "first call, s"]
+    found = rows(results, name, dtype, measure)
+    shown = [ratio for ratio in RATIOS if any(row[ratio] for row in found)]
+    head = ["backend", "implementation", "ms", *shown, "first call, s"]
     rates = results["rates"].get(dtype, {})
     if rates:
         head += ["of the matrix rate", "of the bandwidth"]
@@ -83,12 +104,12 @@ def _table(results, name, dtype, measure):
     if configuration.vocabulary:
         head.insert(3, "tokens/s")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for row in rows(results, name, dtype, measure):
+    for row in found:
         cells = [NAMES[row["backend"]], f"`{row['implementation']}`"]
         cells.append(_spread(row["seconds"], 1e3, 1))
         if configuration.vocabulary:
             cells.append(f"{configuration.tokens / row['seconds'][1]:.0f}")
-        cells += [_spread(row[ratio], 1, 2) if row[ratio] else "" for ratio in RATIOS]
+        cells += [_spread(row[ratio], 1, 2) if row[ratio] else "" for ratio in shown]
         cells.append(f"{row['first']:.1f}")
         if rates:
             flops, bandwidth = rates[row["backend"]]

@@ -2,17 +2,14 @@
 
 import jax
 import jax.numpy as jnp
-from classifiers import training_step as training_step_of_classifier
 from configurations import FLOOR
-from language_models import training_step
 from layers import arrays, product_arrays, stack
+from models import training_step
 
 
 def build(name, configuration, dtype):
     """`{"forward": function, "train": function}`."""
-    if configuration.classifier:
-        return {"train": training_step_of_classifier(name, configuration, dtype)}
-    if configuration.vocabulary:
+    if configuration.model:
         return {"train": training_step(name, configuration, dtype)}
     if name == FLOOR:
         return _floor(configuration, dtype)

@@ -1,10 +1,9 @@
 """What is timed on TensorFlow: functions of no arguments that return when the work is done."""
 
 import tensorflow as tf
-from classifiers import training_step as training_step_of_classifier
 from configurations import FLOOR
-from language_models import training_step
 from layers import arrays, product_arrays, stack
+from models import training_step
 
 
 def _wait(outputs):
@@ -15,9 +14,7 @@ def _wait(outputs):
 def build(name, configuration, dtype):
     """`{"forward": function, "train": function}`."""
     x, weights = (tf.constant(a, dtype) for a in arrays(configuration))
-    if configuration.classifier:
-        return {"train": training_step_of_classifier(name, configuration, dtype)}
-    if configuration.vocabulary:
+    if configuration.model:
         return {"train": training_step(name, configuration, dtype)}
     if name == FLOOR:
         return _floor(configuration, dtype)

@@ -1,10 +1,9 @@
 """What is timed on PyTorch: functions of no arguments that return when the work is done."""
 
 import torch
-from classifiers import training_step as training_step_of_classifier
 from configurations import FLOOR, TORCH_LSTM
-from language_models import training_step
 from layers import arrays, product_arrays, stack
+from models import training_step
 from torch_language_model import training_step as training_step_of_torch
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -18,10 +17,7 @@ def _wait(_=None):
 def build(name, configuration, dtype):
     """`{"forward": function, "train": function}`."""
     kind = getattr(torch, dtype)
-    if configuration.classifier:
-        step = training_step_of_classifier(name, configuration, dtype)
-        return {"train": lambda: _wait(step())}
-    if configuration.vocabulary:
+    if configuration.model:
         if name == TORCH_LSTM:
             step = training_step_of_torch(configuration, kind, DEVICE)
         else:

@@ -32,14 +32,17 @@ def run(*arguments):
 def test_floating_point_operations():
     from configurations import Configuration
 
-    model = Configuration(2, 3, 5, (6, 4), 2, vocabulary=100)
+    model = Configuration(2, 3, 5, (6, 4), 2, vocabulary=100, model="language model")
     assert model.flops("train") == 3 * 2 * 6 * (11 * 30 + 10 * 20 + 4 * 100)
     two = Configuration(batch=2, time=3, input_dim=5, units=(6, 4), chunk_size=2)
     # K is 30 and 20; each of 6 rows is multiplied with (5 + 6, 30) and (6 + 4, 20).
     assert two.flops("forward") == 2 * 6 * (11 * 30 + 10 * 20)
     assert two.flops("train") == 3 * two.flops("forward")
-    both = Configuration(2, 3, 5, (6,), 2, vocabulary=100, classifier=True)
+    both = Configuration(2, 3, 5, (6,), 2, vocabulary=100, model="classifier")
     assert both.flops("forward") == 2 * 6 * 2 * 11 * 30  # two directions, no softmax over words
+    prpn = Configuration(2, 3, 5, (6, 6), 1, vocabulary=100, model="PRPN")
+    products = 6 * 5 * 6 + (11 + 12) * 30 + 6 * 6 + 12 * 5 + 100 * 5
+    assert prpn.flops("forward") == 2 * 6 * products
     # Four-byte numbers: the recurrent kernels at 3 steps, and 6 rows of inputs, gates and outputs.
     numbers = 3 * (6 * 30 + 4 * 20) + 6 * (5 + 30 + 6 + 6 + 20 + 4)
     assert two.bytes_moved("forward", 4) == 4 * numbers
@@ -139,7 +142,7 @@ def test_a_quick_run(tmp_path):
     """Every implementation of TensorFlow, through every measure: finite times, nothing left out."""
     from configurations import MEMORY, get, implementations
 
-    chosen = ["single", "training-small"]  # one of layers, one of language models
+    chosen = ["single", "training-small", "prpn-paper"]  # of layers, and of language models
     finished = run(
         *("--quick", "--backends", "tensorflow", "--rounds", 2),
         *("--configurations", *chosen, "--output", tmp_path),

@@ -1,0 +1,15 @@
+"""Whole training steps of whole models, by the kind of the model."""
+
+import classifiers
+import language_models
+import prpn
+from configurations import CLASSIFIER, PRPN
+
+
+def training_step(name, configuration, dtype):
+    """A function that trains one step and returns when it is done."""
+    if configuration.model == CLASSIFIER:
+        return classifiers.training_step(name, configuration, dtype)
+    kind = prpn if configuration.model == PRPN else language_models
+    reader, optimizer = kind.reader_of(name, configuration, dtype)
+    return language_models.training_step(reader, optimizer, configuration)
