@@ -47,9 +47,14 @@ def _tensorflow(loss, x, v):
         return tape.gradient(along, x)
 
     def forward(function):
-        with tf.autodiff.ForwardAccumulator(x, v) as accumulator:
-            found = function(x)
-        return accumulator.jvp(found)
+        # Else TensorFlow traces a function for the derivative of every operation.
+        tf.config.run_functions_eagerly(True)
+        try:
+            with tf.autodiff.ForwardAccumulator(x, v) as accumulator:
+                found = function(x)
+            return accumulator.jvp(found)
+        finally:
+            tf.config.run_functions_eagerly(False)
 
     return {
         "second": {

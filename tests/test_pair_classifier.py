@@ -33,6 +33,8 @@ def compiled(model, **kwargs):
         metrics=["accuracy"],
         **kwargs,
     )
+    # Without them the first step is traced twice.
+    model.optimizer.build(model.trainable_variables)
     return model
 
 
@@ -207,6 +209,7 @@ def test_learns_what_the_first_words_decide(recurrent):
     model = PairClassifier(
         7, 4, embedding_dim=8, units=12, chunk_size=3, dropout=0.0, recurrent=recurrent, seed=0
     )
+    model((LEFT[:1], RIGHT[:1]))
     compiled(model)
     left, right = np.random.default_rng(0).integers(1, 7, (2, 500, 3))
     classes = (2 * (left[:, 0] > 3) + (right[:, 0] > 3)).astype("int32")

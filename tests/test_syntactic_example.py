@@ -1,6 +1,7 @@
 """examples/syntactic_evaluation.py: what it trains on, its table, one line for every mistake."""
 
 import csv
+import functools
 import json
 
 import keras
@@ -151,9 +152,12 @@ def test_differing_words_alone(run, models, pairs):
     assert results(models[0])["mine", ""]["right"] == sum(right)
 
 
-def test_training_then_the_table(run, tmp_path):
+def test_training_then_the_table(run, script, tmp_path, monkeypatch):
+    few = functools.partial(syntactic_grammar.generate, count=12)
+    monkeypatch.setattr(script.syntactic_grammar, "generate", few)
     output = tmp_path / "run"
-    status, text, errors = run(*SMOKE, "--output", output, "--steps", 3)
+    given = [*SMOKE, "--set", "epochs=3", "--output", output]
+    status, text, errors = run(*given, "--steps", 3)
     assert (status, ours(errors)) == (0, []) and "Accuracy" not in text
     status, text, errors = run("--output", output, "--resume")
     assert (status, ours(errors)) == (0, [])
@@ -204,14 +208,11 @@ def test_the_published_recipe(script):
     assert learning_rate(preset, None) is None
 
 
-def test_the_learning_rate_falls_on_a_plateau(run, script, tmp_path, monkeypatch):
-    monkeypatch.setitem(
-        script.PRESETS,
-        "smoke",
-        script.PRESETS["smoke"] | {"optimizer": "plateau", "learning_rate": 1e-30, "epochs": 3},
-    )
+def test_the_learning_rate_falls_on_a_plateau(run, script, pairs, tmp_path, monkeypatch):
+    values = {"optimizer": "plateau", "learning_rate": 1e-30, "epochs": 3, "batch_size": 100}
+    monkeypatch.setitem(script.PRESETS, "smoke", script.PRESETS["smoke"] | values)
     output = tmp_path / "run"
-    status, _, errors = run(*SMOKE, "--output", output)
+    status, _, errors = run(*SMOKE, "--output", output, "--pairs", pairs)
     assert (status, ours(errors)) == (0, [])
     rows = json.loads((output / "metrics.json").read_text())["epochs"]
     # Nothing is learnt at this rate: the second and every later epoch is not better.

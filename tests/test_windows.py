@@ -119,6 +119,7 @@ def test_fit_reads_the_epochs_of_windows_one_after_the_other():
         keras.utils.set_random_seed(1)
         reader = TruncatedModel(LanguageModel(9, 8, 8, 1, 2, seed=1, **NO_DROPOUT), 3)
         reader.compile(keras.optimizers.SGD(0.5))
+        reader.optimizer.build(reader.trainable_variables)
         return reader
 
     windows = Windows(text, 3, window=12, max_queue_size=2)
