@@ -4,10 +4,10 @@
 PYTHON ?= python3
 VENV ?= .venv
 
-# The command lines of `make demo`, each for the environment's Python.
-DEMO_RUN := runs/demo
-DEMO_TRAIN := examples/logic_inference.py --preset demo --output $(DEMO_RUN)
-DEMO_PAIR := examples/logic_inference.py --evaluate $(DEMO_RUN) --pair '( a ( and b ) )' '( a ( or c ) )'
+# What `make demo` parses, and where it puts the pictures.
+DEMO := runs/demo
+DEMO_SENTENCES := "the company said it will sell its stake" \
+    "investors who bought the shares last year lost a lot of money" "He didn't go home."
 
 # Exactly this version of PyTorch for the tests: where a CPU build of it is offered pip takes that
 # one, while a looser bound pulls the newest, with several GB of CUDA packages.
@@ -37,9 +37,18 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.installed-viz ## train the logical inference model and ask it about a pair
-	$(BIN)/python $(DEMO_TRAIN) $(if $(wildcard $(DEMO_RUN)/checkpoint.npz),--resume)
-	$(BIN)/python $(DEMO_PAIR)
+demo: $(VENV)/.installed-viz ## parse three sentences and draw their trees, into runs/demo
+	@mkdir -p $(DEMO)
+	@$(BIN)/keras-onlstm parse --format pretty $(DEMO_SENTENCES)
+	@echo
+	@echo "The pictures of these trees:"
+	@$(BIN)/keras-onlstm parse --format html --output $(DEMO)/trees.html $(DEMO_SENTENCES)
+	@$(BIN)/keras-onlstm parse --format svg --output $(DEMO) $(DEMO_SENTENCES)
+	@echo
+	@echo "To try next:"
+	@echo '  $(BIN)/keras-onlstm parse --format pretty "a sentence of yours"'
+	@echo '  $(BIN)/keras-onlstm generate the company said'
+	@echo '  $(BIN)/keras-onlstm parse --format svg "prices fell" > tree.svg'
 
 test: $(VENV)/.installed-test ## run the tests, doctests and the code in the documentation
 	$(PYTEST)
@@ -82,7 +91,8 @@ clean: ## remove what was built, not the environment and not runs/
 
 # An environment with one extra of setup.cfg; installed again when the declarations change.
 $(VENV)/.installed-%: setup.cfg setup.py pyproject.toml | $(BIN)/python
-	$(PIP) install --quiet --editable '.[$*]' $(if $(filter dev,$*),'$(TORCH)')
+	@echo "Installing the package with its extra '$*' and what it needs, TensorFlow too: a minute or two."
+	@$(PIP) install --quiet --editable '.[$*]' $(if $(filter dev,$*),'$(TORCH)')
 	@touch $@
 
 $(BIN)/python:
@@ -92,4 +102,5 @@ $(BIN)/python:
 	    { echo "keras_onlstm needs Python 3.11 or later; '$(PYTHON)' is older: make PYTHON=..." >&2; exit 1; }
 	@'$(PYTHON)' -c 'import ensurepip, venv' 2>/dev/null || \
 	    { echo "'$(PYTHON)' has no venv module (on Debian: apt install python3-venv)" >&2; exit 1; }
-	'$(PYTHON)' -m venv '$(VENV)'
+	@echo "Making an environment in $(VENV)."
+	@'$(PYTHON)' -m venv '$(VENV)'

@@ -121,11 +121,25 @@ def test_bad_arguments_end_in_one_line(arguments, part):
     assert "Traceback" not in finished.stderr
 
 
+@pytest.mark.parametrize("name", ["ONLSTM", "keras.layers.LSTM, no masks"])
+def test_a_classifier_trains(name):
+    from classifiers import batch, training_step
+    from configurations import get
+
+    configuration = get("classifier-32", quick=True)
+    for masks in (True, False):
+        ids, labels = batch(configuration, masks)
+        assert (ids == 0).any() == masks and set(labels.ravel()) <= {0.0, 1.0}
+    step = training_step(name, configuration, "float32")
+    losses = [float(step()) for _ in range(3)]
+    assert losses[2] < losses[0] < 1.0  # near log 2, and it falls
+
+
 def test_a_quick_run(tmp_path):
     """Every implementation of TensorFlow, through every measure: finite times, nothing left out."""
     from configurations import MEMORY, get, implementations
 
-    chosen = ["single", "training-small", "classifier-32"]  # layers, language model, classifier
+    chosen = ["single", "training-small"]  # one of layers, one of language models
     finished = run(
         *("--quick", "--backends", "tensorflow", "--rounds", 2),
         *("--configurations", *chosen, "--output", tmp_path),

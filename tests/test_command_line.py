@@ -19,11 +19,12 @@ import pytest
 import commands
 from commands import contents, environment, ours
 from keras_onlstm import command_line, exporting
-from keras_onlstm.command_line import _COMMANDS
+from keras_onlstm.command_line import _COMMANDS, score
 from keras_onlstm.command_line.inputs import sentences
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.utils.console import Progress
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 
@@ -129,6 +130,17 @@ def test_generating_from_files_of_every_kind(command):
         assert text.split() == ["the", "cat", *model.generate("the cat", 9, 0.7, 3, 5)]
     lstm = printed(command("generate", "--model", "lstm.keras", "--length", 4))
     assert lstm.split() == make(recurrent="lstm").generate([], 4)
+
+
+def test_progress_is_of_every_word_and_token(command, monkeypatch):
+    added = []
+    monkeypatch.setattr(Progress, "add", lambda self, count: added.append((self._units, count)))
+    words = printed(command("generate", "--model", "one.keras", "the", "--length", 6)).split()
+    assert added == [("words", 1)] * (len(words) - 1) and added
+    added.clear()
+    monkeypatch.setattr(score, "BLOCK", 2)
+    printed(command("score", "--model", "one.keras", "the cat", "a", "a dog saw"))
+    assert added == [("tokens", 5), ("tokens", 4)]
 
 
 def test_generating_characters(command):

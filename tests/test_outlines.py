@@ -9,7 +9,7 @@ from nltk import Tree
 
 from corpora import corpora_in
 from keras_onlstm.datasets import treebank
-from keras_onlstm.parsing import outline, random_tree, right_branching, with_punctuation
+from keras_onlstm.parsing import conll, outline, random_tree, right_branching, with_punctuation
 
 pytestmark = pytest.mark.keras_free
 
@@ -41,6 +41,29 @@ def read_back(text):
 @given(TREES)
 def test_an_outline_is_the_tree(tree):
     assert read_back(outline(tree)) == tree
+
+
+def read_columns(text):
+    """The tree of CoNLL's columns."""
+    rows = [line.split("\t") for line in text.split("\n")]
+    assert [row[0] for row in rows] == [str(number) for number in range(len(rows))]
+    marks = "".join(mark.replace("*", f" {number} ") for number, _, mark in rows)
+    return Tree.fromstring(marks, read_leaf=lambda number: rows[int(number)][1])
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES)
+def test_columns_are_the_tree(tree):
+    assert read_columns(conll(tree)) == tree
+
+
+def test_columns_of_many_and_of_strange_words():
+    for tree in (random_tree([f"w{place}" for place in range(200)], 3), Tree("X", ["(*", ")"])):
+        assert read_columns(conll(tree)) == tree
+    assert conll(Tree("X", ["a\tb", ""])) == "0\ta_b\t(X*\n1\t_\t*)"
+    assert conll(Tree("A*(", ["a"])) == "0\ta\t(A_-LRB-*)"
+    with pytest.raises(ValueError, match="A constituent without words"):
+        conll(Tree("X", ["a", Tree("X", [])]))
 
 
 def test_outlines_of_many_and_of_strange_words():

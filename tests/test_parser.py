@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from xml.etree import ElementTree
 
 import keras
 import numpy as np
@@ -12,7 +13,7 @@ from nltk import Tree
 
 from checks import as_array, assert_close
 from keras_onlstm import command_line
-from keras_onlstm.models import LanguageModel
+from keras_onlstm.models import LanguageModel, sentence_reader
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote
@@ -202,6 +203,21 @@ def test_no_sentence(parser, sentence, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.backend("tensorflow")
+def test_twenty_lengths_are_not_traced_one_by_one(monkeypatch):
+    traced, call = [], sentence_reader._Measuring.call
+
+    def counted(self, ids):
+        traced.append(ids.shape)
+        return call(self, ids)
+
+    monkeypatch.setattr(sentence_reader._Measuring, "call", counted)
+    parser = Parser(make())
+    for count in range(1, 120, 6):
+        parser.parse(["cat"] * count)
+    assert 1 <= len(traced) <= 2, traced
+
+
 @pytest.mark.parametrize("sentences", ["a cat", b"a cat", None, 3, {"a": 1}])
 def test_no_sentences(parser, sentences):
     for take in (parser.measure, lambda given: list(parser.parse_many(given))):
@@ -323,13 +339,97 @@ def test_formats(run):
     assert status == 0 and found["words"] == SENTENCE.split()
     assert np.array(found["distances"]).shape == (3, 5)
     tree = build_tree(found["distances"][2], found["words"], "binary")
-    assert found["tree"] == brackets(tree)
+    assert found["brackets"] == brackets(tree) and found["tree"] == nested(tree)
+    _, lines, _ = run("--format", "json", "a cat. A (dog)!", "...")
+    records = [json.loads(line) for line in lines]
+    assert [(r["source"], r["tree"]) for r in records] == [
+        (0, ["a", "cat"]),
+        (0, ["A", "dog"]),
+        (1, None),
+    ]
+    first = {"text": "a", "start": 0, "end": 1, "is_word": True}
+    assert records[0]["tokens"][0] == first and records[2]["brackets"] is None
     _, lines, _ = run("--format", "pretty", SENTENCE)
     assert [line.rpartition(" ")[2] for line in lines] == SENTENCE.split()
     _, lines, _ = run("--punctuation", "The cat. A dog!")
     assert [line.count(mark) for line, mark in zip(lines, ".!", strict=True)] == [1, 1]
     _, lines, _ = run("--format", "pretty", "cat " * 3000)
     assert len(lines) == 1 and lines[0].startswith("(X ")
+    _, lines, _ = run("--format", "json", "cat " * 3000)
+    assert len(lines) == 1 and lines[0].count('"cat"') == 9000  # words, tokens, tree
+    _, lines, _ = run("--format", "conll", "The cat", "...", "a dog")
+    assert lines == ["0\tThe\t(X*", "1\tcat\t*)", "", "0\ta\t(X*", "1\tdog\t*)"]
+
+
+def nested(tree):
+    return [nested(child) if isinstance(child, Tree) else child for child in tree]
+
+
+HOSTILE = "<script> $\\frac$ cat & dog"
+
+
+@pytest.mark.backend("tensorflow")  # nothing here depends on it
+def test_pictures(run, tmp_path):
+    status, lines, _ = run("--format", "svg", "--punctuation", HOSTILE)
+    texts = [one.text for one in ElementTree.fromstring("\n".join(lines)).iter() if one.text]
+    assert status == 0 and {"<", "script", ">", "$", "\\frac", "cat", "&"} <= set(texts)
+    _, lines, _ = run("--format", "html", HOSTILE, "...", "a dog")
+    page = "\n".join(lines)
+    assert (
+        page.count("<svg") == 2
+        and "<script" not in page
+        and "http" not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    )
+    for name, given in (("one.svg", [HOSTILE]), ("page.html", [HOSTILE, "a dog"])):
+        form = name.rpartition(".")[2]
+        expected = run("--format", form, *given)[1]
+        status, lines, _ = run("--format", form, *given, "--output", tmp_path / name)
+        assert (status, lines) == (0, [str(tmp_path / name)])
+        assert (tmp_path / name).read_text().splitlines() == expected
+    for form, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
+        given = ["--format", form, "--output", tmp_path / "new" / form]
+        status, lines, _ = run(*given, "a dog", "...", "The cat. A cat saw.")
+        assert (status, lines) == (0, [f"{tmp_path / 'new' / form}: 1.{form} to 3.{form}"])
+        files = sorted((tmp_path / "new" / form).iterdir())
+        assert [file.name for file in files] == [f"{number}.{form}" for number in (1, 2, 3)]
+        assert all(file.read_bytes().startswith(start) for file in files)
+
+
+@pytest.mark.backend("tensorflow")
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["svg", "a", "cat"], ["several sentences", "--format html", "--output DIR"]),
+        (["svg", "a", "cat", "--output", "a.svg"], ["several", "a.svg holds one", "--output DIR"]),
+        (["svg", "a", "--output", "a.png"], ["a.png", "does not end in .svg"]),
+        (["svg", "a", "--output", "notes"], ["notes", "is a file", "ends in .svg"]),
+        (["svg", "a", "--output", "notes/a.svg"], ["a.svg", "cannot be written"]),
+        (["svg", "a", "--output", "notes/a"], ["notes/a", "cannot be written"]),
+        (["svg", "..."], ["there is no word in the input"]),
+        (["html", "...", "--output", "a.html"], ["there is no word in the input"]),
+        (["html", "a", "--output", "."], ["is a directory", "one file"]),
+        (["html", "a", "--output", "gone/a.html"], ["gone/a.html", "cannot be written"]),
+        (["png", "a"], ["--format png", "--output"]),
+        (["json", "a", "--output", "a.json"], ["--output", "--format json is printed"]),
+        (["svg", "a\x07b"], ["holds", "which no text has"]),
+    ],
+)
+def test_mistakes_of_pictures(run, tmp_path, monkeypatch, arguments, parts):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes").write_text("whole")
+    status, lines, errors = run("--format", *arguments)
+    assert status == 2 and not lines and len(errors.splitlines()) == 1
+    assert all(part in errors for part in parts), errors
+    assert {file.name for file in tmp_path.iterdir()} == {"model.npz", "notes"}
+    assert (tmp_path / "notes").read_text() == "whole"
+
+
+@pytest.mark.backend("tensorflow")
+def test_png_without_matplotlib(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    status, _, errors = run("--format", "png", "a cat", "--output", tmp_path / "new")
+    assert status == 2 and "pip install 'keras-onlstm[viz]'" in errors
+    assert len(errors.splitlines()) == 1 and not (tmp_path / "new").exists()
 
 
 @pytest.mark.backend("tensorflow")

@@ -282,4 +282,5 @@ def test_progress_is_shown(tmp_path, capsys):
     lines = capsys.readouterr().out
     assert "Epoch 1/2" in lines and "Epoch 2/2" in lines
     assert "3/3" in lines
-    assert "epoch 2, " in lines and "val_score 0.3, learning_rate 0.05, seconds " in lines
+    assert lines.count("  val_score 0.3\n") >= 1 and lines.count("val_score") == 2
+    assert lines.lower().count("epoch") == 2  # each once

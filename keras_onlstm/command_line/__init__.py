@@ -1,7 +1,7 @@
 """The command `keras-onlstm`: a front for one module a command.
 
-A module has `HELP`, `EXAMPLES` (command lines that `--help` shows), `WRITES` (whether it writes
-files), `add_arguments(parser)` and `run(options)`.
+A module has `HELP`, `EXAMPLES` (command lines that `--help` shows), `add_arguments(parser)` and
+`run(options)`. It writes files where `--output` says.
 Nothing that takes time is imported before `run`.
 """
 
@@ -47,7 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.print_help()
         return
     chosen = _COMMANDS[options.command]
-    report(parser, lambda: chosen.run(options), writes=chosen.WRITES)
+    writes = getattr(options, "output", None) is not None
+    report(parser, lambda: chosen.run(options), writes)
 
 
 def _shown(examples):

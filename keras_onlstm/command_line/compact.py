@@ -6,14 +6,13 @@ from pathlib import Path
 
 from keras_onlstm.command_line.inputs import stored_argument
 
-__all__ = ["EXAMPLES", "HELP", "WRITES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "one or several language models in one file, with weights of 8 bits"
 EXAMPLES = (
     "keras-onlstm compact --model runs/lm --output parser.npz",
     "keras-onlstm compact --model runs/a runs/b runs/c --output parser.npz --data ptb",
 )
-WRITES = True
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,9 @@ import argparse
 import math
 
 from keras_onlstm.command_line.inputs import add_language_model, load_reader, tokens
-from keras_onlstm.utils.console import seed
+from keras_onlstm.utils.console import Progress, seed
 
-__all__ = ["EXAMPLES", "HELP", "WRITES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "words that a language model goes on with"
 EXAMPLES = (
@@ -14,7 +14,6 @@ EXAMPLES = (
     "keras-onlstm generate --model runs/lm --length 20 --temperature 0.7 the",
     "keras-onlstm generate --member 2 --top-k 10 --seed 3",
 )
-WRITES = False
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,7 +51,8 @@ def run(options: argparse.Namespace) -> None:
     unknown = sorted(set(words) - set(reader.model.vocabulary))
     if unknown:
         print(f"Not in the vocabulary, read as <unk>: {' '.join(unknown)}")
-    words += reader.model.generate(
-        words, options.length, options.temperature, options.top_k, options.seed
-    )
+    with Progress("words") as progress:
+        words += reader.model.generate(
+            words, options.length, options.temperature, options.top_k, options.seed, progress.add
+        )
     print(("" if reader.characters else " ").join(words))

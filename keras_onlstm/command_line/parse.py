@@ -1,22 +1,28 @@
 """`keras-onlstm parse`: trees of sentences."""
 
 import argparse
+import itertools
 import json
+from pathlib import Path
 
 from keras_onlstm.command_line.inputs import add_exported, add_sentences, check_files, sentences
 from keras_onlstm.utils.console import Progress
+from keras_onlstm.utils.files import cannot_write, replacing
 
-__all__ = ["EXAMPLES", "HELP", "WRITES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "trees of sentences that nobody annotated"
 EXAMPLES = (
     'keras-onlstm parse "the company said it will sell its stake"',
     "keras-onlstm parse --format json --file sentences.txt",
     "keras-onlstm parse --format pretty --punctuation - < sentences.txt",
+    'keras-onlstm parse --format svg "prices fell" > tree.svg',
+    "keras-onlstm parse --format html --file sentences.txt --output trees.html",
+    "keras-onlstm parse --format png --file sentences.txt --output trees",
     'keras-onlstm parse --model runs/onnx/parser.onnx "prices fell"',
 )
-WRITES = False
-FORMATS = ("brackets", "json", "pretty")
+PICTURES = ("svg", "png")
+FORMATS = ("brackets", "pretty", "json", "conll", "html", *PICTURES)
 BLOCK = 512  # sentences at once: seconds of work, after which trees come out
 LONGEST_PICTURE = 120  # words; a wider tree nobody reads
 
@@ -49,23 +55,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="have punctuation in the trees (default: leave it out)",
     )
     add("--format", choices=FORMATS, default="brackets", help="default: brackets")
+    add(
+        "--output",
+        metavar="PATH",
+        help="of svg and png, a file for one sentence, or a directory; of html, a file",
+    )
     add_exported(parser, ".onnx and .tflite")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints a tree for every sentence.
+    """Prints a tree for every sentence, or draws them.
 
     Args:
         options: of the command line.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if there is no word, or the model does not go with the options.
-        ImportError: if what the model needs is not installed.
+        OSError: if a picture cannot be written.
+        ValueError: if there is no word, or the model does not go with the options, or there are
+            several sentences and room for one picture.
+        ImportError: if what the model needs, or PNG, is not installed.
     """
+    _check_output(options)
     from keras_onlstm.parser import Parser
 
     check_files(options)
+    if options.format == "png":
+        from keras_onlstm.parsing.pictures import check_png
+
+        check_png()
     parser = Parser.load(
         options.model,
         options.layer,
@@ -74,28 +92,152 @@ def run(options: argparse.Namespace) -> None:
         options.threads,
         gate=options.gate,
     )
-    count = 0
     read = parser.read(sentences(options), block=BLOCK, punctuation=options.punctuation)
     with Progress("words") as progress:
-        for parsed in read:
-            count += parsed.tree is not None
-            progress.clear()
-            print(_shown(parsed, options.format), flush=True)
-            progress.add(len(parsed.words))
+        if options.format in PICTURES:
+            count = _draw(options, parser, _counted(read, progress), progress)
+        elif options.format == "html":
+            count = _write_page(options, parser, _counted(read, progress), progress)
+        else:
+            count = _print(options, read, progress)
     if not count:
         raise ValueError("there is no word in the input.")
+
+
+def _check_output(options):
+    """Refuses an --output that does not go with --format."""
+    form, error = options.format, options.parser.error
+    if options.output is None:
+        if form == "png":
+            error("--format png: needs --output, a .png file or a directory")
+        return
+    path = Path(options.output)
+    if form not in (*PICTURES, "html"):
+        error(f"--output: is of svg, png and html; --format {form} is printed, > writes a file")
+    if form == "html" and path.is_dir():
+        error(f"--output {path}: is a directory, and html is one file")
+    if form != "html" and path.suffix in (".html", *(f".{other}" for other in PICTURES)):
+        if path.suffix != f".{form}" and not path.is_dir():
+            error(f"--output {path}: does not end in .{form}, and is no directory")
+    elif form != "html" and path.exists() and not path.is_dir():
+        error(f"--output {path}: is a file; name one that ends in .{form}, or a directory")
+
+
+def _counted(read, progress):
+    """The sentences that have a tree."""
+    for parsed in read:
+        progress.add(len(parsed.words))
+        if parsed.tree is not None:
+            yield parsed
+
+
+def _bars(parser, parsed, punctuation):
+    """The mean of the distances that count, and nothing below punctuation."""
+    means = parsed.distances[parser.rows].mean(axis=0).tolist()
+    if not punctuation:
+        return means
+    rest = iter(means)
+    return [next(rest) if token.is_word else 0.0 for token in parsed.tokens]
+
+
+def _draw(options, parser, read, progress):
+    """Draws every sentence, one into a file or onto standard output, many into a directory."""
+    from keras_onlstm.parsing import draw, save_picture
+
+    output = None if options.output is None else Path(options.output)
+    single = output is None or (output.suffix == f".{options.format}" and not output.is_dir())
+    if single:
+        read = list(itertools.islice(read, 2))
+        if len(read) > 1:
+            way = "--format html puts all on one page, --output DIR"
+            raise ValueError(
+                f"there are several sentences, and {output or 'standard output'} holds one "
+                f"picture: {way if output is None else '--output DIR'} gives each a file."
+            )
+    count = 0
+    for count, parsed in enumerate(read, 1):
+        bars = _bars(parser, parsed, options.punctuation)
+        if output is None:
+            progress.clear()
+            print(draw(parsed.tree, bars))
+            continue
+        if not single:
+            _make(output)
+        path = output if single else output / f"{count}.{options.format}"
+        save_picture(path, parsed.tree, distances=bars)
+    if count and output is not None:
+        progress.clear()
+        print(output if single else f"{output}: 1.{options.format} to {count}.{options.format}")
+    return count
+
+
+def _make(directory):
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(directory, error) from error
+
+
+def _write_page(options, parser, read, progress):
+    from keras_onlstm.parsing import draw_page
+
+    trees, bars = [], []
+    for parsed in read:
+        trees.append(parsed.tree)
+        bars.append(_bars(parser, parsed, options.punctuation))
+    progress.clear()
+    if trees and options.output is None:
+        print(draw_page(trees, bars), end="")
+    elif trees:
+        with replacing(options.output) as temporary:
+            temporary.write_text(draw_page(trees, bars), encoding="utf-8")
+        print(options.output)
+    return len(trees)
+
+
+def _print(options, read, progress):
+    count = 0
+    for parsed in read:
+        count += parsed.tree is not None
+        progress.clear()
+        if options.format == "conll":
+            _print_conll(parsed.tree, count)
+        else:
+            print(_shown(parsed, options.format), flush=True)
+        progress.add(len(parsed.words))
+    return count
+
+
+def _print_conll(tree, count):
+    from keras_onlstm.parsing import conll
+
+    if tree is not None:  # a blank line parts two sentences
+        print(("\n" if count > 1 else "") + conll(tree), flush=True)
 
 
 def _shown(parsed, form):
     from keras_onlstm.parsing import brackets, outline
 
     if form == "json":
-        tree = None if parsed.tree is None else brackets(parsed.tree)
-        distances = [[round(float(d), 6) for d in layer] for layer in parsed.distances]
-        record = {"words": parsed.words, "tree": tree, "distances": distances}
-        return json.dumps(record, ensure_ascii=False)
+        return _json(parsed)
     if parsed.tree is None:
         return ""
     if form == "pretty" and len(parsed.words) <= LONGEST_PICTURE:
         return outline(parsed.tree)
     return brackets(parsed.tree)
+
+
+def _json(parsed):
+    from keras_onlstm.parsing import brackets, nested_json
+
+    tree = parsed.tree
+    record = {
+        "source": parsed.source,
+        "words": parsed.words,
+        "tokens": [token._asdict() for token in parsed.tokens],
+        "distances": [[round(float(d), 6) for d in layer] for layer in parsed.distances],
+        "brackets": None if tree is None else brackets(tree),
+    }
+    # The tree is put in as text: as lists, a deep one is more than `json.dumps` takes.
+    written = "null" if tree is None else nested_json(tree)
+    return f'{json.dumps(record, ensure_ascii=False)[:-1]}, "tree": {written}}}'

@@ -13,9 +13,9 @@ from keras_onlstm.command_line.inputs import (
     sentences,
     tokens,
 )
-from keras_onlstm.utils.console import table
+from keras_onlstm.utils.console import Progress, table
 
-__all__ = ["EXAMPLES", "HELP", "WRITES", "add_arguments", "run"]
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "log-probabilities and perplexities of sentences"
 EXAMPLES = (
@@ -23,7 +23,7 @@ EXAMPLES = (
     "keras-onlstm score --model runs/lm --file sentences.txt",
     "keras-onlstm score - < sentences.txt",
 )
-WRITES = False
+BLOCK = 2048  # sentences at once: seconds of work
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,11 @@ def run(options: argparse.Namespace) -> None:
     if not split:
         places = options.file or [STANDARD_INPUT]
         raise ValueError(f"{', '.join(places)}: holds no words to score.")
-    scores = reader.model.score([words for _, words in split])
+    scores: list[np.ndarray] = []
+    with Progress("tokens") as progress:
+        for start in range(0, len(split), BLOCK):
+            scores += reader.model.score([words for _, words in split[start : start + BLOCK]])
+            progress.add(sum(len(numbers) for numbers in scores[start:]))
     rows = [
         [text.strip(), len(numbers), f"{numbers.sum():.3f}", f"{_perplexity(numbers):.2f}"]
         for (text, _), numbers in zip(split, scores, strict=True)

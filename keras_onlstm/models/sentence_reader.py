@@ -228,6 +228,7 @@ class SentenceReader(keras.Model):
         temperature: float = 1.0,
         top_k: int | None = None,
         seed: int = 0,
+        progress: Callable[[int], object] | None = None,
     ) -> list[str]:
         """Goes on after words, one by one, each drawn from what the model predicts.
 
@@ -237,6 +238,7 @@ class SentenceReader(keras.Model):
             temperature: number above 0 that divides the logits: lower is bolder.
             top_k: integer, to draw among so many likeliest words alone, or `None`.
             seed: of the draws.
+            progress: function that is called after each word, with 1.
 
         Returns:
             List of the words that were drawn, none of them `<unk>`, up to the `<eos>`, if there is
@@ -270,6 +272,8 @@ class SentenceReader(keras.Model):
             if ids[0] == eos:
                 break
             drawn.append(vocabulary[ids[0]])
+            if progress is not None:
+                progress(1)
         return drawn
 
     def _check_predicts(self):

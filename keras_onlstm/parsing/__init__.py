@@ -1,15 +1,16 @@
 """Trees from distances, baselines, scores and pictures. No Keras."""
 
-from keras_onlstm.parsing.outlines import outline
+from keras_onlstm.parsing.outlines import conll, outline
 from keras_onlstm.parsing.pictures import draw, draw_pair, save_picture
 from keras_onlstm.parsing.punctuation import with_punctuation
-from keras_onlstm.parsing.report import write_report
+from keras_onlstm.parsing.report import draw_page, write_report
 from keras_onlstm.parsing.scores import Scores, score
 from keras_onlstm.parsing.trees import (
     balanced,
     brackets,
     build_tree,
     left_branching,
+    nested_json,
     random_tree,
     right_branching,
 )
@@ -20,10 +21,13 @@ __all__ = [
     "balanced",
     "brackets",
     "build_tree",
+    "conll",
     "consensus",
     "draw",
+    "draw_page",
     "draw_pair",
     "left_branching",
+    "nested_json",
     "outline",
     "random_tree",
     "right_branching",

@@ -17,7 +17,7 @@ from keras_onlstm.parsing.scores import walk
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.types import NltkTree, StrPath
 
-__all__ = ["draw", "draw_pair", "drawable", "save_picture"]
+__all__ = ["check_png", "draw", "draw_pair", "drawable", "save_picture"]
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -299,12 +299,23 @@ def save_picture(
         figure.savefig(temporary, dpi=min(150, 65_000 / max(figure.get_size_inches())))
 
 
-def _figure(predicted, gold, distances, title):
-    """The same with Matplotlib."""
+def check_png() -> None:
+    """Refuses to draw PNG where what it needs is missing.
+
+    Raises:
+        ImportError: if Matplotlib is not installed.
+    """
     try:
-        from matplotlib.figure import Figure
+        import matplotlib.figure  # noqa: F401
     except ImportError as error:
         raise ImportError("PNG needs Matplotlib: pip install 'keras-onlstm[viz]'") from error
+
+
+def _figure(predicted, gold, distances, title):
+    """The same with Matplotlib."""
+    check_png()
+    from matplotlib.figure import Figure
+
     spans = None if gold is None else _spans(gold)
     trees = [(_checked(predicted, distances, title), distances, spans, title)]
     trees += [] if gold is None else [(_layout(gold, "gold"), None, None, "gold")]

@@ -1,17 +1,17 @@
-"""A report of an evaluation as one HTML file, which needs no network."""
+"""Trees, and the report of an evaluation, as one HTML file, which needs no network."""
 
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from keras_onlstm.parsing.pictures import Numbers, draw_pair, drawable
+from keras_onlstm.parsing.pictures import Numbers, draw, draw_pair, drawable
 from keras_onlstm.parsing.scores import score
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.types import NltkTree, StrPath
 
-__all__ = ["write_report"]
+__all__ = ["draw_page", "write_report"]
 
-_PAGE = """<!DOCTYPE html>
+_HEAD = """<!DOCTYPE html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
@@ -29,7 +29,18 @@ summary b {{ display: inline-block; min-width: 4rem; }}
 button {{ font: inherit; margin-right: .4rem; }}
 </style>
 <h1>{title}</h1>
-{head}
+"""
+_TREES = (
+    _HEAD
+    + """<main>
+{sentences}
+</main>
+</html>
+"""
+)
+_REPORT = (
+    _HEAD
+    + """{head}
 <p>Constituents that the gold tree has are <span style="color:#1b6ca8">blue</span>, others
 <span style="color:#b23a48">red</span>; the bars are distances.</p>
 <p>{shown} Sort by
@@ -54,6 +65,7 @@ for (const button of document.querySelectorAll("button")) {{
 </script>
 </html>
 """
+)
 
 
 def _shown(text):
@@ -68,6 +80,39 @@ def _sentence(number, predicted, gold, distances):
         f"<summary><b>{100 * f1:.1f}</b>{_shown(' '.join(words))}</summary>"
         f'<div class="picture">{draw_pair(predicted, gold, distances)}</div></details>'
     )
+
+
+def draw_page(
+    trees: Sequence[NltkTree],
+    distances: Sequence[Numbers] | None = None,
+    title: str = "Trees",
+) -> str:
+    """An HTML page of trees, one below the other.
+
+    Args:
+        trees: list of `nltk.Tree`.
+        distances: list of as many arrays, as `draw` takes them, or `None`.
+        title: of the page.
+
+    Returns:
+        String.
+
+    Raises:
+        ValueError: if there are not as many distances as words.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import draw_page, right_branching
+    >>> page = draw_page([right_branching(["the", "cat"]), right_branching(["<b>"])])
+    >>> page.count("<svg"), "<b>" in page
+    (2, False)
+    """
+    bars: Sequence[Numbers | None] = [None] * len(trees) if distances is None else distances
+    pictures = [
+        f'<div class="picture">{draw(tree, numbers)}</div>'
+        for tree, numbers in zip(trees, bars, strict=True)
+    ]
+    return _TREES.format(title=_shown(title), sentences="\n".join(pictures))
 
 
 def write_report(
@@ -119,7 +164,7 @@ def write_report(
     chosen = range(0, len(gold), -(-len(gold) // limit))
     shown = f"{len(gold):,} sentences"
     shown += "." if len(chosen) == len(gold) else f", of which {len(chosen):,} are shown."
-    page = _PAGE.format(
+    page = _REPORT.format(
         title=_shown(title),
         head=f"<table>{''.join(rows)}</table>",
         shown=shown,

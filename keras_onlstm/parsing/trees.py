@@ -1,9 +1,10 @@
 """Distances to binary trees, and the trees that serve as baselines.
 
 Nothing here recurses: sentences may be as long as memory holds. `nltk.Tree` itself does, in
-`leaves`, `str` and `pprint`; `brackets` writes trees of any depth.
+`leaves`, `str` and `pprint`; `brackets` and `nested_json` write trees of any depth.
 """
 
+import json
 import random
 import re
 from collections.abc import Callable, Iterable
@@ -21,8 +22,10 @@ __all__ = [
     "checked",
     "from_splits",
     "left_branching",
+    "nested_json",
     "random_tree",
     "right_branching",
+    "safe",
 ]
 
 LABEL = "X"  # of every constituent: the trees are unlabelled
@@ -276,14 +279,48 @@ def brackets(tree: NltkTree) -> str:
             continue
         # An empty label, as treebanks have it at the top, must not take a word for itself.
         bare = str(node.label()) == "" and (not node or isinstance(node[0], Tree))
-        written.append("(" if bare else f"({_safe(node.label())}")
+        written.append("(" if bare else f"({safe(node.label())}")
         pending.append(")")
         pending += [
-            child if isinstance(child, Tree) else _safe(child) for child in reversed(list(node))
+            child if isinstance(child, Tree) else safe(child) for child in reversed(list(node))
         ]
     return " ".join(written).replace(" )", ")")
 
 
-def _safe(token):
+def nested_json(tree: NltkTree) -> str:
+    """A tree as JSON: a word is a string, a constituent the list of its children.
+
+    Args:
+        tree: `nltk.Tree`. Its labels are not written.
+
+    Returns:
+        String, on one line, however deep the tree is. `json.loads` reads some hundreds of levels.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import nested_json, right_branching
+    >>> nested_json(right_branching(["a", "(", "b"]))
+    '["a", ["(", "b"]]'
+    """
+    from nltk import Tree
+
+    written: list[str] = []
+    pending: list[tuple[Any, str]] = [(tree, "")]  # a node or `None`, and what stands before it
+    while pending:
+        node, before = pending.pop()
+        if node is None:
+            written.append("]")
+        elif isinstance(node, Tree):
+            written.append(before + "[")
+            pending.append((None, ""))
+            children = [(child, ", " if place else "") for place, child in enumerate(node)]
+            pending += reversed(children)
+        else:
+            written.append(before + json.dumps(str(node), ensure_ascii=False))
+    return "".join(written)
+
+
+def safe(token: object) -> str:
+    """A word or a label as it can stand in brackets."""
     text = str(token).replace("(", "-LRB-").replace(")", "-RRB-")
     return re.sub(r"\s", "_", text) or "_"

@@ -374,7 +374,8 @@ class Trainer:
         self._save()
         write_tensorboard(self.directory, row)
         if self.verbose:
-            shown = ", ".join(f"{name} {value:.4g}" for name, value in row.items())
+            # The bar has the rest.
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in validated.items())
             print(f"  {shown}", flush=True)
 
     def _save(self):
