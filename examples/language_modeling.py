@@ -23,19 +23,19 @@ from _common import info, new_plot, save_plot
 from keras_onlstm.datasets import propositional_logic
 from keras_onlstm.loading import load_trained
 from keras_onlstm.training.corpora import IDS, read_corpus
-from keras_onlstm.training.language_models import (
+from keras_onlstm.training.language_model_settings import (
     NAMES,
     PRPN_SETTINGS,
     PRPN_VALUES,
     SETTINGS,
     VALUES,
     check_devices,
-    evaluation,
-    train_language_model,
 )
 from keras_onlstm.training.runs import RESULTS, Experiment
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
+
+# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
 # `SETTINGS` says what each value means, and so does --help.
 PRESETS = {
@@ -175,6 +175,8 @@ def write_formulas(directory):
 
 
 def train(output, configuration, resume, steps):
+    from keras_onlstm.training.language_models import train_language_model
+
     arguments = configuration.arguments
     if arguments["data"] is None and arguments["preset"] != "smoke":
         raise ValueError(
@@ -187,6 +189,8 @@ def train(output, configuration, resume, steps):
 
 
 def evaluate(runs, data=None):
+    from keras_onlstm.training.language_models import evaluation
+
     results = {}
     loaded = {
         run: (EXPERIMENT.stored(run).arguments, load_trained(run, "language_model")) for run in runs

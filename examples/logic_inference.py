@@ -16,17 +16,17 @@ from keras_onlstm.utils.console import report, table  # isort: split
 import math
 from pathlib import Path
 
-import keras
 import numpy as np
 from _common import info, new_plot, save_plot
 
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.loading import load_trained
-from keras_onlstm.models import PairClassifier
-from keras_onlstm.training import PairBatches, Setting, Trainer
+from keras_onlstm.training import Setting
 from keras_onlstm.training.runs import Experiment, has_begun, running
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number
+
+# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
 SETTINGS = {
     "units": Setting(Integer(1), "size of the recurrent and of the hidden layer"),
@@ -112,6 +112,10 @@ def load_corpus(configuration):
 
 
 def batches_of(pairs, batch_size, shuffle=False, seed=0):
+    import keras
+
+    from keras_onlstm.training import PairBatches
+
     # Lengths of formulas are 1 + 3 k. JAX compiles for every shape, so it gets fewer of them.
     multiple = 12 if keras.backend.backend() == "jax" else 3
     return PairBatches(
@@ -143,6 +147,10 @@ def count_correct(model, batches):
 
 
 def make_model(configuration, steps_per_epoch):
+    import keras
+
+    from keras_onlstm.models import PairClassifier
+
     arguments, values = configuration.arguments, configuration.values
     keras.utils.set_random_seed(arguments["seed"])
     model = PairClassifier(
@@ -176,6 +184,8 @@ def make_model(configuration, steps_per_epoch):
 
 
 def train(output, configuration, resume):
+    from keras_onlstm.training import Trainer
+
     arguments, values = configuration.arguments, configuration.values
     corpus = load_corpus(configuration)
     training, validation = corpus.split(MAX_TRAIN_OPERATORS)

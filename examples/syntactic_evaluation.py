@@ -23,7 +23,6 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
-import keras
 from _common import info, new_plot, save_plot
 
 from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
@@ -40,16 +39,12 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.text.corpus import find, sentences
 from keras_onlstm.training import Setting
 from keras_onlstm.training.corpora import IDS, read_corpus
-from keras_onlstm.training.language_models import (
-    NAMES,
-    SETTINGS,
-    VALUES,
-    check_devices,
-    train_language_model,
-)
+from keras_onlstm.training.language_model_settings import NAMES, SETTINGS, VALUES, check_devices
 from keras_onlstm.training.runs import Experiment
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer
+
+# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
 SETTINGS = {
     **SETTINGS,
@@ -195,6 +190,8 @@ def load_corpus(configuration, run):
 
 
 def train(output, configuration, resume, steps):
+    from keras_onlstm.training.language_models import train_language_model
+
     check_devices(configuration.values, configuration.arguments["devices"])
     corpus = load_corpus(configuration, output)
     return train_language_model(output, configuration, corpus, resume, steps)
@@ -216,6 +213,8 @@ class Evaluated:
         self.run = Path(run)
         model = load_trained(run, "language_model")
         self.name = f"{model.title} {self.run.name}"
+        import keras
+
         bar, started = None, time.perf_counter()
 
         def progress(done, count):

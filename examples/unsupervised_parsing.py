@@ -28,7 +28,6 @@ from _parsing import (
     evaluate_together,
     measure,
 )
-from nltk import Tree
 
 from keras_onlstm.datasets import treebank
 from keras_onlstm.parser import Parser
@@ -78,6 +77,8 @@ def parse_arguments():
 
 def load_sentences(options):
     if options.preset == "smoke":
+        from nltk import Tree
+
         trees = [Tree.fromstring(text) for text in SMOKE]
         return [treebank.ParsedSentence(tree.leaves(), tree) for tree in trees]
     return treebank.load(corpus=options.corpus, sections=options.sections)

@@ -1,4 +1,7 @@
-"""What the export scripts share: the model, the arguments, the summary."""
+"""What the export scripts share: the model, the arguments, the summary.
+
+Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
+"""
 
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
 
@@ -11,10 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from keras_onlstm.datasets import propositional_logic as logic
-from keras_onlstm.exporting import GRAPHS, graph_names
-from keras_onlstm.exporting.exported import describe
+from keras_onlstm.exporting.names import GRAPHS, QUANTIZATIONS
 from keras_onlstm.loading import SHIPPED, load_model, member
-from keras_onlstm.models import LanguageModel, PairClassifier
 from keras_onlstm.training.runs import CONFIG, read_config
 
 __all__ = ["export_each", "export_files", "new_parser", "report"]
@@ -49,13 +50,15 @@ def new_parser(description, output, quantize=True):
     )
     add("--output", metavar="DIR", default=output, help=f"default: {output}")
     if quantize:
-        add("--quantize", choices=("dynamic", "float16"), help="default: float32")
+        add("--quantize", choices=QUANTIZATIONS, help="default: float32")
     add("--no-check", action="store_true", help="do not compare what was written with Keras")
     return parser
 
 
 def models_of(options):
     """Models and what is known of them: pairs."""
+    from keras_onlstm.exporting import graph_names
+
     if options.preset and (options.model or options.member is not None):
         raise ValueError("--model and --member do not go with --preset.")
     if options.preset:
@@ -79,6 +82,8 @@ def models_of(options):
 
 
 def _smoke_models():
+    from keras_onlstm.models import LanguageModel, PairClassifier
+
     words = ["<eos>", "<unk>", *(f"word{number}" for number in range(18))]
     language_model = LanguageModel(20, 8, 12, 2, 4, vocabulary=words, seed=0)
     language_model.build()
@@ -106,6 +111,9 @@ def export_each(options, export):
         export: function of a model, a directory, a list of graphs and keyword arguments about the
             model that yields what was exported.
     """
+    from keras_onlstm.exporting import graph_names
+    from keras_onlstm.exporting.exported import describe
+
     directory = Path(options.output)
     try:
         directory.mkdir(parents=True, exist_ok=True)

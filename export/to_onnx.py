@@ -9,8 +9,6 @@ and three lengths, before it gets its name.
 
 from _common import export_files, new_parser, report
 
-from keras_onlstm.exporting import to_onnx
-
 
 def parse_arguments():
     parser = new_parser("Exports ON-LSTM models to ONNX.", "runs/onnx")
@@ -21,6 +19,8 @@ def parse_arguments():
 
 
 def main(options):
+    from keras_onlstm.exporting import to_onnx
+
     export_files(options, to_onnx, ".onnx", opset=options.opset, provider=options.provider)
 
 

@@ -9,8 +9,6 @@ three lengths, before the SavedModel takes its place in --output, under the mode
 
 from _common import export_each, new_parser, report
 
-from keras_onlstm.exporting import to_saved_model
-
 
 def parse_arguments():
     parser = new_parser("Exports ON-LSTM models to SavedModels.", "runs/saved_model", False)
@@ -18,6 +16,8 @@ def parse_arguments():
 
 
 def main(options):
+    from keras_onlstm.exporting import to_saved_model
+
     def export(model, directory, graphs, **known):
         yield to_saved_model(
             model, directory / model.name, graphs, check=not options.no_check, **known

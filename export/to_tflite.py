@@ -9,8 +9,6 @@ it gets its name.
 
 from _common import export_files, new_parser, report
 
-from keras_onlstm.exporting import to_tflite
-
 
 def parse_arguments():
     parser = new_parser("Exports ON-LSTM models to TensorFlow Lite.", "runs/tflite")
@@ -19,6 +17,8 @@ def parse_arguments():
 
 
 def main(options):
+    from keras_onlstm.exporting import to_tflite
+
     export_files(options, to_tflite, ".tflite", batch=options.batch)
 
 

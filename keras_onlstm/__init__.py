@@ -4,10 +4,10 @@ Importing it registers its layers and models with Keras, so that saved ones load
 not imported before something needs it: an exported parser does not.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from keras_onlstm._registration import register_with_keras
+from keras_onlstm.utils.lazy import lazy_names
 from keras_onlstm.version import __version__
 
 if TYPE_CHECKING:
@@ -51,19 +51,6 @@ _HOMES = {
     "cumax": "onlstm.cumax",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first asked for."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = importlib.import_module(f"{__name__}.{_HOMES.get(name, name)}")
-    value = getattr(module, name) if name in _HOMES else module
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
-
+__getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES)
 
 register_with_keras()

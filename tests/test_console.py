@@ -1,6 +1,7 @@
 """Ctrl-C and mistakes on the command line: one line each, whatever the libraries make of them."""
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -47,6 +48,42 @@ def interrupted(script, module, *arguments):
     return process.returncode, output, ours("".join(said))
 
 
+HEAVY = ("keras", "tensorflow", "jax", "torch", "matplotlib", "nltk")
+PARSING = """
+import contextlib, io, json, os, runpy, sys
+heavy, *paths = sys.argv[1:]
+answers = []
+for path in paths:
+    sys.path.insert(0, os.path.dirname(path))
+    for argument in ("--help", "--no-such"):
+        sys.argv, said, status = [path, argument], io.StringIO(), None
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            try: runpy.run_path(path, run_name="__main__")
+            except SystemExit as error: status = error.code
+        answers.append([status, said.getvalue(), sorted({*heavy.split()} & {*sys.modules})])
+    sys.modules.pop("_common", None)
+    del sys.path[0]
+print(json.dumps(answers))
+"""
+
+
+def test_help_and_wrong_arguments_wait_for_no_framework():
+    done = subprocess.run(
+        [sys.executable, "-c", PARSING, " ".join(HEAVY), *map(str, SCRIPTS)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+    answers = iter(json.loads(done.stdout))
+    for script in SCRIPTS:
+        status, said, imported = next(answers)
+        assert (status, imported) == (0, []), script
+        assert said.startswith(f"usage: {script.name} [-h]") and "--output DIR" in said
+        wrong = "error: unrecognized arguments: --no-such (--help lists the arguments)"
+        assert next(answers) == [2, f"{script.name}: {wrong}\n", []]
+
+
 def test_all_scripts_are_there():
     assert len(SCRIPTS) == 7
 
@@ -55,6 +92,15 @@ def test_all_scripts_are_there():
 def test_ctrl_c_while_a_script_is_imported(script):
     found = interrupted(script, "numpy", "--preset", "smoke")
     assert found == (130, "", [f"{script.name}: stopped."])
+
+
+def test_ctrl_c_while_a_script_imports_keras(tmp_path):
+    script, output = EXAMPLES / "logic_inference.py", tmp_path / "run"
+    found = interrupted(
+        script, "tensorflow.python.tf2", "--preset", "smoke", "--output", str(output)
+    )
+    assert found == (130, "", ["logic_inference.py: stopped."])
+    assert not output.exists()
 
 
 @pytest.mark.parametrize("module", ["keras_onlstm.utils.console", "numpy", "tensorflow.python.tf2"])

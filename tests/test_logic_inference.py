@@ -20,6 +20,7 @@ import commands
 from commands import EXAMPLES, contents, ours
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.training import Trainer
 from keras_onlstm.utils.locks import locked
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
@@ -570,7 +571,7 @@ def test_ctrl_c_while_training(run, monkeypatch, script, tmp_path):
     def interrupted(trainer):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(script.Trainer, "run", interrupted)
+    monkeypatch.setattr(Trainer, "run", interrupted)
     status, _, errors = run(*SMOKE, "--output", tmp_path / "run")
     assert status == 130
     assert ours(errors) == ["logic_inference.py: stopped. The same command with --resume goes on."]

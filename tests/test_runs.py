@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from keras_onlstm.training import Setting, language_models
+from keras_onlstm.training import Setting
 from keras_onlstm.training.architectures import ARCHITECTURES
+from keras_onlstm.training.language_model_settings import PRPN_SETTINGS, SETTINGS, VALUES
 from keras_onlstm.training.runs import (
     Configuration,
     Experiment,
@@ -130,7 +131,7 @@ def test_a_model_with_values_of_its_own(tmp_path):
     with pytest.raises(ValueError, match="no arguments of this script"):
         EXPERIMENT.stored(tmp_path / "run")
     write(tmp_path, arguments=OLD)
-    with pytest.raises(ValueError, match=r"was not started with --model deep\. Leave"):
+    with pytest.raises(ValueError, match=r"was not started with --model deep\. Leave --model out"):
         both.configuration(parser.parse_args(["--output", str(tmp_path), "--resume", *deep]))
 
 
@@ -183,8 +184,8 @@ def test_where_a_model_comes_from(tmp_path):
 
 def test_the_values_of_language_models_are_described():
     text = EXPERIMENT._replace(
-        settings={name: language_models.SETTINGS[name] for name in language_models.VALUES},
-        presets={"small": language_models.VALUES},
+        settings={name: SETTINGS[name] for name in VALUES},
+        presets={"small": VALUES},
     )
     help_text = text.parser("Trains.", "runs/some").format_help()
     assert "num_layers: recurrent layers (3)" in help_text and "default: small" in help_text
@@ -226,7 +227,7 @@ def test_tables():
 
 def test_models_are_in_the_record_of_their_run():
     """Whatever shapes a language model is a value, and so in the checkpoint."""
-    made = {"language_model": language_models.SETTINGS, "prpn": language_models.PRPN_SETTINGS}
+    made = {"language_model": SETTINGS, "prpn": PRPN_SETTINGS}
     for name, settings in made.items():
         assert ARCHITECTURES[name].settings.keys() < settings.keys()
     configuration = Configuration({"recurrent": "lstm", "seed": 1, "devices": 2}, {"units": 3})

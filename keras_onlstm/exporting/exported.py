@@ -7,11 +7,10 @@ from typing import NamedTuple
 import keras
 
 from keras_onlstm.exporting.checks import Difference
+from keras_onlstm.exporting.names import QUANTIZATIONS
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Exported", "check_request", "describe"]
-
-QUANTIZATIONS = (None, "dynamic", "float16")
 
 
 class Exported(NamedTuple):
@@ -55,7 +54,7 @@ def check_request(path: StrPath, suffix: str, quantize: str | None = None) -> Pa
             f"exporting goes by way of TensorFlow, and Keras runs on {backend}. Save the model, "
             "and export it with KERAS_BACKEND=tensorflow."
         )
-    if quantize not in QUANTIZATIONS:
+    if quantize not in (None, *QUANTIZATIONS):
         raise ValueError(f"quantize is None, 'dynamic' or 'float16', not {quantize!r}.")
     path = Path(path)
     if path.suffix != suffix and suffix:

@@ -30,15 +30,12 @@ from keras_onlstm.utils.keras_private import layers_within
 from keras_onlstm.utils.types import Tensor
 
 __all__ = [
-    "GRAPHS",
     "Input",
     "ModelGraph",
     "draw_inputs",
     "graph_names",
     "make_graph",
 ]
-
-GRAPHS = ("parser", "language_model", "step", "classifier", "layer")
 
 
 class Input(NamedTuple):
@@ -61,7 +58,7 @@ class ModelGraph(NamedTuple):
     """What a model computes under one of the names.
 
     Attributes:
-        name: one of `GRAPHS`.
+        name: one of `names.GRAPHS`.
         inputs: list of `Input`.
         function: from a dictionary of tensors to a dictionary of tensors.
         model: the Keras model.
@@ -82,7 +79,7 @@ def graph_names(model: keras.Model) -> tuple[str, ...]:
         model: a Keras model.
 
     Returns:
-        Tuple of names from `GRAPHS`.
+        Tuple of names from `names.GRAPHS`.
 
     Example:
 

@@ -12,6 +12,9 @@ kernels start at the scale at which the pre-activations of the gates have a stan
 0.25 in the first layer and about 0.14 and 0.09 in those above it, whatever the size of the layer
 and of what it reads. The rule is the same for ON-LSTM and LSTM.
 
+So much for `"scaled"`. `"published"` is word vectors within 0.1, all else within 1 / sqrt(fan in),
+and no frequencies.
+
 docs/results.md has what was compared.
 """
 
@@ -23,10 +26,10 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_onlstm.onlstm.step import gate_offsets
+from keras_onlstm.utils.reading import STARTS
 from keras_onlstm.utils.types import DType, Tensor
 
 __all__ = [
-    "STARTS",
     "GateUniform",
     "check",
     "embedding",
@@ -35,9 +38,6 @@ __all__ = [
     "log_frequencies",
     "prpn_embedding",
 ]
-
-# "published": word vectors within 0.1, all else within 1 / sqrt(fan in), no frequencies.
-STARTS = ("scaled", "published")
 
 EMBEDDING = 0.1  # word vectors are within this
 PREACTIVATION = 0.25  # standard deviation that the input kernel gives the first layer's gates
@@ -53,7 +53,7 @@ def _uniform(bound, seed):
 
 
 def check(start: str) -> None:
-    """Refuses what is none of `STARTS`.
+    """Refuses what is none of `STARTS.values`.
 
     Args:
         start: text.
@@ -61,7 +61,7 @@ def check(start: str) -> None:
     Raises:
         ValueError: if so.
     """
-    if start not in STARTS:
+    if start not in STARTS.values:
         raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
 
 
@@ -81,7 +81,7 @@ def prpn_embedding(start: str, seed: int | None = None) -> keras.initializers.In
     """The initializer of the word vectors of PRPN.
 
     Args:
-        start: one of `STARTS`.
+        start: one of `STARTS.values`.
         seed: integer or `None`.
 
     Returns:
@@ -159,7 +159,7 @@ def kernels(
     """The initializers of a recurrent layer's two kernels.
 
     Args:
-        start: one of `STARTS`.
+        start: one of `STARTS.values`.
         recurrent: `"onlstm"` or `"lstm"`.
         size: positive integer, how many numbers the layer reads at a step.
         units: positive integer, of the layer.

@@ -1,12 +1,17 @@
 """Training that resumes exactly: batches in a known order, checkpoints of every bit, records."""
 
-from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
-from keras_onlstm.training.batches import PairBatches
-from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
-from keras_onlstm.training.settings import Setting, changed, check_settings, described
-from keras_onlstm.training.trainer import Trainer
-from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
-from keras_onlstm.training.windows import Windows, contiguous
+from typing import TYPE_CHECKING
+
+from keras_onlstm.utils.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
+    from keras_onlstm.training.batches import PairBatches
+    from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
+    from keras_onlstm.training.settings import Setting, changed, check_settings, described
+    from keras_onlstm.training.trainer import Trainer
+    from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
+    from keras_onlstm.training.windows import Windows, contiguous
 
 __all__ = [
     "AveragedAdam",
@@ -26,3 +31,24 @@ __all__ = [
     "load_checkpoint",
     "save_checkpoint",
 ]
+
+_HOMES = {
+    "AveragedAdam": "averaging",
+    "AveragedSGD": "averaging",
+    "NonMonotonicTrigger": "averaging",
+    "PairBatches": "batches",
+    "ResetStates": "truncated",
+    "Setting": "settings",
+    "Trainer": "trainer",
+    "TruncatedModel": "truncated",
+    "Windows": "windows",
+    "changed": "settings",
+    "check_settings": "settings",
+    "contiguous": "windows",
+    "described": "settings",
+    "evaluate_windows": "truncated",
+    "load_checkpoint": "checkpoint",
+    "save_checkpoint": "checkpoint",
+}
+
+__getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES)

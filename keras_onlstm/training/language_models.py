@@ -1,7 +1,8 @@
-"""The training of a language model on a corpus: its settings, the model, the loop, its evaluation.
+"""The training of a language model on a corpus: the model, the loop, its evaluation.
 
-A script chooses values for `SETTINGS` and a corpus; `train_language_model` does the rest in the
-directory of a run, and goes on with it wherever it was stopped.
+A script chooses values for the `SETTINGS` of `language_model_settings` and a corpus;
+`train_language_model` does the rest in the directory of a run, and goes on with it wherever it was
+stopped.
 """
 
 import math
@@ -14,7 +15,7 @@ import numpy as np
 
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.text.corpus import Corpus
-from keras_onlstm.training.architectures import ARCHITECTURES, architecture
+from keras_onlstm.training.architectures import architecture
 from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.corpora import (
     IDS,
@@ -26,54 +27,12 @@ from keras_onlstm.training.corpora import (
 from keras_onlstm.training.devices import DataParallel
 from keras_onlstm.training.penalized import PenalizedAdam
 from keras_onlstm.training.runs import Configuration, has_begun, running
-from keras_onlstm.training.settings import Setting
 from keras_onlstm.training.trainer import Trainer
 from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
 from keras_onlstm.training.windows import Windows
-from keras_onlstm.utils.reading import Choice, Integer, Number
 
-__all__ = [
-    "NAMES",
-    "PRPN_SETTINGS",
-    "PRPN_VALUES",
-    "SETTINGS",
-    "VALUES",
-    "check_devices",
-    "evaluation",
-    "learning_rate",
-    "make_model",
-    "train_language_model",
-]
+__all__ = ["evaluation", "learning_rate", "make_model", "train_language_model"]
 
-NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
-_RATE = Number(0.0, 1.0)
-_TRAINING = {
-    "activation": Setting(Number(0.0), "strength of the penalty on the last output"),
-    "temporal": Setting(Number(0.0), "strength of that on its change from word to word"),
-    "epochs": Setting(Integer(1), "epochs"),
-    "batch_size": Setting(Integer(1), "sequences read side by side"),
-    "window": Setting(Integer(10), "words of back-propagation"),
-    "jitter": Setting(bool, "whether the window varies"),
-    "optimizer": Setting(Choice(("sgd", "plateau", "adam", "halved")), "sgd: averaged when "
-                         "validation stops falling (the published recipe of ON-LSTM); plateau: a "
-                         "fourth of the rate then; adam: up, and down along a cosine; halved: Adam "
-                         "without momentum, half the rate after two epochs that were no better "
-                         "(that of PRPN)"),
-    "learning_rate": Setting(Number(0.0), "learning rate, of adam the highest"),
-    "warmup": Setting(_RATE, "share of all steps in which that of adam rises"),
-    "clip": Setting(Number(0.0), "largest norm of the gradient"),
-    "decay": Setting(Number(0.0), "decay of the weights; of halved a part of the gradient"),
-}  # fmt: skip
-SETTINGS = {**ARCHITECTURES["language_model"].settings, **_TRAINING}
-PRPN_SETTINGS = {**ARCHITECTURES["prpn"].settings, **_TRAINING}
-# Where a preset does not say.
-VALUES = {"num_layers": 3, "tie_weights": True, "start": "scaled", "warmup": 0.05}
-PRPN_VALUES = {
-    "num_layers": 2, "slots": 15, "lookback": 5, "resolution": 0.1, "hard": True,
-    "residual_blocks": 0, "tie_weights": True, "parsing_network": True, "reading_attention": True,
-    "predict_attention": True, "start": "scaled", "activation": 0.0, "temporal": 0.0,
-    "jitter": False, "warmup": 0.05,
-}  # fmt: skip
 # The rate is multiplied by this after so many epochs that were no better.
 _FALLS = {"plateau": (0.25, 1), "halved": (0.5, 2)}
 _AVERAGED = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
@@ -122,30 +81,6 @@ def evaluation(
     return lambda: evaluate_windows(reader, windows)
 
 
-def check_devices(values: Mapping, devices: int) -> None:
-    """Refuses more devices than a batch has sequences.
-
-    Args:
-        values: dictionary of what is in `SETTINGS`.
-        devices: how many share a batch.
-
-    Raises:
-        ValueError: if so.
-
-    Example:
-
-    >>> from keras_onlstm.training.language_models import check_devices
-    >>> check_devices({"batch_size": 4}, 8)
-    Traceback (most recent call last):
-    ...
-    ValueError: --devices 8: the batch has but 4 sequences to share.
-    """
-    if devices > values["batch_size"]:
-        raise ValueError(
-            f"--devices {devices}: the batch has but {values['batch_size']} sequences to share."
-        )
-
-
 def make_model(
     configuration: Configuration, corpus: Corpus, rows: int, devices: DataParallel | None = None
 ) -> tuple[SentenceReader, TruncatedModel]:
@@ -165,7 +100,8 @@ def make_model(
 
     >>> import numpy as np
     >>> from keras_onlstm.text.corpus import Corpus
-    >>> from keras_onlstm.training.language_models import VALUES, make_model
+    >>> from keras_onlstm.training.language_model_settings import VALUES
+    >>> from keras_onlstm.training.language_models import make_model
     >>> from keras_onlstm.training.runs import Configuration
     >>> values = VALUES | {
     ...     "embedding_dim": 8,

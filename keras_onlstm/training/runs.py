@@ -6,13 +6,12 @@ else shapes it: a run goes on with what is there, whatever a preset says by then
 
 import contextlib
 import json
+import sys
 from argparse import Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import keras
 
 from keras_onlstm.training.settings import changed, check_settings, described
 from keras_onlstm.utils.console import ArgumentParser, seed
@@ -385,7 +384,7 @@ def running(
     with locked(directory):
         if not resume:
             _check_empty(directory, prepared)  # another may have been faster
-            used = {"backend": keras.backend.backend(), **versions()}
+            used = {**_backend(), **versions()}
             write_json(directory / CONFIG, {**configuration._asdict(), "versions": used})
         try:
             yield
@@ -393,6 +392,12 @@ def running(
             if resume is None:
                 raise
             raise KeyboardInterrupt("The same command with --resume goes on.") from None
+
+
+def _backend():
+    """What Keras runs on, where a run needs Keras: it has imported it by then."""
+    keras = sys.modules.get("keras")
+    return {} if keras is None else {"backend": keras.backend.backend()}
 
 
 def has_begun(directory: str | Path, prepared: Sequence[str] = ()) -> bool:

@@ -1,7 +1,7 @@
 """What all command lines share: mistakes and Ctrl-C come out in one line, results in a table.
 
-A command imports this module before all that takes time. Ctrl-C while the rest is imported, where
-it may surface as any error or as none, then ends the process at once.
+A command imports this module before all that takes time. Ctrl-C while the rest is imported, Keras
+inside the command too, where it may surface as any error or as none, then ends the process at once.
 
 What TensorFlow logs of the machine is left out, unless TF_CPP_MIN_LOG_LEVEL is set.
 """
@@ -33,11 +33,20 @@ class _Interrupt:
     errors = 2  # the file descriptor of standard error
 
     def __call__(self, number, frame):
-        if not self.orderly and _is_of_a_command(frame):
+        if (not self.orderly or _imports_keras(frame)) and _is_of_a_command(frame):
             os.write(self.errors, f"\n{os.path.basename(sys.argv[0])}: stopped.\n".encode())
             os._exit(130)
         self.pressed = True
         signal.default_int_handler(number, frame)
+
+
+def _imports_keras(frame):
+    """Whether Keras is being imported. A command has nothing to tidy up then."""
+    while frame is not None:
+        if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "keras":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _is_of_a_command(frame):

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from keras_onlstm.utils.types import StrPath
 
 __all__ = [
-    "SEEDS", "Choice", "Integer", "Number",
+    "SEEDS", "STARTS", "Choice", "Integer", "Number",
     "check_kind", "check_unpacked", "lines", "parse_json", "read_json", "read_text", "reason",
     "unzipped",
 ]  # fmt: skip
@@ -68,6 +68,7 @@ class Choice(NamedTuple):
 
 
 SEEDS = Integer(0, 2**32 - 1)  # what every random generator takes
+STARTS = Choice(("scaled", "published"))  # of the weights of a model: see models.starts
 
 
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:

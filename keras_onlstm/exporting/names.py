@@ -1,0 +1,6 @@
+"""What a command line chooses from: the graphs, and the quantizations of their files. No Keras."""
+
+__all__ = ["GRAPHS", "QUANTIZATIONS"]
+
+GRAPHS = ("parser", "language_model", "step", "classifier", "layer")
+QUANTIZATIONS = ("dynamic", "float16")
