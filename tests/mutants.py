@@ -45,6 +45,7 @@ MORE = ["test_fuzz_recurrence.py", "test_empty.py", "test_derivatives.py", "test
 EVERY = ("torch", "tensorflow")
 TESTS = {
     "onlstm/cumax": (EVERY, ["test_cumax.py", "test_cell.py"]),
+    "onlstm/gates": (EVERY, ["test_cell.py", "test_compact.py", "test_reference.py", *LAYER]),
     "onlstm/step": (EVERY, ["test_cell.py", "test_reference.py", "test_layer.py"]),
     "onlstm/cell": (EVERY, ["test_cell.py", "test_layer_arguments.py", *LAYER[1:], *MORE]),
     "onlstm/recurrence/__init__": (EVERY, ["test_single.py", *LAYER]),
@@ -56,7 +57,7 @@ TESTS = {
     "onlstm/recurrence/fused_groups": (EVERY[1:], [*LAYER, *MORE]),
     "onlstm/recurrence/reference": (EVERY, [*LAYER, *MORE, "test_reference.py"]),
     "utils/loops": (EVERY, [*LAYER, *MORE]),
-    "onlstm/recurrence/single": (EVERY[1:], ["test_graphs.py", "test_onnx.py", *LAYER]),
+    "onlstm/recurrence/single": (EVERY[1:], ["test_single.py", "test_graphs.py", "test_onnx.py"]),
     "utils/loops_tensorflow": (EVERY[1:], [*LAYER, *MORE]),
     "parsing/trees": (EVERY[:1], ["test_parsing.py"]),
     "parsing/scores": (EVERY[:1], ["test_parsing.py"]),
