@@ -18,6 +18,7 @@ from keras_onlstm.utils.console import report, table  # isort: split
 
 import csv
 import random
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -42,6 +43,7 @@ from keras_onlstm.training.corpora import IDS, read_corpus
 from keras_onlstm.training.language_model_settings import NAMES, SETTINGS, VALUES, check_devices
 from keras_onlstm.training.runs import Experiment
 from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.progress import Progress
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
@@ -213,23 +215,20 @@ class Evaluated:
         self.run = Path(run)
         model = load_trained(run, "language_model")
         self.name = f"{model.title} {self.run.name}"
-        import keras
-
-        bar, started = None, time.perf_counter()
+        info(f"\n{self.name}")
+        started = time.perf_counter()
+        before = 0
 
         def progress(done, count):
-            nonlocal bar
-            bar = bar or keras.utils.Progbar(count, unit_name="sentence")
-            bar.update(done)
+            nonlocal before
+            bar.add(done - before, done / count)
+            before = done
 
-        info(f"\n{self.name}")
-        scores = score_pairs(model, pairs, progress=progress)
+        with Progress("sentences", sys.stdout, logged=True) as bar:
+            scores = score_pairs(model, pairs, progress=progress)
         seconds = time.perf_counter() - started
         count = sum(len(pair.sentences) for pair in pairs)
-        info(
-            f"{count:,} sentences, {len(scores):,} distinct ones, {seconds:.0f} s: "
-            f"{count / seconds:,.0f} sentences/s"
-        )
+        info(f"{count:,} sentences, {len(scores):,} distinct ones")
         self.outcomes = {
             outcome.row: outcome for outcome in compare(pairs, scores, model.vocabulary, differing)
         }

@@ -1,6 +1,5 @@
 """Ctrl-C and mistakes on the command line: one line each, whatever the libraries make of them."""
 
-import io
 import json
 import os
 import signal
@@ -12,7 +11,7 @@ import pytest
 
 from commands import EXAMPLES, ROOT, environment, ours
 from keras_onlstm.utils import console
-from keras_onlstm.utils.console import ArgumentParser, Progress, report
+from keras_onlstm.utils.console import ArgumentParser, report
 
 pytestmark = pytest.mark.keras_free
 
@@ -158,7 +157,7 @@ def test_other_programs_keep_ctrl_c(writes):
 @pytest.mark.parametrize("flush", [True, False])
 def test_standard_output_that_is_full(flush):
     code = (
-        "from keras_onlstm.utils.console import ArgumentParser, Progress, report\n"
+        "from keras_onlstm.utils.console import ArgumentParser, report\n"
         f"report(ArgumentParser(prog='test'), lambda: print('a tree', flush={flush}))"
     )
     with open("/dev/full", "w") as full:
@@ -175,44 +174,6 @@ def test_defects_are_not_hidden():
 
     with pytest.raises(TypeError, match="a defect"):
         report(ArgumentParser(prog="test"), main)
-
-
-# --- Progress ------------------------------------------------------------------------------------
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def counted(stream, seconds):
-    """What is on standard error when 50 words are read at each of these seconds."""
-    now = iter([0.0, *seconds])
-    last = 0.0
-
-    def clock():
-        nonlocal last
-        last = next(now, last)
-        return last
-
-    with Progress("words", stream, clock) as progress:
-        for _ in seconds:
-            progress.add(50)
-            progress.clear()
-    return stream.getvalue()
-
-
-def test_progress_of_what_takes_long():
-    said = counted(Terminal(), [1.0, 2.0, 4.0, 4.0, 5.0])
-    erased = "\r\x1b[K"
-    assert said.startswith(f"150 words in 4 s, 38 a second{erased}")
-    assert said.endswith("words in 5 s, 50 a second\n")
-    assert said.count("\n") == 1 and said.count(erased) == said.count("a second") - 1
-
-
-def test_no_progress_of_what_is_soon_done_or_of_what_no_one_sees():
-    assert counted(Terminal(), [1.0, 2.0, 2.9]) == ""
-    assert counted(io.StringIO(), [1.0, 5.0, 9.0]) == ""
 
 
 # --- The noise of TensorFlow ---------------------------------------------------------------------

@@ -4,7 +4,8 @@ import argparse
 import math
 
 from keras_onlstm.command_line.inputs import add_language_model, load_reader, tokens
-from keras_onlstm.utils.console import Progress, seed
+from keras_onlstm.utils.console import seed
+from keras_onlstm.utils.progress import Progress
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from keras_onlstm.command_line.inputs import add_exported, add_sentences, check_files, sentences
-from keras_onlstm.utils.console import Progress
 from keras_onlstm.utils.files import cannot_write, replacing
+from keras_onlstm.utils.progress import Progress
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 

@@ -13,7 +13,8 @@ from keras_onlstm.command_line.inputs import (
     sentences,
     tokens,
 )
-from keras_onlstm.utils.console import Progress, table
+from keras_onlstm.utils.console import table
+from keras_onlstm.utils.progress import Progress
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 

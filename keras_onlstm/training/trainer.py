@@ -23,6 +23,7 @@ from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.records import write_history, write_tensorboard
 from keras_onlstm.training.traces import traced_alike
 from keras_onlstm.utils.files import cannot_write, remove_left_overs, replacing, words_of
+from keras_onlstm.utils.progress import Progress
 from keras_onlstm.utils.reading import Integer, check_kind
 from keras_onlstm.utils.types import StrPath
 
@@ -103,8 +104,8 @@ class Trainer:
         record: dictionary of JSON values, all that shapes the run. It is part of the checkpoint,
             and a run does not go on with another. Default: empty.
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
-        verbose: whether to show a progress bar.
-        unit: name of what is counted, for the progress bar.
+        verbose: whether to say how far an epoch is, and what came of it.
+        unit: name of what is counted, in the plural.
 
     Raises:
         KeyError: if `mode` is neither.
@@ -169,7 +170,7 @@ class Trainer:
         self.callbacks = list(callbacks)
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
-        self.speed = f"{unit}/s"
+        self.unit = unit
         self.record = dict(record or {})
         self.progress = _Progress(record=self.record)
         self._saved: tuple[int, int] | None = None  # epoch and batch of the checkpoint
@@ -286,27 +287,32 @@ class Trainer:
     def _train_epoch(self):
         progress, batches = self.progress, self.batches
         batches.set_epoch(progress.epoch)
-        bar = None
-        if self.verbose:
-            print(f"Epoch {progress.epoch + 1}/{self.epochs}")
-            bar = keras.utils.Progbar(
-                len(batches),
-                # means already
-                stateful_metrics=[*self.model.metrics_names, "learning_rate", self.speed],
-                interval=0.5 if sys.stdout.isatty() else 60,  # a log gets a line a minute
-            )
         if progress.batch == 0:
             self._hooks.on_epoch_begin(progress.epoch)
+        with self._shown() as bar:
+            self._train_batches(bar)
+
+    def _shown(self):
+        """The `Progress` of an epoch, or `None`."""
+        if not self.verbose:
+            return nullcontext()
+        title = f"Epoch {self.progress.epoch + 1}/{self.epochs}"
+        done = self.progress.batch / len(self.batches)
+        return Progress(self.unit, sys.stdout, title=title, share=done, logged=True)
+
+    def _train_batches(self, bar):
+        progress, batches = self.progress, self.batches
         saved = mark = time.monotonic()
         while progress.batch < len(batches) and self._left > 0:
+            before = progress.samples
             self._train_batch()
             self._left -= 1
             is_last = progress.batch == len(batches) or self.model.stop_training
             now = time.monotonic()
             progress.seconds, mark = progress.seconds + now - mark, now
             if bar is not None:
-                shown = {**self._means(), self.speed: progress.samples / progress.seconds}
-                bar.update(progress.batch, shown.items(), is_last)
+                share = progress.batch / len(batches)
+                bar.add(progress.samples - before, share, self._means())
             if is_last:
                 break
             if now - saved > self.checkpoint_seconds:
@@ -374,7 +380,7 @@ class Trainer:
         self._save()
         write_tensorboard(self.directory, row)
         if self.verbose:
-            # The bar has the rest.
+            # The line of the epoch has the rest.
             shown = ", ".join(f"{name} {value:.4g}" for name, value in validated.items())
             print(f"  {shown}", flush=True)
 

@@ -14,15 +14,13 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import Any, NoReturn, Self, TextIO
+from typing import Any, NoReturn
 
 from keras_onlstm.utils.files import words_of
 from keras_onlstm.utils.reading import SEEDS
 
-__all__ = ["ArgumentParser", "Progress", "report", "seed", "table"]
+__all__ = ["ArgumentParser", "report", "seed", "table"]
 
 
 class _Interrupt:
@@ -193,77 +191,6 @@ def table(header: Sequence, rows: Iterable[Sequence]) -> str:
         for row in cells
     ]
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
-
-
-class Progress:
-    """A line on standard error that says how fast something goes on. None if it is no terminal.
-
-    It comes once there is something to wait for, and stays at the end. Whoever prints something
-    else calls `clear` before; the next `add` writes the line again, as it does every second.
-
-    Args:
-        units: what is counted, in the plural.
-        stream: text file; default: standard error.
-        clock: function without arguments, of the seconds.
-
-    Example:
-
-    >>> from keras_onlstm.utils.console import Progress
-    >>> with Progress("words") as progress:
-    ...     progress.add(12)
-    """
-
-    AFTER = 3.0  # seconds without a word
-    EVERY = 1.0
-
-    def __init__(
-        self,
-        units: str,
-        stream: TextIO | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._units, self._clock = units, clock
-        self._stream = sys.stderr if stream is None else stream
-        self._shows = self._stream.isatty()
-        self._start = clock()
-        self._next = self._start + self.AFTER
-        self._count = 0
-        self._line = self._shown = False  # whether it stands there, and ever did
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._shown:
-            self._show("\n")
-
-    def add(self, count: int) -> None:
-        """Counts on, and shows the line if it is time."""
-        self._count += count
-        if self._shows and self._clock() >= self._next:
-            self._show()
-
-    def clear(self) -> None:
-        """Makes room for something else in the place of the line."""
-        if self._line:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-            self._line, self._next = False, self._start
-
-    def _show(self, end=""):
-        now = self._clock()
-        rate = self._count / max(now - self._start, 1e-9)
-        self.clear()
-        self._stream.write(
-            f"{self._count:,} {self._units} in {now - self._start:.0f} s, {rate:,.0f} a second{end}"
-        )
-        self._stream.flush()
-        self._line, self._shown, self._next = not end, True, now + self.EVERY
 
 
 def report(
