@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -138,11 +139,22 @@ def test_a_classifier_trains(name):
     assert losses[2] < losses[0] < 1.0  # near log 2, and it falls
 
 
+def test_a_prpn_trains():
+    from configurations import get, implementations
+    from models import training_step
+
+    configuration = get("prpn-paper", quick=True)
+    name = implementations("tensorflow", configuration)[1]
+    assert name == "PRPN, keras.layers.LSTM"
+    loss = training_step(name, configuration, "float32")()
+    assert 1.0 < float(np.ravel(loss)[0]) < 3.0  # near log 7
+
+
 def test_a_quick_run(tmp_path):
     """Every implementation of TensorFlow, through every measure: finite times, nothing left out."""
     from configurations import MEMORY, get, implementations
 
-    chosen = ["single", "training-small", "prpn-paper"]  # of layers, and of language models
+    chosen = ["single", "training-small"]  # one of layers, one of language models
     finished = run(
         *("--quick", "--backends", "tensorflow", "--rounds", 2),
         *("--configurations", *chosen, "--output", tmp_path),

@@ -133,7 +133,7 @@ def test_a_run_leaves_its_files(run, models, tmp_path):
     assert {name for name in names if name.endswith(".svg")} == {"sentence_1.svg", "sentence_3.svg"}
     with open(output / "scores.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.reader(file))
-    assert len(rows) == 1 + 12 + 4 + 7 and rows[0][1] == "F1"
+    assert len(rows) == 1 + 12 + 4 + 8 and rows[0][1] == "F1"
     assert (output / "report.html").read_text().count("<details") == 4
 
 

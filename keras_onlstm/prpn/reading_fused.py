@@ -6,12 +6,12 @@ product each. What a step does between its two products is, in TensorFlow, compi
 products themselves are not, since alone they are faster.
 """
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras import backend, ops
 
+from keras_onlstm.prpn.compiled_tensorflow import compiled
 from keras_onlstm.prpn.normalization import standardized
 from keras_onlstm.prpn.reading import Reading, attended, logits_of, normalized, pushed, rows
 from keras_onlstm.prpn.step import EPSILON, tanh
@@ -117,18 +117,11 @@ def _look_back(d_read, dc, row, hs, cs, key, logits, d_hs, d_cs, mask):
     return d_hs, d_cs, ops.transpose(d_gates), d_key
 
 
-@functools.cache
-def _compiled(function):
-    import tensorflow as tf
-
-    return tf.function(function, jit_compile=True)
-
-
 def _piece(function: Callable[..., Any], units: int) -> Callable[..., Any]:
     """A part of a step, compiled where that is worth it."""
     if backend.backend() != "tensorflow" or 4 * units**2 < _SMALL:
         return function
-    return _compiled(function)
+    return compiled(function)
 
 
 def _scales(problem):

@@ -5,6 +5,7 @@ from typing import Any
 
 from keras import backend, ops
 
+from keras_onlstm.utils import custom_gradient_tensorflow, custom_gradient_torch
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["derived_once", "with_gradient"]
@@ -22,33 +23,10 @@ def derived_once(gradients: Sequence[Tensor | None], refusal: str) -> list[Tenso
     """
     if backend.backend() == "jax":  # which keeps how they follow from what is given
         return list(gradients)
-    kept = [x for x in gradients if x is not None]
-    again = iter(_refusing(kept, refusal))
+    version = {"tensorflow": custom_gradient_tensorflow, "torch": custom_gradient_torch}
+    refusing = version[backend.backend()].refusing
+    again = iter(refusing([x for x in gradients if x is not None], refusal))
     return [None if x is None else next(again) for x in gradients]
-
-
-def _refusing(tensors, refusal):
-    def refuse(*_, **__):
-        raise NotImplementedError(refusal)
-
-    if backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        @tf.custom_gradient
-        def identity(*tensors):
-            return [tf.identity(x) for x in tensors], refuse
-
-        return identity(*tensors)
-    import torch
-
-    class Identity(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, *tensors):
-            return tuple(x.view_as(x) for x in tensors)
-
-        backward = staticmethod(refuse)
-
-    return Identity.apply(*tensors)
 
 
 def with_gradient(
@@ -86,8 +64,5 @@ def with_gradient(
         return result, gradient
 
     if backend.backend() == "tensorflow":
-        import tensorflow as tf
-
-        # A variable would be read again on the way back, after whatever was assigned to it.
-        tensors = [tf.convert_to_tensor(x) for x in tensors]
+        tensors = custom_gradient_tensorflow.values(tensors)
     return whole(*tensors)

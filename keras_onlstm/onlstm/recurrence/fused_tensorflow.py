@@ -32,6 +32,7 @@ from keras_onlstm.onlstm.recurrence.fused_step import (
     through_distances,
 )
 from keras_onlstm.onlstm.step import MASTER_GATES
+from keras_onlstm.utils.custom_gradient_tensorflow import refusing, values
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
@@ -188,20 +189,6 @@ def _backward(tensors, saved, sizes, d_rows, d_h, d_c, d_forget, d_input):
     return d_inputs, tf.cast(joined(dh, sizes), sizes.dtype), joined(dc, sizes), *d_weights
 
 
-def _derived_once(gradients):
-    """The gradients as they are; what was kept for them does not know where it came from."""
-    import tensorflow as tf
-
-    @tf.custom_gradient
-    def identity(*gradients):
-        def refuse(*_):
-            raise NotImplementedError(NOT_FUSED)
-
-        return [tf.identity(x) for x in gradients], refuse
-
-    return identity(*gradients)
-
-
 def run(tensors: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
     """See `keras_onlstm.onlstm.recurrence.fused.run`; returns the fields of `Recurrence`."""
     import tensorflow as tf
@@ -219,9 +206,10 @@ def run(tensors: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
             # A graph, in which Jacobians are computed, cannot read the arrays of eager execution.
             if not training or eager is not tf.executing_eagerly():
                 kept = _forward(whole, sizes, save=True)[1]
-            return _derived_once(_backward(whole, kept, sizes, *upstream)[: len(names)])
+            gradients = _backward(whole, kept, sizes, *upstream)[: len(names)]
+            # What was kept for them does not know where it came from.
+            return refusing(gradients, NOT_FUSED)
 
         return results, gradient
 
-    # A variable would be read again on the way back, after whatever was assigned to it meanwhile.
-    return differentiable(*(tf.convert_to_tensor(getattr(tensors, name)) for name in names))
+    return differentiable(*values([getattr(tensors, name) for name in names]))
