@@ -66,37 +66,17 @@ CONFIGURATIONS = {
     "long": Configuration(20, 1000, 400, (1150,), 10, rounds=2),
     "single": Configuration(1, 70, 400, (1150,), 10, measures=("forward",)),
     "training-small": Configuration(
-        32,
-        35,
-        300,
-        (500, 500, 300),
-        10,
-        measures=("train",),
-        rounds=5,
-        vocabulary=10000,
-        model=LANGUAGE_MODEL,
+        32, 35, 300, (500, 500, 300), 10, ("train",), 5, 10000, LANGUAGE_MODEL
     ),
     "training-paper": Configuration(
-        20,
-        70,
-        400,
-        (1150, 1150, 400),
-        10,
-        measures=("train",),
-        rounds=3,
-        vocabulary=10000,
-        model=LANGUAGE_MODEL,
+        20, 70, 400, (1150, 1150, 400), 10, ("train",), 3, 10000, LANGUAGE_MODEL
     ),
-    "prpn-paper": Configuration(
-        64, 35, 800, (1200, 1200), 1, measures=("train",), rounds=5, vocabulary=10000, model=PRPN
-    ),
+    "prpn-paper": Configuration(64, 35, 800, (1200, 1200), 1, ("train",), 5, 10000, PRPN),
 }
 CONFIGURATIONS.update(
     (
         f"classifier-{units}",
-        Configuration(
-            32, 80, 64, (units,), 8, measures=("train",), vocabulary=5000, model=CLASSIFIER
-        ),
+        Configuration(32, 80, 64, (units,), 8, ("train",), vocabulary=5000, model=CLASSIFIER),
     )
     for units in (32, 64, 128)
 )
@@ -106,25 +86,17 @@ QUICK = {
     "logical-inference": Configuration(4, 3, 5, (6,), 2, rounds=2),
     "long": Configuration(3, 9, 5, (6,), 2, rounds=2),
     "single": Configuration(1, 4, 5, (6,), 2, measures=("forward",), rounds=2),
-    "training-small": Configuration(
-        3, 4, 4, (6, 6, 4), 2, ("train",), 2, vocabulary=7, model=LANGUAGE_MODEL
-    ),
-    "training-paper": Configuration(
-        3, 4, 4, (6, 6, 4), 2, ("train",), 2, vocabulary=7, model=LANGUAGE_MODEL
-    ),
-    "prpn-paper": Configuration(3, 4, 4, (6, 6), 1, ("train",), 2, vocabulary=7, model=PRPN),
+    "training-small": Configuration(3, 4, 4, (6, 6, 4), 2, ("train",), 2, 7, LANGUAGE_MODEL),
+    "training-paper": Configuration(3, 4, 4, (6, 6, 4), 2, ("train",), 2, 7, LANGUAGE_MODEL),
+    "prpn-paper": Configuration(3, 4, 4, (6, 6), 1, ("train",), 2, 7, PRPN),
 }
 QUICK.update(
-    (name, Configuration(3, 4, 4, (4,), 2, ("train",), 2, vocabulary=7, model=CLASSIFIER))
+    (name, Configuration(3, 4, 4, (4,), 2, ("train",), 2, 7, CLASSIFIER))
     for name in CONFIGURATIONS
     if name.startswith("classifier-")
 )
-MEMORY = (
-    "language-model",
-    "training-small",
-    "training-paper",
-    "prpn-paper",
-)  # of these it is measured
+# Of these the memory is measured.
+MEMORY = ("language-model", "training-small", "training-paper", "prpn-paper")
 ONLSTM = "ONLSTM"
 READABLE = "ONLSTM(fused=False)"
 CELL = "RNN(ONLSTMCell)"

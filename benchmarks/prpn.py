@@ -5,6 +5,7 @@ from configurations import KERAS_LSTM, READABLE_LOOP, WORD_BY_WORD, variant
 from keras import ops
 
 from keras_onlstm.models import PRPN
+from keras_onlstm.models.prpn import PRPNOutput
 from keras_onlstm.training import TruncatedModel
 from keras_onlstm.training.penalized import PenalizedAdam
 from keras_onlstm.utils.loops import scan
@@ -42,12 +43,11 @@ class WordByWord(PRPN):
 
     def hidden(self, ids, states=None, mask=None, training=False):
         outline = states
-        results = []
 
         def step(carry, row):
             states = keras.tree.pack_sequence_as(outline, list(carry))
-            result = super(WordByWord, self).hidden(ops.expand_dims(row[0], 1), states, None, True)
-            results.append(result)
+            ids = ops.expand_dims(row[0], 1)
+            result = super(WordByWord, self).hidden(ids, states, training=training)
             outputs = result.output[:, 0], result.raw_output[:, 0]
             return tuple(keras.tree.flatten(result.states)), outputs
 
@@ -56,7 +56,7 @@ class WordByWord(PRPN):
         carry, rows = scan(step, tuple(keras.tree.flatten(states)), (ops.transpose(ids),), specs)
         output, raw = (ops.transpose(row, (1, 0, 2)) for row in rows)
         last = keras.tree.pack_sequence_as(outline, list(carry))
-        return results[0]._replace(states=last, output=output, raw_output=raw)
+        return PRPNOutput(None, last, raw, output, {})
 
 
 def reader_of(name, configuration, dtype):

@@ -318,7 +318,7 @@ def test_lengths_share_what_is_compiled():
 
     layer = ONLSTM(200, 10, return_sequences=True)
     layer.build((None, None, 8))
-    fused_tensorflow._compiled.cache_clear()
+    fused_tensorflow.compiled.cache_clear()
 
     @tf.function(reduce_retracing=True)
     def step(x):
@@ -331,11 +331,11 @@ def test_lengths_share_what_is_compiled():
         step(tf.constant(rng.normal(size=(4, time, 8)).astype("float32")))
     assert step.experimental_get_tracing_count() <= 2
     sizes = fused_step.Sizes(200, 10, "float32")
-    forward = fused_tensorflow._compiled(fused_groups.forward_step, sizes, save=True)
-    backward = fused_tensorflow._compiled(fused_groups.backward_step_of, sizes)
+    forward = fused_tensorflow.compiled(fused_groups.forward_step, sizes=sizes, save=True)
+    backward = fused_tensorflow.compiled(fused_groups.backward_step_of, sizes=sizes)
     for one in (forward, backward):
         assert one.experimental_get_tracing_count() <= 2
-    assert fused_tensorflow._compiled.cache_info().misses == 2
+    assert fused_tensorflow.compiled.cache_info().misses == 2
     # Both steps, with and without a static size of the batch: at most four compilations.
 
 

@@ -9,7 +9,15 @@ from keras_onlstm.prpn.step import features_of
 from keras_onlstm.utils.numerics import mean
 from keras_onlstm.utils.types import Shape, Tensor
 
-__all__ = ["BatchNormalization", "UnbiasedLayerNormalization", "standardized"]
+__all__ = [
+    "BatchNormalization",
+    "UnbiasedLayerNormalization",
+    "normalized",
+    "standardized",
+    "through_standardized",
+]
+
+_EPSILON = 1e-6  # added to the deviation, not to the variance
 
 
 def standardized(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -26,7 +34,29 @@ def standardized(x: Tensor) -> tuple[Tensor, Tensor]:
     # The square root has no gradient at 0; what is constant is normalized to 0 without one.
     deviation = ops.where(variance > 0.0, variance, 1.0) ** 0.5
     deviation = ops.where(variance > 0.0, deviation, 0.0)
-    return centred / (deviation + 1e-6), deviation
+    return centred / (deviation + _EPSILON), deviation
+
+
+def through_standardized(gradient: Tensor, standard: Tensor, deviation: Tensor) -> Tensor:
+    """The gradient of `standardized`, from that of its first result.
+
+    Args:
+        gradient: (..., features).
+        standard: (..., features), of `standardized`.
+        deviation: (..., 1), likewise.
+
+    Returns:
+        (..., features).
+    """
+    share = ops.sum(gradient * standard, -1, keepdims=True) / (standard.shape[-1] - 1)
+    share = share / ops.where(deviation > 0.0, deviation, 1.0)
+    gradient = gradient / (deviation + _EPSILON) - standard * share
+    return gradient - ops.expand_dims(mean(gradient), -1)
+
+
+def normalized(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
+    """`UnbiasedLayerNormalization` with these weights."""
+    return gamma * standardized(x)[0] + beta
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -58,7 +88,7 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
     def call(self, x: Tensor) -> Tensor:
         gamma = ops.convert_to_tensor(self.gamma, dtype=x.dtype)
         beta = ops.convert_to_tensor(self.beta, dtype=x.dtype)
-        return gamma * standardized(x)[0] + beta
+        return normalized(x, gamma, beta)
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")

@@ -4,20 +4,21 @@ Axes as in `keras_onlstm.prpn.step`; here time is first, and slots are oldest fi
 step's memory is the one before without its first row and with one more at the end.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from keras import ops
 
-from keras_onlstm.prpn.normalization import standardized
+from keras_onlstm.prpn.normalization import normalized
 from keras_onlstm.prpn.step import attention, lstm, tanh
 from keras_onlstm.utils.loops import scan
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["Reading", "attended", "normalized", "readable", "rows"]
+__all__ = ["Reading", "look", "pushed", "readable", "recalled", "rows"]
 
 
 class Reading(NamedTuple):
-    """What a reading layer computes in its loop. Without attention the middle part is `None`."""
+    """What a reading layer computes in its loop. Without attention it has no keys and no gates."""
 
     x: Tensor  # (T, B, 4 U) products of the inputs, normalized
     h: Tensor  # (S, B, U) hidden states before the first step; one of them without attention
@@ -28,12 +29,12 @@ class Reading(NamedTuple):
     beta: Tensor  # (4 U,)
     cell_gamma: Tensor  # (U,), of that of the cell state
     cell_beta: Tensor  # (U,)
-    keys: Tensor | None  # (T, B, U) what the inputs add to the keys
-    gates: Tensor | None  # (T, B, S)
-    key_kernel: Tensor | None  # (U, U), of hidden states
-    recurrent_mask: Tensor | None  # (1, U) that hidden states are multiplied with
-    read_mask: Tensor | None  # (T, B, U), the same for the keys
-    key_mask: Tensor | None  # (T, B, U) that keys are multiplied with
+    keys: Tensor | None = None  # (T, B, U) what the inputs add to the keys
+    gates: Tensor | None = None  # (T, B, S)
+    key_kernel: Tensor | None = None  # (U, U), of hidden states
+    recurrent_mask: Tensor | None = None  # (1, U) that hidden states are multiplied with
+    read_mask: Tensor | None = None  # (T, B, U), the same for the keys
+    key_mask: Tensor | None = None  # (T, B, U) that keys are multiplied with
 
     @property
     def attends(self) -> bool:
@@ -47,20 +48,63 @@ def rows(problem: Reading) -> dict[str, Tensor]:
     return {name: x for name, x in parts.items() if x is not None}
 
 
-def normalized(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
-    """`UnbiasedLayerNormalization`."""
-    return gamma * standardized(x)[0] + beta
+def look(
+    product: Tensor,
+    keys: Tensor,
+    gates: Tensor,
+    key_mask: Tensor | None,
+    hs: Tensor,
+    cs: Tensor,
+    mask: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Attention of one step to what is remembered.
+
+    Args:
+        product: (B, U) of the hidden state with the key kernel.
+        keys: (B, U), as the fields of `Reading` without time, like those that follow.
+        gates: (B, S).
+        key_mask: (B, U) or `None`.
+        hs: (S, B, U) hidden states.
+        cs: (S, B, U) cell states.
+        mask: (1, U) that the hidden state is multiplied with, or `None`.
+
+    Returns:
+        Hidden and cell state (B, U) that the step goes on from, its key (B, U) and its logits
+        (S, B).
+    """
+    key = keys + product if key_mask is None else (keys + product) * key_mask
+    logits = ops.sum(hs * key, -1) / key.shape[-1] ** 0.5  # (S, B)
+    share = attention(ops.cast(ops.transpose(logits), gates.dtype), gates)  # (B, S)
+    share = ops.expand_dims(ops.cast(ops.transpose(share), key.dtype), -1)
+    h, c = ops.sum(share * hs, 0), ops.sum(share * cs, 0)
+    return h if mask is None else h * mask, c, key, logits
 
 
-def attended(logits: Tensor, gates: Tensor, dtype: Any) -> Tensor:
-    """The share of every slot, (S, B), from logits (S, B) and gates (B, S)."""
-    share = attention(ops.cast(ops.transpose(logits), gates.dtype), gates)
-    return ops.transpose(ops.cast(share, dtype))
+def recalled(
+    problem: Reading,
+    row: Mapping[str, Tensor],
+    hs: Tensor,
+    cs: Tensor,
+    look: Callable[..., tuple[Tensor, ...]] = look,
+) -> tuple[Tensor, ...]:
+    """What one step goes on from.
 
+    Args:
+        problem: `Reading`.
+        row: `rows` of the step.
+        hs: (S, B, U) hidden states that are remembered.
+        cs: (S, B, U) cell states.
+        look: the function of that name, or the same compiled.
 
-def logits_of(hs: Tensor, key: Tensor) -> Tensor:
-    """How well every slot, of (S, B, U), fits a key (B, U): (S, B)."""
-    return ops.sum(hs * key, -1) / key.shape[-1] ** 0.5
+    Returns:
+        What `look` returns; without attention the last hidden and cell state alone.
+    """
+    h, mask = hs[-1], problem.recurrent_mask
+    if not problem.attends:
+        return h if mask is None else h * mask, cs[-1]
+    read = h * row["read_mask"] if "read_mask" in row else h
+    keyed = row["keys"], row["gates"], row.get("key_mask")
+    return look(read @ problem.key_kernel, *keyed, hs, cs, mask)
 
 
 def readable(problem: Reading) -> Tensor:
@@ -77,15 +121,7 @@ def readable(problem: Reading) -> Tensor:
     def body(carry, row):
         hs, cs = carry  # (S, B, U)
         row = dict(zip(names, row, strict=True))
-        h, c = hs[-1], cs[-1]
-        if problem.attends:
-            read = h * row["read_mask"] if "read_mask" in row else h
-            key = row["keys"] + read @ problem.key_kernel
-            key = key * row["key_mask"] if "key_mask" in row else key
-            share = ops.expand_dims(attended(logits_of(hs, key), row["gates"], dtype), -1)
-            h, c = ops.sum(share * hs, 0), ops.sum(share * cs, 0)
-        if problem.recurrent_mask is not None:
-            h = h * problem.recurrent_mask
+        h, c, *_ = recalled(problem, row, hs, cs)
         z = normalized(h @ problem.kernel + problem.bias, problem.gamma, problem.beta)
         output, c = lstm(row["x"] + z, c)
         h = output * tanh(normalized(c, problem.cell_gamma, problem.cell_beta))

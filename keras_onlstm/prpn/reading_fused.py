@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from keras import backend, ops
 
-from keras_onlstm.prpn.compiled_tensorflow import compiled
-from keras_onlstm.prpn.normalization import standardized
-from keras_onlstm.prpn.reading import Reading, attended, logits_of, normalized, pushed, rows
+from keras_onlstm.prpn.normalization import normalized, standardized, through_standardized
+from keras_onlstm.prpn.reading import Reading, look, pushed, recalled, rows
 from keras_onlstm.prpn.step import EPSILON, tanh
+from keras_onlstm.utils.compiled_tensorflow import compiled
 from keras_onlstm.utils.custom_gradient import with_gradient
 from keras_onlstm.utils.loops import scan
 from keras_onlstm.utils.numerics import largest
@@ -40,45 +40,35 @@ class _Step(NamedTuple):
     logits: Tensor | None = None  # (S, B)
 
 
-def _look(product, row, hs, cs, mask):
-    """From the key's product to what is read of the memory: key, logits, h, c."""
-    key = row["keys"] + product
-    if "key_mask" in row:
-        key = key * row["key_mask"]
-    logits = logits_of(hs, key)
-    share = ops.expand_dims(attended(logits, row["gates"], key.dtype), -1)
-    h, c = ops.sum(share * hs, 0), ops.sum(share * cs, 0)
-    return key, logits, h if mask is None else h * mask, c
+class _Scales(NamedTuple):
+    """What a step adds to and scales by, the fields of `Reading` with these names."""
+
+    bias: Tensor
+    gamma: Tensor
+    beta: Tensor
+    cell_gamma: Tensor
+    cell_beta: Tensor
 
 
-def _update(product, x, read_c, hs, cs, problem):
+def _update(product, x, read_c, hs, cs, scales):
     """From the kernel's product to the new states: both memories, and the end of a `_Step`."""
-    standard, deviation = standardized(product + problem.bias)
-    z = x + problem.gamma * standard + problem.beta
+    standard, deviation = standardized(product + scales.bias)
+    z = x + scales.gamma * standard + scales.beta
     i, f, candidate, output = ops.split(z, 4, axis=-1)
     i, f, candidate, output = ops.sigmoid(i), ops.sigmoid(f), tanh(candidate), ops.sigmoid(output)
     c = f * read_c + i * candidate
-    h = output * tanh(normalized(c, problem.cell_gamma, problem.cell_beta))
+    h = output * tanh(normalized(c, scales.cell_gamma, scales.cell_beta))
     gates = ops.concatenate([i, f, candidate, output], -1)
     return pushed(hs, h), pushed(cs, c), h, c, gates, standard, deviation
 
 
-def _through_standardized(gradient, standard, deviation):
-    """The gradient of `standardized`, where that of its first result is given."""
-    degrees = standard.shape[-1] - 1
-    share = ops.sum(gradient * standard, -1, keepdims=True) / degrees
-    share = share / ops.where(deviation > 0.0, deviation, 1.0)
-    gradient = gradient / (deviation + 1e-6) - standard * share
-    return gradient - ops.sum(gradient, -1, keepdims=True) / standard.shape[-1]
-
-
-def _update_back(dh, dc, c, read_c, gates, standard, deviation, problem):
-    """The gradients of `_update`: of z, of the product, of `read_c`, of the cell state's scaling"""
+def _update_back(dh, dc, c, read_c, gates, standard, deviation, scales):
+    """The gradients of `_update`: of z, the product, `read_c`, and the scaled cell state."""
     i, f, candidate, output = ops.split(gates, 4, axis=-1)
     cell, cell_deviation = standardized(c)
-    squashed = tanh(problem.cell_gamma * cell + problem.cell_beta)
+    squashed = tanh(scales.cell_gamma * cell + scales.cell_beta)
     d_scaled = dh * output * (1.0 - squashed * squashed)
-    dc = dc + _through_standardized(d_scaled * problem.cell_gamma, cell, cell_deviation)
+    dc = dc + through_standardized(d_scaled * scales.cell_gamma, cell, cell_deviation)
     dz = [
         dc * candidate * i * (1.0 - i),
         dc * read_c * f * (1.0 - f),
@@ -86,14 +76,14 @@ def _update_back(dh, dc, c, read_c, gates, standard, deviation, problem):
         dh * squashed * output * (1.0 - output),
     ]
     dz = ops.concatenate(dz, -1)
-    d_product = _through_standardized(dz * problem.gamma, standard, deviation)
+    d_product = through_standardized(dz * scales.gamma, standard, deviation)
     return dz, d_product, dc * f, d_scaled
 
 
-def _look_back(d_read, dc, row, hs, cs, key, logits, d_hs, d_cs, mask):
-    """The gradients of `_look`: of what is remembered, of the gates, of the key's product."""
+def _look_back(d_read, dc, gates, key_mask, hs, cs, key, logits, d_hs, d_cs, mask):
+    """The gradients of `look`: of what is remembered, of the gates, of the key's product."""
     dh = d_read if mask is None else d_read * mask
-    gates, dtype = ops.transpose(row["gates"]), key.dtype  # (S, B)
+    gates, dtype = ops.transpose(gates), key.dtype  # (S, B)
     logits = ops.cast(logits, gates.dtype)
     highest = largest(logits, 0)
     raised = ops.exp(logits - highest)
@@ -109,8 +99,8 @@ def _look_back(d_read, dc, row, hs, cs, key, logits, d_hs, d_cs, mask):
     d_logits = ops.expand_dims(ops.cast(d_logits, dtype) / key.shape[-1] ** 0.5, -1)
     share = ops.expand_dims(ops.cast(share, dtype), -1)
     d_key = ops.sum(d_logits * hs, 0)
-    if "key_mask" in row:
-        d_key = d_key * row["key_mask"]
+    if key_mask is not None:
+        d_key = d_key * key_mask
     first = ops.zeros_like(d_hs[:1])
     d_hs = ops.concatenate([first, d_hs[:-1]], 0) + share * dh + d_logits * key
     d_cs = ops.concatenate([first, d_cs[:-1]], 0) + share * dc
@@ -125,64 +115,57 @@ def _piece(function: Callable[..., Any], units: int) -> Callable[..., Any]:
 
 
 def _scales(problem):
-    """What `_update` and its gradient read of a problem, and nothing else."""
-    nothing = dict.fromkeys(Reading._fields)
-    names = ("bias", "gamma", "beta", "cell_gamma", "cell_beta")
-    return Reading(**{**nothing, **{name: getattr(problem, name) for name in names}})
+    return _Scales(*(getattr(problem, name) for name in _Scales._fields))
 
 
 def _forward(problem):
     """`_Step` of all steps, each of its tensors with a leading axis T."""
     units, dtype = problem.h.shape[-1], problem.h.dtype
-    look, update, scales = _piece(_look, units), _piece(_update, units), _scales(problem)
-    names, mask = tuple(rows(problem)), problem.recurrent_mask
+    quick_look, update = _piece(look, units), _piece(_update, units)
+    scales, names = _scales(problem), tuple(rows(problem))
 
     def body(carry, row):
         hs, cs = carry
         row = dict(zip(names, row, strict=True))
-        if problem.attends:
-            read = hs[-1] * row["read_mask"] if "read_mask" in row else hs[-1]
-            *keyed, read_h, read_c = look(read @ problem.key_kernel, row, hs, cs, mask)
-        else:
-            keyed, read_c = [], cs[-1]
-            read_h = hs[-1] if mask is None else hs[-1] * mask
+        read_h, read_c, *keyed = recalled(problem, row, hs, cs, quick_look)
         hs, cs, h, c, *kept = update(read_h @ problem.kernel, row["x"], read_c, hs, cs, scales)
-        return (hs, cs), _Step(h, c, read_h, read_c, *kept, *keyed)
+        return (hs, cs), (h, c, read_h, read_c, *kept, *keyed)
 
     slots, batch = problem.h.shape[:2]
     shapes = [(batch, units)] * 4 + [(batch, 4 * units)] * 2 + [(batch, 1)]
     shapes += [(batch, units), (slots, batch)] if problem.attends else []
     specs = [(shape, dtype) for shape in shapes]
-
-    def plain(carry, row):
-        carry, step = body(carry, row)
-        return carry, tuple(x for x in step if x is not None)
-
-    return _Step(*scan(plain, (problem.h, problem.c), tuple(rows(problem).values()), specs)[1])
+    return _Step(*scan(body, (problem.h, problem.c), tuple(rows(problem).values()), specs)[1])
 
 
 def _backward(problem, steps, d_states):
-    """The gradients of a `Reading`, in a `Reading`, from those of all states (2, T, B, U)."""
+    """The gradients of a `Reading`, by name, from those of all states (2, T, B, U)."""
     units, dtype = problem.h.shape[-1], problem.h.dtype
     slots, batch = problem.h.shape[:2]
     look_back, update_back = _piece(_look_back, units), _piece(_update_back, units)
     scales, mask = _scales(problem), problem.recurrent_mask
     kernel = ops.transpose(problem.kernel)  # (4 U, U)
-    series = [ops.concatenate([problem.h, steps.h], 0), ops.concatenate([problem.c, steps.c], 0)]
     length = ops.shape(steps.h)[0]
     given = {"d_h": d_states[0], "d_c": d_states[1]}
-    given |= {f"step.{name}": x for name, x in steps._asdict().items() if x is not None}
-    given |= {name: x for name, x in rows(problem).items() if name != "x"}
-    given["place"] = ops.arange(length, dtype="int32")
+    kept = ("c", "read_c", "gates", "standard", "deviation")  # of `_Step`
+    given |= {f"kept_{name}": getattr(steps, name) for name in kept}
+    series = [
+        ops.concatenate([problem.h, steps.h], 0),
+        ops.concatenate([problem.c, steps.c], 0),
+    ]
+    if problem.attends:
+        given |= {"key": steps.key, "logits": steps.logits}
+        given |= {"place": ops.arange(length, dtype="int32")}
+        masks = ("gates", "key_mask", "read_mask")
+        given |= {name: x for name, x in rows(problem).items() if name in masks}
     key_kernel = ops.transpose(problem.key_kernel) if problem.attends else None
 
     def body(carry, row):
         d_hs, d_cs, d_last = carry
         row = dict(zip(given, row, strict=True))
-        step = {name: row.get(f"step.{name}") for name in _Step._fields}
         dh, dc = row["d_h"] + d_hs[-1] + d_last, row["d_c"] + d_cs[-1]
-        kept = [step[name] for name in ("c", "read_c", "gates", "standard", "deviation")]
-        dz, d_product, dc, d_scaled = update_back(dh, dc, *kept, scales)
+        left = (row[f"kept_{name}"] for name in kept)
+        dz, d_product, dc, d_scaled = update_back(dh, dc, *left, scales)
         d_read = d_product @ kernel
         if not problem.attends:
             d_read = d_read if mask is None else d_read * mask
@@ -190,9 +173,9 @@ def _backward(problem, steps, d_states):
         shape = (slots, ops.shape(dh)[0], units)
         place = (row["place"], zero, zero)
         hs, cs = (ops.slice(x, place, shape) for x in series)
-        opened = {name: row[name] for name in ("gates", "key_mask") if name in row}
-        remembered = (hs, cs, step["key"], step["logits"], d_hs, d_cs, mask)
-        d_hs, d_cs, d_gates, d_key = look_back(d_read, dc, opened, *remembered)
+        opened = row["gates"], row.get("key_mask")
+        remembered = (hs, cs, row["key"], row["logits"], d_hs, d_cs, mask)
+        d_hs, d_cs, d_gates, d_key = look_back(d_read, dc, *opened, *remembered)
         d_last = d_key @ key_kernel
         if "read_mask" in row:
             d_last = d_last * row["read_mask"]

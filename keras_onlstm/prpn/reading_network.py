@@ -86,8 +86,7 @@ class ReadingLayer(keras.layers.Layer):
         z = matmul(x if kept is None else x * kept, self.kernel)
         z = self.norms["input"](z + ops.convert_to_tensor(self.bias, dtype=dtype))  # (B, T, 4 U)
         recurrent_mask = self._mask(self.recurrent_dropout, (1, units), training)
-        slots = self.slots if self.attends else 1
-        keyed: dict[str, Any] = dict.fromkeys(("keys", "gates", "key_kernel", *_KEY_MASKS))
+        keyed: dict[str, Any] = {}
         if self.attends:
             key_kernel = ops.convert_to_tensor(self.key_kernel, dtype=dtype)
             kept = self._mask(self.key_dropout, (batch, length, size), training)
@@ -98,14 +97,28 @@ class ReadingLayer(keras.layers.Layer):
             keyed["key_kernel"] = key_kernel[size:]
             for name in _KEY_MASKS:
                 keyed[name] = self._mask(self.key_dropout, (length, batch, units), training)
-        norms = (self.norms["recurrent"], self.norms["cell"])
-        scales = [scale for norm in norms for scale in (norm.gamma, norm.beta)]
-        weights = (self.recurrent_kernel, self.recurrent_bias, *scales)
-        memories = (ops.transpose(ops.flip(memory[:, :slots], 1), _TURN) for memory in (h, c))
-        tensors = [ops.convert_to_tensor(weight, dtype=dtype) for weight in weights]
-        tensors = [ops.transpose(z, _TURN), *memories, *tensors]
-        named = dict(zip(Reading._fields, tensors, strict=False))
-        problem = Reading(**named, **keyed, recurrent_mask=recurrent_mask)
+
+        def remembered(memory):
+            memory = memory if self.attends else memory[:, :1]
+            return ops.transpose(ops.flip(memory, 1), _TURN)
+
+        recurrent, cell = self.norms["recurrent"], self.norms["cell"]
+        weights = {
+            "kernel": self.recurrent_kernel,
+            "bias": self.recurrent_bias,
+            "gamma": recurrent.gamma,
+            "beta": recurrent.beta,
+            "cell_gamma": cell.gamma,
+            "cell_beta": cell.beta,
+        }
+        problem = Reading(
+            ops.transpose(z, _TURN),
+            remembered(h),
+            remembered(c),
+            **{name: ops.convert_to_tensor(w, dtype=dtype) for name, w in weights.items()},
+            **keyed,
+            recurrent_mask=recurrent_mask,
+        )
         rows = fused(problem) if self.fused else readable(problem)  # (2, T, B, U)
         series = [ops.transpose(row, _TURN) for row in ops.unstack(rows, 2)]  # (B, T, U)
         last = [

@@ -8,19 +8,11 @@ from keras import backend, ops
 from keras_onlstm.utils import custom_gradient_tensorflow, custom_gradient_torch
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["derived_once", "with_gradient"]
+__all__ = ["with_gradient"]
 
 
-def derived_once(gradients: Sequence[Tensor | None], refusal: str) -> list[Tensor | None]:
-    """The gradients as they are, in TensorFlow and PyTorch; who derives them again is refused.
-
-    Args:
-        gradients: tensors and `None`s.
-        refusal: message of the `NotImplementedError`.
-
-    Returns:
-        List of them.
-    """
+def _derived_once(gradients, refusal):
+    """The gradients as they are; in TensorFlow and PyTorch, who derives them again is refused."""
     if backend.backend() == "jax":  # which keeps how they follow from what is given
         return list(gradients)
     version = {"tensorflow": custom_gradient_tensorflow, "torch": custom_gradient_torch}
@@ -53,7 +45,7 @@ def with_gradient(
 
         def gradient(*arguments: Tensor, upstream: Tensor | None = None) -> Any:
             upstream = arguments[0] if upstream is None else upstream
-            gradients = derived_once(derive(upstream), refusal)
+            gradients = _derived_once(derive(upstream), refusal)
             if backend.backend() == "jax":
                 gradients = [
                     ops.zeros_like(value) if x is None else x

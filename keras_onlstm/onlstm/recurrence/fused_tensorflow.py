@@ -32,6 +32,7 @@ from keras_onlstm.onlstm.recurrence.fused_step import (
     through_distances,
 )
 from keras_onlstm.onlstm.step import MASTER_GATES
+from keras_onlstm.utils.compiled_tensorflow import compiled
 from keras_onlstm.utils.custom_gradient_tensorflow import refusing, values
 from keras_onlstm.utils.types import Tensor
 
@@ -47,18 +48,11 @@ def _column_groups(batch, sizes):
     return [slice(None)] if whole else column_groups(batch)
 
 
-@functools.lru_cache(maxsize=64)
-def _compiled(step, sizes, **options):
-    import tensorflow as tf
-
-    return tf.function(functools.partial(step, sizes=sizes, **options), jit_compile=True)
-
-
 def _step(step, sizes, **options):
     """A step, compiled or not: compiling a small one takes longer than it saves."""
     if is_small(sizes):
         return functools.partial(step, sizes=sizes, **options)
-    return _compiled(step, sizes, **options)
+    return compiled(step, sizes=sizes, **options)
 
 
 def _array(length, shape, dtype):
