@@ -244,6 +244,27 @@ def test_windows_begin_where_the_model_does():
         assert_close(evaluate_windows(reader, windows), -chosen.mean(), 1e-5, f"{time} time")
 
 
+def test_a_seed_is_one_start_and_no_two_weights_begin_alike():
+    shape = {"vocabulary_size": 8, "embedding_dim": 8, "units": 8, "slots": 2, "lookback": 0}
+    models = [PRPN(**shape, residual_blocks=2, seed=seed) for seed in (3, 3, 4)]
+    for model in models:
+        model.build()
+        assert all(layer.fused for layer in model.reading_network.layers)
+    once, again, other = ([as_array(v) for v in model.trainable_variables] for model in models)
+    drawn = [place for place, x in enumerate(once) if np.unique(x).size > 2]
+    assert len(drawn) > 20
+    for place in drawn:
+        np.testing.assert_array_equal(once[place], again[place])
+        assert not np.array_equal(once[place], other[place])
+    # Whatever bound they are drawn within.
+    ratios = [once[place].flat[0] / once[place].flat[1] for place in drawn]
+    assert len(set(np.round(ratios, 4))) == len(drawn)
+    ids = np.arange(8)[None]
+    once, again, other = (as_array(model(ids, training=True)) for model in models)
+    np.testing.assert_array_equal(once, again)
+    assert not np.array_equal(once, other)
+
+
 def test_the_scaled_start_tells_words_apart():
     published, scaled = (PRPN(50, 8, 6, start=start, seed=0) for start in ("published", "scaled"))
     published.build()

@@ -13,6 +13,7 @@ from keras_onlstm.prpn.predict_network import PredictNetwork
 from keras_onlstm.prpn.reading_network import ReadingNetwork
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["PRPN", "PRPNOutput"]
@@ -150,7 +151,14 @@ class PRPN(SentenceReader):
         self.members, self.gates = (1,), ("syntactic",)
         policy = self.dtype_policy
         self.parsing = ParsingNetwork(
-            units, slots, lookback, resolution, hard, inner_dropout, self._seed(0), dtype=policy
+            units,
+            slots,
+            lookback,
+            resolution,
+            hard,
+            inner_dropout,
+            seed=derived(seed, "parsing_network"),
+            dtype=policy,
         )
         self.reading_network = ReadingNetwork(
             units,
@@ -160,7 +168,7 @@ class PRPN(SentenceReader):
             output_dropout,
             inner_dropout,
             recurrent_dropout,
-            self._seed(100),
+            seed=derived(seed, "reading_network"),
             dtype=policy,
         )
         self.predict_network = PredictNetwork(
@@ -169,24 +177,23 @@ class PRPN(SentenceReader):
             predict_attention,
             inner_dropout,
             output_dropout,
-            self._seed(200),
+            seed=derived(seed, "predict_network"),
             dtype=policy,
         )
-
-    def _seed(self, offset):
-        return None if self._config["seed"] is None else self._config["seed"] + offset
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
         shape = (config["vocabulary_size"], config["embedding_dim"])
-        start = starts.prpn_embedding(config["start"], self._seed(50))
+        start = starts.prpn_embedding(config["start"], derived(config["seed"], "embeddings"))
         self.embeddings = self.add_weight(shape=shape, initializer=start, name="embeddings")
         self.parsing.build((None, None, shape[1]))
         self.reading_network.build((None, None, shape[1]))
         self.predict_network.build((None, None, config["units"]))
         self.softmax_kernel = None
         if not config["tie_weights"]:
-            start = starts.prpn_embedding(config["start"], self._seed(51))
+            start = starts.prpn_embedding(
+                config["start"], derived(config["seed"], "softmax_kernel")
+            )
             self.softmax_kernel = self.add_weight(
                 shape=shape, initializer=start, name="softmax_kernel"
             )

@@ -8,6 +8,7 @@ from keras import ops
 from keras_onlstm.prpn.normalization import BatchNormalization
 from keras_onlstm.prpn.step import WALL, banded, features_of, last_rows, structural_gates
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["Parsing", "ParsingNetwork"]
@@ -70,6 +71,7 @@ class ParsingNetwork(keras.layers.Layer):
         resolution: float = 0.1,
         hard: bool = True,
         dropout: float = 0.0,
+        *,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -83,10 +85,8 @@ class ParsingNetwork(keras.layers.Layer):
         self.resolution, self.hard = resolution, hard
         self.dropout, self.seed = dropout, seed
         self.drops = [
-            keras.layers.Dropout(
-                dropout, seed=None if seed is None else seed + place, dtype=self.dtype_policy
-            )
-            for place in range(2)
+            keras.layers.Dropout(dropout, seed=derived(seed, place), dtype=self.dtype_policy)
+            for place in ("words", "features")
         ]
         self.norm = BatchNormalization(dtype=self.dtype_policy)
 
@@ -100,7 +100,8 @@ class ParsingNetwork(keras.layers.Layer):
             ("distance_kernel", (half, 2), half**-0.5),
             ("distance_bias", (2,), half**-0.5),
         ):
-            start = keras.initializers.RandomUniform(-scale, scale, seed=self.seed)
+            seed = derived(self.seed, name)
+            start = keras.initializers.RandomUniform(-scale, scale, seed=seed)
             setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
         self.norm.build((None, None, self.units))
         self.built = True

@@ -9,6 +9,7 @@ from keras_onlstm.prpn.normalization import BatchNormalization
 from keras_onlstm.prpn.step import banded, features_of, tanh
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["PredictNetwork"]
@@ -26,7 +27,8 @@ class _Linear(keras.layers.Layer):
         size = features_of(input_shape)
         bound = size**-0.5
         for name, shape in (("kernel", (size, self.units)), ("bias", (self.units,))):
-            start = keras.initializers.RandomUniform(-bound, bound, seed=self.seed)
+            seed = derived(self.seed, name)
+            start = keras.initializers.RandomUniform(-bound, bound, seed=seed)
             setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
         self.built = True
 
@@ -73,6 +75,7 @@ class PredictNetwork(keras.layers.Layer):
         attends: bool = True,
         dropout: float = 0.0,
         output_dropout: float = 0.0,
+        *,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -87,7 +90,9 @@ class PredictNetwork(keras.layers.Layer):
         }
 
     def _linear(self, name, inputs, units):
-        layer = _Linear(units, self._config["seed"], dtype=self.dtype_policy, name=name)
+        layer = _Linear(
+            units, derived(self._config["seed"], name), dtype=self.dtype_policy, name=name
+        )
         layer.build((None, inputs))
         return layer
 
@@ -110,7 +115,7 @@ class PredictNetwork(keras.layers.Layer):
         ]
         self.last = self._linear("last", 2 * units, config["output_dim"])
         self.last_norm = self._norm("last_norm", config["output_dim"])
-        self.draws = keras.random.SeedGenerator(config["seed"])
+        self.draws = keras.random.SeedGenerator(derived(config["seed"], "dropout"))
         self.built = True
 
     def _drop(self, x, training, rate="dropout"):

@@ -11,6 +11,7 @@ from keras_onlstm.prpn.reading_fused import fused
 from keras_onlstm.prpn.step import LSTM_GATES, banded, features_of, last_rows
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["ReadingNetwork"]
@@ -31,6 +32,7 @@ class ReadingLayer(keras.layers.Layer):
         dropout: float = 0.0,
         key_dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
+        *,
         fused: bool = True,
         seed: int | None = None,
         **kwargs: Any,
@@ -40,7 +42,7 @@ class ReadingLayer(keras.layers.Layer):
         self.units, self.slots = integer("units", units, 1), integer("slots", slots, 1)
         self.attends, self.dropout, self.key_dropout = attends, dropout, key_dropout
         self.recurrent_dropout, self.seed = recurrent_dropout, seed
-        self.draws = keras.random.SeedGenerator(seed)
+        self.draws = keras.random.SeedGenerator(derived(seed, "dropout"))
         self.norms = {
             name: UnbiasedLayerNormalization(dtype=self.dtype_policy, name=f"{name}_norm")
             for name in ("input", "recurrent", "cell")
@@ -58,7 +60,8 @@ class ReadingLayer(keras.layers.Layer):
             both = size + self.units
             shapes += [("key_kernel", (both, self.units), both), ("key_bias", (self.units,), both)]
         for name, shape, fan_in in shapes:
-            start = keras.initializers.RandomUniform(-(fan_in**-0.5), fan_in**-0.5, seed=self.seed)
+            bound, seed = fan_in**-0.5, derived(self.seed, name)
+            start = keras.initializers.RandomUniform(-bound, bound, seed=seed)
             setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
         for name, norm in self.norms.items():
             norm.build((None, self.units if name == "cell" else width))
@@ -178,6 +181,7 @@ class ReadingNetwork(keras.layers.Layer):
         input_dropout: float = 0.0,
         inner_dropout: float = 0.0,
         recurrent_dropout: float = 0.0,
+        *,
         fused: bool = True,
         seed: int | None = None,
         **kwargs: Any,
@@ -203,7 +207,7 @@ class ReadingNetwork(keras.layers.Layer):
                 key_dropout=inner_dropout,
                 recurrent_dropout=recurrent_dropout,
                 fused=fused,
-                seed=None if seed is None else seed + place,
+                seed=derived(seed, place),
                 dtype=self.dtype_policy,
                 name=f"reading_{place}",
             )
