@@ -328,12 +328,13 @@ class Parser:
         # In double precision, where the mean of one layer is that layer to the bit.
         return build_tree(counting.mean(axis=0, dtype="float64"), words, self.method)
 
-    def distances(self, sentence: Sentence, gate: str = "forget") -> np.ndarray:
+    def distances(self, sentence: Sentence, gate: str | None = None) -> np.ndarray:
         """The distances of every layer at every word of a sentence.
 
         Args:
             sentence: text, or a list of words.
-            gate: `"forget"`, `"input"` or `"both"`, of `LanguageModel.distances`.
+            gate: of the model's `gates`, or `"both"`. Default: the first one, that of the forget
+                gates of ON-LSTM.
 
         Returns:
             Array (rows, words), in [0, 1): the layers of the model, of several one after the other;
@@ -341,7 +342,7 @@ class Parser:
         """
         return self.measure([sentence], gate)[0]
 
-    def measure(self, sentences: Iterable[Sentence], gate: str = "forget") -> list[np.ndarray]:
+    def measure(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
         """The distances of many sentences.
 
         Args:

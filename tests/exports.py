@@ -1,9 +1,10 @@
 """What the tests of exported files share: models, and what plain Keras makes of sentences."""
 
+import keras
 import numpy as np
 
 from checks import as_array
-from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.models import PRPN, LanguageModel, PairClassifier
 
 BATCHES, TIMES = (1, 3, 32), (1, 2, 17, 200)
 LAYERS, VOCABULARY_SIZE = 2, 100
@@ -27,6 +28,19 @@ def classifier():
     model = PairClassifier(9, 7, embedding_dim=12, units=20, chunk_size=4, seed=0)
     model(pair(1, 2, 2))
     return with_weights(model)
+
+
+def prpn(**options):
+    """A model some of whose gates are open, some closed and some between."""
+    model = PRPN(VOCABULARY_SIZE, 12, 10, LAYERS, slots=4, lookback=2, seed=0, **options)
+    model.build()
+    rng = np.random.default_rng(3)
+    for variable in model.trainable_variables:
+        variable.assign(rng.normal(0.05, 0.4, variable.shape))
+    for variable in model.non_trainable_variables:
+        if "moving" in variable.name:
+            variable.assign(rng.uniform(0.2, 1.5, variable.shape))
+    return model
 
 
 def sentences(batch, time, seed=0):
@@ -65,8 +79,7 @@ def read(model, ids):
     found = plain(model, details=True)(ids)
     return {
         "log_probabilities": log_softmax(as_array(found.logits)),  # (B, T, V)
-        "forget_distances": as_array(found.distances["forget"]),
-        "input_distances": as_array(found.distances["input"]),
+        **{f"{name}_distances": as_array(found.distances[name]) for name in model.gates},
     }
 
 
@@ -87,18 +100,14 @@ def classified(model, left, right):
     return np.exp(log_softmax(as_array(plain(model)(left, right))))
 
 
-def step_by_step(run, units, ids):
+def step_by_step(run, model, ids):
     """What a graph `step` makes of sentences, one token after the other: as `read`."""
-    batch = len(ids)
-    states = {
-        f"{state}_{layer}": np.zeros((batch, size), "float32")
-        for layer, size in enumerate(units)
-        for state in "hc"
-    }
+    first = map(keras.tree.flatten, (model.state_names, model.initial_states(len(ids))))
+    states = {name: as_array(state).astype("float32") for name, state in zip(*first, strict=True)}
     rows = []
     for token in ids.T:
         found = run(ids=token, **states)
         states = {name: found[f"next_{name}"] for name in states}
         rows.append(found)
-    axes = {"log_probabilities": 1, "forget_distances": 2, "input_distances": 2}
+    axes = {"log_probabilities": 1, **{f"{name}_distances": 2 for name in model.gates}}
     return {name: np.stack([row[name] for row in rows], axis) for name, axis in axes.items()}

@@ -89,7 +89,8 @@ def test_distances_and_scores(model):
     expected = log_probabilities[range(4), ids[0, 1:]]
     assert_close(scores, expected, 1e-5, "log-probabilities")
     with pytest.raises(ValueError, match="gate is 'depth', not 'forget'"):
-        model.distances(["the cat"])
+        model.distances(["the cat"], "forget")
+    assert_close(model.distances(["the cat saw"])[0], distances, 0.0, "of the only ones")
 
 
 def test_a_parser_of_one_layer(model):

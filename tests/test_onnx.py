@@ -93,9 +93,9 @@ def test_padding_has_no_effect(files, name):
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-def test_steps_are_the_whole_sentence(files, read, batch):
+def test_steps_are_the_whole_sentence(model, files, read, batch):
     ids = read[0][:batch, :50]
-    found = exports.step_by_step(files["step"].run, (24, 12), ids)
+    found = exports.step_by_step(files["step"].run, model, ids)
     expected = exports.part(read[1], 50, np.full(batch, 50))
     for output, array in expected.items():
         assert_close(found[output], array, SINGLE, output)

@@ -76,8 +76,8 @@ def test_sentences(files, read, name, batch, time):
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_steps_are_the_whole_sentence(files, read, batch):
-    found = exports.step_by_step(files["step"], (24, 12), read[0][:batch, :20])
+def test_steps_are_the_whole_sentence(model, files, read, batch):
+    found = exports.step_by_step(files["step"], model, read[0][:batch, :20])
     for output, array in exports.part(read[1], 20, np.full(batch, 20)).items():
         assert_close(found[output], array, SINGLE, output)
 

@@ -104,8 +104,8 @@ def test_sentences(files, read, name, time, padded):
         assert_close(again[output], array, 0.0, f"{output} with another padding")
 
 
-def test_steps_are_the_whole_sentence(files, read):
-    found = exports.step_by_step(files["step"].run, (24, 12), read[0][:, :50])
+def test_steps_are_the_whole_sentence(model, files, read):
+    found = exports.step_by_step(files["step"].run, model, read[0][:, :50])
     for output, array in exports.part(read[1], 50, np.full(BATCH, 50)).items():
         assert_close(found[output], array, SINGLE, output)
 

@@ -53,12 +53,13 @@ class CompactModel:
         self._models = [_Model(*both) for both in zip(stored.configs, stored.weights, strict=True)]
         self._encoder: Encoder | None = None  # made when sentences are read
 
-    def distances(self, sentences: Iterable[Sentence], gate: str = "forget") -> list[np.ndarray]:
+    def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
         """How much of the order each word of sentences makes every layer forget, or write.
 
         Args:
             sentences: list of sentences: words apart by blanks, or lists of words.
-            gate: `"forget"` or `"input"`: the master gate that is measured; or `"both"`.
+            gate: one of the names in `gates`, or `"both"`. Default: the first one, that of the
+                forget gates.
 
         Returns:
             List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the

@@ -10,6 +10,8 @@ import numpy as np
 
 from keras_onlstm.exporting.graphs import ModelGraph, draw_inputs
 from keras_onlstm.onlstm.recurrence import reference, substituted
+from keras_onlstm.prpn import reading
+from keras_onlstm.prpn import recurrence as prpn
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
@@ -38,7 +40,7 @@ class Difference(NamedTuple):
 
 def expected(graph: ModelGraph, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
     """What Keras computes, with the readable recurrence: dictionary of arrays."""
-    with substituted(reference.run):
+    with substituted(reference.run), prpn.substituted(reading.readable):
         outputs = graph.function(inputs)
     return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
 

@@ -10,10 +10,12 @@ padding holds: `lengths` says how many tokens count, and a classifier's ids are 
 | `parser` | `ids` (batch, time), `lengths` (batch) | `forget_distances`, `input_distances` (batch, layers, time); of several models the layers of each, one after the other |
 | `language_model` | the same | `log_probabilities` (batch, time, V) of the token after each, and both distances |
 | `step` | `ids` (batch), `h_0`, `c_0`, `h_1`, ... (batch, units) | `log_probabilities` (batch, V), both distances (batch, layers), `next_h_0`, ... |
+| those of PRPN | the same; the states are `words` (batch, L, E), `history` (batch, S), `h_0`, `c_0`, ... (batch, S, U) | the same with `syntactic_distances` alone, of one layer |
 | `classifier` | `left`, `right` (batch, time) | `probabilities` (batch, classes) |
 | `layer` | those of the Keras model | those of the Keras model |
 
-Ids and lengths are int32, everything else is float32. What lies beyond a length is 0.
+Ids and lengths are int32, everything else is float32. What lies beyond a length is 0. The states
+that a `step` begins with are zeros, but for those for which its metadata have a number in `starts`.
 """  # noqa: E501
 
 import re
@@ -136,9 +138,14 @@ def make_graph(
     else:
         graph_inputs, function = _MAKERS[name](model)
     words = getattr(model, "vocabulary", None) or vocabulary
-    metadata = {"graph": name, "vocabulary": None if words is None else list(words)}
+    metadata: dict[str, Any] = {"graph": name, "vocabulary": None if words is None else list(words)}
     if labels is not None:
         metadata["labels"] = list(labels)
+    if name == "step":
+        names, states = map(keras.tree.flatten, (model.state_names, model.initial_states(1)))
+        starts = [float(np.max(ops.convert_to_numpy(state))) for state in states]
+        others = {name: start for name, start in zip(names, starts, strict=True) if start}
+        metadata |= {"starts": others} if others else {}
     members = getattr(model, "members", ())
     if members:
         metadata["num_layers"] = sum(members)
@@ -198,14 +205,14 @@ def _valid(ids, lengths):
     return ops.cast(places <= ops.expand_dims(lengths, 1), "float32")
 
 
-def _distances(results):
-    return {f"{name}_distances": distances for name, distances in results.distances.items()}
+def _named(distances):
+    return {f"{name}_distances": rows for name, rows in distances.items()}
 
 
 def _parser(model):
     def function(tensors):
         valid = ops.expand_dims(_valid(tensors["ids"], tensors["lengths"]), 1)  # (B, 1, T)
-        distances = _distances(model(tensors["ids"], details=True))  # (B, layers, T)
+        distances = _named(model.measure(tensors["ids"]))  # (B, layers, T)
         return {name: d * valid for name, d in distances.items()}
 
     return _text_inputs(model), function
@@ -216,7 +223,7 @@ def _language_model(model):
         valid = _valid(tensors["ids"], tensors["lengths"])  # (B, T)
         results = model(tensors["ids"], details=True)
         log_probabilities = ops.log_softmax(results.logits)  # (B, T, V)
-        distances = _distances(results)
+        distances = _named(results.distances)
         return {
             "log_probabilities": log_probabilities * ops.expand_dims(valid, -1),
             **{name: d * ops.expand_dims(valid, 1) for name, d in distances.items()},
@@ -236,7 +243,7 @@ def _step(model):
     def function(tensors):
         before = keras.tree.pack_sequence_as(first, [tensors[name] for name in names])
         results = model(ops.expand_dims(tensors["ids"], 1), states=before, details=True)
-        distances = _distances(results)  # (B, layers, 1)
+        distances = _named(results.distances)  # (B, layers, 1)
         return {
             "log_probabilities": ops.log_softmax(results.logits[:, 0]),  # (B, V)
             **{name: ops.squeeze(d, -1) for name, d in distances.items()},

@@ -7,6 +7,8 @@ import keras
 
 from keras_onlstm.exporting.graphs import ModelGraph
 from keras_onlstm.onlstm.recurrence import Problem, Recurrence, readable, substituted
+from keras_onlstm.prpn import reading
+from keras_onlstm.prpn import recurrence as prpn
 
 __all__ = ["module_of", "traced"]
 
@@ -20,7 +22,7 @@ def traced(
 
     Args:
         graph: `keras_onlstm.exporting.graphs.ModelGraph`.
-        recurrence: what runs in the place of the layers' own: function from `Problem` to
+        recurrence: what runs in the place of that of ON-LSTM: function from `Problem` to
             `Recurrence`. Default: the readable one, whose loop runs wherever TensorFlow's operators
             do, without XLA.
         batch: integer, or `None`: any.
@@ -43,7 +45,7 @@ def traced(
 
     @tf.function(input_signature=signature, autograph=False)
     def run(*values):
-        with substituted(recurrence):
+        with substituted(recurrence), prpn.substituted(reading.readable):
             outputs = graph.function(dict(zip(names, values, strict=True)))
         return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 

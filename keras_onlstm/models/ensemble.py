@@ -86,7 +86,7 @@ class Ensemble(SentenceReader):
 
     def hidden(self, ids: Tensor) -> EnsembleOutput:
         """`EnsembleOutput`."""
-        of_members = [model.hidden(ids).distances for model in self.models]
+        of_members = [model.measure(ids) for model in self.models]
         return EnsembleOutput(
             {
                 name: ops.concatenate([distances[name] for distances in of_members], axis=1)

@@ -218,8 +218,7 @@ class PRPN(SentenceReader):
         self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
     ) -> PRPNOutput:
         """`PRPNOutput` without the logits."""
-        embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
-        x = ops.take(embeddings, ids, axis=0)  # (B, T, E)
+        x = self._embed(ids)
         if states is None:
             states = self.initial_states(ops.shape(ids)[0])
         words, history, reading = states
@@ -231,8 +230,26 @@ class PRPN(SentenceReader):
         h, last = self.reading_network(x, gates, reading, **options)
         output = self.predict_network(h, next_gates, reading[-1][0], **options)
         states = [parsed.words, parsed.history, last]
-        distances = {"syntactic": ops.expand_dims(parsed.distances, 1)}
-        return PRPNOutput(None, states, h, output, distances)
+        return PRPNOutput(None, states, h, output, self._named(parsed))
+
+    def measure(self, ids: Tensor) -> dict[str, Tensor]:
+        """The distances in whole texts, for which no word need be predicted.
+
+        Args:
+            ids: integers (batch, time).
+
+        Returns:
+            Dictionary of (batch, 1, time), in (0, 1), under "syntactic".
+        """
+        return self._named(self.parsing(self._embed(ids)))
+
+    def _embed(self, ids):
+        embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
+        return ops.take(embeddings, ids, axis=0)  # (B, T, E)
+
+    @staticmethod
+    def _named(parsed):
+        return {"syntactic": ops.expand_dims(parsed.distances, 1)}
 
     def logits(self, output: Tensor) -> Tensor:
         """(..., V), from (..., E)."""

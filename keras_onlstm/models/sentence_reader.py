@@ -16,7 +16,7 @@ from keras_onlstm.models import starts
 from keras_onlstm.parsing.readings import Reading, chosen_gates, usual_reading
 from keras_onlstm.text.sentences import contexts, read
 from keras_onlstm.text.vocabulary import Encoder
-from keras_onlstm.utils.types import Sentence
+from keras_onlstm.utils.types import Sentence, Tensor
 
 __all__ = ["SentenceReader", "check_vocabulary_size"]
 
@@ -52,7 +52,7 @@ class _Measuring(keras.Model):
         return ids
 
     def call(self, ids):
-        distances = self.model.hidden(ids).distances
+        distances = self.model.measure(ids)
         return ops.stack(
             [distances[name] for name in self.model.gates], axis=1
         )  # (B, gates, rows, T)
@@ -87,7 +87,8 @@ class SentenceReader(keras.Model):
       named tuple with at least `distances`, a dictionary from the names in `gates` to
       (batch, rows, time), and of a language model `output` (batch, time, D), `raw_output`, the same
       before dropout, and `states`, as `initial_states` has them, after the last step;
-    - `gates`, the names of its distances, none if it measures none;
+    - `gates`, the names of its distances, none if it measures none, and where these need less than
+      all that `hidden` computes, a `measure` of its own;
     - `members`, a tuple: of each of the models that it is made of, how many rows of distances;
     - of a language model `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
       nest of tensors (batch, ...), and `state_names`, the same nest of names;
@@ -152,6 +153,17 @@ class SentenceReader(keras.Model):
             self.build((None, None))
         self.output_bias.assign(bias)
 
+    def measure(self, ids: Tensor) -> dict[str, Tensor]:
+        """The distances in whole texts.
+
+        Args:
+            ids: integers (batch, time).
+
+        Returns:
+            Dictionary of (batch, rows, time), by the names in `gates`.
+        """
+        return self.hidden(ids).distances
+
     @property
     def num_layers(self) -> int:
         """How many rows of distances there are."""
@@ -181,12 +193,13 @@ class SentenceReader(keras.Model):
             self._encoder = Encoder(self.vocabulary)
         return self._encoder
 
-    def distances(self, sentences: Iterable[Sentence], gate: str = "forget") -> list[np.ndarray]:
+    def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
         """How much of the order each word of sentences makes every layer forget, or write.
 
         Args:
             sentences: list of sentences: words apart by blanks, or lists of words.
-            gate: `"forget"` or `"input"`: the master gate that is measured; or `"both"`.
+            gate: one of the names in `gates`, or `"both"`. Default: the first one, that of the
+                forget gates.
 
         Returns:
             List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the

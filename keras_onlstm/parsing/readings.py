@@ -10,11 +10,11 @@ from keras_onlstm.utils.types import Sentence
 __all__ = ["Measuring", "Reading", "chosen_gates", "usual_reading"]
 
 
-def chosen_gates(gate: str, gates: tuple[str, ...]) -> tuple[str, ...]:
+def chosen_gates(gate: str | None, gates: tuple[str, ...]) -> tuple[str, ...]:
     """The names of the distances that an argument `gate` asks for.
 
     Args:
-        gate: one of the names, or `"both"` where there are two.
+        gate: one of the names, or `"both"` where there are two; `None`: the first one.
         gates: tuple of names, those of all distances that a model measures.
 
     Returns:
@@ -33,6 +33,8 @@ def chosen_gates(gate: str, gates: tuple[str, ...]) -> tuple[str, ...]:
     ...
     ValueError: gate is 'forget', 'input' or 'both', not 'output'.
     """
+    if gate is None:
+        return gates[:1]
     if gate == "both" and len(gates) == 2:
         return tuple(gates)
     if gate not in gates:
@@ -90,6 +92,6 @@ class Measuring(Protocol):
         """How trees are read unless one asks for another way."""
         ...
 
-    def distances(self, sentences: Iterable[Sentence], gate: str = "forget") -> list[np.ndarray]:
+    def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
         """Arrays (rows, words), one for each sentence."""
         ...

@@ -5,9 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_onlstm.prpn import recurrence
 from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-from keras_onlstm.prpn.reading import Reading, readable
-from keras_onlstm.prpn.reading_fused import fused
 from keras_onlstm.prpn.step import LSTM_GATES, banded, features_of, last_rows
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
@@ -114,7 +113,7 @@ class ReadingLayer(keras.layers.Layer):
             "cell_gamma": cell.gamma,
             "cell_beta": cell.beta,
         }
-        problem = Reading(
+        problem = recurrence.Reading(
             ops.transpose(z, _TURN),
             remembered(h),
             remembered(c),
@@ -122,7 +121,7 @@ class ReadingLayer(keras.layers.Layer):
             **keyed,
             recurrent_mask=recurrent_mask,
         )
-        rows = fused(problem) if self.fused else readable(problem)  # (2, T, B, U)
+        rows = recurrence.run(problem, self.fused)  # (2, T, B, U)
         series = [ops.transpose(row, _TURN) for row in ops.unstack(rows, 2)]  # (B, T, U)
         last = [
             ops.flip(last_rows(banded(memory, row), self.slots, counts), 1)

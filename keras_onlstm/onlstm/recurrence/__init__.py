@@ -6,20 +6,17 @@
   `fused_step`, the equations, and `fused_groups`, the layout of the states.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 from keras_onlstm.onlstm.recurrence import fused, reference, single
 from keras_onlstm.onlstm.recurrence.problem import Problem, Recurrence
+from keras_onlstm.utils.substitution import Substitution
 
 __all__ = ["Problem", "Recurrence", "readable", "refusal", "run", "substituted"]
 
 refusal = fused.refusal
 
-_substitute: ContextVar[Callable[[Problem], Recurrence] | None] = ContextVar(
-    "recurrence", default=None
-)
+# A context in which every `ONLSTM` runs another function from `Problem` to `Recurrence`, whichever
+# it would have chosen.
+substituted = Substitution("recurrence")
 
 
 def run(problem: Problem, fuse: bool) -> Recurrence:
@@ -32,26 +29,12 @@ def run(problem: Problem, fuse: bool) -> Recurrence:
     Returns:
         `Recurrence`.
     """
-    substitute = _substitute.get()
-    if substitute is not None:  # a model is exported, or compared with an exported one
-        return substitute(problem)
+    other = substituted.function
+    if other is not None:  # a model is exported, or compared with an exported one
+        return other(problem)
     return fused.run(problem) if fuse else readable(problem)
 
 
 def readable(problem: Problem) -> Recurrence:
     """`run` without the fused version: its loop, if any, runs wherever the backend does."""
     return (single if problem.inputs.shape[1] == 1 else reference).run(problem)
-
-
-@contextmanager
-def substituted(other: Callable[[Problem], Recurrence]) -> Iterator[None]:
-    """A context in which every `ONLSTM` runs another recurrence, whichever it would have chosen.
-
-    Args:
-        other: function from `Problem` to `Recurrence`.
-    """
-    token = _substitute.set(other)
-    try:
-        yield
-    finally:
-        _substitute.reset(token)

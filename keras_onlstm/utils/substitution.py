@@ -1,0 +1,46 @@
+"""What runs in the place of a function for a while, as where a model is exported."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+__all__ = ["Substitution"]
+
+
+class Substitution:
+    """Holds a function that runs in the place of another one, or `None`.
+
+    Args:
+        name: of what it takes the place of.
+
+    Example:
+
+    >>> from keras_onlstm.utils.substitution import Substitution
+    >>> substituted = Substitution("doubled")
+    >>> def doubled(number):
+    ...     other = substituted.function
+    ...     return 2 * number if other is None else other(number)
+    >>> with substituted(lambda number: 3 * number):
+    ...     doubled(5)
+    15
+    >>> doubled(5)
+    10
+    """
+
+    def __init__(self, name: str) -> None:
+        self._function: ContextVar[Callable[..., Any] | None] = ContextVar(name, default=None)
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """What runs instead, if anything does."""
+        return self._function.get()
+
+    @contextmanager
+    def __call__(self, other: Callable[..., Any]) -> Iterator[None]:
+        """A context in which another function runs."""
+        token = self._function.set(other)
+        try:
+            yield
+        finally:
+            self._function.reset(token)
