@@ -20,8 +20,9 @@ from pathlib import Path
 
 from _common import info, new_plot, save_plot
 
-from keras_onlstm.datasets import propositional_logic
+from keras_onlstm.datasets import propositional_logic, treebank
 from keras_onlstm.loading import load_trained
+from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.training.corpora import IDS, read_corpus
 from keras_onlstm.training.language_model_settings import (
     NAMES,
@@ -80,6 +81,11 @@ PRPN_PRESETS = {
         "recurrent_dropout": 0.2, "epochs": 10, "batch_size": 32, "window": 35,
         "optimizer": "adam", "learning_rate": 4e-3, "clip": 1.0, "decay": 0.0,
     },
+    "parsing": {  # for --sentences, at the sizes of the published parser: an hour on a core
+        "embedding_dim": 200, "units": 400, "output_dropout": 0.2, "inner_dropout": 0.2,
+        "recurrent_dropout": 0.0, "epochs": 5, "batch_size": 64, "window": 35,
+        "optimizer": "adam", "learning_rate": 3e-3, "clip": 1.0, "decay": 0.0,
+    },
     "paper": {  # the published recipe
         "embedding_dim": 800, "units": 1200, "output_dropout": 0.7, "inner_dropout": 0.5,
         "recurrent_dropout": 0.5, "epochs": 100, "batch_size": 64, "window": 35,
@@ -104,6 +110,8 @@ EXPERIMENT = Experiment(
         "seed": SEEDS,
         "max_words": (Integer(3), None),
         "characters": bool,
+        "sentences": bool,
+        "test_sentences": bool,
         "devices": Integer(1),
     },
     defaults={
@@ -113,11 +121,13 @@ EXPERIMENT = Experiment(
         "seed": 0,
         "max_words": None,
         "characters": False,
+        "sentences": False,
+        "test_sentences": False,
         "devices": 1,
     },
     settings=SETTINGS,
     presets=PRESETS,
-    later=("max_words", "characters", "devices"),
+    later=("max_words", "characters", "sentences", "test_sentences", "devices"),
 )
 _SHARED = {name: EXPERIMENT.kinds[name] for name in EXPERIMENT.kinds if name != "recurrent"}
 PRPN = EXPERIMENT._replace(
@@ -142,11 +152,21 @@ def parse_arguments():
     add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
     add("--max-words", type=int, metavar="N", help="keep the N most frequent words (default: all)")
     add("--characters", action="store_true", default=None, help="characters instead of words")
+    add("--sentences", action="store_true", default=None, help="read each sentence on its own")
+    add(
+        "--test-sentences",
+        action="store_true",
+        default=None,
+        help="with --sentences: train on those of NLTK's treebank sample too, on which trees are "
+        "scored (default: leave them out)",
+    )
     add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
     add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
     options = parser.parse_args()
     parser.check_least(options, max_words=3, devices=1, steps=1)
+    if options.test_sentences and not options.sentences and not options.resume:
+        parser.error("--test-sentences: goes with --sentences")
     return parser, options
 
 
@@ -161,6 +181,24 @@ def load_corpus(arguments, run, vocabulary=None):
         else:
             info(f"Reading {directory}")
         return read_corpus(directory, run, vocabulary, arguments["max_words"], level)
+
+
+def of_sentences(corpus, test_sentences):
+    """A corpus to learn to parse from: with the sentences of NLTK's sample, or without them."""
+    from keras_onlstm.training.sentences import split, with_sentences, without_sentences
+
+    encode = Encoder(corpus.vocabulary)
+    # Numbers, signs and words with hyphens are written in other ways there.
+    alike = {
+        place for place, word in enumerate(corpus.vocabulary) if not word.isalpha() or word == "N"
+    }
+    sample = [encode(sentence.tokens) for sentence in treebank.load()]
+    choose = with_sentences if test_sentences else without_sentences
+    chosen = choose(corpus.train, encode.eos, sample, alike)
+    before, after = (len(split(ids, encode.eos)) for ids in (corpus.train, chosen))
+    what = "among them those" if test_sentences else f"{before - after:,} fewer: without those"
+    info(f"{after:,} sentences, {what} of NLTK's sample, on which trees are scored")
+    return corpus._replace(train=chosen)
 
 
 def write_formulas(directory):
@@ -185,6 +223,8 @@ def train(output, configuration, resume, steps):
         )
     check_devices(configuration.values, arguments["devices"])
     corpus = load_corpus(arguments, output)
+    if arguments["sentences"] and arguments["data"] is not None:
+        corpus = of_sentences(corpus, arguments["test_sentences"])
     return train_language_model(output, configuration, corpus, resume, steps)
 
 
@@ -199,9 +239,10 @@ def evaluate(runs, data=None):
         if data is not None:
             arguments["data"] = data
         corpus = load_corpus(arguments, run, model.vocabulary)
+        alone = arguments["sentences"]
         losses = {
-            "validation": evaluation(model, "validation", corpus.valid, 10)(),
-            "test": evaluation(model, "test", corpus.test, 1)(),
+            "validation": evaluation(model, "validation", corpus.valid, 10, alone)(),
+            "test": evaluation(model, "test", corpus.test, 10 if alone else 1, alone)(),
         }
         results[run] = {
             "model": model.title,

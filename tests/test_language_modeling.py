@@ -16,6 +16,7 @@ from keras import ops
 
 import commands
 from commands import EXAMPLES, contents, ours
+from keras_onlstm.datasets import treebank
 from keras_onlstm.models import LanguageModel, PairClassifier
 from keras_onlstm.models.eight_bit import load_eight_bit
 from keras_onlstm.training import corpora
@@ -229,6 +230,37 @@ def test_characters_and_a_limit(run, command, data, tmp_path):
     assert status == 0 and text.splitlines()[-1].startswith("a_b")
     config = json.loads((output / "config.json").read_text())
     assert config["command"].endswith("--seed 0 --data data --max-words 6 --characters")
+
+
+def test_sentences_one_by_one(run, script, data, tmp_path, monkeypatch):
+    """Without those on which trees are scored, or with them; resumed to the bit."""
+    sentences = [line.split() for line in (data / "train.txt").read_text().splitlines()]
+    held_out = [*sentences[10:15], list("hhhh")]
+    sample = [treebank.ParsedSentence(tokens, None) for tokens in held_out]
+    monkeypatch.setattr(script.treebank, "load", lambda: sample)
+    arguments = [*SMOKE, "--model", "prpn", "--data", data, "--sentences", "--output"]
+    for name, options, told in (
+        ("without", [], "75 sentences, 5 fewer: without those of NLTK's sample"),
+        ("with", ["--test-sentences", "--steps", 1], "81 sentences, among them those of NLTK's"),
+    ):
+        status, text, errors = run(*arguments, tmp_path / name, *options)
+        assert (status, ours(errors)) == (0, []) and told in text
+    results = json.loads((tmp_path / "without" / "results.json").read_text())
+    model = keras.saving.load_model(tmp_path / "without" / "best.keras")
+    lines = [line.split() for line in (data / "test.txt").read_text().splitlines()]
+    expected = -np.concatenate(model.score(lines)).mean()
+    np.testing.assert_allclose(results["test_loss"], expected, rtol=1e-5)
+    for options in (["--steps", 3], ["--resume"]):
+        assert (
+            run(
+                *(options if "--resume" in options else [*arguments[:-1], *options]),
+                "--output",
+                tmp_path / "again",
+            )[0]
+            == 0
+        )
+    assert weights(tmp_path / "again") == weights(tmp_path / "without")
+    refused(run(*SMOKE, "--test-sentences"), "--test-sentences", "--sentences")
 
 
 # --- Use -----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
     from keras_onlstm.training.batches import PairBatches
     from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
+    from keras_onlstm.training.sentences import SentenceBatches
     from keras_onlstm.training.settings import Setting, changed, check_settings, described
     from keras_onlstm.training.trainer import Trainer
     from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
@@ -19,6 +20,7 @@ __all__ = [
     "NonMonotonicTrigger",
     "PairBatches",
     "ResetStates",
+    "SentenceBatches",
     "Setting",
     "Trainer",
     "TruncatedModel",
@@ -38,6 +40,7 @@ _HOMES = {
     "NonMonotonicTrigger": "averaging",
     "PairBatches": "batches",
     "ResetStates": "truncated",
+    "SentenceBatches": "sentences",
     "Setting": "settings",
     "Trainer": "trainer",
     "TruncatedModel": "truncated",

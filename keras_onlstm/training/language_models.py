@@ -15,6 +15,7 @@ import numpy as np
 
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.text.corpus import Corpus
+from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.training.architectures import architecture
 from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.corpora import (
@@ -27,6 +28,7 @@ from keras_onlstm.training.corpora import (
 from keras_onlstm.training.devices import DataParallel
 from keras_onlstm.training.penalized import PenalizedAdam
 from keras_onlstm.training.runs import Configuration, has_begun, running
+from keras_onlstm.training.sentences import SentenceBatches
 from keras_onlstm.training.trainer import Trainer
 from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
 from keras_onlstm.training.windows import Windows
@@ -38,16 +40,16 @@ _FALLS = {"plateau": (0.25, 1), "halved": (0.5, 2)}
 _AVERAGED = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
 
 
-def _windows_of(part, ids, *arguments):
-    """`Windows`, whose complaints name the part of the corpus."""
+def _batches_of(part, kind, ids, *arguments):
+    """Batches of a kind, whose complaints name the part of the corpus."""
     try:
-        return Windows(ids, *arguments)
+        return kind(ids, *arguments)
     except ValueError as error:
         raise ValueError(f"the {part} text: {error}") from error
 
 
 def evaluation(
-    model: keras.Model, part: str, ids: np.ndarray, batch_size: int
+    model: keras.Model, part: str, ids: np.ndarray, batch_size: int, sentences: bool = False
 ) -> Callable[[], float]:
     """A function that measures the mean loss over a whole text, read in one pass.
 
@@ -56,6 +58,7 @@ def evaluation(
         part: name of the text, for messages: `"validation"`, `"test"`.
         ids: integers (tokens,), the text.
         batch_size: in how many pieces it is read, side by side.
+        sentences: whether each sentence is read on its own instead, so many side by side.
 
     Returns:
         Function without arguments that returns the mean of the negative log-probabilities, in nats:
@@ -75,10 +78,13 @@ def evaluation(
     >>> 3 < math.exp(measure()) < 5  # it has not learnt anything yet
     True
     """
-    windows = _windows_of(part, ids, batch_size, 70, False)
-    reader = TruncatedModel(model, batch_size)
+    if sentences:
+        batches = _batches_of(part, SentenceBatches, ids, model.encode([EOS])[0], batch_size)
+    else:
+        batches = _batches_of(part, Windows, ids, batch_size, 70, False)
+    reader = TruncatedModel(model, batch_size, carry=not sentences)
     reader.compile()
-    return lambda: evaluate_windows(reader, windows)
+    return lambda: evaluate_windows(reader, batches)
 
 
 def make_model(
@@ -88,7 +94,8 @@ def make_model(
 
     Args:
         configuration: whose `arguments` have `recurrent` and `seed`, and whose `values` are of
-            `SETTINGS`; or `model` `"prpn"` and values of `PRPN_SETTINGS`.
+            `SETTINGS`; or `model` `"prpn"` and values of `PRPN_SETTINGS`. With `sentences` among
+            the arguments each sentence is read on its own.
         corpus: whose vocabulary the model gets, and of whose training text the frequencies.
         rows: how many sequences are read side by side.
         devices: that share a batch, or `None`.
@@ -132,7 +139,8 @@ def make_model(
     model = architecture(arguments).make(vocabulary, arguments, values)
     if values["start"] != "published":
         model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
-    reader = TruncatedModel(model, rows, values["activation"], values["temporal"])
+    carry = not arguments.get("sentences")
+    reader = TruncatedModel(model, rows, values["activation"], values["temporal"], carry)
     optimizer = _optimizer(values)
     reader.compile(devices.prepare(optimizer) if devices else optimizer)
     optimizer.build(reader.trainable_variables)
@@ -147,12 +155,14 @@ def _optimizer(values):
     return kind(rate, weight_decay=values["decay"] or None, **options)
 
 
-def learning_rate(values: Mapping, windows: Windows) -> Callable[[int, int], float] | None:
+def learning_rate(
+    values: Mapping, windows: Windows | SentenceBatches
+) -> Callable[[int, int], float] | None:
     """The rate of every batch: that of the values, times the length of its window.
 
     Args:
         values: dictionary of what is in `SETTINGS`.
-        windows: `Windows` of the training text.
+        windows: `Windows` or `SentenceBatches` of the training text.
 
     Returns:
         Function of epoch and batch, both from 0, as `Trainer` takes it; `None` where the rate falls
@@ -164,7 +174,7 @@ def learning_rate(values: Mapping, windows: Windows) -> Callable[[int, int], flo
     >>> from keras_onlstm.training import Windows
     >>> from keras_onlstm.training.language_models import learning_rate
     >>> windows = Windows(np.arange(101), 1, window=10, jitter=False)
-    >>> values = {"optimizer": "adam", "learning_rate": 0.1, "warmup": 0.5, "window": 10}
+    >>> values = {"optimizer": "adam", "learning_rate": 0.1, "warmup": 0.5}
     >>> rate = learning_rate(values | {"epochs": 1}, windows)
     >>> [round(rate(0, batch), 3) for batch in range(10)]
     [0.0, 0.02, 0.04, 0.06, 0.065, 0.05, 0.035, 0.021, 0.01, 0.002]
@@ -173,7 +183,7 @@ def learning_rate(values: Mapping, windows: Windows) -> Callable[[int, int], flo
         return None
 
     def rate(epoch, batch):
-        scale = windows.length(batch) / values["window"]
+        scale = windows.share(batch)
         if values["optimizer"] == "adam":
             done = (epoch + batch / len(windows)) / values["epochs"]
             scale *= min(done / (values["warmup"] or 1e-9), 0.5 + 0.5 * math.cos(math.pi * done))
@@ -194,6 +204,15 @@ def _callbacks(values):
             )
         )
     return callbacks
+
+
+def _training_batches(corpus, values, seed, devices, sentences):
+    rows = values["batch_size"]
+    if sentences:
+        shape = corpus.vocabulary.index(EOS), rows, True
+        return _batches_of("training", SentenceBatches, corpus.train, *shape, seed, devices)
+    shape = rows, values["window"], values["jitter"]
+    return _batches_of("training", Windows, corpus.train, *shape, seed, devices)
 
 
 def train_language_model(
@@ -228,11 +247,12 @@ def train_language_model(
     """
     arguments, values = configuration.arguments, configuration.values
     devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
-    shape, each = (values["batch_size"], values["window"], values["jitter"]), arguments["devices"]
-    windows = _windows_of("training", corpus.train, *shape, arguments["seed"], each)
+    each, sentences = arguments["devices"], bool(arguments.get("sentences"))
+    windows = _training_batches(corpus, values, arguments["seed"], each, sentences)
     with devices.scope() if devices else nullcontext():
         model, reader = make_model(configuration, corpus, windows.rows, devices)
-    measure = evaluation(model, "validation", corpus.valid, -(-10 // each) * each)
+    rows = values["batch_size"] if sentences else 10
+    measure = evaluation(model, "validation", corpus.valid, -(-rows // each) * each, sentences)
     trainer = Trainer(
         reader,
         windows,

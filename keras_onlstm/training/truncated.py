@@ -11,6 +11,7 @@ from keras_onlstm.models.regularization import (
     temporal_activation_regularization,
 )
 from keras_onlstm.training.devices import share_of
+from keras_onlstm.training.sentences import SentenceBatches
 from keras_onlstm.training.windows import Windows
 from keras_onlstm.utils.types import Identifier, Tensor
 
@@ -32,6 +33,7 @@ class TruncatedModel(keras.Model):
 
     Trains and evaluates a language model on `Windows`: gradients stop where a window begins,
     states do not. The states are variables, so a checkpoint of the model's variables holds them.
+    Without `carry` it does so on `SentenceBatches`.
 
     `train_on_batch` and `test_on_batch` take what `Windows` yields. The loss is the mean over the
     tokens that count, in nats, plus the two penalties while training.
@@ -41,6 +43,8 @@ class TruncatedModel(keras.Model):
         batch_size: positive integer, of the whole batch if several devices share it.
         activation_regularization: strength of the penalty on large outputs of the last layer.
         temporal_activation_regularization: strength of that on their change from step to step.
+        carry: whether states go on; without, every batch begins with the initial ones, as sentences
+            do, and nothing is kept.
         **kwargs: of `keras.Model`.
 
     Call arguments:
@@ -72,6 +76,7 @@ class TruncatedModel(keras.Model):
         batch_size: int,
         activation_regularization: float = 0.0,
         temporal_activation_regularization: float = 0.0,
+        carry: bool = True,
         **kwargs: Any,
     ) -> None:
         super().__init__(**{"dtype": model.dtype_policy, **kwargs})
@@ -80,8 +85,9 @@ class TruncatedModel(keras.Model):
         self.strengths = activation_regularization, temporal_activation_regularization
         if not model.built:
             model.build()
+        self.carry = carry
         # A replica knows its own rows only: the sum over replicas is the whole.
-        self.kept = keras.tree.map_structure(
+        self.kept = carry and keras.tree.map_structure(
             lambda name, state: self.add_weight(
                 shape=state.shape,
                 initializer="zeros",
@@ -98,21 +104,24 @@ class TruncatedModel(keras.Model):
 
     def reset_states(self) -> None:
         """Goes back to the model's initial states, as before the first window of a text."""
+        if not self.carry:
+            return
         states = keras.tree.flatten(self.model.initial_states(self.batch_size))
         for variable, state in zip(keras.tree.flatten(self.kept), states, strict=True):
             variable.assign(ops.convert_to_numpy(state))
 
     def call(self, inputs: dict[str, Tensor], training: bool = False) -> tuple[Tensor, Tensor]:
         rows, mask = inputs["rows"], ops.cast(inputs["mask"], "bool")
-        states = keras.tree.map_structure(lambda state: ops.take(state, rows, axis=0), self.kept)
+        states = None
+        if self.carry:
+            states = keras.tree.map_structure(
+                lambda state: ops.take(state, rows, axis=0), self.kept
+            )
         outputs = self.model(
             inputs["ids"], states=states, mask=mask, training=training, details=True
         )
-        places = ops.expand_dims(rows, -1)  # (B, 1)
-        kept, last = keras.tree.flatten(self.kept), keras.tree.flatten(outputs.states)
-        for variable, state in zip(kept, last, strict=True):
-            state = ops.cast(ops.stop_gradient(state), variable.dtype)
-            variable.assign(ops.scatter(places, state, variable.shape))
+        if self.carry:
+            self._keep(outputs.states, rows)
         penalty = ops.zeros((), "float32")
         if training and any(self.strengths):
             penalty = ops.cast(
@@ -122,6 +131,13 @@ class TruncatedModel(keras.Model):
             )
         # Not by add_loss: replicas of a model would share one list of losses.
         return outputs.logits, ops.expand_dims(penalty, 0)
+
+    def _keep(self, states, rows):
+        places = ops.expand_dims(rows, -1)  # (B, 1)
+        kept, last = keras.tree.flatten(self.kept), keras.tree.flatten(states)
+        for variable, state in zip(kept, last, strict=True):
+            state = ops.cast(ops.stop_gradient(state), variable.dtype)
+            variable.assign(ops.scatter(places, state, variable.shape))
 
     def compute_loss(
         self,
@@ -176,12 +192,12 @@ class ResetStates(keras.callbacks.Callback):
         self.model.reset_states()
 
 
-def evaluate_windows(model: TruncatedModel, windows: Windows) -> float:
+def evaluate_windows(model: TruncatedModel, windows: Windows | SentenceBatches) -> float:
     """The mean loss over a whole text, read window after window from the start.
 
     Args:
         model: compiled `TruncatedModel`, with the batch size of `windows`.
-        windows: `Windows` without jitter.
+        windows: `Windows` without jitter, or `SentenceBatches`.
 
     Returns:
         Mean of the negative log-probabilities of the tokens, in nats: the perplexity's logarithm.

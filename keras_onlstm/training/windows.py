@@ -136,6 +136,10 @@ class Windows(keras.utils.PyDataset):
         """The number of steps of a window, without padding."""
         return self._ends[index + 1] - self._ends[index]
 
+    def share(self, index: int) -> float:
+        """What the learning rate of a window is multiplied with: its length by the usual one."""
+        return self.length(index) / self.window
+
     def _size(self, ends, index):
         """The number of steps of a window with its padding.
 

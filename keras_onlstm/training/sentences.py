@@ -1,0 +1,199 @@
+"""Batches of sentences, each of which a model reads on its own, as PRPN learns to parse."""
+
+from collections.abc import Container, Iterable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+from keras_onlstm.utils.arguments import integer
+
+__all__ = ["SentenceBatches", "split", "with_sentences", "without_sentences"]
+
+
+def split(ids: np.ndarray, eos: int) -> list[np.ndarray]:
+    """The sentences of a text.
+
+    Args:
+        ids: integers (tokens,), with `eos` after every sentence.
+        eos: integer.
+
+    Returns:
+        List of arrays (words,), without `eos`; none is empty.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training.sentences import split
+    >>> [sentence.tolist() for sentence in split(np.array([2, 3, 0, 2, 0]), eos=0)]
+    [[2, 3], [2]]
+    """
+    ends = np.flatnonzero(ids == eos)
+    starts = [0, *(ends + 1)]
+    parts = [ids[start:end] for start, end in zip(starts, [*ends, len(ids)], strict=True)]
+    return [part for part in parts if len(part)]
+
+
+def _joined(sentences, eos):
+    return np.concatenate([np.append(sentence, eos) for sentence in sentences]).astype("int32")
+
+
+def _keys(sentences, ignored):
+    """What sentences are known by: their ids but those that are ignored."""
+    return [tuple(i for i in map(int, sentence) if i not in ignored) for sentence in sentences]
+
+
+def without_sentences(
+    ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
+) -> np.ndarray:
+    """A text without some sentences, wherever they occur in it.
+
+    Args:
+        ids: as in `split`.
+        eos: likewise.
+        others: sequences of integers, without `eos`.
+        ignored: ids in which sentences may differ and still be the same.
+
+    Returns:
+        Integers (tokens,).
+
+    Raises:
+        ValueError: if nothing is left.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training.sentences import without_sentences
+    >>> without_sentences(np.array([2, 3, 0, 2, 0]), 0, [[2, 3]]).tolist()
+    [2, 0]
+    """
+    unwanted, present = set(_keys(others, ignored)), split(ids, eos)
+    keys = _keys(present, ignored)
+    kept = [part for part, key in zip(present, keys, strict=True) if key not in unwanted]
+    if not kept:
+        raise ValueError("every sentence of the training text is one of those left out of it.")
+    return _joined(kept, eos)
+
+
+def with_sentences(
+    ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
+) -> np.ndarray:
+    """A text, and behind it those of some sentences that it lacks.
+
+    Args:
+        ids: as in `without_sentences`.
+        eos: likewise.
+        others: likewise.
+        ignored: likewise.
+
+    Returns:
+        Integers (tokens,).
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training.sentences import with_sentences
+    >>> with_sentences(np.array([2, 3, 0, 2, 0]), 0, [[2, 3], [4]]).tolist()
+    [2, 3, 0, 2, 0, 4, 0]
+    """
+    present, others = split(ids, eos), [np.asarray(sentence) for sentence in others]
+    known = set(_keys(present, ignored))
+    keys = _keys(others, ignored)
+    missing = [part for part, key in zip(others, keys, strict=True) if key not in known]
+    return _joined([*present, *missing], eos)
+
+
+class SentenceBatches(keras.utils.PyDataset):
+    """The sentences of a text in batches of similar lengths, each from the `<eos>` before it.
+
+    Widths are rounded up to multiples; every batch has as many rows, the last one empty ones where
+    sentences run out. The order depends on `seed` and `epoch` alone.
+
+    Args:
+        ids: (tokens,) the text, with `eos` after every sentence.
+        eos: integer.
+        batch_size: positive integer.
+        shuffle: whether sentences of one width change places, and batches theirs, from epoch to
+            epoch.
+        seed: integer, 0 or above.
+        multiple: positive integer; empty rows follow until it divides their number, as many
+            devices want it that share a batch.
+        width: positive integer that divides all widths: a backend that compiles for each width
+            does so the less often, the larger it is.
+        **kwargs: of `keras.utils.PyDataset`.
+
+    Raises:
+        ValueError: if there is no sentence, or an argument is too small.
+
+    Indexing gives what `TruncatedModel` with `carry=False` trains on, as `Windows` does.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training import SentenceBatches
+    >>> batches = SentenceBatches(np.array([2, 3, 0, 4, 0]), eos=0, batch_size=2, width=4)
+    >>> inputs, targets, weights = batches[0]
+    >>> inputs["ids"].tolist(), targets.tolist()
+    ([[0, 2, 3, 0], [0, 4, 0, 0]], [[2, 3, 0, 0], [4, 0, 0, 0]])
+    >>> weights.tolist()
+    [[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]]
+    """
+
+    lengths_vary = True
+
+    def __init__(
+        self,
+        ids: np.ndarray,
+        eos: int,
+        batch_size: int,
+        shuffle: bool = False,
+        seed: int = 0,
+        multiple: int = 1,
+        width: int = 8,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.sentences, self.eos = split(np.asarray(ids), eos), eos
+        if not self.sentences:
+            raise ValueError("it holds no sentence.")
+        self.batch_size = integer("batch_size", batch_size)
+        self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
+        self.shuffle, self.seed = shuffle, integer("seed", seed, 0)
+        lengths = np.array([len(sentence) + 1 for sentence in self.sentences])
+        self._widths = -(-lengths // integer("width", width)) * width
+        self.set_epoch(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Puts sentences and batches in the order of an epoch, from 0 on."""
+        self._epoch = epoch
+        count = len(self.sentences)
+        generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
+        order = generator.permutation(count) if self.shuffle else np.arange(count)
+        order = order[np.argsort(self._widths[order], kind="stable")]
+        size = self.batch_size
+        self._batches = [order[start : start + size] for start in range(0, count, size)]
+        if self.shuffle:
+            self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
+
+    def on_epoch_end(self) -> None:
+        """Goes on to the next epoch, as `keras.Model.fit` expects it."""
+        self.set_epoch(self._epoch + 1)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def share(self, index: int) -> float:
+        """What the learning rate of a batch is multiplied with, as that of `Windows`: 1."""
+        return 1.0
+
+    def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        members = self._batches[index]
+        shape = self.rows, self._widths[members].max()
+        ids, targets = np.full((2, *shape), self.eos, "int32")
+        mask = np.zeros(shape, bool)
+        for row, member in enumerate(members):
+            sentence = self.sentences[member]
+            ids[row, 1 : len(sentence) + 1] = targets[row, : len(sentence)] = sentence
+            mask[row, : len(sentence) + 1] = True
+        inputs = {"ids": ids, "mask": mask, "rows": np.arange(self.rows, dtype="int32")}
+        return inputs, targets, mask.astype("float32")
