@@ -14,13 +14,16 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
 
 from keras_onlstm.utils.console import report, table  # isort: split
 
+import itertools
 import math
 import tempfile
 from pathlib import Path
 
 from _common import info, new_plot, save_plot
 
+from keras_onlstm import text
 from keras_onlstm.datasets import propositional_logic, treebank
+from keras_onlstm.evaluation.boundaries import peaks
 from keras_onlstm.loading import load_trained
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.training.corpora import IDS, read_corpus
@@ -84,6 +87,12 @@ PRPN_PRESETS = {
     "parsing": {  # for --sentences, at the sizes of the published parser: an hour on a core
         "embedding_dim": 200, "units": 400, "output_dropout": 0.2, "inner_dropout": 0.2,
         "recurrent_dropout": 0.0, "epochs": 5, "batch_size": 64, "window": 35,
+        "optimizer": "adam", "learning_rate": 3e-3, "clip": 1.0, "decay": 0.0,
+    },
+    "characters": {  # for --characters, the published model: days on a GPU
+        "embedding_dim": 128, "units": 1024, "slots": 20, "lookback": 10, "residual_blocks": 1,
+        "tie_weights": False, "output_dropout": 0.0, "inner_dropout": 0.25,
+        "recurrent_dropout": 0.1, "epochs": 100, "batch_size": 64, "window": 100,
         "optimizer": "adam", "learning_rate": 3e-3, "clip": 1.0, "decay": 0.0,
     },
     "paper": {  # the published recipe
@@ -266,6 +275,42 @@ def evaluate(runs, data=None):
     info("\nPerplexity; those published are of the Penn Treebank\n")
     info(table(["", "validation", "test"], rows))
     plot_results(results)
+    for run, (arguments, model) in loaded.items():
+        if arguments["characters"]:
+            evaluate_characters(run, model, data or arguments["data"], results[run])
+
+
+def evaluate_characters(run, model, directory, result):
+    """Bits per character, and whether distances rise where words end."""
+    bits = [result[f"{part}_loss"] / math.log(2) for part in ("validation", "test")]
+    info(f"\n{run}: {bits[0]:.3f} and {bits[1]:.3f} bits per character; published: 1.202 (PRPN)")
+    if not model.gates or directory is None:
+        return
+    lines = text.corpus.sentences(text.corpus.find(directory, "test"), "character")
+    texts = list(itertools.islice((line for line in lines if len(line) > 2), 500))
+    row = (model.reading.layer or 1) - 1
+    distances = [rows[row] for rows in model.distances(texts)]
+    found = peaks(texts, distances)
+    info(
+        f"Distances above both neighbours: {found.blanks:.1%} of those before blanks, "
+        f"{found.letters:.1%} of those before other characters"
+    )
+    plot_distances(run, texts[0][:80], distances[0][:80])
+
+
+def plot_distances(run, characters, distances):
+    """Bars between the characters of a text."""
+    plot = new_plot()
+    if plot is None:
+        return
+    figure, axes = plot
+    figure.set_size_inches(12, 3)
+    places = range(len(characters))
+    axes.bar(places, distances, color=["#b23a48" if c == "_" else "#9db8cc" for c in characters])
+    axes.set_xticks(places, characters)
+    axes.set(ylabel="distance before the character")
+    axes.margins(x=0.01)
+    save_plot(figure, [run], "distances")
 
 
 def plot_results(results):
