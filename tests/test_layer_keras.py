@@ -6,7 +6,15 @@ import pytest
 from keras.src import testing
 
 import oracle
-from checks import SINGLE, assert_all_close, assert_close, assert_differ, loaded, tensor
+from checks import (
+    SINGLE,
+    as_array,
+    assert_all_close,
+    assert_close,
+    assert_differ,
+    loaded,
+    tensor,
+)
 from keras_onlstm import ONLSTM, ONLSTMCell
 
 UNITS, CHUNK = 6, 2
@@ -43,6 +51,16 @@ def test_stateful_takes_an_initial_state_and_keeps_the_last():
     layer(X, initial_state=[tensor(s, "float32") for s in PROBLEM.states])
     expected = oracle.onlstm(*PROBLEM, chunk_size=CHUNK)
     assert_all_close(layer.states, [expected.h, expected.c], SINGLE, ["h", "c"])
+
+
+def test_stateful_keeps_its_states_in_half_precision():
+    """On PyTorch, Keras's own layers go on from zeros."""
+    layer = ONLSTM(UNITS, CHUNK, stateful=True, return_state=True, dtype="mixed_bfloat16")
+    x = tensor(PROBLEM.x, "float32")
+    _, h, c = layer(x)
+    for variable, state in zip(layer.states, (h, c), strict=True):
+        assert np.abs(as_array(state)).max() > 0.01
+        assert_close(variable, state, 0.0, variable.path)
 
 
 def test_stateful_wants_batches_of_one_size():

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 import prpn_oracle as oracle
-from checks import EXACT, as_array, assert_close, gradients, tensor
+from checks import EXACT, as_array, assert_close, dtype_of, gradients, tensor
 from keras_onlstm import Parser, convert
 from keras_onlstm.convert.prpn import _places
 from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
@@ -15,7 +15,7 @@ from keras_onlstm.models import PRPN
 from keras_onlstm.models.eight_bit import check_eight_bit
 from keras_onlstm.parsing import build_tree
 from keras_onlstm.prpn.normalization import BatchNormalization
-from keras_onlstm.prpn.step import WALL
+from keras_onlstm.prpn.step import WALL, banded, structural_gates
 from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
 
 TOLERANCE = 1e-9
@@ -263,6 +263,40 @@ def test_a_seed_is_one_start_and_no_two_weights_begin_alike():
     once, again, other = (as_array(model(ids, training=True)) for model in models)
     np.testing.assert_array_equal(once, again)
     assert not np.array_equal(once, other)
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "bfloat16"])
+def test_bfloat16_keeps_distances_and_gates_wide(policy):
+    """A distance that is rounded to 8 bits moves a gate of resolution 0.1 by 4 percent."""
+    options = {"embedding_dim": 12, "units": 10, "slots": 4, "lookback": 2, "seed": 1}
+    model, single = PRPN(9, dtype=policy, **options), PRPN(9, **options)
+    for one in (model, single):
+        one.build()
+    for variable, other in zip(model.weights, single.weights, strict=True):
+        variable.assign(3.0 * as_array(other) if other.trainable else as_array(other))
+        other.assign(as_array(variable))
+    ids = np.random.default_rng(0).integers(0, 9, (2, 12))
+    first = model(ids[:, :5], details=True)
+    later = model(ids[:, 5:], states=first.states, details=True)
+    history = first.states[1]
+    assert dtype_of(later.logits) == "bfloat16"
+    assert dtype_of(later.distances["syntactic"]) == dtype_of(history) == "float32"
+    expected = single(ids, details=True).distances["syntactic"]
+    parts = [as_array(part.distances["syntactic"]) for part in (first, later)]
+    tolerance = {"mixed_bfloat16": 0.02, "bfloat16": 0.15}[policy]
+    assert_close(np.concatenate(parts, -1), as_array(expected), tolerance, "distances")
+    assert_close(as_array(history)[:, ::-1], parts[0][:, 0, -4:], 0.0, "kept")
+    parsed = model.parsing(model._embed(ids[:, 5:]), *first.states[:2])
+    gates = structural_gates(parsed.distances, banded(history, parsed.distances), 4, 0.1, True)
+    assert_close(parsed.gates, gates, 1e-6, "gates")
+    reader = TruncatedModel(model, 2)
+    reader.compile()
+    reader.test_on_batch(
+        {"ids": ids[:, :5], "mask": np.ones((2, 5), bool), "rows": np.arange(2)},
+        ids[:, 1:6],
+        np.ones((2, 5)),
+    )
+    assert_close(reader.kept[1], history, 1e-6, "kept from window to window")
 
 
 def test_the_scaled_start_tells_words_apart():

@@ -71,6 +71,19 @@ def test_windows_give_the_loss_of_the_whole_text(recurrent, rows):
     assert_differ(sum(alone) / windows.text[:, 1:].size, expected, 2e-5, "the loss without states")
 
 
+@pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
+def test_states_are_kept_in_mixed_precision(recurrent):
+    model = make("mixed_bfloat16", recurrent)
+    reader = compiled(model, 2)
+    ids = TEXT[:20].reshape(2, 10)
+    inputs = {"ids": ids, "mask": np.ones((2, 10), bool), "rows": np.arange(2)}
+    loss_of_testing(reader, (inputs, ids, np.ones((2, 10), "float32")))
+    expected = keras.tree.flatten(model(ids, details=True).states)
+    for variable, state in zip(keras.tree.flatten(reader.kept), expected, strict=True):
+        assert np.abs(as_array(state)).max() > 1e-3
+        assert_close(variable, state, 1e-2 * np.abs(as_array(state)).max(), variable.path)
+
+
 class Recording(keras.optimizers.SGD):
     """Keeps the gradients of the last step in variables, and takes no step."""
 

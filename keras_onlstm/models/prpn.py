@@ -123,7 +123,7 @@ class PRPN(SentenceReader):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)  # the distances in its states stay wide
         starts.check(start)
         self._config: dict[str, Any] = {
             "vocabulary_size": integer("vocabulary_size", vocabulary_size, 1),

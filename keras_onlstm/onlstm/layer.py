@@ -11,6 +11,7 @@ from keras import KerasTensor, ops
 from keras_onlstm.onlstm import recurrence
 from keras_onlstm.onlstm.cell import DropoutMasks, ONLSTMCell
 from keras_onlstm.onlstm.int8 import no_lora, no_mode
+from keras_onlstm.utils.keras_private import assign
 from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.types import Identifier, Shape, Tensor, Tensors
 
@@ -230,7 +231,7 @@ class ONLSTM(keras.layers.RNN):
         last_c = ops.cast(result.last_c, self.compute_dtype)
         if self.stateful:
             for variable, state in zip(self.states, (result.last_h, last_c), strict=True):
-                variable.assign(ops.cast(state, variable.dtype))
+                assign(variable, state)
         returned = [output]
         if self.return_state:
             returned += [result.last_h, last_c]

@@ -8,6 +8,7 @@ from keras import ops
 from keras_onlstm.prpn.normalization import BatchNormalization
 from keras_onlstm.prpn.step import WALL, banded, features_of, last_rows, structural_gates
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
@@ -75,7 +76,7 @@ class ParsingNetwork(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)  # distances and gates stay as wide as they are
         if integer("units", units, 2) % 2:
             raise ValueError(f"units must be even, not {units}: each half gives one distance.")
         self.units, self.slots = units, integer("slots", slots, 1)
@@ -117,7 +118,7 @@ class ParsingNetwork(keras.layers.Layer):
             Zeros (B, L, E), and walls (B, S).
         """
         words = ops.zeros((batch, self.lookback, size), self.compute_dtype)
-        return words, WALL * ops.ones((batch, self.slots), self.variable_dtype)
+        return words, WALL * ops.ones((batch, self.slots), wide_dtype(self.compute_dtype))
 
     def call(
         self,
@@ -127,6 +128,7 @@ class ParsingNetwork(keras.layers.Layer):
         training: bool = False,
         counts: Tensor | None = None,
     ) -> Parsing:
+        x, wide = ops.cast(x, self.compute_dtype), wide_dtype(self.compute_dtype)
         if words is None or history is None:
             words, history = self.start(ops.shape(x)[0], x.shape[-1])
         length = ops.shape(x)[1]
@@ -139,13 +141,14 @@ class ParsingNetwork(keras.layers.Layer):
         ]
         features = sum(flat) + ops.convert_to_tensor(self.bias, dtype=x.dtype)  # (B T, U)
         features = ops.relu(self.norm(features, training=training, counts=counts))
-        features = ops.cast(self.drops[1](features, training=training), self.variable_dtype)
-        half, kernel = self.units // 2, self.distance_kernel
+        features = ops.cast(self.drops[1](features, training=training), wide)
+        half, kernel = self.units // 2, ops.convert_to_tensor(self.distance_kernel, dtype=wide)
         columns = [
             features[:, part * half : (part + 1) * half] @ kernel[:, part : part + 1]
             for part in range(2)
         ]
-        both = ops.sigmoid(ops.concatenate(columns, 1) + self.distance_bias)  # (B T, 2)
+        bias = ops.convert_to_tensor(self.distance_bias, dtype=wide)
+        both = ops.sigmoid(ops.concatenate(columns, 1) + bias)  # (B T, 2)
         both = ops.reshape(both, (*ops.shape(x)[:2], 2))
         distances, estimates = both[..., 0], both[..., 1]
         series = banded(ops.cast(history, both.dtype), distances)  # (B, S + T)

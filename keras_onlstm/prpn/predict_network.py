@@ -79,7 +79,7 @@ class PredictNetwork(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)  # gates stay as wide as they are
         self._config: dict[str, Any] = {
             "output_dim": integer("output_dim", output_dim, 1),
             "residual_blocks": integer("residual_blocks", residual_blocks, 0),
@@ -148,7 +148,7 @@ class PredictNetwork(keras.layers.Layer):
         training: bool = False,
         counts: Tensor | None = None,
     ) -> Tensor:
-        options = {"training": training, "counts": counts}
+        options, h = {"training": training, "counts": counts}, ops.cast(h, self.compute_dtype)
         attends = self._config["attends"]
         summary = self._attended(h, gates, memory, training) if attends else ops.zeros_like(h)
         x = ops.concatenate([h, summary], -1)  # (B, T, 2 U)

@@ -36,7 +36,7 @@ class ReadingLayer(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)  # gates stay as wide as they are
         self.fused = fused
         self.units, self.slots = integer("units", units, 1), integer("slots", slots, 1)
         self.attends, self.dropout, self.key_dropout = attends, dropout, key_dropout
@@ -84,6 +84,7 @@ class ReadingLayer(keras.layers.Layer):
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
         size, units = x.shape[-1], self.units
         dtype = self.compute_dtype
+        x, h, c = (ops.cast(tensor, dtype) for tensor in (x, h, c))
         kept = self._mask(self.dropout, (batch, length, size), training)
         z = matmul(x if kept is None else x * kept, self.kernel)
         z = self.norms["input"](z + ops.convert_to_tensor(self.bias, dtype=dtype))  # (B, T, 4 U)
@@ -185,7 +186,7 @@ class ReadingNetwork(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(autocast=False, **kwargs)
         self._config = {
             "units": integer("units", units, 1),
             "num_layers": integer("num_layers", num_layers, 1),

@@ -96,10 +96,9 @@ def with_sentences(
     >>> with_sentences(np.array([2, 3, 0, 2, 0]), 0, [[2, 3], [4]]).tolist()
     [2, 3, 0, 2, 0, 4, 0]
     """
-    present, others = split(ids, eos), [np.asarray(sentence) for sentence in others]
-    known = set(_keys(present, ignored))
-    keys = _keys(others, ignored)
-    missing = [part for part, key in zip(others, keys, strict=True) if key not in known]
+    present, more = split(ids, eos), [np.asarray(sentence) for sentence in others]
+    known, keys = set(_keys(present, ignored)), _keys(more, ignored)
+    missing = [part for part, key in zip(more, keys, strict=True) if key not in known]
     return _joined([*present, *missing], eos)
 
 

@@ -13,6 +13,7 @@ from keras_onlstm.models.regularization import (
 from keras_onlstm.training.devices import share_of
 from keras_onlstm.training.sentences import SentenceBatches
 from keras_onlstm.training.windows import Windows
+from keras_onlstm.utils.keras_private import assign
 from keras_onlstm.utils.types import Identifier, Tensor
 
 __all__ = ["ResetStates", "TruncatedModel", "evaluate_windows"]
@@ -86,13 +87,16 @@ class TruncatedModel(keras.Model):
         if not model.built:
             model.build()
         self.carry = carry
-        # A replica knows its own rows only: the sum over replicas is the whole.
+        # A replica knows its own rows only: the sum over replicas is the whole. The model itself
+        # casts what it does not want as wide.
         self.kept = carry and keras.tree.map_structure(
             lambda name, state: self.add_weight(
                 shape=state.shape,
                 initializer="zeros",
                 trainable=False,
                 aggregation="sum",
+                autocast=False,
+                dtype=keras.backend.result_type(state.dtype, self.variable_dtype),
                 name=name,
             ),
             model.state_names,
@@ -137,7 +141,7 @@ class TruncatedModel(keras.Model):
         kept, last = keras.tree.flatten(self.kept), keras.tree.flatten(states)
         for variable, state in zip(kept, last, strict=True):
             state = ops.cast(ops.stop_gradient(state), variable.dtype)
-            variable.assign(ops.scatter(places, state, variable.shape))
+            assign(variable, ops.scatter(places, state, variable.shape))
 
     def compute_loss(
         self,

@@ -10,6 +10,10 @@ The layers inside a model, inside its layers and so on, Keras lists by a method 
 
 Within a `StatelessScope` variables are planned, not made, and listed in Keras's global state, where
 the names are counted too. `tests/test_loading.py` fails if they no longer are.
+
+Where a layer computes in another dtype than its variables have, PyTorch assigns to the copy that
+was cast for it, and the variable stays what it was. `tests/test_layer_keras.py` fails if the scope
+of the casts goes.
 """
 
 import copy
@@ -20,9 +24,23 @@ from collections.abc import Callable
 
 import keras
 from keras.src.backend.common import global_state
+from keras.src.backend.common.variables import AutocastScope
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 
-__all__ = ["DropoutRNNCell", "check_room", "layers_within"]
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["DropoutRNNCell", "assign", "check_room", "layers_within"]
+
+
+def assign(variable: keras.Variable, value: Tensor) -> None:
+    """Assigns to a variable itself, within a layer of mixed precision too.
+
+    Args:
+        variable: `keras.Variable`.
+        value: tensor of its shape, which is cast to its dtype.
+    """
+    with AutocastScope(None):
+        variable.assign(keras.ops.cast(value, variable.dtype))
 
 
 def layers_within(model: keras.Model) -> list[keras.layers.Layer]:
