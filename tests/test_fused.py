@@ -23,6 +23,7 @@ from checks import (
     tensor,
 )
 from keras_onlstm import ONLSTM
+from keras_onlstm.onlstm.recurrence.fused_groups import column_groups
 
 TOLERANCE = 1e-10  # what two float64 versions may differ by
 SINGLE = 1e-5
@@ -308,6 +309,22 @@ def test_xla_compiles_the_whole_model(units):
     for found, expected in zip(compiled[1], plain[1], strict=True):
         scale = max(1.0, np.abs(as_array(expected)).max())
         assert_close(found, expected, SINGLE * scale, "gradient")
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        (None, [slice(None)]),
+        (1, [slice(None)]),
+        (7, [slice(None)]),
+        (8, [slice(None)]),
+        (9, [slice(0, 8), slice(8, 9)]),
+        (20, [slice(0, 16), slice(16, 20)]),
+        (24, [slice(None)]),
+    ],
+)
+def test_columns_go_by_eights_and_what_is_over_by_itself(batch, expected):
+    assert column_groups(batch) == expected
 
 
 @pytest.mark.backend("tensorflow")
