@@ -12,6 +12,9 @@ Axes, for the whole of PRPN:
 - S: slots, how many steps back may be remembered; slot 0 is the newest
 """
 
+import itertools
+import operator
+
 from keras import activations, backend, ops
 
 from keras_onlstm.utils.numerics import exact_activation, largest
@@ -90,13 +93,13 @@ def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> T
     """How open the way is past a word: 1 if its distance is the smaller one, 0 if it is a wall.
 
     Args:
-        distance: of the present word, of any shape.
-        before: of an earlier word, of that shape.
+        distance: of the present word.
+        before: of an earlier word, of a shape that it can be broadcast to.
         resolution: positive number: a difference of which closes a hard gate.
         hard: whether gates are cut off at 0 and 1, or sigmoids.
 
     Returns:
-        Tensor of that shape, in [0, 1].
+        Tensor, in [0, 1].
     """
     difference = (distance - before) / resolution
     if not hard:
@@ -120,12 +123,11 @@ def structural_gates(
         (B, T, S), falling along the slots.
     """
     length = ops.shape(distances)[1]
-    gates: list[Tensor] = []
-    for slot in range(slots):
-        before = series[:, slots - slot : slots - slot + length]  # (B, T)
-        alpha = alphas(distances, before, resolution, hard)
-        gates.append(alpha * gates[-1] if gates else alpha)
-    return ops.stack(gates, -1)
+    starts = range(slots, 0, -1)
+    before = ops.stack([series[:, start : start + length] for start in starts], -1)  # (B, T, S)
+    opened = alphas(ops.expand_dims(distances, -1), before, resolution, hard)
+    gates = itertools.accumulate(ops.unstack(opened, slots, -1), operator.mul)
+    return ops.stack(list(gates), -1)
 
 
 def attention(logits: Tensor, gates: Tensor) -> Tensor:
