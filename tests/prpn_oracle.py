@@ -38,6 +38,8 @@ class Result(NamedTuple):
     distances: np.ndarray  # (B, T)
     gates: np.ndarray  # (B, T, S), of the reading network
     next_gates: np.ndarray  # (B, T, S), of the predict network
+    reading: np.ndarray  # (B, T, R, S), shares of attention of every reading layer
+    predict: np.ndarray  # (B, T, S), of the predict network
     state: State
 
 
@@ -121,21 +123,22 @@ def step(ids, state, weights, settings):
     gates = structural_gates(distance, history, settings)
     next_gates = structural_gates(estimate, history, settings)
     remembered = state.memory[-1][0]  # of the top layer, before it reads this word
-    x, memory = embedding[ids], []
+    x, memory, shares, looked = embedding[ids], [], [], np.zeros_like(gates)
     for index, (hs, cs) in enumerate(state.memory):
         name = f"reader.{index}"
         h, c = hs[:, 0], cs[:, 0]
         if settings.reading_attention:
             key = linear(np.concatenate([x, h], axis=1), weights, f"{name}.projector_summ.1")
-            share = attention(key, hs, gates)
-            h, c = (np.einsum("bs,bsu->bu", share, rows) for rows in (hs, cs))
+            shares.append(attention(key, hs, gates))
+            h, c = (np.einsum("bs,bsu->bu", shares[-1], rows) for rows in (hs, cs))
         h, c = lstm(x, h, c, weights, f"{name}.memory_rnn")
         memory.append((pushed(hs, h), pushed(cs, c)))
         x = h
     summary = np.zeros_like(x)
     if settings.predict_attention:
         key = linear(x, weights, "predictor.projector_pred.1")
-        summary = np.einsum("bs,bsu->bu", attention(key, remembered, next_gates), remembered)
+        looked = attention(key, remembered, next_gates)
+        summary = np.einsum("bs,bsu->bu", looked, remembered)
     y = np.concatenate([x, summary], axis=1)
     for index in range(settings.residual_blocks):
         name = f"predictor.res.res.{index}"
@@ -149,7 +152,8 @@ def step(ids, state, weights, settings):
     top = logits.max(1, keepdims=True)
     log_probabilities = logits - top - np.log(np.exp(logits - top).sum(1, keepdims=True))
     state = State(window[:, 1:], history, memory)
-    return log_probabilities, distance, gates, next_gates, state
+    shares = np.array(shares).reshape(len(shares), *gates.shape).swapaxes(0, 1)  # (B, R, S)
+    return log_probabilities, distance, gates, next_gates, shares, looked, state
 
 
 def run(ids, weights, settings, state=None):

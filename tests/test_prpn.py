@@ -299,6 +299,33 @@ def test_bfloat16_keeps_distances_and_gates_wide(policy):
     assert_close(reader.kept[1], history, 1e-6, "kept from window to window")
 
 
+@pytest.mark.parametrize("settings", [case for case in CASES if case.slots > 1])
+def test_what_it_looks_at(settings):
+    """Slot k of token t is the token k + 1 before it; nothing stands before the first."""
+    words = ["<eos>", "<unk>", *"abcdefghi"]
+    model, weights = drawn(settings, 5, 6, len(words), True, 3)
+    model.vocabulary = words
+    sentence = list("abcaddgxi")
+    ids = np.array([[0, *(words.index(w) if w in words else 1 for w in sentence)]])
+    expected = oracle.run(ids, weights, settings)
+    found = model.attention(sentence)
+    assert found.tokens == ["<eos>", *sentence]
+    assert_close(found.distances, expected.distances[0], TOLERANCE, "distances")
+    wanted = {"gates": expected.gates, "next gates": expected.next_gates}
+    for layer in range(expected.reading.shape[2]):
+        wanted[f"reading {layer + 1}"] = expected.reading[:, :, layer]
+    if settings.predict_attention:
+        wanted["predict"] = expected.predict
+    assert found.maps.keys() == wanted.keys()
+    length = ids.shape[1]
+    for name, slots in wanted.items():
+        square = np.zeros((length, length))
+        for token in range(length):
+            for slot in range(min(settings.slots, token)):
+                square[token, token - 1 - slot] = slots[0, token, slot]
+        assert_close(found.maps[name], square, TOLERANCE, name)
+
+
 def test_the_scaled_start_tells_words_apart():
     published, scaled = (PRPN(50, 8, 6, start=start, seed=0) for start in ("published", "scaled"))
     published.build()

@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> None:
 
     check_files(options)
     if options.format == "png":
-        from keras_onlstm.parsing.pictures import check_png
+        from keras_onlstm.parsing.svg import check_png
 
         check_png()
     parser = Parser.load(

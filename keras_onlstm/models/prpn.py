@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 from keras import ops
 
 from keras_onlstm.models import starts
@@ -11,12 +12,14 @@ from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary
 from keras_onlstm.prpn.parsing_network import ParsingNetwork
 from keras_onlstm.prpn.predict_network import PredictNetwork
 from keras_onlstm.prpn.reading_network import ReadingNetwork
+from keras_onlstm.prpn.step import spread
+from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.seeds import derived
-from keras_onlstm.utils.types import Shape, Tensor
+from keras_onlstm.utils.types import Sentence, Shape, Tensor
 
-__all__ = ["PRPN", "PRPNOutput"]
+__all__ = ["PRPN", "Attention", "PRPNOutput"]
 
 
 class PRPNOutput(NamedTuple):
@@ -35,6 +38,23 @@ class PRPNOutput(NamedTuple):
     raw_output: Tensor
     output: Tensor
     distances: dict[str, Tensor]
+
+
+class Attention(NamedTuple):
+    """What `PRPN` looks at in a sentence: NumPy arrays, of T tokens, `<eos>` and the words.
+
+    Entry (t, s) of a map is of token t and the one s before it; on and above the diagonal is 0.
+
+    Attributes:
+        tokens: list of T strings.
+        distances: (T,), before each token, in (0, 1).
+        maps: dictionary of (T, T): "gates", "next gates", "reading 1" and so on, a layer each, and
+            "predict"; gates in [0, 1], shares with sums of at most 1.
+    """
+
+    tokens: list[str]
+    distances: np.ndarray
+    maps: dict[str, np.ndarray]
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -223,14 +243,69 @@ class PRPN(SentenceReader):
             states = self.initial_states(ops.shape(ids)[0])
         words, history, reading = states
         options = {"training": training, "counts": mask}
-        parsed = self.parsing(x, words, history, **options)
+        parsed = self._parse(x, words, history, **options)
         gates, next_gates = parsed.gates, parsed.next_gates
-        if not self._config["parsing_network"]:
-            gates, next_gates = ops.ones_like(gates), ops.ones_like(next_gates)
         h, last = self.reading_network(x, gates, reading, **options)
         output = self.predict_network(h, next_gates, reading[-1][0], **options)
         states = [parsed.words, parsed.history, last]
         return PRPNOutput(None, states, h, output, self._named(parsed))
+
+    def _parse(self, x, words, history, **options):
+        parsed = self.parsing(x, words, history, **options)
+        if self._config["parsing_network"]:
+            return parsed
+        return parsed._replace(
+            gates=ops.ones_like(parsed.gates), next_gates=ops.ones_like(parsed.next_gates)
+        )
+
+    def attention(self, sentence: Sentence) -> Attention:
+        """What the reading and the predict network look at in a sentence.
+
+        Args:
+            sentence: words apart by blanks, or a list of words.
+
+        Returns:
+            `Attention`, of `<eos>` and the words.
+
+        Raises:
+            ValueError: if the model has no vocabulary.
+
+        Example:
+
+        >>> from keras_onlstm.models import PRPN
+        >>> words = ["<eos>", "<unk>", "the", "cat"]
+        >>> model = PRPN(4, embedding_dim=8, units=6, slots=4, lookback=2, vocabulary=words)
+        >>> found = model.attention("the cat")
+        >>> found.tokens, found.maps["predict"].shape
+        (['<eos>', 'the', 'cat'], (3, 3))
+        """
+        encoder = self._encoding()
+        ids = [encoder.eos, *encoder(sentence)]
+        words = sentence.split() if isinstance(sentence, str) else list(sentence)
+        if not self.built:
+            self.build((None, None))
+        x = self._embed(np.array([ids], "int32"))
+        before, history, reading = self.initial_states(1)
+        parsed = self._parse(x, before, history)
+        h, _ = self.reading_network(x, parsed.gates, reading)
+        bands = {
+            "gates": spread(parsed.gates)[0],
+            "next gates": spread(parsed.next_gates)[0],
+        }
+        for number, shares in enumerate(
+            self.reading_network.attention(x, parsed.gates, reading), 1
+        ):
+            bands[f"reading {number}"] = shares
+        if self._config["predict_attention"]:
+            memory = reading[-1][0]
+            bands["predict"] = self.predict_network.attention(h, parsed.next_gates, memory)
+        slots = self._config["slots"]
+        maps = {  # what is before the sentence is left out
+            name: np.pad(ops.convert_to_numpy(band)[0, :, slots:], ((0, 0), (0, 1)))
+            for name, band in bands.items()
+        }
+        distances = np.array(ops.convert_to_numpy(parsed.distances)[0])
+        return Attention([EOS, *words], distances, maps)
 
     def measure(self, ids: Tensor) -> dict[str, Tensor]:
         """The distances in whole texts, for which no word need be predicted.

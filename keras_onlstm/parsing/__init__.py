@@ -1,5 +1,6 @@
 """Trees from distances, baselines, scores and pictures. No Keras."""
 
+from keras_onlstm.parsing.heat_maps import draw_heat_maps, save_heat_maps
 from keras_onlstm.parsing.outlines import conll, outline
 from keras_onlstm.parsing.pictures import draw, draw_pair, save_picture
 from keras_onlstm.parsing.punctuation import with_punctuation
@@ -24,6 +25,7 @@ __all__ = [
     "conll",
     "consensus",
     "draw",
+    "draw_heat_maps",
     "draw_page",
     "draw_pair",
     "left_branching",
@@ -31,6 +33,7 @@ __all__ = [
     "outline",
     "random_tree",
     "right_branching",
+    "save_heat_maps",
     "save_picture",
     "score",
     "vote",

@@ -1,53 +1,36 @@
 """Pictures of trees: the leaves in one line, distances as bars below them.
 
 Branches run across and then straight down: so drawn, no two of a tree ever cross.
-
-SVG is written here, as text without dependencies; PNG needs Matplotlib (the extra `viz`).
 """
 
-import re
 from collections.abc import Sequence
-from html import escape
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from keras_onlstm.parsing.scores import walk
-from keras_onlstm.utils.files import replacing
+from keras_onlstm.parsing.svg import (
+    CHARACTER,
+    FONT,
+    MARGIN,
+    check_png,
+    drawable,
+    svg_page,
+    svg_text,
+    write_picture,
+)
 from keras_onlstm.utils.types import NltkTree, StrPath
 
-__all__ = ["check_png", "draw", "draw_pair", "drawable", "save_picture"]
+__all__ = ["draw", "draw_pair", "save_picture"]
 
 Numbers = Sequence[float] | np.ndarray
 
-FONT, CHARACTER, SMALL = 13, 7.4, 6.6  # pixels: font, its widest usual characters, those of labels
+SMALL = 6.6  # pixels: the widest usual characters of labels
 GAP, LEVEL = 14, 26
-MARGIN, BARS, TITLE = 12, 46, 22
+BARS, TITLE = 46, 22
 TALLEST = 430  # of the branches; deep trees get flatter levels
 BESIDE = 640  # the widest tree that has another one at its side
 GREY, BLUE, RED, BAR = "#666666", "#1b6ca8", "#b23a48", "#9db8cc"
-
-# What XML forbids: control characters, halves of surrogate pairs, U+FFFE and U+FFFF.
-_FORBIDDEN = re.compile("[^ -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def drawable(text: object) -> str:
-    """A text as a picture or a page can show it.
-
-    Args:
-        text: anything, as `str` gives it.
-
-    Returns:
-        String: white space as blanks, U+FFFD for each character that XML and HTML forbid.
-
-    Example:
-
-    >>> from keras_onlstm.parsing.pictures import drawable
-    >>> drawable("bell\\x07") == "bell\\N{REPLACEMENT CHARACTER}"
-    True
-    """
-    return _FORBIDDEN.sub("\ufffd", re.sub(r"\s", " ", str(text)))
 
 
 class _Node(NamedTuple):
@@ -131,7 +114,7 @@ def _layout(tree, title):
 def _tree_svg(layout, distances, gold_spans, title, left, top):
     """(elements, height) of one tree."""
     base = top + TITLE + layout.branches + MARGIN + FONT  # of the words
-    elements = [_text(left + MARGIN, top + FONT, title, anchor="start", weight="bold")]
+    elements = [svg_text(left + MARGIN, top + FONT, title, anchor="start", weight="bold")]
 
     def place(node):
         return left + node.x, base - FONT - 3 - node.height * layout.level
@@ -144,13 +127,13 @@ def _tree_svg(layout, distances, gold_spans, title, left, top):
             elements.append(f'<path d="{path}" fill="none" stroke="{GREY}"/>')
     for node in layout.labelled:
         x, y = place(node)
-        elements.append(_text(x, y + 4, node.label, size=10, halo=True))
+        elements.append(svg_text(x, y + 4, node.label, size=10, halo=True))
     for node, colour in layout.dots(gold_spans):
         x, y = place(node)
         elements.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
     for word in layout.words:
         x = left + word.x
-        elements.append(_text(x, base, word.label))
+        elements.append(svg_text(x, base, word.label))
         if distances is not None:
             distance = float(distances[word.start])
             elements.append(
@@ -160,22 +143,6 @@ def _tree_svg(layout, distances, gold_spans, title, left, top):
             )
     below = 8 + BARS if distances is not None else 8
     return elements, base - top + below + MARGIN
-
-
-def _text(x, y, text, anchor="middle", size=FONT, weight="normal", halo=False):
-    behind = ' stroke="white" stroke-width="4" paint-order="stroke"' if halo else ""
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" '
-        f'font-weight="{weight}"{behind}>{escape(drawable(text))}</text>'
-    )
-
-
-def _page(elements, width, height):
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Helvetica, Arial, sans-serif">'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(elements)}</svg>'
-    )
 
 
 def _spans(tree):
@@ -204,7 +171,7 @@ def draw(tree: NltkTree, distances: Numbers | None = None, title: str = "") -> s
     """
     layout = _checked(tree, distances, title)
     elements, height = _tree_svg(layout, distances, None, title, 0, 0)
-    return _page(elements, layout.width, height)
+    return svg_page(elements, layout.width, height)
 
 
 def draw_pair(
@@ -239,8 +206,8 @@ def draw_pair(
     left, top = (layout.width + MARGIN, 0) if layout.beside else (0, height)
     more, gold_height = _tree_svg(other, None, None, "gold", left, top)
     if layout.beside:
-        return _page(elements + more, left + other.width, max(height, gold_height))
-    return _page(elements + more, max(layout.width, other.width), top + gold_height)
+        return svg_page(elements + more, left + other.width, max(height, gold_height))
+    return svg_page(elements + more, max(layout.width, other.width), top + gold_height)
 
 
 def _checked(tree, distances, title):
@@ -280,35 +247,16 @@ def save_picture(
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = Path(directory) / "tree.svg"
     ...     save_picture(path, right_branching("the cat saw a dog".split()))
-    ...     path.read_text()[:4]
+    ...     path.readsvg_text()[:4]
     '<svg'
     """
-    path = Path(path)
-    if path.suffix not in (".svg", ".png"):
-        raise ValueError(f"{path}: a picture ends in .svg or .png.")
-    if path.suffix == ".svg":
-        text = draw(predicted, distances, title)
-        if gold is not None:
-            text = draw_pair(predicted, gold, distances, title)
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        return
-    figure = _figure(predicted, gold, distances, title)
-    with replacing(path) as temporary:
-        # Matplotlib paints fewer than 2^16 pixels a side.
-        figure.savefig(temporary, dpi=min(150, 65_000 / max(figure.get_size_inches())))
 
+    def svg():
+        if gold is None:
+            return draw(predicted, distances, title)
+        return draw_pair(predicted, gold, distances, title)
 
-def check_png() -> None:
-    """Refuses to draw PNG where what it needs is missing.
-
-    Raises:
-        ImportError: if Matplotlib is not installed.
-    """
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise ImportError("PNG needs Matplotlib: pip install 'keras-onlstm[viz]'") from error
+    write_picture(path, svg, lambda: _figure(predicted, gold, distances, title))
 
 
 def _figure(predicted, gold, distances, title):

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from keras_onlstm.parsing.pictures import Numbers, draw, draw_pair, drawable
+from keras_onlstm.parsing.pictures import Numbers, draw, draw_pair
 from keras_onlstm.parsing.scores import score
+from keras_onlstm.parsing.svg import drawable
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.types import NltkTree, StrPath
 

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.prpn.normalization import BatchNormalization
-from keras_onlstm.prpn.step import banded, features_of, tanh
+from keras_onlstm.prpn.step import banded, banded_attention, features_of, tanh
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.seeds import derived
@@ -122,23 +122,24 @@ class PredictNetwork(keras.layers.Layer):
         rate = self._config[rate]
         return keras.random.dropout(x, rate, seed=self.draws) if training and rate else x
 
-    def _attended(self, h, gates, memory, training):
-        """(B, T, U): the sums of what is remembered at each step."""
-        slots, length, units = gates.shape[-1], ops.shape(h)[1], h.shape[-1]
+    def attention(self, h: Tensor, gates: Tensor, memory: Tensor, training: bool = False) -> Tensor:
+        """What each step looks at.
+
+        Args:
+            h: as of the call.
+            gates: likewise.
+            memory: likewise.
+            training: likewise.
+
+        Returns:
+            Shares (B, T, S + T - 1) over the memory, oldest first, and the outputs but the last.
+        """
         key = self._drop(self.key(self._drop(h, training)), training)  # (B, T, U)
-        series = banded(ops.cast(memory, h.dtype), h)[:, :-1]  # (B, S + T - 1, U)
-        logits = key @ ops.transpose(series, (0, 2, 1)) / units**0.5  # (B, T, S + T - 1)
-        # Slot k of step t is row S - 1 + t - k.
-        rows = ops.arange(length)[:, None] + slots - 1  # (T, 1)
-        slot = rows - ops.arange(slots + length - 1)[None, :]  # (T, S + T - 1)
-        inside = ops.logical_and(slot >= 0, slot < slots)
-        places = ops.broadcast_to(ops.clip(slot, 0, slots - 1)[None], ops.shape(logits))
-        spread = ops.where(inside, ops.take_along_axis(gates, places, axis=-1), 0.0)
-        wide = ops.cast(logits, gates.dtype)
-        top = ops.max(ops.where(inside, wide, -1e30), -1, keepdims=True)
-        weights = ops.exp(ops.where(inside, wide - top, 0.0)) * spread
-        share = weights / (ops.sum(weights, -1, keepdims=True) + 1e-8)
-        return ops.cast(share, h.dtype) @ series
+        return banded_attention(key, self._remembered(h, memory), gates)
+
+    @staticmethod
+    def _remembered(h, memory):
+        return banded(ops.cast(memory, h.dtype), h)[:, :-1]  # (B, S + T - 1, U)
 
     def call(
         self,
@@ -150,7 +151,10 @@ class PredictNetwork(keras.layers.Layer):
     ) -> Tensor:
         options, h = {"training": training, "counts": counts}, ops.cast(h, self.compute_dtype)
         attends = self._config["attends"]
-        summary = self._attended(h, gates, memory, training) if attends else ops.zeros_like(h)
+        summary = ops.zeros_like(h)
+        if attends:
+            shares = ops.cast(self.attention(h, gates, memory, training), h.dtype)
+            summary = shares @ self._remembered(h, memory)
         x = ops.concatenate([h, summary], -1)  # (B, T, 2 U)
         for first, first_norm, second, second_norm in self.blocks:
             inner = ops.relu(first_norm(first(x), **options))

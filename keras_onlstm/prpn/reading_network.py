@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_onlstm.prpn import recurrence
 from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-from keras_onlstm.prpn.step import LSTM_GATES, banded, features_of, last_rows
+from keras_onlstm.prpn.step import LSTM_GATES, banded, banded_attention, features_of, last_rows
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.seeds import derived
@@ -130,6 +130,14 @@ class ReadingLayer(keras.layers.Layer):
         ]
         return series[0], *last
 
+    def attention(self, x: Tensor, gates: Tensor, h: Tensor, outputs: Tensor) -> Tensor:
+        """What each step of a call looked at: shares (B, T, S + T - 1), over `banded` rows."""
+        series = banded(ops.cast(h, outputs.dtype), outputs)[:, :-1]
+        read = ops.concatenate([ops.cast(x, outputs.dtype), series[:, self.slots - 1 :]], -1)
+        keys = matmul(read, self.key_kernel)
+        keys = keys + ops.convert_to_tensor(self.key_bias, dtype=keys.dtype)
+        return banded_attention(keys, series, gates)
+
     def get_config(self) -> dict[str, Any]:
         names = ["units", "slots", "attends", "dropout", "key_dropout", "recurrent_dropout"]
         return {
@@ -240,6 +248,26 @@ class ReadingNetwork(keras.layers.Layer):
             x, h, c = layer(x, gates, h, c, training=training, counts=counts)
             last.append([h, c])
         return x, last
+
+    def attention(self, x: Tensor, gates: Tensor, states: Any) -> list[Tensor]:
+        """What each layer looks at.
+
+        Args:
+            x: as of the call.
+            gates: likewise.
+            states: likewise.
+
+        Returns:
+            List of shares (B, T, S + T - 1), over the memory, oldest first, and the outputs of the
+            layer but the last; empty without attention.
+        """
+        shares = []
+        for layer, (h, c) in zip(self.layers, states, strict=True):
+            outputs, *_ = layer(x, gates, h, c)
+            if layer.attends:
+                shares.append(layer.attention(x, gates, h, outputs))
+            x = outputs
+        return shares
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._config}

@@ -27,9 +27,11 @@ __all__ = [
     "alphas",
     "attention",
     "banded",
+    "banded_attention",
     "features_of",
     "last_rows",
     "lstm",
+    "spread",
     "structural_gates",
     "tanh",
 ]
@@ -141,6 +143,45 @@ def attention(logits: Tensor, gates: Tensor) -> Tensor:
         (..., S).
     """
     weights = ops.exp(logits - largest(logits, -1)) * gates
+    return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
+
+
+def spread(gates: Tensor) -> tuple[Tensor, Tensor]:
+    """Gates where what they are of stands.
+
+    Args:
+        gates: (B, T, S), of what is remembered before each step.
+
+    Returns:
+        (B, T, S + T - 1), over the rows of `banded` without the last one, and booleans
+        (T, S + T - 1): which of these are among the slots of each step.
+    """
+    batch, length = ops.shape(gates)[0], ops.shape(gates)[1]
+    slots = gates.shape[-1]
+    # Slot k of step t is row S - 1 + t - k.
+    rows = ops.arange(length)[:, None] + slots - 1  # (T, 1)
+    slot = rows - ops.arange(slots + length - 1)[None, :]  # (T, S + T - 1)
+    inside = ops.logical_and(slot >= 0, slot < slots)
+    shape = (batch, length, slots + length - 1)
+    places = ops.broadcast_to(ops.clip(slot, 0, slots - 1)[None], shape)
+    return ops.where(inside, ops.take_along_axis(gates, places, axis=-1), 0.0), inside
+
+
+def banded_attention(keys: Tensor, series: Tensor, gates: Tensor) -> Tensor:
+    """`attention` of all steps at once, each to what is remembered before it.
+
+    Args:
+        keys: (B, T, U).
+        series: (B, S + T - 1, U), `banded` without its last row.
+        gates: (B, T, S).
+
+    Returns:
+        (B, T, S + T - 1), in the dtype of the gates.
+    """
+    logits = ops.cast(keys @ ops.transpose(series, (0, 2, 1)) / keys.shape[-1] ** 0.5, gates.dtype)
+    opened, inside = spread(gates)
+    top = ops.max(ops.where(inside, logits, -1e30), -1, keepdims=True)
+    weights = ops.exp(ops.where(inside, logits - top, 0.0)) * opened
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 

@@ -1,0 +1,170 @@
+"""Pictures of what a model attends to: for every word a row, for every word looked at a column."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from keras_onlstm.parsing.svg import (
+    CHARACTER,
+    FONT,
+    MARGIN,
+    check_png,
+    drawable,
+    svg_page,
+    svg_text,
+    write_picture,
+)
+from keras_onlstm.utils.types import StrPath
+
+__all__ = ["draw_heat_maps", "save_heat_maps"]
+
+CELL, TITLE, BARS = 18, 24, 46  # pixels
+BLUE, BAR, GRID = "#1b6ca8", "#9db8cc", "#dddddd"
+ACROSS = 2  # maps side by side
+
+
+def _checked(words, maps, distances):
+    """Words, maps and distances as arrays, if all are of one length."""
+    words = [drawable(word) for word in words]
+    if not words or not maps:
+        raise ValueError("a heat map needs a word at least, and a map.")
+    arrays = {name: np.asarray(values, "float64") for name, values in maps.items()}
+    for name, array in arrays.items():
+        if array.shape != (len(words), len(words)):
+            raise ValueError(
+                f"{name}: {len(words)} words need a map of as many rows and columns, not of the "
+                f"shape {array.shape}."
+            )
+        if not (np.isfinite(array).all() and (array >= 0).all() and (array <= 1).all()):
+            raise ValueError(f"{name}: the numbers of a map are from 0 to 1.")
+    if distances is not None:
+        distances = np.asarray(distances, "float64")
+        if distances.shape != (len(words),):
+            raise ValueError(f"{len(words)} words need as many distances, not {distances.size}.")
+    return words, arrays, distances
+
+
+def draw_heat_maps(
+    words: Sequence[str],
+    maps: Mapping[str, npt.ArrayLike],
+    distances: npt.ArrayLike | None = None,
+) -> str:
+    """Maps over the words of a sentence as SVG, two side by side.
+
+    Args:
+        words: list of words, T.
+        maps: dictionary from titles to numbers (T, T) from 0 to 1, the darker the larger: entry
+            (t, s) is what word t makes of word s.
+        distances: numbers (T,) from 0 to 1, drawn as bars above every map, or `None`.
+
+    Returns:
+        String.
+
+    Raises:
+        ValueError: if there is no word or no map, or a shape or a number is another.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.parsing import draw_heat_maps
+    >>> draw_heat_maps(["prices", "fell"], {"gates": np.tril(np.ones((2, 2)), -1)})[:4]
+    '<svg'
+    """
+    words, arrays, bars = _checked(words, maps, distances)
+    margin = max(map(len, words)) * CHARACTER + 6  # of words, above the columns and before the rows
+    side = len(words) * CELL
+    high = BARS if bars is not None else 0
+    width = max(margin + side, *(len(drawable(name)) * CHARACTER for name in arrays)) + MARGIN
+    height = TITLE + high + side + margin + MARGIN
+    elements = []
+    for place, (name, array) in enumerate(arrays.items()):
+        left, top = MARGIN + place % ACROSS * width, MARGIN + place // ACROSS * height
+        elements.append(svg_text(left, top + FONT, name, anchor="start", weight="bold"))
+        x, y = left + margin, top + TITLE + high  # of the first cell
+        if bars is not None:
+            elements += [
+                _box(x + s * CELL + 4, y - BARS * d, CELL - 8, BARS * d, BAR, 1, f"{d:.3f}")
+                for s, d in enumerate(bars)
+            ]
+        frame = f'width="{side}" height="{side}" fill="none" stroke="{GRID}"'
+        elements.append(f'<rect x="{x:.1f}" y="{y:.1f}" {frame}/>')
+        for t, row in enumerate(array):
+            elements.append(svg_text(x - 4, y + (t + 0.75) * CELL, words[t], "end"))
+            below = x + (t + 0.75) * CELL, y + side + 4
+            elements.append(svg_text(*below, words[t], "end", turned=True))
+            elements += [
+                _box(x + s * CELL, y + t * CELL, CELL, CELL, BLUE, value, f"{value:.3f}")
+                for s, value in enumerate(row)
+                if value > 0
+            ]
+    rows = -(-len(arrays) // ACROSS)
+    across = min(len(arrays), ACROSS)
+    return svg_page(elements, MARGIN + across * width, MARGIN + rows * height)
+
+
+def _box(x, y, width, height, colour, opacity, title):
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
+        f'fill="{colour}" fill-opacity="{opacity:.3f}"><title>{title}</title></rect>'
+    )
+
+
+def save_heat_maps(
+    path: StrPath,
+    words: Sequence[str],
+    maps: Mapping[str, npt.ArrayLike],
+    distances: npt.ArrayLike | None = None,
+) -> None:
+    """Writes what `draw_heat_maps` draws.
+
+    Args:
+        path: ends in `.svg` or `.png`. PNG needs the extra `viz`.
+        words: as there.
+        maps: likewise.
+        distances: likewise.
+
+    Raises:
+        ValueError: if the file has another ending, or as there.
+        ImportError: if Matplotlib is needed and not installed.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.parsing import save_heat_maps
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "gates.svg"
+    ...     save_heat_maps(path, ["prices", "fell"], {"gates": [[0, 0], [0.5, 0]]}, [0.1, 0.7])
+    ...     path.read_text()[:4]
+    '<svg'
+    """
+    given = words, maps, distances
+    write_picture(path, lambda: draw_heat_maps(*given), lambda: _figure(*_checked(*given)))
+
+
+def _figure(words: list[str], arrays: dict[str, np.ndarray], distances: Any) -> Any:
+    """The same with Matplotlib."""
+    check_png()
+    from matplotlib.figure import Figure
+
+    rows, across = -(-len(arrays) // ACROSS), min(len(arrays), ACROSS)
+    side = 0.25 * len(words) + 0.1 * max(map(len, words)) + 1.2  # inches
+    high = side + (0.8 if distances is not None else 0)
+    figure = Figure(figsize=(across * side, rows * high), layout="constrained")
+    parts = figure.subfigures(rows, across, squeeze=False)
+    places = range(len(words))
+    for part, (name, array) in zip(parts.flat, arrays.items(), strict=False):
+        ratios = {"height_ratios": [0.8, side]} if distances is not None else None
+        axes = part.subplots(2 if ratios else 1, 1, squeeze=False, sharex=True, gridspec_kw=ratios)
+        if distances is not None:
+            axes[0, 0].bar(places, distances, 0.6, color=BAR)
+            axes[0, 0].set(ylim=(0, 1))
+            axes[0, 0].axis("off")
+        part.suptitle(drawable(name), fontsize=9, fontweight="bold", parse_math=False)
+        last = axes[-1, 0]
+        last.imshow(array, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+        last.set_xticks(places, words, rotation=90, fontsize=8, parse_math=False)
+        last.set_yticks(places, words, fontsize=8, parse_math=False)
+    return figure
