@@ -38,14 +38,12 @@ def test_every_number_is_a_cell():
     assert "<title>0.900</title>" not in draw_heat_maps(WORDS, {"gates": GATES})
 
 
-def test_maps_stand_two_by_two():
-    svg = draw_heat_maps(WORDS, {str(number): GATES for number in range(3)})
+def test_maps_stand_three_by_three():
+    svg = draw_heat_maps(WORDS, {str(number): GATES for number in range(4)})
     places = cells(svg)
-    assert len(places) == 9
+    assert len(places) == 12
     columns, rows = ({round(place[axis], 3) for place in places} for axis in (0, 1))
-    assert (
-        len(columns) == 4 and len(rows) == 4
-    )  # of two maps each, in two of which there is something
+    assert len(columns) == 6 and len(rows) == 4  # two of each map, in two rows of maps
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ __all__ = ["draw_heat_maps", "save_heat_maps"]
 
 CELL, TITLE, BARS = 18, 24, 46  # pixels
 BLUE, BAR, GRID = "#1b6ca8", "#9db8cc", "#dddddd"
-ACROSS = 2  # maps side by side
+ACROSS = 3  # maps side by side
 
 
 def _checked(words, maps, distances):
@@ -51,7 +51,7 @@ def draw_heat_maps(
     maps: Mapping[str, npt.ArrayLike],
     distances: npt.ArrayLike | None = None,
 ) -> str:
-    """Maps over the words of a sentence as SVG, two side by side.
+    """Maps over the words of a sentence as SVG, three side by side.
 
     Args:
         words: list of words, T.
@@ -164,7 +164,7 @@ def _figure(words: list[str], arrays: dict[str, np.ndarray], distances: Any) -> 
             axes[0, 0].axis("off")
         part.suptitle(drawable(name), fontsize=9, fontweight="bold", parse_math=False)
         last = axes[-1, 0]
-        last.imshow(array, cmap="Blues", vmin=0, vmax=1, aspect="equal")
+        last.imshow(array, cmap="Blues", vmin=0, vmax=1, aspect="auto")
         last.set_xticks(places, words, rotation=90, fontsize=8, parse_math=False)
         last.set_yticks(places, words, fontsize=8, parse_math=False)
     return figure
