@@ -210,6 +210,9 @@ def _named(distances):
 
 
 def _parser(model):
+    if not model.built:
+        model.build((None, None))
+
     def function(tensors):
         valid = ops.expand_dims(_valid(tensors["ids"], tensors["lengths"]), 1)  # (B, 1, T)
         distances = _named(model.measure(tensors["ids"]))  # (B, layers, T)
