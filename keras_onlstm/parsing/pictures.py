@@ -6,6 +6,7 @@ SVG is written here, as text without dependencies; PNG needs Matplotlib (the ext
 """
 
 import re
+import warnings
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -13,11 +14,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_onlstm.parsing.fonts import fitted, names
 from keras_onlstm.parsing.scores import walk
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.types import NltkTree, StrPath
 
-__all__ = ["check_png", "draw", "draw_pair", "drawable", "save_picture"]
+__all__ = [
+    "check_png",
+    "draw",
+    "draw_pair",
+    "drawable",
+    "lacking",
+    "save_picture",
+    "write_picture",
+]
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -261,6 +271,10 @@ def save_picture(
 ) -> None:
     """Writes a picture of one tree, or of two side by side.
 
+    PNG has the words in installed fonts, Matplotlib's default where that will do. What none of
+    them has is drawn as U+FFFD, and one warning says which characters these are. SVG leaves the
+    choice of fonts to what shows it.
+
     Args:
         path: ends in `.svg` or `.png`. PNG needs the extra `viz`.
         predicted: `nltk.Tree`.
@@ -271,6 +285,9 @@ def save_picture(
     Raises:
         ValueError: if the file has another ending, or the numbers of words and distances differ.
         ImportError: if Matplotlib is needed and not installed.
+
+    Warns:
+        UserWarning: if no installed font has some character of a PNG.
 
     Example:
 
@@ -283,6 +300,62 @@ def save_picture(
     ...     path.read_text()[:4]
     '<svg'
     """
+    missing = write_picture(path, predicted, gold, distances, title)
+    if missing:
+        warnings.warn(f"{path}: {lacking(missing)}, and a .svg file shows them.", stacklevel=2)
+
+
+def lacking(missing: frozenset[str]) -> str:
+    """Says that no font has some characters.
+
+    Args:
+        missing: as `write_picture` gives them.
+
+    Returns:
+        Text without an end, for what to do about it.
+
+    Example:
+
+    >>> from keras_onlstm.parsing.pictures import lacking
+    >>> lacking(frozenset("\ufdd0"))
+    'no installed font has U+FDD0: drawn as \ufffd'
+    """
+    return f"no installed font has {names(missing)}: drawn as \ufffd"
+
+
+def write_picture(
+    path: StrPath,
+    predicted: NltkTree,
+    gold: NltkTree | None = None,
+    distances: Numbers | None = None,
+    title: str = "",
+) -> frozenset[str]:
+    """`save_picture`, with the characters that no font has in the place of a warning.
+
+    Args:
+        path: as in `save_picture`, and so are the others.
+        predicted: `nltk.Tree`.
+        gold: another one, or `None`.
+        distances: as in `draw`.
+        title: text above the predicted tree.
+
+    Returns:
+        Set of characters that the picture shows as U+FFFD; none of an SVG.
+
+    Raises:
+        ValueError: if the file has another ending, or the numbers of words and distances differ.
+        ImportError: if Matplotlib is needed and not installed.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.parsing import right_branching
+    >>> from keras_onlstm.parsing.pictures import write_picture
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_picture(Path(directory) / "tree.svg", right_branching("a cat".split()))
+    frozenset()
+    """
     path = Path(path)
     if path.suffix not in (".svg", ".png"):
         raise ValueError(f"{path}: a picture ends in .svg or .png.")
@@ -292,11 +365,12 @@ def save_picture(
             text = draw_pair(predicted, gold, distances, title)
         with replacing(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
-        return
-    figure = _figure(predicted, gold, distances, title)
+        return frozenset()
+    figure, missing = _figure(predicted, gold, distances, title)
     with replacing(path) as temporary:
         # Matplotlib paints fewer than 2^16 pixels a side.
         figure.savefig(temporary, dpi=min(150, 65_000 / max(figure.get_size_inches())))
+    return missing
 
 
 def check_png() -> None:
@@ -312,7 +386,7 @@ def check_png() -> None:
 
 
 def _figure(predicted, gold, distances, title):
-    """The same with Matplotlib."""
+    """The same with Matplotlib, and the characters that no font has."""
     check_png()
     from matplotlib.figure import Figure
 
@@ -331,17 +405,21 @@ def _figure(predicted, gold, distances, title):
         **({"width_ratios": wide} if beside else {"height_ratios": tall}),
         left=0, right=1, top=1, bottom=0, wspace=0, hspace=0,
     )  # fmt: skip
+    missing: set[str] = set()
     for place, tree in enumerate(trees):
         axes = figure.add_subplot(grid[place])
         high = size[1] if beside else tall[place]
         above = tall[place] - below  # of the words
         axes.set(xlim=(0, wide[place] if beside else size[0]), ylim=(above - high, above))
         axes.axis("off")
-        _paint(axes, *tree, above - FONT)
-    return figure
+        missing.update(*_paint(axes, *tree, above - FONT))
+    return figure, frozenset(missing)
 
 
 def _paint(axes, layout, distances, gold_spans, title, top):
+    """Draws a tree; returns what each text has that no font has."""
+    missing = []
+
     def place(node):
         return node.x, FONT + node.height * layout.level
 
@@ -352,16 +430,21 @@ def _paint(axes, layout, distances, gold_spans, title, top):
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     for node in layout.labelled:
         x, y = place(node)
-        _write(axes, x, y, node.label, size=7, ha="center", va="center", bbox=box)
+        style = {"size": 7, "ha": "center", "va": "center", "bbox": box}
+        missing.append(_write(axes, x, y, node.label, **style))
     for node, colour in layout.dots(gold_spans):
         axes.plot(*place(node), "o", color=colour, markersize=4)
     for word in layout.words:
-        _write(axes, word.x, 0, word.label, size=9, ha="center")
+        missing.append(_write(axes, word.x, 0, word.label, size=9, ha="center"))
         if distances is not None:
             axes.bar(word.x, -float(distances[word.start]) * BARS, 10, bottom=-8, color=BAR)
-    _write(axes, MARGIN, top, title, weight="bold", size=9)
+    missing.append(_write(axes, MARGIN, top, title, weight="bold", size=9))
+    return missing
 
 
-def _write(axes, x, y, text, **style):
+def _write(axes, x, y, text, weight="normal", **style):
+    text, families, missing = fitted(drawable(text), weight)
+    style |= {"family": families, "weight": weight}
     # As it stands: dollars are no formulas.
-    axes.text(x, y, drawable(text), parse_math=False, **style)
+    axes.text(x, y, text, parse_math=False, **style)
+    return missing
