@@ -15,10 +15,10 @@ Where a layer computes in another dtype than its variables have, PyTorch assigns
 was cast for it, and the variable stays what it was. `tests/test_layer_keras.py` fails if the scope
 of the casts goes.
 
-Every function of `keras.ops` first looks for symbolic tensors, in shapes and lists too. PyTorch runs
-operators one by one, and in a loop of small ones that takes as long as they do: `direct` has the
-backend's functions, which `keras.ops` would call, for tensors that have values. `tests/test_fused.py`
-fails if one goes.
+Every function of `keras.ops` first looks for symbolic tensors, in shapes and lists too. PyTorch
+runs operators one by one, and in a loop of small ones that takes as long as they do: `direct` has
+the backend's functions, which `keras.ops` would call, for tensors that have values.
+`tests/test_fused.py` fails if one goes.
 """
 
 import copy
