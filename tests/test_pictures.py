@@ -1,6 +1,7 @@
 """Pictures of trees and the HTML report: what they hold, and that nothing in them overlaps."""
 
 import re
+import warnings
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from itertools import pairwise
@@ -13,6 +14,7 @@ from keras_onlstm.parsing import (
     build_tree,
     draw,
     draw_pair,
+    fonts,
     left_branching,
     random_tree,
     right_branching,
@@ -184,6 +186,79 @@ def test_a_png_of_a_long_sentence(tmp_path):
     save_picture(tmp_path / "long.png", balanced(["w" * 80] * 60))
     width = int.from_bytes((tmp_path / "long.png").read_bytes()[16:20], "big")
     assert 60_000 < width < 2**16
+
+
+@pytest.fixture
+def own_fonts(monkeypatch):
+    """Only the fonts that come with Matplotlib, whatever the machine has."""
+    manager = pytest.importorskip("matplotlib.font_manager")
+    entries = manager.fontManager.ttflist
+    monkeypatch.setattr(
+        manager.fontManager, "ttflist", [e for e in entries if "mpl-data" in e.fname]
+    )
+    fonts._family.cache_clear()
+    yield
+    fonts._family.cache_clear()
+
+
+def painted(path, *arguments):
+    """(text, weight, families) of all texts in a PNG, which has to be painted without a warning."""
+    figure = pytest.importorskip("matplotlib.figure")
+    found = []
+
+    class Figure(figure.Figure):
+        def savefig(self, *arguments, **options):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                super().savefig(*arguments, **options)
+            for text in (text for axes in self.axes for text in axes.texts):
+                found.append((text.get_text(), text.get_weight(), text.get_family()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figure, "Figure", Figure)
+        save_picture(path, *arguments)
+    return found
+
+
+def test_other_fonts_have_what_the_default_lacks(own_fonts, tmp_path):
+    from matplotlib import rcParams
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    default = list(rcParams["font.family"])
+    word, plain, title = painted(
+        tmp_path / "a.png", right_branching(["\U0001d504", "cat"]), None, None, "a title"
+    )
+    assert plain == ("cat", "normal", default) and title == ("a title", "bold", default)
+    text, _, families = word
+    assert text == "\U0001d504" and families[:-1] == default
+    has = [
+        0x1D504 in get_font(findfont(FontProperties(family=[family]))).get_charmap()
+        for family in families
+    ]
+    assert has == [False] * len(default) + [True]
+    assert "Last Resort" not in families[-1]
+
+
+def test_what_no_font_has(own_fonts, tmp_path):
+    tree = Tree("\u732b", ["cat\u732b", "\ufdd0\u732b", Tree("\u72ac", ["b\U000e0020"])])
+    with pytest.warns(UserWarning) as said:
+        texts = painted(tmp_path / "a.png", tree, None, None, "\uac00")
+    labels, words = ["\ufffd", "\ufffd"], ["cat\ufffd", "\ufffd\ufffd", "b"]
+    assert [text for text, *_ in texts] == [*labels, *words, "\ufffd"]
+    (line,) = [str(warning.message) for warning in said]
+    assert line == (
+        f"{tmp_path / 'a.png'}: no installed font has \u72ac \u732b \uac00 U+FDD0: "
+        "drawn as \ufffd, and a .svg file shows them."
+    )
+    assert said[0].filename == __file__
+    save_picture(tmp_path / "a.svg", tree)  # warnings are errors
+    assert (tmp_path / "a.svg").read_text("utf-8").count("\u732b") == 3
+
+
+def test_many_that_no_font_has():
+    letters = " ".join("abcdefghijklmnopqrst")
+    assert f"font has {letters}: drawn" in fonts.lacking(frozenset(map(chr, range(97, 117))))
+    assert " s t and 2 more: drawn" in fonts.lacking(frozenset(map(chr, range(97, 119))))
 
 
 def test_distances_that_do_not_fit():

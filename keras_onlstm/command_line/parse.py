@@ -3,6 +3,7 @@
 import argparse
 import itertools
 import json
+import sys
 from pathlib import Path
 
 from keras_onlstm.command_line.inputs import add_exported, add_sentences, check_files, sentences
@@ -142,7 +143,7 @@ def _bars(parser, parsed, punctuation):
 
 def _draw(options, parser, read, progress):
     """Draws every sentence, one into a file or onto standard output, many into a directory."""
-    from keras_onlstm.parsing import draw, save_picture
+    from keras_onlstm.parsing.pictures import draw, write_picture
 
     output = None if options.output is None else Path(options.output)
     single = output is None or (output.suffix == f".{options.format}" and not output.is_dir())
@@ -155,6 +156,7 @@ def _draw(options, parser, read, progress):
                 f"picture: {way if output is None else '--output DIR'} gives each a file."
             )
     count = 0
+    missing: frozenset[str] = frozenset()
     for count, parsed in enumerate(read, 1):
         bars = _bars(parser, parsed, options.punctuation)
         if output is None:
@@ -164,11 +166,20 @@ def _draw(options, parser, read, progress):
         if not single:
             _make(output)
         path = output if single else output / f"{count}.{options.format}"
-        save_picture(path, parsed.tree, distances=bars)
+        missing |= write_picture(path, parsed.tree, distances=bars)
     if count and output is not None:
         progress.clear()
         print(output if single else f"{output}: 1.{options.format} to {count}.{options.format}")
+    if missing:
+        _say_what_fonts_lack(options, missing)
     return count
+
+
+def _say_what_fonts_lack(options, missing):
+    from keras_onlstm.parsing.fonts import lacking
+
+    line = f"{options.parser.prog}: {lacking(missing)}; --format svg shows them"
+    print(line, file=sys.stderr)
 
 
 def _make(directory):

@@ -1,11 +1,13 @@
 """Pictures of what a model attends to: for every word a row, for every word looked at a column."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from keras_onlstm.parsing.fonts import fitted, lacking
 from keras_onlstm.parsing.svg import (
     CHARACTER,
     FONT,
@@ -14,7 +16,7 @@ from keras_onlstm.parsing.svg import (
     drawable,
     svg_page,
     svg_text,
-    write_picture,
+    write_file,
 )
 from keras_onlstm.utils.types import StrPath
 
@@ -129,6 +131,9 @@ def save_heat_maps(
         ValueError: if the file has another ending, or as there.
         ImportError: if Matplotlib is needed and not installed.
 
+    Warns:
+        UserWarning: if no installed font has some character of a PNG.
+
     Example:
 
     >>> import tempfile
@@ -141,30 +146,39 @@ def save_heat_maps(
     '<svg'
     """
     given = words, maps, distances
-    write_picture(path, lambda: draw_heat_maps(*given), lambda: _figure(*_checked(*given)))
+    missing = write_file(path, lambda: draw_heat_maps(*given), lambda: _figure(*_checked(*given)))
+    if missing:
+        warnings.warn(f"{path}: {lacking(missing)}, and a .svg file shows them.", stacklevel=2)
 
 
-def _figure(words: list[str], arrays: dict[str, np.ndarray], distances: Any) -> Any:
-    """The same with Matplotlib."""
+def _figure(
+    words: list[str], arrays: dict[str, np.ndarray], distances: Any
+) -> tuple[Any, frozenset[str]]:
+    """The same with Matplotlib, and the characters that no font has."""
     check_png()
     from matplotlib.figure import Figure
 
+    texts = [fitted(text, "normal") for text in (*words, *map(drawable, arrays))]
+    words = [text.text for text in texts[: len(words)]]
+    titles = [text.text for text in texts[len(words) :]]
+    families = list(dict.fromkeys(family for text in texts for family in text.families))
+    style = {"parse_math": False, "family": families}
     rows, across = -(-len(arrays) // ACROSS), min(len(arrays), ACROSS)
     side = 0.25 * len(words) + 0.1 * max(map(len, words)) + 1.2  # inches
     high = side + (0.8 if distances is not None else 0)
     figure = Figure(figsize=(across * side, rows * high), layout="constrained")
     parts = figure.subfigures(rows, across, squeeze=False)
     places = range(len(words))
-    for part, (name, array) in zip(parts.flat, arrays.items(), strict=False):
+    for part, title, array in zip(parts.flat, titles, arrays.values(), strict=False):
         ratios = {"height_ratios": [0.8, side]} if distances is not None else None
         axes = part.subplots(2 if ratios else 1, 1, squeeze=False, sharex=True, gridspec_kw=ratios)
         if distances is not None:
             axes[0, 0].bar(places, distances, 0.6, color=BAR)
             axes[0, 0].set(ylim=(0, 1))
             axes[0, 0].axis("off")
-        part.suptitle(drawable(name), fontsize=9, fontweight="bold", parse_math=False)
+        part.suptitle(title, fontsize=9, **style)
         last = axes[-1, 0]
         last.imshow(array, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        last.set_xticks(places, words, rotation=90, fontsize=8, parse_math=False)
-        last.set_yticks(places, words, fontsize=8, parse_math=False)
-    return figure
+        last.set_xticks(places, words, rotation=90, fontsize=8, **style)
+        last.set_yticks(places, words, fontsize=8, **style)
+    return figure, frozenset().union(*(text.missing for text in texts))

@@ -3,11 +3,13 @@
 Branches run across and then straight down: so drawn, no two of a tree ever cross.
 """
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from keras_onlstm.parsing.fonts import fitted, lacking
 from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.svg import (
     CHARACTER,
@@ -17,11 +19,11 @@ from keras_onlstm.parsing.svg import (
     drawable,
     svg_page,
     svg_text,
-    write_picture,
+    write_file,
 )
 from keras_onlstm.utils.types import NltkTree, StrPath
 
-__all__ = ["draw", "draw_pair", "save_picture"]
+__all__ = ["draw", "draw_pair", "save_picture", "write_picture"]
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -228,6 +230,10 @@ def save_picture(
 ) -> None:
     """Writes a picture of one tree, or of two side by side.
 
+    PNG has the words in installed fonts, Matplotlib's default where that will do. What none of
+    them has is drawn as U+FFFD, and one warning says which characters these are. SVG leaves the
+    choice of fonts to what shows it.
+
     Args:
         path: ends in `.svg` or `.png`. PNG needs the extra `viz`.
         predicted: `nltk.Tree`.
@@ -239,6 +245,9 @@ def save_picture(
         ValueError: if the file has another ending, or the numbers of words and distances differ.
         ImportError: if Matplotlib is needed and not installed.
 
+    Warns:
+        UserWarning: if no installed font has some character of a PNG.
+
     Example:
 
     >>> import tempfile
@@ -247,8 +256,46 @@ def save_picture(
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = Path(directory) / "tree.svg"
     ...     save_picture(path, right_branching("the cat saw a dog".split()))
-    ...     path.readsvg_text()[:4]
+    ...     path.read_text()[:4]
     '<svg'
+    """
+    missing = write_picture(path, predicted, gold, distances, title)
+    if missing:
+        warnings.warn(f"{path}: {lacking(missing)}, and a .svg file shows them.", stacklevel=2)
+
+
+def write_picture(
+    path: StrPath,
+    predicted: NltkTree,
+    gold: NltkTree | None = None,
+    distances: Numbers | None = None,
+    title: str = "",
+) -> frozenset[str]:
+    """`save_picture`, with the characters that no font has in the place of a warning.
+
+    Args:
+        path: as in `save_picture`, and so are the others.
+        predicted: `nltk.Tree`.
+        gold: another one, or `None`.
+        distances: as in `draw`.
+        title: text above the predicted tree.
+
+    Returns:
+        Set of characters that the picture shows as U+FFFD; none of an SVG.
+
+    Raises:
+        ValueError: if the file has another ending, or the numbers of words and distances differ.
+        ImportError: if Matplotlib is needed and not installed.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.parsing import right_branching
+    >>> from keras_onlstm.parsing.pictures import write_picture
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_picture(Path(directory) / "tree.svg", right_branching("a cat".split()))
+    frozenset()
     """
 
     def svg():
@@ -256,11 +303,11 @@ def save_picture(
             return draw(predicted, distances, title)
         return draw_pair(predicted, gold, distances, title)
 
-    write_picture(path, svg, lambda: _figure(predicted, gold, distances, title))
+    return write_file(path, svg, lambda: _figure(predicted, gold, distances, title))
 
 
 def _figure(predicted, gold, distances, title):
-    """The same with Matplotlib."""
+    """The same with Matplotlib, and the characters that no font has."""
     check_png()
     from matplotlib.figure import Figure
 
@@ -279,17 +326,21 @@ def _figure(predicted, gold, distances, title):
         **({"width_ratios": wide} if beside else {"height_ratios": tall}),
         left=0, right=1, top=1, bottom=0, wspace=0, hspace=0,
     )  # fmt: skip
+    missing: set[str] = set()
     for place, tree in enumerate(trees):
         axes = figure.add_subplot(grid[place])
         high = size[1] if beside else tall[place]
         above = tall[place] - below  # of the words
         axes.set(xlim=(0, wide[place] if beside else size[0]), ylim=(above - high, above))
         axes.axis("off")
-        _paint(axes, *tree, above - FONT)
-    return figure
+        missing.update(*_paint(axes, *tree, above - FONT))
+    return figure, frozenset(missing)
 
 
 def _paint(axes, layout, distances, gold_spans, title, top):
+    """Draws a tree; returns what each text has that no font has."""
+    missing = []
+
     def place(node):
         return node.x, FONT + node.height * layout.level
 
@@ -300,16 +351,21 @@ def _paint(axes, layout, distances, gold_spans, title, top):
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     for node in layout.labelled:
         x, y = place(node)
-        _write(axes, x, y, node.label, size=7, ha="center", va="center", bbox=box)
+        style = {"size": 7, "ha": "center", "va": "center", "bbox": box}
+        missing.append(_write(axes, x, y, node.label, **style))
     for node, colour in layout.dots(gold_spans):
         axes.plot(*place(node), "o", color=colour, markersize=4)
     for word in layout.words:
-        _write(axes, word.x, 0, word.label, size=9, ha="center")
+        missing.append(_write(axes, word.x, 0, word.label, size=9, ha="center"))
         if distances is not None:
             axes.bar(word.x, -float(distances[word.start]) * BARS, 10, bottom=-8, color=BAR)
-    _write(axes, MARGIN, top, title, weight="bold", size=9)
+    missing.append(_write(axes, MARGIN, top, title, weight="bold", size=9))
+    return missing
 
 
-def _write(axes, x, y, text, **style):
+def _write(axes, x, y, text, weight="normal", **style):
+    text, families, missing = fitted(drawable(text), weight)
+    style |= {"family": families, "weight": weight}
     # As it stands: dollars are no formulas.
-    axes.text(x, y, drawable(text), parse_math=False, **style)
+    axes.text(x, y, text, parse_math=False, **style)
+    return missing

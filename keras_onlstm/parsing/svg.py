@@ -13,7 +13,7 @@ from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["CHARACTER", "FONT", "MARGIN", "check_png", "drawable", "svg_page", "svg_text"]
-__all__ += ["write_picture"]
+__all__ += ["write_file"]
 
 FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, its widest usual characters, around all
 
@@ -67,13 +67,19 @@ def svg_page(elements: Iterable[str], width: float, height: float) -> str:
     )
 
 
-def write_picture(path: StrPath, svg: Callable[[], str], figure: Callable[[], Any]) -> None:
+def write_file(
+    path: StrPath, svg: Callable[[], str], figure: Callable[[], tuple[Any, frozenset[str]]]
+) -> frozenset[str]:
     """Writes a picture as its name ends.
 
     Args:
         path: ends in `.svg` or `.png`.
         svg: function that returns it as SVG.
-        figure: function that returns it as a Matplotlib figure.
+        figure: function that returns it as a Matplotlib figure, and the characters that no font
+            has.
+
+    Returns:
+        These characters; none of an SVG.
 
     Raises:
         ValueError: if the file has another ending.
@@ -85,11 +91,12 @@ def write_picture(path: StrPath, svg: Callable[[], str], figure: Callable[[], An
         text = svg()
         with replacing(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
-        return
-    drawn = figure()
+        return frozenset()
+    drawn, missing = figure()
     with replacing(path) as temporary:
         # Matplotlib paints fewer than 2^16 pixels a side.
         drawn.savefig(temporary, dpi=min(150, 65_000 / max(drawn.get_size_inches())))
+    return missing
 
 
 def check_png() -> None:

@@ -14,6 +14,11 @@ the names are counted too. `tests/test_loading.py` fails if they no longer are.
 Where a layer computes in another dtype than its variables have, PyTorch assigns to the copy that
 was cast for it, and the variable stays what it was. `tests/test_layer_keras.py` fails if the scope
 of the casts goes.
+
+Every function of `keras.ops` first looks for symbolic tensors, in shapes and lists too. PyTorch
+runs operators one by one, and in a loop of small ones that takes as long as they do: `direct` has
+the backend's functions, which `keras.ops` would call, for tensors that have values.
+`tests/test_fused.py` fails if one goes.
 """
 
 import copy
@@ -21,15 +26,24 @@ import math
 import random
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import keras
+from keras.src import backend
 from keras.src.backend.common import global_state
 from keras.src.backend.common.variables import AutocastScope
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["DropoutRNNCell", "assign", "check_room", "layers_within"]
+__all__ = ["DropoutRNNCell", "assign", "check_room", "direct", "layers_within"]
+
+_OF_CORE = ("cast", "convert_to_tensor", "shape", "unstack")
+_OF_NUMPY = ("concatenate", "exp", "expand_dims", "reshape", "stack", "sum", "transpose", "where")
+direct = SimpleNamespace(
+    **{name: getattr(backend.core, name) for name in _OF_CORE},
+    **{name: getattr(backend.numpy, name) for name in _OF_NUMPY},
+)
 
 
 def assign(variable: keras.Variable, value: Tensor) -> None:

@@ -18,9 +18,10 @@ Axes as in `keras_onlstm.onlstm.step`, features first; `...` is nothing or T.
 
 from typing import NamedTuple
 
-from keras import activations, backend, ops
+from keras import activations, backend
 
 from keras_onlstm.onlstm.step import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
+from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import exact_activation, largest, triangle, wide_dtype
 from keras_onlstm.utils.types import Tensor
 

@@ -1,0 +1,135 @@
+"""Fonts for the words of PNG pictures: installed ones with what Matplotlib's default lacks."""
+
+import functools
+import unicodedata
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Fitted", "fitted", "lacking"]
+
+REPLACEMENT = "\ufffd"  # which DejaVu Sans has, and that comes with Matplotlib
+MOST = 20  # characters that a message lists
+
+
+class Fitted(NamedTuple):
+    """A text as installed fonts can show it."""
+
+    text: str  # U+FFFD for each character that no font has
+    families: list[str]  # the default first, then those that have the rest
+    missing: frozenset[str]  # characters
+
+
+def fitted(text: str, weight: str) -> Fitted:
+    """Finds the fonts for a text.
+
+    Args:
+        text: without control characters.
+        weight: "normal" or "bold".
+
+    Returns:
+        `Fitted`. Characters that nobody sees, as joiners, are left out where no font has them.
+
+    Example:
+
+    >>> from keras_onlstm.parsing.fonts import fitted
+    >>> fitted("a cat", "normal").missing
+    frozenset()
+    """
+    from matplotlib import rcParams
+
+    default = tuple(rcParams["font.family"])
+    found = {character: _family(character, weight, default) for character in text}
+    lacking = {character for character, family in found.items() if family is None}
+    unseen = {character for character in lacking if unicodedata.category(character) == "Cf"}
+    missing = frozenset(lacking - unseen)
+    if missing:
+        found[REPLACEMENT] = _family(REPLACEMENT, weight, default)
+    table = {ord(c): "" if c in unseen else REPLACEMENT for c in lacking}
+    families = dict.fromkeys([*default, *filter(None, found.values())])
+    return Fitted(text.translate(table), list(families), missing)
+
+
+def lacking(missing: frozenset[str]) -> str:
+    """Says that no font has some characters, by their code where nobody sees them.
+
+    Args:
+        missing: set of single characters, as `fitted` gives them.
+
+    Returns:
+        Text without an end, for what to do about it: the first 20, and how many there are besides.
+
+    Example:
+
+    >>> from keras_onlstm.parsing.fonts import lacking
+    >>> lacking(frozenset("b\\ufdd0a"))
+    'no installed font has a b U+FDD0: drawn as \ufffd'
+    """
+    listed = [c if c.isprintable() else f"U+{ord(c):04X}" for c in sorted(missing)]
+    rest = len(listed) - MOST
+    shown = " ".join(listed[:MOST]) + (f" and {rest} more" if rest > 0 else "")
+    return f"no installed font has {shown}: drawn as \ufffd"
+
+
+@functools.cache
+def _family(character, weight, default):
+    """The first family that shows a character, or `None`."""
+    for family in default:
+        if _shows(_path(family, weight), character):
+            return family
+    for path, family in _installed():
+        if _shows(path, character) and _shows(_path(family, weight), character):
+            return family
+    return None
+
+
+def _installed():
+    """(path, family) of upright fonts of a usual weight, one after another as they are called.
+
+    Fonts of last resort have every character, and show none.
+    """
+    from matplotlib.font_manager import fontManager
+
+    for entry in sorted(fontManager.ttflist, key=lambda entry: entry.name):
+        usual = entry.style == "normal" and entry.size == "scalable" and 350 <= entry.weight <= 500
+        if usual and "lastresort" not in entry.name.replace(" ", "").lower():
+            yield entry.fname, entry.name
+
+
+def _path(family, weight):
+    """The file that Matplotlib takes, or `None`."""
+    from matplotlib.font_manager import FontProperties, findfont
+
+    try:
+        return findfont(FontProperties(family=[family], weight=weight), fallback_to_default=False)
+    except ValueError:  # it is not installed
+        return None
+
+
+@functools.cache
+def _codes(path):
+    """All that a font has, in order; nothing of a file that is no longer there."""
+    from matplotlib.font_manager import get_font
+
+    try:
+        return np.sort(np.fromiter(get_font(path).get_charmap(), np.int64))
+    except (OSError, RuntimeError):
+        return np.empty(0, np.int64)
+
+
+def _shows(path, character):
+    """Whether a font has a character, and other than as colours alone, which leave no ink."""
+    if path is None:
+        return False
+    codes, code = _codes(path), ord(character)
+    place = np.searchsorted(codes, code)
+    if place == len(codes) or codes[place] != code:
+        return False
+    return unicodedata.category(character)[0] in "CZM" or _has_ink(path, code)
+
+
+def _has_ink(path, code):
+    from matplotlib.font_manager import get_font
+
+    left, bottom, right, top = get_font(path).load_char(code).bbox
+    return left < right and bottom < top
