@@ -53,8 +53,9 @@ def assign(variable: keras.Variable, value: Tensor) -> None:
         variable: `keras.Variable`.
         value: tensor of its shape, which is cast to its dtype.
     """
+    value = keras.ops.cast(value, variable.dtype)  # within the scope it rounds float64 on PyTorch
     with AutocastScope(None):
-        variable.assign(keras.ops.cast(value, variable.dtype))
+        variable.assign(value)
 
 
 def layers_within(model: keras.Model) -> list[keras.layers.Layer]:
