@@ -14,8 +14,8 @@ from keras_onlstm.parsing import (
     build_tree,
     draw,
     draw_pair,
-    fonts,
     left_branching,
+    png,
     random_tree,
     right_branching,
     save_picture,
@@ -196,9 +196,9 @@ def own_fonts(monkeypatch):
     monkeypatch.setattr(
         manager.fontManager, "ttflist", [e for e in entries if "mpl-data" in e.fname]
     )
-    fonts._family.cache_clear()
+    png._family.cache_clear()
     yield
-    fonts._family.cache_clear()
+    png._family.cache_clear()
 
 
 def painted(path, *arguments):
@@ -257,8 +257,8 @@ def test_what_no_font_has(own_fonts, tmp_path):
 
 def test_many_that_no_font_has():
     letters = " ".join("abcdefghijklmnopqrst")
-    assert f"font has {letters}: drawn" in fonts.lacking(frozenset(map(chr, range(97, 117))))
-    assert " s t and 2 more: drawn" in fonts.lacking(frozenset(map(chr, range(97, 119))))
+    assert f"font has {letters}: drawn" in png.lacking(frozenset(map(chr, range(97, 117))))
+    assert " s t and 2 more: drawn" in png.lacking(frozenset(map(chr, range(97, 119))))
 
 
 def test_distances_that_do_not_fit():

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.parsing.fonts import fitted, lacking
+from keras_onlstm.parsing.png import fitted, lacking, new_figure
 from keras_onlstm.parsing.svg import (
     CHARACTER,
     FONT,
     MARGIN,
-    check_png,
     drawable,
     svg_page,
     svg_text,
@@ -155,9 +154,6 @@ def _figure(
     words: list[str], arrays: dict[str, np.ndarray], distances: Any
 ) -> tuple[Any, frozenset[str]]:
     """The same with Matplotlib, and the characters that no font has."""
-    check_png()
-    from matplotlib.figure import Figure
-
     texts = [fitted(text, "normal") for text in (*words, *map(drawable, arrays))]
     words = [text.text for text in texts[: len(words)]]
     titles = [text.text for text in texts[len(words) :]]
@@ -166,7 +162,7 @@ def _figure(
     rows, across = -(-len(arrays) // ACROSS), min(len(arrays), ACROSS)
     side = 0.25 * len(words) + 0.1 * max(map(len, words)) + 1.2  # inches
     high = side + (0.8 if distances is not None else 0)
-    figure = Figure(figsize=(across * side, rows * high), layout="constrained")
+    figure = new_figure(across * side, rows * high, "constrained")
     parts = figure.subfigures(rows, across, squeeze=False)
     places = range(len(words))
     for part, title, array in zip(parts.flat, titles, arrays.values(), strict=False):

@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm.parsing.fonts import fitted, lacking
+from keras_onlstm.parsing.png import fitted, lacking, new_figure
 from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.svg import (
     CHARACTER,
     FONT,
     MARGIN,
-    check_png,
     drawable,
     svg_page,
     svg_text,
@@ -308,9 +307,6 @@ def write_picture(
 
 def _figure(predicted, gold, distances, title):
     """The same with Matplotlib, and the characters that no font has."""
-    check_png()
-    from matplotlib.figure import Figure
-
     spans = None if gold is None else _spans(gold)
     trees = [(_checked(predicted, distances, title), distances, spans, title)]
     trees += [] if gold is None else [(_layout(gold, "gold"), None, None, "gold")]
@@ -320,7 +316,7 @@ def _figure(predicted, gold, distances, title):
     tall = [layout.branches + below + TITLE + 2 * FONT for layout in layouts]
     wide = [layout.width for layout in layouts]
     size = (sum(wide), max(tall)) if beside else (max(wide), sum(tall))
-    figure = Figure(figsize=(size[0] / 72, size[1] / 72))
+    figure = new_figure(size[0] / 72, size[1] / 72)
     grid = figure.add_gridspec(
         *((1, len(trees)) if beside else (len(trees), 1)),
         **({"width_ratios": wide} if beside else {"height_ratios": tall}),

@@ -12,7 +12,7 @@ from typing import Any
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["CHARACTER", "FONT", "MARGIN", "check_png", "drawable", "svg_page", "svg_text"]
+__all__ = ["CHARACTER", "FONT", "MARGIN", "drawable", "svg_page", "svg_text"]
 __all__ += ["write_file"]
 
 FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, its widest usual characters, around all
@@ -97,15 +97,3 @@ def write_file(
         # Matplotlib paints fewer than 2^16 pixels a side.
         drawn.savefig(temporary, dpi=min(150, 65_000 / max(drawn.get_size_inches())))
     return missing
-
-
-def check_png() -> None:
-    """Refuses to draw PNG where what it needs is missing.
-
-    Raises:
-        ImportError: if Matplotlib is not installed.
-    """
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as error:
-        raise ImportError("PNG needs Matplotlib: pip install 'keras-onlstm[viz]'") from error

@@ -1,15 +1,39 @@
-"""Fonts for the words of PNG pictures: installed ones with what Matplotlib's default lacks."""
+"""What PNG pictures need of Matplotlib: figures, and fonts with what its default lacks."""
 
 import functools
 import unicodedata
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Fitted", "fitted", "lacking"]
+__all__ = ["Fitted", "check_png", "fitted", "lacking", "new_figure"]
 
 REPLACEMENT = "\ufffd"  # which DejaVu Sans has, and that comes with Matplotlib
 MOST = 20  # characters that a message lists
+
+
+def check_png() -> None:
+    """Refuses to draw PNG where what it needs is missing.
+
+    Raises:
+        ImportError: if Matplotlib is not installed.
+    """
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise ImportError("PNG needs Matplotlib: pip install 'keras-onlstm[viz]'") from error
+
+
+def new_figure(width: float, height: float, layout: str | None = None) -> Any:
+    """A figure of so many inches, which no window shows.
+
+    Raises:
+        ImportError: if Matplotlib is not installed.
+    """
+    check_png()
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout=layout)
 
 
 class Fitted(NamedTuple):
@@ -32,7 +56,7 @@ def fitted(text: str, weight: str) -> Fitted:
 
     Example:
 
-    >>> from keras_onlstm.parsing.fonts import fitted
+    >>> from keras_onlstm.parsing.png import fitted
     >>> fitted("a cat", "normal").missing
     frozenset()
     """
@@ -61,7 +85,7 @@ def lacking(missing: frozenset[str]) -> str:
 
     Example:
 
-    >>> from keras_onlstm.parsing.fonts import lacking
+    >>> from keras_onlstm.parsing.png import lacking
     >>> lacking(frozenset("b\\ufdd0a"))
     'no installed font has a b U+FDD0: drawn as \ufffd'
     """
