@@ -192,26 +192,32 @@ def test_second_derivatives_in_jax(mask, float64):
             assert_close(one, other, 1e-6, f"{way.__name__} of the gradients' squares by {name}")
 
 
-def test_jacobians(float64):
+@pytest.mark.parametrize("units", [4, 200])  # one whose steps are compiled on TensorFlow
+def test_jacobians(float64, units):
     """All rows of the way back at once, as the backends prefer, against one after the other."""
-    x = tensor(PROBLEM.x, float64)
+    problem = oracle.draw(units, 2, batch=2, time=3)
+    x = tensor(problem.x, float64)
 
     def jacobian(fused, at_once):
-        layer = loaded(ONLSTM(4, 2, fused=fused, dtype=float64), PROBLEM)
+        layer = loaded(ONLSTM(units, 2, fused=fused, dtype=float64), problem)
+
+        def outputs(x):
+            return ops.sum(layer(x, training=True)[:, :4], 0)
+
         if keras.backend.backend() == "tensorflow":
             import tensorflow as tf
 
             with tf.GradientTape(persistent=True) as tape:
                 tape.watch(x)
-                found = layer(x, training=True)
+                found = outputs(x)
             return tape.jacobian(found, x, experimental_use_pfor=at_once)
         if keras.backend.backend() == "jax":
             import jax
 
-            return jax.jacrev(layer)(x) if at_once else jax.jacfwd(layer)(x)
+            return jax.jacrev(outputs)(x) if at_once else jax.jacfwd(outputs)(x)
         from torch.autograd.functional import jacobian
 
-        return jacobian(layer, x, vectorize=at_once)
+        return jacobian(outputs, x, vectorize=at_once)
 
     expected = jacobian(fused=False, at_once=False)
     assert_close(jacobian(fused=True, at_once=True), expected, 1e-10, "Jacobian by the inputs")
