@@ -302,7 +302,7 @@ def test_bfloat16_keeps_distances_and_gates_wide(policy):
 
 
 @pytest.mark.parametrize("settings", [case for case in CASES if case.slots > 1])
-def test_what_it_looks_at(settings):
+def test_what_it_looks_at(settings, float64):
     """Slot k of token t is the token k + 1 before it; nothing stands before the first."""
     words = ["<eos>", "<unk>", *"abcdefghi"]
     model, weights = drawn(settings, 5, 6, len(words), True, 3)
