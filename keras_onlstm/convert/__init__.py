@@ -11,6 +11,7 @@ from keras_onlstm.convert.language_model import (
     language_model_to_arrays,
 )
 from keras_onlstm.convert.prpn import prpn_from_arrays, prpn_to_arrays
+from keras_onlstm.convert.tree_lstm import tree_lstm_from_arrays, tree_lstm_to_arrays
 
 __all__ = [
     "from_torch",
@@ -20,5 +21,7 @@ __all__ = [
     "prpn_to_arrays",
     "read_arrays",
     "to_torch",
+    "tree_lstm_from_arrays",
+    "tree_lstm_to_arrays",
     "write_arrays",
 ]

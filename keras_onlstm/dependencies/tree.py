@@ -124,7 +124,9 @@ class DependencyTree:
 
     def __repr__(self) -> str:
         optional = ("tags", "relations")
-        given = [f", {name}={list(getattr(self, name))}" for name in optional if getattr(self, name)]
+        given = [
+            f", {name}={list(getattr(self, name))}" for name in optional if getattr(self, name)
+        ]
         return f"DependencyTree({list(self.words)}, {list(self.heads)}{''.join(given)})"
 
     def dependents(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:

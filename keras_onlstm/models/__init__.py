@@ -4,6 +4,7 @@ from keras_onlstm.models.ensemble import Ensemble, EnsembleOutput
 from keras_onlstm.models.language_model import LanguageModel, LanguageModelOutput
 from keras_onlstm.models.pair_classifier import PairClassifier
 from keras_onlstm.models.prpn import PRPN, PRPNOutput
+from keras_onlstm.models.tree_lstm import TreeLSTM
 
 __all__ = [
     "PRPN",
@@ -13,4 +14,5 @@ __all__ = [
     "LanguageModelOutput",
     "PRPNOutput",
     "PairClassifier",
+    "TreeLSTM",
 ]

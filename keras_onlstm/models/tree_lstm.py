@@ -1,0 +1,320 @@
+"""TreeLSTM and LdTreeLSTM: language models that generate a sentence along its dependency tree."""
+
+import reprlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.models.sentence_reader import check_vocabulary_size
+from keras_onlstm.text.vocabulary import UNKNOWN
+from keras_onlstm.tree_lstm.layer import GeneratorLSTM, start
+from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms, lay_out, plan
+from keras_onlstm.tree_lstm.recurrence import hidden
+from keras_onlstm.tree_lstm.step import Weights
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.numerics import largest, matmul, wide_dtype
+from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = ["ROOT", "TreeLSTM"]
+
+ROOT = "<root>"  # the word that stands for ROOT in a vocabulary
+_GENERATORS = ("gen_l", "gen_r", "gen_nx_l", "gen_nx_r")  # in the order of `Edge`
+_TREES = 64  # in a batch that is scored
+_SCORES = 2**26  # and at most so many numbers in its logits, if it is more than a tree
+
+
+class _Scoring(keras.Model):
+    """Log-probabilities of planned words, as a model that Keras compiles."""
+
+    def __init__(self, model):
+        super().__init__(name="scoring")
+        self.model = model
+
+    def call(self, batch):
+        return self.model.log_probabilities(batch["grids"], batch["targets"])
+
+
+class _Hidden(keras.Model):
+    """Hidden states of planned words, as a model that Keras compiles."""
+
+    def __init__(self, model):
+        super().__init__(name="hidden")
+        self.model = model
+
+    def call(self, batch):
+        return self.model.hidden(batch["grids"])
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class TreeLSTM(keras.Model):
+    """Top-down TreeLSTM: predicts each word of a sentence from its path in the dependency tree.
+
+    Four LSTMs lead from a word to its nearest dependent on the left or right, and from a dependent
+    to the next one. With `left_dependents` it is LdTreeLSTM: a fifth one reads the left dependents
+    of a word before its right ones are generated. What it gives is P(words | tree), not
+    P(sentence): the shape of the tree is given.
+
+    Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", equations 1 to
+    7, https://aclanthology.org/N16-1035. Where the published code differs, it is followed.
+
+    Args:
+        vocabulary_size: positive integer, V.
+        embedding_dim: positive integer, E: size of word vectors, half of `units` as published.
+        units: positive integer, U.
+        num_layers: positive integer, L: layers of each of the four LSTMs.
+        left_dependents: whether the left dependents of a word are read before its right ones.
+        left_layers: positive integer, layers of the LSTM that reads them.
+        dropout: share of the last layer's outputs that is dropped before the softmax.
+        vocabulary: list of V words, `<unk>` and `<root>` among them, kept in the model's file, or
+            `None`.
+        seed: integer seed of initialization and dropouts.
+        input_dropout: share of word vectors' numbers that is dropped.
+        output_bias: whether the softmax has a bias. Published models that are trained by
+            noise-contrastive estimation have none.
+        **kwargs: `name`, `dtype` of `keras.Model`.
+
+    Call arguments:
+        grids: dictionary of integer arrays, `Plan.grids` of `plan(trees)`.
+        training: whether to drop.
+
+    Returns:
+        Logits (N, V) of the planned words.
+
+    Raises:
+        ValueError: if a size is invalid, or the vocabulary has another size than V.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import DependencyTree
+    >>> from keras_onlstm.models import TreeLSTM
+    >>> words = ["<unk>", "<root>", "a", "cat", "sleeps"]
+    >>> model = TreeLSTM(5, embedding_dim=4, units=8, left_dependents=True, vocabulary=words)
+    >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
+    >>> [scores.shape for scores in model.score([tree])]
+    [(4,)]
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int,
+        units: int,
+        num_layers: int = 1,
+        left_dependents: bool = False,
+        left_layers: int = 1,
+        dropout: float = 0.0,
+        vocabulary: Sequence[str] | None = None,
+        seed: int | None = None,
+        input_dropout: float = 0.0,
+        output_bias: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(autocast=False, **kwargs)
+        self._config: dict[str, Any] = {
+            "vocabulary_size": integer("vocabulary_size", vocabulary_size),
+            "embedding_dim": integer("embedding_dim", embedding_dim),
+            "units": integer("units", units),
+            "num_layers": integer("num_layers", num_layers),
+            "left_dependents": bool(left_dependents),
+            "left_layers": integer("left_layers", left_layers),
+            "dropout": dropout,
+            "vocabulary": None if vocabulary is None else list(vocabulary),
+            "seed": seed,
+            "input_dropout": input_dropout,
+            "output_bias": bool(output_bias),
+        }
+        check_vocabulary_size(vocabulary, vocabulary_size)
+        self.vocabulary = self._config["vocabulary"]
+        policy = self.dtype_policy
+
+        def lstm(name: str, size: int, layers: int) -> GeneratorLSTM:
+            return GeneratorLSTM(size, units, layers, derived(seed, name), name=name, dtype=policy)
+
+        read = units if left_dependents else 0
+        self.generators = [
+            lstm(name, embedding_dim + read * (name == "gen_r"), num_layers) for name in _GENERATORS
+        ]
+        self.left = lstm("ld", embedding_dim, left_layers) if left_dependents else None
+        self.input_dropout = keras.layers.Dropout(
+            input_dropout, seed=derived(seed, "input_dropout"), dtype=policy
+        )
+        self.output_dropout = keras.layers.Dropout(
+            dropout, seed=derived(seed, "output_dropout"), dtype=policy
+        )
+        self._encoder: _TreeEncoder | None = None
+        self._readers: dict[type, Callable[..., Any]] = {}
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        config = self._config
+        size, seed = config["vocabulary_size"], config["seed"]
+        shape = (size, config["embedding_dim"])
+        initializer = start(seed, "embeddings")
+        self.embeddings = self.add_weight(shape=shape, initializer=initializer, name="embeddings")
+        initializer = start(seed, "softmax_kernel")
+        self.softmax_kernel = self.add_weight(
+            shape=(size, config["units"]), initializer=initializer, name="softmax_kernel"
+        )
+        self.softmax_bias = None
+        if config["output_bias"]:
+            self.softmax_bias = self.add_weight(
+                shape=(size,), initializer=start(seed, "softmax_bias"), name="softmax_bias"
+            )
+        for layer in (*self.generators, *([self.left] if self.left else [])):
+            layer.build()
+        self.built = True
+
+    def weights_of_words(self) -> Weights:
+        """The weights below the softmax, as tensors: `keras_onlstm.tree_lstm.step.Weights`."""
+        if not self.built:
+            self.build()
+        dtype = wide_dtype(self.compute_dtype)
+        return Weights(
+            ops.convert_to_tensor(self.embeddings, dtype=dtype),
+            tuple(layer.values(dtype) for layer in self.generators),
+            self.left.values(dtype) if self.left else (),
+        )
+
+    def hidden(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
+        """The hidden states from which planned words are predicted, (N, U)."""
+
+        def drop(vectors: Tensor) -> Tensor:
+            return self.input_dropout(vectors, training=training)
+
+        return hidden(self.weights_of_words(), grids, drop)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """(N, V), from hidden states (N, U)."""
+        kernel = ops.convert_to_tensor(self.softmax_kernel, dtype=hidden.dtype)
+        logits = matmul(hidden, ops.transpose(kernel))
+        if self.softmax_bias is None:
+            return logits
+        return logits + ops.convert_to_tensor(self.softmax_bias, dtype=hidden.dtype)
+
+    def call(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
+        h = ops.cast(self.hidden(grids, training), self.compute_dtype)
+        return self.logits(self.output_dropout(h, training=training))
+
+    def log_probabilities(self, grids: Mapping[str, Tensor], targets: Tensor) -> Tensor:
+        """The log-probabilities of planned words, (N,), in nats."""
+        logits = self.logits(self.hidden(grids))
+        logits = logits - largest(logits, -1)
+        found = ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1)[:, 0]
+        return found - ops.log(ops.sum(ops.exp(logits), -1))
+
+    def lay_out(self, tree: DependencyTree) -> Layout:
+        """What a plan needs of a tree: `keras_onlstm.tree_lstm.plan.Layout`.
+
+        Raises:
+            ValueError: if the model has no vocabulary, one without `<unk>` or `<root>`, the tree
+                is not projective, or `<root>` is one of its words.
+        """
+        encoder = self._encoding()
+        return lay_out(tree, encoder(tree), encoder.root)
+
+    def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
+        """Trees as the model takes them, `keras_onlstm.tree_lstm.plan.Plan`."""
+        rooms = Rooms() if rooms is None else rooms
+        return plan(layouts, rooms, self._config["left_dependents"])
+
+    def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
+        """Log-probabilities of the words of trees, each by its path.
+
+        Args:
+            trees: list of `DependencyTree`, projective.
+
+        Returns:
+            List of arrays (words,), in the order of the sentences, in nats.
+
+        Raises:
+            ValueError: as `lay_out`.
+        """
+        return list(self._read(_Scoring, trees))
+
+    def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
+        """Log-probabilities of the words of whole trees, log P(S | T).
+
+        Args:
+            trees: list of `DependencyTree`, projective.
+
+        Returns:
+            Array (trees,), in nats.
+
+        Raises:
+            ValueError: as `lay_out`.
+        """
+        return np.array([scores.sum() for scores in self._read(_Scoring, trees)])
+
+    def states(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
+        """The hidden states from which the words of trees are predicted.
+
+        Args:
+            trees: list of `DependencyTree`, projective.
+
+        Returns:
+            List of arrays (words, U), in the order of the sentences.
+
+        Raises:
+            ValueError: as `lay_out`.
+        """
+        return list(self._read(_Hidden, trees))
+
+    def _read(self, kind: Any, trees: Iterable[DependencyTree]) -> Iterator[np.ndarray]:
+        """What a model of `kind` makes of the words of every tree."""
+        if not self.built:
+            self.build()
+        if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
+            self._readers[kind] = kind(self).predict_on_batch
+        for layouts in self._batches(trees):
+            planned = self.plan(layouts)
+            batch = {"grids": planned.grids, "targets": planned.targets}
+            rows = np.asarray(self._readers[kind](batch))[: planned.words]
+            lengths = [len(layout.words) for layout in layouts]
+            yield from np.split(rows, np.cumsum(lengths)[:-1])
+
+    def _batches(self, trees):
+        layouts: list[Layout] = []
+        words = 0
+        for tree in trees:
+            layout = self.lay_out(tree)
+            words += len(tree)
+            scores = words * self._config["vocabulary_size"]
+            if layouts and (len(layouts) == _TREES or scores > _SCORES):
+                yield layouts
+                layouts, words = [], len(tree)
+            layouts.append(layout)
+        if layouts:
+            yield layouts
+
+    def _encoding(self):
+        if self._encoder is None:
+            self._encoder = _TreeEncoder(self.vocabulary)
+        return self._encoder
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **self._config}
+
+
+class _TreeEncoder:
+    """The ids of a tree's words."""
+
+    def __init__(self, vocabulary):
+        if vocabulary is None or not {UNKNOWN, ROOT} <= set(vocabulary):
+            raise ValueError(
+                f"The model has no vocabulary with {UNKNOWN} and {ROOT}. Give it one when it is "
+                "made: TreeLSTM(..., vocabulary=words)."
+            )
+        self.places = {word: place for place, word in enumerate(vocabulary)}
+        self.unknown, self.root = self.places[UNKNOWN], self.places[ROOT]
+
+    def __call__(self, tree):
+        if ROOT in tree.words:
+            raise ValueError(
+                f"{reprlib.repr(list(tree.words))}: {ROOT} is a word of it, and stands for ROOT "
+                "in the vocabulary. Write it in another way."
+            )
+        return [self.places.get(word, self.unknown) for word in tree.words]

@@ -1,0 +1,102 @@
+"""What TreeLSTM computes at each word: the equations of its LSTMs, and what they are given.
+
+Equations 1 to 7 of Zhang, Lu, Lapata 2016, as the published code has them.
+
+Axes, for the whole of TreeLSTM:
+
+- K: steps of a grid; a word stands in a later step than its source
+- R: rows of a step, of all trees of a batch, one edge type after the other
+- N: words of a batch that are predicted
+- E: size of a word vector
+- U: units
+- L: layers
+- V: vocabulary
+"""
+
+from typing import NamedTuple
+
+from keras import activations, backend, ops
+
+from keras_onlstm.utils.numerics import exact_activation
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["INITIAL", "LSTM_GATES", "Layer", "Weights", "advance", "retreat"]
+
+LSTM_GATES = ("input", "forget", "output", "candidate")  # their order in every kernel
+INITIAL = 0.01  # every hidden and cell state of ROOT, and before the first left dependent
+
+
+class Layer(NamedTuple):
+    """The weights of a layer of an LSTM.
+
+    Attributes:
+        kernel: (size of its input, 4 U).
+        recurrent_kernel: (U, 4 U).
+        bias: (4 U,).
+    """
+
+    kernel: Tensor
+    recurrent_kernel: Tensor
+    bias: Tensor
+
+
+class Weights(NamedTuple):
+    """The weights of a TreeLSTM below its softmax.
+
+    Attributes:
+        embeddings: (V, E).
+        generators: four tuples of L `Layer`, in the order of `Edge`. The first kernel of `RIGHT`
+            is (E + U, 4 U) where there are left dependents.
+        left: tuple of `Layer` that read left dependents, empty where nothing does.
+    """
+
+    embeddings: Tensor
+    generators: tuple[tuple[Layer, ...], ...]
+    left: tuple[Layer, ...]
+
+
+def _tanh(x):
+    return exact_activation(activations.tanh, backend.standardize_dtype(x.dtype))(x)
+
+
+def advance(z: Tensor, c_tm1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A step of an LSTM, from the sum of its products on.
+
+    Args:
+        z: (..., 4 U).
+        c_tm1: (..., U) cell state of the source.
+
+    Returns:
+        Hidden and cell state (..., U), and the gates, in their order, (..., 4 U).
+    """
+    i, f, output, candidate = ops.split(z, 4, axis=-1)
+    i, f, output, candidate = ops.sigmoid(i), ops.sigmoid(f), ops.sigmoid(output), _tanh(candidate)
+    c = f * c_tm1 + i * candidate
+    return output * _tanh(c), c, ops.concatenate([i, f, output, candidate], -1)
+
+
+def retreat(
+    dh: Tensor, dc: Tensor, c: Tensor, c_tm1: Tensor, gates: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of `advance`.
+
+    Args:
+        dh: (..., U) gradient with respect to the hidden state.
+        dc: (..., U) gradient with respect to the cell state.
+        c: (..., U) cell state.
+        c_tm1: (..., U) that of the source.
+        gates: (..., 4 U), as `advance` returned them.
+
+    Returns:
+        Gradients with respect to z and to `c_tm1`.
+    """
+    i, f, output, candidate = ops.split(gates, 4, axis=-1)
+    squashed = _tanh(c)
+    dc = dc + dh * output * (1.0 - squashed * squashed)
+    dz = [
+        dc * candidate * i * (1.0 - i),
+        dc * c_tm1 * f * (1.0 - f),
+        dh * squashed * output * (1.0 - output),
+        dc * i * (1.0 - candidate * candidate),
+    ]
+    return ops.concatenate(dz, -1), dc * f
