@@ -124,7 +124,9 @@ class DependencyTree:
 
     def __repr__(self) -> str:
         optional = ("tags", "relations")
-        given = [f", {name}={list(getattr(self, name))}" for name in optional if getattr(self, name)]
+        given = [
+            f", {name}={list(getattr(self, name))}" for name in optional if getattr(self, name)
+        ]
         return f"DependencyTree({list(self.words)}, {list(self.heads)}{''.join(given)})"
 
     def dependents(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -402,7 +404,7 @@ def _heads(words, heads):
     return tuple(found)
 
 
-def _from_the_top(heads) -> Iterator[int]:
+def _from_the_top(heads: Sequence[int]) -> Iterator[int]:
     """Places, every word after its head. Those in a circle are left out."""
     below: list[list[int]] = [[] for _ in range(len(heads) + 1)]
     for place, head in enumerate(heads, 1):
