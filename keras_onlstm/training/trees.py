@@ -93,6 +93,10 @@ class TreeBatches(keras.utils.PyDataset):
     def __len__(self) -> int:
         return len(self._batches)
 
+    def share(self, index: int) -> float:
+        """What the learning rate of a batch is multiplied with, as that of `Windows`: 1."""
+        return 1.0
+
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         planned = self.model.plan([self.layouts[i] for i in self._batches[index]], self.rooms)
         inputs = planned.grids
