@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.parsing.png import fitted, lacking, new_figure
-from keras_onlstm.parsing.svg import (
+from keras_onlstm.utils.png import fitted, lacking, new_figure
+from keras_onlstm.utils.svg import (
     CHARACTER,
     FONT,
     MARGIN,

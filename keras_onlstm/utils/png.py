@@ -6,7 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Fitted", "check_png", "fitted", "lacking", "new_figure"]
+from keras_onlstm.utils.svg import drawable
+
+__all__ = ["Fitted", "check_png", "fitted", "lacking", "new_figure", "write_text"]
 
 REPLACEMENT = "\ufffd"  # which DejaVu Sans has, and that comes with Matplotlib
 MOST = 20  # characters that a message lists
@@ -56,7 +58,7 @@ def fitted(text: str, weight: str) -> Fitted:
 
     Example:
 
-    >>> from keras_onlstm.parsing.png import fitted
+    >>> from keras_onlstm.utils.png import fitted
     >>> fitted("a cat", "normal").missing
     frozenset()
     """
@@ -85,7 +87,7 @@ def lacking(missing: frozenset[str]) -> str:
 
     Example:
 
-    >>> from keras_onlstm.parsing.png import lacking
+    >>> from keras_onlstm.utils.png import lacking
     >>> lacking(frozenset("b\\ufdd0a"))
     'no installed font has a b U+FDD0: drawn as \ufffd'
     """
@@ -93,6 +95,17 @@ def lacking(missing: frozenset[str]) -> str:
     rest = len(listed) - MOST
     shown = " ".join(listed[:MOST]) + (f" and {rest} more" if rest > 0 else "")
     return f"no installed font has {shown}: drawn as \ufffd"
+
+
+def write_text(
+    axes: Any, x: float, y: float, text: object, weight: str = "normal", **style: Any
+) -> frozenset[str]:
+    """Writes a text as a picture can show it, and returns the characters that no font has."""
+    text, families, missing = fitted(drawable(text), weight)
+    style |= {"family": families, "weight": weight}
+    # As it stands: dollars are no formulas.
+    axes.text(x, y, text, parse_math=False, **style)
+    return missing
 
 
 @functools.cache

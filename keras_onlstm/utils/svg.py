@@ -32,7 +32,7 @@ def drawable(text: object) -> str:
 
     Example:
 
-    >>> from keras_onlstm.parsing.svg import drawable
+    >>> from keras_onlstm.utils.svg import drawable
     >>> drawable("bell\\x07") == "bell\\N{REPLACEMENT CHARACTER}"
     True
     """
