@@ -3,14 +3,13 @@
 Branches run across and then straight down: so drawn, no two of a tree ever cross.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_onlstm.parsing.scores import walk
-from keras_onlstm.utils.png import lacking, new_figure, write_text
+from keras_onlstm.utils.png import new_figure, warn_lacking, write_text
 from keras_onlstm.utils.svg import (
     CHARACTER,
     FONT,
@@ -257,9 +256,7 @@ def save_picture(
     ...     path.read_text()[:4]
     '<svg'
     """
-    missing = write_picture(path, predicted, gold, distances, title)
-    if missing:
-        warnings.warn(f"{path}: {lacking(missing)}, and a .svg file shows them.", stacklevel=2)
+    warn_lacking(path, write_picture(path, predicted, gold, distances, title))
 
 
 def write_picture(

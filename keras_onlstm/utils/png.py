@@ -2,13 +2,15 @@
 
 import functools
 import unicodedata
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from keras_onlstm.utils.svg import drawable
+from keras_onlstm.utils.types import StrPath
 
-__all__ = ["Fitted", "check_png", "fitted", "lacking", "new_figure", "write_text"]
+__all__ = ["Fitted", "check_png", "fitted", "lacking", "new_figure", "warn_lacking", "write_text"]
 
 REPLACEMENT = "\ufffd"  # which DejaVu Sans has, and that comes with Matplotlib
 MOST = 20  # characters that a message lists
@@ -95,6 +97,12 @@ def lacking(missing: frozenset[str]) -> str:
     rest = len(listed) - MOST
     shown = " ".join(listed[:MOST]) + (f" and {rest} more" if rest > 0 else "")
     return f"no installed font has {shown}: drawn as \ufffd"
+
+
+def warn_lacking(path: StrPath, missing: frozenset[str]) -> None:
+    """Warns the caller of the caller if a picture lacks characters, as `fitted` gives them."""
+    if missing:
+        warnings.warn(f"{path}: {lacking(missing)}, and a .svg file shows them.", stacklevel=3)
 
 
 def write_text(
