@@ -42,7 +42,7 @@ def text_of(drawn: Drawing) -> str:
         cells.append(Cell(before, max(width - 1 - _before(width), right)))
     # A blank between two words; around a label at least one piece of its arc on both sides.
     rooms = [
-        (arc, columns(drawable(arc.label)) + 4 if arc.label else 2)
+        (arc, columns(_one_word(arc.label)) + 4 if arc.label else 2)
         for side in drawn.sides
         for arc in side.arcs
     ]
@@ -118,7 +118,7 @@ def _rows(side: Side, outgoing, middles):
             row[start] = BRANCHES[go] if rises else CORNERS[go]
             row[end] = CORNERS[-go]
             if arc.label:
-                labels.append((min(start, end) + 1, inner, drawable(arc.label)))
+                labels.append((min(start, end) + 1, inner, _one_word(arc.label)))
         if not level:
             row[[middles[arc.target - 1] for arc in (*side.arcs, side.root)]] = TIP
         lines.append(_with_labels(row, labels))
@@ -127,7 +127,7 @@ def _rows(side: Side, outgoing, middles):
 
 def _named_root(side):
     """ROOT, and the name of its arc."""
-    return [ROOT, drawable(side.root.label)] if side.root.label else [ROOT]
+    return [ROOT, _one_word(side.root.label)] if side.root.label else [ROOT]
 
 
 def _with_labels(row, labels):

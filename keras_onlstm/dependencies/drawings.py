@@ -33,7 +33,7 @@ def draw(
 
     Args:
         tree: `DependencyTree`. Its relations, if it has some, stand on the arcs.
-        format: `"text"`, characters for a terminal, with `_` for white space in words; `"svg"`; or
+        format: `"text"`, characters for a terminal, with `_` for their white space; `"svg"`; or
             `"latex"`, code for the package `tikz-dependency`.
         arcs: `"heads"`, from every head to its dependents; `"edges"`, the steps of the paths on
             which a top-down model generates the words (`DependencyTree.steps`), with their types;
@@ -52,8 +52,22 @@ def draw(
 
     >>> from keras_onlstm.dependencies import DependencyTree, draw
     >>> tree = DependencyTree("the cat saw a dog".split(), [2, 3, 0, 5, 3])
-    >>> print(draw(tree))
-    >>> print(draw(tree, arcs="edges", numbers=True))
+    >>> for line in draw(tree).split("\\n"):
+    ...     print("|", line)
+    |         ROOT
+    |          │┌────┐
+    |  ┌──┐┌──┐││ ┌─┐│
+    |  ▼  │▼  │▼│ ▼ │▼
+    | the cat saw a dog
+    >>> for line in draw(tree, arcs="edges", numbers=True).split("\\n"):
+    ...     print("|", line)
+    |                 ROOT
+    |                RIGHT
+    |                  │┌──RIGHT──┐
+    |  ┌─LEFT─┐┌─LEFT─┐││ ┌─LEFT─┐│
+    |  ▼      │▼      │▼│ ▼      │▼
+    | the     cat     saw a      dog
+    |  4       2       1  5       3
     """
     one_of("format", format, FORMATS)
     return FORMATS[format](drawing(tree, arcs, numbers, title))
