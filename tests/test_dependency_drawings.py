@@ -1,12 +1,12 @@
 """Drawings of dependency trees: each is read back into the tree, and nothing in them overlaps."""
 
+import itertools
 import random
 import re
 import sys
 import unicodedata
 import xml.etree.ElementTree as ElementTree
 import zipfile
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -206,6 +206,65 @@ def test_wide_characters_move_nothing(seed):
         assert line == other
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 9999), st.sampled_from([1, 12, 30, 79]), st.booleans())
+def test_pieces_are_the_whole(count, seed, width, named):
+    tree = any_tree(count, seed, named=named)
+    words = [word + "\u732b\u0301" * (len(word) % 2) for word in tree.words]
+    tree = DependencyTree(words, tree.heads, relations=tree.relations)
+    options = {"arcs": "both", "numbers": True}
+    whole = grid(draw(tree, **options).split("\n"))
+    pieces = draw(tree, **options, title="t", width=width).split("\n")
+    assert pieces.pop(0) == "t"
+    pieces = "\n".join(pieces).split("\n\n")
+    line = next(n for n, row in enumerate(whole) if "".join(row).split() == words)
+    starts = [
+        at
+        for at, c in enumerate(whole[line])
+        if c.strip() and "".join(whole[line][:at][-1:]) in " "
+    ]
+    place = 0
+    for piece in pieces:
+        rows = piece.split("\n")
+        (shown,) = [row.split() for row in rows if row.split() == words[place:][: len(row.split())]]
+        first, place = place, place + len(shown)
+        assert shown and (len(shown) == 1 or max(map(columns, rows)) <= width)
+        # A piece begins at the next word, or one column before, with an arc that goes out there.
+        begins = [(starts[first] - n) for n in (0, 1)] if first else [0]
+        ends = [(starts[place] - n) for n in (0, 1)] if place < count else [len(whole[0])]
+        cuts = [
+            [cut for row in whole if (cut := "".join(row[begin:end]).rstrip())]
+            for begin, end in itertools.product(begins, ends)
+        ]
+        assert rows in cuts
+    assert place == count
+
+
+def test_pieces_to_the_letter():
+    assert draw(FIGURE_2, width=46).split("\n") == [
+        " ┌───────det────────┐",
+        " │    ┌─────nn──────┤┌─────────nsubj─────────",
+        " │    │     ┌──nn───┤│        ┌─amod─┐┌─tmod─",
+        " ▼    ▼     ▼       │▼        ▼      │▼",
+        "The luxury auto manufacturer last    year",
+        "",
+        "ROOT",
+        "root",
+        " │┌─────prep──────┐",
+        "┐│├───dobj────┐   │┌──pobj───┐",
+        "┤││    ┌─num─┐│   ││  ┌─det─┐│",
+        "│▼│    ▼     │▼   ▼│  ▼     │▼",
+        "sold 1,214   cars in the    U.S.",
+    ]
+    wide = DependencyTree(["a", "b"], [0, 1], relations=["r", "\u732b" * 3])
+    assert draw(wide).split("\n")[2:] == ["│┌─猫猫猫─┐", "▼│        ▼", "a         b"]
+    assert draw(wide, width=5).split("\n")[2:] == ["│┌─猫猫猫─", "▼│", "a", "", "┐", "▼", "b"]
+    with pytest.raises(ValueError, match="width must be an integer, 1 or above, not 0"):
+        draw(wide, width=0)
+    with pytest.raises(ValueError, match=r"width is of the format 'text', not of 'svg'\."):
+        draw(wide, "svg", width=80)
+
+
 def test_columns():
     texts = {"cat": 3, "\u732b\u732b": 4, "e\u0301": 1, "\U0001f600": 2, "a\u200db": 2, "": 0}
     texts |= {"\u1112\u1161\u11ab": 2, "\xad": 1, "\u20dd": 0, "\uff76": 1, "\ufffd": 1}
@@ -306,7 +365,7 @@ def test_nothing_overlaps(words, named):
             half = len(element.text) * size * 0.55 / 2
             boxes.append((float(element.get("y")), x - half, x + half))
         boxes.sort()
-        for one, two in pairwise(boxes):
+        for one, two in itertools.pairwise(boxes):
             assert one[0] != two[0] or one[2] < two[1]
         picture = ElementTree.fromstring(text)
         assert min(left for _, left, _ in boxes) >= 0

@@ -1,6 +1,6 @@
 """What drawings of a dependency tree share: the arcs, how high they are, and how far words stand.
 
-An arc covers the gaps between its two words. It stands one level above all that it covers, so that a
+An arc covers the gaps between its two words. It stands one level above all that it covers, so a
 drawing is as high as arcs are nested, however long the sentence is.
 
 The arc that leads to a word ends over its middle, those that go out begin at its sides, so that no
@@ -107,7 +107,7 @@ def drawing(tree: DependencyTree, arcs: str, numbers: bool, title: str) -> Drawi
 
 
 def _side(arcs, count):
-    """Shorter arcs first: what an arc covers is shorter than it, and so are arcs that it crosses."""
+    """The levels, shorter arcs first: what an arc covers is shorter than it is."""
     heights = np.zeros(count + 1, "int64")  # over the gap after each word
     found = []
     for source, target, label, edge in sorted(arcs, key=lambda arc: (abs(arc[0] - arc[1]), arc[1])):

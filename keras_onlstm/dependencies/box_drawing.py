@@ -1,9 +1,11 @@
 """Dependency trees in characters, for a terminal: arcs over the words.
 
-Every arc has columns of its own: it goes up at a side of its head, across, and down to the middle of
-its dependent. So `┼` is always a crossing, which only trees that are not projective have.
+An arc goes up at a side of its head, where it may share a column with others, across, and down to the
+middle of its dependent. So `┼` is always a crossing, which only trees that are not projective have.
 """
 
+import bisect
+import itertools
 import re
 from typing import NamedTuple
 
@@ -22,11 +24,13 @@ BRANCHES = {1: "├", -1: "┤"}  # the same where another one goes on upwards
 UPSIDE_DOWN = str.maketrans("┌┐└┘▼▲", "└┘┌┐▲▼")
 
 
-def text_of(drawn: Drawing) -> str:
+def text_of(drawn: Drawing, width: int | None = None) -> str:
     """Draws it.
 
     Args:
         drawn: `Drawing`.
+        width: columns of the terminal, or `None`, for as many as there are. What is wider comes in
+            pieces, one below the other, cut between two words.
 
     Returns:
         String of many lines without blanks at their ends.
@@ -36,10 +40,10 @@ def text_of(drawn: Drawing) -> str:
     outgoing = [side.outgoing(len(words)) for side in drawn.sides]
     cells = []
     for place, pair in enumerate(zip(words, numbers, strict=True), 1):
-        width = max(map(columns, pair))
+        wide = max(map(columns, pair))
         left, right = (any(heights[place][side] for heights in outgoing) for side in (0, 1))
-        before = max(_before(width), left)
-        cells.append(Cell(before, max(width - 1 - _before(width), right)))
+        before = max(_before(wide), left)
+        cells.append(Cell(before, max(wide - 1 - _before(wide), right)))
     # A blank between two words; around a label at least one piece of its arc on both sides.
     rooms = [
         (arc, columns(_one_word(arc.label)) + 4 if arc.label else 2)
@@ -48,13 +52,16 @@ def text_of(drawn: Drawing) -> str:
     ]
     middles = [int(middle) for middle in spread(cells, rooms, 2)]
     above = _rows(drawn.above, outgoing[0], middles)
-    lines = [drawable(drawn.title)] if drawn.title else []
-    lines += [*above, _line(words, middles)]
+    lines = [*above, _line(words, middles)]
     lines += [_line(numbers, middles)] if drawn.numbers else []
     if drawn.below is not None:
         below = _rows(drawn.below, outgoing[1], middles)
         lines += [row.translate(UPSIDE_DOWN) for row in reversed(below)]
-    return "\n".join(line.rstrip() for line in lines)
+    if width is not None:
+        gaps = [int(x - cell.before) - 1 for x, cell in zip(middles, cells, strict=True)][1:]
+        lines = _pieces(lines, gaps, width)
+    title = [drawable(drawn.title)] if drawn.title else []
+    return "\n".join(line.rstrip() for line in (*title, *lines))
 
 
 def _one_word(word):
@@ -137,7 +144,7 @@ def _with_labels(row, labels):
     for start, inner, label in sorted(labels, key=lambda label: label[0]):
         width = columns(label)
         cuts = [-1, *np.flatnonzero(inner == CROSSING).tolist(), len(inner)]
-        pieces = [(high - low - 1, low + 1) for low, high in zip(cuts, cuts[1:], strict=False)]
+        pieces = [(high - low - 1, low + 1) for low, high in itertools.pairwise(cuts)]
         length, first = max(pieces, key=lambda piece: piece[0])
         if length < width:  # what crosses the arc passes behind its label
             length, first = len(inner), 0
@@ -145,3 +152,47 @@ def _with_labels(row, labels):
         parts += [drawn[reached:at], label]
         reached = at + width
     return "".join([*parts, drawn[reached:]])
+
+
+def _pieces(lines, gaps, width):
+    """The lines of the pieces of a drawing, with an empty one between two pieces.
+
+    A piece ends at a gap between words, one where no label stands if there is such a one in its
+    second half.
+    """
+    rows = [_characters(line) for line in lines]
+    end = max(map(len, rows))
+    found: list[str] = []
+    start = 0
+    while start < end:
+        rest = gaps[bisect.bisect(gaps, start) :]
+        within = rest[: bisect.bisect(rest, start + width - 1)]
+        cut = end
+        if end - start > width and rest:
+            good = [gap for gap in within if gap >= start + width // 2 and _is_free(rows, gap)]
+            cut = (good[-1:] or within[-1:] or rest[:1])[0] + 1
+        for row in rows:
+            if row[start : start + 1] == [""]:  # half of a character of a label
+                row[start] = ACROSS
+        piece = ["".join(row[start:cut]) for row in rows]
+        found += [*([""] if found else []), *(line for line in piece if line.strip())]
+        start = cut
+    return found
+
+
+def _characters(line):
+    """A line as columns: after a wide character an empty one, others join the one before."""
+    if columns(line) == len(line):
+        return list(line)
+    row: list[str] = []
+    for character in line:
+        wide = columns(character)
+        if wide or not row:
+            row += [character, *[""] * (wide - 1)]
+        else:
+            row[-1] += character
+    return row
+
+
+def _is_free(rows, gap):
+    return all(row[gap : gap + 1] in ([], [BLANK], [ACROSS]) for row in rows)

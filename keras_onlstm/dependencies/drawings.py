@@ -8,7 +8,7 @@ from keras_onlstm.dependencies.box_drawing import text_of
 from keras_onlstm.dependencies.latex import latex_of
 from keras_onlstm.dependencies.picture import figure_of, svg_of
 from keras_onlstm.dependencies.tree import DependencyTree
-from keras_onlstm.utils.arguments import one_of
+from keras_onlstm.utils.arguments import integer, one_of
 from keras_onlstm.utils.pages import pictures_page
 from keras_onlstm.utils.png import warn_lacking
 from keras_onlstm.utils.svg import write_file
@@ -25,11 +25,12 @@ def draw(
     arcs: str = "heads",
     numbers: bool = False,
     title: str = "",
+    width: int | None = None,
 ) -> str:
     """A dependency tree, drawn with arcs over its words.
 
     An arc stands one level above all that it covers. It begins at a side of its head and ends, with
-    an arrow, at the middle of its dependent; where the tree is not projective arcs cross each other.
+    an arrow, at the middle of its dependent. Where the tree is not projective arcs cross.
 
     Args:
         tree: `DependencyTree`. Its relations, if it has some, stand on the arcs.
@@ -40,13 +41,15 @@ def draw(
             or `"both"`, the edges below the words.
         numbers: whether the places of the words in breadth-first order stand below them.
         title: text above; a comment in LaTeX.
+        width: columns of the terminal: text that is wider comes in pieces, one below the other, cut
+            between words. `None` cuts nothing.
 
     Returns:
         String.
 
     Raises:
-        ValueError: if a format or what the arcs shall be is unknown, or edges or numbers are asked
-            for and the tree is not projective.
+        ValueError: if a format or what the arcs shall be is unknown, edges or numbers are asked for
+            and the tree is not projective, or something else than text has a width.
 
     Example:
 
@@ -70,7 +73,12 @@ def draw(
     |  4       2       1  5       3
     """
     one_of("format", format, FORMATS)
-    return FORMATS[format](drawing(tree, arcs, numbers, title))
+    drawn = drawing(tree, arcs, numbers, title)
+    if width is None:
+        return FORMATS[format](drawn)
+    if format != "text":
+        raise ValueError(f"width is of the format 'text', not of {format!r}.")
+    return text_of(drawn, integer("width", width))
 
 
 def save_picture(

@@ -67,7 +67,7 @@ def _picture(drawn: Drawing) -> _Picture:
         for side in drawn.sides
         for arc in side.arcs
     ]
-    beside = max((_wide(f"ROOT{side.root.label}") / 2 for side in drawn.sides))
+    beside = max(_wide(f"ROOT{side.root.label}") / 2 for side in drawn.sides)
     start = MARGIN + max(0, beside - half[0])  # where the first word depends on ROOT
     middles = [start + x for x in spread([Cell(x, x) for x in half], rooms, GAP)]
     heading = FONT + MARGIN if drawn.title else 0
