@@ -10,7 +10,6 @@ from pathlib import Path
 from keras_onlstm.dependencies import DependencyTree, save_picture
 from keras_onlstm.utils.svg import svg_page, svg_text
 
-IMAGES = Path(__file__).parent / "images"
 SENTENCE = "The luxury auto manufacturer last year sold 1,214 cars in the U.S."
 HEADS = [4, 4, 4, 7, 6, 7, 0, 9, 7, 7, 12, 10]
 GREY, BLUE, RED, GREEN = "#444444", "#1b6ca8", "#b23a48", "#2e7d4f"
@@ -104,15 +103,19 @@ def classifiers():
     return svg_page(elements, 440, 240, "Classifiers of edges", said)
 
 
-if __name__ == "__main__":
+def draw_all(directory):
     tree = DependencyTree(SENTENCE.split(), HEADS)
-    save_picture(IMAGES / "dependency_tree.svg", tree, numbers=True)
-    save_picture(IMAGES / "dependency_both.svg", tree, arcs="both", numbers=True)
+    save_picture(directory / "dependency_tree.svg", tree, numbers=True)
+    save_picture(directory / "dependency_both.svg", tree, arcs="both", numbers=True)
     edges = DependencyTree(["w3", "w2", "w1", "w0", "w4", "w5", "w6"], [4, 4, 4, 0, 4, 4, 4])
-    save_picture(IMAGES / "dependency_edges.svg", edges, arcs="edges")
+    save_picture(directory / "dependency_edges.svg", edges, arcs="edges")
     for name, text in {
         "dependency_generation.svg": generation(left_dependents=False),
         "dependency_left_dependents.svg": generation(left_dependents=True),
         "dependency_classifiers.svg": classifiers(),
     }.items():
-        (IMAGES / name).write_text(text, encoding="utf-8")
+        (directory / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    draw_all(Path(__file__).parent / "images")

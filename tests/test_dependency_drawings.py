@@ -3,6 +3,7 @@
 import itertools
 import random
 import re
+import runpy
 import sys
 import unicodedata
 import xml.etree.ElementTree as ElementTree
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from keras_onlstm.dependencies import DependencyTree, Edge, chain, draw, page, random_tree
 from keras_onlstm.dependencies import save_picture as save
 from keras_onlstm.utils.columns import columns
+from package import ROOT
 
 pytestmark = pytest.mark.keras_free
 SVG = "{http://www.w3.org/2000/svg}"
@@ -604,6 +606,13 @@ def test_long_sentences():
     assert read_svg(text) == arcs_of(fan)
     assert float(ElementTree.fromstring(text).get("height")) < 500
     assert read_latex(draw(fan, "latex")) == (words, arcs_of(fan))
+
+
+def test_pictures_of_the_documentation(tmp_path):
+    runpy.run_path(str(ROOT / "docs/draw_dependencies.py"))["draw_all"](tmp_path)
+    drawn = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    kept = (ROOT / "docs/images").glob("dependency_*.svg")
+    assert drawn == {path.name: path.read_text("utf-8") for path in kept} and len(drawn) == 6
 
 
 def test_wrong_arguments():

@@ -1,6 +1,6 @@
 """Dependency trees in characters, for a terminal: arcs over the words.
 
-An arc goes up at a side of its head, where it may share a column with others, across, and down to the
+An arc goes up at a side of its head, where others may do so too, across, and down to the
 middle of its dependent. So `┼` is always a crossing, which only trees that are not projective have.
 """
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm.dependencies.arcs import Cell, Drawing, Side, spread
+from keras_onlstm.dependencies.arcs import Cell, Drawing, spread
 from keras_onlstm.utils.columns import columns
 from keras_onlstm.utils.svg import drawable
 
@@ -102,7 +102,7 @@ def _legs(side, outgoing, middles):
     return _Legs(tops, at)
 
 
-def _rows(side: Side, outgoing, middles):
+def _rows(side, outgoing, middles):
     """The lines above the words, from the top."""
     legs = _legs(side, outgoing, middles)
     width = int(legs.at.max()) + 1
