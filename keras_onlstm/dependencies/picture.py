@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from keras_onlstm.dependencies.arcs import Arc, Cell, Drawing, Side, spread
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.utils.columns import columns
-from keras_onlstm.utils.png import new_figure, write_text
+from keras_onlstm.utils.png import Curve, add_curves, new_figure, write_text
 from keras_onlstm.utils.svg import (
     CHARACTER,
     FONT,
@@ -26,11 +26,9 @@ GREY, BLUE, RED = "#444444", "#1b6ca8", "#b23a48"
 COLOURS = {None: GREY, Edge.LEFT: BLUE, Edge.NX_LEFT: BLUE, Edge.RIGHT: RED, Edge.NX_RIGHT: RED}
 
 
-class _Curve(NamedTuple):
-    """An arc as pieces: M moves, L draws a line, Q a bow that leaves towards its first point."""
-
-    pieces: list[tuple[str, tuple[float, ...]]]
-    tip: list[tuple[float, float]]  # the corners of the arrow head
+class _Line(NamedTuple):
+    pieces: Curve
+    tip: Curve  # the arrow head
     arc: Arc
 
 
@@ -45,7 +43,7 @@ class _Text(NamedTuple):
 
 
 class _Picture(NamedTuple):
-    curves: list[_Curve]
+    lines: list[_Line]
     texts: list[_Text]
     width: float
     height: float
@@ -81,14 +79,14 @@ def _picture(drawn: Drawing) -> _Picture:
     if drawn.numbers:
         texts += [_Text(x, end + SMALL, n, SMALL) for x, n in zip(middles, numbers, strict=True)]
         end += SMALL + 6
-    curves, labels = _side(drawn.above, middles, bottom, 1)
+    lines, labels = _side(drawn.above, middles, bottom, 1)
     texts += labels
     if drawn.below is not None:
         more, labels = _side(drawn.below, middles, end, -1)
-        curves, texts = curves + more, texts + labels
+        lines, texts = lines + more, texts + labels
         end += _tall(drawn.below) + FONT
     width = max(middles[-1] + max(half[-1], beside) + MARGIN, _wide(drawn.title) + 2 * MARGIN)
-    return _Picture(curves, texts, width, end + MARGIN)
+    return _Picture(lines, texts, width, end + MARGIN)
 
 
 def _level(side):
@@ -101,9 +99,9 @@ def _tall(side: Side) -> float:
 
 
 def _side(side, middles, start, up):
-    """Curves and their labels; `up` is -1 for what stands below the words."""
+    """Lines and their labels; `up` is -1 for what stands below the words."""
     level = _level(side)
-    curves, texts = [], []
+    lines, texts = [], []
     for arc in side.arcs:
         x, end, y = middles[arc.source - 1] + arc.step * PORT, middles[arc.target - 1], start
         y -= up * arc.level * level
@@ -116,21 +114,22 @@ def _side(side, middles, start, up):
             ("Q", (end, y, end, y + up * bow)),
             ("L", (end, start - up * TIP / 2)),
         ]
-        curves.append(_Curve(pieces, _tip(end, start, up), arc))
+        lines.append(_Line(pieces, _tip(end, start, up), arc))
         if arc.label:
             texts.append(_Text((x + end) / 2, y + SMALL / 3, arc.label, SMALL, halo=True))
     x, y = middles[side.root.target - 1], start - up * _tall(side)
     pieces = [("M", (x, y)), ("L", (x, start - up * TIP / 2))]
-    curves.append(_Curve(pieces, _tip(x, start, up), side.root))
+    lines.append(_Line(pieces, _tip(x, start, up), side.root))
     texts.append(_Text(x, y - 3 if up > 0 else y + FONT - 1, "ROOT", SMALL, "bold"))
     if side.root.label:
         at = y + up * (SMALL / 2 + 4) + SMALL / 3
         texts.append(_Text(x, at, side.root.label, SMALL, halo=True))
-    return curves, texts
+    return lines, texts
 
 
 def _tip(x, y, up):
-    return [(x, y), (x - TIP / 2, y - up * TIP), (x + TIP / 2, y - up * TIP)]
+    back = y - up * TIP
+    return [("M", (x, y)), ("L", (x - TIP / 2, back)), ("L", (x + TIP / 2, back))]
 
 
 def svg_of(drawn: Drawing) -> str:
@@ -144,23 +143,24 @@ def svg_of(drawn: Drawing) -> str:
     """
     picture = _picture(drawn)
     elements, said = [], []
-    for curve in picture.curves:
-        path = "".join(
-            kind + " ".join(f"{number:.1f}" for number in numbers) for kind, numbers in curve.pieces
-        )
-        colour = COLOURS[curve.arc.edge]
-        dashed = ' stroke-dasharray="4 3"' if _is_dashed(curve.arc) else ""
-        tip = "L".join(f"{x:.1f} {y:.1f}" for x, y in curve.tip)
-        said.append(_said(curve.arc, drawn.words))
+    for line in picture.lines:
+        colour = COLOURS[line.arc.edge]
+        dashed = ' stroke-dasharray="4 3"' if _is_dashed(line.arc) else ""
+        said.append(_said(line.arc, drawn.words))
         elements.append(
-            f'<g><title>{escape(drawable(said[-1]))}</title><path d="{path}" fill="none" '
-            f'stroke="{colour}"{dashed}/><path d="M{tip}Z" fill="{colour}"/></g>'
+            f"<g><title>{escape(drawable(said[-1]))}</title>"
+            f'<path d="{_path(line.pieces)}" fill="none" stroke="{colour}"{dashed}/>'
+            f'<path d="{_path(line.tip)}Z" fill="{colour}"/></g>'
         )
     for text in picture.texts:
         style = text.anchor, text.size, text.weight, text.halo
         elements.append(svg_text(text.x, text.y, text.text, *style))
     title = drawn.title or " ".join(drawn.words)
     return svg_page(elements, picture.width, picture.height, title, "; ".join(said))
+
+
+def _path(pieces):
+    return "".join(kind + " ".join(f"{n:.1f}" for n in numbers) for kind, numbers in pieces)
 
 
 def _is_dashed(arc):
@@ -189,25 +189,13 @@ def figure_of(drawn: Drawing) -> tuple[Any, frozenset[str]]:
     """
     picture = _picture(drawn)
     figure = new_figure(picture.width / 72, picture.height / 72)
-    from matplotlib.collections import PathCollection
-    from matplotlib.path import Path
-
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, picture.width), ylim=(picture.height, 0))
     axes.axis("off")
-    codes = {"M": [Path.MOVETO], "L": [Path.LINETO], "Q": [Path.CURVE3] * 2}
     for edge, colour in COLOURS.items():
-        curves = [curve for curve in picture.curves if curve.arc.edge is edge]
-        lines, tips = [], []
-        for curve in curves:
-            points = [number for _, numbers in curve.pieces for number in numbers]
-            kinds = [code for kind, _ in curve.pieces for code in codes[kind]]
-            corners = list(zip(points[::2], points[1::2], strict=True))
-            lines.append(Path(corners, kinds))
-            tips.append(Path([*curve.tip, curve.tip[0]], closed=True))
-        dashes = (0, (5, 3.75)) if curves and _is_dashed(curves[0].arc) else "solid"
-        style = {"facecolors": "none", "edgecolors": colour, "linestyles": [dashes]}
-        axes.add_collection(PathCollection(lines, linewidths=0.8, **style), autolim=False)
-        axes.add_collection(PathCollection(tips, color=colour, linewidths=0), autolim=False)
+        lines = [line for line in picture.lines if line.arc.edge is edge]
+        dashed = any(_is_dashed(line.arc) for line in lines)
+        add_curves(axes, [line.pieces for line in lines], colour, dashed=dashed)
+        add_curves(axes, [line.tip for line in lines], colour, filled=True)
     missing = [_write(axes, text) for text in picture.texts]
     return figure, frozenset().union(*missing)
 

@@ -3,6 +3,7 @@
 import functools
 import unicodedata
 import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,10 +11,21 @@ import numpy as np
 from keras_onlstm.utils.svg import drawable
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["Fitted", "check_png", "fitted", "lacking", "new_figure", "warn_lacking", "write_text"]
+__all__ = [
+    "Fitted",
+    "add_curves",
+    "check_png",
+    "fitted",
+    "lacking",
+    "new_figure",
+    "warn_lacking",
+    "write_text",
+]
 
 REPLACEMENT = "\ufffd"  # which DejaVu Sans has, and that comes with Matplotlib
 MOST = 20  # characters that a message lists
+
+Curve = Sequence[tuple[str, Sequence[float]]]
 
 
 def check_png() -> None:
@@ -114,6 +126,33 @@ def write_text(
     # As it stands: dollars are no formulas.
     axes.text(x, y, text, parse_math=False, **style)
     return missing
+
+
+def add_curves(
+    axes: Any, curves: Sequence[Curve], colour: str, filled: bool = False, dashed: bool = False
+) -> None:
+    """Draws curves, all at once: where there are thousands, one by one takes seconds.
+
+    Args:
+        axes: of Matplotlib.
+        curves: lists of pieces as in the paths of SVG: M moves to a point, L draws a line there, Q
+            a bow that leaves towards its first point and ends in the second.
+        colour: of the lines, or of what they enclose.
+        filled: whether it is the latter.
+        dashed: whether lines are.
+    """
+    from matplotlib.collections import PathCollection
+    from matplotlib.path import Path
+
+    codes = {"M": [Path.MOVETO], "L": [Path.LINETO], "Q": [Path.CURVE3] * 2}
+    paths = []
+    for curve in curves:
+        points = np.array([number for _, numbers in curve for number in numbers]).reshape(-1, 2)
+        paths.append(Path(points, [code for kind, _ in curve for code in codes[kind]]))
+    colours = (colour, "none") if filled else ("none", colour)
+    style = {"facecolors": colours[0], "edgecolors": colours[1], "linewidths": 0.8}
+    style |= {"linestyles": [(0, (5, 3.75)) if dashed else "solid"]}
+    axes.add_collection(PathCollection(paths, **style), autolim=False)
 
 
 @functools.cache
