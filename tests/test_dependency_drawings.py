@@ -261,6 +261,10 @@ def test_pieces_to_the_letter():
     wide = DependencyTree(["a", "b"], [0, 1], relations=["r", "\u732b" * 3])
     assert draw(wide).split("\n")[2:] == ["│┌─猫猫猫─┐", "▼│        ▼", "a         b"]
     assert draw(wide, width=5).split("\n")[2:] == ["│┌─猫猫猫─", "▼│", "a", "", "┐", "▼", "b"]
+    half = DependencyTree(["a", "b", "cc"], [0, 1, 1], relations=["r", "xx", "\u732b\u732b"])
+    # A line goes on in the place of half a character.
+    assert draw(half, width=1).split("\n\n")[1].split("\n") == ["──", "┐", "▼", "b"]
+    assert draw(half, width=1).split("\n")[2:4] == ["│┌─猫猫", "│├─xx─"]
     with pytest.raises(ValueError, match="width must be an integer, 1 or above, not 0"):
         draw(wide, width=0)
     with pytest.raises(ValueError, match=r"width is of the format 'text', not of 'svg'\."):
@@ -482,13 +486,18 @@ def test_latex_is_the_tree(tree):
     assert read_latex(text) == (list(tree.words), arcs_of(tree))
     if tree.is_projective:
         spans = {(min(p, h), max(p, h)): p for p, h in enumerate(tree.heads, 1) if h}
+        highest = max(levels(spans).values(), default=0)
         for span, level in levels(spans).items():
             assert rf"[edge height={4 * level}ex" in next(
                 line
                 for line in text.split("\n")
                 if f"{{{spans[span]}}}{{" in line.partition("}")[2]
             )
+        # ROOT's arrow is four times as long as it says, and ends above all that.
+        assert rf"\deproot[show label, edge unit distance={highest + 2}ex]" in text
         both = draw(tree, "latex", arcs="both", numbers=True)
+        for _, options, *_, label in EDGE.findall(both):
+            assert ("dashed" in options) == label.startswith("NX-")
         assert read_latex(both)[1] == arcs_of(tree)
         assert read_latex(both, below=True)[1] == sources(tree)
         order = {step.place: n for n, step in enumerate(tree.steps(), 1)}
@@ -540,8 +549,16 @@ def test_png_is_as_the_svg(tree, tmp_path, monkeypatch):
     assert np.array([d[:2] for d in drawn]) == pytest.approx(
         np.array([t[:2] for t in texts]), abs=0.06
     )
+    for text, (*_, element) in zip(axes.texts, texts, strict=True):
+        place = "left" if element.get("text-anchor") == "start" else "center"
+        assert text.get_ha() == place
+        assert text.get_size() == pytest.approx(0.7 * float(element.get("font-size")))
+        assert (text.get_bbox_patch() is not None) == (element.get("stroke") == "white")
     lines, colours = [], []
     for collection in axes.collections[::2]:
+        dashes = {dash is not None for _, dash in collection.get_linestyles()}
+        dashed = collection is axes.collections[4] or collection is axes.collections[8]
+        assert dashes == {dashed} and list(collection.get_linewidths()) == [0.8]
         for path in collection.get_paths():
             lines.append(sorted(path.vertices.ravel().tolist()))
             colours.append(tuple(collection.get_edgecolor()[0]))

@@ -46,9 +46,10 @@ def text_of(drawn: Drawing, width: int | None = None) -> str:
         cells.append(Cell(before, max(wide - 1 - _before(wide), right)))
     # A blank between two words; around a label at least one piece of its arc on both sides.
     rooms = [
-        (arc, columns(_one_word(arc.label)) + 4 if arc.label else 2)
+        (arc, columns(_one_word(arc.label)) + 4)
         for side in drawn.sides
         for arc in side.arcs
+        if arc.label
     ]
     middles = [int(middle) for middle in spread(cells, rooms, 2)]
     above = _rows(drawn.above, outgoing[0], middles)

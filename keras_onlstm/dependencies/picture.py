@@ -61,9 +61,10 @@ def _picture(drawn: Drawing) -> _Picture:
         for word, number in zip(drawn.words, numbers, strict=True)
     ]
     rooms = [
-        (arc, max(_wide(arc.label, LABEL) + 10 + PORT if arc.label else 0, 3 * PORT))
+        (arc, _wide(arc.label, LABEL) + 10 + PORT)
         for side in drawn.sides
         for arc in side.arcs
+        if arc.label
     ]
     beside = max(_wide(f"ROOT{side.root.label}") / 2 for side in drawn.sides)
     start = MARGIN + max(0, beside - half[0])  # where the first word depends on ROOT
