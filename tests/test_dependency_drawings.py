@@ -261,6 +261,12 @@ def test_pieces_to_the_letter():
     wide = DependencyTree(["a", "b"], [0, 1], relations=["r", "\u732b" * 3])
     assert draw(wide).split("\n")[2:] == ["│┌─猫猫猫─┐", "▼│        ▼", "a         b"]
     assert draw(wide, width=5).split("\n")[2:] == ["│┌─猫猫猫─", "▼│", "a", "", "┐", "▼", "b"]
+    # There is room for d, but a label stands over the gap after it.
+    names = ["r", "x", "x", "y", "abcdef", "x"]
+    six = DependencyTree([*"abcdef"], [0, 1, 2, 5, 3, 5], relations=names)
+    pieces = [piece.split("\n") for piece in draw(six, width=21).split("\n\n")]
+    assert [piece[-1].split() for piece in pieces] == [["a", "b", "c"], ["d", "e", "f"]]
+    assert pieces[1][0] == "abcdef─┐"
     half = DependencyTree(["a", "b", "cc"], [0, 1, 1], relations=["r", "xx", "\u732b\u732b"])
     # A line goes on in the place of half a character.
     assert draw(half, width=1).split("\n\n")[1].split("\n") == ["──", "┐", "▼", "b"]
