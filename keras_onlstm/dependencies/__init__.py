@@ -1,6 +1,7 @@
-"""Dependency trees: how they are generated from the top down, scores, n-grams. No Keras."""
+"""Dependency trees: how they are generated from the top down, scores, n-grams, drawings. No Keras."""
 
 from keras_onlstm.dependencies.attachment import Attachment, Counts, attachment
+from keras_onlstm.dependencies.drawings import draw, page, save_picture
 from keras_onlstm.dependencies.ngrams import KneserNey, dependency_contexts, word_contexts
 from keras_onlstm.dependencies.tree import DependencyTree, Edge, Step, chain, random_tree
 
@@ -14,6 +15,9 @@ __all__ = [
     "attachment",
     "chain",
     "dependency_contexts",
+    "draw",
+    "page",
     "random_tree",
+    "save_picture",
     "word_contexts",
 ]
