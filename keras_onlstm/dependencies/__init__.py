@@ -1,4 +1,4 @@
-"""Dependency trees: how they are generated from the top down, scores, n-grams, drawings. No Keras."""
+"""Dependency trees: generation from the top down, scores, n-grams, pictures. No Keras."""
 
 from keras_onlstm.dependencies.attachment import Attachment, Counts, attachment
 from keras_onlstm.dependencies.drawings import draw, page, save_picture
