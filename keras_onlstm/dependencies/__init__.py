@@ -1,6 +1,7 @@
 """Dependency trees: how they are generated from the top down, scores, n-grams. No Keras."""
 
 from keras_onlstm.dependencies.attachment import Attachment, Counts, attachment
+from keras_onlstm.dependencies.constituents import from_constituents
 from keras_onlstm.dependencies.ngrams import KneserNey, dependency_contexts, word_contexts
 from keras_onlstm.dependencies.tree import DependencyTree, Edge, Step, chain, random_tree
 
@@ -14,6 +15,7 @@ __all__ = [
     "attachment",
     "chain",
     "dependency_contexts",
+    "from_constituents",
     "random_tree",
     "word_contexts",
 ]
