@@ -1,6 +1,7 @@
 """Dependency trees: generation from the top down, scores, n-grams, pictures. No Keras."""
 
 from keras_onlstm.dependencies.attachment import Attachment, Counts, attachment
+from keras_onlstm.dependencies.constituents import from_constituents
 from keras_onlstm.dependencies.drawings import draw, page, save_picture
 from keras_onlstm.dependencies.ngrams import KneserNey, dependency_contexts, word_contexts
 from keras_onlstm.dependencies.tree import DependencyTree, Edge, Step, chain, random_tree
@@ -16,6 +17,7 @@ __all__ = [
     "chain",
     "dependency_contexts",
     "draw",
+    "from_constituents",
     "page",
     "random_tree",
     "save_picture",

@@ -141,5 +141,5 @@ def _check(number, gold, found):
 
 
 def _counts(words, heads, relations):
-    right = [None if one is None else sum(map(min, words, one)) for one in (heads, relations)]
-    return Counts(sum(words), *right)
+    both = None if relations is None else sum(map(min, words, relations))
+    return Counts(sum(words), sum(map(min, words, heads)), both)
