@@ -190,9 +190,8 @@ def evaluate(runs):
         corpus = load_trees(configuration, model.vocabulary)
         parts = {"validation": corpus.validation, "test": corpus.test}
         found = {part: described(model.score(trees), trees) for part, trees in parts.items()}
-        sequential = configuration.arguments["trees"] == "chain"
         results[run] = {
-            "model": "LSTM" if sequential else model.title,
+            "model": model.title,
             "trees": configuration.arguments["trees"],
             "parameters": model.count_params(),
             **{f"{part}_perplexity": found[part]["perplexity"] for part in parts},

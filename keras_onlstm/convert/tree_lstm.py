@@ -14,7 +14,7 @@ __all__ = ["tree_lstm_from_arrays", "tree_lstm_to_arrays"]
 _WHOLE = "TreeLSTM"
 _INFERRED = (
     *("vocabulary_size", "embedding_dim", "units", "num_layers"),
-    *("left_dependents", "left_layers", "output_bias"),
+    *("left_dependents", "left_layers", "output_bias", "sequential"),
 )
 
 
@@ -38,8 +38,8 @@ def tree_lstm_from_arrays(
     `output_bias` (V,), or missing where there is none; and for each NAME of `gen_l`, `gen_r`,
     `gen_nx_l`, `gen_nx_r` and layer i from 0 on `NAME.i.ih.weight` (4 U, size of its input),
     `NAME.i.ih.bias` (4 U,), `NAME.i.hh.weight` (4 U, U) and `NAME.i.hh.bias` (4 U,), in rows the
-    gates input, forget, output, candidate. Where there are arrays of `ld`, it is LdTreeLSTM. The
-    two biases of a layer are added.
+    gates input, forget, output, candidate. Where there are arrays of `ld`, it is LdTreeLSTM; where
+    there are none but of `gen_r`, it is sequential. The two biases of a layer are added.
 
     Source: https://github.com/XingxingZhang/td-treelstm.
 
@@ -78,11 +78,12 @@ def tree_lstm_from_arrays(
         words,
         size,
         output.shape[1],
-        max(_depth(left, "gen_l"), 1),
+        max(_depth(left, "gen_r"), 1),
         depth > 0,
         max(depth, 1),
         vocabulary=vocabulary,
         output_bias=bias is not None,
+        sequential=not _depth(left, "gen_l"),
         **kwargs,
     )
     model.build()

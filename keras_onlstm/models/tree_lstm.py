@@ -75,6 +75,8 @@ class TreeLSTM(keras.Model):
         input_dropout: share of word vectors' numbers that is dropped.
         output_bias: whether the softmax has a bias. Published models that are trained by
             noise-contrastive estimation have none.
+        sequential: whether it has the LSTM to the nearest right dependent alone. It takes trees
+            that are chains, and is a sequential LSTM, the baseline.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
@@ -113,9 +115,12 @@ class TreeLSTM(keras.Model):
         seed: int | None = None,
         input_dropout: float = 0.0,
         output_bias: bool = True,
+        sequential: bool = False,
         **kwargs: Any,
     ) -> None:
         super().__init__(autocast=False, **kwargs)
+        if sequential and left_dependents:
+            raise ValueError("left_dependents: a sequential model has none to read.")
         self._config: dict[str, Any] = {
             "vocabulary_size": integer("vocabulary_size", vocabulary_size),
             "embedding_dim": integer("embedding_dim", embedding_dim),
@@ -128,6 +133,7 @@ class TreeLSTM(keras.Model):
             "seed": seed,
             "input_dropout": input_dropout,
             "output_bias": bool(output_bias),
+            "sequential": bool(sequential),
         }
         check_vocabulary_size(vocabulary, vocabulary_size)
         self.vocabulary = self._config["vocabulary"]
@@ -138,7 +144,9 @@ class TreeLSTM(keras.Model):
 
         read = units if left_dependents else 0
         self.generators = [
-            lstm(name, embedding_dim + read * (name == "gen_r"), num_layers) for name in _GENERATORS
+            lstm(name, embedding_dim + read * (name == "gen_r"), num_layers)
+            for name in _GENERATORS
+            if name == "gen_r" or not sequential
         ]
         self.left = lstm("ld", embedding_dim, left_layers) if left_dependents else None
         self.input_dropout = keras.layers.Dropout(
@@ -172,6 +180,8 @@ class TreeLSTM(keras.Model):
     @property
     def title(self) -> str:
         """What it is called in tables."""
+        if self._config["sequential"]:
+            return "LSTM"
         return "LdTreeLSTM" if self._config["left_dependents"] else "TreeLSTM"
 
     @property
@@ -184,9 +194,10 @@ class TreeLSTM(keras.Model):
         if not self.built:
             self.build()
         dtype = wide_dtype(self.compute_dtype)
+        generators = {layer.name: layer.values(dtype) for layer in self.generators}
         return Weights(
             ops.convert_to_tensor(self.embeddings, dtype=dtype),
-            tuple(layer.values(dtype) for layer in self.generators),
+            tuple(generators.get(name, ()) for name in _GENERATORS),
             self.left.values(dtype) if self.left else (),
         )
 
@@ -230,14 +241,22 @@ class TreeLSTM(keras.Model):
 
         Raises:
             ValueError: if the model has no vocabulary, one without `<unk>` or `<root>`, the tree
-                is not projective, or `<root>` is one of its words.
+                is not projective or, for a sequential model, no chain, or `<root>` is one of its
+                words.
         """
         encoder = self._encoding()
+        if self._config["sequential"] and tree.heads != tuple(range(len(tree))):
+            raise ValueError(
+                f"{reprlib.repr(list(tree.words))}: a sequential model reads chains alone: "
+                "keras_onlstm.dependencies.chain(words)."
+            )
         return lay_out(tree, encoder(tree), encoder.root)
 
     def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
         """Trees as the model takes them, `keras_onlstm.tree_lstm.plan.Plan`."""
         rooms = Rooms() if rooms is None else rooms
+        if self._config["sequential"]:
+            rooms = Rooms(0, sum(rooms[:4]), 0, 0, 0)
         return plan(layouts, rooms, self._config["left_dependents"])
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:

@@ -1,7 +1,7 @@
 """The training of a TreeLSTM on dependency trees: the model, the loop, its evaluation."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import keras
@@ -36,8 +36,8 @@ def make_tree_model(
     """The model of a run, what trains it, and its batches.
 
     Args:
-        configuration: whose `arguments` have `seed`, `left_dependents` and `vectors`, and whose
-            `values` are of `TREE_SETTINGS`.
+        configuration: whose `arguments` have `seed`, `trees`, `left_dependents` and `vectors`, and
+            whose `values` are of `TREE_SETTINGS`.
         vocabulary: list of words.
         trees: list of `DependencyTree` to train on.
 
@@ -58,6 +58,7 @@ def make_tree_model(
         vocabulary=vocabulary,
         seed=arguments["seed"],
         output_bias=not values["noise"],
+        sequential=arguments["trees"] == "chain",
     )
     model.build()
     if arguments["vectors"] is not None:
@@ -121,10 +122,6 @@ def tree_evaluation(
     return lambda: evaluate_trees(learner, batches)
 
 
-def _schedule(values: Mapping, batches: TreeBatches):
-    return None if values["optimizer"] == "halved" else learning_rate(values, batches)
-
-
 def train_tree_model(
     output: str | Path,
     configuration: Configuration,
@@ -157,6 +154,7 @@ def train_tree_model(
     arguments, values = configuration.arguments, configuration.values
     model, learner, batches = make_tree_model(configuration, corpus.vocabulary, corpus.train)
     measure = tree_evaluation(model, corpus.validation, values["batch_size"])
+    halved = values["optimizer"] == "halved"
 
     def validate() -> dict[str, float]:
         entropy = measure()
@@ -170,8 +168,8 @@ def train_tree_model(
         epochs=values["epochs"],
         monitor="val_perplexity",
         mode="min",
-        callbacks=[HalvingWithRollback()] if values["optimizer"] == "halved" else [],
-        learning_rate=_schedule(values, batches),
+        callbacks=[HalvingWithRollback()] if halved else [],
+        learning_rate=None if halved else learning_rate(values, batches),
         saved=model,
         record={**configuration.record, "left_dependents": arguments["left_dependents"]},
         unit="words",

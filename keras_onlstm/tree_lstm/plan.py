@@ -78,7 +78,8 @@ class Rooms(NamedTuple):
         counts = np.sum([layout.counts.sum(0) for layout in layouts], 0)
         read = sum(len(ids) for layout in layouts for _, ids in layout.left)
         shares = np.append(counts, read) / counts.sum() * rows
-        return cls(*(int(room) for room in np.ceil(shares / 2) * 2))
+        # Two at the least, so that every weight has a gradient.
+        return cls(*(int(room) for room in np.maximum(np.ceil(shares / 2), 1) * 2))
 
     def doubled(self) -> "Rooms":
         """The rooms of the next grid, where a tree is too wide for these."""

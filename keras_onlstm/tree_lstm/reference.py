@@ -46,7 +46,7 @@ def readable(weights: Weights, tree: DependencyTree, ids: Sequence[int], root: i
     def vector(place):
         return ops.expand_dims(weights.embeddings[([root, *ids])[place]], 0)  # (1, E)
 
-    states = {0: _initial(weights.generators[0])}
+    states = {0: _initial(weights.generators[Edge.RIGHT])}
     for step in tree.steps():
         x = vector(step.source)
         if weights.left and step.edge == Edge.RIGHT:

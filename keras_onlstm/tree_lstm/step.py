@@ -45,8 +45,9 @@ class Weights(NamedTuple):
 
     Attributes:
         embeddings: (V, E).
-        generators: four tuples of L `Layer`, in the order of `Edge`. The first kernel of `RIGHT`
-            is (E + U, 4 U) where there are left dependents.
+        generators: four tuples of L `Layer`, in the order of `Edge`; a sequential model has that
+            of `RIGHT` alone, the others are empty. The first kernel of `RIGHT` is (E + U, 4 U)
+            where there are left dependents.
         left: tuple of `Layer` that read left dependents, empty where nothing does.
     """
 
