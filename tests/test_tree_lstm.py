@@ -1,12 +1,20 @@
 """TreeLSTM: the reference numbers, the fast loop against the readable one, grids, and files."""
 
+import itertools
+
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from checks import assert_close, gradients
+import tree_oracle as oracle
+from checks import EXACT, SINGLE, as_array, assert_close, assert_differ, gradients
 from keras_onlstm import convert
-from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.datasets import dependency_treebank
+from keras_onlstm.dependencies import DependencyTree, chain, random_tree
+from keras_onlstm.models import TreeLSTM
+from keras_onlstm.text.vocabulary import frequent
+from keras_onlstm.tree_lstm.plan import Rooms
 from keras_onlstm.tree_lstm.reference import readable
 
 TOLERANCE = 1e-9
@@ -105,3 +113,267 @@ def test_what_a_model_says_of_the_reference_trees(file, prefix, float64):
     assert_close(model.log_probability(trees), expected, TOLERANCE, "trees")
     hidden = np.concatenate(model.states(trees))
     assert_close(hidden, file[f"{prefix}hidden"], TOLERANCE, "hidden")
+
+
+def small_model(**kwargs):
+    """A model whose weights are as large as those of a trained one, so that mistakes show."""
+    arguments = {"embedding_dim": 3, "units": 5, "vocabulary": vocabulary(9), "seed": 1}
+    model = TreeLSTM(9, **{**arguments, **kwargs})
+    model.build()
+    for variable in model.trainable_variables:
+        variable.assign(7.0 * as_array(variable))
+    return model
+
+
+def small_trees(count=8, seed=0):
+    draw = np.random.default_rng(seed)
+    names = vocabulary(9)
+    trees = []
+    for number in range(count):
+        words = [names[place] for place in draw.integers(2, 9, draw.integers(1, 14))]
+        trees.append(random_tree(words, seed=number))
+    return [*trees, chain(["w2", "w3", "w4"]), DependencyTree(["w2", "w9", "w3"], [2, 0, 2])]
+
+
+def expected_of(model, trees):
+    arrays = convert.tree_lstm_to_arrays(model)
+    return [
+        oracle.log_probabilities(arrays, tree.heads, model.lay_out(tree).words.tolist(), 1)
+        for tree in trees
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("layers, left", [(1, 0), (2, 0), (1, 1), (2, 1), (3, 2)])
+def test_the_oracle(layers, left, way, float64):
+    model = small_model(
+        num_layers=layers, left_dependents=left > 0, left_layers=left or 1, dtype=float64
+    )
+    trees = small_trees(seed=layers)
+    expected = np.concatenate(expected_of(model, trees))
+    assert_close(log_probabilities(model, trees, way)(), expected, EXACT, "log P")
+
+
+@pytest.mark.parametrize("layers, left", [(1, 0), (2, 2)])
+def test_gradients_of_both_loops(layers, left, float64):
+    model = small_model(
+        num_layers=layers, left_dependents=left > 0, left_layers=left or 1, dtype=float64
+    )
+    trees, variables = small_trees(), model.trainable_variables
+    weights = np.random.default_rng(3).normal(size=sum(map(len, trees)))
+    ways = [log_probabilities(model, trees, way) for way in WAYS]
+    found = [gradients(lambda way=way: ops.sum(way() * weights), [], variables) for way in ways]
+    for variable, one, other in zip(variables, *found, strict=True):
+        assert np.abs(one).max() > 1e-4, f"{variable.path}: nothing to compare"
+        assert_close(one, other, EXACT, variable.path)
+
+
+@pytest.mark.parametrize(
+    "rooms", [Rooms(1, 1, 1, 1, 1), Rooms(2, 3, 1, 5, 2), Rooms(), Rooms(9, 0, 2, 1, 0)]
+)
+def test_any_grid_gives_the_same(rooms, float64):
+    model = small_model(left_dependents=True, dtype=float64)
+    trees = small_trees(12, seed=5)
+    found = log_probabilities(model, trees, "fast", rooms)()
+    assert_close(found, np.concatenate(expected_of(model, trees)), EXACT, "log P")
+
+
+def test_a_chain_is_an_lstm(float64):
+    """Keras's LSTM with the weights of GEN-R; its gates are in another order."""
+    model = small_model(sequential=True, dtype=float64)
+    sentences = [["w2", "w3", "w2", "w8", "w5"], ["w4", "w4", "w7", "w6", "w3"]]
+    layer = keras.layers.LSTM(5, return_sequences=True, dtype=float64)
+    ids = np.array([[1, *(int(word[1:]) for word in words[:-1])] for words in sentences])
+    inputs = as_array(model.embeddings)[ids]
+    layer.build(inputs.shape)
+    (weights,) = (generator.variables_by_layer[0] for generator in model.generators)
+    in_order = [
+        np.concatenate([np.split(as_array(x), 4, -1)[gate] for gate in (0, 1, 3, 2)], -1)
+        for x in weights
+    ]
+    layer.set_weights(in_order)
+    start = [ops.full((2, 5), 0.01, dtype=float64)] * 2
+    expected = as_array(layer(inputs, initial_state=start))
+    # On some backends Keras's LSTM takes tanh of float64 in float32.
+    tolerance = EXACT if keras.backend.backend() == "torch" else SINGLE
+    for states, rows in zip(model.states(map(chain, sentences)), expected, strict=True):
+        assert_close(states, rows, tolerance, "hidden states")
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_the_whole_treebank(shared_data, monkeypatch, left, float64):
+    """All 3,914 trees, in batches of 64, against one word after the other."""
+    monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
+    trees = dependency_treebank.load(normalized=True)
+    words = frequent((tree.words for tree in trees), 300)
+    model = TreeLSTM(
+        len(words), 3, 6, left_dependents=left, vocabulary=words, seed=0, dtype=float64
+    )
+    found = model.score(trees)
+    assert len(found) == len(trees) == 3914
+    every = range(0, len(trees), 1 if keras.backend.backend() == "torch" else 4)
+    expected = expected_of(model, [trees[place] for place in every])
+    for place, rows in zip(every, expected, strict=True):
+        assert_close(found[place], rows, TOLERANCE, f"tree {place}")
+
+
+def test_long_trees():
+    """As long as no published sentence is."""
+    model = small_model(left_dependents=True)
+    words = (vocabulary(9)[2:] * 300)[:2000]
+    fan = DependencyTree(words, [1000] * 999 + [0] + [1000] * 1000)
+    for tree in (chain(words), fan):
+        (scores,) = model.score([tree])
+        assert_close(scores, expected_of(model, [tree])[0], 1e-4, "log P")
+
+
+# Table 1: V = 65,346, no bias of the softmax. The published code has two biases a layer.
+TABLE_1 = [
+    ({}, 300, 31_575_300),
+    ({}, 400, 43_060_400),
+    ({"left_dependents": True}, 300, 32_477_700),
+    ({"left_dependents": True}, 400, 44_663_600),
+    ({"sequential": True}, 300, 29_948_100),
+    ({"sequential": True}, 400, 40_170_800),
+    ({"sequential": True}, 450, 45_327_150),
+]
+
+
+@pytest.mark.parametrize("arguments, units, expected", TABLE_1)
+def test_published_parameter_counts(arguments, units, expected):
+    model = TreeLSTM(65_346, units // 2, units, output_bias=False, **arguments)
+    model.build()
+    lstms = len(model.generators) + (model.left is not None)
+    assert model.count_params() + lstms * 4 * units == expected
+
+
+def test_a_file_keeps_the_model(tmp_path):
+    model = small_model(num_layers=2, left_dependents=True, dropout=0.3, input_dropout=0.2)
+    trees = small_trees()
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.get_config() == model.get_config()
+    assert again.vocabulary == model.vocabulary
+    for one, other in zip(model.score(trees), again.score(trees), strict=True):
+        assert_close(one, other, 1e-6, "log P")
+
+
+def test_arrays_there_and_back():
+    for arguments in ({"num_layers": 2, "left_dependents": True}, {"sequential": True}):
+        model = small_model(**arguments)
+        arrays = convert.tree_lstm_to_arrays(model)
+        again = convert.tree_lstm_from_arrays(arrays, vocabulary=vocabulary(9))
+        trees = [chain(["w2", "w8", "w3"])]
+        assert_close(again.score(trees)[0], model.score(trees)[0], 1e-6, "log P")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda arrays: arrays.pop("gen_nx_r.0.hh.bias"), "gen_nx_r.0.hh.bias"),
+        (lambda arrays: arrays.update(more=np.zeros(2)), "more"),
+        (
+            lambda arrays: arrays.update({"gen_l.0.ih.weight": np.zeros((20, 4))}),
+            "gen_l.0.ih.weight",
+        ),
+        (lambda arrays: arrays.update({"output": np.full((9, 5), np.nan)}), "output"),
+    ],
+)
+def test_arrays_that_are_no_model(change, message):
+    arrays = convert.tree_lstm_to_arrays(small_model())
+    change(arrays)
+    with pytest.raises(ValueError, match=message):
+        convert.tree_lstm_from_arrays(arrays)
+
+
+def test_scores_of_words_and_trees():
+    model, trees = small_model(left_dependents=True), small_trees()
+    scores, expected = model.score(trees), expected_of(model, trees)
+    for found, rows in zip(scores, expected, strict=True):
+        assert_close(found, rows, SINGLE, "words")
+    totals = [rows.sum() for rows in expected]
+    assert_close(model.log_probability(trees), totals, 1e-4, "trees")
+    assert model.score([]) == []
+    assert_close(model.score(trees[3:4])[0], expected[3], SINGLE, "one by itself")
+
+
+def test_left_dependents_are_read_farthest_first():
+    model = small_model(left_dependents=True)
+    trees = [
+        DependencyTree(words, [3, 3, 0, 3])
+        for words in (["w2", "w3", "w4", "w5"], ["w3", "w2", "w4", "w5"])
+    ]
+    one, other = (rows[3] for rows in model.score(trees))
+    assert abs(one - other) > 1e-3
+    plain = small_model()
+    one, other = (rows[3] for rows in plain.score(trees))
+    assert one == other
+
+
+@pytest.mark.parametrize("name", ["dropout", "input_dropout"])
+def test_dropouts_act_in_training_alone(name):
+    model = small_model(**{name: 0.5}, units=40)
+    grids = model.plan([model.lay_out(tree) for tree in small_trees()]).grids
+    calm, again = (model(grids, training=False) for _ in range(2))
+    assert_close(calm, again, 0.0, "in evaluation")
+    lively, other = (model(grids, training=True) for _ in range(2))
+    assert_differ(lively, calm, 1e-3, "in training")
+    assert_differ(lively, other, 1e-3, "twice in training")
+    hidden = as_array(model.features(grids, training=True))
+    assert (np.mean(hidden == 0.0) > 0.3) == (name == "dropout")
+
+
+def test_the_seed_says_where_it_starts():
+    one, same, other = (TreeLSTM(9, 3, 5, seed=seed) for seed in (4, 4, 5))
+    for model in (one, same, other):
+        model.build()
+    for first, second, third in zip(one.weights, same.weights, other.weights, strict=True):
+        assert_close(first, second, 0.0, first.path)
+        if len(first.shape):
+            assert_differ(first, third, 0.0, first.path)
+    values = [as_array(weight).ravel() for weight in one.trainable_variables]
+    assert 0.09 < np.abs(np.concatenate(values)).max() <= 0.1
+    for first, second in itertools.combinations(values, 2):
+        assert not np.isin(first, second).any(), "two of its weights start alike"
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"units": 0}, "units"),
+        ({"embedding_dim": 1.5}, "embedding_dim"),
+        ({"num_layers": 0}, "num_layers"),
+        ({"left_layers": 0}, "left_layers"),
+        ({"vocabulary": ["<unk>", "<root>"]}, "vocabulary"),
+        ({"sequential": True, "left_dependents": True}, "left_dependents"),
+    ],
+)
+def test_arguments_that_will_not_do(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        small_model(**arguments)
+
+
+@pytest.mark.parametrize(
+    "words, tree, message",
+    [
+        (None, chain(["w2"]), "vocabulary"),
+        (["<unk>", *vocabulary(9)[2:], "x"], chain(["w2"]), "<root>"),
+        (["x", *vocabulary(9)[1:]], chain(["w2"]), "<unk>"),
+        (vocabulary(9), chain(["w2", "<root>"]), "<root> is a word"),
+        (vocabulary(9), DependencyTree(["w2", "w3", "w4"], [3, 0, 2]), "not projective"),
+    ],
+)
+def test_trees_that_cannot_be_scored(words, tree, message):
+    with pytest.raises(ValueError, match=message):
+        small_model(vocabulary=words).score([tree])
+
+
+def test_a_sequential_model_reads_chains_alone():
+    with pytest.raises(ValueError, match="chain"):
+        small_model(sequential=True).score([DependencyTree(["w2", "w3"], [2, 0])])
+
+
+def test_unknown_words_share_a_probability():
+    model = small_model()
+    known, unknown, other = model.score([chain([word]) for word in ("w2", "never", "<unk>")])
+    assert unknown == other != known
