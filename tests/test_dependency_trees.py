@@ -149,11 +149,12 @@ def test_paths_of_the_dependency_treebank(shared_data):
 
 def test_paths_of_english_web_treebank(shared_data):
     files = (
-        shared_data / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu" for part in ("dev", "test")
+        shared_data / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu"
+        for part in ("train", "dev", "test")
     )
     trees = [tree for file in files for tree in conll.read(file)]
     projective = [tree for tree in trees if tree.is_projective]
-    assert len(trees) - len(projective) == 31 + 26
+    assert len(trees) - len(projective) == 288 + 31 + 26
     assert_the_same_again(projective)
     for tree in trees:
         if not tree.is_projective:

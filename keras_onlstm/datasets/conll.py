@@ -248,7 +248,7 @@ def _open(path):
 def _rows(name, stream, encoding):
     """The lines of a stream of bytes or of text, without their ends."""
     stream = iter(stream)
-    number, first = 0, True
+    number = 0
     try:
         for line in stream:
             if isinstance(line, bytes):
@@ -256,8 +256,7 @@ def _rows(name, stream, encoding):
                 yield from lines(name, chain([line], stream), encoding, remedy)
                 return
             number += 1
-            yield line.strip("\r\n").removeprefix("\ufeff" if first else "")
-            first = False
+            yield line.strip("\r\n").removeprefix("\ufeff" if number == 1 else "")
     except UnicodeDecodeError as error:  # of a stream of text, which says nothing of its lines
         raise ValueError(
             f"{name}, after line {number}: is not {error.encoding.upper()} text ({error.reason})."

@@ -117,7 +117,7 @@ class KneserNey:
     >>> trees = [chain("the cat saw the dog".split()), chain("the cat fled".split())]
     >>> model = KneserNey(trees, ["<unk>", "the", "cat"], order=2)
     >>> round(model.perplexity(trees), 3)
-    2.209
+    1.382
     >>> round(sum(model.probability(word, ("the",)) for word in model.vocabulary), 6)
     1.0
     """
