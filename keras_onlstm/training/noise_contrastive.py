@@ -103,7 +103,8 @@ class NoiseContrastive(keras.layers.Layer):
         start = {"ln_z": ln_z, "z": math.exp(ln_z), None: ln_z}[learn]
         self.constant = self.add_weight(
             shape=(),
-            initializer=keras.initializers.Constant(start),
+            # Keras's `Constant` rounds to float32.
+            initializer=lambda shape, dtype=None: ops.convert_to_tensor(np.array(start), dtype),
             trainable=learn is not None,
             name=learn or "ln_z",
         )
