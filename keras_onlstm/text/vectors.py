@@ -63,7 +63,7 @@ def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, 
 def _numbers(path, number, cells):
     for cell in cells:
         try:
-            finite = abs(float(cell)) < np.finfo("float32").max
+            finite = abs(float(cell)) < float(np.finfo("float32").max)
         except ValueError:
             finite = False
         if not finite:
