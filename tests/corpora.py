@@ -14,9 +14,10 @@ def corpora_in(*directories):
         directories: of the layout of `nltk_data`; none: NLTK finds nothing.
     """
     import nltk
+    from nltk import corpus as corpora
 
     def unload():
-        for corpus in (nltk.corpus.brown, nltk.corpus.ptb, nltk.corpus.treebank):
+        for corpus in (corpora.brown, corpora.dependency_treebank, corpora.ptb, corpora.treebank):
             if hasattr(corpus, "_unload"):  # it was loaded
                 corpus._unload()
 

@@ -10,6 +10,8 @@ Example:
 
 from keras_onlstm.datasets import (
     brown,
+    conll,
+    dependency_treebank,
     propositional_logic,
     syntactic_evaluation,
     syntactic_grammar,
@@ -18,6 +20,8 @@ from keras_onlstm.datasets import (
 
 __all__ = [
     "brown",
+    "conll",
+    "dependency_treebank",
     "propositional_logic",
     "syntactic_evaluation",
     "syntactic_grammar",

@@ -404,7 +404,7 @@ def _heads(words, heads):
     return tuple(found)
 
 
-def _from_the_top(heads) -> Iterator[int]:
+def _from_the_top(heads: Sequence[int]) -> Iterator[int]:
     """Places, every word after its head. Those in a circle are left out."""
     below: list[list[int]] = [[] for _ in range(len(heads) + 1)]
     for place, head in enumerate(heads, 1):

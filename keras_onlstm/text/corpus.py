@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm.text.vocabulary import EOS, UNKNOWN
+from keras_onlstm.text.vocabulary import EOS, UNKNOWN, by_frequency
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import StrPath
@@ -105,7 +105,7 @@ def read_vocabulary(
         counts.pop(special, None)
     if not counts:
         raise ValueError(f"{', '.join(map(str, paths))}: no words. Give files with text.")
-    ranked = sorted(counts, key=lambda token: (-counts[token], token))
+    ranked = by_frequency(counts)
     kept = ranked if max_words is None else ranked[: max(max_words - 2, 0)]
     return [EOS, UNKNOWN, *kept]
 

@@ -1,12 +1,16 @@
 """Vocabularies: which words there are, and their ids. No Keras."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
+from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import Sentence, StrPath
 
-__all__ = ["EOS", "UNKNOWN", "Encoder", "check_vocabulary"]
+__all__ = ["EOS", "ROOT", "UNKNOWN", "Encoder", "by_frequency", "check_vocabulary", "frequent"]
 
 EOS = "<eos>"
+ROOT = "<root>"  # what the words of a dependency tree are generated from
 UNKNOWN = "<unk>"
 
 
@@ -42,6 +46,54 @@ class Encoder:
         words = sentence.split() if isinstance(sentence, str) else sentence
         unknown = self._places[UNKNOWN]
         return [self._places.get(word, unknown) for word in words]
+
+
+def by_frequency(counts: Mapping[str, int]) -> list[str]:
+    """Words by falling frequency, ties in the order of the alphabet.
+
+    Args:
+        counts: dictionary from words to how often there are.
+
+    Returns:
+        List of strings.
+
+    Example:
+
+    >>> from keras_onlstm.text.vocabulary import by_frequency
+    >>> by_frequency({"dog": 1, "cat": 1, "the": 2})
+    ['the', 'cat', 'dog']
+    """
+    return sorted(counts, key=lambda word: (-counts[word], word))
+
+
+def frequent(
+    sentences: Iterable[Iterable[str]], least: int = 2, special: Sequence[str] = (UNKNOWN, ROOT)
+) -> list[str]:
+    """The vocabulary of sentences in which rare words are unknown.
+
+    Args:
+        sentences: iterable of lists of words, those to train on.
+        least: integer, how often a word of the vocabulary occurs in them at least.
+        special: list of words that are in it in any case, and first. Default: that of a model of
+            dependency trees.
+
+    Returns:
+        List of words: the special ones, then the others by falling frequency, ties in the order of
+        the alphabet.
+
+    Raises:
+        ValueError: if `least` is not positive.
+
+    Example:
+
+    >>> from keras_onlstm.text.vocabulary import frequent
+    >>> frequent([["the", "dog", "saw", "the", "cat"], ["the", "cat", "fled"]])
+    ['<unk>', '<root>', 'the', 'cat']
+    """
+    least = integer("least", least)
+    counts = Counter(chain.from_iterable(sentences))
+    kept = {w: count for w, count in counts.items() if count >= least and w not in special}
+    return [*special, *by_frequency(kept)]
 
 
 def check_vocabulary(

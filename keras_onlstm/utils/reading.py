@@ -263,18 +263,25 @@ def read_text(path: StrPath, remedy: str = "") -> str:
         raise ValueError(f"{path}: is not UTF-8 text ({error.reason}). {remedy}") from None
 
 
-def lines(name: StrPath, stream: Iterable[bytes]) -> Iterator[str]:
+def lines(
+    name: StrPath,
+    stream: Iterable[bytes],
+    encoding: str = "utf-8",
+    remedy: str = "Convert it first.",
+) -> Iterator[str]:
     """The lines of a stream of bytes, without their ends.
 
     Args:
         name: of the stream, for messages.
         stream: lines of bytes.
+        encoding: of the text. That of UTF-8 may have a mark of it at its beginning.
+        remedy: what the user can do if a line is no such text, as a sentence.
 
     Yields:
         Strings.
 
     Raises:
-        ValueError: if a line is not UTF-8 text; the message names it.
+        ValueError: if a line is not text in that encoding; the message names it.
 
     Example:
 
@@ -282,12 +289,13 @@ def lines(name: StrPath, stream: Iterable[bytes]) -> Iterator[str]:
     >>> list(lines("notes.txt", [b"a dog\\r\\n", b"a cat"]))
     ['a dog', 'a cat']
     """
+    first = "utf-8-sig" if encoding == "utf-8" else encoding
     for number, line in enumerate(stream, 1):
         try:
-            yield line.decode("utf-8-sig" if number == 1 else "utf-8").strip("\r\n")
+            yield line.decode(first if number == 1 else encoding).strip("\r\n")
         except UnicodeDecodeError as error:
             raise ValueError(
-                f"{name}, line {number}: is not UTF-8 text ({error.reason}). Convert it first."
+                f"{name}, line {number}: is not {encoding.upper()} text ({error.reason}). {remedy}"
             ) from error
 
 

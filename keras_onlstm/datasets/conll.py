@@ -1,0 +1,314 @@
+"""Dependency trees in files of columns, one word a line and a blank line after a sentence.
+
+Which of these formats a file has is seen from its first line:
+
+| format | columns |
+|---|---|
+| CoNLL-X | 10: ID, FORM, LEMMA, CPOSTAG, POSTAG, FEATS, HEAD, DEPREL, PHEAD, PDEPREL |
+| CoNLL-U | 10: ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC |
+| NLTK's, Malt-TAB | 3 or 4: word, tag, head, and the relation |
+
+Lines that begin with `#` are comments, but for those that are a word `#` of 3 or 4 columns. The
+multi-word tokens (`3-4`) and the empty nodes (`3.1`) of CoNLL-U are left out. Columns are apart by
+tabs, in lines without a tab by blanks.
+
+Sources: Buchholz and Marsi 2006, https://aclanthology.org/W06-2920;
+https://universaldependencies.org/format.html.
+"""
+
+import codecs
+import os
+import re
+import reprlib
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.reading import lines
+from keras_onlstm.utils.types import StrPath
+
+__all__ = ["Reader", "read", "write"]
+
+EMPTY = "_"  # what stands in a column that has nothing
+TAGS = {"coarse": 3, "fine": 4}
+INVALID = ("raise", "skip")
+STANDARD_INPUT = "standard input"
+_REASONS = 10  # that are kept
+_LEFT_OUT = re.compile(r"[0-9]+[-.][0-9]+")
+_NUMBER = re.compile(r"[0-9]{1,9}")  # no sentence has a thousand million words
+
+
+class _Columns(NamedTuple):
+    """In which columns, from 0 on, what stands; `None`: nowhere."""
+
+    number: int
+    id: int | None
+    word: int
+    tag: int
+    head: int
+    relation: int | None
+
+
+_FORMATS = {
+    3: _Columns(3, None, 0, 1, 2, None),
+    4: _Columns(4, None, 0, 1, 2, 3),
+    10: _Columns(10, 0, 1, TAGS["fine"], 6, 7),
+}
+
+
+class Reader(Iterator[DependencyTree]):
+    """An iterator over the trees of a file, which holds one sentence at a time. `read` makes it.
+
+    Args:
+        name: of the file, for messages.
+        rows: its lines.
+        tags: as of `read`.
+        skip: whether sentences that are no tree are left out.
+
+    Attributes:
+        skipped: integer, how many sentences were left out so far.
+        reasons: list of the messages of the first ten of them.
+
+    Example:
+
+    >>> from keras_onlstm.datasets import conll
+    >>> reader = conll.read(["a\\tDT\\t2", "cat\\tNN\\t1", "", "yes\\tUH\\t0"], invalid="skip")
+    >>> [tree.words for tree in reader], reader.skipped
+    ([('yes',)], 1)
+    >>> reader.reasons
+    ["lines, line 1: word 1, 'a', and no other: depends on ROOT; one has to."]
+    """
+
+    def __init__(self, name: StrPath, rows: Iterable[str], tags: str, skip: bool) -> None:
+        self.skipped = 0
+        self.reasons: list[str] = []
+        self._trees = self._read(name, rows, tags, skip)
+
+    def __next__(self) -> DependencyTree:
+        return next(self._trees)
+
+    def _read(self, name, rows, tags, skip):
+        columns = None
+        # Blank lines are apart from those of a sentence.
+        for blank, group in groupby(enumerate(rows, 1), lambda row: not row[1].strip()):
+            sentence: list[tuple[int, list[str]]] = []  # (number of the line, cells)
+            for number, row in () if blank else group:
+                cells = row.split("\t") if "\t" in row else row.split()
+                if row[0] == "#" and not _is_word(cells, columns):
+                    continue
+                try:
+                    columns = columns or _format(cells, tags)
+                    if _checked(cells, columns, len(sentence) + 1):
+                        sentence.append((number, cells))
+                except ValueError as error:
+                    raise ValueError(f"{name}, line {number}{error}") from None
+            if not sentence:
+                continue
+            try:
+                tree = _tree([cells for _, cells in sentence], columns)
+            except ValueError as error:
+                message = f"{name}, line {sentence[0][0]}: {error}"
+                if not skip:
+                    raise ValueError(message) from None
+                self.skipped += 1
+                self.reasons += [message][: _REASONS - len(self.reasons)]
+            else:
+                yield tree
+
+
+def _is_word(cells, columns):
+    """Whether a line that begins with # is a word of three or four columns."""
+    counts = (3, 4) if columns is None else (columns.number,)
+    return len(cells) in counts and len(cells) < 10 and bool(_NUMBER.fullmatch(cells[2]))
+
+
+def _format(cells, tags):
+    columns = _FORMATS.get(len(cells))
+    if columns is None:
+        raise ValueError(
+            f": has {len(cells)} columns. CoNLL-X and CoNLL-U have 10, apart by tabs; word, tag "
+            "and head are 3, with the relation 4."
+        )
+    return columns._replace(tag=TAGS[tags]) if len(cells) == 10 else columns
+
+
+def _checked(cells, columns, place):
+    """Whether a line is the word of this place, not one to leave out."""
+    if len(cells) != columns.number:
+        raise ValueError(f": has {len(cells)} columns, the lines before {columns.number}.")
+    if columns.id is not None:
+        if _LEFT_OUT.fullmatch(cells[columns.id]):
+            return False
+        if cells[columns.id] != str(place):
+            found = reprlib.repr(cells[columns.id])
+            raise ValueError(
+                f", column {columns.id + 1}: the ID is {found}, not {place}. IDs count the words of "
+                "a sentence from 1 on, and a blank line ends it."
+            )
+    for what, column in (("word", columns.word), ("tag", columns.tag)):
+        if not cells[column]:
+            raise ValueError(f", column {column + 1}: the {what} is empty.")
+    if cells[columns.head] != EMPTY and not _NUMBER.fullmatch(cells[columns.head]):
+        found = reprlib.repr(cells[columns.head])
+        raise ValueError(
+            f", column {columns.head + 1}: the head is {found}, not the place of a word, or 0 for "
+            "ROOT."
+        )
+    if columns.relation is not None and not cells[columns.relation]:
+        raise ValueError(f", column {columns.relation + 1}: the relation is empty.")
+    return True
+
+
+def _tree(rows, columns):
+    def column(place):
+        return [row[place] for row in rows]
+
+    def optional(place):
+        values = [EMPTY] if place is None else column(place)
+        return None if set(values) == {EMPTY} else values
+
+    words, heads = column(columns.word), column(columns.head)
+    if EMPTY in heads:
+        place = heads.index(EMPTY)
+        raise ValueError(f"word {place + 1}, {reprlib.repr(words[place])}: has no head.")
+    tags, relations = optional(columns.tag), optional(columns.relation)
+    return DependencyTree(words, list(map(int, heads)), tags, relations)
+
+
+def read(
+    source: StrPath | Iterable[str] | Iterable[bytes],
+    tags: str = "fine",
+    invalid: str = "raise",
+    encoding: str = "utf-8",
+    name: str | None = None,
+) -> Reader:
+    """Reads the dependency trees of a file, one by one.
+
+    Args:
+        source: path of the file; or an open stream of bytes or of text, such as
+            `sys.stdin.buffer`; or lines.
+        tags: which of the two tags that a word of 10 columns has: `"fine"`, the second one, POSTAG
+            or XPOS, or `"coarse"`, the first one, CPOSTAG or UPOS.
+        invalid: what to do with sentences that are no tree under one word, or have a word without
+            head, `_`: `"raise"` an error, or `"skip"` and count them. Lines that are damaged are
+            errors in any case.
+        encoding: of the text, one that has lines as ASCII has them. Streams of text have their own.
+        name: of the source, for messages, or `None`: that of the file or stream.
+
+    Returns:
+        `Reader`, an iterator over `DependencyTree`. Tags or relations that are `_` throughout a
+        sentence are `None`.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if an argument is unknown; while it is read, if a line is not what it should be
+            or a sentence no tree. The message names file, line and column, or line and word.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.datasets import conll
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "trees.tab"
+    ...     _ = path.write_text("the\\tDT\\t2\\ncat\\tNN\\t3\\nsleeps\\tVBZ\\t0\\n")
+    ...     list(conll.read(path))
+    [DependencyTree(['the', 'cat', 'sleeps'], [2, 3, 0], tags=['DT', 'NN', 'VBZ'])]
+    """
+    for argument, value, values in (("tags", tags, (*TAGS,)), ("invalid", invalid, INVALID)):
+        if value not in values:
+            raise ValueError(f"{argument} is {' or '.join(map(repr, values))}, not {value!r}.")
+    try:
+        encoding = codecs.lookup(encoding).name
+    except LookupError:
+        raise ValueError(f"encoding: there is none of the name {encoding!r}.") from None
+    if "1\n".encode(encoding) != b"1\n":
+        raise ValueError(
+            f"encoding: {encoding} has other lines than ASCII. Convert the file first."
+        )
+    if isinstance(source, str | os.PathLike):
+        if not Path(source).is_file():
+            raise FileNotFoundError(f"{source}: no such file.")
+        name, source = name or str(source), _open(source)
+    elif name is None:
+        name = getattr(source, "name", None)
+        name = name if isinstance(name, str) else "lines"  # a stream may have a number for a name
+        name = STANDARD_INPUT if name == "<stdin>" else name
+    return Reader(name, _rows(name, source, encoding), tags, invalid == "skip")
+
+
+def _open(path):
+    with open(path, "rb") as file:
+        yield from file
+
+
+def _rows(name, stream, encoding):
+    """The lines of a stream of bytes or of text, without their ends."""
+    stream = iter(stream)
+    number, first = 0, True
+    try:
+        for line in stream:
+            if isinstance(line, bytes):
+                remedy = "Convert it first, or say which encoding it has: encoding=..."
+                yield from lines(name, _with(line, stream), encoding, remedy)
+                return
+            number += 1
+            yield line.strip("\r\n").removeprefix("\ufeff" if first else "")
+            first = False
+    except UnicodeDecodeError as error:  # of a stream of text, which says nothing of its lines
+        raise ValueError(
+            f"{name}, after line {number}: is not {error.encoding.upper()} text ({error.reason})."
+        ) from None
+
+
+def _with(first, rest):
+    yield first
+    yield from rest
+
+
+def write(trees: Iterable[DependencyTree], path: StrPath) -> None:
+    """Writes dependency trees as CoNLL-X, which `read` and readers of CoNLL-U take.
+
+    The tags stand in both columns of tags; what a tree does not have is `_`.
+
+    Args:
+        trees: iterable of `DependencyTree`, written as they come.
+        path: of the file, which is replaced at once or not at all.
+
+    Raises:
+        ValueError: if a word, tag or relation holds a tab or the end of a line, or is no text that
+            UTF-8 has.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm.datasets import conll
+    >>> from keras_onlstm.dependencies import chain
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     conll.write([chain(["yes", "indeed"])], Path(directory) / "trees.conll")
+    ...     print((Path(directory) / "trees.conll").read_text().expandtabs(8))
+    1       yes     _       _       _       _       0       _       _       _
+    2       indeed  _       _       _       _       1       _       _       _
+    """
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        for number, tree in enumerate(trees, 1):
+            none = (EMPTY,) * len(tree)
+            columns = tree.words, tree.tags or none, tree.relations or none, tree.heads
+            for place, (word, tag, relation, head) in enumerate(zip(*columns, strict=True), 1):
+                cells = place, word, EMPTY, tag, tag, EMPTY, head, relation, EMPTY, EMPTY
+                line = "\t".join(map(str, cells))
+                try:
+                    encoded = line.encode()
+                except UnicodeEncodeError:
+                    encoded = b"\n"
+                if line.count("\t") != 9 or b"\n" in encoded or b"\r" in encoded:
+                    raise ValueError(
+                        f"tree {number}, word {place}, {reprlib.repr(word)}: a tab, the end of a "
+                        "line or half a character does not fit into a file of columns."
+                    )
+                file.write(encoded + b"\n")
+            file.write(b"\n")

@@ -1,0 +1,80 @@
+"""Dependency trees of the Wall Street Journal: NLTK's `dependency_treebank`.
+
+`nltk.download("dependency_treebank")` fetches it: the 3,914 sentences of NLTK's `treebank`, with
+tags and heads, punctuation included, by the head rules of Yamada and Matsumoto. All are projective.
+
+Language models read it `normalized`, and words that the training part has once as `<unk>`:
+`text.vocabulary.frequent` makes that vocabulary.
+"""
+
+import io
+from itertools import chain
+
+from keras_onlstm.datasets import conll
+from keras_onlstm.datasets.nltk_corpora import not_found
+from keras_onlstm.datasets.treebank import normalize
+from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.utils.reading import reason
+
+__all__ = ["PARTS", "load"]
+
+# The files of each part, by number: 3,262, 314 and 338 sentences of 78,539, 7,638 and 7,907 words.
+PARTS = {"train": range(1, 151), "validation": range(151, 176), "test": range(176, 200)}
+
+
+def load(part: str | None = None, normalized: bool = False) -> list[DependencyTree]:
+    """Reads the treebank.
+
+    Args:
+        part: `"train"`, `"validation"` or `"test"`: the files 1 to 150, 151 to 175, 176 to 199; or
+            `None`: all.
+        normalized: whether words are as language models of the Penn Treebank know them, in lower
+            case and with `N` for every run of digits, or as the files have them.
+
+    Returns:
+        List of `DependencyTree`, with tags and without relations.
+
+    Raises:
+        FileNotFoundError: if NLTK does not find it; the message says how to get it.
+        ValueError: if `part` is unknown, or a file is damaged or missing.
+
+    Example, which needs the treebank:
+
+    >>> from keras_onlstm.datasets import dependency_treebank
+    >>> dependency_treebank.load("test")[0].words[:3]  # doctest: +SKIP
+    ('Backe', 'is', 'a')
+    """
+    if part is not None and part not in PARTS:
+        raise ValueError(f"part is {', '.join(map(repr, PARTS))} or None, not {part!r}.")
+    numbers = chain.from_iterable(PARTS.values()) if part is None else PARTS[part]
+    reader = _reader()
+    trees = [tree for number in numbers for tree in _trees(reader, f"wsj_{number:04}.dp")]
+    if not normalized:
+        return trees
+    return [
+        DependencyTree(list(map(normalize, tree.words)), tree.heads, tree.tags, tree.relations)
+        for tree in trees
+    ]
+
+
+def _reader():
+    from nltk.corpus import dependency_treebank as reader
+
+    try:
+        reader.fileids()
+    except LookupError as error:
+        remedy = "python -m nltk.downloader dependency_treebank fetches it"
+        raise not_found("dependency_treebank", remedy) from error
+    return reader
+
+
+def _trees(reader, name):
+    path = f"{reader.root}/{name}"
+    try:
+        with reader.root.join(name).open() as file:
+            text = file.read()
+    except Exception as error:  # whatever NLTK and archives raise
+        raise ValueError(
+            f"{path}: cannot be read ({reason(error)}). Restore it from its source."
+        ) from error
+    return conll.read(io.BytesIO(text), name=path)

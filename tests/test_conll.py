@@ -1,0 +1,396 @@
+"""Files of dependency trees: real treebanks with known counts, damaged lines, round trips."""
+
+import io
+import random
+import re
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from itertools import groupby
+
+import pytest
+
+from keras_onlstm.datasets import conll
+from keras_onlstm.dependencies import DependencyTree, chain, random_tree
+
+pytestmark = pytest.mark.keras_free
+
+TEN = """\
+# sent_id = 1
+# text = He can't sleep
+1\tHe\the\tPRON\tPRP\t_\t4\tnsubj\t4:nsubj\t_
+2-3\tcan't\t_\t_\t_\t_\t_\t_\t_\t_
+2\tca\tcan\tAUX\tMD\t_\t4\taux\t4:aux\t_
+3\tn't\tnot\tPART\tRB\t_\t4\tadvmod\t4:advmod\t_
+3.1\tnow\tnow\tADV\t_\t_\t_\t_\t4:advmod\t_
+4\tsleep\tsleep\tVERB\tVB\t_\t0\troot\t0:root\t_
+
+1\t#\t#\tSYM\t#\t_\t2\tdep\t_\t_
+2\t5\t5\tNUM\tCD\t_\t0\troot\t_\t_
+"""
+TREES = [
+    DependencyTree(
+        ["He", "ca", "n't", "sleep"],
+        [4, 4, 4, 0],
+        ["PRP", "MD", "RB", "VB"],
+        ["nsubj", "aux", "advmod", "root"],
+    ),
+    DependencyTree(["#", "5"], [2, 0], ["#", "CD"], ["dep", "root"]),
+]
+
+
+def without_relations(tree):
+    return DependencyTree(tree.words, tree.heads, tree.tags)
+
+
+def lines_of(*rows, end="\n"):
+    return "".join("\t".join(row.split()) + end for row in rows)
+
+
+# --- What is read --------------------------------------------------------------------------------
+
+
+def test_the_formats_are_told_apart(tmp_path):
+    path = tmp_path / "trees"
+    path.write_text(TEN)
+    assert list(conll.read(path)) == TREES
+    four = [zip(t.words, t.tags, map(str, t.heads), t.relations, strict=True) for t in TREES]
+    text = "\n".join("".join("\t".join(row) + "\n" for row in tree) for tree in four)
+    path.write_text(text)
+    assert list(conll.read(path)) == TREES
+    path.write_text(re.sub(r"\t[a-z]+$", "", text, flags=re.MULTILINE))
+    assert list(conll.read(path)) == list(map(without_relations, TREES))
+    path.write_text("# a comment\n" + text.replace("\t", "   "))
+    assert list(conll.read(path)) == TREES
+
+
+def test_coarse_tags():
+    coarse = [tree.tags for tree in conll.read(TEN.splitlines(), tags="coarse")]
+    assert coarse == [("PRON", "AUX", "PART", "VERB"), ("SYM", "NUM")]
+
+
+def test_columns_of_nothing_are_none():
+    (tree,) = conll.read(["1\ta\t_\t_\t_\t_\t0\t_\t_\t_"])
+    assert tree == DependencyTree(["a"], [0])
+    (tree,) = conll.read(["_\t_\t2\tx", "b\tB\t0\t_"])  # in part
+    assert tree == DependencyTree(["_", "b"], [2, 0], ["_", "B"], ["x", "_"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text.replace("\n", "\r\n"),
+        lambda text: "\ufeff" + text,
+        lambda text: text.rstrip("\n"),
+        lambda text: "\n\n" + text.replace("\n\n", "\n \n\t\n\n") + "\n\n",
+        lambda text: text + "\n# the end\n",
+        lambda text: text.replace("# sent_id", "#sent\tid"),
+    ],
+)
+def test_what_makes_no_difference(change, tmp_path):
+    text = change(TEN)
+    path = tmp_path / "trees.conllu"
+    path.write_bytes(text.encode())
+    assert list(conll.read(path)) == TREES
+    assert list(conll.read(str(path))) == TREES
+    with open(path, encoding="utf-8", newline="") as stream:
+        assert list(conll.read(stream)) == TREES
+    with open(path, "rb") as stream:
+        assert list(conll.read(stream)) == TREES
+    assert list(conll.read(io.BytesIO(text.encode()))) == TREES
+
+
+def test_standard_input():
+    code = "import sys; from keras_onlstm.datasets import conll\n"
+    code += "for tree in conll.read(sys.stdin.buffer): print(*tree.heads)"
+    for text, said in ((TEN, "4 4 4 0\n2 0\n"), ("a b\n", "standard input, line 1: has 2 columns")):
+        done = subprocess.run(
+            [sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False
+        )
+        assert said in done.stdout + done.stderr
+
+
+def test_files_without_sentences(tmp_path):
+    (tmp_path / "empty").touch()
+    assert list(conll.read(tmp_path / "empty")) == []
+    assert list(conll.read(["", "# nothing", ""])) == []
+
+
+# --- What is refused -----------------------------------------------------------------------------
+
+GOOD = "1 the _ DT DT _ 2 det _ _", "2 cat _ NN NN _ 0 root _ _"
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (["1 the _ DT DT _ 2 det _"], r"line 3: has 9 columns, the lines before 10\."),
+        (["the DT 2"], r"line 3: has 3 columns, the lines before 10\."),
+        (["3 a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID is '3', not 1\. IDs count"),
+        (["0 a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID is '0', not 1\."),
+        (["x a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID is 'x', not 1\."),
+        ([*GOOD, GOOD[1]], r"line 5, column 1: the ID is '2', not 3\."),
+        ([GOOD[1], GOOD[0]], r"line 3, column 1: the ID is '2', not 1\."),
+        ([GOOD[0], "3 a _ DT DT _ 1 det _ _"], r"line 4, column 1: the ID is '3', not 2\."),
+        ([GOOD[0], "-2 a _ DT DT _ 1 det _ _"], r"line 4, column 1: the ID is '-2', not 2\."),
+        ([GOOD[0], "2 a _ DT DT _ nan d _ _"], r"line 4, column 7: the head is 'nan', not the pl"),
+        ([GOOD[0], "2 a _ DT DT _ -1 d _ _"], r"line 4, column 7: the head is '-1', not the pl"),
+        ([GOOD[0], "2 a _ DT DT _ 1.0 d _ _"], r"line 4, column 7: the head is '1\.0', not the"),
+        ([GOOD[0], "2 a _ DT DT _ ² d _ _"], r"line 4, column 7: the head is '²', not the"),
+        ([GOOD[0], f"2 a _ DT DT _ {'9' * 5000} d _ _"], r"line 4, column 7: the head is '999"),
+    ],
+)
+def test_damaged_lines(rows, message, tmp_path):
+    path = tmp_path / "bad.conll"
+    text = lines_of("1 yes _ UH UH _ 0 root _ _", "") + lines_of(*rows)
+    path.write_text(text, encoding="utf-8")
+    for invalid in ("raise", "skip"):  # damage is never skipped
+        reader = conll.read(path, invalid=invalid)
+        assert next(reader).words == ("yes",)
+        with pytest.raises(ValueError, match=f"^{re.escape(str(path))}, {message}") as caught:
+            list(reader)
+        assert len(str(caught.value)) < 400 and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\t\t0\n", "line 1, column 2: the tag is empty"),
+        ("\tDT\t0\n", "line 1, column 1: the word is empty"),
+        ("a\tDT\t\n", "line 1, column 3: the head is '', not"),
+        ("a\tDT\t0\t\n", "line 1, column 4: the relation is empty"),
+        ("1\ta\t_\tDT\tDT\n", "line 1: has 5 columns. CoNLL-X and CoNLL-U have 10, apart by tabs"),
+        ("The cat sleeps here now.\n", "line 1: has 5 columns"),
+        ("a DT 0\nb B 1 x\n", "line 2: has 4 columns, the lines before 3"),
+    ],
+)
+def test_damaged_lines_of_few_columns(text, message):
+    with pytest.raises(ValueError, match=f"^lines, {message}"):
+        list(conll.read(io.StringIO(text)))
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        ("2 1 0", "word 1, 'w1': depends on itself"),
+        ("0 2 1", "word 2, 'w2': is its own head"),
+        ("2 3 1", "word 1, 'w1', and no other: depends on ROOT"),
+        ("0 0 1", "word 2, 'w2': depends on ROOT, as word 1 does"),
+        ("0 4 1", "word 2, 'w2': its head is an integer from 0 to 3, not 4"),
+        ("0 _ 1", "word 2, 'w2': has no head"),
+    ],
+)
+def test_sentences_that_are_no_tree(heads, message):
+    bad = [f"w{place}\tT\t{head}" for place, head in enumerate(heads.split(), 1)]
+    rows = ["a\tA\t0", "", "# a comment", *bad, "", "b\tB\t0"]
+    with pytest.raises(ValueError, match=f"^trees, line 4: {message}"):
+        list(conll.read(rows, name="trees"))
+    reader = conll.read(rows, invalid="skip", name="trees")
+    assert [tree.words for tree in reader] == [("a",), ("b",)]
+    assert reader.skipped == 1
+    assert len(reader.reasons) == 1 and reader.reasons[0].startswith(f"trees, line 4: {message}")
+
+
+def test_ten_reasons_are_kept():
+    reader = conll.read(["a\tA\t1", ""] * 12, invalid="skip")
+    assert list(reader) == []
+    assert reader.skipped == 12 and len(reader.reasons) == 10
+
+
+def test_texts_in_other_encodings(tmp_path):
+    path = tmp_path / "trees"
+    path.write_bytes("señor\tN\t0\n\nseñora\tN\t0\n".encode("latin-1"))
+    message = f"{path}, line 1: is not UTF-8 text (invalid continuation byte). Convert it first, or"
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        list(conll.read(path))
+    words = [tree.words[0] for tree in conll.read(path, encoding="latin-1")]
+    assert words == ["señor", "señora"]
+    with (
+        open(path, encoding="utf-8") as stream,
+        pytest.raises(ValueError, match="after line 0: is not UTF-8 text"),
+    ):
+        list(conll.read(stream))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"tags": "gold"}, "tags is 'coarse' or 'fine', not 'gold'"),
+        ({"invalid": "ignore"}, "invalid is 'raise' or 'skip', not 'ignore'"),
+        ({"encoding": "utf-9"}, "encoding: there is none of the name 'utf-9'"),
+        ({"encoding": "utf-16"}, "encoding: utf-16 has other lines than ASCII"),
+    ],
+)
+def test_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        conll.read([], **arguments)
+
+
+def test_files_that_are_not_there(tmp_path):
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(FileNotFoundError, match=r": no such file\."):
+            conll.read(path)
+
+
+# --- Memory --------------------------------------------------------------------------------------
+
+
+def test_memory_is_that_of_a_sentence():
+    def rows():
+        for _ in range(20_000):
+            yield from ("a\tA\t2\n", "b\tB\t0\n", "\n")
+
+    tracemalloc.start()
+    try:
+        count = sum(len(tree) for tree in conll.read(rows()))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert count == 40_000
+    assert peak < 200_000  # bytes; the trees at once would have millions
+
+
+def test_a_sentence_comes_before_the_next_is_read():
+    def rows():
+        yield from ("a\tA\t0", "")
+        raise AssertionError("read on")
+
+    assert next(conll.read(rows())).words == ("a",)
+
+
+def test_long_sentences(tmp_path):
+    words = [f"w{place}" for place in range(5000)]
+    fan = DependencyTree(words, [0, *[1] * 4999])
+    conll.write([chain(words), fan], tmp_path / "long")
+    assert list(conll.read(tmp_path / "long")) == [chain(words), fan]
+
+
+# --- Writing -------------------------------------------------------------------------------------
+
+
+def test_what_is_written(tmp_path):
+    conll.write(TREES[1:], tmp_path / "trees")
+    expected = lines_of("1 # _ # # _ 2 dep _ _", "2 5 _ CD CD _ 0 root _ _") + "\n"
+    assert (tmp_path / "trees").read_bytes() == expected.encode()
+
+
+def test_written_trees_are_read_again(tmp_path):
+    draw = random.Random(0)
+    alphabet = [
+        "a",
+        "#",
+        "_",
+        " ",
+        "\u2028",
+        "\x0b",
+        "\x85",
+        "\xa0",
+        "é",
+        "日",
+        "😀",
+        '"',
+        "0",
+        "\ufeff",
+    ]
+    trees = []
+    for seed in range(300):
+        words = [
+            "".join(draw.choices(alphabet, k=draw.randint(1, 4)))
+            for _ in range(draw.choice((1, 2, 3, 9)))
+        ]
+        tree = random_tree(words, seed)
+        tags = [word + "T" for word in words] if draw.random() < 0.5 else None
+        relations = [word + "r" for word in words] if draw.random() < 0.5 else None
+        trees.append(DependencyTree(words, tree.heads, tags, relations))
+    conll.write(iter(trees), tmp_path / "trees")
+    assert list(conll.read(tmp_path / "trees")) == trees
+    conll.write(conll.read(tmp_path / "trees"), tmp_path / "trees")  # onto itself
+    assert list(conll.read(tmp_path / "trees")) == trees
+
+
+@pytest.mark.parametrize("word", ["a\tb", "a\nb", "a\rb", "\r", "\ud800"])
+def test_what_does_not_fit_is_not_written(word, tmp_path):
+    path = tmp_path / "trees"
+    path.write_text("before")
+    for arguments in (([word, "x"], [2, 0]), (["y", "x"], [2, 0], [word, "t"])):
+        with pytest.raises(ValueError, match=r"^tree 2, word 1, "):
+            conll.write([chain(["x"]), DependencyTree(*arguments)], path)
+    assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_that_cannot_be_written(tmp_path):
+    with pytest.raises(OSError, match="trees: cannot be written"):
+        conll.write([], tmp_path / "none" / "trees")
+
+
+# --- Real treebanks ------------------------------------------------------------------------------
+
+
+def crossing(heads):
+    """Whether arcs cross, those of ROOT, which stands before the words, included."""
+    arcs = [(min(pair), max(pair)) for pair in enumerate(heads, 1)]
+    return any(a < c < b < d for a, b in arcs for c, d in arcs)
+
+
+@pytest.mark.parametrize(
+    ("part", "sentences", "words", "crossed"),
+    [
+        ("train", 12_544, 204_577, 288),
+        ("dev", 2_001, 25_147, 31),
+        ("test", 2_077, 25_094, 26),
+    ],
+)
+def test_english_web_treebank(part, sentences, words, crossed, shared_data):
+    path = shared_data / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu"
+    trees = list(conll.read(path))
+    assert len(trees) == sentences and sum(map(len, trees)) == words
+    assert sum(not tree.is_projective for tree in trees) == crossed
+
+
+def test_what_is_left_out_of_english_web_treebank(shared_data, tmp_path):
+    text = "".join(
+        (shared_data / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu").read_text("utf-8")
+        for part in ("train", "dev", "test")
+    )
+    first = [line.split("\t")[0] for line in text.split("\n") if "\t" in line]
+    assert [sum(mark in one for one in first) for mark in "-."] == [3_327, 43]
+    trees = list(conll.read(io.BytesIO(text.encode())))
+    assert sum(map(len, trees)) == len(first) - 3_327 - 43
+    conll.write(trees, tmp_path / "trees")
+    assert list(conll.read(tmp_path / "trees")) == trees
+
+
+@pytest.fixture(scope="module")
+def conll2007(shared_data):
+    with zipfile.ZipFile(shared_data / "nltk_data" / "corpora" / "conll2007.zip") as archive:
+        return {name: archive.read(f"conll2007/{name}") for name in ("eus.train", "esp.train")}
+
+
+def test_basque(conll2007):
+    """A treebank of which 1,007 of 2,595 sentences have several words under ROOT."""
+    text = conll2007["eus.train"]
+    heads = [
+        [int(line.split("\t")[6]) for line in group]
+        for full, group in groupby(text.decode("latin-1").split("\n"), bool)
+        if full
+    ]
+    rooted = [one for one in heads if one.count(0) == 1]
+    assert (len(heads), len(heads) - len(rooted)) == (2_595, 1_007)
+    assert sum(map(crossing, heads)) == 669
+    reader = conll.read(io.BytesIO(text), invalid="skip", encoding="latin-1")
+    trees = list(reader)
+    assert [list(tree.heads) for tree in trees] == rooted and reader.skipped == 1_007
+    assert all("depends on ROOT, as word" in reason for reason in reader.reasons)
+    assert sum(not tree.is_projective for tree in trees) == sum(map(crossing, rooted)) == 233
+    with pytest.raises(ValueError, match=r"^lines, line 49: word 11, 'azaldu': depends on ROOT, "):
+        list(conll.read(io.BytesIO(text), encoding="latin-1"))
+    with pytest.raises(ValueError, match=r"^lines, line 604: is not UTF-8 text"):
+        list(conll.read(io.BytesIO(text), invalid="skip"))
+
+
+def test_spanish(conll2007):
+    trees = list(conll.read(io.BytesIO(conll2007["esp.train"])))
+    assert len(trees) == 2_949 and sum(map(len, trees)) == 75_822
+    assert trees[0].words[:4] == ("El", "aumento", "del", "índice")
+    assert trees[0].tags[:2] == ("da", "nc") and trees[0].relations[:2] == ("_", "SUJ")
