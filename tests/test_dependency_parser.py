@@ -171,7 +171,7 @@ def test_training_is_that_of_the_averaged_perceptron(parser):
     """Dictionaries of strings, and a mean of the weights after every sentence."""
     trees = sentences(parser, 9, 1, longest=5)
     epochs, seed = 2, 5
-    trained = parser.train(trees, epochs, seed, bits=22)  # many: no two features share one
+    trained = parser.train(trees, epochs, seed, bits=23)  # many: no two features share one
     generator = np.random.default_rng(seed)
     weights, totals, steps = defaultdict(int), defaultdict(int), 0
     for _ in range(epochs):
