@@ -195,16 +195,24 @@ class TreeLSTM(keras.Model):
             return logits
         return logits + ops.convert_to_tensor(self.softmax_bias, dtype=hidden.dtype)
 
-    def call(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
+    def features(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
+        """What the softmax is given, (N, U): hidden states, some dropped in training."""
         h = ops.cast(self.hidden(grids, training), self.compute_dtype)
-        return self.logits(self.output_dropout(h, training=training))
+        return self.output_dropout(h, training=training)
 
-    def log_probabilities(self, grids: Mapping[str, Tensor], targets: Tensor) -> Tensor:
-        """The log-probabilities of planned words, (N,), in nats."""
-        logits = self.logits(self.hidden(grids))
+    def call(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
+        return self.logits(self.features(grids, training))
+
+    @staticmethod
+    def chosen(logits: Tensor, targets: Tensor) -> Tensor:
+        """The log-probabilities of `targets` (N,) by logits (N, V): (N,), in nats."""
         logits = logits - largest(logits, -1)
         found = ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1)[:, 0]
         return found - ops.log(ops.sum(ops.exp(logits), -1))
+
+    def log_probabilities(self, grids: Mapping[str, Tensor], targets: Tensor) -> Tensor:
+        """The log-probabilities of planned words, (N,), in nats."""
+        return self.chosen(self.logits(self.hidden(grids)), targets)
 
     def lay_out(self, tree: DependencyTree) -> Layout:
         """What a plan needs of a tree: `keras_onlstm.tree_lstm.plan.Layout`.

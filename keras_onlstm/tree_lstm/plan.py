@@ -143,12 +143,13 @@ def lay_out(tree: DependencyTree, ids: Sequence[int], root: int) -> Layout:
     return Layout(words[rows], words[source[rows]], *fields, left)
 
 
-def rung(size: int, least: int) -> int:
-    """The size rounded up, to one of at most eight sizes from a power of 2 to the next.
+def rung(size: int, least: int, sizes: int) -> int:
+    """The size rounded up, to one of so many from a power of 2 to the next.
 
     Args:
         size: integer.
         least: integer, a power of 2, of which all sizes are multiples.
+        sizes: integer, a power of 2.
 
     Returns:
         Integer.
@@ -156,10 +157,10 @@ def rung(size: int, least: int) -> int:
     Example:
 
     >>> from keras_onlstm.tree_lstm.plan import rung
-    >>> [rung(size, 4) for size in (1, 13, 31, 33, 100)]
+    >>> [rung(size, 4, 4) for size in (1, 13, 31, 33, 100)]
     [4, 16, 32, 40, 112]
     """
-    step = max(least, 1 << (max(size - 1, 0).bit_length() - 3) if size > 8 else least)
+    step = max(least, (1 << max(size - 1, 1).bit_length() - 1) // sizes)
     return -(-max(size, 1) // step) * step
 
 
@@ -261,15 +262,15 @@ def plan(layouts: Sequence[Layout], rooms: Rooms, left_dependents: bool = False)
     step = np.repeat(starts, lengths) + level
     filled = before[np.repeat(np.cumsum([0, *depths[:-1]]), lengths) + level, edge]
     row = offsets[edge] + filled + np.concatenate([layout.rank for layout in layouts])
-    height, wide = rung(end, 4), sum(rooms[:_EDGES])
+    height, wide = rung(end, 4, 4), sum(rooms[:_EDGES])
     right = slice(offsets[Edge.RIGHT], offsets[Edge.RIGHT] + rooms.right)
     grids: dict[str, np.ndarray] = {}
     if left_dependents:
         places = list(zip(step.tolist(), row.tolist(), strict=True))
         longest = max((len(ids) for layout in layouts for _, ids in layout.left), default=1)
-        height = max(height, rung(longest, 4))
+        height = max(height, rung(longest, 4, 4))
         while (laid := _left_grids(layouts, height, rooms.left_dependents, places, right)) is None:
-            height = rung(height + 1, 4)
+            height = rung(height + 1, 4, 4)
         grids |= laid
     words = np.zeros((height, wide), "int32")
     words[step, row] = np.concatenate([layout.inputs for layout in layouts])
@@ -283,7 +284,7 @@ def plan(layouts: Sequence[Layout], rooms: Rooms, left_dependents: bool = False)
     after = ~begun
     grids["followers"][step[source[after]], row[source[after]], _COLUMN[edge[after]]] = row[after]
     count = len(level)
-    rows, targets = np.zeros((2, rung(count, 64)), "int32")
+    rows, targets = np.zeros((2, rung(count, 64, 8)), "int32")
     rows[:count] = step * wide + row
     targets[:count] = np.concatenate([layout.words for layout in layouts])
     weights = np.zeros(len(rows), "float32")

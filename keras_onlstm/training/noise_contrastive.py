@@ -1,0 +1,136 @@
+"""Noise-contrastive estimation: a softmax over many words is trained without computing it."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import numpy.typing as npt
+from keras import ops
+
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["NoiseContrastive"]
+
+_LEARNT = ("ln_z", "z", None)
+
+
+def _alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of every place the share that stays there, and the place that gets the rest."""
+    count = len(probabilities)
+    shares, aliases = probabilities * count, np.arange(count)
+    small = np.flatnonzero(shares < 1.0).tolist()
+    large = np.flatnonzero(shares >= 1.0).tolist()
+    while small and large:
+        place, other = small.pop(), large[-1]
+        aliases[place] = other
+        shares[other] -= 1.0 - shares[place]
+        if shares[other] < 1.0:
+            small.append(large.pop())
+    shares[small + large] = 1.0  # but for rounding
+    return shares, aliases
+
+
+class NoiseContrastive(keras.layers.Layer):
+    """The loss of a word against `k` words of noise, which tells it from them.
+
+    With P(w) = exp(kernel[w] . h) / Z the word and its noise are told apart by P / (P + k Q), Q
+    the distribution of the noise, a word's frequency to the power `power`. Z is one number for all
+    contexts, learnt or constant. A model so trained is evaluated by its full softmax.
+
+    Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 2.5,
+    https://aclanthology.org/N16-1035; Mnih and Teh 2012, https://arxiv.org/abs/1206.6426.
+
+    Args:
+        counts: V numbers above 0, how often each word occurs in the training text.
+        k: positive integer, words of noise for every word.
+        power: number, the exponent of the counts.
+        ln_z: number, the logarithm of Z at the start.
+        learn: `"ln_z"`; or `"z"`, as the published code does, where one step at a learning rate of
+            1 hardly moves it; or `None`: Z stays.
+        **kwargs: `name`, `dtype` of `keras.layers.Layer`.
+
+    Attributes:
+        distribution: (V,) float64, that of the noise.
+
+    Call arguments:
+        hidden: (N, U).
+        kernel: (V, U) of the softmax.
+        targets: (N,) ids.
+        noise: (N, k) ids, of `draw`.
+
+    Returns:
+        (N,) losses, in nats.
+
+    Raises:
+        ValueError: if a count is not above 0, or another argument is not what it may be.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training import NoiseContrastive
+    >>> estimation = NoiseContrastive([8, 1, 1], k=5)
+    >>> estimation.draw(4, np.random.default_rng(0)).shape
+    (4, 5)
+    """
+
+    def __init__(
+        self,
+        counts: Sequence[float] | npt.NDArray,
+        k: int = 20,
+        power: float = 0.75,
+        ln_z: float = 9.0,
+        learn: str | None = "ln_z",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        if learn not in _LEARNT:
+            raise ValueError(f"learn is 'ln_z', 'z' or None, not {learn!r}.")
+        counts = np.asarray(counts, "float64")
+        wrong = np.flatnonzero(~(counts > 0.0) | ~np.isfinite(counts))
+        if counts.ndim != 1 or not len(counts) or len(wrong):
+            place = int(wrong[0]) if len(wrong) else 0
+            raise ValueError(
+                f"counts: word {place} has {counts.ravel()[place : place + 1].tolist()}; every "
+                "word needs a count above 0, in a list."
+            )
+        self.k, self.learn = integer("k", k), learn
+        weighed = (counts / counts.max()) ** power
+        self.distribution = weighed / weighed.sum()
+        self._table = _alias_table(self.distribution)
+        start = {"ln_z": ln_z, "z": math.exp(ln_z), None: ln_z}[learn]
+        self.constant = self.add_weight(
+            shape=(),
+            initializer=keras.initializers.Constant(start),
+            trainable=learn is not None,
+            name=learn or "ln_z",
+        )
+        self.built = True
+
+    def draw(self, count: int, generator: np.random.Generator) -> np.ndarray:
+        """Words of noise, by the alias method.
+
+        Args:
+            count: integer, N.
+            generator: of NumPy.
+
+        Returns:
+            (N, k) int32.
+        """
+        shares, aliases = self._table
+        places = generator.integers(len(shares), size=(count, self.k))
+        stays = generator.random(places.shape) < shares[places]
+        return np.where(stays, places, aliases[places]).astype("int32")
+
+    def call(self, hidden: Tensor, kernel: Tensor, targets: Tensor, noise: Tensor) -> Tensor:
+        constant = ops.convert_to_tensor(self.constant, dtype=hidden.dtype)
+        ln_z = ops.log(constant) if self.learn == "z" else constant
+        expected = ops.convert_to_tensor(np.log(self.k * self.distribution), dtype=hidden.dtype)
+        words = ops.concatenate([ops.expand_dims(targets, -1), noise], -1)  # (N, 1 + k)
+        rows = ops.take(kernel, words, axis=0)  # (N, 1 + k, U)
+        scores = ops.sum(rows * ops.expand_dims(hidden, 1), -1) - ln_z
+        # ln P - ln (k Q): the logit of being no noise.
+        logits = scores - ops.take(expected, words, axis=0)
+        return ops.softplus(-logits[:, 0]) + ops.sum(ops.softplus(logits[:, 1:]), -1)
