@@ -29,6 +29,7 @@ from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.evaluation import reranking
 from keras_onlstm.evaluation.reranking import Candidates
+from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training.runs import Configuration, check_new, running
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.progress import Progress
@@ -37,7 +38,7 @@ from keras_onlstm.utils.progress import Progress
 
 PARTS = ("validation", "test")
 PRESETS = {
-    "smoke": {"epochs": 2, "bits": 14, "candidates": 4},  # on sentences of a grammar of their own
+    "smoke": {"epochs": 1, "bits": 6, "candidates": 4},  # on sentences of a grammar of their own
     "default": {"epochs": 5, "bits": 22, "candidates": 20},  # minutes
 }
 BLOCK = 32  # sentences, whose trees a model reads at a time
@@ -78,9 +79,9 @@ def made_up(count, seed):
     for _ in range(count):
         subject, thing, other = generator.choice(nouns, 3).tolist()
         verb, preposition = str(generator.choice(verbs)), str(generator.choice(("with", "of")))
-        words = ["the", subject, verb, "a", thing, preposition, "the", other, "."]
-        heads = [2, 3, 0, 5, 3, 3 if preposition == "with" else 5, 8, 6, 3]
-        trees.append(DependencyTree(words, heads, "DT NN VB DT NN IN DT NN .".split()))
+        words = ["the", "old", subject, verb, "a", thing, preposition, "the", other, "."]
+        heads = [3, 3, 4, 0, 6, 4, 4 if preposition == "with" else 6, 9, 7, 4]
+        trees.append(DependencyTree(words, heads, "DT JJ NN VB DT NN IN DT NN .".split()))
     return trees
 
 
@@ -140,16 +141,25 @@ def given(options, golds):
     return found
 
 
-def load_reranker(options, golds):
-    """The model that reranks, or `None`; that of the smoke preset has learnt nothing."""
-    if options.model is None and options.preset != "smoke":
-        return None
-    if options.model is None:
-        from keras_onlstm.models import TreeLSTM
+def smoke_model(trees, seed):
+    """A small model that has learnt the grammar."""
+    from keras_onlstm.models import TreeLSTM
+    from keras_onlstm.training import TreeBatches, TreeLearner
 
-        words = sorted({word for tree in golds["validation"] for word in tree.words})
-        vocabulary = ["<unk>", "<root>", *words]
-        return TreeLSTM(len(vocabulary), 4, 8, vocabulary=vocabulary, seed=options.seed)
+    vocabulary = frequent(tree.words for tree in trees)
+    model = TreeLSTM(len(vocabulary), 8, 16, vocabulary=vocabulary, seed=seed)
+    learner = TreeLearner(model)
+    learner.compile("adam")
+    learner.optimizer.learning_rate = 0.02
+    batches = TreeBatches(model, [model.lay_out(tree) for tree in trees], 10, seed=seed)
+    learner.fit(batches, epochs=10, verbose=0)
+    return model
+
+
+def load_reranker(options, golds):
+    """The model that reranks, or `None`."""
+    if options.model is None:
+        return smoke_model(golds["train"], options.seed) if options.preset == "smoke" else None
     from keras_onlstm.loading import load_model
 
     model = load_model(options.model)[0]
