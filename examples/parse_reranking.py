@@ -141,11 +141,12 @@ def given(options, golds):
     return found
 
 
-def smoke_model(trees, seed):
+def smoke_model(seed):
     """A small model that has learnt the grammar."""
     from keras_onlstm.models import TreeLSTM
     from keras_onlstm.training import TreeBatches, TreeLearner
 
+    trees = made_up(30, 0)
     vocabulary = frequent(tree.words for tree in trees)
     model = TreeLSTM(len(vocabulary), 8, 16, vocabulary=vocabulary, seed=seed)
     learner = TreeLearner(model)
@@ -156,10 +157,10 @@ def smoke_model(trees, seed):
     return model
 
 
-def load_reranker(options, golds):
+def load_reranker(options):
     """The model that reranks, or `None`."""
     if options.model is None:
-        return smoke_model(golds["train"], options.seed) if options.preset == "smoke" else None
+        return smoke_model(options.seed) if options.preset == "smoke" else None
     from keras_onlstm.loading import load_model
 
     model = load_model(options.model)[0]
@@ -203,9 +204,9 @@ def main(options):
     check_new(options.output)
     values = PRESETS[options.preset]
     golds = load_golds(options)
-    model = load_reranker(options, golds)
-    output = Path(options.output)
     found = given(options, golds) if options.lists else None
+    model = load_reranker(options)
+    output = Path(options.output)
     with running(output, Configuration(vars(options), values)):
         about = {}
         if found is None:
