@@ -11,6 +11,7 @@ https://aclanthology.org/P05-1012, Table 1, for the features; Collins 2002, "Dis
 Methods for Hidden Markov Models", https://aclanthology.org/W02-1001, for the averaged perceptron.
 """
 
+import itertools
 import zlib
 from collections.abc import Callable, Sequence
 
@@ -147,14 +148,14 @@ def jackknife(
     """
     ends = [len(trees) * part // parts for part in range(parts + 1)]
     found = []
-    for first, last in zip(ends, ends[1:], strict=False):
+    for first, last in itertools.pairwise(ends):
         parser = fit([*trees[:first], *trees[last:]])
         found += [parser.parse(tree.words, tree.tags, count) for tree in trees[first:last]]
     return found
 
 
 def _fields(words, tags):
-    """What stands at ROOT and at every word, by the name of the field, as numbers: (n + 1,) each."""
+    """What stands at ROOT and at every word, by names of fields: numbers (n + 1,)."""
     tag = ["<before>", "<root>", *tags, "<after>"]
     return {
         "w": _numbers(["<root>", *words]),

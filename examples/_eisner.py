@@ -1,4 +1,4 @@
-"""The best projective dependency trees of a sentence, given a score for every arc: Eisner's algorithm.
+"""The best projective dependency trees, given a score for every arc: Eisner's algorithm.
 
 A chart has the best halves of trees over every span of words: *complete* ones, a word and all that
 hangs on it on one side, and *incomplete* ones, two words and the arc between them. A tree is made

@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from _attachment import count_right
 
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.evaluation.reranking import Candidates, bootstrap, choose, last_best, table
+from keras_onlstm.evaluation.candidates import Candidates
+from keras_onlstm.evaluation.reranking import bootstrap, choose, last_best, table
 
+PUNCTUATION = frozenset(("``", "''", ",", ".", ":"))  # gold tags of words that do not count
 MOST = 20  # trees that are chosen from, as published
 ORACLES = (2, 4, 8, 20)
 # Of the parser's score, beside log P. What it is worth depends on the parser.
 WEIGHTS = (0.0, *(2.0**power for power in range(-8, 9)))
-# UAS and LAS in percent: Zhang, Lu, Lapata 2016, Table 2; the full Penn Treebank, sections 22 and 23.
+# UAS and LAS in percent: Zhang, Lu, Lapata 2016, Table 2; Penn Treebank, sections 22 and 23.
 PUBLISHED = {
     "MSTParser, second order": (92.20, 88.78, 91.63, 88.44),
     "TreeLSTM, K 2": (92.51, 89.07, 91.79, 88.53),
@@ -25,6 +26,25 @@ PUBLISHED = {
     "NN parser (Chen and Manning 2014)": (92.00, 89.70, 91.80, 89.60),
     "S-LSTM (Dyer et al. 2015)": (93.20, 90.90, 93.10, 90.90),
 }
+
+
+class Right(NamedTuple):
+    """How many words of a sentence count, and have the right head, and the right relation to it."""
+
+    words: int
+    heads: int
+    relations: int | None
+
+
+def count_right(tree: DependencyTree, gold: DependencyTree) -> Right:
+    """Compares a tree with the gold tree of the sentence."""
+    tags = gold.tags or [""] * len(gold)
+    counted = [place for place, tag in enumerate(tags) if tag not in PUNCTUATION]
+    right = [place for place in counted if tree.heads[place] == gold.heads[place]]
+    if tree.relations is None or gold.relations is None:
+        return Right(len(counted), len(right), None)
+    labelled = sum(tree.relations[place] == gold.relations[place] for place in right)
+    return Right(len(counted), len(right), labelled)
 
 
 class Part(NamedTuple):
@@ -51,7 +71,7 @@ class Part(NamedTuple):
             [count_right(tree, gold) for tree in trees]
             for (trees, _), gold in zip(candidates, golds, strict=True)
         ]
-        labelled = counts[0][0].relations is not None
+        labelled = all(one.relations is not None for row in counts for one in row)
         return cls(
             candidates,
             table([[one.heads for one in row] for row in counts], 0).astype(int),

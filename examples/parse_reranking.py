@@ -27,8 +27,8 @@ from _reranking import HEADER, Part, evaluate, log_table, rows_of
 from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.evaluation import reranking
-from keras_onlstm.evaluation.reranking import Candidates
+from keras_onlstm.evaluation import candidates as files
+from keras_onlstm.evaluation.candidates import Candidates
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training.runs import Configuration, check_new, running
 from keras_onlstm.utils.files import write_json
@@ -65,10 +65,15 @@ def parse_arguments():
     if (options.lists is None) != (options.scores is None):
         parser.error("--lists and --scores go together")
     if options.gold and not options.lists:
-        parser.error("--gold: is for --lists of any parser; that of this script parses NLTK's trees")
+        parser.error(
+            "--gold: is for --lists of any parser; that of this script parses NLTK's trees"
+        )
     if options.jackknife and options.lists:
         parser.error("--jackknife: --lists are there already, no parser is trained")
     return parser, options
+
+
+TAGS = ["DT", "JJ", "NN", "VB", "DT", "NN", "IN", "DT", "NN", "."]  # of the made-up sentences
 
 
 def made_up(count, seed):
@@ -81,7 +86,7 @@ def made_up(count, seed):
         verb, preposition = str(generator.choice(verbs)), str(generator.choice(("with", "of")))
         words = ["the", "old", subject, verb, "a", thing, preposition, "the", other, "."]
         heads = [3, 3, 4, 0, 6, 4, 4 if preposition == "with" else 6, 9, 7, 4]
-        trees.append(DependencyTree(words, heads, "DT JJ NN VB DT NN IN DT NN .".split()))
+        trees.append(DependencyTree(words, heads, TAGS))
     return trees
 
 
@@ -122,7 +127,7 @@ def parsed(values, golds, options, output):
         some = jackknife(golds["train"], options.jackknife, values["candidates"], one)
         lists["train"] = list(map(as_candidates, some))
     for part, candidates in lists.items():
-        reranking.write(candidates, output / f"{part}.conll", output / f"{part}.scores")
+        files.write(candidates, output / f"{part}.conll", output / f"{part}.scores")
     return found, about
 
 
@@ -136,8 +141,8 @@ def given(options, golds):
     found = {}
     for part, lists, scores in zip(PARTS, options.lists, options.scores, strict=True):
         info(f"Reading {lists}")
-        found[part] = reranking.read(lists, scores)
-        reranking.check_golds(found[part], golds[part], lists)
+        found[part] = files.read(lists, scores)
+        files.check_golds(found[part], golds[part], lists)
     return found
 
 
@@ -215,7 +220,7 @@ def main(options):
 
         def scored(part):
             logs = log_probabilities(model, found[part], part)
-            reranking.write_scores(logs, output / f"{part}.log_probabilities")
+            files.write_scores(logs, output / f"{part}.log_probabilities")
             return log_table(logs)
 
         results = evaluate(parts, None if model is None else scored, options.seed)

@@ -130,7 +130,10 @@ def slow_arcs(parser, weights, words, tags):
     count = len(words)
     return np.array(
         [
-            [sum(weights[f] for f in features_of(parser, words, tags, h, d + 1)) for d in range(count)]
+            [
+                sum(weights[f] for f in features_of(parser, words, tags, h, d + 1))
+                for d in range(count)
+            ]
             for h in range(count + 1)
         ],
         "float64",
@@ -151,7 +154,7 @@ def sentences(parser, count, seed, longest=14):
 
 
 def test_features_are_told_apart_as_strings_are(parser):
-    """As many places are there as strings, each as often. Of so many none has the place of another."""
+    """There are as many places as strings, each as often. Of so many no two share one."""
     empty = parser.DependencyParser(bits=26)
     seen, strings = Counter(), Counter()
     for tree in sentences(parser, 9, 0, longest=8):
@@ -213,13 +216,13 @@ def test_training_says_how_far_it_is(parser):
 
 
 def test_a_toy_grammar_is_learnt(parser):
-    """Where a phrase hangs is said by its preposition alone: sentences it has not seen are right."""
+    """Where a phrase hangs is said by its preposition alone. Other sentences are right."""
 
     def trees(nouns):
         for subject, thing, other in itertools.product(nouns, repeat=3):
             for preposition, head in (("with", 2), ("of", 3)):
                 words = [subject, "saw", thing, preposition, other]
-                yield DependencyTree(words, [2, 0, 2, head, 4], "N V N P N".split())
+                yield DependencyTree(words, [2, 0, 2, head, 4], list("NVNPN"))
 
     known = parser.train(list(trees(("dog", "cat"))), 3, bits=16)
     for tree in trees(("bird", "stone")):

@@ -1,4 +1,4 @@
-"""examples/parse_reranking.py: what it chooses and counts, its files, one line for every mistake."""
+"""examples/parse_reranking.py: what it chooses, counts and writes; one line for every mistake."""
 
 import json
 import math
@@ -10,7 +10,7 @@ import commands
 from commands import EXAMPLES, contents, ours
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.evaluation.reranking import Candidates, read, write
+from keras_onlstm.evaluation.candidates import Candidates, read, write
 from keras_onlstm.models import LanguageModel, TreeLSTM
 
 pytestmark = pytest.mark.backend("tensorflow")
@@ -62,8 +62,8 @@ def lists_in(directory, *parts):
 
 # --- What is counted and chosen ------------------------------------------------------------------
 
-TAGS = "DT NN VB , .".split()
-GOLD = DependencyTree("the dog barks , .".split(), [2, 3, 0, 3, 3], TAGS, "a b c d e".split())
+TAGS = ["DT", "NN", "VB", ",", "."]
+GOLD = DependencyTree(["the", "dog", "barks", ",", "."], [2, 3, 0, 3, 3], TAGS, list("abcde"))
 
 
 def part_of(counting, heads, scores, golds=GOLD):
@@ -80,7 +80,7 @@ RIGHT, ONE_WRONG, TWO_WRONG = [2, 3, 0, 3, 3], [3, 3, 0, 2, 2], [3, 0, 2, 2, 2]
 
 def test_words_that_count(counting):
     """Three of the five words, and of relations those alone whose head is right."""
-    other = DependencyTree(GOLD.words, ONE_WRONG, TAGS, "x b x d e".split())
+    other = DependencyTree(GOLD.words, ONE_WRONG, TAGS, list("xbxde"))
     gold = DependencyTree(GOLD.words, GOLD.heads, TAGS, GOLD.relations)
     lists = [Candidates([other, gold], np.array([2.0, 1.0]))]
     part = counting.Part.of(lists, [gold])
@@ -109,15 +109,13 @@ def test_k_is_the_larger_of_equals(counting):
     assert by_k == pytest.approx([0, 1, 1, 2 / 3])
     assert (alone.name, alone.k, alone.weight) == ("log P", 3, 0.0)
     # With the parser's score there are weights, more than 1, by which the 4th loses to the 2nd.
-    assert both.k == 4 and 0.5 < both.weight
+    assert both.k == 4 and both.weight > 0.5
     assert both.right(part, logs)["uas"].tolist() == [3]
 
 
 def test_the_weight_is_the_larger_of_equals(counting):
-    """Log P wants the second trees, the parser the first: one is right, and it takes both to know."""
-    part = part_of(
-        counting, [[RIGHT, ONE_WRONG], [ONE_WRONG, RIGHT]], [[4.0, 0.0], [0.5, 0.0]]
-    )
+    """Log P wants the second trees, the parser the first; each is right once."""
+    part = part_of(counting, [[RIGHT, ONE_WRONG], [ONE_WRONG, RIGHT]], [[4.0, 0.0], [0.5, 0.0]])
     logs = counting.log_table([[-8.0, -7.0], [-9.0, -7.0]])
     (alone, both), by_k = counting.choices(part, logs)
     # Right: 1/4 < weight < 4 for the first sentence and the second.
@@ -152,7 +150,9 @@ def smoke(script, tmp_path_factory):
     """The directory of a run of the smoke preset. Not to be changed."""
     output = tmp_path_factory.mktemp("runs") / "smoke"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", [str(SCRIPT), *SMOKE, "--jackknife", "3", "--output", str(output)])
+        patch.setattr(
+            "sys.argv", [str(SCRIPT), *SMOKE, "--jackknife", "3", "--output", str(output)]
+        )
         script.main(script.parse_arguments()[1])
     return output
 

@@ -6,21 +6,18 @@ import numpy as np
 import pytest
 
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
-from keras_onlstm.evaluation.reranking import (
+from keras_onlstm.evaluation.candidates import (
     Candidates,
-    bootstrap,
     check_golds,
-    choose,
-    last_best,
     read,
-    table,
     write,
     write_scores,
 )
+from keras_onlstm.evaluation.reranking import bootstrap, choose, last_best, table
 
 pytestmark = pytest.mark.keras_free
 
-WORDS = "the dog saw a cat".split()
+WORDS = ["the", "dog", "saw", "a", "cat"]
 
 
 def random_candidates(words, count, seed):
@@ -96,16 +93,16 @@ def test_other_words_in_a_tree(files, tmp_path):
 
 def test_a_tree_that_is_not_projective(files):
     _, lists, scores = files
-    crossing = DependencyTree("who did you talk to".split(), [5, 4, 4, 0, 4])
+    crossing = DependencyTree(["who", "did", "you", "talk", "to"], [5, 4, 4, 0, 4])
     write([Candidates([crossing.projectivized()[0], crossing], [2, 1])], lists, scores)
     _refused(lambda: read(lists, scores), ["a.conll, sentence 1, tree 2", "projectivized()"])
 
 
 def test_files_that_are_not_there(files, tmp_path):
     _, lists, scores = files
-    with pytest.raises(FileNotFoundError, match="none.conll: no such file"):
+    with pytest.raises(FileNotFoundError, match=r"none\.conll: no such file"):
         read(tmp_path / "none.conll", scores)
-    with pytest.raises(FileNotFoundError, match="none.scores: no such file"):
+    with pytest.raises(FileNotFoundError, match=r"none\.scores: no such file"):
         read(lists, tmp_path / "none.scores")
 
 
