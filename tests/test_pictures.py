@@ -15,13 +15,13 @@ from keras_onlstm.parsing import (
     draw,
     draw_pair,
     left_branching,
-    png,
     random_tree,
     right_branching,
     save_picture,
     score,
     write_report,
 )
+from keras_onlstm.utils import png
 
 pytestmark = pytest.mark.keras_free
 GOLD = Tree.fromstring("(S (NP the cat) (VP saw (NP a dog)))")

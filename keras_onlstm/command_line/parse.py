@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
 
     check_files(options)
     if options.format == "png":
-        from keras_onlstm.parsing.png import check_png
+        from keras_onlstm.utils.png import check_png
 
         check_png()
     parser = Parser.load(
@@ -176,7 +176,7 @@ def _draw(options, parser, read, progress):
 
 
 def _say_what_fonts_lack(options, missing):
-    from keras_onlstm.parsing.png import lacking
+    from keras_onlstm.utils.png import lacking
 
     line = f"{options.parser.prog}: {lacking(missing)}; --format svg shows them"
     print(line, file=sys.stderr)

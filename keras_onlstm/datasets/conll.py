@@ -21,7 +21,7 @@ import os
 import re
 import reprlib
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -136,7 +136,7 @@ def _format(cells, tags):
 
 
 def _checked(cells, columns, place):
-    """Whether a line is the word of this place, not one to leave out."""
+    """Whether a line is the word of this place, and not one to leave out."""
     if len(cells) != columns.number:
         raise ValueError(f": has {len(cells)} columns, the lines before {columns.number}.")
     if columns.id is not None:
@@ -145,8 +145,8 @@ def _checked(cells, columns, place):
         if cells[columns.id] != str(place):
             found = reprlib.repr(cells[columns.id])
             raise ValueError(
-                f", column {columns.id + 1}: the ID is {found}, not {place}. IDs count the words of "
-                "a sentence from 1 on, and a blank line ends it."
+                f", column {columns.id + 1}: the ID is {found}, not {place}. IDs count the words "
+                "of a sentence from 1 on, and a blank line ends it."
             )
     for what, column in (("word", columns.word), ("tag", columns.tag)):
         if not cells[column]:
@@ -253,7 +253,7 @@ def _rows(name, stream, encoding):
         for line in stream:
             if isinstance(line, bytes):
                 remedy = "Convert it first, or say which encoding it has: encoding=..."
-                yield from lines(name, _with(line, stream), encoding, remedy)
+                yield from lines(name, chain([line], stream), encoding, remedy)
                 return
             number += 1
             yield line.strip("\r\n").removeprefix("\ufeff" if first else "")
@@ -262,11 +262,6 @@ def _rows(name, stream, encoding):
         raise ValueError(
             f"{name}, after line {number}: is not {error.encoding.upper()} text ({error.reason})."
         ) from None
-
-
-def _with(first, rest):
-    yield first
-    yield from rest
 
 
 def write(trees: Iterable[DependencyTree], path: StrPath) -> None:
@@ -301,14 +296,10 @@ def write(trees: Iterable[DependencyTree], path: StrPath) -> None:
             for place, (word, tag, relation, head) in enumerate(zip(*columns, strict=True), 1):
                 cells = place, word, EMPTY, tag, tag, EMPTY, head, relation, EMPTY, EMPTY
                 line = "\t".join(map(str, cells))
-                try:
-                    encoded = line.encode()
-                except UnicodeEncodeError:
-                    encoded = b"\n"
-                if line.count("\t") != 9 or b"\n" in encoded or b"\r" in encoded:
+                if line.count("\t") != 9 or re.search("[\n\r\ud800-\udfff]", line):
                     raise ValueError(
                         f"tree {number}, word {place}, {reprlib.repr(word)}: a tab, the end of a "
                         "line or half a character does not fit into a file of columns."
                     )
-                file.write(encoded + b"\n")
+                file.write(f"{line}\n".encode())
             file.write(b"\n")

@@ -395,9 +395,12 @@ def _heads(words, heads):
         found.append(number)
     if not top:
         raise ValueError(f"{_named(words, 1)}, and no other: depends on ROOT; one has to.")
-    reached = set(_from_the_top(found))
-    for place in range(1, len(words) + 1):
-        if place not in reached:
+    reached = {0, *_from_the_top(found)}
+    place = next((place for place in range(1, len(words) + 1) if place not in reached), 0)
+    while place not in reached:  # up, until a word comes again: that is in the circle
+        reached.add(place)
+        place = found[place - 1]
+        if place in reached:
             raise ValueError(
                 f"{_named(words, place)}: depends on itself, by way of the words above it."
             )

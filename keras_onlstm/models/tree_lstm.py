@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models.sentence_reader import check_vocabulary_size
-from keras_onlstm.text.vocabulary import UNKNOWN
+from keras_onlstm.text.vocabulary import ROOT, UNKNOWN
 from keras_onlstm.tree_lstm.layer import GeneratorLSTM, start
 from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms, lay_out, plan
 from keras_onlstm.tree_lstm.recurrence import hidden
@@ -20,9 +20,8 @@ from keras_onlstm.utils.numerics import largest, matmul, wide_dtype
 from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
-__all__ = ["ROOT", "TreeLSTM"]
+__all__ = ["TreeLSTM"]
 
-ROOT = "<root>"  # the word that stands for ROOT in a vocabulary
 _GENERATORS = ("gen_l", "gen_r", "gen_nx_l", "gen_nx_r")  # in the order of `Edge`
 _TREES = 64  # in a batch that is scored
 _SCORES = 2**26  # and at most so many numbers in its logits, if it is more than a tree
@@ -99,6 +98,8 @@ class TreeLSTM(keras.Model):
     [(4,)]
     """
 
+    graphs = ("tree_language_model",)
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -167,6 +168,16 @@ class TreeLSTM(keras.Model):
         for layer in (*self.generators, *([self.left] if self.left else [])):
             layer.build()
         self.built = True
+
+    @property
+    def title(self) -> str:
+        """What it is called in tables."""
+        return "LdTreeLSTM" if self._config["left_dependents"] else "TreeLSTM"
+
+    @property
+    def root(self) -> int:
+        """The id of ROOT."""
+        return self._encoding().root
 
     def weights_of_words(self) -> Weights:
         """The weights below the softmax, as tensors: `keras_onlstm.tree_lstm.step.Weights`."""

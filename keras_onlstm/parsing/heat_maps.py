@@ -1,14 +1,13 @@
 """Pictures of what a model attends to: for every word a row, for every word looked at a column."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.parsing.png import fitted, lacking, new_figure
-from keras_onlstm.parsing.svg import (
+from keras_onlstm.utils.png import fitted, new_figure, warn_lacking
+from keras_onlstm.utils.svg import (
     CHARACTER,
     FONT,
     MARGIN,
@@ -146,8 +145,7 @@ def save_heat_maps(
     """
     given = words, maps, distances
     missing = write_file(path, lambda: draw_heat_maps(*given), lambda: _figure(*_checked(*given)))
-    if missing:
-        warnings.warn(f"{path}: {lacking(missing)}, and a .svg file shows them.", stacklevel=2)
+    warn_lacking(path, missing)
 
 
 def _figure(

@@ -3,19 +3,17 @@
 Branches run across and then straight down: so drawn, no two of a tree ever cross.
 """
 
-import warnings
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_onlstm.parsing.png import fitted, lacking, new_figure
 from keras_onlstm.parsing.scores import walk
-from keras_onlstm.parsing.svg import (
+from keras_onlstm.utils.png import new_figure, warn_lacking, write_text
+from keras_onlstm.utils.svg import (
     CHARACTER,
     FONT,
     MARGIN,
-    drawable,
     svg_page,
     svg_text,
     write_file,
@@ -258,9 +256,7 @@ def save_picture(
     ...     path.read_text()[:4]
     '<svg'
     """
-    missing = write_picture(path, predicted, gold, distances, title)
-    if missing:
-        warnings.warn(f"{path}: {lacking(missing)}, and a .svg file shows them.", stacklevel=2)
+    warn_lacking(path, write_picture(path, predicted, gold, distances, title))
 
 
 def write_picture(
@@ -347,21 +343,13 @@ def _paint(axes, layout, distances, gold_spans, title, top):
     box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
     for node in layout.labelled:
         x, y = place(node)
-        style = {"size": 7, "ha": "center", "va": "center", "bbox": box}
-        missing.append(_write(axes, x, y, node.label, **style))
+        style: dict[str, Any] = {"size": 7, "ha": "center", "va": "center", "bbox": box}
+        missing.append(write_text(axes, x, y, node.label, **style))
     for node, colour in layout.dots(gold_spans):
         axes.plot(*place(node), "o", color=colour, markersize=4)
     for word in layout.words:
-        missing.append(_write(axes, word.x, 0, word.label, size=9, ha="center"))
+        missing.append(write_text(axes, word.x, 0, word.label, size=9, ha="center"))
         if distances is not None:
             axes.bar(word.x, -float(distances[word.start]) * BARS, 10, bottom=-8, color=BAR)
-    missing.append(_write(axes, MARGIN, top, title, weight="bold", size=9))
-    return missing
-
-
-def _write(axes, x, y, text, weight="normal", **style):
-    text, families, missing = fitted(drawable(text), weight)
-    style |= {"family": families, "weight": weight}
-    # As it stands: dollars are no formulas.
-    axes.text(x, y, text, parse_math=False, **style)
+    missing.append(write_text(axes, MARGIN, top, title, weight="bold", size=9))
     return missing

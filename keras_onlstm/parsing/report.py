@@ -1,46 +1,18 @@
 """Trees, and the report of an evaluation, as one HTML file, which needs no network."""
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 
 from keras_onlstm.parsing.pictures import Numbers, draw, draw_pair
 from keras_onlstm.parsing.scores import score
-from keras_onlstm.parsing.svg import drawable
 from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.pages import HEAD, escaped, pictures_page
 from keras_onlstm.utils.types import NltkTree, StrPath
 
 __all__ = ["draw_page", "write_report"]
 
-_HEAD = """<!DOCTYPE html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-body {{ font: 15px/1.45 Helvetica, Arial, sans-serif; margin: 1.5rem auto; max-width: 78rem;
-  padding: 0 1rem; color: #222; }}
-table {{ border-collapse: collapse; margin: 1rem 0; }}
-th, td {{ border-bottom: 1px solid #ddd; padding: .25rem .7rem; text-align: right; }}
-th:first-child, td:first-child {{ text-align: left; }}
-details {{ border-bottom: 1px solid #ddd; padding: .35rem 0; }}
-summary {{ cursor: pointer; overflow-wrap: anywhere; }}
-summary b {{ display: inline-block; min-width: 4rem; }}
-.picture {{ overflow-x: auto; }}
-button {{ font: inherit; margin-right: .4rem; }}
-</style>
-<h1>{title}</h1>
-"""
-_TREES = (
-    _HEAD
-    + """<main>
-{sentences}
-</main>
-</html>
-"""
-)
 _REPORT = (
-    _HEAD
+    HEAD
     + """{head}
 <p>Constituents that the gold tree has are <span style="color:#1b6ca8">blue</span>, others
 <span style="color:#b23a48">red</span>; the bars are distances.</p>
@@ -69,16 +41,12 @@ for (const button of document.querySelectorAll("button")) {{
 )
 
 
-def _shown(text):
-    return escape(drawable(text))
-
-
 def _sentence(number, predicted, gold, distances):
     f1 = score([predicted], [gold])["f1"]
     words = [str(word) for word in gold.leaves()]
     return (
         f'<details data-f1="{f1:.6f}" data-words="{len(words)}" data-number="{number}">'
-        f"<summary><b>{100 * f1:.1f}</b>{_shown(' '.join(words))}</summary>"
+        f"<summary><b>{100 * f1:.1f}</b>{escaped(' '.join(words))}</summary>"
         f'<div class="picture">{draw_pair(predicted, gold, distances)}</div></details>'
     )
 
@@ -109,11 +77,8 @@ def draw_page(
     (2, False)
     """
     bars: Sequence[Numbers | None] = [None] * len(trees) if distances is None else distances
-    pictures = [
-        f'<div class="picture">{draw(tree, numbers)}</div>'
-        for tree, numbers in zip(trees, bars, strict=True)
-    ]
-    return _TREES.format(title=_shown(title), sentences="\n".join(pictures))
+    pictures = (draw(tree, numbers) for tree, numbers in zip(trees, bars, strict=True))
+    return pictures_page(title, pictures)
 
 
 def write_report(
@@ -161,12 +126,12 @@ def write_report(
     rows.append(f"<tr><td>depth</td><td>{scores['depth']:.2f}</td></tr>")
     for label, (recalled, everything) in scores["label_recall"].items():
         share = f"{100 * recalled / everything:.1f} ({recalled} of {everything})"
-        rows.append(f"<tr><td>recall of {_shown(label)}</td><td>{share}</td></tr>")
+        rows.append(f"<tr><td>recall of {escaped(label)}</td><td>{share}</td></tr>")
     chosen = range(0, len(gold), -(-len(gold) // limit))
     shown = f"{len(gold):,} sentences"
     shown += "." if len(chosen) == len(gold) else f", of which {len(chosen):,} are shown."
     page = _REPORT.format(
-        title=_shown(title),
+        title=escaped(title),
         head=f"<table>{''.join(rows)}</table>",
         shown=shown,
         sentences="\n".join(

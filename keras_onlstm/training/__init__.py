@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
     from keras_onlstm.training.batches import PairBatches
     from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
+    from keras_onlstm.training.halving import HalvingWithRollback
     from keras_onlstm.training.noise_contrastive import NoiseContrastive
     from keras_onlstm.training.sentences import SentenceBatches
     from keras_onlstm.training.settings import Setting, changed, check_settings, described
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AveragedAdam",
     "AveragedSGD",
+    "HalvingWithRollback",
     "NoiseContrastive",
     "NonMonotonicTrigger",
     "PairBatches",
@@ -43,6 +45,7 @@ __all__ = [
 _HOMES = {
     "AveragedAdam": "averaging",
     "AveragedSGD": "averaging",
+    "HalvingWithRollback": "halving",
     "NoiseContrastive": "noise_contrastive",
     "NonMonotonicTrigger": "averaging",
     "PairBatches": "batches",

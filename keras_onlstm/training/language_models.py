@@ -30,6 +30,7 @@ from keras_onlstm.training.penalized import PenalizedAdam
 from keras_onlstm.training.runs import Configuration, has_begun, running
 from keras_onlstm.training.sentences import SentenceBatches
 from keras_onlstm.training.trainer import Trainer
+from keras_onlstm.training.trees import TreeBatches
 from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
 from keras_onlstm.training.windows import Windows
 
@@ -156,13 +157,13 @@ def _optimizer(values):
 
 
 def learning_rate(
-    values: Mapping, windows: Windows | SentenceBatches
+    values: Mapping, windows: Windows | SentenceBatches | TreeBatches
 ) -> Callable[[int, int], float] | None:
     """The rate of every batch: that of the values, times the length of its window.
 
     Args:
         values: dictionary of what is in `SETTINGS`.
-        windows: `Windows` or `SentenceBatches` of the training text.
+        windows: `Windows`, `SentenceBatches` or `TreeBatches` of the training text.
 
     Returns:
         Function of epoch and batch, both from 0, as `Trainer` takes it; `None` where the rate falls

@@ -93,6 +93,10 @@ class TreeBatches(keras.utils.PyDataset):
     def __len__(self) -> int:
         return len(self._batches)
 
+    def share(self, index: int) -> float:
+        """What the learning rate of a batch is multiplied with, as that of `Windows`: 1."""
+        return 1.0
+
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         planned = self.model.plan([self.layouts[i] for i in self._batches[index]], self.rooms)
         inputs = planned.grids
@@ -131,7 +135,7 @@ class TreeLearner(keras.Model):
     >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"], seed=0)
     >>> learner = TreeLearner(model)
     >>> learner.compile("sgd")
-    >>> batches = TreeBatches(model, [model.lay_out(chain("aaa"))], batch_size=1)
+    >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
     >>> for inputs, targets, weights in batches:
     ...     _ = learner.train_on_batch(inputs, targets, weights)
     >>> round(evaluate_trees(learner, batches), 1)
@@ -191,6 +195,18 @@ def evaluate_trees(learner: TreeLearner, batches: TreeBatches) -> float:
 
     Returns:
         Mean of the negative log-probabilities of the words, in nats: the perplexity's logarithm.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import chain
+    >>> from keras_onlstm.models import TreeLSTM
+    >>> from keras_onlstm.training import TreeBatches, TreeLearner, evaluate_trees
+    >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"], seed=0)
+    >>> learner = TreeLearner(model)
+    >>> learner.compile()
+    >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
+    >>> 1.0 < evaluate_trees(learner, batches) < 1.2  # about as many as there are words
+    True
     """
     total = words = 0.0
     for inputs, targets, weights in (batches[index] for index in range(len(batches))):

@@ -2,9 +2,10 @@
 
 import operator
 import reprlib
+from collections.abc import Collection
 from typing import Any
 
-__all__ = ["integer"]
+__all__ = ["integer", "one_of"]
 
 
 def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -36,3 +37,27 @@ def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> i
         wanted = f"{least} or above" if most is None else f"from {least} to {most}"
         raise ValueError(f"{name} must be an integer, {wanted}, not {reprlib.repr(value)}.")
     return number
+
+
+def one_of(name: str, value: Any, known: Collection[str]) -> None:
+    """Refuses what is none of the names that an argument may have.
+
+    Args:
+        name: of the argument.
+        value: that was given.
+        known: names, two at least.
+
+    Raises:
+        ValueError: if the value is another.
+
+    Example:
+
+    >>> from keras_onlstm.utils.arguments import one_of
+    >>> one_of("format", "gif", ["text", "svg", "latex"])
+    Traceback (most recent call last):
+    ...
+    ValueError: format is 'text', 'svg' or 'latex', not 'gif'.
+    """
+    if not isinstance(value, str) or value not in known:
+        *names, last = map(repr, known)
+        raise ValueError(f"{name} is {', '.join(names)} or {last}, not {reprlib.repr(value)}.")

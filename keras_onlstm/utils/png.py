@@ -2,14 +2,30 @@
 
 import functools
 import unicodedata
+import warnings
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Fitted", "check_png", "fitted", "lacking", "new_figure"]
+from keras_onlstm.utils.svg import drawable
+from keras_onlstm.utils.types import StrPath
+
+__all__ = [
+    "Fitted",
+    "add_curves",
+    "check_png",
+    "fitted",
+    "lacking",
+    "new_figure",
+    "warn_lacking",
+    "write_text",
+]
 
 REPLACEMENT = "\ufffd"  # which DejaVu Sans has, and that comes with Matplotlib
 MOST = 20  # characters that a message lists
+
+Curve = Sequence[tuple[str, Sequence[float]]]
 
 
 def check_png() -> None:
@@ -56,7 +72,7 @@ def fitted(text: str, weight: str) -> Fitted:
 
     Example:
 
-    >>> from keras_onlstm.parsing.png import fitted
+    >>> from keras_onlstm.utils.png import fitted
     >>> fitted("a cat", "normal").missing
     frozenset()
     """
@@ -85,7 +101,7 @@ def lacking(missing: frozenset[str]) -> str:
 
     Example:
 
-    >>> from keras_onlstm.parsing.png import lacking
+    >>> from keras_onlstm.utils.png import lacking
     >>> lacking(frozenset("b\\ufdd0a"))
     'no installed font has a b U+FDD0: drawn as \ufffd'
     """
@@ -93,6 +109,50 @@ def lacking(missing: frozenset[str]) -> str:
     rest = len(listed) - MOST
     shown = " ".join(listed[:MOST]) + (f" and {rest} more" if rest > 0 else "")
     return f"no installed font has {shown}: drawn as \ufffd"
+
+
+def warn_lacking(path: StrPath, missing: frozenset[str]) -> None:
+    """Warns the caller of the caller if a picture lacks characters, as `fitted` gives them."""
+    if missing:
+        warnings.warn(f"{path}: {lacking(missing)}, and a .svg file shows them.", stacklevel=3)
+
+
+def write_text(
+    axes: Any, x: float, y: float, text: object, weight: str = "normal", **style: Any
+) -> frozenset[str]:
+    """Writes a text as a picture can show it, and returns the characters that no font has."""
+    text, families, missing = fitted(drawable(text), weight)
+    style |= {"family": families, "weight": weight}
+    # As it stands: dollars are no formulas.
+    axes.text(x, y, text, parse_math=False, **style)
+    return missing
+
+
+def add_curves(
+    axes: Any, curves: Sequence[Curve], colour: str, filled: bool = False, dashed: bool = False
+) -> None:
+    """Draws curves, all at once: where there are thousands, one by one takes seconds.
+
+    Args:
+        axes: of Matplotlib.
+        curves: lists of pieces as in the paths of SVG: M moves to a point, L draws a line there, Q
+            a bow that leaves towards its first point and ends in the second.
+        colour: of the lines, or of what they enclose.
+        filled: whether it is the latter.
+        dashed: whether lines are.
+    """
+    from matplotlib.collections import PathCollection
+    from matplotlib.path import Path
+
+    codes = {"M": [Path.MOVETO], "L": [Path.LINETO], "Q": [Path.CURVE3] * 2}
+    paths = []
+    for curve in curves:
+        points = np.array([number for _, numbers in curve for number in numbers]).reshape(-1, 2)
+        paths.append(Path(points, [code for kind, _ in curve for code in codes[kind]]))
+    colours = (colour, "none") if filled else ("none", colour)
+    style = {"facecolors": colours[0], "edgecolors": colours[1], "linewidths": 0.8}
+    style |= {"linestyles": [(0, (5, 3.75)) if dashed else "solid"]}
+    axes.add_collection(PathCollection(paths, **style), autolim=False)
 
 
 @functools.cache

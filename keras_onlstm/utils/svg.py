@@ -17,8 +17,11 @@ __all__ += ["write_file"]
 
 FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, its widest usual characters, around all
 
-# What XML forbids: control characters, halves of surrogate pairs, U+FFFE and U+FFFF.
-_FORBIDDEN = re.compile("[^ -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# What XML forbids: control characters, halves of surrogate pairs, U+FFFE and U+FFFF. And what would
+# turn the words after it around: embeddings, overrides and isolates of bidirectional text.
+_FORBIDDEN = re.compile(
+    "[^ -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]"
+)
 
 
 def drawable(text: object) -> str:
@@ -28,11 +31,12 @@ def drawable(text: object) -> str:
         text: anything, as `str` gives it.
 
     Returns:
-        String: white space as blanks, U+FFFD for each character that XML and HTML forbid.
+        String: white space as blanks, U+FFFD for each character that XML and HTML forbid or that
+        would change the direction of other texts.
 
     Example:
 
-    >>> from keras_onlstm.parsing.svg import drawable
+    >>> from keras_onlstm.utils.svg import drawable
     >>> drawable("bell\\x07") == "bell\\N{REPLACEMENT CHARACTER}"
     True
     """
@@ -58,12 +62,18 @@ def svg_text(
     )
 
 
-def svg_page(elements: Iterable[str], width: float, height: float) -> str:
-    """A whole picture."""
+def svg_page(
+    elements: Iterable[str], width: float, height: float, title: str = "", description: str = ""
+) -> str:
+    """A whole picture, on white; with a title and a description for those who do not see it."""
+    role, said = "", ""
+    if title:
+        role, said = ' role="img"', f"<title>{escape(drawable(title))}</title>"
+        said += f"<desc>{escape(drawable(description))}</desc>" if description else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Helvetica, Arial, sans-serif">'
-        f'<rect width="100%" height="100%" fill="white"/>{"".join(elements)}</svg>'
+        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Helvetica, Arial, sans-serif"'
+        f'{role}>{said}<rect width="100%" height="100%" fill="white"/>{"".join(elements)}</svg>'
     )
 
 

@@ -1,0 +1,121 @@
+"""Draws docs/images/dependency_*.svg: trees, their edges, and how top-down LSTMs generate them.
+
+    python docs/draw_dependencies.py
+
+After the figures of Zhang, Lu, Lapata 2016, https://aclanthology.org/N16-1035.
+"""
+
+from pathlib import Path
+
+from keras_onlstm.dependencies import DependencyTree, save_picture
+from keras_onlstm.utils.svg import svg_page, svg_text
+
+SENTENCE = "The luxury auto manufacturer last year sold 1,214 cars in the U.S."
+HEADS = [4, 4, 4, 7, 6, 7, 0, 9, 7, 7, 12, 10]
+GREY, BLUE, RED, GREEN = "#444444", "#1b6ca8", "#b23a48", "#2e7d4f"
+STEP, HALF, RADIUS = 74, 31, 15  # pixels: between columns, of a box's width, of a word
+
+
+def at(column):
+    return 48 + STEP * column
+
+
+def box(x, y, text, colour, half=HALF):
+    frame = f'width="{2 * half}" height="26" rx="5" fill="white" stroke="{colour}"'
+    return f'<rect x="{x - half}" y="{y - 13}" {frame}/>' + svg_text(x, y + 4, text, size=10)
+
+
+def word(x, y, text):
+    circle = f'<circle cx="{x}" cy="{y}" r="{RADIUS}" fill="#eef3f7" stroke="{GREY}"/>'
+    return circle + svg_text(x, y + 4, text, size=12)
+
+
+def arrow(start, end, colour):
+    """A line with a head, from one point to another."""
+    (x, y), (to_x, to_y) = start, end
+    length = ((to_x - x) ** 2 + (to_y - y) ** 2) ** 0.5
+    along, across = (to_x - x) / length, (to_y - y) / length
+    back = to_x - 7 * along, to_y - 7 * across
+    sides = [(back[0] + s * 3.5 * across, back[1] - s * 3.5 * along) for s in (1, -1)]
+    head = "L".join(f"{a:.1f} {b:.1f}" for a, b in [(to_x, to_y), *sides])
+    return (
+        f'<path d="M{x:.1f} {y:.1f}L{back[0]:.1f} {back[1]:.1f}" stroke="{colour}"/>'
+        f'<path d="M{head}Z" fill="{colour}"/>'
+    )
+
+
+def chain(head, columns, y, names, words, colour):
+    """LSTMs and words by turns, from the head on outwards."""
+    elements, before = [], None
+    for place, (column, name) in enumerate(zip(columns, names, strict=True)):
+        x, go = at(column), 1 if columns[-1] > columns[0] else -1
+        if before is None:
+            elements.append(arrow((head[0] + go * 11, head[1] + 11), (x, y - 13), colour))
+        else:
+            elements.append(arrow((before + go * RADIUS, y), (x - go * HALF, y), colour))
+        after = x + go * STEP
+        elements.append(arrow((x + go * HALF, y), (after - go * RADIUS, y), colour))
+        elements += [box(x, y, name, colour), word(after, y, words[place])]
+        before = after
+    return elements
+
+
+def generation(left_dependents):
+    head, y = (at(6), 28), 96
+    left = chain(head, [5, 3, 1], y, ["GEN-L", "GEN-NX-L", "GEN-NX-L"], ["w1", "w2", "w3"], BLUE)
+    right = chain(head, [7, 9, 11], y, ["GEN-R", "GEN-NX-R", "GEN-NX-R"], ["w4", "w5", "w6"], RED)
+    elements = [*left, *right, word(*head, "w0")]
+    said = "w0 generates w1 with GEN-L, w1 generates w2 and w2 w3 with GEN-NX-L; w0 generates w4 "
+    said += "with GEN-R, w4 generates w5 and w5 w6 with GEN-NX-R."
+    if not left_dependents:
+        return svg_page(elements, at(12) + 40, 140, "Generation of dependents", said)
+    low = 160
+    for column in (0, 2, 4):
+        elements.append(arrow((at(column), y + RADIUS), (at(column), low - 13), GREEN))
+        elements.append(box(at(column), low, "LD", GREEN))
+    for column in (0, 2):
+        elements.append(arrow((at(column) + HALF, low), (at(column + 2) - HALF, low), GREEN))
+    elements.append(f'<path d="M{at(4) + HALF} {low}H{at(7)}" stroke="{GREEN}"/>')
+    elements.append(arrow((at(7), low), (at(7), y + 13), GREEN))
+    elements.append(svg_text((at(4) + HALF + at(7)) / 2, low - 6, "q", size=12))
+    said += " The LSTM LD reads w3, w2, w1; its last state q is an input of GEN-R."
+    return svg_page(elements, at(12) + 40, 195, "Generation with left dependents", said)
+
+
+def classifiers():
+    x, y, middle, lstm, last = 48, 118, 190, 330, 410
+    elements = [word(x, y, "w")]
+    edges = {"LEFT": BLUE, "RIGHT": RED, "NX-LEFT": BLUE, "NX-RIGHT": RED}
+    for row, (edge, colour) in enumerate(edges.items()):
+        high = 28 + 60 * row
+        name = "GEN-" + edge.replace("LEFT", "L").replace("RIGHT", "R")
+        elements += [
+            arrow((x + RADIUS, y), (middle - 48, high), colour),
+            box(middle, high, f"ADD-{edge}", colour, half=48),
+            arrow((middle + 48, high), (lstm - HALF, high), colour),
+            svg_text(266, high - 5, "yes", size=10),
+            box(lstm, high, name, colour),
+            arrow((lstm + HALF, high), (last - RADIUS, high), colour),
+            word(last, high, "w"),
+        ]
+    said = "From the state of a word four classifiers, ADD-LEFT, ADD-RIGHT, ADD-NX-LEFT and "
+    said += "ADD-NX-RIGHT, say whether the LSTM of that edge generates a word."
+    return svg_page(elements, 440, 240, "Classifiers of edges", said)
+
+
+def draw_all(directory):
+    tree = DependencyTree(SENTENCE.split(), HEADS)
+    save_picture(directory / "dependency_tree.svg", tree, numbers=True)
+    save_picture(directory / "dependency_both.svg", tree, arcs="both", numbers=True)
+    edges = DependencyTree(["w3", "w2", "w1", "w0", "w4", "w5", "w6"], [4, 4, 4, 0, 4, 4, 4])
+    save_picture(directory / "dependency_edges.svg", edges, arcs="edges")
+    for name, text in {
+        "dependency_generation.svg": generation(left_dependents=False),
+        "dependency_left_dependents.svg": generation(left_dependents=True),
+        "dependency_classifiers.svg": classifiers(),
+    }.items():
+        (directory / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    draw_all(Path(__file__).parent / "images")

@@ -1,0 +1,149 @@
+"""What drawings of a dependency tree share: the arcs, how high they are, and how far words stand.
+
+An arc covers the gaps between its two words. It stands one level above all that it covers, so a
+drawing is as high as arcs are nested, however long the sentence is.
+
+The arc that leads to a word ends over its middle, those that go out begin at its sides, so that no
+two arcs of a projective tree meet anywhere but at the word from which both begin.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_onlstm.dependencies.tree import DependencyTree, Edge
+from keras_onlstm.utils.arguments import one_of
+
+__all__ = ["ARCS", "Arc", "Cell", "Drawing", "Side", "drawing", "spread"]
+
+ARCS = ("heads", "edges", "both")
+
+
+class Arc(NamedTuple):
+    """From the place of a word, from 1 on, to that of another one."""
+
+    source: int
+    target: int
+    label: str
+    edge: Edge | None  # of the path on which words are generated; `None`: from head to dependent
+    level: int  # from 1 on
+
+    @property
+    def low(self) -> int:
+        return min(self.source, self.target)
+
+    @property
+    def high(self) -> int:
+        return max(self.source, self.target)
+
+    @property
+    def step(self) -> int:
+        """The direction, 1 or -1."""
+        return 1 if self.source < self.target else -1
+
+
+class Side(NamedTuple):
+    """The arcs above the words, or below them."""
+
+    arcs: tuple[Arc, ...]
+    root: Arc  # which comes straight down, through all others
+    height: int  # the highest level, without the one of the root
+
+    def outgoing(self, count: int) -> list[tuple[int, int]]:
+        """Of n + 1 places, how high the arcs rise that go out to the left and to the right."""
+        heights = [[0, 0] for _ in range(count + 1)]
+        for arc in self.arcs:
+            side = heights[arc.source]
+            side[arc.step > 0] = max(side[arc.step > 0], arc.level)
+        return [(left, right) for left, right in heights]
+
+
+class Drawing(NamedTuple):
+    """What is drawn, whatever the format."""
+
+    words: tuple[str, ...]
+    numbers: tuple[str, ...]  # below the words: none, or as many
+    above: Side
+    below: Side | None
+    title: str
+
+    @property
+    def sides(self) -> tuple[Side, ...]:
+        return (self.above,) if self.below is None else (self.above, self.below)
+
+
+def drawing(tree: DependencyTree, arcs: str, numbers: bool, title: str) -> Drawing:
+    """Decides what is drawn.
+
+    Args:
+        tree: `DependencyTree`.
+        arcs: one of `ARCS`.
+        numbers: whether words have their breadth-first numbers.
+        title: text above.
+
+    Returns:
+        `Drawing`.
+
+    Raises:
+        ValueError: if `arcs` is something else, or the steps of a tree are asked for that is not
+            projective.
+    """
+    one_of("arcs", arcs, ARCS)
+    if not isinstance(tree, DependencyTree):
+        raise ValueError(f"a DependencyTree is drawn, not {type(tree).__name__}.")
+    steps = tree.steps() if numbers or arcs != "heads" else []
+    labels = tree.relations or [""] * len(tree)
+    heads = [(head, place, labels[place - 1], None) for place, head in enumerate(tree.heads, 1)]
+    edges = [(step.source, step.place, str(step.edge), step.edge) for step in steps]
+    order = {step.place: str(number) for number, step in enumerate(steps, 1)}
+    return Drawing(
+        tree.words,
+        tuple(order[place] for place in range(1, len(tree) + 1)) if numbers else (),
+        _side(edges if arcs == "edges" else heads, len(tree)),
+        _side(edges, len(tree)) if arcs == "both" else None,
+        title,
+    )
+
+
+def _side(arcs, count):
+    """The levels, shorter arcs first: what an arc covers is shorter than it is."""
+    heights = np.zeros(count + 1, "int64")  # over the gap after each word
+    found = []
+    for source, target, label, edge in sorted(arcs, key=lambda arc: (abs(arc[0] - arc[1]), arc[1])):
+        if source:
+            covered = heights[min(source, target) : max(source, target)]
+            covered[:] = level = int(covered.max()) + 1
+            found.append(Arc(source, target, label, edge, level))
+    ((target, label, edge),) = [arc[1:] for arc in arcs if not arc[0]]
+    height = int(heights.max())
+    return Side(tuple(found), Arc(0, target, label, edge, height + 1), height)
+
+
+class Cell(NamedTuple):
+    """How far a word and what is drawn with it reach to both sides of its middle."""
+
+    before: float
+    after: float
+
+
+def spread(cells: Sequence[Cell], rooms: Sequence[tuple[Arc, float]], gap: float) -> list[float]:
+    """Puts words as close to each other as what stands over them allows.
+
+    Args:
+        cells: of the n words.
+        rooms: arcs, and how far apart the middles of their words are at the least.
+        gap: between two words at the least.
+
+    Returns:
+        List of n middles; the first word begins at 0.
+    """
+    to_the_left: list[list[tuple[int, float]]] = [[] for _ in cells]
+    for arc, room in rooms:
+        to_the_left[arc.high - 1].append((arc.low - 1, room))
+    middles: list[float] = []
+    for place, cell in enumerate(cells):
+        least = [middles[other] + room for other, room in to_the_left[place]]
+        start = middles[-1] + cells[place - 1].after + gap if place else 0
+        middles.append(max([start + cell.before, *least]))
+    return middles

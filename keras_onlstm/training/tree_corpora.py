@@ -1,0 +1,136 @@
+"""The dependency trees that a TreeLSTM is trained on. No Keras."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_onlstm.datasets import conll, dependency_treebank
+from keras_onlstm.datasets.treebank import normalize
+from keras_onlstm.dependencies import DependencyTree, chain, random_tree
+from keras_onlstm.text.vocabulary import frequent
+
+__all__ = ["NLTK", "SHAPES", "TreeCorpus", "normalized", "read_trees", "reshaped"]
+
+NLTK = "nltk"  # the name of NLTK's dependency treebank
+SHAPES = ("dependencies", "chain", "random")
+_PARTS = ("train", "validation", "test")
+
+
+class TreeCorpus(NamedTuple):
+    """Dependency trees to train on, and what is known of them.
+
+    Attributes:
+        vocabulary: list of words, `<unk>` and `<root>` first.
+        train: list of `DependencyTree`, all projective.
+        validation: likewise.
+        test: likewise.
+        skipped: dictionary from the parts to how many sentences were left out, as they are not
+            projective or no tree.
+    """
+
+    vocabulary: list[str]
+    train: list[DependencyTree]
+    validation: list[DependencyTree]
+    test: list[DependencyTree]
+    skipped: dict[str, int]
+
+
+def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
+    """The words of a tree in a tree of another shape.
+
+    Args:
+        tree: `DependencyTree`.
+        shape: `"dependencies"`: as it is; `"chain"`, by which a model is a sequential LSTM;
+            `"random"`, drawn for this number.
+        seed: integer, of what is drawn.
+
+    Returns:
+        `DependencyTree`.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import DependencyTree
+    >>> from keras_onlstm.training.tree_corpora import reshaped
+    >>> reshaped(DependencyTree("a cat sleeps".split(), [2, 3, 0]), "chain").heads
+    (0, 1, 2)
+    """
+    if shape == "chain":
+        return chain(tree.words)
+    return random_tree(tree.words, seed) if shape == "random" else tree
+
+
+def normalized(tree: DependencyTree) -> DependencyTree:
+    """A tree with its words in lower case, and `N` for every run of digits.
+
+    Args:
+        tree: `DependencyTree`.
+
+    Returns:
+        `DependencyTree`.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import DependencyTree
+    >>> from keras_onlstm.training.tree_corpora import normalized
+    >>> normalized(DependencyTree(["It", "fell", "12%"], [2, 0, 2])).words
+    ('it', 'fell', 'N%')
+    """
+    words = [normalize(word) for word in tree.words]
+    return DependencyTree(words, tree.heads, tree.tags, tree.relations)
+
+
+def _projective(trees):
+    kept, skipped = [], 0
+    for tree in trees:
+        if tree.is_projective:
+            kept.append(tree)
+        else:
+            skipped += 1
+    return kept, skipped
+
+
+def read_trees(
+    data: str | Sequence[str | Path],
+    values: Mapping,
+    shape: str = "dependencies",
+    vocabulary: Sequence[str] | None = None,
+) -> TreeCorpus:
+    """Reads the trees of three parts, and makes the vocabulary of the first.
+
+    Args:
+        data: `"nltk"`, or the paths of three CoNLL files: training, validation, test.
+        values: dictionary of `normalize`, `least_count` and `longest`, as in `TREE_SETTINGS`.
+        shape: as of `reshaped`.
+        vocabulary: list of words, or `None`: those of the training trees.
+
+    Returns:
+        `TreeCorpus`.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file is damaged, or has no tree.
+    """
+    parts, skipped = {}, {}
+    paths = [None] * len(_PARTS) if data == NLTK else list(data)
+    if len(paths) != len(_PARTS) or (isinstance(data, str) and data != NLTK):
+        raise ValueError(
+            f"--data takes {NLTK}, or three CoNLL files: for training, validation and test."
+        )
+    for part, path in zip(_PARTS, paths, strict=True):
+        if path is None:
+            trees, left_out = dependency_treebank.load(part), 0
+        else:
+            reader = conll.read(path, invalid="skip")
+            trees, left_out = list(reader), reader.skipped
+        kept, crossing = _projective(trees)
+        if not kept:
+            raise ValueError(f"{path or data}: no projective tree. Give a file with some.")
+        if values["normalize"]:
+            kept = list(map(normalized, kept))
+        if part == "train":
+            # The frequencies are those of all that is read.
+            vocabulary = vocabulary or frequent((t.words for t in kept), values["least_count"])
+            kept = [tree for tree in kept if len(tree) <= values["longest"]]
+        parts[part] = [reshaped(tree, shape, number) for number, tree in enumerate(kept)]
+        skipped[part] = left_out + crossing
+    return TreeCorpus(list(vocabulary or ()), **parts, skipped=skipped)
