@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.dependencies import DependencyTree, attachment
 from keras_onlstm.evaluation.candidates import Candidates
 from keras_onlstm.evaluation.reranking import bootstrap, choose, last_best, table
 
-PUNCTUATION = frozenset(("``", "''", ",", ".", ":"))  # gold tags of words that do not count
 MOST = 20  # trees that are chosen from, as published
 ORACLES = (2, 4, 8, 20)
 # Of the parser's score, beside log P. What it is worth depends on the parser.
@@ -26,25 +25,6 @@ PUBLISHED = {
     "NN parser (Chen and Manning 2014)": (92.00, 89.70, 91.80, 89.60),
     "S-LSTM (Dyer et al. 2015)": (93.20, 90.90, 93.10, 90.90),
 }
-
-
-class Right(NamedTuple):
-    """How many words of a sentence count, and have the right head, and the right relation to it."""
-
-    words: int
-    heads: int
-    relations: int | None
-
-
-def count_right(tree: DependencyTree, gold: DependencyTree) -> Right:
-    """Compares a tree with the gold tree of the sentence."""
-    tags = gold.tags or [""] * len(gold)
-    counted = [place for place, tag in enumerate(tags) if tag not in PUNCTUATION]
-    right = [place for place in counted if tree.heads[place] == gold.heads[place]]
-    if tree.relations is None or gold.relations is None:
-        return Right(len(counted), len(right), None)
-    labelled = sum(tree.relations[place] == gold.relations[place] for place in right)
-    return Right(len(counted), len(right), labelled)
 
 
 class Part(NamedTuple):
@@ -68,7 +48,7 @@ class Part(NamedTuple):
     def of(cls, candidates: list[Candidates], golds: Sequence[DependencyTree]) -> "Part":
         """Compares candidates with gold trees."""
         counts = [
-            [count_right(tree, gold) for tree in trees]
+            [attachment([gold], [tree]).without_punctuation for tree in trees]
             for (trees, _), gold in zip(candidates, golds, strict=True)
         ]
         labelled = all(one.relations is not None for row in counts for one in row)

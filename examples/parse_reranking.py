@@ -90,12 +90,22 @@ def made_up(count, seed):
     return trees
 
 
+def tagged(path):
+    """The trees of a file, which have tags."""
+    trees = list(conll.read(path))
+    for number, tree in enumerate(trees, 1):
+        if tree.tags is None:
+            raise ValueError(
+                f"{path}, sentence {number}: has no tags, which tell what is punctuation. Gold "
+                "trees need them."
+            )
+    return trees
+
+
 def load_golds(options):
     """Gold trees of the parts, those to train a parser on included."""
     if options.gold:
-        return {
-            part: list(conll.read(path)) for part, path in zip(PARTS, options.gold, strict=True)
-        }
+        return {part: tagged(path) for part, path in zip(PARTS, options.gold, strict=True)}
     if options.preset == "smoke":
         return {part: made_up(30, place) for place, part in enumerate(("train", *PARTS))}
     info("Reading NLTK's dependency treebank")

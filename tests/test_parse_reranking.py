@@ -313,6 +313,15 @@ def test_lists_of_other_sentences(run, smoke, tmp_path):
     refused(result, "test.conll, sentence 1", "of the gold tree")
 
 
+def test_gold_trees_without_tags(run, smoke, tmp_path):
+    gold = tmp_path / "gold.conll"
+    conll.write([DependencyTree(["yes"], [0], ["UH"]), DependencyTree(["no"], [0])], gold)
+    options = [*SMOKE, *lists_in(smoke), "--gold", gold, gold]
+    result = run(*options, "--output", tmp_path / "run")
+    refused(result, "gold.conll, sentence 2", "no tags")
+    assert not (tmp_path / "run").exists()
+
+
 def test_scores_that_are_none(run, smoke, tmp_path):
     scores = tmp_path / "bad.scores"
     text = (smoke / "test.scores").read_text().splitlines()
