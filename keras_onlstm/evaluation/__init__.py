@@ -1,5 +1,5 @@
-"""What trained models are asked, as linguists test people. No Keras."""
+"""What trained models are asked, as linguists test people, and what trees they choose. No Keras."""
 
-from keras_onlstm.evaluation import boundaries, minimal_pairs
+from keras_onlstm.evaluation import boundaries, candidates, minimal_pairs, reranking
 
-__all__ = ["boundaries", "minimal_pairs"]
+__all__ = ["boundaries", "candidates", "minimal_pairs", "reranking"]

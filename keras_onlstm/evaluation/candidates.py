@@ -1,0 +1,221 @@
+"""Files of the K best dependency trees that a parser gives sentences, and of their scores.
+
+They are those of the published experiments: CoNLL trees, the K best ones of a sentence one after
+the other, best first; and beside them the parser's scores, those of a sentence in a line. So a line
+of scores says how many trees there are of the sentence.
+
+Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 3.3,
+https://aclanthology.org/N16-1035, and the code that goes with it.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from keras_onlstm.datasets import conll
+from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.reading import lines
+from keras_onlstm.utils.types import StrPath
+
+__all__ = ["Candidates", "check_golds", "read", "write", "write_scores"]
+
+
+class Candidates(NamedTuple):
+    """The trees that a parser gives a sentence.
+
+    Attributes:
+        trees: list of K `DependencyTree` of the same words, best first.
+        scores: array (K,), the parser's.
+    """
+
+    trees: list[DependencyTree]
+    scores: np.ndarray
+
+
+def read(lists: StrPath, scores: StrPath) -> list[Candidates]:
+    """Reads the K best trees of sentences.
+
+    Args:
+        lists: file of trees, in any format of `datasets.conll`.
+        scores: file of scores.
+
+    Returns:
+        List of `Candidates`.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if a score is no finite number, the numbers of trees and of scores differ, the
+            trees of a sentence have different words, or one is not projective; the message names
+            the line, or the sentence and the tree.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.dependencies import DependencyTree
+    >>> from keras_onlstm.evaluation.candidates import Candidates, read, write
+    >>> trees = [DependencyTree(["he", "fell"], heads) for heads in ([2, 0], [0, 1])]
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     files = pathlib.Path(directory, "a.conll"), pathlib.Path(directory, "a.scores")
+    ...     write([Candidates(trees, [2.5, -1.0])], *files)
+    ...     ((found, scores),) = read(*files)
+    >>> [tree.heads for tree in found], scores.tolist()
+    ([(2, 0), (0, 1)], [2.5, -1.0])
+    """
+    trees, read, found = iter(conll.read(lists)), 0, []
+    for number, row in enumerate(_numbers(scores), 1):
+        block = list(islice(trees, len(row)))
+        read += len(block)
+        if len(block) < len(row):
+            raise ValueError(
+                f"{scores}, line {number}: the trees end before its scores do: {lists} has "
+                f"{read:,}. A line has as many scores as there are trees of a sentence."
+            )
+        _check_block(block, f"{lists}, sentence {number}", scores)
+        found.append(Candidates(block, np.array(row)))
+    rest = sum(1 for _ in trees)
+    if rest or not found:
+        raise ValueError(
+            f"{lists}: has {read + rest:,} trees, and {scores} has {read:,} scores. Each tree has "
+            "one, and there is one sentence at the least."
+        )
+    return found
+
+
+def _numbers(path: StrPath) -> Iterator[list[float]]:
+    """The numbers of every line of a file."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path}: no such file.")
+    with open(path, "rb") as file:
+        for number, line in enumerate(lines(path, file), 1):
+            row = []
+            for text in line.split():
+                try:
+                    row.append(float(text))
+                except ValueError:
+                    row.append(math.nan)
+                if not math.isfinite(row[-1]):
+                    raise ValueError(
+                        f"{path}, line {number}: {text[:40]!r} is no finite number. A line has the "
+                        "scores of the trees of a sentence, apart by blanks."
+                    )
+            if not row:
+                raise ValueError(
+                    f"{path}, line {number}: has no score. A sentence without a tree has no line."
+                )
+            yield row
+
+
+def _check_block(trees, name, scores):
+    for rank, tree in enumerate(trees, 1):
+        if tree.words != trees[0].words:
+            raise ValueError(
+                f"{name}, tree {rank}: {_differing(tree.words, trees[0].words, 'the first tree')} "
+                f"Are there as many trees as {scores} has scores in that line?"
+            )
+        if not tree.is_projective:
+            raise ValueError(
+                f"{name}, tree {rank}: is not projective, so that no model of these scores it. "
+                "Leave it out, with its score, or write it projectivized()."
+            )
+
+
+def _differing(words, others, name):
+    """Where two sentences differ, in words."""
+    if len(words) != len(others):
+        return f"has {len(words)} words, {name} {len(others)}."
+    place = next(
+        p for p, (one, other) in enumerate(zip(words, others, strict=True)) if one != other
+    )
+    return f"word {place + 1} is {words[place][:40]!r}, of {name} {others[place][:40]!r}."
+
+
+def check_golds(
+    candidates: Sequence[Candidates], golds: Sequence[DependencyTree], name: StrPath
+) -> None:
+    """Refuses gold trees that are of other sentences.
+
+    Args:
+        candidates: list of `Candidates`.
+        golds: list of `DependencyTree`.
+        name: of the file of the candidates, for the message.
+
+    Raises:
+        ValueError: if they are.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import chain
+    >>> from keras_onlstm.evaluation.candidates import Candidates, check_golds
+    >>> check_golds(
+    ...     [Candidates([chain(["he", "fell"])], [0.5])], [chain(["she", "fell"])], "a.conll"
+    ... )
+    Traceback (most recent call last):
+    ...
+    ValueError: a.conll, sentence 1: word 1 is 'he', of the gold tree 'she'.
+    """
+    if len(candidates) != len(golds):
+        raise ValueError(
+            f"{name}: has {len(candidates):,} sentences, and {len(golds):,} gold trees."
+        )
+    for number, ((trees, _), gold) in enumerate(zip(candidates, golds, strict=True), 1):
+        if trees[0].words != gold.words:
+            differing = _differing(trees[0].words, gold.words, "the gold tree")
+            raise ValueError(f"{name}, sentence {number}: {differing}")
+
+
+def write(candidates: Iterable[Candidates], lists: StrPath, scores: StrPath) -> None:
+    """Writes the K best trees of sentences, as `read` takes them.
+
+    Args:
+        candidates: list of `Candidates`.
+        lists: file of trees, CoNLL-X, which is replaced at once or not at all.
+        scores: file of scores, likewise.
+
+    Raises:
+        ValueError: if a word does not fit into such a file.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.dependencies import chain
+    >>> from keras_onlstm.evaluation.candidates import Candidates, write
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     lists, scores = (pathlib.Path(directory, f"a.{end}") for end in ("conll", "scores"))
+    ...     write(
+    ...         [Candidates([chain(["yes"])], [0.5]), Candidates([chain(["no"])], [2])],
+    ...         lists,
+    ...         scores,
+    ...     )
+    ...     scores.read_text().splitlines()
+    ['0.5', '2.0']
+    """
+    candidates = list(candidates)
+    conll.write(chain.from_iterable(trees for trees, _ in candidates), lists)
+    write_scores((found for _, found in candidates), scores)
+
+
+def write_scores(rows: Iterable[npt.ArrayLike], path: StrPath) -> None:
+    """Writes scores, those of a sentence in a line, so that they are read as they were.
+
+    Args:
+        rows: list of arrays (K,).
+        path: the file, which is replaced at once or not at all.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.evaluation.candidates import write_scores
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     write_scores([[2.5, -1], [0.125]], pathlib.Path(directory, "a.scores"))
+    ...     pathlib.Path(directory, "a.scores").read_text().splitlines()
+    ['2.5 -1.0', '0.125']
+    """
+    with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        for row in rows:
+            file.write(" ".join(map(repr, np.asarray(row, "float64").tolist())) + "\n")

@@ -1,0 +1,195 @@
+"""Lists of candidate trees, the choice among them, and how sure a difference is."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from keras_onlstm.dependencies import DependencyTree, chain, random_tree
+from keras_onlstm.evaluation.candidates import (
+    Candidates,
+    check_golds,
+    read,
+    write,
+    write_scores,
+)
+from keras_onlstm.evaluation.reranking import bootstrap, choose, last_best, table
+
+pytestmark = pytest.mark.keras_free
+
+WORDS = ["the", "dog", "saw", "a", "cat"]
+
+
+def random_candidates(words, count, seed):
+    generator = np.random.default_rng(seed)
+    heads = list(dict.fromkeys(random_tree(words, seed).heads for seed in range(100)))[:count]
+    relations = [f"r{place}" for place in range(len(words))]
+    trees = [DependencyTree(words, one, words, relations) for one in heads]
+    return Candidates(trees, np.sort(generator.normal(size=len(trees)))[::-1])
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Lists of three sentences, of 3, 1 and 2 trees, and their scores."""
+    candidates = [
+        random_candidates(WORDS, 3, 0),
+        random_candidates(["yes"], 3, 1),
+        random_candidates(["it", "fell"], 3, 2),
+    ]
+    paths = tmp_path / "a.conll", tmp_path / "a.scores"
+    write(candidates, *paths)
+    return candidates, *paths
+
+
+def test_what_is_written_is_read(files):
+    candidates, lists, scores = files
+    assert [len(trees) for trees, _ in candidates] == [3, 1, 2]
+    found = read(lists, scores)
+    assert [trees for trees, _ in found] == [trees for trees, _ in candidates]
+    for one, other in zip(found, candidates, strict=True):
+        assert one.scores.tolist() == other.scores.tolist()  # to the last bit
+    assert len(scores.read_text().splitlines()) == 3
+
+
+def test_a_chain_of_many_words(tmp_path):
+    tree = chain(["w"] * 5000)
+    write([Candidates([tree, tree], np.array([1.0, 0.5]))], tmp_path / "l", tmp_path / "s")
+    (found,) = read(tmp_path / "l", tmp_path / "s")
+    assert found.trees == [tree, tree]
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("1 2 nan\n3\n4 5\n", ["a.scores, line 1", "'nan'"]),
+        ("1 2 3\ninf\n4 5\n", ["a.scores, line 2", "'inf'"]),
+        ("1 2 3\n3\n4 five\n", ["a.scores, line 3", "'five'"]),
+        ("1 2 3\n\n4 5\n", ["a.scores, line 2", "has no score"]),
+        ("1 2 3\n3\n4 5 6\n", ["a.scores, line 3", "a.conll has 6"]),
+        ("1 2 3\n3\n4 5\n6\n", ["a.scores, line 4", "a.conll has 6"]),
+        ("1 2 3\n3\n4\n", ["a.conll: has 6 trees", "5 scores"]),
+        ("1 2 3\n3\n", ["a.conll: has 6 trees", "4 scores"]),
+        ("", ["a.conll: has 6 trees", "0 scores"]),
+        (
+            "1 2\n3 4\n5 6\n",
+            ["a.conll, sentence 2, tree 2", "has 1 words, the first tree 5", "a.scores"],
+        ),
+    ],
+)
+def test_scores_that_do_not_go_with_the_trees(files, text, parts):
+    _, lists, scores = files
+    scores.write_text(text)
+    _refused(lambda: read(lists, scores), parts)
+
+
+def test_other_words_in_a_tree(files, tmp_path):
+    candidates, lists, scores = files
+    other = DependencyTree([*WORDS[:3], "the", "cat"], candidates[0].trees[2].heads)
+    trees = [*candidates[0].trees[:2], other]
+    write([Candidates(trees, candidates[0].scores)], lists, scores)
+    where = ["a.conll, sentence 1, tree 3: word 4 is 'the'", "'a'"]
+    _refused(lambda: read(lists, scores), where)
+
+
+def test_a_tree_that_is_not_projective(files):
+    _, lists, scores = files
+    crossing = DependencyTree(["who", "did", "you", "talk", "to"], [5, 4, 4, 0, 4])
+    write([Candidates([crossing.projectivized()[0], crossing], [2, 1])], lists, scores)
+    _refused(lambda: read(lists, scores), ["a.conll, sentence 1, tree 2", "projectivized()"])
+
+
+def test_files_that_are_not_there(files, tmp_path):
+    _, lists, scores = files
+    with pytest.raises(FileNotFoundError, match=r"none\.conll: no such file"):
+        read(tmp_path / "none.conll", scores)
+    with pytest.raises(FileNotFoundError, match=r"none\.scores: no such file"):
+        read(lists, tmp_path / "none.scores")
+
+
+def test_gold_trees_of_other_sentences(files):
+    candidates, lists, _ = files
+    golds = [trees[0] for trees, _ in candidates]
+    check_golds(candidates, golds, lists)
+    _refused(lambda: check_golds(candidates, golds[:2], lists), ["a.conll", "3 sent", "2 gold"])
+    golds[2] = chain(["it", "rose"])
+    where = ["a.conll, sentence 3: word 2 is 'fell'", "'rose'"]
+    _refused(lambda: check_golds(candidates, golds, lists), where)
+
+
+def _refused(function, parts):
+    with pytest.raises(ValueError) as caught:
+        function()
+    message, place = str(caught.value), 0
+    assert "\n" not in message
+    for part in parts:
+        assert part in message[place:], message
+        place = message.index(part, place)
+
+
+def test_scores_are_written_as_they_are(tmp_path):
+    write_scores([[0.1, -1e-300], np.array([1 / 3], "float32")], tmp_path / "a")
+    rows = (tmp_path / "a").read_text().splitlines()
+    assert rows == ["0.1 -1e-300", "0.3333333432674408"]
+
+
+def test_choosing():
+    scores = table([[-3.0, -2.0, -2.0, -1.0], [-5.0], [-2.0, -2.0]], -np.inf)
+    expected = {1: [0, 0, 0], 2: [1, 0, 0], 3: [1, 0, 0], 4: [3, 0, 0], 9: [3, 0, 0]}
+    for count, chosen in expected.items():
+        assert choose(scores, count).tolist() == chosen
+
+
+def test_the_last_of_equals():
+    assert last_best([3, 5, 4, 5, 1]) == 3
+    assert last_best([7]) == 0
+    assert last_best([2, 2, 2]) == 2
+
+
+def test_bootstrap_of_two_sentences():
+    """A draw has the better sentence 0, 1 or 2 times: 1/4, 1/2, 1/4 of the draws."""
+    found = bootstrap([3, 2], [4, 2], [5, 3], draws=40_000, seed=1)
+    assert found.value == 1 / 8
+    assert (found.low, found.high) == (0.0, 2 / 10)
+    assert found.p == pytest.approx(2 * 1 / 4, abs=0.02)
+
+
+def test_bootstrap_against_all_draws():
+    first, second, words = np.array([3, 4, 0, 6]), np.array([5, 3, 1, 8]), np.array([7, 5, 1, 9])
+    draws = [list(draw) for draw in itertools.product(range(4), repeat=4)]
+    gains = np.array([(second - first)[draw].sum() / words[draw].sum() for draw in draws])
+    found = bootstrap(first, second, words, draws=50_000, seed=0)
+    assert found.value == 4 / 22
+    assert found.low == pytest.approx(np.quantile(gains, 0.025, method="inverted_cdf"), abs=0.01)
+    assert found.high == pytest.approx(np.quantile(gains, 0.975, method="inverted_cdf"), abs=0.01)
+    assert found.p == pytest.approx(2 * (gains <= 0).mean(), abs=0.01)
+    other_way = bootstrap(second, first, words, draws=50_000, seed=0)
+    assert other_way == (-found.value, -found.high, -found.low, found.p)
+
+
+def test_bootstrap_of_what_is_certain():
+    alike = bootstrap([1, 2], [1, 2], [3, 3], draws=99)
+    assert alike == (0.0, 0.0, 0.0, 1.0)
+    better = bootstrap([1, 2], [2, 4], [3, 6], draws=99)
+    assert better.low == better.value == pytest.approx(1 / 3) and better.p == 2 / 100
+
+
+def test_bootstrap_is_that_of_its_seed():
+    rows = np.random.default_rng(0).integers(0, 9, (2, 50))
+    words = np.full(50, 10)
+    assert bootstrap(*rows, words, seed=3) == bootstrap(*rows, words, seed=3)
+    assert bootstrap(*rows, words, seed=3) != bootstrap(*rows, words, seed=4)
+    assert bootstrap(*rows, words, draws=20) != bootstrap(*rows, words, draws=30)
+
+
+def test_bootstrap_in_blocks(monkeypatch):
+    """However many draws are held at once, they are the same."""
+    rows = np.random.default_rng(0).integers(0, 9, (2, 50))
+    whole = bootstrap(*rows, np.full(50, 10), draws=1001)
+    monkeypatch.setattr("keras_onlstm.evaluation.reranking._BLOCK", 50 * 7)
+    assert bootstrap(*rows, np.full(50, 10), draws=1001) == whole
+
+
+def test_sentences_without_words_that_count():
+    with pytest.raises(ValueError, match="all are punctuation"):
+        bootstrap([0], [0], [0])
+    assert bootstrap([0, 1], [0, 2], [0, 2], draws=1000).value == 0.5
