@@ -52,7 +52,7 @@ PRESETS = {
     },
     "small": {  # minutes on a core
         "embedding_dim": 100, "units": 200, "input_dropout": 0.4, "output_dropout": 0.5,
-        "epochs": 30, "batch_size": 64, "optimizer": "adam", "learning_rate": 4e-3,
+        "epochs": 12, "batch_size": 32, "optimizer": "adam", "learning_rate": 8e-3,
     },
     "paper": {  # the published recipe, as of the parsing experiments
         "embedding_dim": 100, "units": 200, "num_layers": 2, "output_dropout": 0.2, "epochs": 50,
