@@ -78,7 +78,7 @@ def additions(tree: DependencyTree) -> Additions:
 
 
 class Sprout(NamedTuple):
-    """Where the next word of a growing tree goes. Words have the numbers in which they came, from 1.
+    """Where the next word of a growing tree goes. Words are numbered from 1 on as they come.
 
     Attributes:
         source: number of the word from which it follows, 0 for ROOT.

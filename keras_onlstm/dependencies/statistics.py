@@ -6,9 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree
-from keras_onlstm.utils.console import table
 
-__all__ = ["Summary", "statistics", "statistics_table"]
+__all__ = ["Summary", "statistics", "statistics_rows"]
 
 _QUANTILES = (0.1, 0.5, 0.9)
 _TITLES = {
@@ -40,8 +39,8 @@ class Summary(NamedTuple):
 
 def _summary(numbers):
     numbers = np.asarray(numbers)
-    quantiles = np.quantile(numbers, _QUANTILES, method="inverted_cdf")
-    return Summary(float(numbers.mean()), *map(int, quantiles), int(numbers.max()))
+    low, median, high = np.quantile(numbers, _QUANTILES, method="inverted_cdf").tolist()
+    return Summary(float(numbers.mean()), low, median, high, int(numbers.max()))
 
 
 def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
@@ -81,15 +80,15 @@ def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
     return {name: _summary(numbers or [0]) for name, numbers in found.items()}
 
 
-def statistics_table(corpora: Mapping[str, Iterable[DependencyTree]]) -> str:
-    """The statistics of corpora, one beside the other.
+def statistics_rows(corpora: Mapping[str, Iterable[DependencyTree]]) -> list[list[str]]:
+    """The statistics of corpora, one beside the other, for a table.
 
     Args:
         corpora: dictionary from names to lists of `DependencyTree`, at least one each.
 
     Returns:
-        Text of many lines: of each corpus the mean, and in brackets the quantiles of a tenth, a
-        half and nine tenths, and the greatest.
+        List of rows: what is counted, and of each corpus the mean, in brackets the quantiles of a
+        tenth, a half and nine tenths, and the greatest.
 
     Raises:
         ValueError: if a corpus has no tree.
@@ -97,22 +96,20 @@ def statistics_table(corpora: Mapping[str, Iterable[DependencyTree]]) -> str:
     Example:
 
     >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.dependencies.statistics import statistics_table
-    >>> print(statistics_table({"chains": [chain(["a"] * n) for n in range(1, 11)]}))
-                                                   chains
-    -----------------------------------------------------
-    words of a sentence                5.50 (1 5 9; 10)
-    depth of a tree                    5.50 (1 5 9; 10)
-    dependents on the left of a word    0.00 (0 0 0; 0)
-    dependents on the right of a word   0.82 (0 1 1; 1)
-    words from a word to its head       1.00 (1 1 1; 1)
+    >>> from keras_onlstm.dependencies.statistics import statistics_rows
+    >>> for row in statistics_rows({"chains": [chain(["a"] * n) for n in range(1, 11)]})[1:4]:
+    ...     print(row)
+    ['depth of a tree', '5.50 (1 5 9; 10)']
+    ['dependents on the left of a word', '0.00 (0 0 0; 0)']
+    ['dependents on the right of a word', '0.82 (0 1 1; 1)']
     """
-    found = {name: statistics(trees) for name, trees in corpora.items()}
-    rows = []
-    for key, title in _TITLES.items():
-        cells = []
-        for summaries in found.values():
-            mean, low, median, high, greatest = summaries[key]
-            cells.append(f"{mean:.2f} ({low} {median} {high}; {greatest})")
-        rows.append([title, *cells])
-    return table(["", *found], rows)
+    found = [statistics(trees) for trees in corpora.values()]
+    return [
+        [title, *(_written(summaries[key]) for summaries in found)]
+        for key, title in _TITLES.items()
+    ]
+
+
+def _written(summary):
+    mean, low, median, high, greatest = summary
+    return f"{mean:.2f} ({low} {median} {high}; {greatest})"

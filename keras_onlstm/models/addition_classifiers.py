@@ -10,7 +10,7 @@ from keras import ops
 from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
-__all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "margins_of"]
+__all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "in_batches"]
 
 _EDGES = 4
 _CLASSES = 2  # no, yes
@@ -109,7 +109,7 @@ class _Learner(keras.Model):
         return ops.sum(ops.softplus(wrong) * ops.expand_dims(weights, -1)) / ops.sum(weights)
 
 
-def margins_of(function: Callable[..., Any], size: int, *arrays: np.ndarray) -> np.ndarray:
+def in_batches(function: Callable[..., Any], size: int, *arrays: np.ndarray) -> np.ndarray:
     """What a compiled function makes of the rows of arrays, in batches of one size.
 
     Args:
@@ -127,8 +127,17 @@ def margins_of(function: Callable[..., Any], size: int, *arrays: np.ndarray) -> 
     return np.concatenate(found)[:count]
 
 
-def _accuracies(function, size, nodes, features):
-    margins = margins_of(lambda rows: function(features(rows)), size, np.arange(len(nodes.words)))
+def _features(table, nodes, rows):
+    return np.concatenate([nodes.hidden[rows], table[nodes.words[rows]]], -1)
+
+
+def _right(learner, size, table, nodes):
+    """The share of nodes at which each classifier is right, (4,)."""
+
+    def function(rows: np.ndarray) -> np.ndarray:
+        return learner.predict_on_batch(_features(table, nodes, rows))
+
+    margins = in_batches(function, size, np.arange(len(nodes.words)))
     return ((margins > 0.0) == nodes.made).mean(0)
 
 
@@ -156,10 +165,6 @@ def fit_classifiers(
         batch_size: positive integer.
         progress: function that is called after each batch, with 1.
     """
-
-    def features(part: Nodes, rows: np.ndarray) -> np.ndarray:
-        return np.concatenate([part.hidden[rows], table[part.words[rows]]], -1)
-
     learner = _Learner(classifiers)
     optimizer = keras.optimizers.Adagrad(
         learning_rate, initial_accumulator_value=0.0, epsilon=_EPSILON
@@ -175,15 +180,12 @@ def fit_classifiers(
             weights = np.zeros(batch_size, "float32")
             weights[: len(rows)] = 1.0
             rows = np.pad(rows, (0, batch_size - len(rows)))  # one shape: compiled once
-            learner.train_on_batch(features(nodes, rows), nodes.made[rows], weights)
+            learner.train_on_batch(_features(table, nodes, rows), nodes.made[rows], weights)
             if progress is not None:
                 progress(1)
         if validation is None:
             continue
-        part = validation
-        shares = _accuracies(
-            learner.predict_on_batch, batch_size, part, lambda rows: features(part, rows)
-        )
+        shares = _right(learner, batch_size, table, validation)
         better = shares > best
         best[better] = shares[better]
         for array, variable in zip(kept, variables, strict=True):

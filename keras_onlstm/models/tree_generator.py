@@ -13,7 +13,7 @@ from keras_onlstm.models.addition_classifiers import (
     AdditionClassifiers,
     Nodes,
     fit_classifiers,
-    margins_of,
+    in_batches,
 )
 from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.models.tree_sampler import Sample, TreeSampler, log_of_yes_and_no
@@ -49,7 +49,7 @@ class _Words(keras.Model):
     """Log-probabilities of words among those that are not `<root>`, as a model Keras compiles."""
 
     def __init__(self, model):
-        super().__init__(name="words")
+        super().__init__(name="words", autocast=False)
         self.model = model
 
     def call(self, batch):
@@ -337,7 +337,7 @@ class TreeGenerator(keras.Model):
         def function(hidden: np.ndarray, words: np.ndarray) -> np.ndarray:
             return self._functions[name]({"hidden": hidden, "words": words})
 
-        return margins_of(function, _ROWS, hidden, words)
+        return in_batches(function, _ROWS, hidden, words)
 
     def get_config(self) -> dict[str, Any]:
         model = keras.saving.serialize_keras_object(self.model)

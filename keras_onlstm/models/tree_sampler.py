@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 import numpy as np
-from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree, Edge
 from keras_onlstm.dependencies.growth import Growth, Sprout, additions
@@ -42,7 +41,7 @@ class _Grow(keras.Model):
     """The next states and logits, as a model that Keras compiles."""
 
     def __init__(self, model):
-        super().__init__(name="grow")
+        super().__init__(name="grow", autocast=False)
         self.model = model
 
     def call(self, batch):
@@ -56,7 +55,7 @@ class _ReadLeft(keras.Model):
     """The states after one more left dependent, as a model that Keras compiles."""
 
     def __init__(self, model):
-        super().__init__(name="read_left")
+        super().__init__(name="read_left", autocast=False)
         self.model = model
 
     def call(self, batch):
