@@ -38,7 +38,7 @@ def model_of(words=WORDS, dtype="float32", **kwargs):
     return randomized(model, 1)
 
 
-def generator_of(model, yes=None, seed=2):
+def generator_of(model, yes=None, seed=6):
     """A generator of random classifiers; or of such as say yes everywhere as likely as given."""
     generator = TreeGenerator(model, units=6, seed=seed)
     generator.build()
@@ -52,7 +52,7 @@ def generator_of(model, yes=None, seed=2):
         last.assign(logits)
     else:
         shifted = np.array(keras.ops.convert_to_numpy(last))
-        shifted[:, 0, 0] += 1.5  # no, more often than not
+        shifted[:, 0, 0] += 0.7  # no, more often than not
         last.assign(shifted)
     return generator
 
@@ -156,7 +156,7 @@ def sizes_by_series(yes, most):
 
 def test_the_probabilities_of_all_trees_add_up(float64):
     words = ["<unk>", "<root>", "a"]
-    yes = (0.3, 0.2, 0.4, 0.1)
+    yes = (0.3, 0.2, 0.2, 0.1)
     generator = generator_of(model_of(words, float64, left_dependents=True), yes)
     expected = sizes_by_series(yes, 4)
     for count in range(1, 5):
@@ -211,8 +211,7 @@ def check_samples(generator, samples, tolerance):
 @pytest.mark.parametrize("way", ["likelier", "drawn"])
 def test_samples_score_as_they_were_drawn(kind, way, float64):
     for dtype, tolerance in (("float32", SINGLE), (float64, 1e-9)):
-        # One of two words, so that trees of the first kind of addition grow too.
-        generator = generator_of(model_of(dtype=dtype, **KINDS[kind]), seed=4)
+        generator = generator_of(model_of(dtype=dtype, **KINDS[kind]))
         samples = generator.sample(12, seed=1, max_words=12, additions=way)
         check_samples(generator, samples, tolerance)
         assert max(len(sample.tree) for sample in samples) > 4
@@ -222,7 +221,7 @@ def test_samples_score_as_they_were_drawn(kind, way, float64):
 
 
 def test_what_is_likelier_is_added():
-    generator = generator_of(model_of(left_dependents=True), seed=4)
+    generator = generator_of(model_of(left_dependents=True))
     samples = generator.sample(12, seed=1, max_words=12)
     whole = [sample.tree for sample in samples if not sample.is_cut]
     assert len(whole) > 2
@@ -261,7 +260,7 @@ def test_words_are_drawn_from_the_softmax():
 
 
 def test_seeds():
-    generator = generator_of(model_of(), seed=4)
+    generator = generator_of(model_of())
     first = [sample.tree for sample in generator.sample(6, seed=1)]
     assert [sample.tree for sample in generator.sample(6, seed=1)] == first
     assert [sample.tree for sample in generator.sample(3, seed=1)] == first[:3]
@@ -269,7 +268,7 @@ def test_seeds():
 
 
 def test_many_trees_come_in_batches(monkeypatch):
-    generator = generator_of(model_of(), seed=4)
+    generator = generator_of(model_of())
     whole = generator.sample(7, max_words=5)
     monkeypatch.setattr("keras_onlstm.models.tree_sampler._TREES", 3)
     parts = generator.sample(7, max_words=5)
@@ -329,26 +328,27 @@ def test_adagrad_begins_at_nothing():
     before = arrays(start.classifiers.trainable_variables)
     after = trained(model, epochs=1, batch_size=200, dropout=0.0)
     moved = np.concatenate([np.abs(a - b).ravel() for a, b in zip(after, before, strict=True)])
-    assert ((np.abs(moved - 0.01) < 1e-4) | (moved < 1e-6)).mean() > 0.95
-    assert (np.abs(moved - 0.01) < 1e-4).mean() > 0.5
+    by_rate = np.abs(moved - 0.01) < 1e-5
+    assert (by_rate | (moved == 0.0)).mean() > 0.99  # the others have gradients of 1e-10
+    assert by_rate.mean() > 0.5
 
 
 def test_each_classifier_keeps_its_best_epoch():
-    model, validation = model_of(), random_trees(20)[12:]
-    after = [
-        TreeGenerator.train(model, random_trees(12), epochs=epochs, units=5, learning_rate=0.2)
-        for epochs in (1, 2, 3, 4)
-    ]
-    shares = np.array(
-        [[one.accuracies(validation)[name].all for name in ADDITIONS] for one in after]
-    )
-    best = shares.argmax(0)  # the first of equals
-    assert len(set(best.tolist())) > 1
-    kept = trained(model, validation, epochs=4, dropout=0.5, learning_rate=0.2, batch_size=256)
+    model, validation = model_of(), random_trees(30)[12:]
+    given = {"learning_rate": 0.05, "dropout": 0.0}
+    after = []
+    for epochs in range(1, 5):
+        generator = TreeGenerator.train(
+            model, random_trees(12), epochs=epochs, units=5, batch_size=16, **given
+        )
+        accuracies = generator.accuracies(validation)
+        weights = arrays(generator.classifiers.trainable_variables)
+        after.append(([accuracies[name].all for name in ADDITIONS], weights))
+    best = np.array([shares for shares, _ in after]).argmax(0)  # the first of equals
+    assert (best < 3).any()
+    kept = trained(model, validation, epochs=4, **given)
     for number, epoch in enumerate(best):
-        for one, other in zip(
-            kept, arrays(after[epoch].classifiers.trainable_variables), strict=True
-        ):
+        for one, other in zip(kept, after[epoch][1], strict=True):
             assert_close(one[number], other[number], 1e-6, ADDITIONS[number])
 
 

@@ -14,7 +14,7 @@ __all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "in_batches"]
 
 _EDGES = 4
 _CLASSES = 2  # no, yes
-_EPSILON = 1e-10  # of AdaGrad, as published: its sums of squares begin at 0
+_EPSILON = 1e-20  # of AdaGrad, under the root: 1e-10 beside it, as published; its sums begin at 0
 
 
 class Nodes(NamedTuple):
