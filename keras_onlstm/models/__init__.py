@@ -4,6 +4,7 @@ from keras_onlstm.models.ensemble import Ensemble, EnsembleOutput
 from keras_onlstm.models.language_model import LanguageModel, LanguageModelOutput
 from keras_onlstm.models.pair_classifier import PairClassifier
 from keras_onlstm.models.prpn import PRPN, PRPNOutput
+from keras_onlstm.models.tree_generator import TreeGenerator
 from keras_onlstm.models.tree_lstm import TreeLSTM
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "LanguageModelOutput",
     "PRPNOutput",
     "PairClassifier",
+    "TreeGenerator",
     "TreeLSTM",
 ]

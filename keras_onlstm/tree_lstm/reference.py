@@ -6,7 +6,7 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
-from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, advance
+from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_advance
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["readable"]
@@ -19,15 +19,6 @@ def _initial(layers: Sequence[Layer]) -> list[tuple[Tensor, Tensor]]:
             layer.recurrent_kernel[:1, : layer.recurrent_kernel.shape[0]] for layer in layers
         )
     ]
-
-
-def _step(x, layers, states):
-    """One step of a deep LSTM: the states (1, U) of every layer."""
-    new = []
-    for layer, (h, c) in zip(layers, states, strict=True):
-        x, c, _ = advance(x @ layer.kernel + h @ layer.recurrent_kernel + layer.bias, c)
-        new.append((x, c))
-    return new
 
 
 def readable(weights: Weights, tree: DependencyTree, ids: Sequence[int], root: int) -> Tensor:
@@ -52,7 +43,7 @@ def readable(weights: Weights, tree: DependencyTree, ids: Sequence[int], root: i
         if weights.left and step.edge == Edge.RIGHT:
             read = _initial(weights.left)
             for place in step.left:
-                read = _step(vector(place), weights.left, read)
+                read = deep_advance(vector(place), weights.left, read)
             x = ops.concatenate([x, read[-1][0]], -1)
-        states[step.place] = _step(x, weights.generators[step.edge], states[step.source])
+        states[step.place] = deep_advance(x, weights.generators[step.edge], states[step.source])
     return ops.concatenate([states[place][-1][0] for place in range(1, len(tree) + 1)], 0)

@@ -13,6 +13,7 @@ Axes, for the whole of TreeLSTM:
 - V: vocabulary
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from keras import activations, backend, ops
@@ -20,7 +21,7 @@ from keras import activations, backend, ops
 from keras_onlstm.utils.numerics import exact_activation
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["INITIAL", "LSTM_GATES", "Layer", "Weights", "advance", "retreat"]
+__all__ = ["INITIAL", "LSTM_GATES", "Layer", "Weights", "advance", "deep_advance", "retreat"]
 
 LSTM_GATES = ("input", "forget", "output", "candidate")  # their order in every kernel
 INITIAL = 0.01  # every hidden and cell state of ROOT, and before the first left dependent
@@ -74,6 +75,26 @@ def advance(z: Tensor, c_tm1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     i, f, output, candidate = ops.sigmoid(i), ops.sigmoid(f), ops.sigmoid(output), _tanh(candidate)
     c = f * c_tm1 + i * candidate
     return output * _tanh(c), c, ops.concatenate([i, f, output, candidate], -1)
+
+
+def deep_advance(
+    x: Tensor, layers: Sequence[Layer], states: Sequence[tuple[Tensor, Tensor]]
+) -> list[tuple[Tensor, Tensor]]:
+    """A step of a deep LSTM, one edge type in all rows.
+
+    Args:
+        x: (R, size of the first layer's input).
+        layers: L `Layer`.
+        states: L pairs (R, U), hidden and cell states of the sources.
+
+    Returns:
+        The same of the words, layer by layer.
+    """
+    new = []
+    for layer, (h, c) in zip(layers, states, strict=True):
+        x, c, _ = advance(x @ layer.kernel + h @ layer.recurrent_kernel + layer.bias, c)
+        new.append((x, c))
+    return new
 
 
 def retreat(

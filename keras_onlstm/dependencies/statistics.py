@@ -1,0 +1,115 @@
+"""What trees look like on the whole: their lengths, depths, and how many dependents words have."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_onlstm.dependencies.tree import DependencyTree
+
+__all__ = ["Summary", "statistics", "statistics_rows"]
+
+_QUANTILES = (0.1, 0.5, 0.9)
+_TITLES = {
+    "words": "words of a sentence",
+    "depth": "depth of a tree",
+    "left": "dependents on the left of a word",
+    "right": "dependents on the right of a word",
+    "distance": "words from a word to its head",
+}
+
+
+class Summary(NamedTuple):
+    """Of many numbers the mean, quantiles, and the greatest.
+
+    Attributes:
+        mean: number.
+        low: the quantile of a tenth: the least number that so many are not above.
+        median: that of a half.
+        high: that of nine tenths.
+        greatest: number.
+    """
+
+    mean: float
+    low: int
+    median: int
+    high: int
+    greatest: int
+
+
+def _summary(numbers):
+    numbers = np.asarray(numbers)
+    low, median, high = np.quantile(numbers, _QUANTILES, method="inverted_cdf").tolist()
+    return Summary(float(numbers.mean()), low, median, high, int(numbers.max()))
+
+
+def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
+    """Lengths, depths, numbers of dependents, and lengths of dependencies.
+
+    Args:
+        trees: of `DependencyTree`, at least one.
+
+    Returns:
+        Dictionary of `Summary`: `words` and `depth` of each tree; of each word how many dependents
+        it has on its `left` and on its `right`, and its `distance` from its head, 1 where they
+        are neighbours; what depends on ROOT has none.
+
+    Raises:
+        ValueError: if there is no tree.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import DependencyTree
+    >>> from keras_onlstm.dependencies.statistics import statistics
+    >>> trees = [DependencyTree("the cat saw a dog".split(), [2, 3, 0, 5, 3])]
+    >>> statistics(trees)["words"], statistics(trees)["left"]
+    (Summary(mean=5.0, low=5, median=5, high=5, greatest=5),
+     Summary(mean=0.6, low=0, median=1, high=1, greatest=1))
+    """
+    found: dict[str, list[int]] = {name: [] for name in _TITLES}
+    for tree in trees:
+        found["words"].append(len(tree))
+        found["depth"].append(tree.depth)
+        for left, right in tree.dependents()[1:]:
+            found["left"].append(len(left))
+            found["right"].append(len(right))
+        heads = enumerate(tree.heads, 1)
+        found["distance"] += [abs(place - head) for place, head in heads if head]
+    if not found["words"]:
+        raise ValueError("there is no tree.")
+    return {name: _summary(numbers or [0]) for name, numbers in found.items()}
+
+
+def statistics_rows(corpora: Mapping[str, Iterable[DependencyTree]]) -> list[list[str]]:
+    """The statistics of corpora, one beside the other, for a table.
+
+    Args:
+        corpora: dictionary from names to lists of `DependencyTree`, at least one each.
+
+    Returns:
+        List of rows: what is counted, and of each corpus the mean, in brackets the quantiles of a
+        tenth, a half and nine tenths, and the greatest.
+
+    Raises:
+        ValueError: if a corpus has no tree.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import chain
+    >>> from keras_onlstm.dependencies.statistics import statistics_rows
+    >>> for row in statistics_rows({"chains": [chain(["a"] * n) for n in range(1, 11)]})[1:4]:
+    ...     print(row)
+    ['depth of a tree', '5.50 (1 5 9; 10)']
+    ['dependents on the left of a word', '0.00 (0 0 0; 0)']
+    ['dependents on the right of a word', '0.82 (0 1 1; 1)']
+    """
+    found = [statistics(trees) for trees in corpora.values()]
+    return [
+        [title, *(_written(summaries[key]) for summaries in found)]
+        for key, title in _TITLES.items()
+    ]
+
+
+def _written(summary):
+    mean, low, median, high, greatest = summary
+    return f"{mean:.2f} ({low} {median} {high}; {greatest})"

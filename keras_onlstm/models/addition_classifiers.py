@@ -1,0 +1,195 @@
+"""The four classifiers that decide how a dependency tree grows, and their training."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "in_batches"]
+
+_EDGES = 4
+_CLASSES = 2  # no, yes
+_EPSILON = 1e-20  # of AdaGrad, under the root: 1e-10 beside it, as published; its sums begin at 0
+
+
+class Nodes(NamedTuple):
+    """ROOTs and words of trees, what is known of them, and what is decided there.
+
+    Attributes:
+        hidden: (N, U) hidden states from which they were predicted.
+        words: (N,) int32 ids.
+        made: (N, 4) bool, as of `keras_onlstm.dependencies.growth.Additions`.
+        is_open: (N, 4) bool, likewise.
+    """
+
+    hidden: np.ndarray
+    words: np.ndarray
+    made: np.ndarray
+    is_open: np.ndarray
+
+
+class AdditionClassifiers(keras.layers.Layer):
+    """Four networks side by side, each of two layers of rectifiers, for ADD-LEFT and the others.
+
+    Args:
+        size: integer, of the features.
+        units: integer, of both layers.
+        dropout: share of either layer's outputs that is dropped in training.
+        seed: integer, or `None`.
+        **kwargs: `name`, `dtype` of `keras.layers.Layer`.
+
+    Call arguments:
+        features: (N, size).
+        training: whether to drop.
+
+    Returns:
+        (N, 4): by how much the logit of yes is above that of no, in the order of `Edge`.
+    """
+
+    def __init__(
+        self, size: int, units: int, dropout: float, seed: int | None, **kwargs: Any
+    ) -> None:
+        super().__init__(autocast=False, **kwargs)
+        self.sizes, self.seed = (size, units, units, _CLASSES), seed
+        self.drops = [
+            keras.layers.Dropout(dropout, seed=derived(seed, "dropout", i), dtype=self.dtype_policy)
+            for i in range(2)
+        ]
+        self.networks: list[tuple[keras.Variable, keras.Variable]] = []
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        for place, (before, after) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
+            bound = before**-0.5  # the published code leaves its layers as they begin
+            weights = (
+                self.add_weight(
+                    shape=shape,
+                    initializer=keras.initializers.RandomUniform(
+                        -bound, bound, seed=derived(self.seed, name, place)
+                    ),
+                    name=f"{name}_{place}",
+                )
+                for name, shape in (
+                    ("kernel", (_EDGES, before, after)),
+                    ("bias", (_EDGES, 1, after)),
+                )
+            )
+            self.networks.append(tuple(weights))
+        self.built = True
+
+    def call(self, features: Tensor, training: bool = False) -> Tensor:
+        dtype = self.compute_dtype
+        x = ops.expand_dims(ops.cast(features, dtype), 0)  # (1, N, size)
+        for place, (kernel, bias) in enumerate(self.networks):
+            kernel = ops.convert_to_tensor(kernel, dtype=dtype)
+            x = x @ kernel + ops.convert_to_tensor(bias, dtype=dtype)  # (4, N, units)
+            if place < len(self.drops):
+                x = self.drops[place](ops.relu(x), training=training)
+        return ops.transpose(x[..., 1] - x[..., 0])  # (4, N, 2) -> (N, 4)
+
+
+class _Learner(keras.Model):
+    """The classifiers with their loss: the sum of four cross-entropies, which share no weight."""
+
+    def __init__(self, classifiers):
+        super().__init__(name="learner", dtype=classifiers.dtype_policy)
+        self.classifiers = classifiers
+        self.built = True
+
+    def call(self, features, training=False):
+        return self.classifiers(features, training=training)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        wrong = ops.where(y, -y_pred, y_pred)
+        weights = ops.cast(sample_weight, wrong.dtype)
+        return ops.sum(ops.softplus(wrong) * ops.expand_dims(weights, -1)) / ops.sum(weights)
+
+
+def in_batches(function: Callable[..., Any], size: int, *arrays: np.ndarray) -> np.ndarray:
+    """What a compiled function makes of the rows of arrays, in batches of one size.
+
+    Args:
+        function: of arrays of `size` rows each, which returns one of as many.
+        size: positive integer.
+        *arrays: of N rows each.
+
+    Returns:
+        Array of N rows.
+    """
+    count, found = len(arrays[0]), []
+    for start in range(0, count, size):
+        rows = np.minimum(np.arange(start, start + size), count - 1)
+        found.append(np.asarray(function(*(array[rows] for array in arrays))))
+    return np.concatenate(found)[:count]
+
+
+def _features(table, nodes, rows):
+    return np.concatenate([nodes.hidden[rows], table[nodes.words[rows]]], -1)
+
+
+def _right(learner, size, table, nodes):
+    """The share of nodes at which each classifier is right, (4,)."""
+
+    def function(rows: np.ndarray) -> np.ndarray:
+        return learner.predict_on_batch(_features(table, nodes, rows))
+
+    margins = in_batches(function, size, np.arange(len(nodes.words)))
+    return ((margins > 0.0) == nodes.made).mean(0)
+
+
+def fit_classifiers(
+    classifiers: AdditionClassifiers,
+    table: np.ndarray,
+    nodes: Nodes,
+    validation: Nodes | None,
+    seed: int,
+    epochs: int,
+    learning_rate: float,
+    batch_size: int,
+    progress: Callable[[int], object] | None = None,
+) -> None:
+    """Trains classifiers by AdaGrad; each keeps its weights of the epoch that was best.
+
+    Args:
+        classifiers: `AdditionClassifiers`, built.
+        table: (V, U) what the features of a node have beside its hidden state, by its word.
+        nodes: `Nodes` to train on.
+        validation: `Nodes` by which the best epoch is chosen, or `None`: the last one is.
+        seed: integer, of the order.
+        epochs: positive integer.
+        learning_rate: number.
+        batch_size: positive integer.
+        progress: function that is called after each batch, with 1.
+    """
+    learner = _Learner(classifiers)
+    optimizer = keras.optimizers.Adagrad(
+        learning_rate, initial_accumulator_value=0.0, epsilon=_EPSILON
+    )
+    learner.compile(optimizer, loss=None)
+    count = len(nodes.words)
+    variables = classifiers.trainable_variables  # (4, ...) each
+    best, kept = np.full(_EDGES, -1.0), [np.array(ops.convert_to_numpy(v)) for v in variables]
+    for epoch in range(epochs):
+        order = np.random.Generator(np.random.PCG64([seed, epoch])).permutation(count)
+        for start in range(0, count, batch_size):
+            rows = order[start : start + batch_size]
+            weights = np.zeros(batch_size, "float32")
+            weights[: len(rows)] = 1.0
+            rows = np.pad(rows, (0, batch_size - len(rows)))  # one shape: compiled once
+            learner.train_on_batch(_features(table, nodes, rows), nodes.made[rows], weights)
+            if progress is not None:
+                progress(1)
+        if validation is None:
+            continue
+        shares = _right(learner, batch_size, table, validation)
+        better = shares > best
+        best[better] = shares[better]
+        for array, variable in zip(kept, variables, strict=True):
+            array[better] = ops.convert_to_numpy(variable)[better]
+    if validation is not None:
+        for array, variable in zip(kept, variables, strict=True):
+            variable.assign(array)

@@ -1,0 +1,355 @@
+"""TreeGenerator: a TreeLSTM with classifiers that decide the shape of the trees it generates."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, Self
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.dependencies.growth import ADDITIONS, additions
+from keras_onlstm.models.addition_classifiers import (
+    AdditionClassifiers,
+    Nodes,
+    fit_classifiers,
+    in_batches,
+)
+from keras_onlstm.models.tree_lstm import TreeLSTM
+from keras_onlstm.models.tree_sampler import Sample, TreeSampler, log_of_yes_and_no
+from keras_onlstm.tree_lstm.step import INITIAL
+from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.numerics import wide_dtype
+from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.types import Shape, Tensor
+
+__all__ = ["Accuracy", "TreeGenerator"]
+
+_ROWS = 256  # nodes that are classified at once
+_WAYS = ("likelier", "drawn")
+
+
+class Accuracy(NamedTuple):
+    """How often a decision is foreseen. Shares, from 0 to 1; NaN where there was nothing to decide.
+
+    Attributes:
+        all: of all nodes, ROOTs included, as published.
+        majority: what has the answer alone that most of these have.
+        open: of the nodes where the decision can go either way (`Additions.is_open`).
+        open_majority: likewise.
+    """
+
+    all: float
+    majority: float
+    open: float
+    open_majority: float
+
+
+class _Words(keras.Model):
+    """Log-probabilities of words among those that are not `<root>`, as a model Keras compiles."""
+
+    def __init__(self, model):
+        super().__init__(name="words", autocast=False)
+        self.model = model
+
+    def call(self, batch):
+        logits = self.model.logits(batch["hidden"])
+        is_root = np.arange(len(self.model.vocabulary)) == self.model.root
+        logits = ops.where(is_root, ops.full_like(logits, -np.inf), logits)
+        return self.model.chosen(logits, batch["words"])
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class TreeGenerator(keras.Model):
+    """Generates dependency trees: P(sentence, tree), where a `TreeLSTM` has P(sentence | tree).
+
+    Four classifiers decide at each word whether it gets a dependent on the left or right, and
+    whether one more follows after it. They are given the word's hidden state and its row in the
+    softmax. `train` makes a generator of a trained model; the model stays as it is.
+
+    Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 3.4,
+    https://aclanthology.org/N16-1035.
+
+    Args:
+        model: `TreeLSTM` with a vocabulary.
+        units: positive integer, of the two layers of every classifier.
+        dropout: share of their outputs that is dropped in training.
+        seed: integer seed of initialization and dropouts.
+        **kwargs: `name`, `dtype` of `keras.Model`.
+
+    Call arguments:
+        nodes: dictionary of `hidden` (N, U), the hidden states of words, and `words` (N,), their
+            ids.
+        training: whether to drop.
+
+    Returns:
+        (N, 4): by how much the logit of yes is above that of no, in the order of `Edge`.
+
+    Raises:
+        ValueError: if a size is invalid, or the model has no vocabulary with `<unk>` and `<root>`.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import DependencyTree
+    >>> from keras_onlstm.models import TreeGenerator, TreeLSTM
+    >>> words = ["<unk>", "<root>", "a", "cat", "sleeps"]
+    >>> model = TreeLSTM(5, embedding_dim=4, units=8, vocabulary=words, seed=0)
+    >>> trees = [DependencyTree("a cat sleeps".split(), [2, 3, 0])] * 20
+    >>> generator = TreeGenerator.train(model, trees, epochs=20)
+    >>> generator.accuracies(trees)["ADD-NX-LEFT"]
+    Accuracy(all=1.0, majority=1.0, open=1.0, open_majority=1.0)
+    >>> [len(sample.tree) <= 10 for sample in generator.sample(2, max_words=10)]
+    [True, True]
+    """
+
+    graphs = ()
+
+    def __init__(
+        self,
+        model: TreeLSTM,
+        units: int = 300,
+        dropout: float = 0.5,
+        seed: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(autocast=False, **{"dtype": model.dtype_policy, **kwargs})
+        self.model = model
+        self.vocabulary = model.vocabulary
+        self._root = model.root  # which checks the vocabulary
+        self._config: dict[str, Any] = {
+            "units": integer("units", units),
+            "dropout": dropout,
+            "seed": seed,
+        }
+        self.classifiers = AdditionClassifiers(
+            2 * model.get_config()["units"],
+            units,
+            dropout,
+            derived(seed, "classifiers"),
+            dtype=wide_dtype(model.compute_dtype),
+            name="classifiers",
+        )
+        self._functions: dict[str, Callable[..., Any]] = {}
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        for part in (self.model, self.classifiers):
+            if not part.built:
+                part.build()
+        self.built = True
+
+    def call(self, nodes: dict[str, Tensor], training: bool = False) -> Tensor:
+        hidden = nodes["hidden"]
+        kernel = ops.convert_to_tensor(self.model.softmax_kernel, dtype=hidden.dtype)
+        rows = ops.take(kernel, nodes["words"], axis=0)
+        return self.classifiers(ops.concatenate([hidden, rows], -1), training=training)
+
+    @classmethod
+    def train(
+        cls,
+        model: TreeLSTM,
+        trees: Iterable[DependencyTree],
+        seed: int = 0,
+        epochs: int = 10,
+        validation: Iterable[DependencyTree] | None = None,
+        units: int = 300,
+        dropout: float = 0.5,
+        learning_rate: float = 0.01,
+        batch_size: int = 256,
+        progress: Callable[[int], object] | None = None,
+    ) -> Self:
+        """A generator whose classifiers are trained on the nodes of trees, by AdaGrad.
+
+        Every node, ROOT included, is an example for each of the four. The defaults are those
+        published.
+
+        Args:
+            model: `TreeLSTM` with a vocabulary, trained.
+            trees: list of `DependencyTree`, projective.
+            seed: integer, 0 or above, of all that is drawn.
+            epochs: positive integer.
+            validation: list of `DependencyTree`: each classifier keeps the weights of the epoch
+                after which it was right most often there, at all nodes. `None`: of the last epoch.
+            units: as of the class.
+            dropout: likewise.
+            learning_rate: number above 0.
+            batch_size: positive integer, nodes in a batch.
+            progress: function that is called after each batch, with 1.
+
+        Returns:
+            `TreeGenerator`.
+
+        Raises:
+            ValueError: if an argument is invalid, there is no tree, or as `TreeLSTM.lay_out`.
+        """
+        epochs, batch_size = integer("epochs", epochs), integer("batch_size", batch_size)
+        generator = cls(model, units, dropout, integer("seed", seed, 0))
+        generator.build()
+        fit_classifiers(
+            generator.classifiers,
+            ops.convert_to_numpy(model.softmax_kernel),
+            generator.nodes(trees),
+            None if validation is None else generator.nodes(validation),
+            seed,
+            epochs,
+            learning_rate,
+            batch_size,
+            progress,
+        )
+        return generator
+
+    def nodes(self, trees: Iterable[DependencyTree]) -> Nodes:
+        """The ROOTs and words of trees, and what is decided there, tree after tree.
+
+        Args:
+            trees: list of `DependencyTree`, projective, at least one.
+
+        Returns:
+            `keras_onlstm.models.addition_classifiers.Nodes`; of every tree ROOT comes first.
+
+        Raises:
+            ValueError: if there is no tree, or as `TreeLSTM.lay_out`.
+        """
+        trees = list(trees)
+        if not trees:
+            raise ValueError("there is no tree.")
+        hidden, words, made, is_open = [], [], [], []
+        for tree, states in zip(trees, self.model.states(trees), strict=True):
+            hidden.append(np.pad(states, ((1, 0), (0, 0)), constant_values=INITIAL))
+            words.append(np.append(self._root, self.model.lay_out(tree).words).astype("int32"))
+            decided = additions(tree)
+            made.append(decided.made)
+            is_open.append(decided.is_open)
+        return Nodes(*map(np.concatenate, (hidden, words, made, is_open)))
+
+    def accuracies(self, trees: Iterable[DependencyTree]) -> dict[str, Accuracy]:
+        """How often the classifiers foresee what is added at the nodes of trees.
+
+        Args:
+            trees: list of `DependencyTree`, projective, at least one.
+
+        Returns:
+            Dictionary from `"ADD-LEFT"`, `"ADD-RIGHT"`, `"ADD-NX-LEFT"` and `"ADD-NX-RIGHT"` to
+            `Accuracy`.
+
+        Raises:
+            ValueError: as `nodes`.
+        """
+        nodes = self.nodes(trees)
+        found = (self._margins(nodes) > 0.0) == nodes.made
+        return {
+            name: Accuracy(
+                *_shares(found[:, place], nodes.made[:, place]),
+                *_shares(
+                    found[nodes.is_open[:, place], place],
+                    nodes.made[nodes.is_open[:, place], place],
+                ),
+            )
+            for place, name in enumerate(ADDITIONS)
+        }
+
+    def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
+        """Log-probabilities of sentences and their trees, log P(S, T).
+
+        That is the sum, over the words, of the log-probability of the word among all but `<root>`,
+        and over all open decisions, of the log-probability of what was decided. Which are open says
+        `keras_onlstm.dependencies.growth`: three at each word, two at the one that depends on ROOT.
+        Over all trees with one word under ROOT the probabilities add up to 1, unless some grow for
+        ever, with `<unk>` as one of the words.
+
+        Args:
+            trees: list of `DependencyTree`, projective, at least one.
+
+        Returns:
+            Array (trees,), in nats.
+
+        Raises:
+            ValueError: as `nodes`.
+        """
+        trees = list(trees)
+        nodes = self.nodes(trees)
+        yes, no = log_of_yes_and_no(self._margins(nodes))
+        decisions = (np.where(nodes.made, yes, no) * nodes.is_open).sum(1)
+        is_word = np.ones(len(nodes.words), bool)
+        firsts = np.cumsum([0, *(len(tree) + 1 for tree in trees)])[:-1]
+        is_word[firsts] = False
+        words = np.zeros(len(is_word))
+        words[is_word] = self._rows("words", nodes.hidden[is_word], nodes.words[is_word])
+        return np.add.reduceat(words + decisions, firsts)
+
+    def sample(
+        self,
+        n: int,
+        seed: int = 0,
+        max_words: int = 30,
+        temperature: float = 1.0,
+        additions: str = "likelier",
+    ) -> list[Sample]:
+        """Trees, each grown from ROOT breadth first, in the order of `DependencyTree.steps`.
+
+        Words are drawn from the model, `<root>` never. What is added is what the classifiers find
+        likelier, as published; or it is drawn too, and then the trees are as frequent as
+        `log_probability` says. A tree of `max_words` words gets no more: where something was to be
+        added then, it is cut. Tree by tree the result depends on `seed` and the number of the tree
+        alone, but for rounding.
+
+        Args:
+            n: positive integer.
+            seed: integer, 0 or above.
+            max_words: positive integer.
+            temperature: number above 0 that divides the logits of words: lower is bolder. What is
+                recorded of a sample are the probabilities at temperature 1.
+            additions: `"likelier"`, or `"drawn"`.
+
+        Returns:
+            List of n `keras_onlstm.models.tree_sampler.Sample`.
+
+        Raises:
+            ValueError: if an argument is invalid.
+        """
+        if additions not in _WAYS:
+            raise ValueError(f"additions is {' or '.join(map(repr, _WAYS))}, not {additions!r}.")
+        if not 0.0 < temperature < float("inf"):
+            raise ValueError(f"temperature must be a number above 0, not {temperature!r}.")
+        count, seed = integer("n", n), integer("seed", seed, 0)
+        max_words = integer("max_words", max_words)
+        if "sampler" not in self._functions:
+            self._functions["sampler"] = TreeSampler(self._built().model, self._classified)
+        sampler = self._functions["sampler"]
+        return list(sampler(count, seed, max_words, temperature, additions == "drawn"))
+
+    def _built(self):
+        if not self.built:
+            self.build()
+        return self
+
+    def _classified(self, hidden, words):
+        return self._rows("margins", hidden, words)
+
+    def _margins(self, nodes):
+        return self._classified(nodes.hidden, nodes.words)
+
+    def _rows(self, name, hidden, words):
+        """What a function makes of the words of nodes."""
+        if name not in self._functions:  # their methods alone, so that Keras tracks none of them
+            model = self._built() if name == "margins" else _Words(self._built().model)
+            self._functions[name] = model.predict_on_batch
+
+        def function(hidden: np.ndarray, words: np.ndarray) -> np.ndarray:
+            return self._functions[name]({"hidden": hidden, "words": words})
+
+        return in_batches(function, _ROWS, hidden, words)
+
+    def get_config(self) -> dict[str, Any]:
+        model = keras.saving.serialize_keras_object(self.model)
+        return {**super().get_config(), **self._config, "model": model}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        model = keras.saving.deserialize_keras_object(config["model"])
+        return cls(**{**config, "model": model})
+
+
+def _shares(found, made):
+    if not len(made):
+        return float("nan"), float("nan")
+    return float(found.mean()), float(max(made.mean(), 1.0 - made.mean()))

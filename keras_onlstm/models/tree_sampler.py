@@ -1,0 +1,195 @@
+"""Trees drawn from a TreeLSTM and the classifiers of a `TreeGenerator`, many side by side."""
+
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from keras_onlstm.dependencies import DependencyTree, Edge
+from keras_onlstm.dependencies.growth import Growth, Sprout, additions
+from keras_onlstm.models.tree_lstm import TreeLSTM
+from keras_onlstm.tree_lstm.generation import grow, read_left
+from keras_onlstm.tree_lstm.step import INITIAL
+from keras_onlstm.utils.numerics import wide_dtype
+
+__all__ = ["Sample", "TreeSampler", "log_of_yes_and_no"]
+
+_TREES = 256  # side by side
+_SCORES = 2**24  # and at most so many numbers in their logits, if it is more than a tree
+
+
+class Sample(NamedTuple):
+    """A tree that was generated.
+
+    Attributes:
+        tree: `DependencyTree`, projective.
+        is_cut: whether the limit of its length left out something that was to be added.
+        scores: (words,) log-probabilities of the words in the order of the sentence, as
+            `TreeLSTM.score` has them, in nats.
+        log_probability: number, as of `TreeGenerator.log_probability`: of the tree as it is.
+    """
+
+    tree: DependencyTree
+    is_cut: bool
+    scores: np.ndarray
+    log_probability: float
+
+
+class _Grow(keras.Model):
+    """The next states and logits, as a model that Keras compiles."""
+
+    def __init__(self, model):
+        super().__init__(name="grow", autocast=False)
+        self.model = model
+
+    def call(self, batch):
+        names = ("words", "edges", "states", "left")
+        states = grow(self.model.weights_of_words(), *(batch[name] for name in names))
+        units = self.model.softmax_kernel.shape[-1]
+        return states, self.model.logits(_last_hidden(states, units))
+
+
+class _ReadLeft(keras.Model):
+    """The states after one more left dependent, as a model that Keras compiles."""
+
+    def __init__(self, model):
+        super().__init__(name="read_left", autocast=False)
+        self.model = model
+
+    def call(self, batch):
+        weights = self.model.weights_of_words()
+        return read_left(weights, batch["words"], batch["states"], batch["is_word"])
+
+
+def log_of_yes_and_no(margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The log-probabilities of yes and of no, by how far the logit of yes is above that of no."""
+    margins = np.asarray(margins, "float64")
+    return -np.logaddexp(0.0, -margins), -np.logaddexp(0.0, margins)
+
+
+def _log_sum(logits):
+    highest = logits.max()
+    return highest + math.log(np.exp(logits - highest).sum())
+
+
+def _last_hidden(states, units):
+    """(R, U), of the last layer, from (R, 2 U L)."""
+    return states[:, -2 * units : -units]
+
+
+class _Row:
+    """A tree that grows in a row of the batch, and what was drawn for it so far."""
+
+    def __init__(self, generator, max_words, root, start):
+        self.generator, self.growth = generator, Growth(max_words)
+        self.words, self.states = [root], [start]
+        self.scores: list[float] = []
+        self.no_root: list[float] = []  # log-probability that the word is not <root>
+        self.margins: list[np.ndarray] = []
+
+    def draw(self, logits, root, temperature):
+        """One word, never `<root>`."""
+        logits = logits.astype("float64")
+        others = logits.copy()
+        others[root] = -np.inf
+        whole, rest = _log_sum(logits), _log_sum(others)
+        sums = np.cumsum(np.exp((others - others.max()) / temperature))
+        place = np.searchsorted(sums, self.generator.random() * sums[-1], side="right")
+        # Where rounding makes the product the last sum itself, it is the last word there is.
+        word = int(min(place, np.searchsorted(sums, sums[-1])))
+        self.words.append(word)
+        self.scores.append(logits[word] - whole)
+        self.no_root.append(rest - whole)
+
+    def decide(self, margins, is_drawn):
+        margins = margins.astype("float64")
+        noise = self.generator.logistic(size=len(margins)) if is_drawn else 0.0
+        self.margins.append(margins)
+        self.growth.add((margins > noise).tolist())
+
+    def sample(self, vocabulary):
+        order = np.array(self.growth.order()) - 1
+        tree = self.growth.tree([vocabulary[word] for word in self.words[1:]])
+        scores, margins = np.array(self.scores)[order], np.array(self.margins)[order]
+        decided = additions(tree)
+        yes, no = log_of_yes_and_no(margins)
+        of_decisions = np.where(decided.made[1:], yes, no)[decided.is_open[1:]].sum()
+        joint = scores.sum() - sum(self.no_root) + of_decisions
+        return Sample(tree, self.growth.is_cut, scores, float(joint))
+
+
+class TreeSampler:
+    """Draws trees.
+
+    Args:
+        model: `TreeLSTM` with a vocabulary.
+        margins: function of hidden states (R, U) and ids (R,), which returns the margins (R, 4) of
+            `AdditionClassifiers`.
+    """
+
+    def __init__(
+        self, model: TreeLSTM, margins: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    ) -> None:
+        self.model, self.margins, self.root = model, margins, model.root
+        self.vocabulary = list(model.vocabulary)
+        self._dtype = wide_dtype(model.compute_dtype)
+        self._units = int(model.softmax_kernel.shape[-1])
+        self._grow = _Grow(model).predict_on_batch
+        self._read_left = _ReadLeft(model).predict_on_batch
+
+    def __call__(
+        self, count: int, seed: int, max_words: int, temperature: float, is_drawn: bool
+    ) -> Iterator[Sample]:
+        """Trees, one after the other; the arguments are those of `TreeGenerator.sample`."""
+        most = max(1, min(_TREES, _SCORES // len(self.vocabulary)))
+        batches = -(-count // most)
+        size = -(-count // batches)  # of all batches: some trees of the last are of no use
+        start = np.full(2 * self._units * len(self.model.generators[0].variables_by_layer), INITIAL)
+        for first in range(0, count, size):
+            rows = [
+                _Row(np.random.default_rng([seed, number]), max_words, self.root, start)
+                for number in range(first, first + size)
+            ]
+            while any(row.growth.sprout for row in rows):
+                self._add_words(rows, temperature, is_drawn)
+            yield from (row.sample(self.vocabulary) for row in rows[: count - first])
+
+    def _add_words(self, rows, temperature, is_drawn):
+        """One word to every tree that still grows."""
+        sprouts = [row.growth.sprout or Sprout(0, Edge.LEFT, ()) for row in rows]
+        sources = [sprout.source for sprout in sprouts]
+        pairs = list(zip(rows, sources, strict=True))
+        batch = {
+            "words": np.array([row.words[source] for row, source in pairs], "int32"),
+            "edges": np.array([sprout.edge for sprout in sprouts], "int32"),
+            "states": np.stack([row.states[source] for row, source in pairs]).astype(self._dtype),
+            "left": self._left(rows, sprouts),
+        }
+        states, logits = map(np.asarray, self._grow(batch))
+        growing = [number for number, row in enumerate(rows) if row.growth.sprout]
+        for number in growing:
+            rows[number].draw(logits[number], self.root, temperature)
+        words = np.array([row.words[-1] for row in rows], "int32")
+        hidden = _last_hidden(states, self._units)
+        margins = np.asarray(self.margins(hidden, words))
+        for number in growing:
+            rows[number].states.append(states[number])
+            rows[number].decide(margins[number], is_drawn)
+
+    def _left(self, rows, sprouts):
+        """(R, U), what the model reads of left dependents, the farthest first."""
+        if self.model.left is None:
+            return np.zeros((len(rows), 1), self._dtype)  # not used
+        layers = len(self.model.left.variables_by_layer)
+        states = np.full((len(rows), 2 * self._units * layers), INITIAL, self._dtype)
+        for back in range(max(len(sprout.left) for sprout in sprouts), 0, -1):
+            is_word = np.array([len(sprout.left) >= back for sprout in sprouts])
+            words = [
+                row.words[sprout.left[-back]] if there else 0
+                for row, sprout, there in zip(rows, sprouts, is_word, strict=True)
+            ]
+            batch = {"words": np.array(words, "int32"), "states": states, "is_word": is_word}
+            states = np.asarray(self._read_left(batch))
+        return _last_hidden(states, self._units)
