@@ -1,0 +1,98 @@
+"""The MSR Sentence Completion Challenge (Zweig and Burges 2011): which of five words fills a gap.
+
+1,040 sentences of the Sherlock Holmes novels, each with a gap and five candidates. The files are
+`Holmes.lm_format.questions.txt`, five sentences for each question, and
+`Holmes.lm_format.answers.txt`, the right sentences, one a line, as `<s> word word ... </s>`.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from keras_onlstm.utils.reading import lines
+from keras_onlstm.utils.types import StrPath
+
+__all__ = ["Question", "load"]
+
+CANDIDATES = 5
+_QUESTIONS = "Holmes.lm_format.questions.txt"
+_ANSWERS = "Holmes.lm_format.answers.txt"
+_REMEDY = "Get it from msr_scripts/ of github.com/XingxingZhang/td-treelstm."
+
+
+class Question(NamedTuple):
+    """A sentence with a gap.
+
+    Attributes:
+        sentences: tuple of five tuples of words, which differ in one place.
+        place: integer, of the gap among the words, from 0 on.
+        candidates: tuple of five words, those in that place.
+        answer: integer from 0 to 4, of the right sentence.
+    """
+
+    sentences: tuple[tuple[str, ...], ...]
+    place: int
+    candidates: tuple[str, ...]
+    answer: int
+
+
+def load(directory: StrPath) -> list[Question]:
+    """Reads the questions and their answers.
+
+    Args:
+        directory: where the two files are.
+
+    Returns:
+        List of `Question`.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if one is damaged; the message names the line.
+
+    Example, which needs the files:
+
+    >>> from keras_onlstm.datasets import sentence_completion
+    >>> question = sentence_completion.load("msr_sentence_completion")[0]  # doctest: +SKIP
+    >>> question.candidates, question.answer  # doctest: +SKIP
+    (('write', 'migrate', 'climb', 'swear', 'contribute'), 3)
+    """
+    questions, answers = (_sentences(Path(directory) / name) for name in (_QUESTIONS, _ANSWERS))
+    path = Path(directory) / _QUESTIONS
+    if len(questions) != CANDIDATES * len(answers):
+        raise ValueError(
+            f"{path}: has {len(questions)} sentences for the {len(answers)} of {_ANSWERS}, not "
+            f"five times as many. {_REMEDY}"
+        )
+    found = []
+    for number, answer in enumerate(answers):
+        first = CANDIDATES * number
+        sentences = tuple(questions[first : first + CANDIDATES])
+        where = f"lines {first + 1} to {first + CANDIDATES}"
+        if len(set(map(len, sentences))) > 1:
+            raise ValueError(f"{path}, {where}: are not equally many words. {_REMEDY}")
+        columns = list(zip(*sentences, strict=True))
+        places = [place for place, words in enumerate(columns) if len(set(words)) > 1]
+        if len(places) != 1 or len(set(columns[places[0]])) != CANDIDATES:
+            raise ValueError(f"{path}, {where}: do not differ in one place alone. {_REMEDY}")
+        if answer not in sentences:
+            raise ValueError(
+                f"{Path(directory) / _ANSWERS}, line {number + 1}: is none of the five sentences "
+                f"of its question, {where}. {_REMEDY}"
+            )
+        place = places[0]
+        found.append(Question(sentences, place, columns[place], sentences.index(answer)))
+    return found
+
+
+def _sentences(path):
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file. {_REMEDY}")
+    sentences = []
+    with open(path, "rb") as file:
+        for number, line in enumerate(lines(path, file), 1):
+            first, *words = line.split() or [""]
+            if first != "<s>" or len(words) < 2 or words.pop() != "</s>":
+                raise ValueError(f"{path}, line {number}: is not <s> words </s>. {_REMEDY}")
+            sentences.append(tuple(words))
+    if not sentences:
+        raise ValueError(f"{path}: is empty. {_REMEDY}")
+    return sentences

@@ -1,0 +1,145 @@
+"""Attachment scores: how many words have the right head, and the right relation to it."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from keras_onlstm.dependencies.tree import DependencyTree
+
+__all__ = ["PUNCTUATION", "Attachment", "Counts", "attachment"]
+
+PUNCTUATION = frozenset(["``", "''", ",", ".", ":"])  # gold tags of the Penn Treebank
+
+
+class Counts(NamedTuple):
+    """Counts of words.
+
+    Attributes:
+        words: integer, all.
+        heads: integer, those whose head is right.
+        relations: integer, those whose head and relation are right; `None` where trees have no
+            relations.
+    """
+
+    words: int = 0
+    heads: int = 0
+    relations: int | None = 0
+
+    @property
+    def uas(self) -> float:
+        """The unlabelled attachment score, from 0 to 1."""
+        return self.heads / self.words if self.words else 0.0
+
+    @property
+    def las(self) -> float | None:
+        """The labelled attachment score, or `None` without relations."""
+        if self.relations is None:
+            return None
+        return self.relations / self.words if self.words else 0.0
+
+
+_NONE = Counts()
+
+
+def _sum(one, other):
+    relations = None
+    if one.relations is not None and other.relations is not None:
+        relations = one.relations + other.relations
+    return Counts(one.words + other.words, one.heads + other.heads, relations)
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """Attachment counts of any number of sentences; those of two sets of sentences add up.
+
+    Attributes:
+        all: `Counts` of all words.
+        without_punctuation: `Counts` of those that are no punctuation, as results on the Penn
+            Treebank are published.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import DependencyTree, attachment, chain
+    >>> gold = DependencyTree(["cats", "sleep", "."], [2, 0, 2], ["NNS", "VBP", "."])
+    >>> found = attachment([gold], [chain(gold.words)]) + attachment([gold], [gold])
+    >>> found.all.uas, found.without_punctuation.uas
+    (0.6666666666666666, 0.5)
+    """
+
+    all: Counts = _NONE
+    without_punctuation: Counts = _NONE
+
+    def __add__(self, other: object) -> "Attachment":
+        if not isinstance(other, Attachment):
+            return NotImplemented
+        return Attachment(
+            *(_sum(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        )
+
+
+def attachment(
+    gold: Iterable[DependencyTree],
+    found: Iterable[DependencyTree],
+    punctuation: Collection[str] = PUNCTUATION,
+) -> Attachment:
+    """Compares trees with gold trees.
+
+    Args:
+        gold: iterable of `DependencyTree`, with tags.
+        found: iterable of as many, of the same words.
+        punctuation: the gold tags of punctuation. That of CoNLL-U's coarse tags is `["PUNCT"]`.
+
+    Returns:
+        `Attachment`: `.all` and `.without_punctuation`, each with `.uas` and `.las`.
+
+    Raises:
+        ValueError: if there are not as many trees, two of a sentence have other words, or a gold
+            tree has no tags.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import DependencyTree, attachment
+    >>> words, tags = ["the", "cat", "sleeps"], ["DT", "NN", "VBZ"]
+    >>> gold = DependencyTree(words, [2, 3, 0], tags, ["det", "nsubj", "root"])
+    >>> found = DependencyTree(words, [2, 3, 0], tags, ["det", "obj", "root"])
+    >>> attachment([gold], [found]).all
+    Counts(words=3, heads=3, relations=2)
+    """
+    gold, found = list(gold), list(found)
+    if len(gold) != len(found):
+        raise ValueError(f"there are {len(gold)} gold trees and {len(found)} found ones.")
+    total = Attachment()
+    for number, (one, other) in enumerate(zip(gold, found, strict=True), 1):
+        _check(number, one, other)
+        heads = [a == b for a, b in zip(one.heads, other.heads, strict=True)]
+        relations = None
+        if one.relations is not None and other.relations is not None:
+            pairs = zip(heads, one.relations, other.relations, strict=True)
+            relations = [right and a == b for right, a, b in pairs]
+        words = [tag not in punctuation for tag in one.tags or ()]
+        total += Attachment(
+            _counts([True] * len(one), heads, relations), _counts(words, heads, relations)
+        )
+    return total
+
+
+def _check(number, gold, found):
+    if len(gold) != len(found):
+        raise ValueError(
+            f"sentence {number}: the gold tree has {len(gold)} words, the found one {len(found)}."
+        )
+    for place, (one, other) in enumerate(zip(gold.words, found.words, strict=True), 1):
+        if one != other:
+            raise ValueError(
+                f"sentence {number}, word {place}: is {one!r} in the gold tree, {other!r} in the "
+                "found one."
+            )
+    if gold.tags is None:
+        raise ValueError(
+            f"sentence {number}: the gold tree has no tags, which tell what is punctuation."
+        )
+
+
+def _counts(words, heads, relations):
+    right = [None if one is None else sum(map(min, words, one)) for one in (heads, relations)]
+    return Counts(sum(words), *right)
