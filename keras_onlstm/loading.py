@@ -16,7 +16,11 @@ __all__ = ["SHIPPED", "load_model", "load_trained", "member"]
 
 SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
 _BEST = "best.keras"  # of a run
-_CLASSES = {"language_model": "LanguageModel", "classifier": "PairClassifier"}
+_CLASSES = {
+    "language_model": "LanguageModel",
+    "tree_language_model": "TreeLSTM",
+    "classifier": "PairClassifier",
+}
 
 
 def load_model(

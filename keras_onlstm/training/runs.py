@@ -245,7 +245,8 @@ class Experiment(NamedTuple):
         for name, value in arguments.items():
             if name not in first and value != self.defaults[name]:
                 words.append(f"--{name.replace('_', '-')}")
-                words += [] if value is True else [Path(str(value)).name]
+                values_of = value if isinstance(value, list) else [value]
+                words += [] if value is True else [Path(str(one)).name for one in values_of]
         preset = self.presets[arguments["preset"]]
         others = [f"{n}={json.dumps(value)}" for n, value in values.items() if value != preset[n]]
         return " ".join([*words, *(["--set", *others] if others else [])])

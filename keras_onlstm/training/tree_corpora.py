@@ -1,6 +1,6 @@
 """The dependency trees that a TreeLSTM is trained on. No Keras."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.text.vocabulary import frequent
 
-__all__ = ["NLTK", "SHAPES", "TreeCorpus", "read_trees", "reshaped"]
+__all__ = ["NLTK", "SHAPES", "TreeCorpus", "normalized", "read_trees", "reshaped"]
 
 NLTK = "nltk"  # the name of NLTK's dependency treebank
 SHAPES = ("dependencies", "chain", "random")
@@ -59,7 +59,22 @@ def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
     return random_tree(tree.words, seed) if shape == "random" else tree
 
 
-def _normalized(tree):
+def normalized(tree: DependencyTree) -> DependencyTree:
+    """A tree with its words in lower case, and `N` for every run of digits.
+
+    Args:
+        tree: `DependencyTree`.
+
+    Returns:
+        `DependencyTree`.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import DependencyTree
+    >>> from keras_onlstm.training.tree_corpora import normalized
+    >>> normalized(DependencyTree(["It", "fell", "12%"], [2, 0, 2])).words
+    ('it', 'fell', 'N%')
+    """
     words = [normalize(word) for word in tree.words]
     return DependencyTree(words, tree.heads, tree.tags, tree.relations)
 
@@ -79,7 +94,6 @@ def read_trees(
     values: Mapping,
     shape: str = "dependencies",
     vocabulary: Sequence[str] | None = None,
-    change: Callable[[DependencyTree], DependencyTree] = lambda tree: tree,
 ) -> TreeCorpus:
     """Reads the trees of three parts, and makes the vocabulary of the first.
 
@@ -88,7 +102,6 @@ def read_trees(
         values: dictionary of `normalize`, `least_count` and `longest`, as in `TREE_SETTINGS`.
         shape: as of `reshaped`.
         vocabulary: list of words, or `None`: those of the training trees.
-        change: function of a tree, applied last.
 
     Returns:
         `TreeCorpus`.
@@ -113,11 +126,11 @@ def read_trees(
         if not kept:
             raise ValueError(f"{path or data}: no projective tree. Give a file with some.")
         if values["normalize"]:
-            kept = list(map(_normalized, kept))
+            kept = list(map(normalized, kept))
         if part == "train":
             # The frequencies are those of all that is read.
             vocabulary = vocabulary or frequent((t.words for t in kept), values["least_count"])
             kept = [tree for tree in kept if len(tree) <= values["longest"]]
-        shaped = (reshaped(tree, shape, number) for number, tree in enumerate(kept))
-        parts[part], skipped[part] = list(map(change, shaped)), left_out + crossing
+        parts[part] = [reshaped(tree, shape, number) for number, tree in enumerate(kept)]
+        skipped[part] = left_out + crossing
     return TreeCorpus(list(vocabulary or ()), **parts, skipped=skipped)

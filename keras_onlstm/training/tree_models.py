@@ -158,7 +158,7 @@ def train_tree_model(
     model, learner, batches = make_tree_model(configuration, corpus.vocabulary, corpus.train)
     measure = tree_evaluation(model, corpus.validation, values["batch_size"])
 
-    def validate():
+    def validate() -> dict[str, float]:
         entropy = measure()
         return {"val_entropy": entropy, "val_perplexity": math.exp(min(entropy, 700.0))}
 

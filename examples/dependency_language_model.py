@@ -1,0 +1,300 @@
+"""Language modelling along dependency trees with TreeLSTM and LdTreeLSTM (Zhang et al. 2016).
+
+Trains a model that predicts each word of a sentence from its path in the dependency tree, on NLTK's
+dependency treebank or on three CoNLL files, and measures its perplexity. Where every word depends
+on the one before, --trees chain, it is a sequential LSTM: the baseline.
+
+    python examples/dependency_language_model.py                        # minutes on a core
+    python examples/dependency_language_model.py --left-dependents --output runs/ld
+    python examples/dependency_language_model.py --trees chain --output runs/chain
+    python examples/dependency_language_model.py --data train.conllu dev.conllu test.conllu
+    python examples/dependency_language_model.py --evaluate runs/ld runs/chain
+    python examples/dependency_language_model.py --output runs/ld --score trees.conllu
+
+What is measured is P(words | tree): such a model is told the tree, a sequential one is not.
+"""
+
+from keras_onlstm.utils.console import report, table  # isort: split
+
+import collections
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+from _common import info, new_plot, save_plot
+
+from keras_onlstm.datasets import conll
+from keras_onlstm.dependencies import DependencyTree, Edge, random_tree
+from keras_onlstm.loading import load_trained
+from keras_onlstm.text.vocabulary import frequent
+from keras_onlstm.training.runs import RESULTS, Experiment
+from keras_onlstm.training.tree_corpora import (
+    NLTK,
+    SHAPES,
+    TreeCorpus,
+    normalized,
+    read_trees,
+    reshaped,
+)
+from keras_onlstm.training.tree_settings import TREE_SETTINGS, TREE_VALUES
+from keras_onlstm.utils.files import write_json
+from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
+
+# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
+
+# `TREE_SETTINGS` says what each value means, and so does --help.
+PRESETS = {
+    "smoke": {  # shows in seconds that everything works
+        "embedding_dim": 8, "units": 16, "left_layers": 1, "input_dropout": 0.1,
+        "output_dropout": 0.1, "epochs": 2, "batch_size": 16, "optimizer": "adam",
+        "learning_rate": 1e-2,
+    },
+    "small": {  # minutes on a core
+        "embedding_dim": 100, "units": 200, "input_dropout": 0.4, "output_dropout": 0.5,
+        "epochs": 30, "batch_size": 64, "optimizer": "adam", "learning_rate": 4e-3,
+    },
+    "paper": {  # the published recipe, as of the parsing experiments
+        "embedding_dim": 100, "units": 200, "num_layers": 2, "output_dropout": 0.2, "epochs": 50,
+        "batch_size": 64, "optimizer": "halved", "learning_rate": 1.0, "normalize": False,
+    },
+}  # fmt: skip
+PRESETS = {name: {**TREE_VALUES, **values} for name, values in PRESETS.items()}
+EXPERIMENT = Experiment(
+    "examples/dependency_language_model.py",
+    kinds={  # of the arguments that a run keeps
+        "preset": Choice(tuple(PRESETS)),
+        "data": (Choice((NLTK,)), [str], None),
+        "trees": Choice(SHAPES),
+        "left_dependents": bool,
+        "vectors": (str, None),
+        "seed": SEEDS,
+    },
+    defaults={
+        "preset": "small",
+        "data": None,
+        "trees": "dependencies",
+        "left_dependents": False,
+        "vectors": None,
+        "seed": 0,
+    },
+    settings=TREE_SETTINGS,
+    presets=PRESETS,
+)
+METRICS = {"epochs": [{"epoch": Integer(1), "val_perplexity": float, "loss": float}]}
+LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, 9999))  # of paths, from the first to the last
+
+
+def parse_arguments():
+    description = "Language models over dependency trees: TreeLSTM and LdTreeLSTM."
+    parser = EXPERIMENT.parser(description, "runs/dependency_language_model")
+    add = parser.add_argument
+    add(
+        "--data",
+        nargs="+",
+        metavar="FILE",
+        help=f"CoNLL files of training, validation and test, or {NLTK} (default), its dependency "
+        "treebank; smoke has trees of its own",
+    )
+    add(
+        "--trees", choices=SHAPES, help="as they are, or the same words in others (default: as are)"
+    )
+    add(
+        "--left-dependents",
+        action="store_true",
+        default=None,
+        help="LdTreeLSTM: read the left dependents of a word before its right ones",
+    )
+    add("--vectors", metavar="FILE", help="word vectors to begin with, as GloVe's, in text")
+    add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
+    add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
+    add("--score", metavar="CONLL", help="do not train: score these trees by the run in --output")
+    options = parser.parse_args()
+    parser.check_least(options, steps=1)
+    if options.data == [NLTK]:
+        options.data = NLTK
+    elif options.data is not None and len(options.data) != 3:
+        parser.error(f"--data: takes {NLTK}, or three files: of training, validation and test")
+    return parser, options
+
+
+def drawn_trees(arguments, values):
+    """Trees that need no file: a word says how deep it stands, and on which side."""
+    generator = random.Random(0)
+    parts = []
+    for count in (120, 30, 30):
+        trees = []
+        for number in range(count):
+            shape = random_tree(["word"] * generator.randint(1, 12), generator.randrange(10**6))
+            depths = [len(path) for path in shape.paths()]
+            sides = [
+                "left" if head > place else "right" for place, head in enumerate(shape.heads, 1)
+            ]
+            words = [f"{s}{d % 4}" for s, d in zip(sides, depths, strict=True)]
+            trees.append(reshaped(DependencyTree(words, shape.heads), arguments["trees"], number))
+        parts.append(trees)
+    vocabulary = frequent((tree.words for tree in parts[0]), values["least_count"])
+    return TreeCorpus(vocabulary, *parts, skipped=dict.fromkeys(("train", "validation", "test"), 0))
+
+
+def load_trees(configuration, vocabulary=None):
+    """The trees of a run, as it was started."""
+    arguments, values = configuration.arguments, configuration.values
+    data = arguments["data"]
+    if data is None and arguments["preset"] == "smoke":
+        return drawn_trees(arguments, values)
+    corpus = read_trees(data or NLTK, values, arguments["trees"], vocabulary)
+    for part, count in corpus.skipped.items():
+        if count:
+            info(f"{part}: {count:,} sentences left out, which are no projective trees")
+    return corpus
+
+
+def train(options, configuration):
+    from keras_onlstm.training.tree_models import train_tree_model
+
+    corpus = load_trees(configuration)
+    return train_tree_model(options.output, configuration, corpus, options.resume, options.steps)
+
+
+def described(scores, trees):
+    """Perplexities of scored trees: of all words, by edge, and by the length of the path."""
+    by_edge, by_length = collections.defaultdict(list), collections.defaultdict(list)
+    for row, tree in zip(scores, trees, strict=True):
+        for score, path in zip(row.tolist(), tree.paths(), strict=True):
+            by_edge[str(path[-1][1])].append(score)
+            span = next(span for span in LENGTHS if span[0] <= len(path) <= span[1])
+            by_length[_words_of(span)].append(score)
+    return {
+        "words": sum(map(len, trees)),
+        "perplexity": perplexity(np.concatenate(scores)),
+        "edges": {str(edge): perplexity(by_edge[str(edge)]) for edge in Edge},
+        "path_lengths": {_words_of(s): perplexity(by_length[_words_of(s)]) for s in LENGTHS},
+    }
+
+
+def _words_of(span):
+    return f"{span[0]} to {span[1]}" if span != LENGTHS[-1] else f"{span[0]} and more"
+
+
+def perplexity(scores):
+    return math.exp(-np.mean(scores)) if len(scores) else None
+
+
+def evaluate(runs):
+    results = {}
+    loaded = {
+        run: (EXPERIMENT.stored(run), load_trained(run, "tree_language_model")) for run in runs
+    }
+    for run, (configuration, model) in loaded.items():
+        corpus = load_trees(configuration, model.vocabulary)
+        parts = {"validation": corpus.validation, "test": corpus.test}
+        found = {part: described(model.score(trees), trees) for part, trees in parts.items()}
+        sequential = configuration.arguments["trees"] == "chain"
+        results[run] = {
+            "model": "LSTM" if sequential else model.title,
+            "trees": configuration.arguments["trees"],
+            "parameters": model.count_params(),
+            **{f"{part}_perplexity": found[part]["perplexity"] for part in parts},
+            **{part: found[part] for part in parts},
+        }
+        write_json(Path(run) / RESULTS, {**results[run], "arguments": configuration.arguments})
+    show(results)
+    plot_results(results)
+
+
+def number(value):
+    return "" if value is None else f"{value:.2f}"
+
+
+def show(results):
+    rows = []
+    for run, result in results.items():
+        name = result["model"] + (", random trees" if result["trees"] == "random" else "")
+        shown = (number(result[f"{part}_perplexity"]) for part in ("validation", "test"))
+        rows.append([f"{name}, {result['parameters']:,} parameters, {run}", *shown])
+    rows += means(results)
+    info("\nPerplexity of a word, given its tree; of an LSTM given the words before alone\n")
+    info(table(["", "validation", "test"], rows))
+    for what, key in (("edge by which a word follows", "edges"), ("path", "path_lengths")):
+        names = list(next(iter(results.values()))["test"][key])
+        rows = [
+            [f"{result['model']}, {run}", *(number(result["test"][key][name]) for name in names)]
+            for run, result in results.items()
+        ]
+        info(f"\nTest, by the {what}\n")
+        info(table(["", *names], rows))
+
+
+def means(results):
+    """Rows of mean and standard deviation of runs that differ in their seed alone."""
+    groups = collections.defaultdict(list)
+    for result in results.values():
+        groups[result["model"], result["trees"], result["parameters"]].append(result)
+    rows = []
+    for (model, trees, parameters), group in groups.items():
+        if len(group) > 1:
+            cells = []
+            for part in ("validation", "test"):
+                values = [result[f"{part}_perplexity"] for result in group]
+                cells.append(f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}")
+            name = f"{model}, {trees}, {parameters:,} parameters: mean of {len(group)}"
+            rows.append([name, *cells])
+    return rows
+
+
+def plot_results(results):
+    plot = new_plot()
+    if plot is None:
+        return
+    figure, axes = plot
+    for run, result in results.items():
+        history = read_json(Path(run) / "metrics.json", METRICS, "Train the run first.")["epochs"]
+        axes.plot(
+            [row["epoch"] for row in history],
+            [row["val_perplexity"] for row in history],
+            "o-",
+            label=f"{result['model']}, {Path(run).name}",
+        )
+    axes.set(xlabel="epoch", ylabel="validation perplexity", yscale="log")
+    axes.yaxis.set_major_formatter("{x:.0f}")
+    axes.yaxis.set_minor_formatter("{x:.0f}")
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(fontsize="small")
+    save_plot(figure, results, "perplexity")
+
+
+def score(run, path):
+    """Prints log P(words | tree) of the trees of a file."""
+    configuration = EXPERIMENT.stored(run)
+    model = load_trained(run, "tree_language_model")
+    reader = conll.read(path)
+    trees = [prepared(tree, configuration) for tree in reader]
+    if not trees:
+        raise ValueError(f"{path}: has no tree.")
+    rows = [
+        [" ".join(tree.words)[:60], len(tree), f"{row.sum():.3f}", f"{math.exp(-row.mean()):.2f}"]
+        for tree, row in zip(trees, model.score(trees), strict=True)
+    ]
+    info(table(["", "words", "log P (nats)", "perplexity"], rows))
+
+
+def prepared(tree, configuration):
+    tree = normalized(tree) if configuration.values["normalize"] else tree
+    return reshaped(tree, configuration.arguments["trees"])
+
+
+def main(options):
+    if options.evaluate:
+        return evaluate(options.evaluate)
+    if options.score:
+        return score(options.output, options.score)
+    configuration = EXPERIMENT.configuration(options)
+    if train(options, configuration):
+        evaluate([options.output])
+    return None
+
+
+if __name__ == "__main__":
+    parser, options = parse_arguments()
+    report(parser, lambda: main(options))
