@@ -78,9 +78,7 @@ def load_files() -> dict[str, list[list[str]]]:
 def _undoubled(tokens):
     runs = ((token, len(list(run))) for token, run in groupby(tokens))
     return [
-        token
-        for token, count in runs
-        for _ in range(count if any(map(str.isalnum, token)) else 1)
+        token for token, count in runs for _ in range(count if any(map(str.isalnum, token)) else 1)
     ]
 
 
