@@ -17,9 +17,10 @@ from keras_onlstm.utils.arguments import integer
 __all__ = ["blanks"]
 
 CONTENT = ("NN", "VB", "JJ", "RB")  # how the tags of the Penn Treebank begin of words with content
-_FUNCTION = frozenset(
-    "be am is are was were been being have has had having do does did done doing not".split()
-)
+_FUNCTION = {
+    *("be", "am", "is", "are", "was", "were", "been", "being", "not"),
+    *("have", "has", "had", "having", "do", "does", "did", "done", "doing"),
+}
 _LETTERS = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
 
 

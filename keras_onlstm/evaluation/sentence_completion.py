@@ -172,9 +172,10 @@ def score(
             row.append(places[key])
         rows.append(row)
     found = np.zeros(len(distinct))
+    order = np.argsort([len(tree) for tree in distinct], kind="stable")  # batches of one length
     for start in range(0, len(distinct), block):
-        some = distinct[start : start + block]
-        found[start : start + len(some)] = log_probability(some)
+        some = order[start : start + block]
+        found[some] = log_probability([distinct[place] for place in some])
         if progress is not None:
             progress(start + len(some), len(distinct))
     return found[np.array(rows, "int64").reshape(len(rows), -1)]
