@@ -1,6 +1,5 @@
 """Questions made of a treebank: five words for a gap, alike in tag and frequency."""
 
-import math
 import re
 import reprlib
 from collections import Counter, defaultdict
@@ -12,6 +11,7 @@ from keras_onlstm.datasets.sentence_completion import CANDIDATES, Question
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.evaluation.sentence_completion import Completion
+from keras_onlstm.text.vocabulary import by_frequency
 from keras_onlstm.utils.arguments import integer
 
 __all__ = ["blanks"]
@@ -34,25 +34,26 @@ class _Dictionary:
                 tags[word][tag] += 1
         self.counts = {word: n for word, of in tags.items() if (n := of.total()) >= least}
         self.by_tag: defaultdict[str, list[str]] = defaultdict(list)
-        for word in sorted(self.counts):
+        forms: set[tuple[str, str]] = set()  # (tag, word as models know it)
+        for word in by_frequency(self.counts):
             # The tag that it has most often, of equals the first of the alphabet.
             tag = min(tags[word], key=lambda tag: (-tags[word][tag], tag))
-            if _has_content(word, tag):
+            if _has_content(word, tag) and (tag, normalize(word)) not in forms:
+                forms.add((tag, normalize(word)))
                 self.by_tag[tag].append(word)
 
     def distractors(self, answer, tag, generator):
-        """Four words of this tag, of the frequencies nearest to that of the answer, or `None`."""
+        """Four words of this tag, neighbours of the answer by frequency, or `None`."""
         words = self.by_tag[tag]
-        if answer not in self.counts:
+        if answer not in words:
             return None
-        ratios = [abs(math.log(self.counts[word] / self.counts[answer])) for word in words]
         draws = generator.permutation(len(words)).tolist()  # for equals
-        found: dict[str, str] = {normalize(answer): answer}
-        for place in sorted(range(len(words)), key=lambda place: (ratios[place], draws[place])):
-            found.setdefault(normalize(words[place]), words[place])
-            if len(found) == CANDIDATES:
-                return list(found.values())[1:]
-        return None
+        order = sorted(range(len(words)), key=lambda i: (self.counts[words[i]], draws[i]))
+        place = order.index(words.index(answer))
+        if not CANDIDATES <= place + 1 <= len(words) + 1 - CANDIDATES:
+            return None  # at the ends it could not be at any place among its neighbours
+        first = place - int(generator.integers(CANDIDATES))
+        return [words[i] for i in order[first : first + CANDIDATES] if words[i] != answer]
 
 
 def blanks(
@@ -63,9 +64,10 @@ def blanks(
 ) -> list[Completion]:
     """Makes questions of a treebank: in each sentence a word with content is the gap.
 
-    The four other candidates have the tag of the answer and the frequencies nearest to its own in
-    the training trees, so that frequency alone does not give it away. The tree stays. The first
-    word of a sentence is no gap.
+    All five have the tag of the gap most often in the training trees. They are neighbours by their
+    frequency there, the answer at any place among them, so that frequency alone is worth nothing;
+    the four most frequent words of a tag, and the four rarest, are no answers. The tree stays. The
+    first word of a sentence is no gap.
 
     Args:
         train: iterable of `DependencyTree` with tags of the Penn Treebank: where candidates are
@@ -87,13 +89,14 @@ def blanks(
     >>> from keras_onlstm.evaluation.blanks import blanks
     >>> trees = [
     ...     DependencyTree(["the", noun], [2, 0], ["DT", "NN"])
-    ...     for noun in "cat dog cow hen pig".split()
+    ...     for count, noun in enumerate("ant bee cat cow dog eel fly hen pig".split(), 2)
+    ...     for _ in range(count)
     ... ]
-    >>> one = blanks(trees, trees[:1], least=1)[0]
-    >>> one.question.place, sorted(one.question.candidates), one.trees[0].heads
-    (1, ['cat', 'cow', 'dog', 'hen', 'pig'], (2, 0))
-    >>> one.question.candidates[one.question.answer]
-    'cat'
+    >>> one = blanks(trees, [DependencyTree(["a", "dog"], [2, 0], ["DT", "NN"])])[0]
+    >>> one.question.place, one.trees[0].heads, one.question.candidates[one.question.answer]
+    (1, (2, 0), 'dog')
+    >>> sorted(one.question.candidates)
+    ['cat', 'cow', 'dog', 'eel', 'fly']
     """
     dictionary = _Dictionary(train, integer("least", least))
     generator = np.random.Generator(np.random.PCG64(integer("seed", seed, 0)))
