@@ -1,14 +1,19 @@
 """What sentence_completion.py makes up, counts and shows. No Keras."""
 
-from collections.abc import Iterator, Mapping
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from _common import info
 
 from keras_onlstm.datasets.sentence_completion import Question
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.evaluation.minimal_pairs import difference_interval, interval, mcnemar
-from keras_onlstm.evaluation.sentence_completion import Completion
+from keras_onlstm.evaluation.sentence_completion import Completion, choose
+from keras_onlstm.utils.console import table
+from keras_onlstm.utils.files import replacing, write_json
 
 HEADER = ("", "all", "95%", "validation half", "test half", "known candidates", "of")
 # Accuracy in percent: Zhang, Lu, Lapata 2016, Table 1; the best sizes of each.
@@ -33,18 +38,20 @@ def made_up(
         words, tags = ["the", adjective, animal, verb, adverb], ["DT", "JJ", "NN", "VBZ", "RB"]
         return DependencyTree(words, [3, 3, 4, 0, 4], tags)
 
-    def drawn() -> tuple[str, str, str]:
-        return tuple(str(generator.choice(some)) for some in (list(VERBS), *_OTHERS.values()))
+    def drawn() -> list[str]:
+        return [str(generator.choice(some)) for some in (list(VERBS), *_OTHERS.values())]
 
     trees = [
         tree(animal, VERBS[animal], *rest) for animal, *rest in (drawn() for _ in range(count))
     ]
     completions = []
     for animal, *rest in (drawn() for _ in range(questions)):
-        verbs = tuple(map(str, generator.permutation(list(VERBS.values()))))
+        wrong = [verb for verb in VERBS.values() if verb != VERBS[animal]]
+        verbs = [VERBS[animal], *generator.permutation(wrong).tolist()[:4]]
+        verbs = generator.permutation(verbs).tolist()
         candidates = tuple(tree(animal, verb, *rest) for verb in verbs)
         sentences = tuple(one.words for one in candidates)
-        question = Question(sentences, 3, verbs, verbs.index(VERBS[animal]))
+        question = Question(sentences, 3, tuple(verbs), verbs.index(VERBS[animal]))
         completions.append(Completion(question, candidates))
     return trees, completions
 
@@ -91,3 +98,40 @@ def differences(rights: Mapping[str, np.ndarray]) -> Iterator[str]:
                 f"{name} minus {first}: {difference:+.1f} ({low:+.1f} to {high:+.1f}), "
                 f"p = {mcnemar(right, own):.3f}"
             )
+
+
+def show(name: str, results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
+    """Prints the accuracies on the questions of a name, beside those published of MSR's."""
+    rows = [row_of(title, found) for title, found in results.items()]
+    rows.append(["chance", "20.0"])
+    if name == "MSR":
+        rows += [[f"published: {title}", f"{value:.1f}"] for title, value in PUBLISHED.items()]
+    info(table(HEADER, [row + [""] * (len(HEADER) - len(row)) for row in rows]))
+    if name == "MSR":
+        info(
+            "\nPublished: Zhang et al. 2016, Table 1. They trained on 522 novels, 49 million words,"
+            " which are not the training text of these models."
+        )
+
+
+def write_files(
+    output: Path,
+    options: dict[str, Any],
+    found: Mapping[str, tuple[list[Completion], bool]],
+    models: Sequence[Any],
+    results: dict[str, Any],
+) -> None:
+    """Writes results.json, and choices.csv with a line for every question."""
+    write_json(output / "results.json", {"arguments": options, **results})
+    with (
+        replacing(output / "choices.csv") as temporary,
+        open(temporary, "w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.writer(file)
+        writer.writerow(["of", "question", "answer", *(model.name for model in models)])
+        for name, (completions, _) in found.items():
+            chosen = [choose(model.scores[name]).tolist() for model in models]
+            for number, one in enumerate(completions):
+                words = one.question.candidates
+                own = (words[row[number]] for row in chosen)
+                writer.writerow([name, number + 1, words[one.question.answer], *own])

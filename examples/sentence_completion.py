@@ -15,16 +15,15 @@ spaCy; the last makes those of the Brown corpus, as text to train on. Writes res
 choices.csv.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report, seed, table  # isort: split
+from keras_onlstm.utils.console import ArgumentParser, report, seed  # isort: split
 
-import csv
 import sys
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from _common import info
-from _completion import HEADER, PUBLISHED, differences, made_up, row_of, shares
+from _completion import differences, made_up, shares, show, write_files
 
 from keras_onlstm.datasets import brown, conll, dependency_treebank, sentence_completion
 from keras_onlstm.datasets.treebank import normalize
@@ -42,7 +41,6 @@ from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training.runs import Configuration, check_new, read_config, running
 from keras_onlstm.training.tree_corpora import SHAPES, TreeCorpus, normalized, reshaped
 from keras_onlstm.training.tree_settings import TREE_VALUES
-from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.progress import Progress
 from keras_onlstm.utils.reading import Choice
 
@@ -50,7 +48,7 @@ from keras_onlstm.utils.reading import Choice
 
 PRESETS = {
     "smoke": {  # of the models that it trains
-        **TREE_VALUES, "embedding_dim": 8, "units": 16, "output_dropout": 0.0, "epochs": 8,
+        **TREE_VALUES, "embedding_dim": 8, "units": 16, "output_dropout": 0.0, "epochs": 10,
         "batch_size": 20, "optimizer": "adam", "learning_rate": 3e-2,
     },
     "default": {},  # trains nothing
@@ -222,9 +220,8 @@ def step(progress, done, count, block=1024):
     progress.add(done - (done - 1) // block * block, done / count)
 
 
-def evaluate(found, runs):
+def evaluate(found, models):
     """Scores of all models, shown; what results.json holds of them."""
-    models = [Evaluated(run) for run in runs]
     results = {}
     for name, (completions, halves) in found.items():
         answers = np.array([one.question.answer for one in completions])
@@ -243,7 +240,7 @@ def evaluate(found, runs):
         show(name, results[name])
         for line in differences(rights):
             info(line)
-    return models, results
+    return results
 
 
 def of_vocabularies(models):
@@ -255,56 +252,33 @@ def of_vocabularies(models):
     return {f"{title} of {model.name}": model for model in reversed(distinct.values())}
 
 
-def show(name, results):
-    rows = [row_of(title, found) for title, found in results.items()]
-    rows.append(["chance", "20.0"])
-    if name == "MSR":
-        rows += [[f"published: {title}", f"{value:.1f}"] for title, value in PUBLISHED.items()]
-    info(table(HEADER, [row + [""] * (len(HEADER) - len(row)) for row in rows]))
-    if name == "MSR":
-        info(
-            "\nPublished: Zhang et al. 2016, Table 1. They trained on 522 novels, 49 million words,"
-            " which are not the training text of these models."
-        )
-
-
-def write_files(output, options, found, models, results):
-    write_json(output / "results.json", {"arguments": vars(options), **results})
-    with (
-        replacing(output / "choices.csv") as temporary,
-        open(temporary, "w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.writer(file)
-        writer.writerow(["of", "question", "answer", *(model.name for model in models)])
-        for name, (completions, _) in found.items():
-            chosen = [choose(model.scores[name]).tolist() for model in models]
-            for number, one in enumerate(completions):
-                words = one.question.candidates
-                own = (words[row[number]] for row in chosen)
-                writer.writerow([name, number + 1, words[one.question.answer], *own])
+def smoke(options):
+    """Made-up questions, and small models that learn to answer them."""
+    trees, completions = made_up(options.seed)
+    found = {
+        "made-up questions": (completions, True),
+        "blanks": (blanks(trees, trees[:40], options.seed), False),
+    }
+    return found, list(map(Evaluated, train_smoke(options, trees)))
 
 
 def main(options):
-    smoke = options.preset == "smoke"
-    if options.models or smoke:
-        check_new(options.output)
     if options.parse:
+        if options.models:
+            check_new(options.output)
         parse(options)
-    if not (options.models or smoke):
-        return
-    found = {} if smoke else load_questions(options)
+        if not options.models:
+            return
+    check_new(options.output)
+    found, models = {}, []
+    if options.preset != "smoke":
+        found, models = load_questions(options), list(map(Evaluated, options.models))
     output = Path(options.output)
     with running(output, Configuration(vars(options), PRESETS[options.preset])):
-        runs = options.models
-        if smoke:
-            trees, completions = made_up(options.seed)
-            runs = train_smoke(options, trees)
-            found = {
-                "made-up questions": (completions, True),
-                "blanks": (blanks(trees, trees[:40], options.seed), False),
-            }
-        models, results = evaluate(found, runs)
-        write_files(output, options, found, models, results)
+        if options.preset == "smoke":
+            found, models = smoke(options)
+        results = evaluate(found, models)
+        write_files(output, vars(options), found, models, results)
     info(f"\nResults: {output / 'results.json'}")
 
 

@@ -110,10 +110,14 @@ def test_sentences_that_are_the_same_to_a_model_are_read_once():
     assert [tree.words for tree in asked] == [("it", "<unk>"), ("it", "a")]
     assert found.tolist() == [[-1, -1, -1, -1, -2]] and choose(found).tolist() == [0]
     # Another tree of the same words is another one.
-    trees = [DependencyTree(["it", "v"], heads) for heads in ([0, 1], [2, 0])]
+    trees = [
+        DependencyTree(["it", "v"], heads) for heads in ([0, 1], [2, 0], [0, 1], [2, 0], [2, 0])
+    ]
     asked.clear()
-    score(log_probability, [Completion(None, tuple(trees))], [])
+    found = score(log_probability, [Completion(None, tuple(trees))], [])
     assert [tree.heads for tree in asked] == [(0, 1), (2, 0)]
+    assert found.tolist() == [[-1, -2, -1, -2, -2]]
+    assert score(log_probability, [], []).shape == (0, 5)
 
 
 def test_what_a_model_reads_in_the_place_of_a_tree():

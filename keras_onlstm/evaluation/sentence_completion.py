@@ -178,7 +178,7 @@ def score(
         found[some] = log_probability([distinct[place] for place in some])
         if progress is not None:
             progress(start + len(some), len(distinct))
-    return found[np.array(rows, "int64").reshape(len(rows), -1)]
+    return found[np.array(rows, "int64").reshape(-1, CANDIDATES)]
 
 
 def known(
@@ -231,7 +231,7 @@ def most_frequent(
         [-ranks.get(change(word), len(ranks)) for word in one.question.candidates]
         for one in completions
     ]
-    return choose(np.array(rows, "float64").reshape(len(rows), -1))
+    return choose(np.array(rows, "float64").reshape(-1, CANDIDATES))
 
 
 def groups(count: int, known: npt.ArrayLike, halves: bool = True) -> dict[str, np.ndarray]:
