@@ -204,7 +204,7 @@ class Evaluated:
         return reshaped(normalized(tree) if self.normalizes else tree, self.shape, number)
 
     def score(self, name, completions):
-        self.known[name] = known(completions, self.vocabulary, self.word)
+        self.known[name] = all_known(completions, self.vocabulary, self.word)
         title = f"Scoring, {name}, {self.name}"
         with Progress("trees", sys.stdout, title=title, logged=True) as progress:
             self.scores[name] = score(

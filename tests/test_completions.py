@@ -14,10 +14,10 @@ from keras_onlstm.dependencies import DependencyTree, chain
 from keras_onlstm.evaluation.blanks import blanks
 from keras_onlstm.evaluation.sentence_completion import (
     Completion,
+    all_known,
     arrange,
     choose,
     groups,
-    known,
     most_frequent,
     score,
 )
@@ -149,8 +149,8 @@ def test_halves():
 
 def test_known_candidates():
     completions = [completion("abcde"), completion("abcdf"), completion("ABCDE")]
-    assert known(completions, "abcde").tolist() == [True, False, False]
-    assert known(completions, "abcde", str.lower).tolist() == [True, False, True]
+    assert all_known(completions, "abcde").tolist() == [True, False, False]
+    assert all_known(completions, "abcde", str.lower).tolist() == [True, False, True]
 
 
 def test_the_most_frequent_candidate():
@@ -177,7 +177,7 @@ def test_frequency_in_brown_answers_a_quarter(shared_data):
     found = most_frequent(completions, ordered, normalize) == answers
     assert abs(np.mean(found) - 0.253) < 0.003  # of equal counts the alphabet decides
     often = [word for word in ordered if counts[word] >= 2]
-    assert round(100 * np.mean(known(completions, often, normalize))) == 54
+    assert round(100 * np.mean(all_known(completions, often, normalize))) == 54
 
 
 # --- Questions made of a treebank ----------------------------------------------------------------

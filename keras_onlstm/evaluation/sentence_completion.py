@@ -22,10 +22,10 @@ from keras_onlstm.text.vocabulary import UNKNOWN
 
 __all__ = [
     "Completion",
+    "all_known",
     "arrange",
     "choose",
     "groups",
-    "known",
     "most_frequent",
     "score",
 ]
@@ -159,7 +159,8 @@ def score(
     """
     vocabulary = frozenset(vocabulary)
     places: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
-    distinct, rows = [], []
+    distinct: list[DependencyTree] = []
+    rows = []
     for number, completion in enumerate(completions):
         row = []
         for tree in completion.trees:
@@ -181,7 +182,7 @@ def score(
     return found[np.array(rows, "int64").reshape(-1, CANDIDATES)]
 
 
-def known(
+def all_known(
     completions: Sequence[Completion],
     vocabulary: Iterable[str],
     change: Callable[[str], str] = str,
@@ -195,6 +196,14 @@ def known(
 
     Returns:
         Booleans (questions,).
+
+    Example:
+
+    >>> from keras_onlstm.datasets.sentence_completion import Question
+    >>> from keras_onlstm.evaluation.sentence_completion import Completion, all_known
+    >>> question = Question((), 0, tuple("abcde"), 0)
+    >>> all_known([Completion(question, ())], ["a", "b"]).tolist()
+    [False]
     """
     words = frozenset(vocabulary)
     return np.array(
