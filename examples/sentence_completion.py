@@ -29,10 +29,10 @@ from keras_onlstm.datasets import brown, conll, dependency_treebank, sentence_co
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.evaluation.blanks import blanks
 from keras_onlstm.evaluation.sentence_completion import (
+    all_known,
     arrange,
     choose,
     groups,
-    known,
     most_frequent,
     score,
 )
