@@ -74,9 +74,12 @@ def parse_arguments():
     add("--parse", metavar="MODEL", help="make --trees, or --prepare-brown, with this spaCy model")
     add("--blanks", action="store_true", help="and questions made of NLTK's dependency treebank")
     add("--prepare-brown", metavar="DIR", help="parse NLTK's Brown corpus to train on: three files")
+    add("--unknown", type=int, default=1, metavar="N", help="N rare words share the probability of "
+        "<unk> (default: 1, as published)")  # fmt: skip
     add("--seed", type=seed, default=0, help="of --blanks, and of smoke (default: 0)")
     add("--output", metavar="DIR", default="runs/sentence_completion", help="where to write")
     options = parser.parse_args()
+    parser.check_least(options, unknown=1)
     check_together(parser, options)
     return parser, options
 
@@ -203,7 +206,7 @@ class Evaluated:
         """A tree as the model was trained to read it; `number` is of the question."""
         return reshaped(normalized(tree) if self.normalizes else tree, self.shape, number)
 
-    def score(self, name, completions):
+    def score(self, name, completions, unknown):
         self.known[name] = all_known(completions, self.vocabulary, self.word)
         title = f"Scoring, {name}, {self.name}"
         with Progress("trees", sys.stdout, title=title, logged=True) as progress:
@@ -212,6 +215,7 @@ class Evaluated:
                 completions,
                 self.vocabulary,
                 self.as_read,
+                unknown,
                 progress=partial(step, progress),
             )
 
@@ -220,13 +224,13 @@ def step(progress, done, count, block=1024):
     progress.add(done - (done - 1) // block * block, done / count)
 
 
-def evaluate(found, models):
+def evaluate(found, models, unknown):
     """Scores of all models, shown; what results.json holds of them."""
     results = {}
     for name, (completions, halves) in found.items():
         answers = np.array([one.question.answer for one in completions])
         for model in models:
-            model.score(name, completions)
+            model.score(name, completions, unknown)
         rights = {model.name: choose(model.scores[name]) == answers for model in models}
         results[name] = {
             model.name: shares(rights[model.name], groups(len(answers), model.known[name], halves))
@@ -277,7 +281,7 @@ def main(options):
     with running(output, Configuration(vars(options), PRESETS[options.preset])):
         if options.preset == "smoke":
             found, models = smoke(options)
-        results = evaluate(found, models)
+        results = evaluate(found, models, options.unknown)
         write_files(output, vars(options), found, models, results)
     info(f"\nResults: {output / 'results.json'}")
 

@@ -1,5 +1,6 @@
 """Sentence completion: what is chosen, of which questions, and questions made of a treebank."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -118,6 +119,25 @@ def test_sentences_that_are_the_same_to_a_model_are_read_once():
     assert [tree.heads for tree in asked] == [(0, 1), (2, 0)]
     assert found.tolist() == [[-1, -2, -1, -2, -2]]
     assert score(log_probability, [], []).shape == (0, 5)
+
+
+def test_unknown_words_share_their_probability():
+    """Of b, c and d, which are unknown, one has a third of P(<unk>), less than a known word has."""
+    logs = {"it": -1.0, "a": math.log(0.2), "<unk>": math.log(0.5)}
+
+    def log_probability(trees):
+        return np.array([sum(logs[word] for word in tree.words) for tree in trees])
+
+    for unknown, first in ((1, 0), (2, 0), (3, 1)):
+        found = score(log_probability, [completion("bacda")], logs, unknown=unknown)
+        shares = [0.5 / unknown, 0.2, 0.5 / unknown, 0.5 / unknown, 0.2]
+        np.testing.assert_allclose(found[0], -1 + np.log(shares), rtol=0, atol=1e-12)
+        assert choose(found).tolist() == [first]
+    before = Completion(None, tuple(chain(["x", "y", word]) for word in "abcde"))
+    found = score(lambda trees: np.zeros(len(trees)), [before], ["a"], unknown=4)
+    np.testing.assert_allclose(found, -np.log(4) * np.array([[2, 3, 3, 3, 3]]), atol=1e-12)
+    with pytest.raises(ValueError, match="unknown"):
+        score(log_probability, [], [], unknown=0)
 
 
 def test_what_a_model_reads_in_the_place_of_a_tree():

@@ -169,6 +169,16 @@ def test_choices_of_trained_runs(run, files, tmp_path):
     assert text.count(" minus TreeLSTM, ") == 3
 
 
+def test_a_share_of_the_unknown(run, files, tmp_path):
+    """With ever less for the unknown, a known candidate is chosen where there is one."""
+    told = [*options(files, "cased"), "--unknown", 10**15, "--output", tmp_path]
+    assert run(*told)[0] == 0
+    with open(tmp_path / "choices.csv", newline="", encoding="utf-8") as file:
+        choices = [row[3] for row in csv.reader(file)][1:]
+    assert choices[0] == "cat" and choices[2] == "a"
+    assert json.loads((tmp_path / "results.json").read_text())["arguments"]["unknown"] == 10**15
+
+
 def test_crossing_trees_are_made_projective(run, files, tmp_path):
     trees = list(map(fan, sentences()))
     words = trees[5].words  # of three
@@ -336,6 +346,7 @@ def test_words_of_brown_as_they_are(shared_data):
         (["--models", "x"], ["is to do"]),
         (["--prepare-brown", "x", "--parse", "y", "--models", "z"], ["--models, and --questions"]),
         (["--prepare-brown", "x", "--parse", "y", "--blanks"], ["--models, and --questions or"]),
+        (["--blanks", "--unknown", "0", "--models", "x"], ["--unknown 0: 1 or above"]),
         (["--blanks", "--seed", "-1", "--models", "x"], ["--seed: -1"]),
         (["--questions", "x", "--trees", "y", "--models", "z"], ["y: no such file"]),
         (["--questions", "x", "--trees", "y", "--parse", "z"], ["questions.txt: no such file"]),

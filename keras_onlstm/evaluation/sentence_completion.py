@@ -9,6 +9,7 @@ https://aclanthology.org/N16-1035; Zweig and Burges 2011, "The Microsoft Researc
 Completion Challenge".
 """
 
+import math
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from keras_onlstm.datasets.sentence_completion import CANDIDATES, Question
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.text.vocabulary import UNKNOWN
+from keras_onlstm.utils.arguments import integer
 
 __all__ = [
     "Completion",
@@ -126,6 +128,7 @@ def score(
     completions: Sequence[Completion],
     vocabulary: Iterable[str],
     change: Callable[[DependencyTree, int], DependencyTree] = lambda tree, _: tree,
+    unknown: int = 1,
     block: int = 1024,
     progress: Callable[[int, int], object] | None = None,
 ) -> np.ndarray:
@@ -134,12 +137,16 @@ def score(
     So sentences that are the same to a model, since it knows neither candidate, score the same to
     the last bit, whatever else is in their batch.
 
+    P(<unk>) is that of any unknown word. Where many words of the training text are unknown, as in a
+    small one, it is far above that of a rare word that is known; each of them has a share of it.
+
     Args:
         log_probability: function from a list of trees to an array, as `TreeLSTM.log_probability`.
         completions: list of `Completion`.
         vocabulary: the words that the model knows; others become `<unk>`.
         change: function of a tree and the number of its question, from 0 on: what the model reads
             in its place.
+        unknown: positive integer, how many words share P(<unk>). 1: as published.
         block: how many trees are read between two calls of `progress`.
         progress: function of the number of trees done and of all, or `None`.
 
@@ -157,7 +164,7 @@ def score(
     >>> score(log_probability, [Completion(None, trees)], ["b"]).tolist()
     [[-2.0, -1.0, -2.0, -2.0, -2.0]]
     """
-    vocabulary = frozenset(vocabulary)
+    vocabulary, share = frozenset(vocabulary), -math.log(integer("unknown", unknown))
     places: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
     distinct: list[DependencyTree] = []
     rows = []
@@ -179,6 +186,7 @@ def score(
         found[some] = log_probability([distinct[place] for place in some])
         if progress is not None:
             progress(start + len(some), len(distinct))
+    found += [share * tree.words.count(UNKNOWN) for tree in distinct]
     return found[np.array(rows, "int64").reshape(-1, CANDIDATES)]
 
 
