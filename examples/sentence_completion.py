@@ -18,7 +18,6 @@ choices.csv.
 from keras_onlstm.utils.console import ArgumentParser, report, seed  # isort: split
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -216,12 +215,8 @@ class Evaluated:
                 self.vocabulary,
                 self.as_read,
                 unknown,
-                progress=partial(step, progress),
+                progress=progress.add,
             )
-
-
-def step(progress, done, count, block=1024):
-    progress.add(done - (done - 1) // block * block, done / count)
 
 
 def evaluate(found, models, unknown):
@@ -267,13 +262,13 @@ def smoke(options):
 
 
 def main(options):
+    evaluates = options.models or options.preset == "smoke"
+    if evaluates:
+        check_new(options.output)
     if options.parse:
-        if options.models:
-            check_new(options.output)
         parse(options)
-        if not options.models:
-            return
-    check_new(options.output)
+    if not evaluates:
+        return
     found, models = {}, []
     if options.preset != "smoke":
         found, models = load_questions(options), list(map(Evaluated, options.models))
