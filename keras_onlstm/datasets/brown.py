@@ -1,18 +1,19 @@
 """The Brown corpus, a million words of American English of 1961, as text for a language model.
 
-`nltk.download("brown")` fetches it. Sentences are brought into the form of the Penn Treebank as
-Mikolov prepared it: lower case, every number `N`, no punctuation, `don't` as `do n't`.
+`nltk.download("brown")` fetches it. `load` brings sentences into the form of the Penn Treebank as
+Mikolov prepared it: lower case, every number `N`, no punctuation, `don't` as `do n't`. `load_files`
+leaves them as they are, for a parser.
 """
 
 import re
 from functools import cache
-from itertools import chain
+from itertools import chain, groupby
 
 from keras_onlstm.datasets.nltk_corpora import not_found
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.utils.reading import reason
 
-__all__ = ["load"]
+__all__ = ["load", "load_files"]
 
 
 @cache
@@ -42,22 +43,58 @@ def load() -> list[list[str]]:
     >>> brown.load()[0][:5]  # doctest: +SKIP
     ['the', 'fulton', 'county', 'grand', 'jury']
     """
+    reader = _reader()
+    sentences = chain.from_iterable(_sentences(reader, name) for name in reader.fileids())
+    split = ([word for token in sentence for word in _split(token)] for sentence in sentences)
+    return [sentence for sentence in split if sentence]
+
+
+def load_files() -> dict[str, list[list[str]]]:
+    """Reads the corpus, its files apart and its words as they are.
+
+    Where the corpus doubles a mark of punctuation, as in `; ;`, it is there once.
+
+    Returns:
+        Dictionary from the names of the 500 files, in their order, to lists of sentences, each a
+        list of words and punctuation.
+
+    Raises:
+        FileNotFoundError: as `load`.
+        ValueError: as `load`.
+
+    Example, which needs the corpus:
+
+    >>> from keras_onlstm.datasets import brown
+    >>> brown.load_files()["ca01"][0][:5]  # doctest: +SKIP
+    ['The', 'Fulton', 'County', 'Grand', 'Jury']
+    """
+    reader = _reader()
+    return {
+        name: [_undoubled(sentence) for sentence in _sentences(reader, name)]
+        for name in reader.fileids()
+    }
+
+
+def _undoubled(tokens):
+    runs = ((token, len(list(run))) for token, run in groupby(tokens))
+    return [
+        token for token, count in runs for _ in range(count if any(map(str.isalnum, token)) else 1)
+    ]
+
+
+def _reader():
     from nltk.corpus import brown
 
     try:
-        names = brown.fileids()
+        brown.fileids()
     except LookupError as error:
         raise not_found("brown", "python -m nltk.downloader brown fetches it") from error
-    sentences = chain.from_iterable(_sentences(brown, name) for name in names)
-    return [sentence for sentence in sentences if sentence]
+    return brown
 
 
 def _sentences(reader, name):
     try:
-        return [
-            [word for token in sentence for word in _split(token)]
-            for sentence in reader.sents(name)
-        ]
+        return [list(sentence) for sentence in reader.sents(name)]
     except Exception as error:  # whatever NLTK's reader raises
         raise ValueError(
             f"{reader.abspath(name)}: not a file of the corpus ({reason(error)}). Restore it from "

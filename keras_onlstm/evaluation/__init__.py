@@ -1,5 +1,19 @@
 """What trained models are asked, as linguists test people, and what trees they choose. No Keras."""
 
-from keras_onlstm.evaluation import boundaries, candidates, minimal_pairs, reranking
+from keras_onlstm.evaluation import (
+    blanks,
+    boundaries,
+    candidates,
+    minimal_pairs,
+    reranking,
+    sentence_completion,
+)
 
-__all__ = ["boundaries", "candidates", "minimal_pairs", "reranking"]
+__all__ = [
+    "blanks",
+    "boundaries",
+    "candidates",
+    "minimal_pairs",
+    "reranking",
+    "sentence_completion",
+]
