@@ -10,8 +10,10 @@ on the one before, --trees chain, it is a sequential LSTM: the baseline.
     python examples/dependency_language_model.py --data train.conllu dev.conllu test.conllu
     python examples/dependency_language_model.py --evaluate runs/ld runs/chain
     python examples/dependency_language_model.py --output runs/ld --score trees.conllu
+    python examples/dependency_language_model.py --output runs/ld --generate 100
 
 What is measured is P(words | tree): such a model is told the tree, a sequential one is not.
+--generate trains the classifiers that decide where a tree grows, and so has P(words, tree) too.
 """
 
 from keras_onlstm.utils.console import report, table  # isort: split
@@ -25,7 +27,15 @@ import numpy as np
 from _common import info, new_plot, save_plot
 
 from keras_onlstm.datasets import conll
-from keras_onlstm.dependencies import DependencyTree, Edge, random_tree
+from keras_onlstm.dependencies import (
+    DependencyTree,
+    Edge,
+    KneserNey,
+    dependency_contexts,
+    page,
+    random_tree,
+    word_contexts,
+)
 from keras_onlstm.loading import load_trained
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training.runs import RESULTS, Experiment
@@ -38,7 +48,7 @@ from keras_onlstm.training.tree_corpora import (
     reshaped,
 )
 from keras_onlstm.training.tree_settings import TREE_SETTINGS, TREE_VALUES
-from keras_onlstm.utils.files import write_json
+from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
@@ -109,8 +119,14 @@ def parse_arguments():
     add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
     add("--score", metavar="CONLL", help="do not train: score these trees by the run in --output")
+    add(
+        "--generate",
+        type=int,
+        metavar="N",
+        help="do not train the model: draw N sentences with their trees by the run in --output",
+    )
     options = parser.parse_args()
-    parser.check_least(options, steps=1)
+    parser.check_least(options, steps=1, generate=1)
     if options.data == [NLTK]:
         options.data = NLTK
     elif options.data is not None and len(options.data) != 3:
@@ -181,8 +197,20 @@ def perplexity(scores):
     return math.exp(-np.mean(scores)) if len(scores) else None
 
 
+def counted(corpus):
+    """Perplexities of Kneser-Ney models, of words and of the ends of paths: rows."""
+    kinds = (("words", word_contexts, (1, 2, 3)), ("dependencies", dependency_contexts, (2, 3)))
+    rows = []
+    for name, contexts, orders in kinds:
+        for order in orders:
+            model = KneserNey(corpus.train, corpus.vocabulary, order, contexts)
+            shown = (number(model.perplexity(t)) for t in (corpus.validation, corpus.test))
+            rows.append([f"Kneser-Ney, {order}-grams of {name}", *shown])
+    return rows
+
+
 def evaluate(runs):
-    results = {}
+    results, references = {}, {}
     loaded = {
         run: (EXPERIMENT.stored(run), load_trained(run, "tree_language_model")) for run in runs
     }
@@ -198,7 +226,11 @@ def evaluate(runs):
             **{part: found[part] for part in parts},
         }
         write_json(Path(run) / RESULTS, {**results[run], "arguments": configuration.arguments})
-    show(results)
+        if configuration.arguments["trees"] == "dependencies":
+            key = str(configuration.arguments["data"]), *corpus.vocabulary
+            references[key] = corpus
+    # Where all runs saw the same words they are compared with what counting them gives.
+    show(results, counted(*references.values()) if len(references) == 1 else [])
     plot_results(results)
 
 
@@ -206,13 +238,13 @@ def number(value):
     return "" if value is None else f"{value:.2f}"
 
 
-def show(results):
+def show(results, references):
     rows = []
     for run, result in results.items():
         name = result["model"] + (", random trees" if result["trees"] == "random" else "")
         shown = (number(result[f"{part}_perplexity"]) for part in ("validation", "test"))
         rows.append([f"{name}, {result['parameters']:,} parameters, {run}", *shown])
-    rows += means(results)
+    rows += means(results) + references
     info("\nPerplexity of a word, given its tree; of an LSTM given the words before alone\n")
     info(table(["", "validation", "test"], rows))
     for what, key in (("edge by which a word follows", "edges"), ("path", "path_lengths")):
@@ -283,7 +315,38 @@ def prepared(tree, configuration):
     return reshaped(tree, configuration.arguments["trees"])
 
 
+def generate(run, count):
+    """Draws sentences with their trees, and writes them as a page."""
+    from keras_onlstm.training.tree_generation import generate_trees
+
+    configuration = EXPERIMENT.stored(run)
+    model = load_trained(run, "tree_language_model")
+    if configuration.arguments["trees"] == "chain":
+        raise ValueError(f"{run}: its model is sequential. Name a run of trees with --output.")
+    corpus = load_trees(configuration, model.vocabulary)
+    info("Training the four classifiers that say where a tree grows")
+    seed = configuration.arguments["seed"]
+    found = generate_trees(model, corpus.train, corpus.validation, count, seed)
+    info("\nAccuracy of their decisions on the validation trees\n")
+    info(table(found.accuracy_header, found.accuracies))
+    info("\nTrees: mean (a tenth, half and nine tenths are at most; the largest)\n")
+    info(table(found.statistics_header, found.statistics))
+    words = sum(map(len, corpus.test))
+    joint = found.generator.log_probability(corpus.test).sum() / words
+    alone = model.log_probability(corpus.test).sum() / words
+    info(f"\nTest, nats a word: log P(words, tree) {joint:.3f}, log P(words | tree) {alone:.3f}")
+    path = Path(run) / "generated.html"
+    trees = [sample.tree for sample in found.samples]
+    with replacing(path) as temporary:
+        temporary.write_text(
+            page(trees, title="Generated trees", captions=found.captions), encoding="utf-8"
+        )
+    info(f"\nThe trees: {path}")
+
+
 def main(options):
+    if options.generate:
+        return generate(options.output, options.generate)
     if options.evaluate:
         return evaluate(options.evaluate)
     if options.score:
