@@ -146,7 +146,7 @@ def drawn_trees(arguments, values):
             sides = [
                 "left" if head > place else "right" for place, head in enumerate(shape.heads, 1)
             ]
-            words = [f"{s}{d % 4}" for s, d in zip(sides, depths, strict=True)]
+            words = [f"{s}-{'abcd'[d % 4]}" for s, d in zip(sides, depths, strict=True)]
             trees.append(reshaped(DependencyTree(words, shape.heads), arguments["trees"], number))
         parts.append(trees)
     vocabulary = frequent((tree.words for tree in parts[0]), values["least_count"])

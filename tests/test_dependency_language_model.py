@@ -1,0 +1,169 @@
+"""The command line of examples/dependency_language_model.py."""
+
+import json
+import math
+import re
+
+import numpy as np
+import pytest
+
+from commands import EXAMPLES, ours, refused, runner
+from keras_onlstm.datasets import conll
+from keras_onlstm.dependencies import DependencyTree, random_tree
+from keras_onlstm.loading import load_trained
+
+pytestmark = pytest.mark.backend("tensorflow")
+
+SCRIPT = EXAMPLES / "dependency_language_model.py"
+
+
+@pytest.fixture(scope="module")
+def script():
+    """The example as a module."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(EXAMPLES))
+        import dependency_language_model
+
+        yield dependency_language_model
+
+
+@pytest.fixture
+def run(script, monkeypatch, capsys):
+    return runner(SCRIPT, script, monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def trained(script, tmp_path_factory):
+    """A run of the smoke preset."""
+    directory = tmp_path_factory.mktemp("runs") / "smoke"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", [str(SCRIPT), "--preset", "smoke", "--output", str(directory)])
+        _, options = script.parse_arguments()
+        script.main(options)
+    return directory
+
+
+def test_a_run_and_its_results(trained, run, script):
+    results = json.loads((trained / "results.json").read_text())
+    configuration = script.EXPERIMENT.stored(trained)
+    corpus = script.load_trees(configuration)
+    model = load_trained(trained, "tree_language_model")
+    scores = model.score(corpus.test)
+    expected = math.exp(-np.concatenate(scores).mean())
+    assert abs(results["test_perplexity"] / expected - 1) < 1e-5
+    assert results["parameters"] == model.count_params()
+    pairs = [
+        (path, score)
+        for tree, row in zip(corpus.test, scores, strict=True)
+        for path, score in zip(tree.paths(), row, strict=True)
+    ]
+    left = [score for path, score in pairs if str(path[-1][1]) == "LEFT"]
+    short = [score for path, score in pairs if 3 <= len(path) <= 4]
+    assert abs(results["test"]["edges"]["LEFT"] / math.exp(-np.mean(left)) - 1) < 1e-5
+    assert abs(results["test"]["path_lengths"]["3 to 4"] / math.exp(-np.mean(short)) - 1) < 1e-5
+    status, out, err = run("--evaluate", trained, trained)
+    assert (status, ours(err)) == (0, [])
+    assert f"{expected:.2f}" in out and "Kneser-Ney, 3-grams of dependencies" in out
+
+
+def test_seeds_are_averaged(script):
+    row = {"model": "TreeLSTM", "trees": "dependencies", "parameters": 1234}
+    results = {
+        name: {**row, "validation_perplexity": first, "test_perplexity": second}
+        for name, first, second in (("a", 60.0, 80.0), ("b", 62.0, 83.0), ("c", 61.0, 86.0))
+    }
+    results["d"] = {**results["a"], "model": "LSTM"}
+    (found,) = script.means(results)
+    assert found == [
+        "TreeLSTM, dependencies, 1,234 parameters: mean of 3", "61.00 ± 1.00", "83.00 ± 3.00"
+    ]  # fmt: skip
+
+
+def test_scores_of_a_file(trained, run, tmp_path):
+    trees = [DependencyTree(["left-c", "right-b", "right-c"], [2, 0, 2]), random_tree(["x"] * 4, 1)]
+    conll.write(trees, tmp_path / "trees.conll")
+    status, out, err = run("--output", trained, "--score", tmp_path / "trees.conll")
+    assert (status, ours(err)) == (0, [])
+    model = load_trained(trained, "tree_language_model")
+    for scores in model.score(trees):
+        assert f"{scores.sum():.3f}" in out
+
+
+def test_generated_sentences(trained, run):
+    status, out, err = run("--output", trained, "--generate", 3)
+    assert (status, ours(err)) == (0, [])
+    joint, alone = map(float, re.search(r"tree\) (\S+), .*tree\) (\S+)", out).groups())
+    assert joint < alone < 0
+    text = (trained / "generated.html").read_text()
+    assert text.count("<svg") == 3
+
+
+def files(tmp_path, trees=None):
+    trees = trees or [random_tree(["The", "cat", "sat", "12"], seed) for seed in range(9)]
+    paths = [tmp_path / f"{part}.conll" for part in ("train", "validation", "test")]
+    for path in paths:
+        conll.write(trees, path)
+    return paths
+
+
+SMALL = ("--set", "epochs=1", "embedding_dim=2", "units=3", "batch_size=4")
+
+
+@pytest.mark.parametrize(
+    "options, model",
+    [(("--left-dependents",), "LdTreeLSTM"), (("--trees", "chain"), "LSTM"), ((), "TreeLSTM")],
+)
+def test_trees_of_files(run, tmp_path, options, model):
+    output = tmp_path / "run"
+    status, _, err = run("--data", *files(tmp_path), "--output", output, *options, *SMALL)
+    assert (status, ours(err)) == (0, [])
+    results = json.loads((output / "results.json").read_text())
+    assert results["model"] == model
+    command = json.loads((output / "config.json").read_text())["command"]
+    assert "--data train.conll validation.conll test.conll" in command
+    assert all(option in command for option in options)
+
+
+def test_stopped_and_resumed(run, tmp_path):
+    output = tmp_path / "run"
+    options = ("--data", *files(tmp_path), "--output", output, *SMALL)
+    assert run(*options, "--steps", 1)[0] == 0
+    assert not (output / "results.json").exists()
+    assert run("--output", output, "--resume")[0] == 0
+    assert (output / "results.json").exists()
+
+
+def test_mistakes_are_one_line(run, tmp_path, trained):
+    paths = files(tmp_path)
+    broken = tmp_path / "broken.conll"
+    broken.write_text("1\ta\t_\t_\t_\t_\tnan\t_\t_\t_\n")
+    crossing = tmp_path / "crossing.conll"
+    conll.write([DependencyTree(["a", "b", "c", "d"], [3, 4, 0, 3])], crossing)
+    empty = tmp_path / "empty.conll"
+    empty.write_text("")
+    chains = tmp_path / "chains"
+    assert run("--data", *paths, "--trees", "chain", "--output", chains, *SMALL)[0] == 0
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text("cat 1 2 3\n")
+    new = tmp_path / "new"
+    cases = [
+        (("--data", *paths[:2], "--output", new), "three files"),
+        (("--data", *paths[:2], tmp_path / "none", "--output", new), "none: no such file"),
+        (("--data", broken, *paths[1:], "--output", new), "broken.conll, line 1, column 7"),
+        (("--data", crossing, *paths[1:], "--output", new), "no projective tree"),
+        (("--data", empty, *paths[1:], "--output", new), "no projective tree"),
+        (("--data", *paths, "--output", trained), "exists already"),
+        (("--data", *paths, "--output", new, "--vectors", vectors, *SMALL), "line 1: has 3"),
+        (("--output", new, "--set", "unit=3"), "Is it units?"),
+        (("--output", new, "--seed", "-1"), "seed"),
+        (("--output", new, "--resume"), "new"),
+        (("--output", new, "--score", paths[0]), "new"),
+        (("--output", trained, "--score", empty), "has no tree"),
+        (("--output", trained, "--score", crossing), "not projective"),
+        (("--output", trained, "--generate", 0), "generate"),
+        (("--output", chains, "--generate", 1), "sequential"),
+        (("--evaluate", tmp_path), "config.json"),
+    ]
+    for arguments, message in cases:
+        refused(SCRIPT, run(*arguments), message)
+        assert not new.exists() or not any(new.iterdir()), arguments
