@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -68,6 +70,23 @@ def test_called_as_a_function(path):
     assert parser(text, split=False) == parser.parse(text, split=False)
     kept = parser(text, split=False, punctuation=True)
     assert kept == parser.parse(text, split=False, punctuation=True) != parser(text, split=False)
+
+
+@pytest.mark.parametrize("keras", [False, True])
+def test_threads_share_a_parser(path, keras):
+    """Eight of them start together, two with each length."""
+    sentences = [["the", "cat", "saw", "a", "dog"] * count for count in range(1, 5)]
+    expected = list(map(Parser.load(path, keras=keras).distances, sentences))
+    parser, start = Parser.load(path, keras=keras), threading.Barrier(8)
+
+    def work(first):
+        start.wait()
+        for place in (*range(first, 4), *range(first)):
+            found = parser.distances(sentences[place])
+            np.testing.assert_allclose(found, expected[place], rtol=0, atol=1e-6)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, [0, 1, 2, 3] * 2))
 
 
 def test_an_lstm_is_left_to_keras(tmp_path):

@@ -90,6 +90,7 @@ def compare(problem, chunk_size, dtype, tolerance, kept=RESULTS, call=None, **op
         (6, 6, 3, 7, 1),
         (12, 4, 8, 5, 5),
         (12, 3, 11, 5, 2),  # columns by eights, and three
+        (12, 3, 11, 9, 10),  # more than eight steps, and features, which have nothing to do with it
     ],
 )
 def test_shapes(units, chunk_size, batch, time, input_dim, float64):
@@ -399,20 +400,6 @@ def test_inference_keeps_nothing_in_torch():
     layer = layer_for(problem, 2, True)
     with torch.no_grad():
         assert layer(tensor(problem.x, "float32"))[0].grad_fn is None
-
-
-@pytest.mark.backend("jax")
-def test_inference_keeps_nothing_in_jax():
-    import jax
-
-    problem = oracle.draw(6, 2, batch=3, time=5)
-    layer = layer_for(problem, 2, True)
-    inference = str(jax.make_jaxpr(lambda x: layer(x)[0])(problem.x.astype("float32")))
-    training = str(
-        jax.make_jaxpr(jax.grad(lambda x: ops.sum(layer(x)[0])))(problem.x.astype("float32"))
-    )
-    gates = "f32[5,30,3]"  # (T, K, B)
-    assert gates in training and gates not in inference
 
 
 @pytest.mark.backend("torch")

@@ -93,3 +93,10 @@ def test_cases_are_drawn_from_seed_and_number_alone():
     assert options == again
     assert_all_close(data.weights, same.weights, 0.0, NAMES[1 : 1 + len(data.weights)])
     assert draw(5, 7 + fuzz_recurrence.SHARED[mode], mode)[0] != options
+
+
+def test_some_dozens_have_every_mode():
+    modes = fuzz_recurrence.MODES[keras.backend.backend()]
+    drawn = [draw(1, number)[0].mode for number in range(240)]
+    assert {mode: drawn.count(mode) for mode in drawn} == modes
+    assert set(drawn[:41]) == set(modes)
