@@ -1,4 +1,4 @@
-"""What trained models are asked, as linguists test people, and what trees they choose. No Keras."""
+"""What trained models are asked, as linguists test people, and what they choose. No Keras."""
 
 from keras_onlstm.evaluation import (
     blanks,
