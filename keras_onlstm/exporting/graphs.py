@@ -29,7 +29,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.exporting import tree_graph
+from keras_onlstm.exporting import tree_graph_tensorflow as tree_graph
 from keras_onlstm.onlstm.cell import ONLSTMCell
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.text.vocabulary import TreeEncoder

@@ -32,6 +32,13 @@ __all__ = ["draw_heads", "of_keras", "tree_language_model"]
 _NONE = 2**30  # larger than any place
 
 
+def _rows(x, places):
+    """x (N, ...) at places, none of them negative: `keras.ops.take` would look, a step a word."""
+    import tensorflow as tf
+
+    return tf.gather(x, places)
+
+
 class _Paths(NamedTuple):
     """How every word is reached, integers (B, T)."""
 
@@ -64,7 +71,7 @@ def _at(x, places):
     shape = ops.shape(x)
     flat = ops.reshape(x, (-1, *shape[2:]))
     firsts = ops.expand_dims(ops.arange(shape[0], dtype="int32") * shape[1], 1)
-    return ops.take(flat, places + firsts, axis=0)
+    return _rows(flat, places + firsts)
 
 
 def _from_root(x, value):
@@ -109,7 +116,7 @@ def _spread(x, kinds):
     if kinds.shape[-1] == 1:
         return x
     spread = ops.expand_dims(kinds, -1) * ops.expand_dims(x, -2)
-    return ops.reshape(spread, (*ops.shape(x)[:-1], kinds.shape[-1] * x.shape[-1]))
+    return ops.reshape(spread, (*ops.shape(x)[:-2], -1, kinds.shape[-1] * x.shape[-1]))
 
 
 def _run(x, kinds, source, stacks):
@@ -126,20 +133,17 @@ def _run(x, kinds, source, stacks):
     source = source * rows + ops.arange(rows, dtype="int32")
 
     def body(step, states):
-        taken = ops.take(states, source[step], axis=0)  # (B, W)
-        kind, new = kinds[step], []
+        taken = ops.split(_rows(states, _rows(source, step)), 2 * len(stacks), axis=-1)
+        kind, z, new = _rows(kinds, step), _rows(x, step), []
         for place, stack in enumerate(stacks):
-            h = taken[:, 2 * place * units : (2 * place + 1) * units]
-            c = taken[:, (2 * place + 1) * units : (2 * place + 2) * units]
+            h, c = taken[2 * place : 2 * place + 2]  # (B, U)
             if place:
                 z = _spread(new[-2], kind) @ stack.kernel + kind @ stack.bias
-            else:
-                z = x[step]
             new += advance(z + _spread(h, kind) @ stack.recurrent_kernel, c)[:2]
-        end = (step + 1) * rows
-        return step + 1, ops.concatenate(
-            [states[:end], ops.concatenate(new, -1), states[end + rows :]], 0
-        )
+        step += 1
+        end = step * rows
+        parts = states[:end], ops.concatenate(new, -1), states[end + rows :]
+        return step, ops.concatenate(parts, 0)
 
     first = ops.convert_to_tensor(0, "int32"), ops.full(((steps + 1) * rows, width), INITIAL)
     states = ops.while_loop(lambda step, _: step < steps, body, first)[1]
@@ -194,13 +198,13 @@ def tree_language_model(
             return _turned(_at(x, order[:, 1:]))
 
         words = _from_root(tensors["ids"], root)  # (B, P)
-        given = ops.take(weights.embeddings, ordered(_at(words, source)), axis=0)  # (T, B, E)
+        given = _rows(weights.embeddings, ordered(_at(words, source)))  # (T, B, E)
         kinds = ops.one_hot(ordered(_from_root(paths.edge, 0)), len(Edge), dtype=given.dtype)
         units = weights.generators[0][0].recurrent_kernel.shape[0]
         stacks = _stacks(_without_left(weights))
         x = _spread(given, kinds) @ stacks[0].kernel + kinds @ stacks[0].bias
         if weights.left:
-            vectors = ops.take(weights.embeddings, tensors["ids"], axis=0)
+            vectors = _rows(weights.embeddings, tensors["ids"])
             read = ordered(_from_root(_left(weights.left, vectors, paths), 0))
             kernel = weights.generators[Edge.RIGHT][0].kernel[given.shape[-1] :]
             x += (kinds[..., Edge.RIGHT : Edge.RIGHT + 1] * read) @ kernel
@@ -228,7 +232,7 @@ def _chosen(rows, places):
     flat, size = ops.reshape(rows, (-1,)), rows.shape[-1]
     shape = ops.shape(places)
     firsts = size * ops.arange(shape[0] * shape[1], dtype="int32")
-    return ops.take(flat, ops.reshape(firsts, shape) + places, axis=0)
+    return _rows(flat, ops.reshape(firsts, shape) + places)
 
 
 def of_keras(
