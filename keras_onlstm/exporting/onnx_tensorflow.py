@@ -14,7 +14,7 @@ import keras
 from keras import ops
 
 from keras_onlstm import runtime
-from keras_onlstm.exporting import checks, onnx_recurrence, onnx_weights
+from keras_onlstm.exporting import checks, onnx_loops, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.onnx_weights import ModelProto
@@ -159,6 +159,7 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
             extra_opset=[onnx.helper.make_opsetid(_DOMAIN, 1)],
         )
         placeholders.expand(model)
+        onnx_loops.release(model)
         onnx.checker.check_model(model)
     except Exception as error:  # either has classes of its own
         raise ValueError(
