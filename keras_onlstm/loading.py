@@ -37,8 +37,8 @@ def load_model(
             `compact.model.CompactModel`, which measures distances with NumPy alone.
 
     Returns:
-        The model, of exported files what `runtime.model_of` makes of them; and what was stored beside it of its
-        origin, or `None`.
+        The model, of exported files what `runtime.model_of` makes of them; and what was stored
+        beside it of its origin, or `None`.
 
     Raises:
         FileNotFoundError: if there is no such file.

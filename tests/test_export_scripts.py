@@ -85,7 +85,10 @@ def test_smoke_onnx(run, tmp_path):
         assert runtime.load(path).metadata["graph"] == name
         assert f"{path}: {name}\n" in text
     lines = [line.split() for line in text.splitlines()]
-    assert text.count("not checked") == text.count("  took ") == len(GRAPHS) and "from Keras" not in text
+    assert (
+        text.count("not checked") == text.count("  took ") == len(GRAPHS)
+        and "from Keras" not in text
+    )
     assert lines[-1][:2] == ["Memory", "of"] and 100 < float(lines[-1][-2]) < 100_000
 
 

@@ -11,7 +11,7 @@ import graphs
 from checks import SINGLE, assert_close, assert_differ
 from keras_onlstm import convert, runtime
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
-from keras_onlstm.exporting import graph_names, onnx_weights, to_onnx, to_saved_model, to_tflite
+from keras_onlstm.exporting import graph_names, to_onnx, to_saved_model, to_tflite
 from keras_onlstm.exporting.graphs import make_graph
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import TreeLSTM
@@ -171,7 +171,7 @@ def test_what_a_file_says_of_itself(scorers, suffix, left, layers):
     about = scorer.graph.metadata
     assert about["graph"] == "tree_language_model" and about["vocabulary"] == WORDS
     assert scorer.left_dependents is left is about["left_dependents"]
-    assert scorer.graph.inputs == ["ids", "heads"]
+    assert set(scorer.graph.inputs) == {"ids", "heads"}
     assert scorer.graph.batch == (None if suffix == "onnx" else BATCH)
 
 
@@ -184,13 +184,8 @@ def test_loops_hand_on_what_changes_alone(files):
     assert len(loops) == 3  # levels, left dependents, the words
     for body in bodies:
         assert not {value.name for value in body.input} & {value.name for value in body.output}
-    shapes = [[list(c.dims) for c in body.initializer if len(c.dims) == 2] for body in bodies]
-    read, generated = sorted((shape for shape in shapes if shape), key=len)
-    assert sorted(read + generated) == sorted(
-        [[10, 40]] * 2 + [[1, 40]] + [[40, 40]] * 3 + [[4, 40]]
-        if len(read) + len(generated) == 7
-        else read + generated
-    )
+    matrices = [c for body in bodies for c in body.initializer if np.prod(c.dims) >= 400]
+    assert sorted(list(c.dims) for c in matrices) == [[10, 40]] * 3 + [[40, 40]] * 3
 
 
 @pytest.mark.parametrize("quantize", ["dynamic", "float16"])
@@ -205,7 +200,7 @@ def test_smaller_weights(tmp_path, suffix, to, quantize):
     assert least < exported.size / (4 * model.count_params()) < most
 
 
-def test_the_check_compares_with_the_grids_of_training(monkeypatch):
+def test_the_check_compares_with_the_grids_of_training():
     model = tree_lstm()
     graph = make_graph(model)
     inputs = {"ids": np.array([[5, 6]]), "heads": np.array([[2, 0]])}
@@ -246,7 +241,7 @@ def test_models_from_files(files):
 @pytest.mark.parametrize(
     ("tree", "match"),
     [
-        (DependencyTree("who did you talk to".split(), [5, 4, 4, 0, 4]), "not projective"),
+        (DependencyTree(["w2"] * 5, [5, 4, 4, 0, 4]), "not projective"),
         (DependencyTree(["w2", "<root>"], [0, 1]), "<root> is a word of it"),
     ],
 )
@@ -291,7 +286,9 @@ TREES = {"graph": "tree_language_model", "vocabulary": WORDS, "left_dependents":
 def test_metadata_of_other_kinds(change, match):
     with pytest.raises(ValueError, match=match):
         metadata.dumps({**TREES, **change})
-    del change
+
+
+def test_metadata_with_a_part_missing():
     with pytest.raises(ValueError, match="left_dependents is missing"):
         metadata.dumps({name: TREES[name] for name in ("graph", "vocabulary")})
 

@@ -207,8 +207,8 @@ def to_onnx(
     gave what Keras gives.
 
     Args:
-        model: `LanguageModel`, `Ensemble`, `PairClassifier` or a Keras model with `ONLSTM` or
-            `RNN(ONLSTMCell)` in it.
+        model: `LanguageModel`, `Ensemble`, `PairClassifier`, `TreeLSTM` or a Keras model with
+            `ONLSTM` or `RNN(ONLSTMCell)` in it.
         path: the file, ending in `.onnx`.
         graph: one of `graph_names(model)`; may be left out where there is but one.
         quantize: `"dynamic"`: 8-bit matrices, which meet inputs rounded to 8 bits; `"float16"`:

@@ -15,7 +15,7 @@ Axes, beside those of `tree_lstm.step`:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -134,7 +134,8 @@ def _run(x, kinds, source, stacks):
 
     def body(step, states):
         taken = ops.split(_rows(states, _rows(source, step)), 2 * len(stacks), axis=-1)
-        kind, z, new = _rows(kinds, step), _rows(x, step), []
+        kind, z = _rows(kinds, step), _rows(x, step)
+        new: list[Tensor] = []
         for place, stack in enumerate(stacks):
             h, c = taken[2 * place : 2 * place + 2]  # (B, U)
             if place:
@@ -238,7 +239,7 @@ def _chosen(rows, places):
 def of_keras(
     model: keras.Model, root: int, ids: np.ndarray, heads: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What Keras makes of the inputs of `tree_language_model`, by the grids that it is trained with.
+    """What Keras makes of the inputs of `tree_language_model`, by the grids of training.
 
     Args:
         model: as there.
@@ -250,8 +251,10 @@ def of_keras(
         Dictionary of arrays.
     """
     rows = heads >= 0
-    trees = [DependencyTree(["_"] * len(row), row) for row in map(np.compress, rows, heads)]
-    layouts = [lay_out(t, row, root) for t, row in zip(trees, map(np.compress, rows, ids), strict=True)]
+    layouts = []
+    for valid, words, above in zip(rows, ids, heads, strict=True):
+        tree = DependencyTree(["_"] * valid.sum(), above[valid].tolist())
+        layouts.append(lay_out(tree, words[valid].tolist(), root))
     planned = plan(layouts, Rooms(), bool(model.left))
     found = np.zeros(ids.shape, "float32")
     scores = model.log_probabilities(planned.grids, planned.targets)

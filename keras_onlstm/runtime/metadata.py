@@ -35,8 +35,8 @@ def dumps(metadata: dict[str, Any]) -> str:
         metadata: dictionary of what JSON can hold, with `graph`, the kind of the graph; for a
             parser or a language model also `vocabulary`, list of words or `None`, and
             `num_layers`; for a parser of several models `members`, the list of how many of these
-            layers each has; for a tree language model `vocabulary` and `left_dependents`. `format` is
-            entered here.
+            layers each has; for a tree language model `vocabulary` and `left_dependents`. `format`
+            is entered here.
 
     Returns:
         String.
