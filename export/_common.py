@@ -82,7 +82,7 @@ def models_of(options):
 
 
 def _smoke_models():
-    from keras_onlstm.models import LanguageModel, PairClassifier
+    from keras_onlstm.models import LanguageModel, PairClassifier, TreeLSTM
 
     words = ["<eos>", "<unk>", *(f"word{number}" for number in range(18))]
     language_model = LanguageModel(20, 8, 12, 2, 4, vocabulary=words, seed=0)
@@ -90,7 +90,9 @@ def _smoke_models():
     classifier = PairClassifier(12, 7, embedding_dim=8, units=12, chunk_size=4, seed=0)
     ids = np.ones((1, 2), "int32")
     classifier((ids, ids))
-    return [language_model, classifier, _smoke_layer()]
+    words = ["<unk>", "<root>", *words[2:]]
+    trees = TreeLSTM(20, 4, 8, left_dependents=True, vocabulary=words, seed=0)
+    return [language_model, classifier, trees, _smoke_layer()]
 
 
 def _smoke_layer():

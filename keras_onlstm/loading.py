@@ -41,8 +41,8 @@ def load_model(
             `compact.model.CompactModel`, which measures distances with NumPy alone.
 
     Returns:
-        The model, of exported files a `runtime.ExportedModel`; and what was stored beside it of its
-        origin, or `None`.
+        The model, of exported files what `runtime.model_of` makes of them; and what was stored
+        beside it of its origin, or `None`.
 
     Raises:
         FileNotFoundError: if there is no such file.
@@ -70,8 +70,8 @@ def load_model(
             f"{path}: no such model. Name a .keras, .npz, .onnx or .tflite file, or a run."
         )
     if exported:
-        model = runtime.ExportedModel(runtime.load(path, provider, threads))
-        return model, model.graph.metadata.get("about")
+        graph = runtime.load(path, provider, threads)
+        return runtime.model_of(graph), graph.metadata.get("about")
     stored = open_stored(path) if path.suffix == ".npz" else None
     if stored and not keras and all(one["recurrent"] == "onlstm" for one in stored.configs):
         return CompactModel(stored), stored.about

@@ -84,7 +84,7 @@ def test_help_and_wrong_arguments_wait_for_no_framework():
 
 
 def test_all_scripts_are_there():
-    assert len(SCRIPTS) == 7
+    assert len(SCRIPTS) == 10
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)

@@ -3,7 +3,8 @@
 A model names those that it has in `graphs`; `models.sentence_reader` says what it offers then.
 
 They are the same for every format. Sequences are padded on the right, and exact whatever the
-padding holds: `lengths` says how many tokens count, and a classifier's ids are 0 beyond the end.
+padding holds: `lengths` says how many tokens count, a classifier's ids are 0 beyond the end, and
+heads, which count from 1 and are 0 for ROOT, are -1 there.
 
 | graph | inputs | outputs |
 |---|---|---|
@@ -11,23 +12,27 @@ padding holds: `lengths` says how many tokens count, and a classifier's ids are 
 | `language_model` | the same | `log_probabilities` (batch, time, V) of the token after each, and both distances |
 | `step` | `ids` (batch), `h_0`, `c_0`, `h_1`, ... (batch, units) | `log_probabilities` (batch, V), both distances (batch, layers), `next_h_0`, ... |
 | those of PRPN | the same; the states are `words` (batch, L, E), `history` (batch, S), `h_0`, `c_0`, ... (batch, S, U) | the same with `syntactic_distances` alone, of one layer |
+| `tree_language_model` | `ids`, `heads` (batch, time) | `log_probabilities` (batch, time) of each word by its path |
 | `classifier` | `left`, `right` (batch, time) | `probabilities` (batch, classes) |
 | `layer` | those of the Keras model | those of the Keras model |
 
-Ids and lengths are int32, everything else is float32. What lies beyond a length is 0. The states
+Ids, heads and lengths are int32, everything else is float32. What lies beyond a length is 0. The states
 that a `step` begins with are zeros, but for those for which its metadata have a number in `starts`.
 """  # noqa: E501
 
 import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm.exporting import tree_graph_tensorflow as tree_graph
 from keras_onlstm.onlstm.cell import ONLSTMCell
 from keras_onlstm.onlstm.layer import ONLSTM
+from keras_onlstm.text.vocabulary import TreeEncoder
 from keras_onlstm.utils.keras_private import layers_within
 from keras_onlstm.utils.types import Tensor
 
@@ -65,6 +70,8 @@ class ModelGraph(NamedTuple):
         function: from a dictionary of tensors to a dictionary of tensors.
         model: the Keras model.
         metadata: dictionary for the exported file: `graph`, `vocabulary` and the like.
+        of_keras: function of arrays by name, to a dictionary of arrays, where Keras computes the
+            same in another way than `function`; else `None`.
     """
 
     name: str
@@ -72,6 +79,7 @@ class ModelGraph(NamedTuple):
     function: Callable[[dict[str, Tensor]], dict[str, Tensor]]
     model: keras.Model
     metadata: dict[str, Any]
+    of_keras: Callable[..., dict[str, np.ndarray]] | None = None
 
 
 def graph_names(model: keras.Model) -> tuple[str, ...]:
@@ -105,7 +113,7 @@ def make_graph(
 
     Args:
         model: a Keras model of ON-LSTM layers: `LanguageModel`, `Ensemble`, `PairClassifier` or one
-            of the user's own, built.
+            of the user's own, built; or a `TreeLSTM`.
         name: one of `graph_names(model)`; may be left out where there is but one.
         inputs: list of `keras.Input`, where the model is the user's own and does not know them, as
             a subclass of `keras.Model` does not.
@@ -118,7 +126,8 @@ def make_graph(
 
     Raises:
         TypeError: if it is no Keras model.
-        ValueError: if the model has no such graph, no ON-LSTM, is stateful or not in float32.
+        ValueError: if the model has no such graph, no ON-LSTM, is stateful or not in float32, or is
+            a TreeLSTM without a vocabulary.
     """
     if not isinstance(model, keras.Model):
         raise TypeError(
@@ -132,12 +141,15 @@ def make_graph(
         raise ValueError(
             f"a {type(model).__name__} has no graph {name!r}: it has {', '.join(known)}."
         )
-    _check(model)
+    _check(model, name)
+    words = getattr(model, "vocabulary", None) or vocabulary
+    of_keras = None
     if name == "layer":
         graph_inputs, function = _layer(model, inputs)
+    elif name == "tree_language_model":
+        graph_inputs, function, of_keras = _tree_language_model(model, words)
     else:
         graph_inputs, function = _MAKERS[name](model)
-    words = getattr(model, "vocabulary", None) or vocabulary
     metadata: dict[str, Any] = {"graph": name, "vocabulary": None if words is None else list(words)}
     if labels is not None:
         metadata["labels"] = list(labels)
@@ -151,14 +163,16 @@ def make_graph(
         metadata["num_layers"] = sum(members)
     if len(members) > 1:
         metadata["members"] = list(members)
+    if name == "tree_language_model":
+        metadata["left_dependents"] = model.left is not None
     metadata["about"] = about
-    return ModelGraph(name, graph_inputs, _fast_cells(model, function), model, metadata)
+    return ModelGraph(name, graph_inputs, _fast_cells(model, function), model, metadata, of_keras)
 
 
-def _check(model):
+def _check(model, name):
     layers = layers_within(model)
     own = [layer for layer in layers if isinstance(layer, ONLSTM | ONLSTMCell)]
-    if not own and not getattr(model, "gates", ()):
+    if not own and not getattr(model, "gates", ()) and name != "tree_language_model":
         raise ValueError(
             f"the model {model.name} has no ON-LSTM in it. Keras exports others: model.export()."
         )
@@ -261,6 +275,19 @@ def _step(model):
 
 def _draw_states(rng, sizes, _):
     return rng.uniform(-0.5, 0.5, sizes)
+
+
+def _tree_language_model(model, vocabulary):
+    if not model.built:
+        model.build()
+    root = TreeEncoder(vocabulary).root
+    axes = ("batch", "time")
+    inputs = [
+        _ids("ids", axes, model.embeddings.shape[0]),
+        Input("heads", "int32", axes, tree_graph.draw_heads),
+    ]
+    function = tree_graph.tree_language_model(model, root)
+    return inputs, function, partial(tree_graph.of_keras, model, root)
 
 
 def _draw_padded(size):

@@ -2,5 +2,5 @@
 
 __all__ = ["GRAPHS", "QUANTIZATIONS"]
 
-GRAPHS = ("parser", "language_model", "step", "classifier", "layer")
+GRAPHS = ("parser", "language_model", "step", "tree_language_model", "classifier", "layer")
 QUANTIZATIONS = ("dynamic", "float16")

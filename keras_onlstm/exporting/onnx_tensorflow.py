@@ -14,7 +14,7 @@ import keras
 from keras import ops
 
 from keras_onlstm import runtime
-from keras_onlstm.exporting import checks, onnx_recurrence, onnx_weights
+from keras_onlstm.exporting import checks, onnx_loops, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.onnx_weights import ModelProto
@@ -159,6 +159,7 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
             extra_opset=[onnx.helper.make_opsetid(_DOMAIN, 1)],
         )
         placeholders.expand(model)
+        onnx_loops.release(model)
         onnx.checker.check_model(model)
     except Exception as error:  # either has classes of its own
         raise ValueError(
@@ -206,8 +207,8 @@ def to_onnx(
     gave what Keras gives.
 
     Args:
-        model: `LanguageModel`, `Ensemble`, `PairClassifier` or a Keras model with `ONLSTM` or
-            `RNN(ONLSTMCell)` in it.
+        model: `LanguageModel`, `Ensemble`, `PairClassifier`, `TreeLSTM` or a Keras model with
+            `ONLSTM` or `RNN(ONLSTMCell)` in it.
         path: the file, ending in `.onnx`.
         graph: one of `graph_names(model)`; may be left out where there is but one.
         quantize: `"dynamic"`: 8-bit matrices, which meet inputs rounded to 8 bits; `"float16"`:

@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models.sentence_reader import check_vocabulary_size
-from keras_onlstm.text.vocabulary import ROOT, UNKNOWN
+from keras_onlstm.text.vocabulary import TreeEncoder
 from keras_onlstm.tree_lstm.layer import GeneratorLSTM, start
 from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms, lay_out, plan
 from keras_onlstm.tree_lstm.recurrence import hidden
@@ -155,7 +155,7 @@ class TreeLSTM(keras.Model):
         self.output_dropout = keras.layers.Dropout(
             dropout, seed=derived(seed, "output_dropout"), dtype=policy
         )
-        self._encoder: _TreeEncoder | None = None
+        self._encoder: TreeEncoder | None = None
         self._readers: dict[type, Callable[..., Any]] = {}
 
     def build(self, input_shape: Shape | None = None) -> None:
@@ -250,7 +250,7 @@ class TreeLSTM(keras.Model):
                 f"{reprlib.repr(list(tree.words))}: a sequential model reads chains alone: "
                 "keras_onlstm.dependencies.chain(words)."
             )
-        return lay_out(tree, encoder(tree), encoder.root)
+        return lay_out(tree, encoder(tree.words), encoder.root)
 
     def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
         """Trees as the model takes them, `keras_onlstm.tree_lstm.plan.Plan`."""
@@ -330,29 +330,8 @@ class TreeLSTM(keras.Model):
 
     def _encoding(self):
         if self._encoder is None:
-            self._encoder = _TreeEncoder(self.vocabulary)
+            self._encoder = TreeEncoder(self.vocabulary)
         return self._encoder
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **self._config}
-
-
-class _TreeEncoder:
-    """The ids of a tree's words."""
-
-    def __init__(self, vocabulary):
-        if vocabulary is None or not {UNKNOWN, ROOT} <= set(vocabulary):
-            raise ValueError(
-                f"The model has no vocabulary with {UNKNOWN} and {ROOT}. Give it one when it is "
-                "made: TreeLSTM(..., vocabulary=words)."
-            )
-        self.places = {word: place for place, word in enumerate(vocabulary)}
-        self.unknown, self.root = self.places[UNKNOWN], self.places[ROOT]
-
-    def __call__(self, tree):
-        if ROOT in tree.words:
-            raise ValueError(
-                f"{reprlib.repr(list(tree.words))}: {ROOT} is a word of it, and stands for ROOT "
-                "in the vocabulary. Write it in another way."
-            )
-        return [self.places.get(word, self.unknown) for word in tree.words]

@@ -3,12 +3,21 @@
 from pathlib import Path
 
 from keras_onlstm.runtime.exported_model import ExportedModel
+from keras_onlstm.runtime.exported_tree_model import ExportedTreeModel
+from keras_onlstm.runtime.metadata import TREE_READER
 from keras_onlstm.runtime.onnx_graph import OnnxGraph
 from keras_onlstm.runtime.tflite_graph import TfliteGraph
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["ExportedModel", "OnnxGraph", "TfliteGraph", "load"]
+__all__ = [
+    "ExportedModel",
+    "ExportedTreeModel",
+    "OnnxGraph",
+    "TfliteGraph",
+    "load",
+    "model_of",
+]
 
 MOST_THREADS = 256  # of 100,000 the runtimes never come to an end
 FORMATS: dict[str, type[OnnxGraph] | type[TfliteGraph]] = {
@@ -54,3 +63,26 @@ def load(
     if threads is not None:
         integer("threads", threads, 1, MOST_THREADS)
     return FORMATS[path.suffix](path, provider, threads)
+
+
+def model_of(graph: OnnxGraph | TfliteGraph) -> ExportedModel | ExportedTreeModel:
+    """What an exported graph reads sentences or dependency trees with.
+
+    Args:
+        graph: of `load`.
+
+    Returns:
+        `ExportedTreeModel` of a TreeLSTM, else `ExportedModel`.
+
+    Raises:
+        ValueError: if the graph reads neither.
+
+    Example, which needs a file:
+
+    >>> from keras_onlstm import runtime
+    >>> runtime.model_of(runtime.load("parser.onnx")).num_layers  # doctest: +SKIP
+    3
+    """
+    if graph.metadata["graph"] == TREE_READER:
+        return ExportedTreeModel(graph)
+    return ExportedModel(graph)

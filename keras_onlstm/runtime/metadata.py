@@ -21,6 +21,7 @@ FORMAT = 1
 KEY = "keras_onlstm"
 MEMBER = "keras_onlstm.json"
 READERS = ("parser", "language_model")  # graphs that read sentences
+TREE_READER = "tree_language_model"  # the one that reads dependency trees
 REMEDY = "Export the model again, or restore the file from a copy."
 _LAYERS = Integer(1, 10_000)  # of all models together: each is a row of distances
 _OF_READERS = {"num_layers": _LAYERS, "members": ([_LAYERS], None, ...)}
@@ -34,7 +35,8 @@ def dumps(metadata: dict[str, Any]) -> str:
         metadata: dictionary of what JSON can hold, with `graph`, the kind of the graph; for a
             parser or a language model also `vocabulary`, list of words or `None`, and
             `num_layers`; for a parser of several models `members`, the list of how many of these
-            layers each has. `format` is entered here.
+            layers each has; for a tree language model `vocabulary` and `left_dependents`. `format`
+            is entered here.
 
     Returns:
         String.
@@ -105,6 +107,8 @@ def _check(metadata):
             raise ValueError(
                 f"members have {sum(members)} layers, and num_layers is {metadata['num_layers']}"
             )
+    if metadata["graph"] == TREE_READER:
+        check_kind(metadata, {"vocabulary": [str], "left_dependents": bool})
 
 
 def pack(flatbuffer: bytes, metadata: dict[str, Any]) -> bytes:

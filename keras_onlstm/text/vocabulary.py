@@ -1,5 +1,6 @@
 """Vocabularies: which words there are, and their ids. No Keras."""
 
+import reprlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -7,7 +8,16 @@ from itertools import chain
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import Sentence, StrPath
 
-__all__ = ["EOS", "ROOT", "UNKNOWN", "Encoder", "by_frequency", "check_vocabulary", "frequent"]
+__all__ = [
+    "EOS",
+    "ROOT",
+    "UNKNOWN",
+    "Encoder",
+    "TreeEncoder",
+    "by_frequency",
+    "check_vocabulary",
+    "frequent",
+]
 
 EOS = "<eos>"
 ROOT = "<root>"  # what the words of a dependency tree are generated from
@@ -46,6 +56,51 @@ class Encoder:
         words = sentence.split() if isinstance(sentence, str) else sentence
         unknown = self._places[UNKNOWN]
         return [self._places.get(word, unknown) for word in words]
+
+
+class TreeEncoder:
+    """Finds the ids of the words of dependency trees.
+
+    Args:
+        vocabulary: list of words; the place of a word is its id. Or `None`, which is refused.
+        path: as of `Encoder`.
+
+    Attributes:
+        root: integer, the id of `<root>`.
+
+    Raises:
+        ValueError: if there is no vocabulary, or one without `<unk>` and `<root>`.
+
+    Example:
+
+    >>> from keras_onlstm.text.vocabulary import TreeEncoder
+    >>> encoder = TreeEncoder(["<unk>", "<root>", "the", "cat"])
+    >>> encoder(["the", "black", "cat"]), encoder.root
+    ([2, 0, 3], 1)
+    """
+
+    def __init__(self, vocabulary: Sequence[str] | None, path: StrPath | None = None) -> None:
+        if vocabulary is None or not {UNKNOWN, ROOT} <= set(vocabulary):
+            model = "The model" if path is None else f"{path}: its model"
+            raise ValueError(
+                f"{model} has no vocabulary with {UNKNOWN} and {ROOT}. Give it one when it is "
+                "made: TreeLSTM(..., vocabulary=words)."
+            )
+        self._places = {word: place for place, word in enumerate(vocabulary)}
+        self._unknown, self.root = self._places[UNKNOWN], self._places[ROOT]
+
+    def __call__(self, words: Sequence[str]) -> list[int]:
+        """The ids of a tree's words.
+
+        Raises:
+            ValueError: if `<root>` is one of them.
+        """
+        if ROOT in words:
+            raise ValueError(
+                f"{reprlib.repr(list(words))}: {ROOT} is a word of it, and stands for ROOT in the "
+                "vocabulary. Write it in another way."
+            )
+        return [self._places.get(word, self._unknown) for word in words]
 
 
 def by_frequency(counts: Mapping[str, int]) -> list[str]:

@@ -1,0 +1,122 @@
+"""Dependency trees scored by an exported graph, as `models.TreeLSTM` scores them."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.runtime.graph import Graph
+from keras_onlstm.runtime.metadata import REMEDY, TREE_READER
+from keras_onlstm.text.vocabulary import TreeEncoder
+
+__all__ = ["ExportedTreeModel"]
+
+_INPUTS, _OUTPUT = ("ids", "heads"), "log_probabilities"
+_TREES = 16  # in a batch
+_PAIRS = 2**22  # of words in a batch, each of which is compared with all others of its sentence
+_WORDS = 4096  # in a batch, each of which has V logits; one tree is always read
+
+
+class ExportedTreeModel:
+    """An exported TreeLSTM or LdTreeLSTM, which scores dependency trees without Keras.
+
+    Args:
+        graph: `OnnxGraph` or `TfliteGraph` of `load`, of the kind `"tree_language_model"`.
+
+    Attributes:
+        graph: as it was given.
+        vocabulary: list of words.
+        left_dependents: whether it is LdTreeLSTM.
+
+    Raises:
+        ValueError: if the graph is of another kind, or has no vocabulary with `<unk>` and `<root>`.
+
+    Example, which needs a file:
+
+    >>> from keras_onlstm import runtime
+    >>> from keras_onlstm.dependencies import DependencyTree
+    >>> graph = runtime.load("tree_language_model.onnx")  # doctest: +SKIP
+    >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
+    >>> runtime.ExportedTreeModel(graph).score([tree])[0].shape  # doctest: +SKIP
+    (4,)
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        kind = graph.metadata["graph"]
+        if kind != TREE_READER or set(graph.inputs) != set(_INPUTS) or _OUTPUT not in graph.outputs:
+            raise ValueError(
+                f"{graph.path}: a graph of the kind {kind!r}, which scores no dependency trees. "
+                f"Export a TreeLSTM with graph={TREE_READER!r}."
+            )
+        self.graph = graph
+        self.vocabulary = graph.metadata["vocabulary"]
+        self.left_dependents = graph.metadata["left_dependents"]
+        self._encoder = TreeEncoder(self.vocabulary, graph.path)
+
+    def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
+        """Log-probabilities of the words of trees, each by its path, as `TreeLSTM.score`.
+
+        Args:
+            trees: list of `DependencyTree`, projective.
+
+        Returns:
+            List of arrays (words,), in the order of the sentences, in nats.
+
+        Raises:
+            ValueError: if a tree is not projective, `<root>` is one of its words, or the file gives
+                something else than its metadata say.
+        """
+        trees = list(trees)
+        for tree in trees:
+            tree.steps()  # raises where it is not projective
+        rows = [(self._encoder(tree.words), tree.heads) for tree in trees]
+        order = sorted(range(len(rows)), key=lambda place: len(trees[place]))
+        found: list[np.ndarray] = [np.empty(0)] * len(rows)
+        start = 0
+        while start < len(order):
+            end = start + 1
+            while end < len(order) and self._together(end + 1 - start, len(trees[order[end]])):
+                end += 1
+            group = order[start:end]
+            for place, scores in zip(group, self._run([rows[p] for p in group]), strict=True):
+                found[place] = scores
+            start = end
+        return found
+
+    def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
+        """Log-probabilities of the words of whole trees, log P(S | T).
+
+        Args:
+            trees: list of `DependencyTree`, projective.
+
+        Returns:
+            Array (trees,), in nats.
+
+        Raises:
+            ValueError: as `score`.
+        """
+        return np.array([scores.sum() for scores in self.score(trees)])
+
+    def _together(self, count, words):
+        """Whether so many trees of at most so many words are read together."""
+        if self.graph.batch is not None:
+            return count <= self.graph.batch
+        return count <= _TREES and count * words**2 <= _PAIRS and count * words <= _WORDS
+
+    def _run(self, rows: Sequence[tuple[list[int], Sequence[int]]]) -> list[np.ndarray]:
+        """The scores of trees that are read together; of ids and heads."""
+        batch, time = self.graph.batch or len(rows), max(len(ids) for ids, _ in rows)
+        ids = np.zeros((batch, time), "int32")
+        heads = np.full((batch, time), -1, "int32")
+        for row, given in enumerate(rows):
+            count = len(given[0])
+            ids[row, :count], heads[row, :count] = given
+        scores = self.graph.run(ids=ids, heads=heads)[_OUTPUT]
+        if scores.shape != (batch, time):
+            raise ValueError(
+                f"{self.graph.path}: its {_OUTPUT} have the shape {scores.shape}, and not "
+                f"{(batch, time)}. {REMEDY}"
+            )
+        if np.isnan(scores).any():
+            raise ValueError(f"{self.graph.path}: its {_OUTPUT} are not finite. {REMEDY}")
+        return [scores[row, : len(ids)] for row, (ids, _) in enumerate(rows)]
