@@ -31,12 +31,13 @@ from keras_onlstm import runtime
 DRIVER = """
 import runpy, sys
 from keras_onlstm import training
+from keras_onlstm.training import trainer
 
-class Trainer(training.Trainer):
+class Trainer(trainer.Trainer):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs, checkpoint_seconds=0.25, verbose=False)
 
-training.Trainer = Trainer
+training.Trainer = trainer.Trainer = Trainer
 sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0].rpartition("/")[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
@@ -73,7 +74,7 @@ def targets(backend):
     """What is killed on a backend: the trainers, and the export where it runs."""
     trainers = [
         Target(EXAMPLES / f"{name}.py", backend, ("best.keras", "checkpoint.npz"))
-        for name in ("logic_inference", "language_modeling")
+        for name in ("logic_inference", "language_modeling", "dependency_language_model")
     ]
     return trainers + [EXPORT] * (backend == EXPORT.backend)
 
