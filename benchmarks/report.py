@@ -99,6 +99,7 @@ RATIOS = (
     "to sequential",
     "to a training step",
 )
+DIGITS = {"to a training step": 3}  # else 2
 
 
 def _table(results, name, dtype, measure):
@@ -118,7 +119,7 @@ def _table(results, name, dtype, measure):
         cells.append(_spread(row["seconds"], 1e3, 1))
         if configuration.vocabulary:
             cells.append(f"{configuration.tokens / row['seconds'][1]:.0f}")
-        cells += [_spread(row[ratio], 1, 2) if row[ratio] else "" for ratio in shown]
+        cells += [_spread(row[r], 1, DIGITS.get(r, 2)) if row[r] else "" for r in shown]
         cells.append(f"{row['first']:.1f}")
         if rates:
             flops, bandwidth = rates[row["backend"]]
