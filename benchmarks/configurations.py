@@ -3,7 +3,8 @@
 import itertools
 from typing import NamedTuple
 
-LANGUAGE_MODEL, CLASSIFIER, PRPN = "language model", "classifier", "PRPN"  # kinds of models
+# Kinds of models.
+LANGUAGE_MODEL, CLASSIFIER, PRPN, TREES = "language model", "classifier", "PRPN", "trees"
 LOOKBACK = 5  # of PRPN, its default
 
 
@@ -12,7 +13,7 @@ class Configuration(NamedTuple):
     time: int
     input_dim: int
     units: tuple  # one entry a layer
-    chunk_size: int
+    chunk_size: int | None
     measures: tuple = ("forward", "train")
     rounds: int | None = None  # at most so many
     vocabulary: int | None = None  # of a whole model
@@ -39,6 +40,8 @@ class Configuration(NamedTuple):
         """Of the matrix products alone: on the way back each has two."""
         if self.model == PRPN:
             products = self._products_of_prpn()
+        elif self.model == TREES:
+            products = self._products_of_trees()
         else:
             products = self.directions * sum(k * (d + u) for d, u, k in self.layers)
             if self.model == LANGUAGE_MODEL:
@@ -50,6 +53,11 @@ class Configuration(NamedTuple):
         e, u = self.input_dim, self.units[0]
         reading = sum((d + u) * 5 * u for d in (e, *self.units[:-1]))  # gates, and the key
         return (LOOKBACK + 1) * e * u + reading + u * u + 2 * u * e + self.vocabulary * e
+
+    def _products_of_trees(self):
+        """Of one LSTM and the softmax, for one word. Left dependents come on top."""
+        (units,) = self.units
+        return (self.input_dim + units) * 4 * units + self.vocabulary * units
 
     def bytes_moved(self, measure, width):
         """The recurrent kernel read once a step, and the sequences of every layer once."""
@@ -72,6 +80,9 @@ CONFIGURATIONS = {
         20, 70, 400, (1150, 1150, 400), 10, ("train",), 3, 10000, LANGUAGE_MODEL
     ),
     "prpn-paper": Configuration(64, 35, 800, (1200, 1200), 1, ("train",), 5, 10000, PRPN),
+    "trees": Configuration(
+        64, 24, 100, (200,), None, ("train", "planning"), vocabulary=4600, model=TREES
+    ),
 }
 CONFIGURATIONS.update(
     (
@@ -89,6 +100,7 @@ QUICK = {
     "training-small": Configuration(3, 4, 4, (6, 6, 4), 2, ("train",), 2, 7, LANGUAGE_MODEL),
     "training-paper": Configuration(3, 4, 4, (6, 6, 4), 2, ("train",), 2, 7, LANGUAGE_MODEL),
     "prpn-paper": Configuration(3, 4, 4, (6, 6), 1, ("train",), 2, 7, PRPN),
+    "trees": Configuration(16, 24, 4, (6,), None, ("train", "planning"), 2, 7, TREES),
 }
 QUICK.update(
     (name, Configuration(3, 4, 4, (4,), 2, ("train",), 2, 7, CLASSIFIER))
@@ -106,6 +118,9 @@ TORCH_LSTM = "torch.nn.LSTM"
 MODEL = "LanguageModel"
 MODEL_OF_LSTM = "LanguageModel(recurrent='lstm')"
 READABLE_LOOP, WORD_BY_WORD = "fused=False", "word by word"  # of PRPN
+LEFT_DEPENDENTS = "TreeLSTM(left_dependents=True)"
+SEQUENTIAL = "TreeLSTM(sequential=True)"  # on chains of the same words
+TREE_LSTMS = ("TreeLSTM", LEFT_DEPENDENTS, SEQUENTIAL)
 IMPLEMENTATIONS = {
     "tensorflow": (ONLSTM, "ONLSTM, jit_compile", READABLE, CELL, KERAS_LSTM, FLOOR),
     "jax": (ONLSTM, READABLE, CELL, KERAS_LSTM, FLOOR),
@@ -136,6 +151,8 @@ def implementations(backend, configuration):
         return [", ".join((kind, *options)) for options, kind in kinds]
     if configuration.model == PRPN:
         return [", ".join((PRPN, *options)) for options in PRPNS[backend]]
+    if configuration.model == TREES:
+        return list(TREE_LSTMS)
     if configuration.model == LANGUAGE_MODEL:
         return list(LANGUAGE_MODELS[backend])
     large = configuration.time > 500 or len(configuration.units) > 1

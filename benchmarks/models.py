@@ -3,7 +3,15 @@
 import classifiers
 import language_models
 import prpn
-from configurations import CLASSIFIER, PRPN
+import trees
+from configurations import CLASSIFIER, PRPN, TREES
+
+
+def functions(name, configuration, dtype):
+    """`{measure: function}`: of most models a training step alone."""
+    if configuration.model == TREES:
+        return trees.functions(name, configuration, dtype)
+    return {"train": training_step(name, configuration, dtype)}
 
 
 def training_step(name, configuration, dtype):

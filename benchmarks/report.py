@@ -8,7 +8,9 @@ from configurations import (
     KERAS_LSTM,
     ONLSTM,
     PRPN,
+    SEQUENTIAL,
     TORCH_LSTM,
+    TREES,
     WORD_BY_WORD,
     get,
     variant,
@@ -68,6 +70,8 @@ def rows(results, name, dtype, measure):
             as_this = (PRPN, KERAS_LSTM) if kind == PRPN else (KERAS_LSTM, *how)
             keras_lstm = _samples(timed, backend, ", ".join(as_this), measure)
             by_word = _samples(timed, backend, f"{PRPN}, {WORD_BY_WORD}", measure)
+            sequential = _samples(timed, backend, SEQUENTIAL, measure)
+            step = samples["train"] if measure == "planning" else None
             rows.append(
                 {
                     "backend": backend,
@@ -78,6 +82,8 @@ def rows(results, name, dtype, measure):
                     "to RNN(ONLSTMCell)": ratios(seconds, cell) if cell else None,
                     "to products alone": ratios(seconds, floor) if floor else None,
                     "to word by word": ratios(seconds, by_word) if by_word else None,
+                    "to sequential": ratios(seconds, sequential) if sequential else None,
+                    "to a training step": ratios(seconds, step) if step else None,
                     "first": samples["first"][measure],
                 }
             )
@@ -90,17 +96,21 @@ RATIOS = (
     "to RNN(ONLSTMCell)",
     "to products alone",
     "to word by word",
+    "to sequential",
+    "to a training step",
 )
+DIGITS = {"to a training step": 3}  # else 2
 
 
 def _table(results, name, dtype, measure):
     found = rows(results, name, dtype, measure)
     shown = [ratio for ratio in RATIOS if any(row[ratio] for row in found)]
     head = ["backend", "implementation", "ms", *shown, "first call, s"]
-    rates = results["rates"].get(dtype, {})
+    configuration = get(name, results["quick"])
+    # A plan has no products, and how often the grid of one is read is not known here.
+    rates = {} if configuration.model == TREES else results["rates"].get(dtype, {})
     if rates:
         head += ["of the matrix rate", "of the bandwidth"]
-    configuration = get(name, results["quick"])
     if configuration.vocabulary:
         head.insert(3, "tokens/s")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
@@ -109,7 +119,7 @@ def _table(results, name, dtype, measure):
         cells.append(_spread(row["seconds"], 1e3, 1))
         if configuration.vocabulary:
             cells.append(f"{configuration.tokens / row['seconds'][1]:.0f}")
-        cells += [_spread(row[ratio], 1, 2) if row[ratio] else "" for ratio in shown]
+        cells += [_spread(row[r], 1, DIGITS.get(r, 2)) if row[r] else "" for r in shown]
         cells.append(f"{row['first']:.1f}")
         if rates:
             flops, bandwidth = rates[row["backend"]]
@@ -164,8 +174,8 @@ def tables(results):
         c = get(name, results["quick"])
         units = ", ".join(map(str, c.units))
         lines += [f"### {name}", ""]
-        text = f"Batch {c.batch}, time {c.time}, input {c.input_dim}, units {units}, chunk size "
-        lines += [f"{text}{c.chunk_size}.", ""]
+        text = f"Batch {c.batch}, time {c.time}, input {c.input_dim}, units {units}"
+        lines += [f"{text}, chunk size {c.chunk_size}." if c.chunk_size else f"{text}.", ""]
         for dtype in dtypes:
             for measure in c.measures:
                 lines += [f"{measure}, {dtype}:", "", *_table(results, name, dtype, measure), ""]

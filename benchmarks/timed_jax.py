@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 from configurations import FLOOR
 from layers import arrays, product_arrays, stack
-from models import training_step
+from models import functions
 
 
 def build(name, configuration, dtype):
-    """`{"forward": function, "train": function}`."""
+    """`{measure: function}`: `forward` and `train` of layers."""
     if configuration.model:
-        return {"train": training_step(name, configuration, dtype)}
+        return functions(name, configuration, dtype)
     if name == FLOOR:
         return _floor(configuration, dtype)
     x, weights = (jnp.asarray(a, dtype) for a in arrays(configuration))

@@ -3,7 +3,7 @@
 import tensorflow as tf
 from configurations import FLOOR
 from layers import arrays, product_arrays, stack
-from models import training_step
+from models import functions
 
 
 def _wait(outputs):
@@ -12,10 +12,10 @@ def _wait(outputs):
 
 
 def build(name, configuration, dtype):
-    """`{"forward": function, "train": function}`."""
+    """`{measure: function}`: `forward` and `train` of layers."""
     x, weights = (tf.constant(a, dtype) for a in arrays(configuration))
     if configuration.model:
-        return {"train": training_step(name, configuration, dtype)}
+        return functions(name, configuration, dtype)
     if name == FLOOR:
         return _floor(configuration, dtype)
     policy = "float32" if dtype == "float32" else f"mixed_{dtype}"

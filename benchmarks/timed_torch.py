@@ -3,8 +3,8 @@
 import torch
 from configurations import FLOOR, TORCH_LSTM
 from layers import arrays, product_arrays, stack
-from models import training_step
-from torch_language_model import training_step as training_step_of_torch
+from models import functions
+from torch_language_model import training_step
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -15,14 +15,14 @@ def _wait(_=None):
 
 
 def build(name, configuration, dtype):
-    """`{"forward": function, "train": function}`."""
+    """`{measure: function}`: `forward` and `train` of layers."""
     kind = getattr(torch, dtype)
     if configuration.model:
         if name == TORCH_LSTM:
-            step = training_step_of_torch(configuration, kind, DEVICE)
+            timed = {"train": training_step(configuration, kind, DEVICE)}
         else:
-            step = training_step(name, configuration, dtype)
-        return {"train": lambda: _wait(step())}
+            timed = functions(name, configuration, dtype)
+        return {measure: lambda call=call: _wait(call()) for measure, call in timed.items()}
     if name == FLOOR:
         return _floor(configuration, kind)
     x, weights = (torch.tensor(a, dtype=kind, device=DEVICE) for a in arrays(configuration))

@@ -1,5 +1,6 @@
 """The benchmarks' arithmetic, and that they run. Never how fast anything is."""
 
+import collections
 import json
 import math
 import subprocess
@@ -44,6 +45,8 @@ def test_floating_point_operations():
     prpn = Configuration(2, 3, 5, (6, 6), 1, vocabulary=100, model="PRPN")
     products = 6 * 5 * 6 + (11 + 12) * 30 + 6 * 6 + 12 * 5 + 100 * 5
     assert prpn.flops("forward") == 2 * 6 * products
+    trees = Configuration(2, 3, 5, (6,), None, vocabulary=100, model="trees")
+    assert trees.flops("train") == 3 * 2 * 6 * (11 * 24 + 100 * 6)
     # Four-byte numbers: the recurrent kernels at 3 steps, and 6 rows of inputs, gates and outputs.
     numbers = 3 * (6 * 30 + 4 * 20) + 6 * (5 + 30 + 6 + 6 + 20 + 4)
     assert two.bytes_moved("forward", 4) == 4 * numbers
@@ -93,6 +96,28 @@ def test_tables_hold_the_figures():
     # 9 steps against 4 in the quick sizes: 27 s for 3 s is 9, a step 9 / (9 / 4).
     assert report.linearity(results(), "float32", "forward") == {("tensorflow", "ONLSTM"): 4.0}
     assert "| TensorFlow | `ONLSTM` | 4.00 |" in text
+
+
+def test_tables_compare_trees_with_chains_and_planning_with_steps():
+    import report
+
+    def timed(train, planning):
+        return {"train": train, "planning": planning, "first": {"train": 9.0, "planning": 0.0}}
+
+    implementations = {
+        "TreeLSTM": timed([0.6, 1.2], [0.003, 0.006]),
+        "TreeLSTM(sequential=True)": timed([0.4, 0.8], [0.004, 0.008]),
+    }
+    found = results()
+    found["seconds"] = {"trees": {"float32": {"tensorflow": implementations}}}
+    found["rates"] = {"float32": {"tensorflow": [1e9, 1e9]}}
+    text = report.tables(found)
+    row = "| TensorFlow | `TreeLSTM` |"
+    # 16 quick trees of 24 words on average, in 0.9 s and in 4.5 ms.
+    assert f"{row} 900.0 (750.0 to 1050.0) | 427 | 1.50 (1.50 to 1.50) | 9.0 |" in text
+    shares = "0.75 (0.75 to 0.75) | 0.005 (0.005 to 0.005)"
+    assert f"{row} 4.5 (3.8 to 5.2) | 85333 | {shares} | 0.0 |" in text
+    assert "chunk size" not in text and "of the matrix rate" not in text
 
 
 def test_report_writes_tables_and_plots(tmp_path):
@@ -150,11 +175,52 @@ def test_a_prpn_trains():
     assert 1.0 < float(np.ravel(loss)[0]) < 3.0  # near log 7
 
 
+def test_drawn_trees_are_like_the_treebanks():
+    from configurations import get
+    from trees import LENGTHS, drawn_trees
+
+    configuration = get("trees", quick=False)
+    vocabulary = ["<unk>", "<root>", *map(str, range(2, configuration.vocabulary))]
+    trees, others = (drawn_trees(configuration, vocabulary, seed) for seed in (0, 1))
+    assert trees == drawn_trees(configuration, vocabulary) and trees != others
+    assert sorted(map(len, trees)) == sorted(4 * LENGTHS)
+    assert sum(map(len, trees)) == configuration.tokens
+    edges, longest, read = collections.Counter(), [], 0
+    for tree in [*trees, *others]:
+        assert tree.is_projective and not {"<unk>", "<root>"} & set(tree.words)
+        edges.update(str(path[-1][1]) for path in tree.paths())
+        longest.append(max(map(len, tree.paths())))
+        read += sum(len(step.left) for step in tree.steps())
+    # As published of NLTK's treebank; what was drawn is within two of a hundred.
+    shares = {"LEFT": 0.283, "RIGHT": 0.374, "NX-LEFT": 0.206, "NX-RIGHT": 0.136}
+    assert edges.keys() == shares.keys()
+    for edge, share in shares.items():
+        assert edges[edge] / edges.total() == pytest.approx(share, abs=0.02), edge
+    assert 10 < np.mean(longest) < 12 and max(longest) <= 45
+    assert read / edges.total() == pytest.approx(0.256, abs=0.05)
+
+
+def test_trees_train():
+    from configurations import get, implementations
+    from models import functions
+
+    configuration = get("trees", quick=True)
+    for name in implementations("tensorflow", configuration):
+        timed = functions(name, configuration, "float32")
+        assert timed.keys() == set(configuration.measures)
+        inputs, _, weights = timed["planning"]()
+        assert weights.sum() == configuration.tokens
+        assert ("left_words" in inputs) == ("left_dependents" in name)
+        assert (inputs["source"].shape[1] == 32) == ("sequential" in name)
+        losses = [float(timed["train"]()) for _ in range(12)]
+        assert losses[-1] < losses[0] == pytest.approx(math.log(7), abs=0.2)
+
+
 def test_a_quick_run(tmp_path):
     """Every implementation of TensorFlow, through every measure: finite times, nothing left out."""
     from configurations import MEMORY, get, implementations
 
-    chosen = ["single", "training-small"]  # one of layers, one of language models
+    chosen = ["single", "training-small", "trees"]  # of layers, of language models, of TreeLSTM
     finished = run(
         *("--quick", "--backends", "tensorflow", "--rounds", 2),
         *("--configurations", *chosen, "--output", tmp_path),

@@ -1,0 +1,114 @@
+"""Whole training steps of TreeLSTM on drawn trees: planning, dropouts, softmax, clipping, Adam.
+
+Nothing is read, so the trees are the same everywhere. Their lengths are 16 quantiles of those of
+NLTK's dependency treebank, the largest raised to a mean of 24. Dependents are drawn from the top
+down, as frequent as there. The 64 drawn trees, and the treebank's 3,913 of up to 150 words:
+
+    | | drawn | treebank |
+    |---|---|---|
+    | LEFT, RIGHT | 29.5%, 37.2% | 28.3%, 37.5% |
+    | NX-LEFT, NX-RIGHT | 21.0%, 12.3% | 20.6%, 13.6% |
+    | longest path: mean, largest | 11.1, 20 | 10.8, 35 |
+    | words before which left dependents are read | 15.3% | 14.5% |
+    | left dependents read, for a word | 0.26 | 0.26 |
+"""
+
+import itertools
+import random
+from collections import Counter
+
+import keras
+from configurations import LEFT_DEPENDENTS, SEQUENTIAL
+
+from keras_onlstm.dependencies import DependencyTree, chain
+from keras_onlstm.models import TreeLSTM
+from keras_onlstm.text.vocabulary import ROOT, UNKNOWN
+from keras_onlstm.training import TreeBatches, TreeLearner
+from keras_onlstm.tree_lstm.plan import Rooms
+
+LENGTHS = [6, 10, 13, 15, 17, 19, 20, 22, 24, 26, 27, 30, 32, 35, 38, 50]  # mean 24
+# How likely a word has a dependent on its left; on its right, if it has none there, and if it has;
+# and how likely a dependent on the left, or right, has a next one. All as in the treebank.
+LEFT, RIGHT = 0.283, (0.26, 0.51)
+NEXT_LEFT, NEXT_RIGHT = 0.42, 0.29
+# The recipe of `examples/dependency_language_model.py --preset small`, at one learning rate.
+DROPOUTS = {"input_dropout": 0.4, "dropout": 0.5}
+RATE, CLIP = 8e-3, 5.0
+# Rows that chains take turns in. No number of them is faster: with more the grid is emptier.
+CHAIN_ROOMS = Rooms(0, 32, 0, 0, 0)
+
+
+def drawn_heads(generator, most):
+    """The heads of a tree's words, as of `DependencyTree`; `None` if it grows beyond `most`."""
+
+    def dependents(chance, following):
+        count = 0
+        while generator.random() < chance:
+            count, chance = count + 1, following
+        return count
+
+    above, order, pending = [None], [], [(0, False)]  # words in the order in which they are drawn
+    while pending:
+        word, is_open = pending.pop()
+        if is_open:  # all on its left have their places
+            order.append(word)
+            continue
+        start = len(above)
+        left = dependents(LEFT, NEXT_LEFT)
+        right = dependents(RIGHT[left > 0], NEXT_RIGHT)
+        above += [word] * (left + right)
+        if len(above) > most:
+            return None
+        drawn = [(dependent, False) for dependent in range(start, len(above))]
+        pending += [*drawn[:left], (word, True), *drawn[left:]][::-1]
+    places = {None: 0, **{word: place for place, word in enumerate(order, 1)}}
+    return [places[above[word]] for word in order]
+
+
+def drawn_trees(configuration, vocabulary, seed=0):
+    """A batch of trees; a word is as frequent as its place in the vocabulary says, by Zipf."""
+    generator = random.Random(seed)
+    repeats, rest = divmod(configuration.batch, len(LENGTHS))
+    assert not rest and sum(LENGTHS) == configuration.time * len(LENGTHS)
+    wanted = Counter(LENGTHS * repeats)
+    words = vocabulary[2:]
+    frequencies = list(itertools.accumulate(1 / rank for rank in range(1, len(words) + 1)))
+    trees = []
+    while len(trees) < configuration.batch:
+        heads = drawn_heads(generator, max(LENGTHS))
+        if heads is None or not wanted[len(heads)]:
+            continue
+        wanted[len(heads)] -= 1
+        chosen = generator.choices(words, cum_weights=frequencies, k=len(heads))
+        trees.append(DependencyTree(chosen, heads))
+    return trees
+
+
+def functions(name, configuration, dtype):
+    """`{"train": function, "planning": function}`: a step with its planning, and that alone."""
+    vocabulary = [UNKNOWN, ROOT, *(f"word-{n}" for n in range(2, configuration.vocabulary))]
+    sequential = name == SEQUENTIAL
+    model = TreeLSTM(
+        configuration.vocabulary,
+        configuration.input_dim,
+        *configuration.units,
+        left_dependents=name == LEFT_DEPENDENTS,
+        sequential=sequential,
+        vocabulary=vocabulary,
+        seed=0,
+        dtype="float32" if dtype == "float32" else f"mixed_{dtype}",
+        **DROPOUTS,
+    )
+    model.build()
+    trees = drawn_trees(configuration, vocabulary)
+    layouts = [model.lay_out(chain(tree.words) if sequential else tree) for tree in trees]
+    rooms = CHAIN_ROOMS if sequential else None
+    batches = TreeBatches(model, layouts, configuration.batch, rooms=rooms)
+    learner = TreeLearner(model)
+    optimizer = keras.optimizers.Adam(RATE, global_clipnorm=CLIP)
+    learner.compile(optimizer)  # as it is trained: Keras chooses what is compiled
+    optimizer.build(learner.trainable_variables)
+    return {
+        "train": lambda: learner.train_on_batch(*batches[0]),
+        "planning": lambda: batches[0],
+    }
