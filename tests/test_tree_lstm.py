@@ -9,6 +9,7 @@ from keras import ops
 
 import tree_oracle as oracle
 from checks import EXACT, SINGLE, as_array, assert_close, assert_differ, gradients
+from corpora import corpora_in
 from keras_onlstm import convert
 from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
@@ -202,10 +203,10 @@ def test_a_chain_is_an_lstm(float64):
 
 
 @pytest.mark.parametrize("left", [False, True])
-def test_the_whole_treebank(shared_data, monkeypatch, left, float64):
+def test_the_whole_treebank(shared_data, left, float64):
     """All 3,914 trees, in batches of 64, against one word after the other."""
-    monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
-    trees = dependency_treebank.load(normalized=True)
+    with corpora_in(shared_data / "nltk_data"):
+        trees = dependency_treebank.load(normalized=True)
     words = frequent((tree.words for tree in trees), 300)
     model = TreeLSTM(
         len(words), 3, 6, left_dependents=left, vocabulary=words, seed=0, dtype=float64

@@ -9,6 +9,7 @@ import pytest
 from keras import ops
 
 from checks import SINGLE, as_array, assert_close, gradients
+from corpora import corpora_in
 from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.models import TreeLSTM
@@ -144,9 +145,9 @@ def test_every_tree_is_in_one_batch():
     assert words_of(calm) == before
 
 
-def test_few_shapes_and_equal_batches(shared_data, monkeypatch):
-    monkeypatch.setenv("NLTK_DATA", str(shared_data / "nltk_data"))
-    trees = dependency_treebank.load("train", normalized=True)
+def test_few_shapes_and_equal_batches(shared_data):
+    with corpora_in(shared_data / "nltk_data"):
+        trees = dependency_treebank.load("train", normalized=True)
     words = frequent(tree.words for tree in trees)
     model = TreeLSTM(len(words), 2, 2, vocabulary=words)
     batches = batches_of(model, trees, 64, shuffle=True)
