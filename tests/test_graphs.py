@@ -9,7 +9,7 @@ from checks import SINGLE, as_array, assert_all_close, assert_close
 from keras_onlstm import ONLSTM, ONLSTMCell
 from keras_onlstm.exporting import GRAPHS, graph_names
 from keras_onlstm.exporting.graphs import draw_inputs, make_graph
-from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
+from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier, TreeLSTM
 from keras_onlstm.utils.keras_private import layers_within
 
 pytestmark = pytest.mark.backend("tensorflow")
@@ -51,7 +51,10 @@ def test_every_model_has_its_graphs():
     assert graph_names(Ensemble([language_model(), language_model()])) == ("parser",)
     assert graph_names(classifier()) == ("classifier",)
     assert graph_names(sequential(ONLSTM(4))) == ("layer",)
-    assert set(GRAPHS) == {"parser", "language_model", "step", "classifier", "layer"}
+    trees = TreeLSTM(5, embedding_dim=4, units=8)
+    assert graph_names(trees) == ("tree_language_model",)
+    others = {"tree_language_model", "classifier", "layer"}
+    assert set(GRAPHS) == {"parser", "language_model", "step", *others}
 
 
 def stateful():
