@@ -51,7 +51,7 @@ def loss_of(function, reverse, length, add):
     weights = [w[0] for w in LOSSES[:2]] + [w[:length] for w in LOSSES[2:]]
 
     def loss(*given):
-        return sum(add(y * w) for y, w in zip(function(reverse, *given), weights, strict=True))
+        return sum(add(y, w) for y, w in zip(function(reverse, *given), weights, strict=True))
 
     return loss
 
@@ -68,8 +68,12 @@ def test_values(length, reverse, float64):
 @pytest.mark.parametrize("length", [1, LONGEST])
 def test_gradients(length, reverse, float64):
     given = numbers(length)
-    expected = finite_differences(loss_of(in_numpy, reverse, length, np.sum), given)
-    found = gradients(loss_of(scanned, reverse, length, ops.sum), given)
+    expected = finite_differences(
+        loss_of(in_numpy, reverse, length, lambda y, w: np.sum(y * w)), given
+    )
+    found = gradients(
+        loss_of(scanned, reverse, length, lambda y, w: ops.sum(y * tensor(w, float64))), given
+    )
     assert_all_close(found, expected, 1e-7, GIVEN)
 
 
