@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import exports
 import graphs
 from checks import SINGLE, assert_close, assert_differ
 from keras_onlstm import convert, runtime
+from keras_onlstm.command_line.inputs import load_reader
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.exporting import graph_names, to_onnx, to_saved_model, to_tflite
 from keras_onlstm.exporting.graphs import make_graph
@@ -233,6 +235,9 @@ def test_models_from_files(files):
     assert isinstance(model, runtime.ExportedTreeModel) and about == {"by": "a test"}
     with pytest.raises(ValueError, match="a ExportedTreeModel, not a LanguageModel"):
         Parser.load(files["onnx", True, 1])
+    options = Namespace(model=files["onnx", True, 1], member=1, characters=None)
+    with pytest.raises(ValueError, match="a ExportedTreeModel, not a LanguageModel"):
+        load_reader(options)
 
 
 # --- Mistakes ------------------------------------------------------------------------------------
