@@ -207,7 +207,6 @@ def test_blanks(run, files, shared_data, tmp_path):
     assert f"{gaps} of 338 sentences have a gap" in text and f"blanks, {gaps} questions" in text
 
 
-@pytest.mark.filterwarnings("ignore:Gradients do not exist")  # a chain has one kind of edge
 def test_smoke(run, tmp_path):
     output = tmp_path / "out"
     with corpora_in():  # it needs no corpus
