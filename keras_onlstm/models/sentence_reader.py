@@ -16,6 +16,7 @@ from keras_onlstm.models import starts
 from keras_onlstm.parsing.readings import Reading, chosen_gates, usual_reading
 from keras_onlstm.text.sentences import contexts, read
 from keras_onlstm.text.vocabulary import Encoder
+from keras_onlstm.utils.prediction import predictor
 from keras_onlstm.utils.types import Sentence, Tensor
 
 __all__ = ["SentenceReader", "check_vocabulary_size"]
@@ -298,8 +299,8 @@ class SentenceReader(keras.Model):
         encoder = self._encoding()
         if not self.built:
             self.build((None, None))
-        if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
-            self._readers[kind] = kind(self).predict_on_batch
+        if kind not in self._readers:
+            self._readers[kind] = predictor(kind(self))
 
         def function(ids, lengths):
             return self._readers[kind](kind.inputs(ids, lengths))

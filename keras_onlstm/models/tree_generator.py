@@ -20,6 +20,7 @@ from keras_onlstm.models.tree_sampler import Sample, TreeSampler, log_of_yes_and
 from keras_onlstm.tree_lstm.step import INITIAL
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import wide_dtype
+from keras_onlstm.utils.prediction import predictor
 from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
@@ -330,9 +331,9 @@ class TreeGenerator(keras.Model):
 
     def _rows(self, name, hidden, words):
         """What a function makes of the words of nodes."""
-        if name not in self._functions:  # their methods alone, so that Keras tracks none of them
+        if name not in self._functions:
             model = self._built() if name == "margins" else _Words(self._built().model)
-            self._functions[name] = model.predict_on_batch
+            self._functions[name] = predictor(model)
 
         def function(hidden: np.ndarray, words: np.ndarray) -> np.ndarray:
             return self._functions[name]({"hidden": hidden, "words": words})

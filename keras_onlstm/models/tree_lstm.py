@@ -17,6 +17,7 @@ from keras_onlstm.tree_lstm.recurrence import hidden
 from keras_onlstm.tree_lstm.step import Weights
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import largest, matmul, wide_dtype
+from keras_onlstm.utils.prediction import predictor
 from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
@@ -305,8 +306,8 @@ class TreeLSTM(keras.Model):
         """What a model of `kind` makes of the words of every tree."""
         if not self.built:
             self.build()
-        if kind not in self._readers:  # their methods alone, so that Keras tracks none of them
-            self._readers[kind] = kind(self).predict_on_batch
+        if kind not in self._readers:
+            self._readers[kind] = predictor(kind(self))
         for layouts in self._batches(trees):
             planned = self.plan(layouts)
             batch = {"grids": planned.grids, "targets": planned.targets}

@@ -13,6 +13,7 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.tree_lstm.generation import grow, read_left
 from keras_onlstm.tree_lstm.step import INITIAL
 from keras_onlstm.utils.numerics import wide_dtype
+from keras_onlstm.utils.prediction import predictor
 
 __all__ = ["Sample", "TreeSampler", "log_of_yes_and_no"]
 
@@ -136,8 +137,8 @@ class TreeSampler:
         self.vocabulary = list(model.vocabulary)
         self._dtype = wide_dtype(model.compute_dtype)
         self._units = int(model.softmax_kernel.shape[-1])
-        self._grow = _Grow(model).predict_on_batch
-        self._read_left = _ReadLeft(model).predict_on_batch
+        self._grow = predictor(_Grow(model))
+        self._read_left = predictor(_ReadLeft(model))
 
     def __call__(
         self, count: int, seed: int, max_words: int, temperature: float, is_drawn: bool
