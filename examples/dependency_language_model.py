@@ -2,18 +2,21 @@
 
 Trains a model that predicts each word of a sentence from its path in the dependency tree, on NLTK's
 dependency treebank or on three CoNLL files, and measures its perplexity. Where every word depends
-on the one before, --trees chain, it is a sequential LSTM: the baseline.
+on the one before, --trees chain, it is a sequential LSTM: the baseline. --trees sentence adds the
+end of the sentence, and so has P(sentence); --trees bidirectional predicts a word from all others.
 
     python examples/dependency_language_model.py                        # minutes on a core
     python examples/dependency_language_model.py --left-dependents --output runs/ld
     python examples/dependency_language_model.py --trees chain --output runs/chain
+    python examples/dependency_language_model.py --trees sentence --output runs/sentences
     python examples/dependency_language_model.py --data train.conllu dev.conllu test.conllu
     python examples/dependency_language_model.py --evaluate runs/ld runs/chain
     python examples/dependency_language_model.py --output runs/ld --score trees.conllu
     python examples/dependency_language_model.py --output runs/ld --generate 100
 
 What is measured is P(words | tree): such a model is told the tree, a sequential one is not.
---generate trains the classifiers that decide where a tree grows, and so has P(words, tree) too.
+--generate trains the classifiers that decide where a tree grows, and so has P(words, tree) too,
+which is to be compared with P(sentence).
 """
 
 from keras_onlstm.utils.console import report, table  # isort: split
@@ -37,7 +40,6 @@ from keras_onlstm.dependencies import (
     word_contexts,
 )
 from keras_onlstm.loading import load_trained
-from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training.runs import RESULTS, Experiment
 from keras_onlstm.training.tree_corpora import (
     NLTK,
@@ -46,6 +48,7 @@ from keras_onlstm.training.tree_corpora import (
     normalized,
     read_trees,
     reshaped,
+    vocabulary_of,
 )
 from keras_onlstm.training.tree_settings import TREE_SETTINGS, TREE_VALUES
 from keras_onlstm.utils.files import replacing, write_json
@@ -92,6 +95,8 @@ EXPERIMENT = Experiment(
     presets=PRESETS,
 )
 METRICS = {"epochs": [{"epoch": Integer(1), "val_perplexity": float, "loss": float}]}
+PARTS = ("validation", "test")
+NOTES = {"random": ", random trees", "sentence": ", sentences with their ends"}  # in tables
 LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, 9999))  # of paths, from the first to the last
 
 
@@ -107,7 +112,10 @@ def parse_arguments():
         "treebank; smoke has trees of its own",
     )
     add(
-        "--trees", choices=SHAPES, help="as they are, or the same words in others (default: as are)"
+        "--trees",
+        choices=SHAPES,
+        help="as they are, or the same words as something else: one after the other, so with an "
+        "end, from both ends, in trees drawn at random (default: as they are)",
     )
     add(
         "--left-dependents",
@@ -149,7 +157,7 @@ def drawn_trees(arguments, values):
             words = [f"{s}-{'abcd'[d % 4]}" for s, d in zip(sides, depths, strict=True)]
             trees.append(reshaped(DependencyTree(words, shape.heads), arguments["trees"], number))
         parts.append(trees)
-    vocabulary = frequent((tree.words for tree in parts[0]), values["least_count"])
+    vocabulary = vocabulary_of(parts[0], values, arguments["trees"])
     return TreeCorpus(vocabulary, *parts, skipped=dict.fromkeys(("train", "validation", "test"), 0))
 
 
@@ -182,8 +190,10 @@ def described(scores, trees):
             span = next(span for span in LENGTHS if span[0] <= len(path) <= span[1])
             by_length[_words_of(span)].append(score)
     return {
+        "sentences": len(trees),
         "words": sum(map(len, trees)),
         "perplexity": perplexity(np.concatenate(scores)),
+        "log_probability": float(sum(row.sum(dtype=float) for row in scores)),
         "edges": {str(edge): perplexity(by_edge[str(edge)]) for edge in Edge},
         "path_lengths": {_words_of(s): perplexity(by_length[_words_of(s)]) for s in LENGTHS},
     }
@@ -216,7 +226,7 @@ def evaluate(runs):
     }
     for run, (configuration, model) in loaded.items():
         corpus = load_trees(configuration, model.vocabulary)
-        parts = {"validation": corpus.validation, "test": corpus.test}
+        parts = {part: getattr(corpus, part) for part in PARTS}
         found = {part: described(model.score(trees), trees) for part, trees in parts.items()}
         results[run] = {
             "model": model.title,
@@ -234,6 +244,11 @@ def evaluate(runs):
     plot_results(results)
 
 
+def nats_a_word(found):
+    """log P of sentences by their words; their ends are no words."""
+    return found["log_probability"] / (found["words"] - found["sentences"])
+
+
 def number(value):
     return "" if value is None else f"{value:.2f}"
 
@@ -241,12 +256,23 @@ def number(value):
 def show(results, references):
     rows = []
     for run, result in results.items():
-        name = result["model"] + (", random trees" if result["trees"] == "random" else "")
-        shown = (number(result[f"{part}_perplexity"]) for part in ("validation", "test"))
+        name = result["model"] + NOTES.get(result["trees"], "")
+        shown = (number(result[f"{part}_perplexity"]) for part in PARTS)
         rows.append([f"{name}, {result['parameters']:,} parameters, {run}", *shown])
     rows += means(results) + references
-    info("\nPerplexity of a word, given its tree; of an LSTM given the words before alone\n")
-    info(table(["", "validation", "test"], rows))
+    info(
+        "\nPerplexity of a word, given its tree; of an LSTM given the words before alone, of a "
+        "bidirectional one those after too\n"
+    )
+    info(table(["", *PARTS], rows))
+    rows = [
+        [f"{result['model']}, {run}", *(f"{nats_a_word(result[part]):.3f}" for part in PARTS)]
+        for run, result in results.items()
+        if result["trees"] == "sentence"
+    ]
+    if rows:
+        info("\nlog P(sentence), its end included, in nats a word\n")
+        info(table(["", *PARTS], rows))
     for what, key in (("edge by which a word follows", "edges"), ("path", "path_lengths")):
         names = list(next(iter(results.values()))["test"][key])
         rows = [
@@ -266,7 +292,7 @@ def means(results):
     for (model, trees, parameters), group in groups.items():
         if len(group) > 1:
             cells = []
-            for part in ("validation", "test"):
+            for part in PARTS:
                 values = [result[f"{part}_perplexity"] for result in group]
                 cells.append(f"{np.mean(values):.2f} ± {np.std(values, ddof=1):.2f}")
             name = f"{model}, {trees}, {parameters:,} parameters: mean of {len(group)}"
@@ -321,7 +347,7 @@ def generate(run, count):
 
     configuration = EXPERIMENT.stored(run)
     model = load_trained(run, "tree_language_model")
-    if configuration.arguments["trees"] == "chain":
+    if configuration.arguments["trees"] not in ("dependencies", "random"):
         raise ValueError(f"{run}: its model is sequential. Name a run of trees with --output.")
     corpus = load_trees(configuration, model.vocabulary)
     info("Training the four classifiers that say where a tree grows")

@@ -149,7 +149,7 @@ def load_trained(run: str | Path, graph: str) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no trained model. Train with --output {run} first.")
     model = load_model(path)[0]
-    if graph not in getattr(model, "graphs", ()):
+    if graph not in getattr(model, "tasks", getattr(model, "graphs", ())):
         raise ValueError(
             f"{path}: is a {type(model).__name__}, and this script needs a {_CLASSES[graph]}. Name "
             "another run."

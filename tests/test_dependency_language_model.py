@@ -9,7 +9,8 @@ import pytest
 
 from commands import EXAMPLES, ours, refused, runner
 from keras_onlstm.datasets import conll
-from keras_onlstm.dependencies import DependencyTree, random_tree
+from keras_onlstm.datasets.treebank import normalize
+from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.loading import load_trained
 
 pytestmark = pytest.mark.backend("tensorflow")
@@ -111,7 +112,13 @@ SMALL = ("--set", "epochs=1", "embedding_dim=2", "units=3", "batch_size=4")
 
 @pytest.mark.parametrize(
     "options, model",
-    [(("--left-dependents",), "LdTreeLSTM"), (("--trees", "chain"), "LSTM"), ((), "TreeLSTM")],
+    [
+        (("--left-dependents",), "LdTreeLSTM"),
+        (("--trees", "chain"), "LSTM"),
+        (("--trees", "bidirectional"), "bidirectional LSTM"),
+        (("--trees", "random"), "TreeLSTM"),
+        ((), "TreeLSTM"),
+    ],
 )
 def test_trees_of_files(run, tmp_path, options, model):
     output = tmp_path / "run"
@@ -122,6 +129,21 @@ def test_trees_of_files(run, tmp_path, options, model):
     command = json.loads((output / "config.json").read_text())["command"]
     assert "--data train.conll validation.conll test.conll" in command
     assert all(option in command for option in options)
+
+
+def test_sentences_have_an_end(run, tmp_path):
+    """P(sentence) is that of its words and its end; the end is no word of it."""
+    output, paths = tmp_path / "run", files(tmp_path)
+    options = ("--data", *paths, "--trees", "sentence", "--output", output)
+    status, out, err = run(*options, *SMALL)
+    assert (status, ours(err)) == (0, [])
+    model = load_trained(output, "tree_language_model")
+    assert model.vocabulary[:3] == ["<unk>", "<root>", "<eos>"]
+    trees = [chain([*map(normalize, tree.words), "<eos>"]) for tree in conll.read(paths[2])]
+    expected = model.log_probability(trees).sum() / sum(len(tree) - 1 for tree in trees)
+    found = re.search(r"log P\(sentence\).*?LSTM, \S+ +\S+ +(\S+)", out, re.DOTALL)
+    assert float(found[1]) == pytest.approx(expected, abs=6e-4)
+    assert run("--output", output, "--score", paths[0])[0] == 0
 
 
 def test_stopped_and_resumed(run, tmp_path):
@@ -162,6 +184,10 @@ def test_mistakes_are_one_line(run, tmp_path, trained):
         (("--output", trained, "--score", crossing), "not projective"),
         (("--output", trained, "--generate", 0), "generate"),
         (("--output", chains, "--generate", 1), "sequential"),
+        *(
+            (("--data", *paths, "--output", new, "--left-dependents", "--trees", shape), "none to")
+            for shape in ("chain", "bidirectional")
+        ),
         (("--evaluate", tmp_path), "config.json"),
     ]
     for arguments, message in cases:

@@ -13,8 +13,9 @@ from corpora import corpora_in
 from keras_onlstm import convert
 from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
-from keras_onlstm.models import TreeLSTM
+from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vocabulary import frequent
+from keras_onlstm.training import TreeBatches, TreeLearner
 from keras_onlstm.tree_lstm.plan import Rooms
 from keras_onlstm.tree_lstm.reference import readable
 
@@ -183,23 +184,95 @@ def test_any_grid_gives_the_same(rooms, float64):
 def test_a_chain_is_an_lstm(float64):
     """Keras's LSTM with the weights of GEN-R; its gates are in another order."""
     model = small_model(sequential=True, dtype=float64)
-    sentences = [["w2", "w3", "w2", "w8", "w5"], ["w4", "w4", "w7", "w6", "w3"]]
-    layer = keras.layers.LSTM(5, return_sequences=True, dtype=float64)
-    ids = np.array([[1, *(int(word[1:]) for word in words[:-1])] for words in sentences])
-    inputs = as_array(model.embeddings)[ids]
-    layer.build(inputs.shape)
-    (weights,) = (generator.variables_by_layer[0] for generator in model.generators)
-    in_order = [
-        np.concatenate([np.split(as_array(x), 4, -1)[gate] for gate in (0, 1, 3, 2)], -1)
-        for x in weights
-    ]
-    layer.set_weights(in_order)
-    start = [ops.full((2, 5), 0.01, dtype=float64)] * 2
-    expected = as_array(layer(inputs, initial_state=start))
-    # On some backends Keras's LSTM takes tanh of float64 in float32.
-    tolerance = EXACT if keras.backend.backend() == "torch" else SINGLE
-    for states, rows in zip(model.states(map(chain, sentences)), expected, strict=True):
-        assert_close(states, rows, tolerance, "hidden states")
+    model.build()
+    expected = of_keras_lstm(model, model.generators[0], float64)(SENTENCES)
+    for states, rows in zip(model.states(map(chain, SENTENCES)), expected, strict=True):
+        assert_close(states, rows, keras_lstm_tolerance(), "hidden states")
+
+
+SENTENCES = [["w2", "w3", "w2", "w8", "w5"], ["w4", "w4", "w7", "w6", "w3"]]
+
+
+def of_keras_lstm(model, generator, dtype):
+    """`keras.layers.LSTM` with the weights of one of the LSTMs: words in, states before each."""
+    layer = keras.layers.LSTM(5, return_sequences=True, dtype=dtype)
+    layer.build((None, None, model.embeddings.shape[-1]))
+    (weights,) = generator.variables_by_layer
+    layer.set_weights(
+        [
+            np.concatenate([np.split(as_array(x), 4, -1)[gate] for gate in (0, 1, 3, 2)], -1)
+            for x in weights
+        ]
+    )
+
+    def states(sentences):
+        ids = np.array([[1, *(int(word[1:]) for word in words[:-1])] for words in sentences])
+        start = [ops.full((len(sentences), 5), 0.01, dtype=dtype)] * 2
+        return as_array(layer(as_array(model.embeddings)[ids], initial_state=start))
+
+    return states
+
+
+def keras_lstm_tolerance():
+    """On some backends Keras's LSTM takes tanh of float64 in float32."""
+    return EXACT if keras.backend.backend() == "torch" else SINGLE
+
+
+def bidirectional(**options):
+    return BidirectionalLSTM(9, 4, 5, vocabulary=vocabulary(9), seed=1, **options)
+
+
+def test_a_bidirectional_lstm_is_two(float64):
+    """The second one reads the sentence from its end, and both begin with ROOT."""
+    model = bidirectional(dtype=float64)
+    model.build()
+    backward, forward = (of_keras_lstm(model, lstm, float64) for lstm in model.generators)
+    last = backward([words[::-1] for words in SENTENCES])[:, ::-1]
+    expected = np.concatenate([forward(SENTENCES), last], -1)
+    chains = list(map(chain, SENTENCES))
+    for states, rows in zip(model.states(chains), expected, strict=True):
+        assert_close(states, rows, keras_lstm_tolerance(), "hidden states")
+    logits = expected @ as_array(model.softmax_kernel).T + as_array(model.softmax_bias)
+    log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    for scores, rows, words in zip(model.score(chains), log_p, SENTENCES, strict=True):
+        chosen = rows[range(5), [int(word[1:]) for word in words]]
+        assert_close(scores, chosen, keras_lstm_tolerance(), "log P")
+
+
+def test_a_bidirectional_lstm_knows_all_words_but_the_one():
+    model = bidirectional()
+    words = ["w2", "w3", "w4", "w5"]
+    (scores,) = model.score([chain(words)])
+    for place in range(4):
+        changed = [*words[:place], "w6", *words[place + 1 :]]
+        states, others = (model.states([chain(found)])[0] for found in (words, changed))
+        assert_close(states[place], others[place], 1e-7, "the state at the word itself")
+        for other in {*range(4)} - {place}:
+            assert np.abs(states[other] - others[other]).max() > 1e-6
+    batch = [chain(words[:1]), chain(words), chain(words[::-1])]
+    assert_close(model.score(batch)[1], scores, SINGLE, "log P in a batch")
+
+
+def test_a_bidirectional_lstm_learns(tmp_path):
+    """What follows from the words on both sides, and from neither of them."""
+    generator = np.random.default_rng(0)
+    model = bidirectional()
+    drawn = generator.integers(0, 2, (64, 2))
+    trees = [chain([f"w{2 + a}", f"w{4 + a + b}", f"w{7 + b}"]) for a, b in drawn]
+    learner = TreeLearner(model)
+    learner.compile(keras.optimizers.Adam(0.05))
+    batches = TreeBatches(model, list(map(model.lay_out, trees)), 32)
+    for _ in range(40):
+        for inputs, targets, weights in (batches[index] for index in range(len(batches))):
+            learner.train_on_batch(inputs, targets, weights)
+    middle = np.mean([scores[1] for scores in model.score(trees)])
+    assert middle > np.log(0.7)  # from one side alone it is one of two words
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.get_config() == model.get_config()
+    assert_close(again.score(trees[:1])[0], model.score(trees[:1])[0], 1e-6, "of a file")
+    with pytest.raises(ValueError, match="chain"):
+        model.score([DependencyTree(["w2", "w3"], [2, 0])])
 
 
 @pytest.mark.parametrize("left", [False, True])
@@ -248,6 +321,15 @@ def test_published_parameter_counts(arguments, units, expected):
     model.build()
     lstms = len(model.generators) + (model.left is not None)
     assert model.count_params() + lstms * 4 * units == expected
+
+
+@pytest.mark.parametrize(
+    "units, expected", [(200, 33_156_200), (300, 50_094_300), (400, 67_272_400)]
+)
+def test_published_parameter_counts_of_the_bidirectional_lstm(units, expected):
+    model = BidirectionalLSTM(65_346, units // 2, units, output_bias=False)
+    model.build()
+    assert model.count_params() + 2 * 4 * units == expected
 
 
 def test_a_file_keeps_the_model(tmp_path):

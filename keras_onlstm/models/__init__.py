@@ -1,5 +1,6 @@
 """Whole models, one for each task of the paper."""
 
+from keras_onlstm.models.bidirectional_lstm import BidirectionalLSTM
 from keras_onlstm.models.ensemble import Ensemble, EnsembleOutput
 from keras_onlstm.models.language_model import LanguageModel, LanguageModelOutput
 from keras_onlstm.models.pair_classifier import PairClassifier
@@ -9,6 +10,7 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 
 __all__ = [
     "PRPN",
+    "BidirectionalLSTM",
     "Ensemble",
     "EnsembleOutput",
     "LanguageModel",

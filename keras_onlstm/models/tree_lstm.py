@@ -101,7 +101,9 @@ class TreeLSTM(keras.Model):
     [(4,)]
     """
 
-    graphs = ("tree_language_model",)
+    graphs: tuple[str, ...] = ("tree_language_model",)
+    _lstms: tuple[str, ...] = _GENERATORS
+    _sides = 1  # rows of a grid from which a word is predicted
 
     def __init__(
         self,
@@ -146,8 +148,7 @@ class TreeLSTM(keras.Model):
         read = units if left_dependents else 0
         self.generators = [
             lstm(name, embedding_dim + read * (name == "gen_r"), num_layers)
-            for name in _GENERATORS
-            if name == "gen_r" or not sequential
+            for name in (("gen_r",) if sequential else self._lstms)
         ]
         self.left = lstm("ld", embedding_dim, left_layers) if left_dependents else None
         self.input_dropout = keras.layers.Dropout(
@@ -167,7 +168,9 @@ class TreeLSTM(keras.Model):
         self.embeddings = self.add_weight(shape=shape, initializer=initializer, name="embeddings")
         initializer = start(seed, "softmax_kernel")
         self.softmax_kernel = self.add_weight(
-            shape=(size, config["units"]), initializer=initializer, name="softmax_kernel"
+            shape=(size, self._sides * config["units"]),
+            initializer=initializer,
+            name="softmax_kernel",
         )
         self.softmax_bias = None
         if config["output_bias"]:
@@ -246,19 +249,28 @@ class TreeLSTM(keras.Model):
                 words.
         """
         encoder = self._encoding()
-        if self._config["sequential"] and tree.heads != tuple(range(len(tree))):
+        if self._config["sequential"]:
+            self._check_chain(tree)
+        return lay_out(tree, encoder(tree.words), encoder.root)
+
+    @staticmethod
+    def _check_chain(tree):
+        if tree.heads != tuple(range(len(tree))):
             raise ValueError(
                 f"{reprlib.repr(list(tree.words))}: a sequential model reads chains alone: "
                 "keras_onlstm.dependencies.chain(words)."
             )
-        return lay_out(tree, encoder(tree.words), encoder.root)
+
+    def targets(self, layout: Layout) -> np.ndarray:
+        """The ids of the words of a tree, in the order of the sentence."""
+        return layout.words[:: self._sides]
 
     def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
         """Trees as the model takes them, `keras_onlstm.tree_lstm.plan.Plan`."""
         rooms = Rooms() if rooms is None else rooms
-        if self._config["sequential"]:
+        if self._config.get("sequential"):
             rooms = Rooms(0, sum(rooms[:4]), 0, 0, 0)
-        return plan(layouts, rooms, self._config["left_dependents"])
+        return plan(layouts, rooms, bool(self.left))
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
         """Log-probabilities of the words of trees, each by its path.
@@ -312,7 +324,7 @@ class TreeLSTM(keras.Model):
             planned = self.plan(layouts)
             batch = {"grids": planned.grids, "targets": planned.targets}
             rows = np.asarray(self._readers[kind](batch))[: planned.words]
-            lengths = [len(layout.words) for layout in layouts]
+            lengths = [len(self.targets(layout)) for layout in layouts]
             yield from np.split(rows, np.cumsum(lengths)[:-1])
 
     def _batches(self, trees):

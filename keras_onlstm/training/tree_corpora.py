@@ -1,18 +1,26 @@
 """The dependency trees that a TreeLSTM is trained on. No Keras."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
-from keras_onlstm.text.vocabulary import frequent
+from keras_onlstm.text.vocabulary import EOS, ROOT, UNKNOWN, frequent
 
-__all__ = ["NLTK", "SHAPES", "TreeCorpus", "normalized", "read_trees", "reshaped"]
+__all__ = [
+    "NLTK",
+    "SHAPES",
+    "TreeCorpus",
+    "normalized",
+    "read_trees",
+    "reshaped",
+    "vocabulary_of",
+]
 
 NLTK = "nltk"  # the name of NLTK's dependency treebank
-SHAPES = ("dependencies", "chain", "random")
+SHAPES = ("dependencies", "chain", "sentence", "bidirectional", "random")
 _PARTS = ("train", "validation", "test")
 
 
@@ -41,7 +49,8 @@ def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
     Args:
         tree: `DependencyTree`.
         shape: `"dependencies"`: as it is; `"chain"`, by which a model is a sequential LSTM;
-            `"random"`, drawn for this number.
+            `"sentence"`, a chain that ends with `<eos>`; `"bidirectional"`, a chain that is read
+            from both ends; `"random"`, drawn for this number.
         seed: integer, of what is drawn.
 
     Returns:
@@ -54,7 +63,9 @@ def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
     >>> reshaped(DependencyTree("a cat sleeps".split(), [2, 3, 0]), "chain").heads
     (0, 1, 2)
     """
-    if shape == "chain":
+    if shape == "sentence":
+        return chain([*tree.words, EOS])
+    if shape in ("chain", "bidirectional"):
         return chain(tree.words)
     return random_tree(tree.words, seed) if shape == "random" else tree
 
@@ -77,6 +88,28 @@ def normalized(tree: DependencyTree) -> DependencyTree:
     """
     words = [normalize(word) for word in tree.words]
     return DependencyTree(words, tree.heads, tree.tags, tree.relations)
+
+
+def vocabulary_of(trees: Iterable[DependencyTree], values: Mapping, shape: str) -> list[str]:
+    """The vocabulary of the trees of a run.
+
+    Args:
+        trees: iterable of `DependencyTree`, those to train on.
+        values: dictionary of `least_count`, as in `TREE_SETTINGS`.
+        shape: as of `reshaped`.
+
+    Returns:
+        List of words, `<unk>` and `<root>` first, then `<eos>` for sentences that have an end.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import chain
+    >>> from keras_onlstm.training.tree_corpora import vocabulary_of
+    >>> vocabulary_of([chain("a cat and a dog".split())], {"least_count": 2}, "sentence")
+    ['<unk>', '<root>', '<eos>', 'a']
+    """
+    special = (UNKNOWN, ROOT, *([EOS] if shape == "sentence" else ()))
+    return frequent((tree.words for tree in trees), values["least_count"], special)
 
 
 def _projective(trees):
@@ -129,7 +162,7 @@ def read_trees(
             kept = list(map(normalized, kept))
         if part == "train":
             # The frequencies are those of all that is read.
-            vocabulary = vocabulary or frequent((t.words for t in kept), values["least_count"])
+            vocabulary = vocabulary or vocabulary_of(kept, values, shape)
             kept = [tree for tree in kept if len(tree) <= values["longest"]]
         parts[part] = [reshaped(tree, shape, number) for number, tree in enumerate(kept)]
         skipped[part] = left_out + crossing

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.models import TreeLSTM
+from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vectors import read_vectors
 from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary, write_vocabulary
 from keras_onlstm.training.halving import HalvingWithRollback
@@ -24,7 +24,7 @@ __all__ = ["make_tree_model", "train_tree_model", "tree_evaluation"]
 
 def _counts(model, layouts):
     """How often each word is a target, and `<root>` once a sentence; none is 0."""
-    ids = np.concatenate([layout.words for layout in layouts])
+    ids = np.concatenate(list(map(model.targets, layouts)))
     counts = np.bincount(ids, minlength=len(model.vocabulary))
     counts[model.root] = len(layouts)
     return np.maximum(counts, 1)
@@ -42,24 +42,34 @@ def make_tree_model(
         trees: list of `DependencyTree` to train on.
 
     Returns:
-        `TreeLSTM`, compiled `TreeLearner`, and `TreeBatches`.
+        `TreeLSTM` or `BidirectionalLSTM`, compiled `TreeLearner`, and `TreeBatches`.
+
+    Raises:
+        ValueError: if a sequential model is to read left dependents.
     """
     arguments, values = configuration.arguments, configuration.values
     keras.utils.set_random_seed(arguments["seed"])
-    model = TreeLSTM(
-        len(vocabulary),
-        values["embedding_dim"],
-        values["units"],
-        values["num_layers"],
-        arguments["left_dependents"],
-        values["left_layers"],
-        dropout=values["output_dropout"],
-        input_dropout=values["input_dropout"],
-        vocabulary=vocabulary,
-        seed=arguments["seed"],
-        output_bias=not values["noise"],
-        sequential=arguments["trees"] == "chain",
-    )
+    sizes = len(vocabulary), values["embedding_dim"], values["units"], values["num_layers"]
+    options = {
+        "dropout": values["output_dropout"],
+        "input_dropout": values["input_dropout"],
+        "vocabulary": vocabulary,
+        "seed": arguments["seed"],
+        "output_bias": not values["noise"],
+    }
+    shape = arguments["trees"]
+    if arguments["left_dependents"] and shape in ("chain", "sentence", "bidirectional"):
+        raise ValueError("--left-dependents: a sequential model has none to read.")
+    if shape == "bidirectional":
+        model: TreeLSTM = BidirectionalLSTM(*sizes, **options)
+    else:
+        model = TreeLSTM(
+            *sizes,
+            left_dependents=arguments["left_dependents"],
+            left_layers=values["left_layers"],
+            sequential=shape in ("chain", "sentence"),
+            **options,
+        )
     model.build()
     if arguments["vectors"] is not None:
         _put_vectors(model, arguments["vectors"])

@@ -1,0 +1,137 @@
+"""A bidirectional LSTM that predicts each word of a sentence from all others."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.dependencies.tree import Edge
+from keras_onlstm.models.tree_lstm import TreeLSTM
+from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["BidirectionalLSTM"]
+
+
+@keras.saving.register_keras_serializable(package="keras_onlstm")
+class BidirectionalLSTM(TreeLSTM):
+    """Predicts each word from the words before it and those after it, by an LSTM for either side.
+
+    A baseline of Zhang et al. 2016. It is `TreeLSTM` on two chains: GEN-R leads from ROOT through
+    the words, GEN-L from ROOT back through them, and a word is predicted from the two states that
+    have not seen it. So what it gives are conditional probabilities of single words; their product
+    is no probability of a sentence.
+
+    Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 4.1,
+    https://aclanthology.org/N16-1035.
+
+    Args:
+        vocabulary_size: positive integer, V.
+        embedding_dim: positive integer, E: size of word vectors.
+        units: positive integer, U, of each of the two LSTMs; the softmax is given 2 U.
+        num_layers: positive integer, layers of each.
+        dropout: share of the last layer's outputs that is dropped before the softmax.
+        vocabulary: list of V words, `<unk>` and `<root>` among them, or `None`.
+        seed: integer seed of initialization and dropouts.
+        input_dropout: share of word vectors' numbers that is dropped.
+        output_bias: whether the softmax has a bias.
+        **kwargs: `name`, `dtype` of `keras.Model`.
+
+    Call arguments:
+        grids: dictionary of integer arrays, `Plan.grids` of `plan(layouts)`.
+        training: whether to drop.
+
+    Returns:
+        Logits (N, V) of the planned words.
+
+    Raises:
+        ValueError: as `TreeLSTM`.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import chain
+    >>> from keras_onlstm.models import BidirectionalLSTM
+    >>> words = ["<unk>", "<root>", "a", "cat", "sleeps"]
+    >>> model = BidirectionalLSTM(5, embedding_dim=4, units=8, vocabulary=words)
+    >>> [scores.shape for scores in model.score([chain("a cat sleeps here".split())])]
+    [(4,)]
+    """
+
+    graphs = ()
+    tasks = TreeLSTM.graphs
+    _lstms = ("gen_l", "gen_r")
+    _sides = 2
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        embedding_dim: int,
+        units: int,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        vocabulary: Sequence[str] | None = None,
+        seed: int | None = None,
+        input_dropout: float = 0.0,
+        output_bias: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            vocabulary_size,
+            embedding_dim,
+            units,
+            num_layers,
+            dropout=dropout,
+            vocabulary=vocabulary,
+            seed=seed,
+            input_dropout=input_dropout,
+            output_bias=output_bias,
+            **kwargs,
+        )
+        for name in ("left_dependents", "left_layers", "sequential"):
+            del self._config[name]
+
+    @property
+    def title(self) -> str:
+        return "bidirectional LSTM"
+
+    def hidden(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
+        """The two hidden states from which planned words are predicted, (N, 2 U)."""
+        rows = super().hidden(grids, training)  # of a word that after the words before it, then
+        return ops.reshape(rows, (-1, 2 * rows.shape[-1]))  # that before the words after it
+
+    def lay_out(self, tree: DependencyTree) -> Layout:
+        """What a plan needs of a chain: two rows for every word, one on each side.
+
+        Raises:
+            ValueError: as `TreeLSTM.lay_out`; if the tree is no chain.
+        """
+        self._check_chain(tree)
+        encoder = self._encoding()
+        count, root = len(tree), encoder.root
+        ids = np.array([root, *encoder(tree.words), root], "int32")
+        places = np.arange(count, dtype="int32")
+        before, after = 2 * (places - 1), 2 * (places + 1) + 1
+        source = np.stack([np.where(places, before, -1), np.append(after[:-1], -1)], 1)
+        edge = np.tile(np.array([Edge.RIGHT, Edge.LEFT], "int32"), count)
+        counts = np.zeros((count, len(Edge)), "int32")
+        counts[:, [Edge.LEFT, Edge.RIGHT]] = 1
+        return Layout(
+            np.repeat(ids[1:-1], 2),
+            np.stack([ids[:-2], ids[2:]], 1).reshape(-1),
+            source.reshape(-1).astype("int32"),
+            edge,
+            np.stack([places, places[::-1]], 1).reshape(-1),
+            np.zeros(2 * count, "int32"),
+            counts,
+            [],
+        )
+
+    def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
+        half = sum((rooms or Rooms())[: len(Edge)]) // 2
+        planned = super().plan(layouts, Rooms(half, half, 0, 0, 0))
+        return planned._replace(
+            targets=planned.targets[::2], weights=planned.weights[::2], words=planned.words // 2
+        )
