@@ -184,7 +184,6 @@ def test_any_grid_gives_the_same(rooms, float64):
 def test_a_chain_is_an_lstm(float64):
     """Keras's LSTM with the weights of GEN-R; its gates are in another order."""
     model = small_model(sequential=True, dtype=float64)
-    model.build()
     expected = of_keras_lstm(model, model.generators[0], float64)(SENTENCES)
     for states, rows in zip(model.states(map(chain, SENTENCES)), expected, strict=True):
         assert_close(states, rows, keras_lstm_tolerance(), "hidden states")
