@@ -174,7 +174,7 @@ class Parser:
         for path, (model, _) in zip(paths, loaded, strict=True):
             if not hasattr(model, "distances"):
                 kind = type(model).__name__
-                raise ValueError(f"{path}: a {kind}, not a LanguageModel.")
+                raise ValueError(f"{path}: {kind}, not a LanguageModel.")
             check_vocabulary(model.vocabulary, path)
         models, about = [model for model, _ in loaded], [about for _, about in loaded]
         return cls(models, layer, method, about[0] if len(about) == 1 else about, voters, gate)

@@ -12,6 +12,7 @@ from importlib import metadata
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import pytest
 
 BACKENDS = ("tensorflow", "jax", "torch")
@@ -89,6 +90,13 @@ def shared_data():
 def shared_reference():
     """The directory with the numbers of the authors' implementation."""
     return _shared_directory("reference")
+
+
+@pytest.fixture(scope="session")
+def tree_reference(shared_reference):
+    """The arrays of `tree_lstm.npz`."""
+    with np.load(shared_reference / "tree_lstm.npz") as opened:
+        return dict(opened)
 
 
 def _shared():

@@ -162,10 +162,9 @@ def test_paths_of_english_web_treebank(shared_data):
                 tree.steps()
 
 
-def test_steps_of_the_reference(shared_reference):
-    with np.load(shared_reference / "tree_lstm.npz") as file:
-        names = ("words", "heads", "lengths", "bfs_step", "source", "edge")
-        arrays = {name: file[name].tolist() for name in names}
+def test_steps_of_the_reference(tree_reference):
+    names = ("words", "heads", "lengths", "bfs_step", "source", "edge")
+    arrays = {name: tree_reference[name].tolist() for name in names}
     ends = list(itertools.accumulate(arrays["lengths"]))
     assert len(ends) == 12 and ends[-1] == 101
     for start, end in itertools.pairwise([0, *ends]):

@@ -23,12 +23,6 @@ TOLERANCE = 1e-9
 WAYS = ("readable", "fast")
 
 
-@pytest.fixture(scope="module")
-def file(shared_reference):
-    with np.load(shared_reference / "tree_lstm.npz") as opened:
-        return dict(opened)
-
-
 def vocabulary(size):
     return ["<unk>", "<root>", *(f"w{number}" for number in range(2, size))]
 
@@ -90,31 +84,33 @@ def log_probabilities(model, trees, way, rooms=None):
 
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
 @pytest.mark.parametrize("way", WAYS)
-def test_the_reference_numbers(file, prefix, way, float64):
-    model, trees = converted(file, prefix), trees_of(file)
+def test_the_reference_numbers(tree_reference, prefix, way, float64):
+    model, trees = converted(tree_reference, prefix), trees_of(tree_reference)
     found = log_probabilities(model, trees, way)
-    assert_close(found(), file[f"{prefix}log_probability"], TOLERANCE, "log P")
+    assert_close(found(), tree_reference[f"{prefix}log_probability"], TOLERANCE, "log P")
     variables = model.trainable_variables
     derived = gradients(lambda: -ops.sum(found()), [], variables)
     for variable, gradient in zip(variables, derived, strict=True):
         variable.assign(gradient)
     arrays = convert.tree_lstm_to_arrays(model)
-    for name in weights_of(file, prefix):
+    for name in weights_of(tree_reference, prefix):
         if not name.endswith(".hh.bias"):  # the sum of the two is one variable
-            expected = file[f"{prefix}{name}.grad"]
+            expected = tree_reference[f"{prefix}{name}.grad"]
             assert_close(arrays[name], expected, TOLERANCE, name)
 
 
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
-def test_what_a_model_says_of_the_reference_trees(file, prefix, float64):
-    model, trees = converted(file, prefix), trees_of(file)
+def test_what_a_model_says_of_the_reference_trees(tree_reference, prefix, float64):
+    model, trees = converted(tree_reference, prefix), trees_of(tree_reference)
     scores = model.score(trees)
-    assert [len(row) for row in scores] == file["lengths"].tolist()
-    assert_close(np.concatenate(scores), file[f"{prefix}log_probability"], TOLERANCE, "words")
-    expected = file[f"{prefix}tree_log_probability"]
+    assert [len(row) for row in scores] == tree_reference["lengths"].tolist()
+    assert_close(
+        np.concatenate(scores), tree_reference[f"{prefix}log_probability"], TOLERANCE, "words"
+    )
+    expected = tree_reference[f"{prefix}tree_log_probability"]
     assert_close(model.log_probability(trees), expected, TOLERANCE, "trees")
     hidden = np.concatenate(model.states(trees))
-    assert_close(hidden, file[f"{prefix}hidden"], TOLERANCE, "hidden")
+    assert_close(hidden, tree_reference[f"{prefix}hidden"], TOLERANCE, "hidden")
 
 
 def small_model(**kwargs):
@@ -187,6 +183,46 @@ def test_a_chain_is_an_lstm(float64):
     expected = of_keras_lstm(model, model.generators[0], float64)(SENTENCES)
     for states, rows in zip(model.states(map(chain, SENTENCES)), expected, strict=True):
         assert_close(states, rows, keras_lstm_tolerance(), "hidden states")
+
+
+def balanced(count):
+    """A tree whose levels double in width."""
+    heads = [0] * count
+
+    def hang(first, end, head):
+        if first < end:
+            middle = (first + end) // 2
+            heads[middle] = head
+            hang(first, middle, middle + 1)
+            hang(middle + 1, end, middle + 1)
+
+    hang(0, count, 0)
+    return DependencyTree((vocabulary(9)[2:] * count)[:count], heads)
+
+
+@pytest.mark.backend("tensorflow")  # the others compile for each
+def test_grids_of_several_widths():
+    """The second and the third are traced for any number of rows."""
+    trees = [balanced(5), chain(["w2"] * 5), balanced(150), balanced(70)]
+    scored, model = (small_model(left_dependents=True, num_layers=2) for _ in range(2))
+    for tree, expected in zip(trees, expected_of(scored, trees), strict=True):
+        assert_close(scored.score([tree])[0], expected, SINGLE, f"log P of {len(tree)} words")
+    layouts = list(map(model.lay_out, trees))
+    widths = {
+        model.plan([layout], Rooms(2, 2, 2, 2, 2)).grids["source"].shape for layout in layouts
+    }
+    assert len({width for _, width in widths}) == 3
+    found = []
+    for eager in (False, True):
+        model = small_model(left_dependents=True, num_layers=2)
+        learner = TreeLearner(model)
+        learner.compile(keras.optimizers.SGD(0.5), run_eagerly=eager)
+        for layout in layouts:
+            (batch,) = TreeBatches(model, [layout], 1, rooms=Rooms(2, 2, 2, 2, 2))
+            learner.train_on_batch(*batch)
+        found.append([as_array(variable) for variable in model.trainable_variables])
+    for one, other in zip(*found, strict=True):
+        assert_close(one, other, SINGLE, "weights")
 
 
 SENTENCES = [["w2", "w3", "w2", "w8", "w5"], ["w4", "w4", "w7", "w6", "w3"]]

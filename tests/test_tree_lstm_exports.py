@@ -20,7 +20,7 @@ from keras_onlstm.models import TreeLSTM
 from keras_onlstm.parser import Parser
 from keras_onlstm.runtime import metadata
 from test_saved_model import endpoints
-from test_tree_lstm import file, trees_of, vocabulary, weights_of  # noqa: F401
+from test_tree_lstm import trees_of, vocabulary, weights_of
 
 pytestmark = pytest.mark.backend("tensorflow")
 
@@ -107,16 +107,16 @@ def test_scores(models, scorers, suffix, left, layers, count, batch):
 
 
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
-def test_the_reference_numbers(file, prefix, tmp_path):  # noqa: F811
-    words = vocabulary(int(file["vocabulary_size"]))
-    model = convert.tree_lstm_from_arrays(weights_of(file, prefix), vocabulary=words)
+def test_the_reference_numbers(tree_reference, prefix, tmp_path):
+    words = vocabulary(int(tree_reference["vocabulary_size"]))
+    model = convert.tree_lstm_from_arrays(weights_of(tree_reference, prefix), vocabulary=words)
     exported = to_onnx(model, tmp_path / "model.onnx")
     assert exported.difference.largest < SINGLE
     scorer = runtime.model_of(runtime.load(exported.path))
-    given = trees_of(file)
+    given = trees_of(tree_reference)
     scores = np.concatenate(scorer.score(given))
-    assert_close(scores, file[f"{prefix}log_probability"], SINGLE, "words")
-    wanted = file[f"{prefix}tree_log_probability"]
+    assert_close(scores, tree_reference[f"{prefix}log_probability"], SINGLE, "words")
+    wanted = tree_reference[f"{prefix}tree_log_probability"]
     assert_close(scorer.log_probability(given), wanted, 1e-4, "trees of up to 30 words")
 
 
@@ -233,10 +233,10 @@ def test_scores_without_keras(models, files, suffix):
 def test_models_from_files(files):
     model, about = load_model(files["onnx", True, 1])
     assert isinstance(model, runtime.ExportedTreeModel) and about == {"by": "a test"}
-    with pytest.raises(ValueError, match="a ExportedTreeModel, not a LanguageModel"):
+    with pytest.raises(ValueError, match="ExportedTreeModel, not a LanguageModel"):
         Parser.load(files["onnx", True, 1])
     options = Namespace(model=files["onnx", True, 1], member=1, characters=None)
-    with pytest.raises(ValueError, match="a ExportedTreeModel, not a LanguageModel"):
+    with pytest.raises(ValueError, match="ExportedTreeModel, not a LanguageModel"):
         load_reader(options)
 
 

@@ -33,25 +33,19 @@ TOLERANCE = 1e-9
 WORDS = ["<unk>", "<root>", *"abcdefg"]
 
 
-@pytest.fixture(scope="module")
-def file(shared_reference):
-    with np.load(shared_reference / "tree_lstm.npz") as opened:
-        return dict(opened)
-
-
 # --- Noise-contrastive estimation ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("learn", ["ln_z", "z", None])
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
-def test_the_reference_losses_and_gradients_of_noise(file, prefix, learn, float64):
-    model = converted(file, prefix)
-    noise, start = file[f"{prefix}nce.noise"], float(file[f"{prefix}nce.ln_z"])
-    counts = file[f"{prefix}nce.counts"]
+def test_the_reference_losses_and_gradients_of_noise(tree_reference, prefix, learn, float64):
+    model = converted(tree_reference, prefix)
+    noise, start = tree_reference[f"{prefix}nce.noise"], float(tree_reference[f"{prefix}nce.ln_z"])
+    counts = tree_reference[f"{prefix}nce.counts"]
     estimation = NoiseContrastive(counts, noise.shape[1], ln_z=start, learn=learn, dtype=float64)
-    expected = file[f"{prefix}nce.noise_distribution"]
+    expected = tree_reference[f"{prefix}nce.noise_distribution"]
     assert_close(estimation.distribution, expected, 1e-15, "distribution")
-    planned = model.plan([model.lay_out(tree) for tree in trees_of(file)])
+    planned = model.plan([model.lay_out(tree) for tree in trees_of(tree_reference)])
     grids = {name: ops.convert_to_tensor(x) for name, x in planned.grids.items()}
     count = planned.words
 
@@ -60,22 +54,22 @@ def test_the_reference_losses_and_gradients_of_noise(file, prefix, learn, float6
         kernel = ops.convert_to_tensor(model.softmax_kernel)
         return estimation(hidden, kernel, planned.targets[:count], noise.astype("int32"))
 
-    assert_close(losses(), file[f"{prefix}nce.loss"], TOLERANCE, "losses")
+    assert_close(losses(), tree_reference[f"{prefix}nce.loss"], TOLERANCE, "losses")
     variables = [v for v in model.trainable_variables if v is not model.softmax_bias]
     found = gradients(lambda: ops.sum(losses()), [], [*variables, estimation.constant])
     of_constant = found.pop()
     if learn is not None:
         name = {"ln_z": "nce.ln_z.grad", "z": "nce.z.grad"}[learn]
-        assert_close(of_constant, file[prefix + name], TOLERANCE, name)
+        assert_close(of_constant, tree_reference[prefix + name], TOLERANCE, name)
     assert (learn is not None) == estimation.constant.trainable
     for variable, gradient in zip(variables, found, strict=True):
         variable.assign(gradient)
     from keras_onlstm.convert import tree_lstm_to_arrays
 
     arrays = tree_lstm_to_arrays(model)
-    for name in weights_of(file, prefix):
+    for name in weights_of(tree_reference, prefix):
         if not name.endswith(".hh.bias") and name != "output_bias":
-            expected = file[f"{prefix}nce.{name}.grad"]
+            expected = tree_reference[f"{prefix}nce.{name}.grad"]
             assert_close(arrays[name], expected, TOLERANCE, name)
 
 

@@ -84,7 +84,7 @@ def _load(path):
         raise ValueError(f"{path}: is exported already. Name the model it was exported from.")
     model, about = load_model(path)
     if not hasattr(model, "distances"):
-        raise ValueError(f"{path}: a {type(model).__name__}, not a LanguageModel.")
+        raise ValueError(f"{path}: {type(model).__name__}, not a LanguageModel.")
     check_eight_bit(model, path)
     check_vocabulary(model.vocabulary, path)
     if Path(path).is_dir():

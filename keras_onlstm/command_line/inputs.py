@@ -128,7 +128,7 @@ def load_reader(options: argparse.Namespace, **exported: Any) -> Reader:
     path = SHIPPED if options.model is None else Path(options.model)
     model, _ = member(path, *load_model(path, **exported), options.member)
     if not (hasattr(model, "score") and hasattr(model, "encode")):  # one of trees has scores too
-        raise ValueError(f"{path}: a {type(model).__name__}, not a LanguageModel.")
+        raise ValueError(f"{path}: {type(model).__name__}, not a LanguageModel.")
     check_vocabulary(model.vocabulary, path)
     characters = options.characters or stored_argument(path, "characters", (bool,))
     return Reader(path, model, bool(characters))

@@ -1,6 +1,7 @@
 """Dependency trees, and the paths and the order in which a top-down model generates their words."""
 
 import enum
+import heapq
 import operator
 import reprlib
 from collections.abc import Iterator, Sequence
@@ -294,11 +295,7 @@ class DependencyTree:
         >>> tree.is_projective, tree.projectivized()[0].heads, tree.projectivized()[1]
         (False, (4, 4, 4, 0, 4), 1)
         """
-        heads, lifts = list(self.heads), 0
-        while len(crossing := _crossing(heads)):
-            place = min(crossing, key=lambda place: (abs(place - heads[place - 1]), place))
-            heads[place - 1] = heads[heads[place - 1] - 1]
-            lifts += 1
+        heads, lifts = _lifted(self.heads, _crossing(self.heads).tolist())
         if not lifts:
             return self, 0
         return DependencyTree(self.words, heads, self.tags, self.relations), lifts
@@ -449,3 +446,64 @@ def _crossing(heads):
         width *= 2
     inside[0] = True
     return np.flatnonzero(~inside)
+
+
+def _lifted(heads, crossing):
+    """Heads after the lifts of `projectivized`, and how many there were.
+
+    A lift takes a word, and all below it, from below its head, and from below no other word. So an
+    arc that stands over a word which is not below its head does so until it is lifted itself; and
+    new ones are only among those of the words that hang on that head.
+    """
+    above = [0, *heads]
+    below: list[set[int]] = [set() for _ in above]
+    for place, head in enumerate(heads, 1):
+        below[head].add(place)
+    waiting = set(crossing)
+    heap = [(abs(place - above[place]), place) for place in crossing]
+    heapq.heapify(heap)
+    stretches: dict[int, tuple[int, int]] = {}  # around a head, of words that are all below it
+
+    def all_below(head):
+        found, unread = [], [head]
+        while unread:
+            place = unread.pop()
+            found.append(place)
+            unread += below[place]
+        return found
+
+    def crosses(place):
+        head = above[place]
+        if not head:
+            return False
+        if head not in stretches:
+            found = set(all_below(head))
+            first = last = head
+            while first - 1 in found:
+                first -= 1
+            while last + 1 in found:
+                last += 1
+            stretches[head] = first, last
+        first, last = stretches[head]
+        return not first <= place <= last
+
+    lifts = 0
+    while heap:
+        _, place = heapq.heappop(heap)
+        waiting.discard(place)
+        head = above[place]
+        lost = all_below(place)
+        nearest = max((word for word in lost if word < head), default=0)
+        following = min((word for word in lost if word > head), default=len(above))
+        if head in stretches:
+            first, last = stretches[head]
+            stretches[head] = max(first, nearest + 1), min(last, following - 1)
+        below[head].discard(place)
+        above[place] = above[head]
+        below[above[head]].add(place)
+        lifts += 1
+        changed = {word for word in below[head] if not nearest < word < following}
+        for word in (*(changed - waiting), *([place] if crosses(place) else ())):
+            waiting.add(word)
+            heapq.heappush(heap, (abs(word - above[word]), word))
+    return above[1:], lifts

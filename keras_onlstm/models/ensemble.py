@@ -110,7 +110,7 @@ def _check(models):
     for number, model in enumerate(models, 1):
         if not isinstance(model, LanguageModel):
             kind = type(model).__name__
-            raise ValueError(f"model {number}: a {kind}, not a LanguageModel of Keras.")
+            raise ValueError(f"model {number}: {kind}, not a LanguageModel of Keras.")
         if not model.gates:
             raise ValueError(f"model {number}: an LSTM has no distances: recurrent='onlstm' has.")
         if (model.vocabulary_size, model.vocabulary) != (

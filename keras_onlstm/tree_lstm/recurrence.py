@@ -31,7 +31,7 @@ class _Problem(NamedTuple):
     layers: tuple[tuple[Layer, ...], ...]  # of every edge type; the first kernels are not used
     source: Tensor  # (K, R) row of the step before, R: the initial state
     followers: Tensor  # (K, R, F) rows of the step after that follow from a row, R: none
-    rooms: tuple[int, ...]  # rows of every edge type
+    rooms: tuple[Any, ...]  # rows of every edge type: integers, or tensors where none knows yet
 
     @property
     def units(self) -> int:
@@ -50,6 +50,15 @@ class _Steps(NamedTuple):
     gates: Tensor  # (K, R, 4 U L)
 
 
+def _room(grid):
+    """The rows of a grid; TensorFlow may trace for any number of them."""
+    return ops.shape(grid)[1]
+
+
+def _known(size):
+    return size if isinstance(size, int) else None
+
+
 def _spans(rooms):
     start = 0
     for room in rooms:
@@ -62,7 +71,7 @@ def _by_edge(x, kernels, rooms):
     parts = [
         x[span] @ kernel
         for span, kernel in zip(_spans(rooms), kernels, strict=True)
-        if span.start < span.stop
+        if _known(span.start) is None or _known(span.stop) is None or span.start < span.stop
     ]
     return ops.concatenate(parts, 0) if len(parts) > 1 else parts[0]
 
@@ -113,7 +122,7 @@ def _forward(problem):
 
     width = 2 * units * depth
     start = INITIAL * ops.ones((rows, width), problem.x.dtype)
-    specs = [((rows, size), problem.x.dtype) for size in (width, width, 2 * width)]
+    specs = [((_known(rows), size), problem.x.dtype) for size in (width, width, 2 * width)]
     return _Steps(*scan(body, (start,), (problem.x, problem.source), specs)[1])
 
 
@@ -145,13 +154,13 @@ def _backward(problem, steps, d_h):
         return (ops.concatenate(d_taken, -1),), (ops.concatenate(dz, -1),)
 
     rows, width = sum(rooms), 2 * units * depth
-    specs = [((rows, 2 * width), problem.x.dtype)]
+    specs = [((_known(rows), 2 * width), problem.x.dtype)]
     given = (d_h, steps.states, steps.taken, steps.gates, problem.followers)
     _, (dz,) = scan(body, (ops.zeros((rows, width), d_h.dtype),), given, specs, reverse=True)
 
     def flat(x, span, place):
         part = x[:, span, place * units : (place + 1) * units]
-        return ops.reshape(part, (-1, part.shape[-1]))
+        return ops.reshape(part, (-1, units))
 
     gradients = []
     for span, edge in zip(_spans(rooms), problem.layers, strict=True):
@@ -199,7 +208,7 @@ def _left(weights, grids, vectors):
     x = matmul(vectors(words), layers[0].kernel) + layers[0].bias
     source = grids["left_source"]
     followers = ops.expand_dims(grids["left_followers"], -1)
-    h = _run(_Problem(x, (layers,), source, followers, (words.shape[1],)))
+    h = _run(_Problem(x, (layers,), source, followers, (_room(words),)))
     rows = ops.reshape(h, (-1, h.shape[-1]))
     return ops.take(_row_after(rows, INITIAL), grids["left_rows"], axis=0)
 
@@ -225,7 +234,9 @@ def hidden(
 
     products: list[Tensor] = []
     used: Sequence[tuple[int, str]] = [
-        (edge, name) for edge, name in enumerate(_EDGES) if grids[name].shape[1]
+        (edge, name)
+        for edge, name in enumerate(_EDGES)
+        if weights.generators[edge] and grids[name].shape[1] != 0
     ]
     for edge, name in used:
         inputs = vectors(grids[name])  # (K, room, E)
@@ -240,7 +251,7 @@ def hidden(
             tuple(weights.generators[edge] for edge, _ in used),
             grids["source"],
             grids["followers"],
-            tuple(grids[name].shape[1] for _, name in used),
+            tuple(_room(grids[name]) for _, name in used),
         )
     )
     return ops.take(ops.reshape(h, (-1, h.shape[-1])), grids["rows"], axis=0)
