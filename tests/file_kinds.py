@@ -174,11 +174,76 @@ def read_same_vocabulary(target, path):
 # --- JSON of runs --------------------------------------------------------------------------------
 
 
+CONLL_X = "1\tThe\t_\tDT\tDT\t_\t2\tdet\t_\t_\n2\tcat\t_\tNN\tNN\t_\t0\troot\t_\t_\n\n"
+CONLL_U = (
+    "# text = The cats' didn't\n1\tThe\tthe\tDET\tDT\t_\t2\tdet\t_\t_\n"
+    "2-3\tcats'\t_\t_\t_\t_\t_\t_\t_\t_\n2\tcats\tcat\tNOUN\tNNS\t_\t0\troot\t_\t_\n"
+    "2.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n3\t'\t'\tPART\tPOS\t_\t2\tcase\t_\t_\n\n"
+)
+COLUMNS = "The\tDT\t2\ncat\tNN\t3\nsaw\tVBD\t0\n"
+
+
+def make_conll(directory):
+    paths = []
+    for number, text in enumerate((CONLL_X, CONLL_U, f"{COLUMNS}\n")):
+        paths.append(directory / f"trees{number}.conll")
+        paths[-1].write_text(text * 2)
+    return Target(directory, paths)
+
+
+def read_conll(target, path):
+    from keras_onlstm.datasets import conll
+
+    list(conll.read(path, invalid="skip"))
+    for tree in conll.read(path):
+        if tree.is_projective:
+            assert tree.from_paths(tree.words, tree.paths()).heads == tree.heads
+
+
+def make_dependency_treebank(directory):
+    folder = directory / "corpora" / "dependency_treebank"
+    folder.mkdir(parents=True)
+    for number in range(176, 200):
+        (folder / f"wsj_{number:04}.dp").write_text(COLUMNS + "\n" + COLUMNS)
+    return Target(directory, [folder / "wsj_0177.dp"])
+
+
+def read_dependency_treebank(target, path):
+    from keras_onlstm.datasets import dependency_treebank
+
+    with corpora_in(target.directory):
+        dependency_treebank.load("test", normalized=True)
+
+
+def make_questions(directory):
+    words = ("cat", "dog", "bird", "fish", "horse")
+    sentences = [f"<s> the {word} saw it </s>\n" for word in words]
+    paths = [directory / f"Holmes.lm_format.{name}.txt" for name in ("questions", "answers")]
+    paths[0].write_text("".join(sentences * 2))
+    paths[1].write_text(sentences[2] + sentences[0])
+    return Target(directory, paths)
+
+
+def read_questions(target, path):
+    from keras_onlstm.datasets import sentence_completion
+
+    sentence_completion.load(target.directory)
+
+
+def read_word_vectors(target, path):
+    from keras_onlstm.text.vectors import read_vectors
+
+    read_vectors(path, {"the", "cat"}, 3)
+
+
+VECTORS = "the 0.5 -1e-3 2\ncat 1 2 3\ndog 4 5 6\n"
+
+
 def arguments_of(script, **arguments):
     def read(target, path):
         __import__(script).EXPERIMENT.stored(target.directory)
 
-    given = {"preset": "smoke", "recurrent": "onlstm", "data": None, "seed": 0, **arguments}
+    given = {"preset": "smoke", "data": None, "seed": 0, **arguments}
 
     def make(directory):
         values = __import__(script).PRESETS["smoke"]
@@ -264,6 +329,22 @@ def make_keras(directory):
     return Target(directory, paths)
 
 
+def make_tree_keras(directory):
+    from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
+
+    words, paths = ["<root>", *WORDS], []
+    models = [
+        TreeLSTM(len(words), 4, 6, left_dependents=True, vocabulary=words),
+        TreeLSTM(len(words), 4, 6, sequential=True, vocabulary=words),
+        BidirectionalLSTM(len(words), 4, 6, vocabulary=words),
+    ]
+    for number, model in enumerate(models):
+        model.build()
+        paths.append(directory / f"trees{number}.keras")
+        model.save(paths[-1])
+    return Target(directory, paths)
+
+
 def load_model(target, path):
     from keras_onlstm import loading
 
@@ -339,6 +420,7 @@ def metadata_of_tflite(draw, data):
 
 # -------------------------------------------------------------------------------------------------
 
+RECURRENT = {"recurrent": "onlstm", "max_words": None, "devices": 1}
 KINDS = {
     kind.name: kind
     for kind in (
@@ -355,9 +437,26 @@ KINDS = {
             either(damages.spans, damages.words),
             read_same_vocabulary,
         ),
-        arguments_of("logic_inference"),
-        arguments_of("language_modeling", max_words=None, characters=False, devices=1),
-        arguments_of("syntactic_evaluation", max_words=None, brown=False, devices=1),
+        Kind("conll", make_conll, either(damages.spans, damages.words), read_conll),
+        Kind(
+            "dependency_treebank",
+            make_dependency_treebank,
+            either(damages.spans, damages.words),
+            read_dependency_treebank,
+        ),
+        Kind("questions", make_questions, either(damages.spans, damages.words), read_questions),
+        Kind(
+            "vectors",
+            a_file("vectors.txt", VECTORS),
+            either(damages.spans, damages.words),
+            read_word_vectors,
+        ),
+        arguments_of("logic_inference", recurrent="onlstm"),
+        arguments_of("language_modeling", **RECURRENT, characters=False),
+        arguments_of("syntactic_evaluation", **RECURRENT, brown=False),
+        arguments_of(
+            "dependency_language_model", trees="chain", left_dependents=False, vectors=None
+        ),
         Kind(
             "metrics",
             a_json("metrics.json", {"epochs": [ROW] * 2}),
@@ -369,6 +468,7 @@ KINDS = {
         Kind("safetensors", make_arrays(".safetensors"), damages.spans, read_arrays),
         Kind("compact", make_compact, damages.archive, load_model),
         Kind("keras", make_keras, damages.archive, load_model),
+        Kind("tree_keras", make_tree_keras, damages.archive, load_model),
         Kind("checkpoint", make_checkpoint, damages.archive, resume),
         Kind("onnx", make_onnx, either(damages.spans, metadata_of_onnx), parse),
         Kind("tflite", make_tflite, either(damages.spans, metadata_of_tflite), parse),

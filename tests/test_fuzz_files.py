@@ -13,7 +13,10 @@ from corpora import corpora_in
 from file_kinds import KINDS, Kind, a_file
 from keras_onlstm.datasets import treebank
 
-PLAIN = ("corpus", "mrg", "brown", "logic", "pickle", "tsv", "lines")
+PLAIN = (
+    *("corpus", "mrg", "brown", "logic", "pickle", "tsv", "lines"),
+    *("conll", "dependency_treebank", "questions", "vectors"),
+)
 SEED = 0
 
 
@@ -37,7 +40,9 @@ def test_a_corpus_that_is_loaded_already_is_not_read_in_its_place(tmp_path):
 
 
 @pytest.mark.backend("tensorflow")
-@pytest.mark.parametrize("name", ["language_modeling", "compact", "checkpoint", "onnx"])
+@pytest.mark.parametrize(
+    "name", ["language_modeling", "compact", "tree_keras", "checkpoint", "onnx"]
+)
 def test_damaged_models_in_a_process_of_their_own(name):
     outcomes = dict(fuzz_files.watch(name, SEED, range(8)))
     assert set(outcomes) == set(range(8)), outcomes

@@ -59,8 +59,8 @@ def load(directory: StrPath) -> list[Question]:
     path = Path(directory) / _QUESTIONS
     if len(questions) != CANDIDATES * len(answers):
         raise ValueError(
-            f"{path}: has {len(questions)} sentences for the {len(answers)} of {_ANSWERS}, not "
-            f"five times as many. {_REMEDY}"
+            f"{directory}: {_QUESTIONS} has {len(questions)} sentences for the {len(answers)} of "
+            f"{_ANSWERS}, not five times as many. {_REMEDY}"
         )
     found = []
     for number, answer in enumerate(answers):
