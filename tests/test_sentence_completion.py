@@ -50,8 +50,8 @@ def test_a_question(tmp_path):
 @pytest.mark.parametrize(
     ("questions", "answers", "message"),
     [
-        ([*FIVE[:4]], [RIGHT], "questions.txt: has 4 sentences for the 1 of Holmes"),
-        (FIVE * 2, [RIGHT], "questions.txt: has 10 sentences for the 1 of"),
+        ([*FIVE[:4]], [RIGHT], "questions.txt has 4 sentences for the 1 of Holmes"),
+        (FIVE * 2, [RIGHT], "questions.txt has 10 sentences for the 1 of"),
         ([*FIVE[:3], "x", FIVE[4]], [RIGHT], "questions.txt, line 4: is not <s> words </s>"),
         ([*FIVE[:3], "", FIVE[4]], [RIGHT], "questions.txt, line 4: is not <s> words </s>"),
         ([*FIVE[:3], "<s> </s>", FIVE[4]], [RIGHT], "questions.txt, line 4: is not <s> words"),
