@@ -167,7 +167,7 @@ def mutate(module, backend, copy, output, choose):
     name = f"{module.replace('/', '_')}-{backend}"
     config, database = copy / f"{name}.toml", output / f"{name}.sqlite"
     cosmic_ray = [sys.executable, "-m", "cosmic_ray.cli"]
-    with server(module, backend, copy) as address:
+    with server(module, backend, copy) as (address, process):
         ask = [sys.executable, __file__, "--ask", address]
         tests = ["-x", "-q", "-p", "no:xdist", "--assert=plain"]
         tests += [f"tests/{name}" for name in TESTS[module][1]]
@@ -187,6 +187,9 @@ def mutate(module, backend, copy, output, choose):
                         skipped = WorkResult(WorkerOutcome.SKIPPED, output="not tried")
                         db.set_result(item.job_id, skipped)
         subprocess.run([*cosmic_ray, "exec", config, database], cwd=copy, check=True)
+        if process.poll() is not None:  # since when every mutant seemed to be killed
+            database.unlink()
+            raise SystemExit(f"{module}, {backend}: what ran its tests has ended; none counts")
     with use_db(database, WorkDB.Mode.open) as db:
         places = {item.job_id: place_of(item) for item in db.work_items}
         return {
@@ -198,14 +201,14 @@ def mutate(module, backend, copy, output, choose):
 
 @contextlib.contextmanager
 def server(module, backend, copy):
-    """The address of a process that answers `ask`."""
+    """The address of a process that answers `ask`, and the process."""
     address, mutated = str(copy / "socket"), copy / f"keras_onlstm/{module}.py"
     command = [sys.executable, __file__, "--serve", address, backend, mutated]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         while not os.path.exists(address) and process.poll() is None:
             time.sleep(0.1)
         try:
-            yield address
+            yield address, process
         finally:
             process.kill()
             os.unlink(address)
