@@ -497,3 +497,20 @@ def test_unknown_words_share_a_probability():
     model = small_model()
     known, unknown, other = model.score([chain([word]) for word in ("w2", "never", "<unk>")])
     assert unknown == other != known
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision(policy):
+    """Word vectors and LSTMs are float32; half precision are the softmax and what it is given."""
+    words = [chain(["w2", "w3", "w4"]), DependencyTree(["w5", "w6", "w2"], [2, 0, 2])]
+    mixed, single = (
+        small_model(left_dependents=True, input_dropout=0.2, dropout=0.2, dtype=dtype)
+        for dtype in (policy, "float32")
+    )
+    for one, other in zip(mixed.states(words), single.states(words), strict=True):
+        assert_close(one, other, SINGLE, "hidden states")
+    learner = TreeLearner(mixed)
+    learner.compile(keras.optimizers.SGD(0.5))
+    (batch,) = TreeBatches(mixed, list(map(mixed.lay_out, words)), 2)
+    losses = [float(learner.train_on_batch(*batch)) for _ in range(20)]
+    assert losses[-1] < losses[0] - 0.2

@@ -152,7 +152,9 @@ class TreeLSTM(keras.Model):
         ]
         self.left = lstm("ld", embedding_dim, left_layers) if left_dependents else None
         self.input_dropout = keras.layers.Dropout(
-            input_dropout, seed=derived(seed, "input_dropout"), dtype=policy
+            input_dropout,
+            seed=derived(seed, "input_dropout"),
+            dtype=wide_dtype(policy.compute_dtype),  # as that of the LSTMs
         )
         self.output_dropout = keras.layers.Dropout(
             dropout, seed=derived(seed, "output_dropout"), dtype=policy
