@@ -5,8 +5,9 @@ Keras never is, and a parser is there in a fraction of the time.
 """
 
 import itertools
+import re
 import reprlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.loading import load_model
-from keras_onlstm.parsing import build_tree, vote, with_punctuation
+from keras_onlstm.parsing import brackets, build_tree, vote, with_punctuation
 from keras_onlstm.parsing.readings import Measuring, chosen_gates
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
@@ -26,7 +27,7 @@ from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import NltkTree, Sentence, StrPath
 
-__all__ = ["Parsed", "Parser"]
+__all__ = ["Parsed", "Parser", "Row"]
 
 
 class Parsed(NamedTuple):
@@ -47,6 +48,20 @@ class Parsed(NamedTuple):
     tree: NltkTree | None
     tokens: list[Token]
     source: int
+
+
+class Row(NamedTuple):
+    """What came of one text of many.
+
+    Attributes:
+        words: list of lists, the words of each of its sentences that has any.
+        trees: list of `nltk.Tree`, one for each of these.
+        error: why there is none, or `None`.
+    """
+
+    words: list[list[str]]
+    trees: list[NltkTree]
+    error: str | None
 
 
 class Parser:
@@ -296,11 +311,103 @@ class Parser:
             for (source, sentence), words, distances in zip(
                 batch, split_words, measured, strict=True
             ):
-                tree = self.tree(distances, words) if words else None
-                if tree is not None and punctuation:
-                    texts, _, _, is_word = zip(*sentence, strict=True)
-                    tree = with_punctuation(tree, texts, is_word)
+                tree = self._tree(sentence, words, distances, punctuation) if words else None
                 yield Parsed(words, distances, tree, sentence, source)
+
+    def _tree(self, sentence, words, distances, punctuation):
+        tree = self.tree(distances, words)
+        if not punctuation:
+            return tree
+        texts, _, _, is_word = zip(*sentence, strict=True)
+        return with_punctuation(tree, texts, is_word)
+
+    def read_rows(
+        self,
+        texts: Iterable[Any],
+        block: int = 2048,
+        max_words: int | None = None,
+        punctuation: bool = False,
+    ) -> Iterator[Row]:
+        """The trees of texts of any kind, where one that cannot be read ends nothing.
+
+        Args:
+            texts: iterable of texts or lists of words.
+            block: how many texts to take from it at once.
+            max_words: positive integer, of a sentence; a text with a longer one is not read.
+            punctuation: as in `read`.
+
+        Yields:
+            `Row`, one for each text.
+
+        Example:
+
+        >>> from keras_onlstm import Parser
+        >>> rows = list(Parser.load().read_rows(["Prices fell. It rained.", "...", None]))
+        >>> [len(row.trees) for row in rows], [row.error for row in rows][1:]
+        ([2, 0, 0], ['has no words.', 'is None, neither text nor a list of words.'])
+        """
+        most = None if max_words is None else integer("max_words", max_words)
+        texts = iter(texts)
+        while batch := list(itertools.islice(texts, block)):
+            split = [_sentences_or_error(text, most) for text in batch]
+            found = [sentence for sentences, _ in split for sentence in sentences]
+            words = list(map(_words, found))
+            trees = (
+                self._tree(*given, punctuation)
+                for given in zip(found, words, self._measure(words, self.gate), strict=True)
+            )
+            left = iter(words)
+            for sentences, error in split:
+                count = len(sentences)
+                of_text = list(itertools.islice(left, count))
+                yield Row(of_text, list(itertools.islice(trees, count)), error)
+
+    def parse_dataset(
+        self,
+        dataset: Iterable[Mapping[str, Any]],
+        column: str = "text",
+        block: int = 2048,
+        max_words: int | None = None,
+        punctuation: bool = False,
+    ) -> Iterator[dict[str, Any]]:
+        """The rows of a data set with the trees of a column, one block after the other.
+
+        Args:
+            dataset: iterable of mappings, such as a split of Hugging Face's `datasets`; of an Arrow
+                table `table.to_pylist()`.
+            column: string, of the texts.
+            block: as in `read_rows`.
+            max_words: likewise.
+            punctuation: likewise.
+
+        Yields:
+            Dictionaries: those of the data set with `trees`, list of texts in brackets, `words`,
+            list of lists, and `error`, why there are none, or `None`.
+
+        Raises:
+            ValueError: if a row has no such column.
+
+        Example:
+
+        >>> from keras_onlstm import Parser
+        >>> list(Parser.load().parse_dataset([{"id": 7, "text": "Prices fell."}]))
+        [{'id': 7, 'text': 'Prices fell.', 'words': [['Prices', 'fell']], \
+'trees': ['(X Prices fell)'], 'error': None}]
+        """
+        given = iter(dataset)
+        for first in itertools.count(1, block):
+            batch = list(itertools.islice(given, block))
+            if not batch:
+                return
+            for number, row in enumerate(batch, first):
+                if column not in row:
+                    raise ValueError(f"row {number}: has no {column!r}; it has {', '.join(row)}.")
+            texts = [row[column] for row in batch]
+            for row, found in zip(
+                batch, self.read_rows(texts, block, max_words, punctuation), strict=True
+            ):
+                trees = list(map(brackets, found.trees))
+                yield {**row, "words": found.words, "trees": trees, "error": found.error}
 
     def tree(self, distances: npt.ArrayLike, words: Sequence[str]) -> NltkTree:
         """The tree that distances give, without reading the sentence again.
@@ -383,6 +490,27 @@ def _sentences(sentence, split, number=1):
             f"sentence {number}: cannot be split into words in time. Give shorter texts."
         ) from error
     return found if split and found else [list(itertools.chain.from_iterable(found))]
+
+
+def _sentences_or_error(text, most):
+    """The sentences of a text that have a word, and why there are none."""
+    if isinstance(text, bytes):
+        return [], "is no UTF-8 text."
+    if not isinstance(text, str | list | tuple):
+        return [], f"is {reprlib.repr(text)}, neither text nor a list of words."
+    try:
+        tokens.check_sentence(text)
+        found = [
+            sentence for sentence in _sentences(text, True) if any(t.is_word for t in sentence)
+        ]
+    except ValueError as error:
+        return [], re.sub("^sentence 1[:,] ", "", str(error))
+    longest = max((len(_words(sentence)) for sentence in found), default=0)
+    if not found:
+        return [], "has no words."
+    if most is not None and longest > most:
+        return [], f"has a sentence of {longest:,} words, more than {most:,}."
+    return found, None
 
 
 def _words(sentence):

@@ -269,8 +269,8 @@ OUTPUT = ["--output", "new.npz"]
         (["generate", "--model", "plain.keras"], ["plain.keras", "no vocabulary with <eos>"]),
         (["generate", "--model", "both.npz", "--member", "3"], ["--member 3: both.npz holds 2"]),
         (["generate", "--model", "one.keras", "--member", "0"], ["--member 0: one.keras holds 1"]),
-        (["score", "--model", "pairs.keras", "a"], ["pairs.keras: a PairClassifier, not a Lang"]),
-        (["score", "--model", "dense.keras", "a"], ["dense.keras: a Sequential, not a Language"]),
+        (["score", "--model", "pairs.keras", "a"], ["pairs.keras: PairClassifier, not a Lang"]),
+        (["score", "--model", "dense.keras", "a"], ["dense.keras: Sequential, not a Language"]),
         (["score", "--model", "one.keras", "--threads", "2"], ["one.keras", "exported files"]),
         (["score", "--file", "gone.txt"], ["gone.txt: no such file"]),
         (
@@ -284,7 +284,7 @@ OUTPUT = ["--output", "new.npz"]
         (["compact", "--model", "one.keras", "--output", "a.h5"], ["a.h5", "ends in .npz"]),
         (["compact", "--model", "gone.npz", *OUTPUT], ["gone.npz: no such model"]),
         (["compact", "--model", "a.onnx", *OUTPUT], ["a.onnx: is exported already", "Name the"]),
-        (["compact", "--model", "pairs.keras", *OUTPUT], ["pairs.keras: a PairClassifier, not"]),
+        (["compact", "--model", "pairs.keras", *OUTPUT], ["pairs.keras: PairClassifier, not"]),
         (["compact", "--model", "plain.keras", *OUTPUT], ["plain.keras", "no vocabulary with"]),
         (
             ["compact", "--model", "one.keras", "--model", "both.npz", *OUTPUT],

@@ -96,7 +96,7 @@ def test_unbuilt_members():
     ("make", "match"),
     [
         (list, "An ensemble needs a model at least"),
-        (lambda: [member(2, 0), PairClassifier(9, 7, units=20)], "model 2: a PairClassifier, not"),
+        (lambda: [member(2, 0), PairClassifier(9, 7, units=20)], "model 2: PairClassifier, not"),
         (lambda: [member(2, 0), member(2, 0, recurrent="lstm")], "model 2: an LSTM has no dist"),
         (lambda: [member(2, 0), member(2, 0, VOCABULARY[::-1])], "model 2: has another vocabulary"),
         (

@@ -22,6 +22,7 @@ OPTIONAL = {  # import name: extras that install it
     "matplotlib": {"viz"},
     "onnx": {"onnx", "onnx-gpu"},
     "onnxruntime": {"onnx", "onnx-gpu"},
+    "pyarrow": {"parquet"},
     "safetensors": {"safetensors"},
     "svgling": {"viz"},
     "tensorboard": {"tensorboard"},

@@ -535,7 +535,7 @@ def test_models_of_another_kind(run, command, copied):
     ):
         model.save(copied / "best.keras")
         refused(run("--evaluate", copied), copied, what)
-        what = what.replace("is a PairClassifier, and this script needs", "a PairClassifier, not")
+        what = what.replace("is a PairClassifier, and this script needs", "PairClassifier, not")
         for arguments in (["generate", "a"], ["score", "--file", __file__], COMPACT[:-1]):
             refused(command(*arguments, "--model", copied), copied, what, script=COMMAND)
 

@@ -5,6 +5,7 @@ import itertools
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from keras_onlstm.command_line.inputs import add_exported, add_sentences, check_files, sentences
 from keras_onlstm.utils.files import cannot_write, replacing
@@ -21,9 +22,13 @@ EXAMPLES = (
     "keras-onlstm parse --format html --file sentences.txt --output trees.html",
     "keras-onlstm parse --format png --file sentences.txt --output trees",
     'keras-onlstm parse --model runs/onnx/parser.onnx "prices fell"',
+    "keras-onlstm parse --file corpus.txt --output trees --workers 2",
 )
 PICTURES = ("svg", "png")
-FORMATS = ("brackets", "pretty", "json", "conll", "html", *PICTURES)
+SHARDED = ("brackets", "json", "parquet")  # that files of many rows are written in
+FORMATS = ("brackets", "pretty", "json", "conll", "html", *PICTURES, "parquet")
+# Options of such files, and what they are by default; `None` of workers: as many as cores.
+LARGE = {"workers": None, "rows": 10_000, "max_words": None, "column": "text"}
 BLOCK = 512  # sentences at once: seconds of work, after which trees come out
 LONGEST_PICTURE = 120  # words; a wider tree nobody reads
 
@@ -59,8 +64,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--output",
         metavar="PATH",
-        help="of svg and png, a file for one sentence, or a directory; of html, a file",
+        help="of svg and png, a file for one sentence, or a directory; of html, a file; of "
+        "brackets, json and parquet, a directory of shards of large files (--file, a text or "
+        "Parquet), where the same command goes on after a stop",
     )
+    add(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="of shards: processes that parse (default: one a core)",
+    )
+    add("--rows", type=int, metavar="N", help="of shards: lines in each (default: 10000)")
+    add("--max-words", type=int, metavar="N", help="of shards: a longer sentence is not parsed")
+    add("--column", help="of shards: column of Parquet files that has the text (default: text)")
     add_exported(parser, ".onnx and .tflite")
 
 
@@ -81,6 +97,8 @@ def run(options: argparse.Namespace) -> None:
     from keras_onlstm.parser import Parser
 
     check_files(options)
+    if options.output is not None and options.format in SHARDED:
+        return _parse_files(options)
     if options.format == "png":
         from keras_onlstm.utils.png import check_png
 
@@ -103,18 +121,62 @@ def run(options: argparse.Namespace) -> None:
             count = _print(options, read, progress)
     if not count:
         raise ValueError("there is no word in the input.")
+    return None
+
+
+def _parse_files(options):
+    """Parses large files into a directory."""
+    from keras_onlstm.scale.corpus import Parsing, cores, parse_corpus
+
+    models = options.model if options.model is None or len(options.model) > 1 else options.model[0]
+    exported = {"provider": options.provider, "threads": options.threads}
+    load = {
+        **{"name_or_path": models, "layer": options.layer, "method": options.method},
+        **{"gate": options.gate, **exported},
+    }
+    given: dict[str, Any] = {
+        name: default if getattr(options, name) is None else getattr(options, name)
+        for name, default in LARGE.items()
+    }
+    parsing = Parsing(
+        options.format, given["column"], given["max_words"], options.punctuation, load
+    )
+    with Progress("words", logged=True) as progress:
+        found = parse_corpus(
+            options.file,
+            options.output,
+            parsing,
+            given["rows"],
+            given["workers"] or cores(),
+            lambda counts, share: progress.add(counts.words, share),
+        )
+    left = f", {found.errors:,} of which could not be read" if found.errors else ""
+    print(f"{options.output}: {found.rows:,} rows{left}; {found.words:,} words")
 
 
 def _check_output(options):
     """Refuses an --output that does not go with --format."""
     form, error = options.format, options.parser.error
+    sharded = form in SHARDED and options.output is not None
+    for name in () if sharded else LARGE:
+        if getattr(options, name) is not None:
+            option = f"--{name.replace('_', '-')}"
+            error(f"{option}: goes with --output DIR, and brackets, json or parquet as --format")
     if options.output is None:
-        if form == "png":
-            error("--format png: needs --output, a .png file or a directory")
+        if form in ("png", "parquet"):
+            what = "a .png file or a directory" if form == "png" else "a directory"
+            error(f"--format {form}: needs --output, {what}")
         return
     path = Path(options.output)
+    if sharded:
+        if options.sentences or not options.file:
+            error(f"--output with --format {form}: takes --file FILE, and no sentences")
+        if path.exists() and not path.is_dir():
+            error(f"--output {path}: is a file; --format {form} writes a directory")
+        options.parser.check_least(options, workers=1, rows=1, max_words=1)
+        return
     if form not in (*PICTURES, "html"):
-        error(f"--output: is of svg, png and html; --format {form} is printed, > writes a file")
+        error(f"--output: --format {form} is printed, > writes a file")
     if form == "html" and path.is_dir():
         error(f"--output {path}: is a directory, and html is one file")
     if form != "html" and path.suffix in (".html", *(f".{other}" for other in PICTURES)):

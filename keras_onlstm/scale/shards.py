@@ -1,0 +1,196 @@
+"""Large files as shards of rows, and the files that are written of them."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.types import StrPath
+
+__all__ = ["FORMATS", "Shard", "cut", "read", "write"]
+
+FORMATS = {"brackets": "txt", "json": "jsonl", "parquet": "parquet"}
+_PARQUET = ".parquet"
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, at the beginning of a file
+
+
+class Shard(NamedTuple):
+    """Rows of a file that are read together.
+
+    Attributes:
+        path: of the file.
+        start: integer, the byte of a text where it begins; of Parquet the number of a row group.
+        end: integer, where it ends.
+        row: integer, the number of its first row among those of all files, from 0 on.
+        rows: integer, how many it has.
+    """
+
+    path: str
+    start: int
+    end: int
+    row: int
+    rows: int
+
+
+def _parquet(path):
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise ImportError(
+            f"{path}: Parquet needs PyArrow ({error}): pip install keras-onlstm[parquet]."
+        ) from error
+    return parquet
+
+
+def _open_parquet(path, column):
+    parquet = _parquet(path)
+    try:
+        file = parquet.ParquetFile(path)
+        names = file.schema_arrow.names
+    except Exception as error:  # whatever PyArrow raises
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ValueError(f"{path}: is no whole Parquet file ({reason}).") from error
+    if column not in names:
+        raise ValueError(f"{path}: has no column {column!r}; it has {', '.join(names)}.")
+    return file
+
+
+def _ends(path, rows):
+    """Where every stretch of so many lines ends, and how many lines it has."""
+    count = end = 0
+    with open(path, "rb") as file:
+        for line in file:
+            count, end = count + 1, end + len(line)
+            if count == rows:
+                yield end, count
+                count = 0
+    if count:
+        yield end, count
+
+
+def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard]:
+    """Cuts files into shards.
+
+    Args:
+        paths: list of the paths of texts, a row a line, and of Parquet files (`.parquet`), whose
+            row groups are the shards.
+        rows: positive integer, lines in a shard.
+        column: string, which column of Parquet files has the text.
+
+    Returns:
+        List of `Shard`, in the order of the rows.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a Parquet file is damaged or has no such column.
+        ImportError: if PyArrow is needed and not installed.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.scale.shards import cut
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "corpus.txt")
+    >>> _ = path.write_text("prices fell\\nthe cat sat\\nit slept\\n")
+    >>> [(shard.row, shard.rows) for shard in cut([path], rows=2)]
+    [(0, 2), (2, 1)]
+    """
+    shards: list[Shard] = []
+    row = 0
+    for path in paths:
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"{path}: no such file.")
+        if Path(path).suffix == _PARQUET:
+            metadata = _open_parquet(path, column).metadata
+            sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+            found = [(number, number + 1, size) for number, size in enumerate(sizes)]
+        else:
+            ends = list(_ends(path, rows))
+            starts = [0, *(end for end, _ in ends)]
+            found = [(start, end, n) for start, (end, n) in zip(starts, ends, strict=False)]
+        for start, end, count in found:
+            shards.append(Shard(str(path), start, end, row, count))
+            row += count
+    return shards
+
+
+def read(shard: Shard, column: str = "text") -> Iterator[Any]:
+    """The texts of a shard.
+
+    Args:
+        shard: `Shard`.
+        column: as of `cut`.
+
+    Yields:
+        Strings; bytes where a line is not UTF-8, and whatever a column has that is no text.
+
+    Raises:
+        ValueError: if a Parquet file is damaged, or has another column.
+        ImportError: if PyArrow is needed and not installed.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.scale.shards import cut, read
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "corpus.txt")
+    >>> _ = path.write_text("prices fell\\nthe cat sat\\nit slept\\n")
+    >>> list(read(cut([path], rows=2)[1]))
+    ['it slept']
+    """
+    if Path(shard.path).suffix == _PARQUET:
+        file = _open_parquet(shard.path, column)
+        for batch in file.iter_batches(2048, row_groups=[shard.start], columns=[column]):
+            yield from batch.column(0).to_pylist()
+        return
+    with open(shard.path, "rb") as file:
+        file.seek(shard.start)
+        left = shard.end - shard.start
+        while left > 0 and (line := file.readline()):
+            left -= len(line)
+            yield _decoded(line.removeprefix(_MARK) if file.tell() == len(line) else line)
+
+
+def _decoded(line):
+    line = line.rstrip(b"\r\n")
+    try:
+        return line.decode()
+    except UnicodeDecodeError:
+        return line
+
+
+def write(path: StrPath, records: Iterable[dict[str, Any]], form: str) -> None:
+    """Writes the rows of a shard, all or none.
+
+    Args:
+        path: of the file.
+        records: iterable of dictionaries: `row`, its number; `words`, list of lists of words;
+            `trees`, list of texts in brackets; `error`, why there is none, or `None`.
+        form: of `FORMATS`. `"brackets"` is a line for every row: its trees with blanks between
+            them, or `#` and the error.
+
+    Raises:
+        OSError: if the file cannot be written.
+        ImportError: if PyArrow is needed and not installed.
+    """
+    with replacing(path) as temporary:
+        if form == "parquet":
+            return _write_parquet(temporary, records)
+        with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+            for record in records:
+                if form == "json":
+                    line = json.dumps(record, ensure_ascii=False)
+                else:
+                    line = f"# {record['error']}" if record["error"] else " ".join(record["trees"])
+                file.write(line + "\n")
+    return None
+
+
+def _write_parquet(path, records):
+    parquet = _parquet(path)
+    import pyarrow
+
+    words = pyarrow.list_(pyarrow.list_(pyarrow.string()))
+    trees = pyarrow.list_(pyarrow.string())
+    kinds = {"row": pyarrow.int64(), "words": words, "trees": trees, "error": pyarrow.string()}
+    table = pyarrow.Table.from_pylist(list(records), pyarrow.schema(kinds.items()))
+    parquet.write_table(table, path)

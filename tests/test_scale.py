@@ -1,0 +1,207 @@
+"""Large files parsed in shards: the rows of one process, stops, kills, and what cannot be read."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from keras_onlstm import Parser
+from keras_onlstm.parsing import brackets
+from keras_onlstm.scale import corpus
+from keras_onlstm.scale.corpus import Counts, Parsing, parse_corpus
+from keras_onlstm.scale.shards import cut, read
+
+pytestmark = pytest.mark.keras_free
+
+ODD = b"\xef\xbb\xbfPrices fell. It rained.\r\n\n...\nx\xff\na\x00b\nthe cat sat on the mat\nlast"
+SENTENCES = ["the cat saw a dog", "prices fell", "a dog sat", "it rained, and it snowed."] * 6
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = [tmp_path / "odd.txt", tmp_path / "plain.txt"]
+    paths[0].write_bytes(ODD)
+    paths[1].write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
+    return paths
+
+
+def content(directory):
+    paths = sorted(path for path in directory.iterdir() if path.name[0] in "0123456789")
+    return "".join(path.read_text() for path in paths)
+
+
+def expected():
+    """One row after the other."""
+    parser = Parser.load()
+    lines = [
+        "(X Prices fell) (X It rained)",
+        "# has no words.",
+        "# has no words.",
+        "# is no UTF-8 text.",
+        "# holds '\\x00' as character 2, which no text has. Take it out.",
+        "# has a sentence of 6 words, more than 5.",
+        "(X last)",
+    ]
+    plain = [brackets(parser.parse(sentence)) for sentence in SENTENCES[:3]]
+    plain.append(brackets(parser.parse(SENTENCES[3])))
+    return "".join(f"{line}\n" for line in [*lines, *plain * 6])
+
+
+PARSING = Parsing(max_words=5)
+
+
+def test_shards_hold_every_row_once(files):
+    shards = cut(files, rows=4)
+    assert [shard.rows for shard in shards] == [4, 3, 4, 4, 4, 4, 4, 4]
+    assert [shard.row for shard in shards] == [0, 4, *range(7, 31, 4)]
+    texts = [text for shard in shards for text in read(shard)]
+    assert texts[7:] == SENTENCES
+    assert texts[0] == "Prices fell. It rained." and texts[3] == b"x\xff" and texts[6] == "last"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_are_those_of_one_sentence_after_the_other(files, tmp_path, workers):
+    shares = []
+    found = parse_corpus(
+        files, tmp_path / "out", PARSING, 5, workers, lambda _, share: shares.append(share)
+    )
+    words = 5 + 6 * sum(len(Parser.load().tokenize(sentence)) for sentence in SENTENCES[:4])
+    assert found == Counts(31, words, 5)
+    assert content(tmp_path / "out") == expected()
+    assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) == 7
+
+
+def test_what_is_finished_is_not_done_again(files, tmp_path):
+    output = tmp_path / "out"
+    parse_corpus(files, output, PARSING, 5)
+    before = {path.name: path.stat().st_mtime_ns for path in output.iterdir()}
+    (output / "00002.txt").unlink()
+    assert parse_corpus(files, output, PARSING, 5).rows == 5
+    changed = {p.name for p in output.iterdir() if before[p.name] != p.stat().st_mtime_ns}
+    assert changed - {".lock"} == {"00002.txt"}
+    assert content(output) == expected()
+    assert parse_corpus(files, output, PARSING, 5) == Counts(0, 0, 0)
+
+
+def test_records(files, tmp_path):
+    parse_corpus(files, tmp_path / "json", PARSING._replace(form="json"), 100)
+    records = list(map(json.loads, content(tmp_path / "json").splitlines()))
+    assert [record["row"] for record in records] == list(range(31))
+    assert records[0]["words"] == [["Prices", "fell"], ["It", "rained"]]
+    lines = [f"# {r['error']}" if r["error"] else " ".join(r["trees"]) for r in records]
+    assert "".join(f"{line}\n" for line in lines) == expected()
+
+
+def test_parquet_in_and_out(files, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    texts = ["Prices fell. It rained.", None, *SENTENCES]
+    table = pyarrow.table({"id": range(len(texts)), "body": texts})
+    parquet.write_table(table, tmp_path / "in.parquet", row_group_size=10)
+    parsing = Parsing("parquet", "body")
+    found = parse_corpus([tmp_path / "in.parquet"], tmp_path / "out", parsing)
+    assert (found.rows, found.errors) == (26, 1)
+    paths = sorted((tmp_path / "out").glob("*.parquet"))
+    assert len(paths) == 3
+    rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
+    assert rows[0]["trees"] == ["(X Prices fell)", "(X It rained)"]
+    assert rows[1]["error"] == "is None, neither text nor a list of words."
+    parser = Parser.load()
+    assert [row["trees"] for row in rows[2:]] == [[brackets(parser.parse(s))] for s in SENTENCES]
+    with pytest.raises(ValueError, match="has no column 'text'; it has id, body"):
+        parse_corpus([tmp_path / "in.parquet"], tmp_path / "other")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
+    with pytest.raises(ValueError, match=r"broken\.parquet: is no whole Parquet file"):
+        parse_corpus([tmp_path / "broken.parquet"], tmp_path / "other")
+
+
+def test_a_data_set(files):
+    rows = [{"id": number, "text": text} for number, text in enumerate(["prices fell", "", None])]
+    found = list(Parser.load().parse_dataset(rows, block=2))
+    assert found[0] == {**rows[0], "words": [["prices", "fell"]], "trees": ["(X prices fell)"],
+                        "error": None}  # fmt: skip
+    assert [row["error"] for row in found[1:]] == [
+        "has no words.", "is None, neither text nor a list of words."
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="row 3: has no 'text'; it has id"):
+        list(Parser.load().parse_dataset([*rows[:2], {"id": 1}], block=2))
+
+
+def test_a_directory_of_something_else(files, tmp_path):
+    output = tmp_path / "out"
+    parse_corpus(files, output, PARSING, 5)
+    for parsing, rows, what in (
+        (PARSING, 6, "rows"),
+        (PARSING._replace(punctuation=True), 5, "punctuation"),
+        (PARSING._replace(load={"method": "binary"}), 5, "load"),
+        (PARSING._replace(form="json"), 5, "form"),
+    ):
+        with pytest.raises(ValueError, match=f"was begun with other {what}"):
+            parse_corpus(files, output, parsing, rows)
+    files[1].write_text("changed\n")
+    with pytest.raises(ValueError, match="was begun with other files"):
+        parse_corpus(files, output, PARSING, 5)
+    (output / corpus.PLAN).write_text("[")
+    with pytest.raises(ValueError, match=r"corpus\.json: is damaged"):
+        parse_corpus(files, output, PARSING, 5)
+    with pytest.raises(FileExistsError, match="has other files in it"):
+        parse_corpus(files, tmp_path)
+    with pytest.raises(FileNotFoundError, match="none: no such file"):
+        parse_corpus([tmp_path / "none"], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def command(files, output, *more):
+    program = "from keras_onlstm.command_line import main; main()"
+    given = [word for path in files for word in ("--file", str(path))]
+    options = ["--output", str(output), "--rows", "2", "--max-words", "5", *more]
+    arguments = [sys.executable, "-c", program, "parse", *given, *options]
+    return subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def wait_for_shards(process, output, count):
+    while process.poll() is None and len(list(output.glob("0*"))) < count:
+        time.sleep(0.01)
+
+
+def workers_of(process):
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [
+        int(child) for child in children
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("victim", ["the command", "a worker"])
+def test_killed_and_gone_on(files, tmp_path, victim):
+    files[1].write_text("".join(f"{sentence}\n" for sentence in SENTENCES * 20))
+    output = tmp_path / "out"
+    process = command(files, output, "--workers", "2")
+    wait_for_shards(process, output, 3)
+    workers = workers_of(process)
+    assert len(workers) == 2
+    os.kill(process.pid if victim == "the command" else workers[0], signal.SIGKILL)
+    _, err = process.communicate(timeout=60)
+    if victim == "a worker":
+        assert process.returncode == 2
+        assert "a process that parsed has ended" in err and "Traceback" not in err
+    end = time.monotonic() + 60
+    while any(os.path.exists(f"/proc/{worker}") for worker in workers):  # nobody is left alone
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    finished = len(list(output.glob("0*")))
+    assert 3 <= finished < 240
+    lines = content(output).splitlines()
+    process = command(files, output, "--workers", "2")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert f"{487 - len(lines):,} rows" in out
+    odd, plain = expected().split("\n", 7)[:7], expected().split("\n", 7)[7]
+    assert content(output) == "".join(f"{line}\n" for line in odd) + plain * 20
