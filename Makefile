@@ -32,7 +32,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check test-jax test-torch fuzz lint format bench docs clean
+.PHONY: help demo test check test-jax test-torch check-gpu fuzz lint format bench docs clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ test-jax: $(VENV)/.installed-dev ## run the tests that concern JAX
 
 test-torch: $(VENV)/.installed-dev ## run the tests that concern PyTorch
 	KERAS_BACKEND=torch $(PYTEST) -m "not keras_free"
+
+check-gpu: $(VENV)/.installed-dev ## run the tests that matter on a GPU; fails where no backend finds one
+	$(BIN)/python tests/check_gpu.py
 
 fuzz: $(VENV)/.installed-dev ## damaged files, random options and killed runs, thousands, into runs/fuzz
 	mkdir -p $(FUZZ_RUN)

@@ -1,0 +1,84 @@
+"""The tests that matter on an accelerator, on every backend that finds one; none is a failure.
+
+    make check-gpu
+    python tests/check_gpu.py --backends jax
+
+Prints which backend ran on which device, and what came of its tests. Products of float32 are
+computed as such, not in TensorFlow-32, or they would differ from those that they are compared with.
+"""
+
+import argparse
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from keras_onlstm.utils.console import table
+
+TESTS = Path(__file__).parent
+FILES = (
+    *("test_cumax.py", "test_cell.py", "test_layer.py", "test_layer_masks.py", "test_fused.py"),
+    *("test_layer_dropout.py", "test_fused_jax.py", "test_reference.py", "test_derivatives.py"),
+    *("test_empty.py", "test_loops.py", "test_prpn.py", "test_tree_lstm.py", "test_lowering.py"),
+)
+# Prints the name of the first accelerator that a backend finds.
+FIND = {
+    "tensorflow": "import tensorflow as tf\n"
+    "for gpu in tf.config.list_physical_devices('GPU')[:1]:\n"
+    "    print(tf.config.experimental.get_device_details(gpu).get('device_name', gpu.name))",
+    "jax": "import jax\n"
+    "print(*[found.device_kind for found in jax.devices() if found.platform != 'cpu'][:1])",
+    "torch": "import torch\n"
+    "print(torch.cuda.get_device_name() if torch.cuda.is_available() else '')",
+}
+PRECISE = {"NVIDIA_TF32_OVERRIDE": "0", "JAX_DEFAULT_MATMUL_PRECISION": "highest"}
+
+
+def device(backend):
+    """The name of the accelerator that a backend finds, or nothing."""
+    if importlib.util.find_spec(backend) is None:
+        return ""
+    found = subprocess.run([sys.executable, "-c", FIND[backend]], capture_output=True, text=True)
+    return found.stdout.strip()
+
+
+def outcomes(text):
+    """The counts of pytest's last line, by outcome."""
+    last = text.strip().splitlines()[-1:]
+    return {outcome: count for count, outcome in re.findall(r"(\d+) ([a-z]+)", *last or [""])}
+
+
+def tested(backend):
+    """What pytest counts on a backend, by outcome, and its exit status."""
+    files = [TESTS / name for name in FILES]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-m", "not keras_free", *files],
+        env={**os.environ, **PRECISE, "KERAS_BACKEND": backend},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    print(run.stdout)
+    return outcomes(run.stdout), run.returncode
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backends", nargs="+", choices=FIND, default=list(FIND))
+    options = parser.parse_args()
+    devices = {backend: device(backend) for backend in options.backends}
+    if not any(devices.values()):
+        raise SystemExit(f"No accelerator is found by {', '.join(devices)}: nothing was tested.")
+    rows, failed = [], False
+    for backend, name in devices.items():
+        counts, status = tested(backend) if name else ({}, 0)
+        failed |= status != 0
+        shown = (counts.get(outcome, "0") for outcome in ("passed", "failed", "skipped"))
+        rows.append([backend, name or "none found", *(shown if name else ("", "", ""))])
+    print(table(["backend", "device", "passed", "failed", "skipped"], rows))
+    raise SystemExit(failed)
+
+
+if __name__ == "__main__":
+    main()
