@@ -24,6 +24,7 @@ OPTIONAL = {  # import name: extras that install it
     "onnxruntime": {"onnx", "onnx-gpu"},
     "pyarrow": {"parquet"},
     "safetensors": {"safetensors"},
+    "spacy": {"parse"},
     "svgling": {"viz"},
     "tensorboard": {"tensorboard"},
     "tf2onnx": {"onnx", "onnx-gpu"},
