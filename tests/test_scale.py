@@ -13,8 +13,9 @@ import pytest
 from keras_onlstm import Parser
 from keras_onlstm.parsing import brackets
 from keras_onlstm.scale import corpus
-from keras_onlstm.scale.corpus import Counts, Parsing, parse_corpus
+from keras_onlstm.scale.corpus import Counts, process
 from keras_onlstm.scale.shards import cut, read
+from keras_onlstm.scale.tasks import Parsing
 
 pytestmark = pytest.mark.keras_free
 
@@ -67,7 +68,7 @@ def test_shards_hold_every_row_once(files):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_rows_are_those_of_one_sentence_after_the_other(files, tmp_path, workers):
     shares = []
-    found = parse_corpus(
+    found = process(
         files, tmp_path / "out", PARSING, 5, workers, lambda _, share: shares.append(share)
     )
     words = 5 + 6 * sum(len(Parser.load().tokenize(sentence)) for sentence in SENTENCES[:4])
@@ -78,19 +79,19 @@ def test_rows_are_those_of_one_sentence_after_the_other(files, tmp_path, workers
 
 def test_what_is_finished_is_not_done_again(files, tmp_path):
     output = tmp_path / "out"
-    parse_corpus(files, output, PARSING, 5)
+    process(files, output, PARSING, 5)
     before = {path.name: path.stat().st_mtime_ns for path in output.iterdir()}
     (output / "00002.txt").unlink()
-    assert parse_corpus(files, output, PARSING, 5).rows == 5
+    assert process(files, output, PARSING, 5).rows == 5
     changed = {p.name for p in output.iterdir() if before[p.name] != p.stat().st_mtime_ns}
     assert changed - {".lock"} == {"00002.txt"}
     assert content(output) == expected()
-    assert parse_corpus(files, output, PARSING, 5) == Counts(0, 0, 0)
+    assert process(files, output, PARSING, 5) == Counts(0, 0, 0)
 
 
 def test_records(files, tmp_path):
-    parse_corpus(files, tmp_path / "json", PARSING._replace(form="json"), 100)
-    records = list(map(json.loads, content(tmp_path / "json").splitlines()))
+    process(files, tmp_path / "json", PARSING._replace(form="json"), 100)
+    records = records_of(tmp_path / "json")
     assert [record["row"] for record in records] == list(range(31))
     assert records[0]["words"] == [["Prices", "fell"], ["It", "rained"]]
     lines = [f"# {r['error']}" if r["error"] else " ".join(r["trees"]) for r in records]
@@ -105,20 +106,28 @@ def test_parquet_in_and_out(files, tmp_path):
     table = pyarrow.table({"id": range(len(texts)), "body": texts})
     parquet.write_table(table, tmp_path / "in.parquet", row_group_size=10)
     parsing = Parsing("parquet", "body")
-    found = parse_corpus([tmp_path / "in.parquet"], tmp_path / "out", parsing)
+    found = process([tmp_path / "in.parquet"], tmp_path / "out", parsing)
     assert (found.rows, found.errors) == (26, 1)
-    paths = sorted((tmp_path / "out").glob("*.parquet"))
-    assert len(paths) == 3
-    rows = [row for path in paths for row in parquet.read_table(path).to_pylist()]
+    assert len(list((tmp_path / "out").glob("*.parquet"))) == 3
+    rows = records_of(tmp_path / "out")
     assert rows[0]["trees"] == ["(X Prices fell)", "(X It rained)"]
     assert rows[1]["error"] == "is None, neither text nor a list of words."
     parser = Parser.load()
     assert [row["trees"] for row in rows[2:]] == [[brackets(parser.parse(s))] for s in SENTENCES]
     with pytest.raises(ValueError, match="has no column 'text'; it has id, body"):
-        parse_corpus([tmp_path / "in.parquet"], tmp_path / "other")
+        process([tmp_path / "in.parquet"], tmp_path / "other", PARSING)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(ValueError, match=r"broken\.parquet: is no whole Parquet file"):
-        parse_corpus([tmp_path / "broken.parquet"], tmp_path / "other")
+        process([tmp_path / "broken.parquet"], tmp_path / "other", PARSING)
+
+
+def records_of(directory):
+    if any(directory.glob("*.jsonl")):
+        return list(map(json.loads, content(directory).splitlines()))
+    import pyarrow.parquet
+
+    paths = sorted(directory.glob("*.parquet"))
+    return [row for path in paths for row in pyarrow.parquet.read_table(path).to_pylist()]
 
 
 def test_a_data_set(files):
@@ -135,7 +144,7 @@ def test_a_data_set(files):
 
 def test_a_directory_of_something_else(files, tmp_path):
     output = tmp_path / "out"
-    parse_corpus(files, output, PARSING, 5)
+    process(files, output, PARSING, 5)
     for parsing, rows, what in (
         (PARSING, 6, "rows"),
         (PARSING._replace(punctuation=True), 5, "punctuation"),
@@ -143,17 +152,17 @@ def test_a_directory_of_something_else(files, tmp_path):
         (PARSING._replace(form="json"), 5, "form"),
     ):
         with pytest.raises(ValueError, match=f"was begun with other {what}"):
-            parse_corpus(files, output, parsing, rows)
+            process(files, output, parsing, rows)
     files[1].write_text("changed\n")
     with pytest.raises(ValueError, match="was begun with other files"):
-        parse_corpus(files, output, PARSING, 5)
+        process(files, output, PARSING, 5)
     (output / corpus.PLAN).write_text("[")
     with pytest.raises(ValueError, match=r"corpus\.json: is damaged"):
-        parse_corpus(files, output, PARSING, 5)
+        process(files, output, PARSING, 5)
     with pytest.raises(FileExistsError, match="has other files in it"):
-        parse_corpus(files, tmp_path)
+        process(files, tmp_path, PARSING)
     with pytest.raises(FileNotFoundError, match="none: no such file"):
-        parse_corpus([tmp_path / "none"], tmp_path / "new")
+        process([tmp_path / "none"], tmp_path / "new", PARSING)
     assert not (tmp_path / "new").exists()
 
 
@@ -165,13 +174,13 @@ def command(files, output, *more):
     return subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def wait_for_shards(process, output, count):
-    while process.poll() is None and len(list(output.glob("0*"))) < count:
+def wait_for_shards(running, output, count):
+    while running.poll() is None and len(list(output.glob("0*"))) < count:
         time.sleep(0.01)
 
 
-def workers_of(process):
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+def workers_of(running):
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     return [
         int(child) for child in children
         if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
@@ -183,15 +192,15 @@ def workers_of(process):
 def test_killed_and_gone_on(files, tmp_path, victim):
     files[1].write_text("".join(f"{sentence}\n" for sentence in SENTENCES * 20))
     output = tmp_path / "out"
-    process = command(files, output, "--workers", "2")
-    wait_for_shards(process, output, 3)
-    workers = workers_of(process)
+    running = command(files, output, "--workers", "2")
+    wait_for_shards(running, output, 3)
+    workers = workers_of(running)
     assert len(workers) == 2
-    os.kill(process.pid if victim == "the command" else workers[0], signal.SIGKILL)
-    _, err = process.communicate(timeout=60)
+    os.kill(running.pid if victim == "the command" else workers[0], signal.SIGKILL)
+    _, err = running.communicate(timeout=60)
     if victim == "a worker":
-        assert process.returncode == 2
-        assert "a process that parsed has ended" in err and "Traceback" not in err
+        assert running.returncode == 2
+        assert "a process that read has ended" in err and "Traceback" not in err
     end = time.monotonic() + 60
     while any(os.path.exists(f"/proc/{worker}") for worker in workers):  # nobody is left alone
         assert time.monotonic() < end
@@ -199,9 +208,9 @@ def test_killed_and_gone_on(files, tmp_path, victim):
     finished = len(list(output.glob("0*")))
     assert 3 <= finished < 240
     lines = content(output).splitlines()
-    process = command(files, output, "--workers", "2")
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err
+    running = command(files, output, "--workers", "2")
+    out, err = running.communicate(timeout=120)
+    assert running.returncode == 0, err
     assert f"{487 - len(lines):,} rows" in out
     odd, plain = expected().split("\n", 7)[:7], expected().split("\n", 7)[7]
     assert content(output) == "".join(f"{line}\n" for line in odd) + plain * 20

@@ -4,8 +4,6 @@ import argparse
 import math
 from pathlib import Path
 
-from keras_onlstm.command_line.inputs import stored_argument
-
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "one or several language models in one file, with weights of 8 bits"
@@ -96,6 +94,7 @@ def _load(path):
 
 def _validation_ids(path, model, options):
     """The text on which a model is measured, or `None`."""
+    from keras_onlstm.reader import stored_argument
     from keras_onlstm.text.corpus import encode, find
 
     characters = options.characters or stored_argument(path, "characters", (bool,))

@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from keras_onlstm.command_line.inputs import add_language_model, load_reader, tokens
+from keras_onlstm.command_line.inputs import add_language_model, load_reader
 from keras_onlstm.utils.console import seed
 from keras_onlstm.utils.progress import Progress
 
@@ -39,6 +39,8 @@ def run(options: argparse.Namespace) -> None:
         ValueError: if it predicts no words.
         ImportError: if what it needs is not installed.
     """
+    from keras_onlstm.reader import tokens
+
     options.parser.check_least(options, length=1, top_k=1)
     if not 0 < options.temperature < math.inf:
         options.parser.error(f"--temperature {options.temperature:g}: above 0")

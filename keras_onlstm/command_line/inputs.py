@@ -4,20 +4,20 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from keras_onlstm.utils.reading import lines
 
+if TYPE_CHECKING:
+    from keras_onlstm.reader import Reader
+
 __all__ = [
-    "Reader",
     "add_exported",
     "add_language_model",
     "add_sentences",
     "check_files",
     "load_reader",
     "sentences",
-    "stored_argument",
-    "tokens",
 ]
 
 STANDARD_INPUT = "standard input"
@@ -93,85 +93,21 @@ def sentences(options: argparse.Namespace) -> Iterator[str]:
         yield from lines(STANDARD_INPUT, sys.stdin.buffer)
 
 
-class Reader(NamedTuple):
-    """A language model, and how it reads text.
-
-    Attributes:
-        path: where it is from.
-        model: what reads lists of tokens.
-        characters: whether a token is a character.
-    """
-
-    path: Path
-    model: Any
-    characters: bool
-
-
-def load_reader(options: argparse.Namespace, **exported: Any) -> Reader:
+def load_reader(options: argparse.Namespace, **exported: Any) -> "Reader":
     """The language model that a command line names, of several one.
 
     Args:
         options: with `model`, `member` and `characters`.
-        **exported: how an exported file runs, of `stored.load_model`.
+        **exported: how an exported file runs, of `loading.load_model`.
 
     Returns:
-        `Reader`.
+        `keras_onlstm.reader.Reader`.
 
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if it is damaged, no language model, or has no such member.
         ImportError: if what the file needs is not installed.
     """
-    from keras_onlstm.loading import SHIPPED, load_model, member
-    from keras_onlstm.text.vocabulary import check_vocabulary
+    from keras_onlstm.reader import open_reader
 
-    path = SHIPPED if options.model is None else Path(options.model)
-    model, _ = member(path, *load_model(path, **exported), options.member)
-    if not (hasattr(model, "score") and hasattr(model, "encode")):  # one of trees has scores too
-        raise ValueError(f"{path}: {type(model).__name__}, not a LanguageModel.")
-    check_vocabulary(model.vocabulary, path)
-    characters = options.characters or stored_argument(path, "characters", (bool,))
-    return Reader(path, model, bool(characters))
-
-
-def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
-    """An argument that a run was started with.
-
-    Args:
-        path: of a model.
-        name: of the argument.
-        kinds: of it, as `reading` describes.
-
-    Returns:
-        Its value, or `None`: the path is that of a file, for example.
-
-    Raises:
-        ValueError: if the run's `config.json` is damaged.
-    """
-    if not Path(path).is_dir():
-        return None
-    from keras_onlstm.training.runs import CONFIG, read_config
-
-    if not (Path(path) / CONFIG).is_file():
-        return None
-    config = read_config(path, {"arguments": ({name: (*kinds, ...)}, ...)})
-    return config.get("arguments", {}).get(name)
-
-
-def tokens(text: str, characters: bool) -> list[str]:
-    """The tokens of a text, as the corpora of language models have them.
-
-    Args:
-        text: one line.
-        characters: whether a token is a character; a blank then is `_`.
-
-    Returns:
-        List of strings.
-
-    Example:
-
-    >>> from keras_onlstm.command_line.inputs import tokens
-    >>> tokens("the cat", characters=False), tokens("a b", characters=True)
-    (['the', 'cat'], ['a', '_', 'b'])
-    """
-    return list(text.replace(" ", "_")) if characters else text.split()
+    return open_reader(options.model, options.member, options.characters, **exported)

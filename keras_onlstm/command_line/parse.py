@@ -5,9 +5,9 @@ import itertools
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from keras_onlstm.command_line.inputs import add_exported, add_sentences, check_files, sentences
+from keras_onlstm.command_line.large import add_large, check_large, process
 from keras_onlstm.utils.files import cannot_write, replacing
 from keras_onlstm.utils.progress import Progress
 
@@ -68,15 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "brackets, json and parquet, a directory of shards of large files (--file, a text or "
         "Parquet), where the same command goes on after a stop",
     )
-    add(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="of shards: processes that parse (default: one a core)",
-    )
-    add("--rows", type=int, metavar="N", help="of shards: lines in each (default: 10000)")
-    add("--max-words", type=int, metavar="N", help="of shards: a longer sentence is not parsed")
-    add("--column", help="of shards: column of Parquet files that has the text (default: text)")
+    add_large(parser)
     add_exported(parser, ".onnx and .tflite")
 
 
@@ -126,42 +118,22 @@ def run(options: argparse.Namespace) -> None:
 
 def _parse_files(options):
     """Parses large files into a directory."""
-    from keras_onlstm.scale.corpus import Parsing, cores, parse_corpus
+    from keras_onlstm.scale.tasks import Parsing
 
     models = options.model if options.model is None or len(options.model) > 1 else options.model[0]
-    exported = {"provider": options.provider, "threads": options.threads}
     load = {
         **{"name_or_path": models, "layer": options.layer, "method": options.method},
-        **{"gate": options.gate, **exported},
+        **{"gate": options.gate, "provider": options.provider, "threads": options.threads},
     }
-    given: dict[str, Any] = {
-        name: default if getattr(options, name) is None else getattr(options, name)
-        for name, default in LARGE.items()
-    }
-    parsing = Parsing(
-        options.format, given["column"], given["max_words"], options.punctuation, load
-    )
-    with Progress("words", logged=True) as progress:
-        found = parse_corpus(
-            options.file,
-            options.output,
-            parsing,
-            given["rows"],
-            given["workers"] or cores(),
-            lambda counts, share: progress.add(counts.words, share),
-        )
-    left = f", {found.errors:,} of which could not be read" if found.errors else ""
-    print(f"{options.output}: {found.rows:,} rows{left}; {found.words:,} words")
+    punctuation = options.punctuation
+    process(options, Parsing(options.format, punctuation=punctuation, load=load))
 
 
 def _check_output(options):
     """Refuses an --output that does not go with --format."""
     form, error = options.format, options.parser.error
     sharded = form in SHARDED and options.output is not None
-    for name in () if sharded else LARGE:
-        if getattr(options, name) is not None:
-            option = f"--{name.replace('_', '-')}"
-            error(f"{option}: goes with --output DIR, and brackets, json or parquet as --format")
+    check_large(options, sharded, ", ".join(SHARDED))
     if options.output is None:
         if form in ("png", "parquet"):
             what = "a .png file or a directory" if form == "png" else "a directory"
@@ -169,11 +141,8 @@ def _check_output(options):
         return
     path = Path(options.output)
     if sharded:
-        if options.sentences or not options.file:
-            error(f"--output with --format {form}: takes --file FILE, and no sentences")
         if path.exists() and not path.is_dir():
             error(f"--output {path}: is a file; --format {form} writes a directory")
-        options.parser.check_least(options, workers=1, rows=1, max_words=1)
         return
     if form not in (*PICTURES, "html"):
         error(f"--output: --format {form} is printed, > writes a file")

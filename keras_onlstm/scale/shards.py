@@ -158,39 +158,37 @@ def _decoded(line):
         return line
 
 
-def write(path: StrPath, records: Iterable[dict[str, Any]], form: str) -> None:
+def write(path: StrPath, rows: Iterable[dict[str, Any]], task: Any) -> None:
     """Writes the rows of a shard, all or none.
 
     Args:
         path: of the file.
-        records: iterable of dictionaries: `row`, its number; `words`, list of lists of words;
-            `trees`, list of texts in brackets; `error`, why there is none, or `None`.
-        form: of `FORMATS`. `"brackets"` is a line for every row: its trees with blanks between
-            them, or `#` and the error.
+        rows: iterable of dictionaries, by the names of the task's `columns`.
+        task: of `tasks`, whose `form` is `"json"`, `"parquet"`, or that of its `line`.
 
     Raises:
         OSError: if the file cannot be written.
         ImportError: if PyArrow is needed and not installed.
     """
     with replacing(path) as temporary:
-        if form == "parquet":
-            return _write_parquet(temporary, records)
+        if task.form == "parquet":
+            _write_parquet(temporary, rows, task.columns)
+            return
         with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-            for record in records:
-                if form == "json":
-                    line = json.dumps(record, ensure_ascii=False)
-                else:
-                    line = f"# {record['error']}" if record["error"] else " ".join(record["trees"])
+            for row in rows:
+                as_json = task.form == "json"
+                line = json.dumps(row, ensure_ascii=False) if as_json else task.line(row)
                 file.write(line + "\n")
-    return None
 
 
-def _write_parquet(path, records):
+def _write_parquet(path, rows, columns):
     parquet = _parquet(path)
     import pyarrow
 
-    words = pyarrow.list_(pyarrow.list_(pyarrow.string()))
-    trees = pyarrow.list_(pyarrow.string())
-    kinds = {"row": pyarrow.int64(), "words": words, "trees": trees, "error": pyarrow.string()}
-    table = pyarrow.Table.from_pylist(list(records), pyarrow.schema(kinds.items()))
-    parquet.write_table(table, path)
+    kinds = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
+
+    def kind(column):
+        return pyarrow.list_(kind(column[0])) if isinstance(column, list) else kinds[column]
+
+    schema = pyarrow.schema([(name, kind(column)) for name, column in columns.items()])
+    parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema), path)

@@ -1,0 +1,39 @@
+"""Large files scored in shards: what the model says of one text after the other."""
+
+import numpy as np
+import pytest
+
+from keras_onlstm.loading import load_model
+from keras_onlstm.scale.corpus import Counts, process
+from keras_onlstm.scale.shards import cut, read
+from keras_onlstm.scale.tasks import Scoring
+from test_scale import ODD, SENTENCES, records_of
+
+
+@pytest.mark.parametrize("form", ["json", "parquet"])
+def test_scores(tmp_path, form):
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    files = [tmp_path / "odd.txt", tmp_path / "plain.txt"]
+    files[0].write_bytes(ODD)
+    files[1].write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
+    task = Scoring(form, max_words=5, load={"number": 2})
+    found = process(files, tmp_path / "out", task, 20)
+    rows = records_of(tmp_path / "out")
+    assert [row["row"] for row in rows] == list(range(31))
+    model, _ = load_model()
+    scored = [(row, text) for row, text in zip(rows, texts_of(files), strict=True)
+              if not row["error"]]  # fmt: skip
+    assert len(scored) == 28 and found == Counts(31, sum(r["tokens"] for r, _ in scored), 3)
+    expected = model.models[1].score([text.split() for _, text in scored])
+    for (row, text), scores in zip(scored, expected, strict=True):
+        assert row["tokens"] == len(text.split()) + 1 == len(scores)
+        assert abs(row["log_probability"] - scores.sum()) < 1e-3
+        assert abs(row["perplexity"] / np.exp(-scores.mean()) - 1) < 1e-4
+    errors = [row["error"] for row in rows if row["error"]]
+    long = "has 6 words, more than 5."
+    assert errors == ["has no words.", "is no UTF-8 text.", long]
+
+
+def texts_of(paths):
+    return [text for shard in cut(paths, rows=100) for text in read(shard)]
