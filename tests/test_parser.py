@@ -411,7 +411,7 @@ def test_pictures(run, tmp_path):
         (["html", "a", "--output", "gone/a.html"], ["gone/a.html", "cannot be written"]),
         (["png", "a"], ["--format png", "--output"]),
         (["pretty", "a", "--output", "a.txt"], ["--output", "--format pretty is printed"]),
-        (["json", "a", "--output", "a"], ["--output with --format json", "--file"]),
+        (["json", "a", "--output", "a"], ["--output DIR", "--file"]),
         (["parquet", "a"], ["--format parquet", "--output"]),
         (["json", "a", "--workers", "2"], ["--workers", "--output"]),
         (["svg", "a\x07b"], ["holds", "which no text has"]),

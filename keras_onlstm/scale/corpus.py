@@ -48,8 +48,12 @@ def _end_with(process):
 
 
 def _begin(task):
-    """What a process does once. Ctrl-C is for the one that began it, whose death it shares."""
+    """What a process does once. Ctrl-C is for the one that began it, whose death it shares.
+
+    Nobody reads what libraries log in it; an exception goes to the one that began it.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     threading.Thread(
         target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
     ).start()
