@@ -179,6 +179,16 @@ def wait_for_shards(running, output, count):
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_model_that_does_not_load(files, tmp_path, workers):
+    """Its mistake comes out, and the directory is not begun."""
+    task = PARSING._replace(load={"name_or_path": str(tmp_path / "none.npz")})
+    with pytest.raises(FileNotFoundError, match=r"none\.npz: no such model"):
+        process(files, tmp_path / "out", task, workers=workers)
+    assert {path.name for path in (tmp_path / "out").iterdir()} <= {".lock"}
+    assert process(files[:1], tmp_path / "out", PARSING).rows == 7
+
+
 def workers_of(running):
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     return [

@@ -57,7 +57,10 @@ def _begin(task):
     threading.Thread(
         target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
     ).start()
-    _load(task)
+    try:
+        _load(task)
+    except Exception as error:  # which a pool would hide
+        _held["error"] = error
 
 
 def _load(task):
@@ -65,6 +68,8 @@ def _load(task):
 
 
 def _finish(shard, path):
+    if "error" in _held:
+        raise _held["error"]
     task, counts = _held["task"], [0, 0, 0]
 
     def rows():
@@ -91,6 +96,7 @@ def _plan(paths, shards, task, rows):
 
 
 def _check_plan(output, plan):
+    """Whether it was begun before; refuses another plan than that of then."""
     path = output / PLAN
     if path.exists():
         try:
@@ -109,6 +115,8 @@ def _check_plan(output, plan):
         raise FileExistsError(f"{output}: has other files in it. Name another --output.")
     else:
         write_json(path, plan)
+        return False
+    return True
 
 
 @contextmanager
@@ -218,14 +226,18 @@ def process(
         raise cannot_write(output, error) from error
     suffix, total = FORMATS[task.form], sum(shard.rows for shard in shards)
     with locked(output):
-        _check_plan(output, _plan(paths, shards, task, rows))
+        begun = _check_plan(output, _plan(paths, shards, task, rows))
         named = [(shard, output / f"{n:05}.{suffix}") for n, shard in enumerate(shards)]
         jobs = [(shard, path) for shard, path in named if not path.exists()]
         done = total - sum(shard.rows for shard, _ in jobs)
         counts = Counts(0, 0, 0)
-        for found in _run(jobs, task, workers) if jobs else ():
-            counts = Counts(*map(sum, zip(counts, found, strict=True)))
-            done += found.rows
-            if progress is not None:
-                progress(found, done / total)
+        try:
+            for found in _run(jobs, task, workers) if jobs else ():
+                counts = Counts(*map(sum, zip(counts, found, strict=True)))
+                done += found.rows
+                if progress is not None:
+                    progress(found, done / total)
+        finally:
+            if not begun and not any(path.exists() for _, path in named):
+                (output / PLAN).unlink()  # it may be begun in another way
     return counts
