@@ -376,7 +376,11 @@ def test_bad_runs(run, files, tmp_path):
     (tmp_path / "other").mkdir()
     config = tmp_path / "other" / "config.json"
     config.write_text('{"arguments": {"trees": "bush"}, "values": {"normalize": true}}')
-    refused(run(*told("other")), config, "arguments.trees is 'dependencies' or 'chain' or 'random'")
+    refused(
+        run(*told("other")),
+        config,
+        "arguments.trees is 'dependencies' or 'chain' or 'sentence' or 'bidirectional' or 'random'",
+    )
     config.write_text('{"arguments": {"trees": "chain"}, "values": {"normalize": true}}')
     refused(run(*told("other")), "best.keras: no trained model")
     words = ["<eos>", "<unk>", "a"]

@@ -203,7 +203,7 @@ def balanced(count):
 @pytest.mark.backend("tensorflow")  # the others compile for each
 def test_grids_of_several_widths():
     """The second and the third are traced for any number of rows."""
-    trees = [balanced(5), chain(["w2"] * 5), balanced(150), balanced(70)]
+    trees = [balanced(5), chain(["w2"] * 5), balanced(80), balanced(30)]
     scored, model = (small_model(left_dependents=True, num_layers=2) for _ in range(2))
     for tree, expected in zip(trees, expected_of(scored, trees), strict=True):
         assert_close(scored.score([tree])[0], expected, SINGLE, f"log P of {len(tree)} words")
