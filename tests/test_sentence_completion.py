@@ -60,7 +60,11 @@ def test_a_question(tmp_path):
         ([*FIVE[:4], "<s> an owl sleeps </s>"], [RIGHT], "questions.txt, lines 1 to 5: do not dif"),
         ([*FIVE[:4], FIVE[0]], [RIGHT], "questions.txt, lines 1 to 5: do not differ in one place"),
         ([FIVE[0]] * 5, [RIGHT], "questions.txt, lines 1 to 5: do not differ"),
-        (FIVE, ["<s> the owl sleeps </s>"], "answers.txt, line 1: is none of the five sentences"),
+        (
+            FIVE,
+            ["<s> the owl sleeps </s>"],
+            "line 1 of Holmes.*answers.txt is none of the five sentences",
+        ),
         (FIVE * 2, [RIGHT, "<s>"], "answers.txt, line 2: is not <s> words </s>"),
         (FIVE, ["<s> the b\xe9e sleeps </s>"], "answers.txt, line 1: is not UTF-8 text"),
         ([], [], "questions.txt: is empty"),
