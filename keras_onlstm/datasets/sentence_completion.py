@@ -75,8 +75,8 @@ def load(directory: StrPath) -> list[Question]:
             raise ValueError(f"{path}, {where}: do not differ in one place alone. {_REMEDY}")
         if answer not in sentences:
             raise ValueError(
-                f"{directory}: line {number + 1} of {_ANSWERS} is none of the five sentences of its "
-                f"question, {where} of {_QUESTIONS}. {_REMEDY}"
+                f"{directory}: line {number + 1} of {_ANSWERS} is none of the five sentences of "
+                f"its question, {where} of {_QUESTIONS}. {_REMEDY}"
             )
         place = places[0]
         found.append(Question(sentences, place, columns[place], sentences.index(answer)))
