@@ -27,8 +27,6 @@ EXAMPLES = (
 PICTURES = ("svg", "png")
 SHARDED = ("brackets", "json", "parquet")  # that files of many rows are written in
 FORMATS = ("brackets", "pretty", "json", "conll", "html", *PICTURES, "parquet")
-# Options of such files, and what they are by default; `None` of workers: as many as cores.
-LARGE = {"workers": None, "rows": 10_000, "max_words": None, "column": "text"}
 BLOCK = 512  # sentences at once: seconds of work, after which trees come out
 LONGEST_PICTURE = 120  # words; a wider tree nobody reads
 

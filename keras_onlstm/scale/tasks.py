@@ -125,10 +125,6 @@ class Scoring(NamedTuple):
             return [], f"has {len(words):,} words, more than {self.max_words:,}."
         return words, None
 
-    def line(self, fields: Mapping[str, Any]) -> str:
-        """There is none."""
-        raise NotImplementedError
-
 
 Task = Parsing | Scoring
 
