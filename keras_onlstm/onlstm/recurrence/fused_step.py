@@ -16,6 +16,8 @@ compute these again takes a large step longer than to write them down, and a sma
 Axes as in `keras_onlstm.onlstm.step`, features first; `...` is nothing or T.
 """
 
+import operator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from keras import activations, backend
@@ -310,7 +312,11 @@ def retreat(
 
 
 def large_products(
-    dz: Tensor, x: Tensor, h: Tensor, tensors: Given
+    dz: Tensor,
+    x: Tensor,
+    h: Tensor,
+    tensors: Given,
+    product: Callable[[Tensor, Tensor], Tensor] = operator.matmul,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """What follows from the gradients of all pre-activations at once.
 
@@ -319,6 +325,7 @@ def large_products(
         x: (T, B, D) the inputs, time first.
         h: (T, B, U) hidden state after every step.
         tensors: `Given`.
+        product: of two matrices.
 
     Returns:
         Gradients with respect to the inputs (B, T, D), the kernel (D, K), the recurrent kernel
@@ -330,6 +337,7 @@ def large_products(
         read = read * tensors.recurrent_mask
     shape = ops.shape(x)
     dz, x, read = (ops.reshape(rows, (-1, rows.shape[-1])) for rows in (dz, x, read))
-    d_x = ops.reshape(dz @ ops.transpose(tensors.kernel), shape)
+    d_x = ops.reshape(product(dz, ops.transpose(tensors.kernel)), shape)
     d_inputs = ops.transpose(d_x, (1, 0, 2))
-    return d_inputs, ops.transpose(x) @ dz, ops.transpose(read) @ dz, ops.sum(dz, 0)
+    d_kernel, d_recurrent_kernel = (product(ops.transpose(rows), dz) for rows in (x, read))
+    return d_inputs, d_kernel, d_recurrent_kernel, ops.sum(dz, 0)

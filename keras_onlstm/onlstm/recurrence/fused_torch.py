@@ -17,6 +17,7 @@ from keras_onlstm.onlstm.recurrence.fused_step import (
     slopes,
     through_distances,
 )
+from keras_onlstm.utils.products_torch import columns_of_steps, product, repeated
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
@@ -42,10 +43,10 @@ def _forward(tensors, sizes, save):
     import torch
 
     length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
-    projected = torch.einsum("btd,dk->tkb", tensors.inputs, tensors.kernel)  # (T, K, B)
+    projected = columns_of_steps(tensors.inputs, tensors.kernel)  # (T, K, B)
     if tensors.bias is not None:
         projected += tensors.bias[:, None]
-    turned_kernel = tensors.recurrent_kernel.t().contiguous()  # (K, U)
+    times_kernel = repeated(tensors.recurrent_kernel.t(), batch)
     turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
     rows = tensors.inputs.new_empty((batch, length, sizes.units))
     rises = tensors.c.new_empty((length, 2, sizes.chunks, batch))
@@ -54,7 +55,7 @@ def _forward(tensors, sizes, save):
     h_t, c_t = tensors.h.t().contiguous(), _turned(tensors.c, sizes)
     for t in range(length):
         read = h_t if turned_mask is None else h_t * turned_mask
-        z = torch.addmm(projected[t], turned_kernel, read)  # (K, B)
+        z = times_kernel(read, projected[t])  # (K, B)
         keep_t = None if keep is None else keep[t]
         new = advance(z, h_t, c_t, keep_t, fixed, sizes=sizes, save=save)
         h_t, c_t = new.h, new.c
@@ -95,6 +96,7 @@ def _backward(tensors, rows, steps, cells, sizes, d_rows, d_h, d_c, d_forget, d_
     slope = _slopes(steps, cells, keep, fixed, sizes)
     d_rises = through_distances(d_forget.t(), d_input.t(), keep, sizes)
     dz = tensors.inputs.new_empty((0, batch, tensors.kernel.shape[1]))  # (T, B, K)
+    times_turned = repeated(tensors.recurrent_kernel, batch)
     dh, dc = d_h.t().to(wide), _turned(d_c, sizes)
     for t in reversed(range(length)):
         dh = dh + d_rows[:, t].t()
@@ -103,7 +105,7 @@ def _backward(tensors, rows, steps, cells, sizes, d_rows, d_h, d_c, d_forget, d_
         if not len(dz):  # of the tensors of the way back, several of which may run as one
             dz = z_t.new_empty((length, batch, tensors.kernel.shape[1]))
         dz[t] = z_t.t()
-        dh = tensors.recurrent_kernel @ z_t  # (U, B)
+        dh = times_turned(z_t)  # (U, B)
         if turned_mask is not None:
             dh = dh * turned_mask
         dh = dh.to(wide)
@@ -111,7 +113,7 @@ def _backward(tensors, rows, steps, cells, sizes, d_rows, d_h, d_c, d_forget, d_
             dh = dh + passed_h
     x = tensors.inputs.transpose(0, 1)  # (T, B, D)
     d_inputs, d_kernel, d_recurrent_kernel, d_bias = large_products(
-        dz, x, rows.transpose(0, 1), tensors
+        dz, x, rows.transpose(0, 1), tensors, product
     )
     d_c = dc.reshape(sizes.units, -1).t()
     d_bias = None if tensors.bias is None else d_bias
