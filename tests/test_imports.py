@@ -23,6 +23,7 @@ OPTIONAL = {  # import name: extras that install it
     "onnx": {"onnx", "onnx-gpu"},
     "onnxruntime": {"onnx", "onnx-gpu"},
     "pyarrow": {"parquet"},
+    "ray": {"ray"},
     "safetensors": {"safetensors"},
     "spacy": {"parse"},
     "svgling": {"viz"},

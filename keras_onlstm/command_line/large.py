@@ -8,13 +8,14 @@ from keras_onlstm.utils.progress import Progress
 __all__ = ["add_large", "check_large", "process"]
 
 # The options, and what they are by default; `None` of workers: as many as cores.
-_DEFAULTS = {"workers": None, "rows": 10_000, "max_words": None, "column": "text"}
+_DEFAULTS = {"workers": None, "ray": None, "rows": 10_000, "max_words": None, "column": "text"}
 
 
 def add_large(parser: argparse.ArgumentParser) -> None:
     """Adds the options of large files."""
     add = parser.add_argument
     add("--workers", type=int, metavar="N", help="of shards: processes (default: one a core)")
+    add("--ray", metavar="ADDRESS", help="of shards: read them on this Ray cluster, auto finds one")
     add("--rows", type=int, metavar="N", help="of shards: lines in each (default: 10000)")
     add("--max-words", type=int, metavar="N", help="of shards: what has more words is not read")
     add("--column", help="of shards: column of Parquet files that has the text (default: text)")
@@ -64,8 +65,9 @@ def process(options: argparse.Namespace, task: Any) -> None:
             options.output,
             task,
             given["rows"],
-            given["workers"] or corpus.cores(),
+            given["workers"],
             lambda counts, share: progress.add(counts.words, share),
+            given["ray"],
         )
     left = f", {found.errors:,} of which could not be read" if found.errors else ""
     print(f"{options.output}: {found.rows:,} rows{left}; {found.words:,} words")

@@ -1,85 +1,23 @@
 """Large files read by several processes, shard by shard; what is finished is never done again."""
 
-import concurrent.futures
 import json
-import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from keras_onlstm.scale.shards import FORMATS, cut, read, write
+from keras_onlstm.scale import processes
+from keras_onlstm.scale.shards import FORMATS, cut
 from keras_onlstm.scale.tasks import Task
+from keras_onlstm.scale.worker import Counts
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.files import cannot_write, is_left_over, write_json
+from keras_onlstm.utils.files import cannot_write, is_left_over, remove_left_overs, write_json
 from keras_onlstm.utils.locks import LOCK, locked
 from keras_onlstm.utils.types import StrPath
 from keras_onlstm.version import __version__
 
-__all__ = ["Counts", "cores", "process"]
+__all__ = ["process"]
 
 PLAN = "corpus.json"
-
-
-class Counts(NamedTuple):
-    """What came of rows.
-
-    Attributes:
-        rows: integer.
-        words: integer, those that were read.
-        errors: integer, rows that could not be read.
-    """
-
-    rows: int
-    words: int
-    errors: int
-
-
-_held: dict[str, Any] = {}  # of a process: the task, and what does it
-
-
-def _end_with(process):
-    process.join()
-    os._exit(1)
-
-
-def _begin(task):
-    """What a process does once. Ctrl-C is for the one that began it, whose death it shares.
-
-    Nobody reads what libraries log in it; an exception goes to the one that began it.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    threading.Thread(
-        target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
-    ).start()
-    try:
-        _load(task)
-    except Exception as error:  # which a pool would hide
-        _held["error"] = error
-
-
-def _load(task):
-    _held["task"], _held["records"] = task, task.begin()
-
-
-def _finish(shard, path):
-    if "error" in _held:
-        raise _held["error"]
-    task, counts = _held["task"], [0, 0, 0]
-
-    def rows():
-        for number, found in enumerate(_held["records"](read(shard, task.column)), shard.row):
-            for place, more in enumerate((1, found.words, bool(found.fields["error"]))):
-                counts[place] += more
-            yield {"row": number, **found.fields}
-
-    write(path, rows(), task)
-    return Counts(*counts)
 
 
 def _plan(paths, shards, task, rows):
@@ -119,52 +57,12 @@ def _check_plan(output, plan):
     return True
 
 
-@contextmanager
-def _one_thread():
-    """Processes that begin here have one thread each for their products."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+def _run(jobs, task, workers, ray):
+    if ray is None:
+        return processes.run(jobs, task, workers)
+    from keras_onlstm.scale import ray_cluster
 
-
-def _run(jobs, task, workers):
-    if workers == 1:
-        _load(task)
-        yield from (_finish(*job) for job in jobs)
-        return
-    context = multiprocessing.get_context("spawn")
-    with _one_thread():
-        pool = concurrent.futures.ProcessPoolExecutor(workers, context, _begin, (task,))
-        try:
-            waiting = [pool.submit(_finish, *job) for job in jobs]
-            for future in concurrent.futures.as_completed(waiting):
-                yield future.result()
-        except BrokenProcessPool as error:
-            raise ChildProcessError(
-                "a process that read has ended, killed or for want of memory. What is finished "
-                "is kept: the same command goes on; fewer --workers need less memory."
-            ) from error
-        except BaseException:
-            for process in multiprocessing.active_children():
-                process.terminate()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return ray_cluster.run(jobs, task, workers, ray)
 
 
 def process(
@@ -172,8 +70,9 @@ def process(
     output: StrPath,
     task: Task,
     rows: int = 10_000,
-    workers: int = 1,
+    workers: int | None = 1,
     progress: Callable[[Counts, float], object] | None = None,
+    ray: str | None = None,
 ) -> Counts:
     """Does something with all rows of files, and writes a file for every shard of them.
 
@@ -187,9 +86,11 @@ def process(
         task: `tasks.Parsing` or `tasks.Scoring`.
         rows: positive integer, lines in a shard.
         workers: positive integer, processes; each loads the model. With 1 it is this
-            one.
+            one, unless there is a cluster. `None`: one a core, here or of the cluster.
         progress: function of the `Counts` of a finished shard, and of the share of all rows that
             are done, or `None`.
+        ray: string, the address of a Ray cluster whose processes do it, as `ray.init` takes it, or
+            `None`. All its machines see the files and the directory under their paths here.
 
     Returns:
         `Counts` of what this call did.
@@ -202,6 +103,8 @@ def process(
         ValueError: if a file is damaged, an argument is invalid, or the directory is of other files
             or arguments.
         ChildProcessError: if a process was killed.
+        ConnectionError: if there is no such cluster, or it was lost.
+        ImportError: if what the task needs, or Ray, is not installed.
 
     Example:
 
@@ -217,7 +120,8 @@ def process(
     """
     if task.form not in task.forms:
         raise ValueError(f"the format is one of {', '.join(task.forms)}, not {task.form!r}.")
-    rows, workers = integer("rows", rows), integer("workers", workers)
+    rows = integer("rows", rows)
+    workers = None if workers is None else integer("workers", workers)
     shards = cut(paths, rows, task.column)
     output = Path(output)
     try:
@@ -232,12 +136,13 @@ def process(
         done = total - sum(shard.rows for shard, _ in jobs)
         counts = Counts(0, 0, 0)
         try:
-            for found in _run(jobs, task, workers) if jobs else ():
+            for found in _run(jobs, task, workers, ray) if jobs else ():
                 counts = Counts(*map(sum, zip(counts, found, strict=True)))
                 done += found.rows
                 if progress is not None:
                     progress(found, done / total)
         finally:
+            remove_left_overs(output)
             if not begun and not any(path.exists() for _, path in named):
                 (output / PLAN).unlink()  # it may be begun in another way
     return counts

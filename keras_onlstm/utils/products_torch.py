@@ -1,8 +1,9 @@
 """Products of large matrices in PyTorch, through the library that its own LSTM multiplies with.
 
-On a processor PyTorch hands products of float32 to MKL, and its LSTM hands them to oneDNN, which can
-keep a matrix in the order in which its products read it. Products of a large matrix with few columns
-are faster so, all the more on processors that MKL was not made for; those of a small one are not.
+On a processor PyTorch hands products of float32 to MKL, and its LSTM hands them to oneDNN, which
+can keep a matrix in the order in which its products read it. Products of a large matrix with few
+columns are faster so, all the more on processors that MKL was not made for; those of a small one
+are not.
 """
 
 from collections.abc import Callable

@@ -40,7 +40,6 @@ def _turned_back(state):
 
 def _forward(tensors, sizes, save):
     """The results, batch first, and with `save` what each `Step` saved and its cell state."""
-    import torch
 
     length, batch = tensors.inputs.shape[1], tensors.inputs.shape[0]
     projected = columns_of_steps(tensors.inputs, tensors.kernel)  # (T, K, B)

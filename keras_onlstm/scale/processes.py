@@ -1,0 +1,109 @@
+"""The processes of one machine that work on a corpus."""
+
+import concurrent.futures
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+
+from keras_onlstm.scale.shards import Shard
+from keras_onlstm.scale.tasks import Task
+from keras_onlstm.scale.worker import Counts, Worker
+
+__all__ = ["run"]
+
+_worker: Worker | Exception  # of this process
+
+
+def _cores():
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run(jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None) -> Iterator[Counts]:
+    """Has processes do a task with shards.
+
+    Args:
+        jobs: list of shards, and where to write what comes of each.
+        task: of `tasks`.
+        workers: positive integer, processes; with 1 it is this one. `None`: one a core.
+
+    Yields:
+        `Counts` of a shard, as soon as it is written.
+
+    Raises:
+        ChildProcessError: if a process was killed.
+        Exception: what a `Worker` raises.
+    """
+    workers = min(workers or _cores(), len(jobs))
+    if workers == 1:
+        worker = Worker(task)
+        yield from (worker(*job) for job in jobs)
+        return
+    context = multiprocessing.get_context("spawn")
+    with _one_thread():
+        pool = concurrent.futures.ProcessPoolExecutor(workers, context, _begin, (task,))
+        try:
+            waiting = [pool.submit(_finish, *job) for job in jobs]
+            for future in concurrent.futures.as_completed(waiting):
+                yield future.result()
+        except BrokenProcessPool as error:
+            raise ChildProcessError(
+                "a process that read has ended, killed or for want of memory. What is finished "
+                "is kept: the same command goes on; fewer --workers need less memory."
+            ) from error
+        except BaseException:
+            for process in multiprocessing.active_children():
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _begin(task):
+    """What a process does once. Ctrl-C is for the one that began it, whose death it shares.
+
+    Nobody reads what libraries log in it; an exception goes to the one that began it.
+    """
+    global _worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    threading.Thread(
+        target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
+    ).start()
+    try:
+        _worker = Worker(task)
+    except Exception as error:  # which a pool would hide
+        _worker = error
+
+
+def _end_with(process):
+    process.join()
+    os._exit(1)
+
+
+def _finish(shard, path):
+    if isinstance(_worker, Exception):
+        raise _worker
+    return _worker(shard, path)
+
+
+@contextmanager
+def _one_thread():
+    """Processes that begin here have one thread each for their products."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

@@ -1,0 +1,137 @@
+"""The processes of a Ray cluster that work on a corpus. Ray Data deals the shards out."""
+
+import logging
+import os
+import pickle
+import socket
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from keras_onlstm.scale.shards import Shard
+from keras_onlstm.scale.tasks import Task
+from keras_onlstm.scale.worker import Counts, Worker
+
+__all__ = ["run"]
+
+
+class _Actor:
+    """A `Worker` on some machine. What it raises is handed back: raised, Ray would wrap it."""
+
+    def __init__(self, task):
+        self._worker: Worker | Exception
+        try:
+            self._worker = Worker(task)
+        except Exception as error:
+            self._worker = error
+
+    def __call__(self, job):
+        shard, path = pickle.loads(job["job"])
+        try:
+            if isinstance(self._worker, Exception):
+                raise self._worker
+            if not Path(shard.path).exists() or not Path(path).parent.is_dir():
+                raise FileNotFoundError(_unshared(shard.path, path))
+            found: Any = self._worker(shard, path)
+        except Exception as error:
+            found = error
+        return {"found": pickle.dumps((str(path), found))}
+
+
+def _unshared(*paths):
+    return (
+        f"{' or '.join(map(str, paths))}: is not seen on another machine of the cluster. Name "
+        "files and an --output on a file system that all of them share."
+    )
+
+
+def _import():
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to Ray's makers
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "2")  # a cluster that has gone is given up
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    try:
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise ImportError(
+            f"--ray needs Ray Data ({error}): pip install keras-onlstm[ray]."
+        ) from error
+    # What the cluster logs, when it loses a machine for example, is kept in its own files.
+    ray._private.worker._worker_logs_enabled = False
+    return ray
+
+
+def run(
+    jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None, address: str
+) -> Iterator[Counts]:
+    """Has the processes of a cluster do a task with shards.
+
+    When a machine is lost the others do its shards.
+
+    Args:
+        jobs: list of shards, and where to write what comes of each.
+        task: of `tasks`.
+        workers: positive integer, processes, or `None`: one a core of the cluster.
+        address: as of `ray.init`.
+
+    Yields:
+        `Counts` of a shard, as soon as it is written.
+
+    Raises:
+        ConnectionError: if there is no such cluster, or it is lost.
+        ImportError: if Ray is not installed.
+        Exception: what a `Worker` raises.
+    """
+    ray = _import()
+    _connect(ray, address)
+    try:
+        yield from _run(ray, jobs, task, workers)
+    except ray.exceptions.RayError as error:
+        line = str(error).strip().splitlines()[0]
+        raise ConnectionError(
+            f"{address}: the cluster was lost ({line}). What is finished is kept: the same "
+            "command goes on."
+        ) from error
+    finally:
+        ray.shutdown()
+
+
+def _connect(ray, address):
+    try:
+        host, separator, port = address.rpartition(":")
+        if separator and port.isdecimal() and "/" not in host:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
+    except Exception as error:  # whatever Ray raises
+        line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise ConnectionError(
+            f"--ray {address}: no Ray cluster answers there ({line}). ray start --head starts "
+            "one, and auto finds it on the machines that belong to it."
+        ) from error
+
+
+def _run(ray, jobs, task, workers):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of names of its own
+        context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    workers = min(workers or int(ray.cluster_resources().get("CPU", 1)), len(jobs))
+    packed = [
+        {"job": pickle.dumps((shard._replace(path=os.path.abspath(shard.path)), path.absolute()))}
+        for shard, path in jobs
+    ]
+    found = ray.data.from_items(packed, override_num_blocks=len(packed)).map(
+        _Actor,
+        fn_constructor_args=(task,),
+        num_cpus=1,
+        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers),
+    )
+    for row in found.iter_rows():
+        path, counts = pickle.loads(row["found"])
+        if isinstance(counts, Exception):
+            raise counts
+        if not Path(path).exists():
+            raise FileNotFoundError(_unshared(path))
+        yield counts
