@@ -13,7 +13,7 @@ from keras_onlstm.utils.types import Tensor
 __all__ = ["columns_of_steps", "product", "repeated"]
 
 # Entries of a matrix of many products, and multiplications of one product, from which on it pays.
-_ENTRIES, _MULTIPLICATIONS = 2**21, 2**32
+_ENTRIES, _MULTIPLICATIONS = 2**21, 2**31
 
 
 def _has_onednn(matrix):
