@@ -86,7 +86,7 @@ bench: $(VENV)/.installed-dev ## time the layer beside others, into runs/benchma
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
 docs: $(VENV)/.installed-docs ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs site
 
 clean: ## remove what was built, not the environment and not runs/
 	rm -rf build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -29,8 +29,7 @@ class PairClassifier(keras.Model):
     Word vectors start from a standard normal distribution.
 
     Source: the logical inference experiment of Shen et al. 2019, Sec. 5.4, after Bowman et al.
-        2015,
-    "Tree-structured composition in neural networks without tree-structured architectures".
+    2015, "Tree-structured composition in neural networks without tree-structured architectures".
 
     Args:
         vocabulary_size: positive integer, number of token ids, padding (id 0) included.

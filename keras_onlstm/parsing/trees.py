@@ -112,7 +112,7 @@ def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "g
     """The binary tree that split distances describe.
 
     `"greedy"` is the published algorithm: a constituent parts before its word of the largest
-    distance, x_i, into ((x_<i) (x_i (x_>i))). It leans to the right and cannot build every binary
+    distance, x_i, into `((x_<i) (x_i (x_>i)))`. It leans to the right and cannot build every binary
     tree (Dyer, Melis and Blunsom 2019, https://arxiv.org/abs/1909.09428). `"binary"` is unbiased: a
     constituent parts at the largest of the distances between its words. Of equal distances the
     left-most counts.
