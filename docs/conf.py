@@ -30,6 +30,7 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+nb_output_stderr = "remove"
 
 # Docstrings are in Keras's style: the sections of Google's, `Call arguments`, code in backticks.
 default_role = "code"

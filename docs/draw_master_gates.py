@@ -13,7 +13,7 @@ import matplotlib
 import numpy as np
 
 from keras_onlstm.datasets import propositional_logic as logic
-from keras_onlstm.onlstm.step import step
+from keras_onlstm.onlstm.step import project, step
 
 FORMULA = "( ( not ( a ( and b ) ) ) ( or ( ( not c ) ( and ( d ( or a ) ) ) ) ) )"
 
@@ -22,7 +22,7 @@ def master_forget_gates(model, formula):
     """(T, N): the gate after each token, from the layer's own cell."""
     cell = model.recurrent.cell
     ids = np.array([logic.encode(formula)], "int32")
-    projected = cell.project(model.embedding(ids))[0]  # (T, K)
+    projected = project(model.embedding(ids), cell.kernel, cell.bias)[0]  # (T, K)
     h, c = cell.get_initial_state(1)
     gates = []
     for row in projected:
