@@ -1,0 +1,434 @@
+"""Hosts that meet, wait for one another, and hear of it when one is lost. No Keras.
+
+Host 0 listens at an address, the others keep a connection to it open for as long as the training
+lasts. Messages are JSON, one a line. A host that ends, or is silent for too long, is lost, and then
+all are told which one and why: no library below has to notice.
+
+A connection may also be a tunnel to a port that only host 0 itself can reach. The end of host 0
+closes no tunnel on the other side, so that what uses it goes on waiting while the meeting reports.
+"""
+
+import contextlib
+import ipaddress
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["Meeting"]
+
+_LONGEST = 1 << 20  # bytes of a message
+_BLOCK = 1 << 16
+_PATIENCE = 20.0  # seconds that a stranger has to say who it is, and a tunnel to find its end
+_MOMENT = 0.5  # seconds
+
+
+class _Line:
+    """A connection that carries JSON objects, one a line."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # Without a buffer: what follows the first line may be no longer ours.
+        self._file = connection.makefile("rb", buffering=0)
+        self._lock = threading.Lock()
+
+    def send(self, **message):
+        with self._lock:
+            self.connection.sendall(json.dumps(message).encode() + b"\n")
+
+    def receive(self, seconds):
+        self.connection.settimeout(seconds)
+        text = self._file.readline(_LONGEST)
+        if not text.endswith(b"\n"):
+            raise ConnectionError("it ended")
+        message = json.loads(text)
+        if not isinstance(message, dict):
+            raise ValueError("not an object")
+        return message
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()
+
+
+def _parts(address):
+    """Host and port of `"10.0.0.1:7000"` or `"[::1]:7000"`."""
+    name, _, port = address.rpartition(":")
+    if not name or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
+        raise ValueError(f"--coordinator {address}: give ADDRESS:PORT, as in 10.0.0.1:7000.")
+    return name.strip("[]"), int(port)
+
+
+def _listening(address):
+    """A socket at the address; at all of this machine's if a name says which machine it is."""
+    name, port = _parts(address)
+    if name != "localhost":
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            name = ""
+    family = socket.AF_INET6 if ":" in name else socket.AF_INET
+    try:
+        return socket.create_server((name, port), family=family, backlog=128)
+    except OSError as error:
+        raise OSError(
+            f"--coordinator {address}: host 0 cannot listen there ({error.strerror}). Give an "
+            "address of the machine on which host 0 runs, and a port that is free."
+        ) from error
+
+
+def _listed(numbers):
+    names = [str(number) for number in numbers]
+    return f"host {names[0]}" if len(names) == 1 else f"hosts {', '.join(names)}"
+
+
+class Meeting:
+    """A host's place among the hosts of one training.
+
+    Args:
+        address: `"ADDRESS:PORT"`, where host 0 listens.
+        count: integer, number of hosts.
+        index: integer from 0 on, which of them this is.
+        lost: function of a text, called in another thread when a host is lost. What it says begins
+            with the name of that host.
+        patience: seconds within which all have to come.
+        silence: seconds after which a host is lost that says nothing.
+
+    Raises:
+        OSError: if the address is not one of host 0, cannot be reached, or a host does not come.
+        ValueError: if it is no address, or a host was started for another meeting.
+
+    Example:
+
+    >>> import socket, threading
+    >>> from keras_onlstm.training.meeting import Meeting
+    >>> with socket.create_server(("127.0.0.1", 0)) as free:
+    ...     address = f"127.0.0.1:{free.getsockname()[1]}"
+    >>> def other():
+    ...     with_one = Meeting(address, 2, 1, print)
+    ...     with_one.gather("one")
+    ...     with_one.leave()
+    >>> thread = threading.Thread(target=other)
+    >>> thread.start()
+    >>> meeting = Meeting(address, 2, 0, print)
+    >>> meeting.gather("zero")
+    ['zero', 'one']
+    >>> meeting.leave()
+    >>> thread.join()
+    """
+
+    def __init__(
+        self,
+        address: str,
+        count: int,
+        index: int,
+        lost: Callable[[str], object],
+        patience: float = 300.0,
+        silence: float = 45.0,
+    ) -> None:
+        self.address, self.count, self.index = address, count, index
+        self._lost, self.silence = lost, silence
+        self._lines: dict[int, _Line] = {}  # of host 0 to all others, of another to host 0
+        self._names = {index: socket.gethostname()}
+        self._values: dict[int, dict[int, Any]] = {}  # of host 0: what came, by number and host
+        self._gathered: dict[int, list] = {}
+        self._number = 0
+        self._changed = threading.Condition()
+        self._over = self._told = False
+        self._port: int | None = None  # to which tunnels lead
+        self._listener: socket.socket | None = None
+        if index == 0:
+            self._receive_all(time.monotonic() + patience, patience)
+        else:
+            self._come(time.monotonic() + patience, patience)
+        for host in self._lines:
+            self._start(self._watch, host)
+        self._start(self._show_life)
+
+    def gather(self, value: Any = None) -> list:
+        """Waits until every host has called this, and collects what they brought.
+
+        Args:
+            value: JSON value.
+
+        Returns:
+            List of the values of all hosts, in their order.
+
+        Raises:
+            ConnectionError: if a host was lost.
+        """
+        number, self._number = self._number, self._number + 1
+        self._bring(number, value, last=False)
+        return self._wait_for(number)
+
+    def leave(self) -> None:
+        """Waits for all, and ends the meeting."""
+        self._bring(self._number, None, last=True)
+        self._wait_for(self._number)
+        self._close()
+
+    def fail(self, reason: str) -> None:
+        """Ends the meeting for all.
+
+        Args:
+            reason: what the others say of it, a sentence.
+        """
+        self._over = True
+        for line in self._lines.values():
+            with contextlib.suppress(OSError):
+                line.send(failed=reason)
+        self._close()
+
+    def open_tunnels(self, port: int) -> None:
+        """Lets the tunnels of the other hosts lead to a port of host 0.
+
+        Args:
+            port: integer, at 127.0.0.1.
+        """
+        self._port = port
+
+    def tunnel(self) -> int:
+        """The port at 127.0.0.1 of this host that leads to host 0's."""
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._start(self._accept_locals, listener)
+        return listener.getsockname()[1]
+
+    def _start(self, function, *arguments):
+        threading.Thread(target=function, args=arguments, daemon=True).start()
+
+    # Meeting
+
+    def _receive_all(self, end, patience):
+        self._listener = _listening(self.address)
+        self._start(self._accept, self._listener)
+        with self._changed:
+            complete = self._changed.wait_for(
+                lambda: len(self._lines) == self.count - 1, end - time.monotonic()
+            )
+            missing = [k for k in range(1, self.count) if k not in self._lines]
+        if not complete:
+            reason = (
+                f"{_listed(missing)} of {self.count} did not come within {patience:g} s. Start "
+                f"every host, with --coordinator {self.address} and a --host-id of its own."
+            )
+            for line in self._lines.values():
+                with contextlib.suppress(OSError):
+                    line.send(refused=reason)
+            self._close()
+            raise TimeoutError(reason)
+        for line in self._lines.values():
+            line.send(names=[self._names[host] for host in range(self.count)])
+
+    def _accept(self, listener):
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            self._start(self._greet, connection)
+
+    def _greet(self, connection):
+        line = _Line(connection)
+        try:
+            hello = line.receive(_PATIENCE)
+            if hello.get("tunnel"):
+                self._lead(connection)
+                return
+            refusal = self._refusal(hello)
+            if refusal:
+                line.send(refused=refusal)
+                line.close()
+                return
+        except (OSError, ValueError, RecursionError):  # a stranger
+            line.close()
+            return
+        with self._changed:
+            host = hello["host"]
+            self._names[host] = str(hello.get("name"))[:200]
+            self._lines[host] = line
+            self._changed.notify_all()
+
+    def _refusal(self, hello):
+        host, count = hello.get("host"), hello.get("hosts")
+        if count != self.count:
+            return f"host {host} was started with --hosts {count}, host 0 with {self.count}."
+        if not isinstance(host, int) or not 0 < host < self.count:
+            return f"there is no host {host}: they are 0 to {self.count - 1}."
+        if host in self._lines:
+            return f"host {host} is there already: give each a --host-id of its own."
+        return None
+
+    def _come(self, end, patience):
+        line = _Line(self._connected(end, patience))
+        try:
+            line.send(host=self.index, hosts=self.count, name=self._names[self.index])
+            answer = line.receive(max(end - time.monotonic(), 1.0) + _PATIENCE)
+            refusal = answer.get("refused")
+            if refusal is None:
+                self._names = dict(enumerate(map(str, answer["names"])))
+        except TimeoutError:
+            raise TimeoutError(
+                f"{self.address}: not all {self.count} hosts came within {patience:g} s, or what "
+                "listens there is none of them. Start them all, and host 0 at that address."
+            ) from None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            raise OSError(
+                f"{self.address}: host 0 has ended, or what listens there is none. See what host 0 "
+                "says, or correct --coordinator."
+            ) from None
+        if refusal is not None:
+            raise ValueError(str(refusal))
+        self._lines[0] = line
+
+    def _connected(self, end, patience):
+        reason = "no answer"
+        while True:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise OSError(
+                    f"{self.address}: host 0 cannot be reached there within {patience:g} s "
+                    f"({reason}). Start it, or correct --coordinator."
+                )
+            try:
+                return socket.create_connection(_parts(self.address), min(left, 10.0))
+            except OSError as error:
+                reason = error.strerror or str(error) or reason
+            time.sleep(min(0.2, max(left, 0.0)))
+
+    # Gathering
+
+    def _bring(self, number, value, last):
+        if self.index == 0:
+            self._take(0, number, value, last)
+            return
+        with contextlib.suppress(OSError):  # the watch says what that means
+            self._lines[0].send(gather=number, value=value, last=last)
+
+    def _take(self, host, number, value, last):
+        """At host 0: collects, and sends round what is complete."""
+        with self._changed:
+            values = self._values.setdefault(number, {})
+            values[host] = value
+            if len(values) < self.count:
+                return
+            del self._values[number]
+            gathered = [values[place] for place in range(self.count)]
+            self._over = last
+        for line in self._lines.values():
+            with contextlib.suppress(OSError):
+                line.send(gathered=number, values=gathered, last=last)
+        self._keep(number, gathered)
+
+    def _keep(self, number, gathered):
+        with self._changed:
+            self._gathered[number] = gathered
+            self._changed.notify_all()
+
+    def _wait_for(self, number):
+        with self._changed:
+            self._changed.wait_for(lambda: number in self._gathered or self._told)
+            if number not in self._gathered:
+                raise ConnectionError("a host was lost")
+            return self._gathered.pop(number)
+
+    # Watching
+
+    def _watch(self, host):
+        line = self._lines[host]
+        try:
+            while True:
+                message = line.receive(self.silence)
+                if "gather" in message:
+                    self._take(host, message["gather"], message["value"], message["last"])
+                elif "gathered" in message:
+                    self._over = message["last"]
+                    self._keep(message["gathered"], message["values"])
+                elif "failed" in message:
+                    self._tell(f"{self._who(host)} has ended: {message['failed']}")
+                elif "lost" in message:
+                    self._tell(str(message["lost"]))
+        except TimeoutError:
+            self._tell(f"{self._who(host)} has said nothing for {self.silence:g} s.")
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            self._tell(f"{self._who(host)} is gone.")
+
+    def _show_life(self):
+        while not self._over and not self._told:
+            for line in list(self._lines.values()):
+                with contextlib.suppress(OSError):  # its watch will say so
+                    line.send()
+            time.sleep(self.silence / 10)
+
+    def _who(self, host):
+        return f"host {host} ({self._names.get(host)})"
+
+    def _tell(self, text):
+        with self._changed:
+            if self._over or self._told:
+                return
+            self._told = True
+        if self.index == 0:
+            for line in self._lines.values():
+                with contextlib.suppress(OSError):
+                    line.send(lost=text)
+            time.sleep(_MOMENT)  # so that it arrives before this host is gone too
+        self._lost(text)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _close(self):
+        self._over = True
+        if self._listener is not None:
+            self._listener.close()
+        for line in self._lines.values():
+            line.close()
+
+    # Tunnels
+
+    def _accept_locals(self, listener):
+        while True:
+            connection, _ = listener.accept()
+            self._start(self._dig, connection)
+
+    def _dig(self, connection):
+        try:
+            line = _Line(socket.create_connection(_parts(self.address), _PATIENCE))
+            line.send(tunnel=True)
+            line.receive(_PATIENCE)
+        except (OSError, ValueError):
+            connection.close()
+            return
+        line.connection.settimeout(None)
+        self._start(_pour, connection, line.connection)
+        _pour(line.connection, connection)
+
+    def _lead(self, connection):
+        """At host 0: joins a tunnel to its end, once that is there."""
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                port = self._port or 0
+                target = socket.create_connection(("127.0.0.1", port), _PATIENCE)
+                break
+            except OSError:
+                if time.monotonic() > end:
+                    connection.close()
+                    return
+                time.sleep(0.1)
+        target.settimeout(None)
+        connection.settimeout(None)
+        connection.sendall(b"{}\n")
+        self._start(_pour, target, connection)
+        _pour(connection, target)
+        target.close()
+
+
+def _pour(source, target):
+    """Hands on what comes, as long as it comes. Neither end is closed."""
+    with contextlib.suppress(OSError):
+        while data := source.recv(_BLOCK):
+            target.sendall(data)
