@@ -1,8 +1,9 @@
 """Data-parallel training on several devices, of one machine or of several."""
 
+import ctypes
 import os
 import sys
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import keras
@@ -182,9 +183,10 @@ def _jax_devices(count, hosts):
     if available < count:
         raise _missing(count, available)
     names = [name for host in sorted(of_host) for name in of_host[host][:count]]
+    distribution = keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)
     if hosts.count > 1:
-        _connect()
-    return keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)
+        _connect(distribution.device_mesh.backend_mesh)
+    return distribution
 
 
 def _join(hosts):
@@ -208,16 +210,32 @@ def _join(hosts):
     )
 
 
-def _connect():
+def _connect(mesh):
     """Lets all devices compute once together, without what Gloo prints about it."""
+    import jax
     from jax.experimental import multihost_utils
+    from jax.sharding import NamedSharding, PartitionSpec
 
+    shared = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
+    total = jax.jit(lambda x: x.sum(), out_shardings=NamedSharding(mesh, PartitionSpec()))
+    own = np.ones(mesh.local_mesh.size, "float32")
+    with _without_output():
+        multihost_utils.sync_global_devices("begin")
+        total(jax.make_array_from_process_local_data(shared, own)).block_until_ready()
+
+
+@contextmanager
+def _without_output():
+    """A context in which nothing comes out that libraries in C print."""
+    flush = getattr(ctypes.CDLL(None), "fflush", None) if os.name == "posix" else None
     sys.stdout.flush()
     kept = os.dup(1)
     try:
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 1)
-        multihost_utils.sync_global_devices("begin")
+        yield
+        if flush is not None:
+            flush(None)
     finally:
         os.dup2(kept, 1)
         os.close(kept)

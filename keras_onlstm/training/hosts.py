@@ -268,9 +268,7 @@ class Hosts:
         if _is_of_jax(error):
             # Probably another host is gone. The meeting knows soon, and ends this process then.
             time.sleep(self._meeting.silence + 5)
-        said = str(error) or type(error).__name__
-        stopped = isinstance(error, KeyboardInterrupt)
-        self._meeting.fail("it was stopped." if stopped else " ".join(said.split()))
+        self._meeting.fail(_words(error))
         if self._end is not None:  # JAX would wait for the others while it is tidied up
             atexit.register(_exit, status_of(error))
 
@@ -369,6 +367,14 @@ def _free_port():
 def _is_of_jax(error):
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(error, jax.errors.JaxRuntimeError)
+
+
+def _words(error):
+    if isinstance(error, KeyboardInterrupt):
+        return "it was stopped."
+    if isinstance(error, SystemExit):
+        return f"exit status {error.code}."
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _exit(status):

@@ -49,9 +49,16 @@ class _Line:
             raise ValueError("not an object")
         return message
 
+    def raw(self):
+        """The connection, which is no longer one of lines."""
+        self._file.close()
+        self.connection.settimeout(None)
+        return self.connection
+
     def close(self):
         with contextlib.suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
+        self._file.close()
         self.connection.close()
 
 
@@ -141,6 +148,7 @@ class Meeting:
         self._over = self._told = False
         self._port: int | None = None  # to which tunnels lead
         self._listener: socket.socket | None = None
+        self._tunnels: list[socket.socket] = []
         if index == 0:
             self._receive_all(time.monotonic() + patience, patience)
         else:
@@ -170,6 +178,8 @@ class Meeting:
         self._bring(self._number, None, last=True)
         self._wait_for(self._number)
         self._close()
+        for connection in self._tunnels:
+            _cut(connection)
 
     def fail(self, reason: str) -> None:
         """Ends the meeting for all.
@@ -236,7 +246,7 @@ class Meeting:
         try:
             hello = line.receive(_PATIENCE)
             if hello.get("tunnel"):
-                self._lead(connection)
+                self._lead(line)
                 return
             refusal = self._refusal(hello)
             if refusal:
@@ -271,16 +281,19 @@ class Meeting:
             if refusal is None:
                 self._names = dict(enumerate(map(str, answer["names"])))
         except TimeoutError:
+            line.close()
             raise TimeoutError(
                 f"{self.address}: not all {self.count} hosts came within {patience:g} s, or what "
                 "listens there is none of them. Start them all, and host 0 at that address."
             ) from None
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            line.close()
             raise OSError(
                 f"{self.address}: host 0 has ended, or what listens there is none. See what host 0 "
                 "says, or correct --coordinator."
             ) from None
         if refusal is not None:
+            line.close()
             raise ValueError(str(refusal))
         self._lines[0] = line
 
@@ -390,45 +403,62 @@ class Meeting:
     # Tunnels
 
     def _accept_locals(self, listener):
+        self._tunnels.append(listener)
         while True:
-            connection, _ = listener.accept()
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
             self._start(self._dig, connection)
 
     def _dig(self, connection):
         try:
             line = _Line(socket.create_connection(_parts(self.address), _PATIENCE))
+        except OSError:
+            connection.close()
+            return
+        try:
             line.send(tunnel=True)
             line.receive(_PATIENCE)
         except (OSError, ValueError):
+            line.close()
             connection.close()
             return
-        line.connection.settimeout(None)
-        self._start(_pour, connection, line.connection)
-        _pour(line.connection, connection)
+        self._join(connection, line.raw())
 
-    def _lead(self, connection):
+    def _lead(self, line):
         """At host 0: joins a tunnel to its end, once that is there."""
         end = time.monotonic() + _PATIENCE
         while True:
             try:
-                port = self._port or 0
-                target = socket.create_connection(("127.0.0.1", port), _PATIENCE)
+                target = socket.create_connection(("127.0.0.1", self._port or 0), _PATIENCE)
                 break
             except OSError:
                 if time.monotonic() > end:
-                    connection.close()
+                    line.close()
                     return
                 time.sleep(0.1)
         target.settimeout(None)
-        connection.settimeout(None)
-        connection.sendall(b"{}\n")
-        self._start(_pour, target, connection)
-        _pour(connection, target)
-        target.close()
+        line.send()
+        self._join(target, line.raw())
+
+    def _join(self, near, far):
+        """Hands on between what uses a tunnel and the other host."""
+        self._tunnels += [near, far]
+        self._start(_pour, far, near)
+        _pour(near, far)
+        _cut(near)
+        _cut(far)
 
 
 def _pour(source, target):
-    """Hands on what comes, as long as it comes. Neither end is closed."""
+    """Hands on what comes, as long as it comes."""
     with contextlib.suppress(OSError):
         while data := source.recv(_BLOCK):
             target.sendall(data)
+
+
+def _cut(connection):
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
+    connection.close()
