@@ -150,7 +150,7 @@ def test_a_coordinator_that_is_not_there():
 )  # fmt: skip
 def test_a_coordinator_that_is_something_else(answer, says):
     with socket.create_server(("127.0.0.1", 0)) as server:
-        address = "127.0.0.1:{}".format(server.getsockname()[1])
+        address = f"127.0.0.1:{server.getsockname()[1]}"
 
         def serve():
             connection, _ = server.accept()
@@ -168,7 +168,7 @@ def test_a_coordinator_that_is_something_else(answer, says):
 def test_a_coordinator_that_says_nothing(monkeypatch):
     monkeypatch.setattr(module, "_PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        address = "127.0.0.1:{}".format(server.getsockname()[1])
+        address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(TimeoutError, match=f"{address}: not all 2 hosts came"):
             Meeting(address, 2, 1, print, patience=0.2)
 

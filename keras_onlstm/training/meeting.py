@@ -307,7 +307,10 @@ class Meeting:
                     f"({reason}). Start it, or correct --coordinator."
                 )
             try:
-                return socket.create_connection(_parts(self.address), min(left, 10.0))
+                connection = socket.create_connection(_parts(self.address), min(left, 10.0))
+                if connection.getsockname() != connection.getpeername():
+                    return connection
+                connection.close()  # on one machine a free port may meet itself
             except OSError as error:
                 reason = error.strerror or str(error) or reason
             time.sleep(min(0.2, max(left, 0.0)))
@@ -396,7 +399,7 @@ class Meeting:
     def _close(self):
         self._over = True
         if self._listener is not None:
-            self._listener.close()
+            _cut(self._listener)  # which ends the thread that waits there, too
         for line in self._lines.values():
             line.close()
 
