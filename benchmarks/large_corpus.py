@@ -24,9 +24,7 @@ SENTENCE = 20  # words on average
 def parse_arguments():
     parser = argparse.ArgumentParser(description="Training on a large corpus: time and memory.")
     add = parser.add_argument
-    add(
-        "--words", type=int, default=100_000_000, help="of the training text (default: 100 million)"
-    )
+    add("--words", type=int, default=100_000_000, help="of training text (default: 100 million)")
     add("--types", type=int, default=1_000_000, help="different words (default: a million)")
     add("--max-words", type=int, default=33_000, help="that are kept (default: 33,000)")
     add("--steps", type=int, default=20, help="batches (default: 20)")
@@ -75,9 +73,8 @@ def main(options):
         for line in process.stdout:
             print(f"{time.monotonic() - begin:6.0f} s  {line}", end="", flush=True)
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # of kB, on Linux
-    print(
-        f"{time.monotonic() - begin:6.0f} s  exit status {process.returncode}, at most {most:.2f} GB"
-    )
+    seconds = time.monotonic() - begin
+    print(f"{seconds:6.0f} s  exit status {process.returncode}, at most {most:.2f} GB")
     return process.returncode
 
 

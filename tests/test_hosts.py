@@ -15,6 +15,7 @@ import pytest
 
 import commands
 from commands import EXAMPLES, contents, environment, free_address, ours, start
+from keras_onlstm.training import corpora
 from keras_onlstm.training.hosts import ALONE, Hosts, Place, place
 from keras_onlstm.training.meeting import Meeting
 
@@ -96,6 +97,40 @@ def test_a_directory_that_cannot_be_made(tmp_path):
     assert str(first).startswith(f"{tmp_path}/file/run: cannot be written")
     assert isinstance(second, ConnectionError)
     assert losses.get(timeout=5).endswith(f"has ended: {first}")
+
+
+@pytest.mark.parametrize("limit", [10, 10_000])
+def test_a_corpus_that_all_read(tmp_path, monkeypatch, limit):
+    """A large one the first alone turns into ids: the others do without the text."""
+    monkeypatch.setattr(corpora, "MAPPED", limit)
+    data, run = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    for part, text in (("train", "a b a\nb c"), ("valid", "a c"), ("test", "b")):
+        (data / f"{part}.txt").write_text(text)
+    elsewhere = tmp_path / "nowhere" if limit == 10 else data
+    first, second = on_both(
+        lambda hosts: corpora.read_corpus([data, elsewhere][hosts.index], run, hosts=hosts)
+    )
+    for corpus in (first, second):
+        assert corpus.vocabulary == ["<eos>", "<unk>", "a", "b", "c"]
+        ids = [part.tolist() for part in corpus[1:]]
+        assert ids == [[2, 3, 2, 0, 3, 4, 0], [2, 4, 0], [3, 0]]
+        assert isinstance(corpus.train, np.memmap) == (limit == 10)
+    assert (run / "ids").is_dir() == (limit == 10)
+
+
+def test_corpora_that_differ(tmp_path):
+    for name, word in (("first", "a"), ("second", "b")):
+        (tmp_path / name).mkdir()
+        for part in ("train", "valid", "test"):
+            text = word if part == "test" else "a b"  # the vocabulary is the same
+            (tmp_path / name / f"{part}.txt").write_text(text)
+    names = ["first", "second"]
+    errors = on_both(
+        lambda hosts: corpora.read_corpus(tmp_path / names[hosts.index], tmp_path, hosts=hosts)
+    )
+    for error, name in zip(errors, names, strict=True):
+        assert str(error).startswith(f"{tmp_path / name}: the digest of its text: it is ")
 
 
 @pytest.mark.parametrize(
