@@ -142,7 +142,7 @@ def test_corpora_that_differ(tmp_path):
 def test_what_launchers_say(variables, index):
     address = "10.0.0.1:7000"
     assert place(4, None, address, variables) == Place(4, index, address)
-    assert place(4, 0, address, variables).index == 0
+    assert place(4, 0, address, variables).host_id == 0
     with pytest.raises(ValueError, match=r"--hosts 3: .* has started 4 processes"):
         place(3, None, address, variables)
     assert place(1, None, None, variables) == Place()

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from commands import free_address
+from keras_onlstm.training import connections
 from keras_onlstm.training import meeting as module
 from keras_onlstm.training.meeting import Meeting
 
@@ -200,7 +201,7 @@ def test_hosts_of_another_training_are_refused_and_the_rest_meets(hello, says):
     address = free_address()
 
     def stranger():
-        name, port = module._parts(address)
+        name, port = connections.parts(address)
         end = time.monotonic() + 10
         while True:
             with contextlib.suppress(OSError), socket.create_connection((name, port)) as connection:
@@ -250,4 +251,4 @@ def test_a_tunnel_outlives_host_0(three):
                 user.recv(1)
     for host in hosts:
         for held in host._tunnels:
-            module._cut(held)
+            connections.cut(held)

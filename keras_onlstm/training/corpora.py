@@ -107,15 +107,15 @@ def read_corpus(
         hosts.agree({"text": _digest(corpus)}, f"{directory}: the digest of its {{}}")
         return corpus
     cache = Path(run) / IDS
-    if hosts.is_first:
-        cache.mkdir(parents=True, exist_ok=True)
-        corpus = load(cache, report_tokens())
-        if hosts.count > 1:
-            _write_words(cache / VOCABULARY, corpus.vocabulary)
-    hosts.wait()
     if not hosts.is_first:
+        hosts.wait()
         words = read_text(cache / VOCABULARY, "Start all hosts again.").splitlines()
-        corpus = text.corpus.mapped(words, cache)
+        return text.corpus.mapped(words, cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    corpus = load(cache, report_tokens())
+    if hosts.count > 1:
+        _write_words(cache / VOCABULARY, corpus.vocabulary)
+    hosts.wait()
     return corpus
 
 

@@ -38,13 +38,13 @@ class Place(NamedTuple):
     """A host among those of a training.
 
     Attributes:
-        count: how many there are.
-        index: which this is, from 0 on.
+        hosts: how many there are.
+        host_id: which this is, from 0 on.
         coordinator: `"ADDRESS:PORT"` where host 0 listens, or `None` where there is one alone.
     """
 
-    count: int = 1
-    index: int = 0
+    hosts: int = 1
+    host_id: int = 0
     coordinator: str | None = None
 
 
@@ -77,7 +77,7 @@ def place(
     ValueError: --hosts 2: where does host 0 listen? Give --coordinator ADDRESS:PORT.
     >>> slurm = {"SLURM_NTASKS": "2", "SLURM_PROCID": "1", "SLURM_STEP_NODELIST": "node[07-08]"}
     >>> place(2, environment=slurm | {"SLURM_JOB_ID": "4096"})
-    Place(count=2, index=1, coordinator='node07:61440')
+    Place(hosts=2, host_id=1, coordinator='node07:61440')
     """
     if hosts == 1:
         if host_id is not None or coordinator is not None:
@@ -274,7 +274,8 @@ class Hosts:
 
     def _refuse(self, message):
         """Ends the meeting on all hosts, which all know why."""
-        self._meeting.leave()
+        if self._meeting is not None:
+            self._meeting.leave()
         raise ValueError(message)
 
 
@@ -316,8 +317,8 @@ def joined(
     hosts: list[Hosts] = []
     meeting = Meeting(
         place.coordinator,
-        place.count,
-        place.index,
+        place.hosts,
+        place.host_id,
         lambda text: _report_loss(text, hosts[0].remedy if hosts else _BEGIN),
         patience,
     )

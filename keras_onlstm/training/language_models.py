@@ -88,11 +88,12 @@ def evaluation(
     >>> 3 < math.exp(measure()) < 5  # it has not learnt anything yet
     True
     """
+    of_many = {"devices": devices, "hosts": hosts}
     if sentences:
-        kind, shape = SentenceBatches, (model.encode([EOS])[0], batch_size)
+        eos = model.encode([EOS])[0]
+        batches = _batches_of(part, SentenceBatches, ids, eos, batch_size, **of_many)
     else:
-        kind, shape = Windows, (batch_size, 70, False)
-    batches = _batches_of(part, kind, ids, *shape, devices=devices, hosts=hosts)
+        batches = _batches_of(part, Windows, ids, batch_size, 70, False, **of_many)
     reader = TruncatedModel(model, batches.rows, carry=not sentences)
     reader.compile()
     return lambda: evaluate_windows(reader, batches)

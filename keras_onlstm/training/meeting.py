@@ -9,83 +9,18 @@ closes no tunnel on the other side, so that what uses it goes on waiting while t
 """
 
 import contextlib
-import ipaddress
-import json
 import socket
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
+from keras_onlstm.training.connections import Line, cut, listening, parts, pour, prompt, reached
+
 __all__ = ["Meeting"]
 
-_LONGEST = 1 << 20  # bytes of a message
-_BLOCK = 1 << 16
 _PATIENCE = 20.0  # seconds that a stranger has to say who it is, and a tunnel to find its end
 _MOMENT = 0.5  # seconds
-
-
-class _Line:
-    """A connection that carries JSON objects, one a line."""
-
-    def __init__(self, connection):
-        self.connection = connection
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Without a buffer: what follows the first line may be no longer ours.
-        self._file = connection.makefile("rb", buffering=0)
-        self._lock = threading.Lock()
-
-    def send(self, **message):
-        with self._lock:
-            self.connection.sendall(json.dumps(message).encode() + b"\n")
-
-    def receive(self, seconds):
-        self.connection.settimeout(seconds)
-        text = self._file.readline(_LONGEST)
-        if not text.endswith(b"\n"):
-            raise ConnectionError("it ended")
-        message = json.loads(text)
-        if not isinstance(message, dict):
-            raise ValueError("not an object")
-        return message
-
-    def raw(self):
-        """The connection, which is no longer one of lines."""
-        self._file.close()
-        self.connection.settimeout(None)
-        return self.connection
-
-    def close(self):
-        with contextlib.suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
-        self._file.close()
-        self.connection.close()
-
-
-def _parts(address):
-    """Host and port of `"10.0.0.1:7000"` or `"[::1]:7000"`."""
-    name, _, port = address.rpartition(":")
-    if not name or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
-        raise ValueError(f"--coordinator {address}: give ADDRESS:PORT, as in 10.0.0.1:7000.")
-    return name.strip("[]"), int(port)
-
-
-def _listening(address):
-    """A socket at the address; at all of this machine's if a name says which machine it is."""
-    name, port = _parts(address)
-    if name != "localhost":
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            name = ""
-    family = socket.AF_INET6 if ":" in name else socket.AF_INET
-    try:
-        return socket.create_server((name, port), family=family, backlog=128)
-    except OSError as error:
-        raise OSError(
-            f"--coordinator {address}: host 0 cannot listen there ({error.strerror}). Give an "
-            "address of the machine on which host 0 runs, and a port that is free."
-        ) from error
 
 
 def _listed(numbers):
@@ -139,7 +74,7 @@ class Meeting:
     ) -> None:
         self.address, self.count, self.index = address, count, index
         self._lost, self.silence = lost, silence
-        self._lines: dict[int, _Line] = {}  # of host 0 to all others, of another to host 0
+        self._lines: dict[int, Line] = {}  # of host 0 to all others, of another to host 0
         self._names = {index: socket.gethostname()}
         self._values: dict[int, dict[int, Any]] = {}  # of host 0: what came, by number and host
         self._gathered: dict[int, list] = {}
@@ -179,7 +114,7 @@ class Meeting:
         self._wait_for(self._number)
         self._close()
         for connection in self._tunnels:
-            _cut(connection)
+            cut(connection)
 
     def fail(self, reason: str) -> None:
         """Ends the meeting for all.
@@ -213,7 +148,7 @@ class Meeting:
     # Meeting
 
     def _receive_all(self, end, patience):
-        self._listener = _listening(self.address)
+        self._listener = listening(self.address)
         self._start(self._accept, self._listener)
         with self._changed:
             complete = self._changed.wait_for(
@@ -239,10 +174,10 @@ class Meeting:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            self._start(self._greet, connection)
+            self._start(self._greet, prompt(connection))
 
     def _greet(self, connection):
-        line = _Line(connection)
+        line = Line(connection)
         try:
             hello = line.receive(_PATIENCE)
             if hello.get("tunnel"):
@@ -273,7 +208,13 @@ class Meeting:
         return None
 
     def _come(self, end, patience):
-        line = _Line(self._connected(end, patience))
+        try:
+            line = Line(reached(lambda: parts(self.address), patience))
+        except OSError as error:
+            raise OSError(
+                f"{self.address}: host 0 cannot be reached there within {patience:g} s ({error}). "
+                "Start it, or correct --coordinator."
+            ) from None
         try:
             line.send(host=self.index, hosts=self.count, name=self._names[self.index])
             answer = line.receive(max(end - time.monotonic(), 1.0) + _PATIENCE)
@@ -296,24 +237,6 @@ class Meeting:
             line.close()
             raise ValueError(str(refusal))
         self._lines[0] = line
-
-    def _connected(self, end, patience):
-        reason = "no answer"
-        while True:
-            left = end - time.monotonic()
-            if left <= 0:
-                raise OSError(
-                    f"{self.address}: host 0 cannot be reached there within {patience:g} s "
-                    f"({reason}). Start it, or correct --coordinator."
-                )
-            try:
-                connection = socket.create_connection(_parts(self.address), min(left, 10.0))
-                if connection.getsockname() != connection.getpeername():
-                    return connection
-                connection.close()  # on one machine a free port may meet itself
-            except OSError as error:
-                reason = error.strerror or str(error) or reason
-            time.sleep(min(0.2, max(left, 0.0)))
 
     # Gathering
 
@@ -399,7 +322,7 @@ class Meeting:
     def _close(self):
         self._over = True
         if self._listener is not None:
-            _cut(self._listener)  # which ends the thread that waits there, too
+            cut(self._listener)  # which ends the thread that waits there, too
         for line in self._lines.values():
             line.close()
 
@@ -412,11 +335,11 @@ class Meeting:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            self._start(self._dig, connection)
+            self._start(self._dig, prompt(connection))
 
     def _dig(self, connection):
         try:
-            line = _Line(socket.create_connection(_parts(self.address), _PATIENCE))
+            line = Line(reached(lambda: parts(self.address), _PATIENCE))
         except OSError:
             connection.close()
             return
@@ -431,37 +354,18 @@ class Meeting:
 
     def _lead(self, line):
         """At host 0: joins a tunnel to its end, once that is there."""
-        end = time.monotonic() + _PATIENCE
-        while True:
-            try:
-                target = socket.create_connection(("127.0.0.1", self._port or 0), _PATIENCE)
-                break
-            except OSError:
-                if time.monotonic() > end:
-                    line.close()
-                    return
-                time.sleep(0.1)
-        target.settimeout(None)
-        line.send()
+        try:
+            target = reached(lambda: ("127.0.0.1", self._port or 0), _PATIENCE)
+            line.send()
+        except OSError:
+            line.close()
+            return
         self._join(target, line.raw())
 
     def _join(self, near, far):
         """Hands on between what uses a tunnel and the other host."""
         self._tunnels += [near, far]
-        self._start(_pour, far, near)
-        _pour(near, far)
-        _cut(near)
-        _cut(far)
-
-
-def _pour(source, target):
-    """Hands on what comes, as long as it comes."""
-    with contextlib.suppress(OSError):
-        while data := source.recv(_BLOCK):
-            target.sendall(data)
-
-
-def _cut(connection):
-    with contextlib.suppress(OSError):
-        connection.shutdown(socket.SHUT_RDWR)
-    connection.close()
+        self._start(pour, far, near)
+        pour(near, far)
+        cut(near)
+        cut(far)
