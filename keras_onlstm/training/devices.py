@@ -199,6 +199,8 @@ def _join(hosts):
 
     port, end = hosts.tunnel()
     hosts.at_end(jax.distributed.shutdown)
+    # It would keep SIGTERM, by which schedulers end a process, from ending this one.
+    jax.config.update("jax_enable_preemption_service", False)
     jax.distributed.initialize(
         f"127.0.0.1:{end}",
         hosts.count,

@@ -26,6 +26,7 @@ __all__ = ["ALONE", "Hosts", "Place", "joined", "place"]
 
 _BEGIN = "Start all hosts again."
 _RESUME = "Start all hosts again with --resume: they go on from the last checkpoint."
+_MOMENT = 2.0  # seconds in which a host that is gone is noticed
 _SHARED_WITHIN = 30.0  # seconds in which a network file system shows what another host wrote
 _LAUNCHERS = {  # names of what starts processes, and where it says how many there are, and which
     "Slurm": ("SLURM_NTASKS", "SLURM_PROCID"),
@@ -265,9 +266,9 @@ class Hosts:
         """
         if self._meeting is None:
             return
-        if _is_of_jax(error):
-            # Probably another host is gone. The meeting knows soon, and ends this process then.
-            time.sleep(self._meeting.silence + 5)
+        if self._end is not None and isinstance(error, Exception):
+            # Another host may be gone. The meeting knows soon, and ends this process then.
+            time.sleep(self._meeting.silence + 5 if _is_of_jax(error) else _MOMENT)
         self._meeting.fail(_words(error))
         if self._end is not None:  # JAX would wait for the others while it is tidied up
             atexit.register(_exit, status_of(error))
@@ -366,8 +367,11 @@ def _free_port():
 
 
 def _is_of_jax(error):
+    """Whether JAX could not compute; what Gloo says it may raise as a `ValueError` too."""
     jax = sys.modules.get("jax")
-    return jax is not None and isinstance(error, jax.errors.JaxRuntimeError)
+    if jax is not None and isinstance(error, jax.errors.JaxRuntimeError):
+        return True
+    return "Gloo" in str(error)
 
 
 def _words(error):
