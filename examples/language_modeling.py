@@ -182,7 +182,7 @@ def parse_arguments():
     add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
     options = parser.parse_args()
-    parser.check_least(options, max_words=3, devices=1, hosts=1, steps=1)
+    parser.check_least(options, max_words=3, devices=1, hosts=1, steps=1, patience=0)
     if options.test_sentences and not options.sentences and not options.resume:
         parser.error("--test-sentences: goes with --sentences")
     return parser, options
