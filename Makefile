@@ -89,7 +89,7 @@ docs: $(VENV)/.installed-docs ## build the documentation into site/
 	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs site
 
 clean: ## remove what was built, not the environment and not runs/
-	rm -rf build dist site *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist site jupyter_execute *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 # An environment with one extra of setup.cfg; installed again when the declarations change.

@@ -7,6 +7,7 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
     python examples/language_modeling.py --data ptb --preset paper      # the published recipe
     python examples/language_modeling.py --data ptb --model prpn        # Shen et al. 2018
     python examples/language_modeling.py --output runs/lm --resume      # go on after a stop
+    srun -N 4 python examples/language_modeling.py --data ptb --hosts 4 --devices 8   # on JAX
     python examples/language_modeling.py --evaluate runs/lm             # test a trained run
 
 `keras-onlstm generate`, `score`, `parse` and `compact` use the model: `--model runs/lm`.
@@ -27,6 +28,7 @@ from keras_onlstm.evaluation.boundaries import peaks
 from keras_onlstm.loading import load_trained
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.training.corpora import IDS, read_corpus
+from keras_onlstm.training.hosts import ALONE, joined, place
 from keras_onlstm.training.language_model_settings import (
     NAMES,
     PRPN_SETTINGS,
@@ -122,6 +124,7 @@ EXPERIMENT = Experiment(
         "sentences": bool,
         "test_sentences": bool,
         "devices": Integer(1),
+        "hosts": Integer(1),
     },
     defaults={
         "preset": "small",
@@ -133,10 +136,12 @@ EXPERIMENT = Experiment(
         "sentences": False,
         "test_sentences": False,
         "devices": 1,
+        "hosts": 1,
     },
     settings=SETTINGS,
     presets=PRESETS,
-    later=("max_words", "characters", "sentences", "test_sentences", "devices"),
+    later=("max_words", "characters", "sentences", "test_sentences", "devices", "hosts"),
+    free=("devices", "hosts"),
 )
 _SHARED = {name: EXPERIMENT.kinds[name] for name in EXPERIMENT.kinds if name != "recurrent"}
 PRPN = EXPERIMENT._replace(
@@ -170,16 +175,20 @@ def parse_arguments():
         "scored (default: leave them out)",
     )
     add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
+    add("--hosts", type=int, metavar="M", help="and among M machines with N each (default: 1)")
+    add("--host-id", type=int, metavar="I", help="which this is, from 0 on; srun and mpirun say it")
+    add("--coordinator", metavar="ADDRESS:PORT", help="where host 0 is; srun says it")
+    add("--patience", type=float, default=300.0, metavar="S", help="seconds for hosts to come")
     add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
     options = parser.parse_args()
-    parser.check_least(options, max_words=3, devices=1, steps=1)
+    parser.check_least(options, max_words=3, devices=1, hosts=1, steps=1, patience=0)
     if options.test_sentences and not options.sentences and not options.resume:
         parser.error("--test-sentences: goes with --sentences")
     return parser, options
 
 
-def load_corpus(arguments, run, vocabulary=None):
+def load_corpus(arguments, run, vocabulary=None, hosts=ALONE):
     """The corpus that a run was started with; of formulas if it was none."""
     level = "character" if arguments["characters"] else "word"
     directory = arguments["data"]
@@ -189,7 +198,7 @@ def load_corpus(arguments, run, vocabulary=None):
             write_formulas(directory)
         else:
             info(f"Reading {directory}")
-        return read_corpus(directory, run, vocabulary, arguments["max_words"], level)
+        return read_corpus(directory, run, vocabulary, arguments["max_words"], level, hosts)
 
 
 def of_sentences(corpus, test_sentences):
@@ -221,7 +230,8 @@ def write_formulas(directory):
             temporary.write_text(text)
 
 
-def train(output, configuration, resume, steps):
+def train(options, configuration):
+    from keras_onlstm.training.devices import check_hosts
     from keras_onlstm.training.language_models import train_language_model
 
     arguments = configuration.arguments
@@ -230,11 +240,20 @@ def train(output, configuration, resume, steps):
             "--data DIR is needed: a directory of train.txt, valid.txt and test.txt, or of the "
             "Penn Treebank's ptb.train.txt, ptb.valid.txt and ptb.test.txt (Mikolov's files)."
         )
-    check_devices(configuration.values, arguments["devices"])
-    corpus = load_corpus(arguments, output)
-    if arguments["sentences"] and arguments["data"] is not None:
-        corpus = of_sentences(corpus, arguments["test_sentences"])
-    return train_language_model(output, configuration, corpus, resume, steps)
+    check_devices(configuration.values, arguments["devices"], arguments["hosts"])
+    check_hosts(arguments["hosts"])
+    here = place(arguments["hosts"], options.host_id, options.coordinator)
+    same = {
+        **{f"--{name.replace('_', '-')}": value for name, value in arguments.items()},
+        **{f"--set {name}": value for name, value in configuration.values.items()},
+        **{"--resume": options.resume, "--steps": options.steps},
+    }
+    with joined(here, options.output, same, options.patience) as hosts:
+        corpus = load_corpus(arguments, options.output, hosts=hosts)
+        if arguments["sentences"] and arguments["data"] is not None:
+            corpus = of_sentences(corpus, arguments["test_sentences"])
+        shape = configuration, corpus, options.resume, options.steps
+        return train_language_model(options.output, *shape, hosts) and hosts.is_first
 
 
 def evaluate(runs, data=None):
@@ -351,7 +370,7 @@ def main(options):
     if options.evaluate:
         return evaluate(options.evaluate, options.data)
     configuration = EXPERIMENT.configuration(options, prepared=[IDS])
-    if train(options.output, configuration, options.resume, options.steps):
+    if train(options, configuration):
         evaluate([options.output])
     return None
 

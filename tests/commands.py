@@ -4,6 +4,7 @@ import hashlib
 import io
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,11 @@ EXAMPLES = ROOT / "examples"
 def environment():
     paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+def free_address():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
 
 
 def start(script, *arguments):

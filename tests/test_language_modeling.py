@@ -462,12 +462,23 @@ def test_resuming_with_other_arguments(run, copied):
         ("--preset", "paper", "smoke"),
         ("--recurrent", "lstm", "onlstm"),
         ("--data", "/nowhere", "None"),
-        ("--devices", "2", "1"),
         ("--max-words", "9", "None"),
     ):
         result = run("--output", copied, "--resume", option, value)
         refused(result, copied, f"{option} {stored}, not {value}", "Leave")
     assert contents(copied) == before
+
+
+def test_resuming_on_other_devices(run, copied):
+    """They do not shape a run: it keeps what it was begun on, and goes on where it is told to."""
+    path = copied / "config.json"
+    config = json.loads(path.read_text())
+    config["arguments"] |= {"devices": 2, "hosts": 3}
+    path.write_text(json.dumps(config))
+    resume = ["--output", copied, "--resume"]
+    refused(run(*resume), "--hosts 3")
+    assert run(*resume, "--hosts", 1, "--devices", 1)[0] == 0
+    assert json.loads(path.read_text()) == config
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.999])

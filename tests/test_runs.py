@@ -91,6 +91,23 @@ def test_a_new_run(tmp_path):
     assert EXPERIMENT.stored(output) == found
 
 
+def test_what_does_not_shape_a_run_may_change(tmp_path):
+    kinds, defaults = ({**old, "hosts": new} for old, new in
+                       ((EXPERIMENT.kinds, Integer(1)), (EXPERIMENT.defaults, 1)))  # fmt: skip
+    experiment = EXPERIMENT._replace(kinds=kinds, defaults=defaults, free=("hosts",))
+    begun = Configuration({**OLD, "max_words": None, "characters": False, "hosts": 2}, {
+        "units": 900, "tied": True})  # fmt: skip
+    write(tmp_path, **begun._asdict())
+    for given in (None, 4):
+        options = options_of("--output", tmp_path, "--resume")
+        options.hosts = given
+        found = experiment.configuration(options)
+        assert found.arguments == begun.arguments | {"hosts": given or 2}
+        assert found.record == begun.record
+    with pytest.raises(ValueError, match="was started with --hosts 2, not 4"):
+        experiment._replace(free=()).configuration(options)
+
+
 def test_a_model_with_values_of_its_own(tmp_path):
     """Its runs say so, others are as they were before there was a choice."""
     variant = EXPERIMENT._replace(

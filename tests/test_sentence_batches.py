@@ -112,3 +112,17 @@ def test_training_learns_what_begins_a_sentence():
         losses = [float(reader.train_on_batch(*batch)[0]) for batch in batches]
     # What begins a sentence is one of two words; what follows is certain: log 2 of 7 in 2 tokens.
     assert np.mean(losses) < 1.3 * 2 * np.log(2) / 7
+
+
+def test_hosts_have_the_whole_batch_together():
+    lengths = np.random.default_rng(3).integers(1, 9, 40)
+    ids = np.concatenate([[*range(1, length + 1), 0] for length in lengths])
+    whole = SentenceBatches(ids, 0, 7, True, multiple=4)
+    shares = [SentenceBatches(ids, 0, 7, True, multiple=4, host=(k, 2)) for k in range(2)]
+    for index in range(len(whole)):
+        (inputs, *others), parts = whole[index], [share[index] for share in shares]
+        for name, array in inputs.items():
+            assert (np.concatenate([part[0][name] for part in parts]) == array).all(), name
+        for place, array in enumerate(others, 1):
+            assert (np.concatenate([part[place] for part in parts]) == array).all()
+        assert [share.samples(index) for share in shares] == [others[1].sum()] * 2

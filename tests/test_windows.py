@@ -155,3 +155,21 @@ def test_the_next_epoch_has_as_many_windows(jitter):
     windows.on_epoch_end()
     assert windows._epoch == counts.index(counts[0], 1)
     assert (len(set(counts)) > 1) == jitter
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_hosts_have_the_whole_batch_together(count):
+    """Each reads rows of its own, of the same windows, and knows how much the whole counts for."""
+    whole = Windows(np.arange(400), 5, 20, multiple=6)
+    shares = [Windows(np.arange(400), 5, 20, multiple=6, host=(k, count)) for k in range(count)]
+    assert {len(share) for share in shares} == {len(whole)} and whole.rows == 6
+    for index in range(len(whole)):
+        inputs, *others = whole[index]
+        parts = [share[index] for share in shares]
+        assert [len(targets) for _, targets, _ in parts] == [6 // count] * count
+        for name, array in inputs.items():
+            assert (np.concatenate([part[0][name] for part in parts]) == array).all(), name
+        for place, array in enumerate(others, 1):
+            assert (np.concatenate([part[place] for part in parts]) == array).all()
+        counts = {share.samples(index) for share in [whole, *shares]}
+        assert counts == {others[1].sum()}

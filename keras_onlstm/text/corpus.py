@@ -19,7 +19,7 @@ from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["Corpus", "encode", "find", "load", "read_vocabulary", "sentences"]
+__all__ = ["Corpus", "encode", "find", "load", "mapped", "read_vocabulary", "sentences"]
 
 PARTS = ("train", "valid", "test")
 _BLOCK = 1 << 16  # ids that are written at once
@@ -244,6 +244,36 @@ def load(
         vocabulary = read_vocabulary([paths["train"]], max_words, level)
     ids = {}
     for part, path in paths.items():
-        target = None if cache is None else Path(cache) / f"{part}.ids"
+        target = None if cache is None else _cached(cache, part)
         ids[part] = encode(path, vocabulary, level, target, progress)
     return Corpus(list(vocabulary), **ids)
+
+
+def mapped(vocabulary: Sequence[str], cache: StrPath) -> Corpus:
+    """A corpus whose ids `load` has written before, mapped into memory.
+
+    Args:
+        vocabulary: list of tokens.
+        cache: directory of the ids.
+
+    Returns:
+        `Corpus`.
+
+    Example:
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from keras_onlstm import text
+    >>> directory = Path(tempfile.mkdtemp())
+    >>> for part in ("train", "valid", "test"):
+    ...     _ = (directory / f"{part}.txt").write_text("a b")
+    >>> loaded = text.corpus.load(directory, cache=directory)
+    >>> text.corpus.mapped(loaded.vocabulary, directory).valid.tolist()
+    [2, 3, 0]
+    """
+    ids = {part: np.memmap(_cached(cache, part), dtype="int32", mode="r") for part in PARTS}
+    return Corpus(list(vocabulary), **ids)
+
+
+def _cached(cache, part):
+    return Path(cache) / f"{part}.ids"

@@ -4,12 +4,14 @@ The run keeps the vocabulary, which a run that goes on has to find again, and th
 texts.
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from keras_onlstm import text
+from keras_onlstm.training.hosts import ALONE, Hosts
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.reading import read_text
 
@@ -64,8 +66,12 @@ def read_corpus(
     vocabulary: Sequence[str] | None = None,
     max_words: int | None = None,
     level: str = "word",
+    hosts: Hosts = ALONE,
 ) -> text.corpus.Corpus:
     """A corpus as ids, those of a large one in files of the run, which are mapped into memory.
+
+    Of several hosts each reads a small corpus for itself; a large one the first host alone turns
+    into ids.
 
     Args:
         directory: of the corpus.
@@ -73,6 +79,7 @@ def read_corpus(
         vocabulary: as in `text.corpus.load`.
         max_words: likewise.
         level: likewise.
+        hosts: `Hosts` that all read the same.
 
     Returns:
         `text.corpus.Corpus`.
@@ -91,12 +98,37 @@ def read_corpus(
     >>> read_corpus(directory, "runs/new").train.tolist()
     [2, 3, 0]
     """
-    size = sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
-    cache = Path(run) / IDS if size > MAPPED else None
-    if cache:
-        cache.mkdir(parents=True, exist_ok=True)
-    progress = report_tokens() if cache else None
-    return text.corpus.load(directory, vocabulary, max_words, level, cache, progress)
+
+    def load(cache=None, progress=None):
+        return text.corpus.load(directory, vocabulary, max_words, level, cache, progress)
+
+    if not hosts.of_first(lambda: _size(directory) > MAPPED):
+        corpus = load()
+        hosts.agree({"text": _digest(corpus)}, f"{directory}: the digest of its {{}}")
+        return corpus
+    cache = Path(run) / IDS
+    if not hosts.is_first:
+        hosts.wait()
+        words = read_text(cache / VOCABULARY, "Start all hosts again.").splitlines()
+        return text.corpus.mapped(words, cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    corpus = load(cache, report_tokens())
+    if hosts.count > 1:
+        _write_words(cache / VOCABULARY, corpus.vocabulary)
+    hosts.wait()
+    return corpus
+
+
+def _size(directory):
+    return sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
+
+
+def _digest(corpus):
+    """A short text that two corpora hardly share, their vocabularies included."""
+    known = hashlib.sha256(_lines(corpus.vocabulary).encode())
+    for ids in corpus[1:]:
+        known.update(f"{len(ids)}\n".encode() + ids.tobytes())
+    return known.hexdigest()[:16]
 
 
 def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndarray:
@@ -128,8 +160,7 @@ def write_vocabulary(run: str | Path, vocabulary: Sequence[str]) -> None:
         run: directory of the run.
         vocabulary: list of words.
     """
-    with replacing(Path(run) / VOCABULARY) as temporary:
-        temporary.write_text(_lines(vocabulary), encoding="utf-8")
+    _write_words(Path(run) / VOCABULARY, vocabulary)
 
 
 def check_same_vocabulary(
@@ -165,6 +196,11 @@ def check_same_vocabulary(
             f"{path}: is not the vocabulary of {data}: the files changed since the run began. "
             "Restore them, or start a run with another --output."
         )
+
+
+def _write_words(path, words):
+    with replacing(path) as temporary:
+        temporary.write_text(_lines(words), encoding="utf-8")
 
 
 def _lines(words):

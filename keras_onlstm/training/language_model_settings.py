@@ -84,12 +84,13 @@ PRPN_VALUES = {
 }  # fmt: skip
 
 
-def check_devices(values: Mapping, devices: int) -> None:
+def check_devices(values: Mapping, devices: int, hosts: int = 1) -> None:
     """Refuses more devices than a batch has sequences.
 
     Args:
         values: dictionary of what is in `SETTINGS`.
-        devices: how many share a batch.
+        devices: of each host, that share a batch.
+        hosts: how many hosts there are.
 
     Raises:
         ValueError: if so.
@@ -102,7 +103,9 @@ def check_devices(values: Mapping, devices: int) -> None:
     ...
     ValueError: --devices 8: the batch has but 4 sequences to share.
     """
-    if devices > values["batch_size"]:
+    if devices * hosts > values["batch_size"]:
+        of_each = f" on each of {hosts} hosts" if hosts > 1 else ""
         raise ValueError(
-            f"--devices {devices}: the batch has but {values['batch_size']} sequences to share."
+            f"--devices {devices}: the batch has but {values['batch_size']} sequences to "
+            f"share{of_each}."
         )

@@ -7,7 +7,7 @@ stopped.
 
 import math
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import keras
@@ -26,6 +26,7 @@ from keras_onlstm.training.corpora import (
     write_vocabulary,
 )
 from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.training.hosts import ALONE, Hosts
 from keras_onlstm.training.penalized import PenalizedAdam
 from keras_onlstm.training.runs import Configuration, has_begun, running
 from keras_onlstm.training.sentences import SentenceBatches
@@ -41,16 +42,22 @@ _FALLS = {"plateau": (0.25, 1), "halved": (0.5, 2)}
 _AVERAGED = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
 
 
-def _batches_of(part, kind, ids, *arguments):
+def _batches_of(part, kind, ids, *arguments, devices=1, hosts=ALONE):
     """Batches of a kind, whose complaints name the part of the corpus."""
     try:
-        return kind(ids, *arguments)
+        return kind(ids, *arguments, multiple=devices, host=hosts.which)
     except ValueError as error:
         raise ValueError(f"the {part} text: {error}") from error
 
 
 def evaluation(
-    model: keras.Model, part: str, ids: np.ndarray, batch_size: int, sentences: bool = False
+    model: keras.Model,
+    part: str,
+    ids: np.ndarray,
+    batch_size: int,
+    sentences: bool = False,
+    devices: int = 1,
+    hosts: Hosts = ALONE,
 ) -> Callable[[], float]:
     """A function that measures the mean loss over a whole text, read in one pass.
 
@@ -60,6 +67,8 @@ def evaluation(
         ids: integers (tokens,), the text.
         batch_size: in how many pieces it is read, side by side.
         sentences: whether each sentence is read on its own instead, so many side by side.
+        devices: how many share a batch, those of all hosts together.
+        hosts: `Hosts` that read it together.
 
     Returns:
         Function without arguments that returns the mean of the negative log-probabilities, in nats:
@@ -79,11 +88,13 @@ def evaluation(
     >>> 3 < math.exp(measure()) < 5  # it has not learnt anything yet
     True
     """
+    of_many = {"devices": devices, "hosts": hosts}
     if sentences:
-        batches = _batches_of(part, SentenceBatches, ids, model.encode([EOS])[0], batch_size)
+        eos = model.encode([EOS])[0]
+        batches = _batches_of(part, SentenceBatches, ids, eos, batch_size, **of_many)
     else:
-        batches = _batches_of(part, Windows, ids, batch_size, 70, False)
-    reader = TruncatedModel(model, batch_size, carry=not sentences)
+        batches = _batches_of(part, Windows, ids, batch_size, 70, False, **of_many)
+    reader = TruncatedModel(model, batches.rows, carry=not sentences)
     reader.compile()
     return lambda: evaluate_windows(reader, batches)
 
@@ -207,13 +218,13 @@ def _callbacks(values):
     return callbacks
 
 
-def _training_batches(corpus, values, seed, devices, sentences):
+def _training_batches(corpus, values, seed, sentences, **of_many):
     rows = values["batch_size"]
     if sentences:
         shape = corpus.vocabulary.index(EOS), rows, True
-        return _batches_of("training", SentenceBatches, corpus.train, *shape, seed, devices)
+        return _batches_of("training", SentenceBatches, corpus.train, *shape, seed, **of_many)
     shape = rows, values["window"], values["jitter"]
-    return _batches_of("training", Windows, corpus.train, *shape, seed, devices)
+    return _batches_of("training", Windows, corpus.train, *shape, seed, **of_many)
 
 
 def train_language_model(
@@ -222,6 +233,7 @@ def train_language_model(
     corpus: Corpus,
     resume: bool = False,
     steps: int | None = None,
+    hosts: Hosts = ALONE,
 ) -> bool:
     """Trains a language model in the directory of a run, or goes on with it.
 
@@ -235,6 +247,7 @@ def train_language_model(
         corpus: `text.corpus.Corpus`.
         resume: whether to go on with the run.
         steps: after how many batches to stop, or `None`.
+        hosts: `Hosts` that train it together, each on so many devices. The first alone writes.
 
     Returns:
         Whether training is complete.
@@ -247,33 +260,42 @@ def train_language_model(
             its checkpoint is damaged or of another run.
     """
     arguments, values = configuration.arguments, configuration.values
-    devices = DataParallel(arguments["devices"]) if arguments["devices"] > 1 else None
-    each, sentences = arguments["devices"], bool(arguments.get("sentences"))
-    windows = _training_batches(corpus, values, arguments["seed"], each, sentences)
+    each, sentences = arguments["devices"] * hosts.count, bool(arguments.get("sentences"))
+    of_many = {"devices": each, "hosts": hosts}
+    windows = _training_batches(corpus, values, arguments["seed"], sentences, **of_many)
+    devices = DataParallel(arguments["devices"], hosts) if each > 1 else None
     with devices.scope() if devices else nullcontext():
         model, reader = make_model(configuration, corpus, windows.rows, devices)
-    rows = values["batch_size"] if sentences else 10
-    measure = evaluation(model, "validation", corpus.valid, -(-rows // each) * each, sentences)
-    trainer = Trainer(
-        reader,
-        windows,
-        lambda: {"val_perplexity": math.exp(min(measure(), 700.0))},
-        output,
-        epochs=values["epochs"],
-        monitor="val_perplexity",
-        mode="min",
-        callbacks=_callbacks(values),
-        learning_rate=learning_rate(values, windows),
-        place=devices.place if devices else None,
-        saved=model,
-        record=configuration.record,
-        unit="tokens",
-    )
-    with running(output, configuration, resume, prepared=[IDS]):
-        if resume and has_begun(output, prepared=[IDS, VOCABULARY]):
+    with ExitStack() as stack:
+        if devices:
+            stack.enter_context(devices.computing())
+        rows = values["batch_size"] if sentences else 10
+        measure = evaluation(model, "validation", corpus.valid, rows, sentences, **of_many)
+        trainer = Trainer(
+            reader,
+            windows,
+            lambda: {"val_perplexity": math.exp(min(measure(), 700.0))},
+            output,
+            epochs=values["epochs"],
+            monitor="val_perplexity",
+            mode="min",
+            callbacks=_callbacks(values),
+            learning_rate=learning_rate(values, windows),
+            place=devices.place if devices else None,
+            saved=model,
+            record=configuration.record,
+            verbose=hosts.is_first,
+            unit="tokens",
+            hosts=hosts,
+        )
+        if hosts.is_first:
+            stack.enter_context(running(output, configuration, resume, prepared=[IDS]))
+        hosts.begin()
+        begun = [IDS, VOCABULARY]
+        if hosts.of_first(lambda: resume and has_begun(output, prepared=begun)):
             check_same_vocabulary(output, corpus.vocabulary, arguments["data"])
             trainer.resume()
-        else:
+        elif hosts.is_first:
             write_vocabulary(output, corpus.vocabulary)
         print(
             f"{model.title}, {model.count_params():,} parameters, "

@@ -72,6 +72,7 @@ class Experiment(NamedTuple):
         settings: dictionary of `Setting`.
         presets: dictionary from names to dictionaries of values.
         later: names of arguments that runs of earlier versions do not have.
+        free: names of arguments that do not shape a run: it may go on with others.
         variants: dictionary from values of an argument `model`, which they keep, to `Experiment`s
             of the same script with presets of the same kind.
 
@@ -100,6 +101,7 @@ class Experiment(NamedTuple):
     settings: dict
     presets: dict
     later: tuple = ()
+    free: tuple = ()
     variants: Mapping[str, "Experiment"] = MappingProxyType({})
 
     def parser(self, description: str, output: str) -> ArgumentParser:
@@ -156,9 +158,11 @@ class Experiment(NamedTuple):
                     f"{options.output}: was not started with --model {given['model']}. Leave "
                     "--model out to resume, or give another --output."
                 )
-            _check_unchanged(self._chosen(one, given), stored.arguments, options.output)
+            chosen = self._chosen(one, given)
+            free = {name: chosen.pop(name) for name in one.free if name in chosen}
+            _check_unchanged(chosen, stored.arguments, options.output)
             one._check_values(texts, stored.values, options.output)
-            return stored
+            return stored._replace(arguments=stored.arguments | free)
         check_new(options.output, prepared)
         one = self._variant(given.get("model"))
         arguments = {**one.defaults, **self._chosen(one, given)}

@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_onlstm.training.windows import own_rows
 from keras_onlstm.utils.arguments import integer
 
 __all__ = ["SentenceBatches", "split", "with_sentences", "without_sentences"]
@@ -119,6 +120,7 @@ class SentenceBatches(keras.utils.PyDataset):
             devices want it that share a batch.
         width: positive integer that divides all widths: a backend that compiles for each width
             does so the less often, the larger it is.
+        host: as in `Windows`.
         **kwargs: of `keras.utils.PyDataset`.
 
     Raises:
@@ -149,6 +151,7 @@ class SentenceBatches(keras.utils.PyDataset):
         seed: int = 0,
         multiple: int = 1,
         width: int = 8,
+        host: tuple[int, int] = (0, 1),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -157,6 +160,7 @@ class SentenceBatches(keras.utils.PyDataset):
             raise ValueError("it holds no sentence.")
         self.batch_size = integer("batch_size", batch_size)
         self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
+        self._own = own_rows(self.rows, host)
         self.shuffle, self.seed = shuffle, integer("seed", seed, 0)
         lengths = np.array([len(sentence) + 1 for sentence in self.sentences])
         self._widths = -(-lengths // integer("width", width)) * width
@@ -181,18 +185,23 @@ class SentenceBatches(keras.utils.PyDataset):
     def __len__(self) -> int:
         return len(self._batches)
 
+    def samples(self, index: int) -> int:
+        """The number of words of a whole batch, `<eos>` and those of other hosts included."""
+        return sum(len(self.sentences[member]) + 1 for member in self._batches[index])
+
     def share(self, index: int) -> float:
         """What the learning rate of a batch is multiplied with, as that of `Windows`: 1."""
         return 1.0
 
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         members = self._batches[index]
-        shape = self.rows, self._widths[members].max()
+        own = self._own
+        shape = len(own), self._widths[members].max()
         ids, targets = np.full((2, *shape), self.eos, "int32")
         mask = np.zeros(shape, bool)
-        for row, member in enumerate(members):
+        for row, member in enumerate(members[own[0] : own[-1] + 1]):
             sentence = self.sentences[member]
             ids[row, 1 : len(sentence) + 1] = targets[row, : len(sentence)] = sentence
             mask[row, : len(sentence) + 1] = True
-        inputs = {"ids": ids, "mask": mask, "rows": np.arange(self.rows, dtype="int32")}
+        inputs = {"ids": ids, "mask": mask, "rows": own}
         return inputs, targets, mask.astype("float32")

@@ -20,6 +20,7 @@ from keras_onlstm.training.callback_state import (
     state_of,
 )
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
+from keras_onlstm.training.hosts import ALONE, Hosts
 from keras_onlstm.training.records import write_history, write_tensorboard
 from keras_onlstm.training.traces import traced_alike
 from keras_onlstm.utils.files import cannot_write, remove_left_overs, replacing, words_of
@@ -85,7 +86,8 @@ class Trainer:
         model: compiled and built `keras.Model`.
         batches: a data set with `len`, `[index]` and `set_epoch(epoch)`, such as `PairBatches` or
             `Windows`: inputs, targets and, if not every target counts, their weights. An attribute
-            `lengths_vary` that is true says that axis 1 of its arrays is time and varies.
+            `lengths_vary` that is true says that axis 1 of its arrays is time and varies; a method
+            `samples(index)` says how much of `unit` a batch has, else its weights or its length do.
         validate: function without arguments that returns a dictionary of numbers, called after
             every epoch.
         directory: where to write; created if missing.
@@ -106,6 +108,7 @@ class Trainer:
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
         verbose: whether to say how far an epoch is, and what came of it.
         unit: name of what is counted, in the plural.
+        hosts: `Hosts` that train the model together. The first alone writes.
 
     Raises:
         KeyError: if `mode` is neither.
@@ -156,6 +159,7 @@ class Trainer:
         checkpoint_seconds: float = 60,
         verbose: bool = True,
         unit: str = "samples",
+        hosts: Hosts = ALONE,
     ) -> None:
         self.model = model
         self.batches = batches
@@ -171,6 +175,7 @@ class Trainer:
         self.checkpoint_seconds = checkpoint_seconds
         self.verbose = verbose
         self.unit = unit
+        self.hosts = hosts
         self.record = dict(record or {})
         self.progress = _Progress(record=self.record)
         self._saved: tuple[int, int] | None = None  # epoch and batch of the checkpoint
@@ -232,22 +237,27 @@ class Trainer:
         return self.progress.history
 
     def _run(self):
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(self.directory, error) from error
-        remove_left_overs(self.directory)
+        if self.hosts.is_first:
+            self._make_directory()
         self._begin()
         while self.progress.epoch < self.epochs and not self.model.stop_training:
             self._train_epoch()
             if self.progress.batch < len(self.batches) and not self.model.stop_training:
                 self._save()
                 self._hooks.on_train_end(self._last_numbers())
+                self.hosts.wait()  # until the first has written it
                 # This is not the end: the weights of an earlier epoch may be in their place now.
                 load_checkpoint(self.directory / CHECKPOINT, self.model)
                 return
             self._end_epoch()
         self._hooks.on_train_end(self._last_numbers())
+
+    def _make_directory(self):
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise cannot_write(self.directory, error) from error
+        remove_left_overs(self.directory)
 
     def _begin(self):
         """Lets the callbacks begin, or go on with what they counted."""
@@ -322,7 +332,7 @@ class Trainer:
     def _train_batch(self):
         progress = self.progress
         x, y, *weights = self.batches[progress.batch]
-        count = float(weights[0].sum()) if weights else len(y)
+        count = self._samples(y, weights)
         self._hooks.on_train_batch_begin(progress.batch)
         rates = {}
         if self.learning_rate is not None:
@@ -344,6 +354,12 @@ class Trainer:
                 "bounds. Start a run with a lower learning rate, or another seed."
             )
 
+    def _samples(self, y, weights):
+        """How much the current batch counts for."""
+        if hasattr(self.batches, "samples"):
+            return float(self.batches.samples(self.progress.batch))
+        return float(weights[0].sum()) if weights else len(y)
+
     def _means(self):
         """Loss and metrics over the samples of the epoch so far."""
         return {name: total / self.progress.samples for name, total in self.progress.sums.items()}
@@ -359,8 +375,9 @@ class Trainer:
             value, best = validated[self.monitor], progress.best
             if best is None or math.isnan(best) or self.sign * (value - best) > 0:
                 progress.best = value
-                with replacing(self.directory / BEST) as temporary:
-                    self.saved.save(temporary)
+                if self.hosts.is_first:
+                    with replacing(self.directory / BEST) as temporary:
+                        self.saved.save(temporary)
         means = self._means()
         now = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
         rate = means.pop("learning_rate", now)
@@ -376,15 +393,19 @@ class Trainer:
         progress.stopped = bool(self.model.stop_training)
         progress.epoch, progress.batch, progress.seconds = progress.epoch + 1, 0, 0.0
         progress.samples, progress.sums = 0, {}
-        write_history(self.directory, progress.history)
+        if self.hosts.is_first:
+            write_history(self.directory, progress.history)
         self._save()
-        write_tensorboard(self.directory, row)
+        if self.hosts.is_first:
+            write_tensorboard(self.directory, row)
         if self.verbose:
             # The line of the epoch has the rest.
             shown = ", ".join(f"{name} {value:.4g}" for name, value in validated.items())
             print(f"  {shown}", flush=True)
 
     def _save(self):
+        if not self.hosts.is_first:
+            return
         self.progress.callbacks, arrays = state_of(self.callbacks)
         save_checkpoint(self.directory / CHECKPOINT, self.model, asdict(self.progress), arrays)
         self._saved = self.progress.epoch, self.progress.batch

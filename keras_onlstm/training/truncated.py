@@ -3,7 +3,6 @@
 from typing import Any
 
 import keras
-import numpy as np
 from keras import ops
 
 from keras_onlstm.models.regularization import (
@@ -223,7 +222,7 @@ def evaluate_windows(model: TruncatedModel, windows: Windows | SentenceBatches) 
     total = tokens = 0.0
     for index in range(len(windows)):
         inputs, targets, weights = windows[index]
-        count = float(np.sum(weights))
+        count = float(windows.samples(index))  # those of other hosts included
         loss = model.test_on_batch(inputs, targets, weights, return_dict=True)["loss"]
         total, tokens = total + float(loss) * count, tokens + count
     return total / tokens

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_onlstm.utils.arguments import integer
 
-__all__ = ["Windows", "contiguous"]
+__all__ = ["Windows", "contiguous", "own_rows"]
 
 
 def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
@@ -40,6 +40,27 @@ def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
     return np.asarray(ids[: columns * batch_size]).reshape(batch_size, columns)
 
 
+def own_rows(rows: int, host: tuple[int, int]) -> np.ndarray:
+    """The sequences of a batch that one of several hosts reads.
+
+    Args:
+        rows: of the whole batch, which the number of hosts divides.
+        host: which of them this is, from 0 on, and how many there are.
+
+    Returns:
+        int32 array of their numbers.
+
+    Example:
+
+    >>> from keras_onlstm.training.windows import own_rows
+    >>> own_rows(6, (1, 3)).tolist()
+    [2, 3]
+    """
+    index, count = host
+    each = rows // count
+    return np.arange(index * each, (index + 1) * each, dtype="int32")
+
+
 class Windows(keras.utils.PyDataset):
     """The windows of an epoch, one after the other, so that states carry over.
 
@@ -57,6 +78,8 @@ class Windows(keras.utils.PyDataset):
         seed: integer, 0 or above.
         multiple: positive integer; empty sequences follow the B ones until it divides their number,
             as many devices want it that share a batch.
+        host: which of several hosts this is, from 0 on, and how many there are, whose number
+            divides `multiple`. Each is given the sequences of its own share.
         **kwargs: of `keras.utils.PyDataset`.
 
     Raises:
@@ -89,11 +112,13 @@ class Windows(keras.utils.PyDataset):
         jitter: bool = True,
         seed: int = 0,
         multiple: int = 1,
+        host: tuple[int, int] = (0, 1),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.text = contiguous(ids, integer("batch_size", batch_size))
         self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
+        self._own = own_rows(self.rows, host)
         self.window = window = integer("window", window, 10)
         self.jitter = jitter
         self.seed = integer("seed", seed, 0)
@@ -136,6 +161,10 @@ class Windows(keras.utils.PyDataset):
         """The number of steps of a window, without padding."""
         return self._ends[index + 1] - self._ends[index]
 
+    def samples(self, index: int) -> int:
+        """The number of tokens of a whole batch, those of other hosts included."""
+        return len(self.text) * self.length(index)
+
     def share(self, index: int) -> float:
         """What the learning rate of a window is multiplied with: its length by the usual one."""
         return self.length(index) / self.window
@@ -158,11 +187,13 @@ class Windows(keras.utils.PyDataset):
             raise IndexError(f"there are {len(self)} windows, from 0 on, and no window {index}.")
         start, stop = ends[index : index + 2]
         size = self._size(ends, index)
-        ids, targets = np.zeros((2, self.rows, size), "int32")
-        mask = np.zeros((self.rows, size), bool)
-        filled = slice(len(self.text)), slice(stop - start)
-        ids[filled] = self.text[:, start:stop]
-        targets[filled] = self.text[:, start + 1 : stop + 1]
+        own = self._own
+        text = self.text[own[0] : own[-1] + 1, start : stop + 1]
+        ids, targets = np.zeros((2, len(own), size), "int32")
+        mask = np.zeros((len(own), size), bool)
+        filled = slice(len(text)), slice(stop - start)
+        ids[filled] = text[:, :-1]
+        targets[filled] = text[:, 1:]
         mask[filled] = True
-        inputs = {"ids": ids, "mask": mask, "rows": np.arange(self.rows, dtype="int32")}
+        inputs = {"ids": ids, "mask": mask, "rows": own}
         return inputs, targets, mask.astype("float32")

@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 from keras_onlstm.utils.files import words_of
 from keras_onlstm.utils.reading import SEEDS
 
-__all__ = ["ArgumentParser", "report", "seed", "table"]
+__all__ = ["ArgumentParser", "report", "seed", "status_of", "table"]
 
 
 class _Interrupt:
@@ -193,6 +193,26 @@ def table(header: Sequence, rows: Iterable[Sequence]) -> str:
     return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
 
 
+def status_of(error: BaseException) -> int:
+    """The exit status of a command that an error ends.
+
+    Args:
+        error: what was raised.
+
+    Returns:
+        130 after Ctrl-C, 2 for what the user can mend, else 1.
+
+    Example:
+
+    >>> from keras_onlstm.utils.console import status_of
+    >>> [status_of(error) for error in (KeyboardInterrupt(), OSError(), ZeroDivisionError())]
+    [130, 2, 1]
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    return 2 if isinstance(error, (ValueError, OSError, ImportError)) else 1
+
+
 def report(
     parser: argparse.ArgumentParser, main: Callable[[], object], writes: bool = True
 ) -> None:
@@ -224,10 +244,10 @@ def report(
         if isinstance(error, BrokenPipeError):  # the reader has seen enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             parser.exit(1)
-        if not isinstance(error, (ValueError, OSError, ImportError)):
+        if status_of(error) == 1:
             raise
         said = words_of(error) if isinstance(error, OSError) else str(error)
         message = " ".join(said.split())
-        parser.exit(2, f"{parser.prog}: error: {message}\n")
+        parser.exit(status_of(error), f"{parser.prog}: error: {message}\n")
     finally:
         _interrupt.orderly = False

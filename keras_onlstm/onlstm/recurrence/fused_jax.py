@@ -6,6 +6,8 @@ Everything is compiled together with what surrounds it.
 import functools
 from collections.abc import Sequence
 
+import keras
+
 from keras_onlstm.onlstm.recurrence.fused_groups import (
     after_steps,
     backward_step,
@@ -180,4 +182,48 @@ def run(tensors: Given, sizes: Sizes, training: bool) -> Sequence[Tensor]:
         for name, x in tensors._asdict().items()
         if name not in ("mask", "recurrent_mask")
     }
-    return _differentiable()(tensors._replace(mask=keep, **derived), sizes)
+    tensors = tensors._replace(mask=keep, **derived)
+    mesh = _devices_that_share(tensors.inputs)
+    if mesh is not None:
+        return _on_each(mesh, tensors, sizes)
+    return _differentiable()(tensors, sizes)
+
+
+def _devices_that_share(inputs):
+    """The mesh of `keras.distribution.DataParallel`, where it has cut the batch; or `None`."""
+    import jax
+
+    distribution = keras.distribution.distribution()
+    if not isinstance(distribution, keras.distribution.DataParallel):
+        return None
+    mesh = distribution.device_mesh.backend_mesh
+    if inputs.shape[0] % mesh.size or not isinstance(inputs, jax.core.Tracer):
+        return None
+    return mesh
+
+
+def _on_each(mesh, tensors, sizes):
+    """Runs over the rows of each device there, which have nothing to do with each other.
+
+    Left to itself, XLA lets the devices exchange activations, some of them at every step, for it
+    cannot tell whose rows a cut or reshaped batch has.
+    """
+    import jax
+    from jax.sharding import PartitionSpec
+
+    rows, whole = PartitionSpec(mesh.axis_names[0]), PartitionSpec()
+    shared = ("inputs", "h", "c", "mask", "recurrent_mask")
+    given = Given(
+        *(
+            None if x is None else rows if name in shared else whole
+            for name, x in tensors._asdict().items()
+        )
+    )
+    run = jax.shard_map(
+        lambda tensors: _differentiable()(tensors, sizes),
+        mesh=mesh,
+        in_specs=(given,),
+        out_specs=rows,
+        check_vma=False,  # gradients of what is whole are added up
+    )
+    return run(tensors)
