@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from keras_onlstm import Parser
 from keras_onlstm.loading import load_model
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.parsing import brackets
 from keras_onlstm.scale.corpus import Counts, process
 from keras_onlstm.scale.shards import cut, read
-from keras_onlstm.scale.tasks import Scoring
+from keras_onlstm.scale.tasks import Parsing, Scoring
 from test_scale import ODD, SENTENCES, records_of
 
 
@@ -33,6 +36,19 @@ def test_scores(tmp_path, form):
     errors = [row["error"] for row in rows if row["error"]]
     long = "has 6 words, more than 5."
     assert errors == ["has no words.", "is no UTF-8 text.", long]
+
+
+def test_trees_of_a_model_of_keras(tmp_path):
+    words = ["<eos>", "<unk>", "the", "cat", "saw", "a", "dog", "prices", "fell"]
+    model = LanguageModel(len(words), 8, 16, chunk_size=4, vocabulary=words, seed=0)
+    model.save(tmp_path / "model.keras")
+    (tmp_path / "plain.txt").write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
+    task = Parsing(load={"name_or_path": tmp_path / "model.keras"})
+    process([tmp_path / "plain.txt"], tmp_path / "out", task, 10)
+    parser = Parser.load(tmp_path / "model.keras")
+    lines = [brackets(parser.parse(sentence)) for sentence in SENTENCES]
+    found = "".join(path.read_text() for path in sorted((tmp_path / "out").glob("0*.txt")))
+    assert found.splitlines() == lines
 
 
 def texts_of(paths):
