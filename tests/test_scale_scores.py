@@ -41,6 +41,7 @@ def test_scores(tmp_path, form):
 def test_trees_of_a_model_of_keras(tmp_path):
     words = ["<eos>", "<unk>", "the", "cat", "saw", "a", "dog", "prices", "fell"]
     model = LanguageModel(len(words), 8, 16, chunk_size=4, vocabulary=words, seed=0)
+    model(np.array([[0]]))
     model.save(tmp_path / "model.keras")
     (tmp_path / "plain.txt").write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
     task = Parsing(load={"name_or_path": tmp_path / "model.keras"})
