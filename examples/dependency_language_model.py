@@ -43,6 +43,7 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.training.runs import RESULTS, Experiment
 from keras_onlstm.training.tree_corpora import (
     NLTK,
+    SEQUENTIAL,
     SHAPES,
     TreeCorpus,
     normalized,
@@ -347,7 +348,7 @@ def generate(run, count):
 
     configuration = EXPERIMENT.stored(run)
     model = load_trained(run, "tree_language_model")
-    if configuration.arguments["trees"] not in ("dependencies", "random"):
+    if configuration.arguments["trees"] in SEQUENTIAL:
         raise ValueError(f"{run}: its model is sequential. Name a run of trees with --output.")
     corpus = load_trees(configuration, model.vocabulary)
     info("Training the four classifiers that say where a tree grows")

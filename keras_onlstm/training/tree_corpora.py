@@ -11,6 +11,7 @@ from keras_onlstm.text.vocabulary import EOS, ROOT, UNKNOWN, frequent
 
 __all__ = [
     "NLTK",
+    "SEQUENTIAL",
     "SHAPES",
     "TreeCorpus",
     "normalized",
@@ -20,7 +21,8 @@ __all__ = [
 ]
 
 NLTK = "nltk"  # the name of NLTK's dependency treebank
-SHAPES = ("dependencies", "chain", "sentence", "bidirectional", "random")
+SEQUENTIAL = ("chain", "sentence", "bidirectional")  # read as sequences
+SHAPES = ("dependencies", *SEQUENTIAL, "random")
 _PARTS = ("train", "validation", "test")
 
 

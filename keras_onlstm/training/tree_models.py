@@ -16,7 +16,7 @@ from keras_onlstm.training.language_models import learning_rate
 from keras_onlstm.training.noise_contrastive import NoiseContrastive
 from keras_onlstm.training.runs import Configuration, has_begun, running
 from keras_onlstm.training.trainer import Trainer
-from keras_onlstm.training.tree_corpora import TreeCorpus
+from keras_onlstm.training.tree_corpora import SEQUENTIAL, TreeCorpus
 from keras_onlstm.training.trees import TreeBatches, TreeLearner, evaluate_trees
 
 __all__ = ["make_tree_model", "train_tree_model", "tree_evaluation"]
@@ -58,7 +58,7 @@ def make_tree_model(
         "output_bias": not values["noise"],
     }
     shape = arguments["trees"]
-    if arguments["left_dependents"] and shape in ("chain", "sentence", "bidirectional"):
+    if arguments["left_dependents"] and shape in SEQUENTIAL:
         raise ValueError("--left-dependents: a sequential model has none to read.")
     if shape == "bidirectional":
         model: TreeLSTM = BidirectionalLSTM(*sizes, **options)
