@@ -17,6 +17,7 @@ export async function copy(text) {
 // A picture as a file of its own, which has its colours in itself.
 export function standalone(picture) {
   const whole = picture.cloneNode(true);
+  whole.removeAttribute("style");
   const [shown, written] = [picture, whole].map((one) => [one, ...one.querySelectorAll("*")]);
   shown.forEach((element, i) => {
     const style = getComputedStyle(element);

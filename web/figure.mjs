@@ -4,13 +4,14 @@
 
 export const FONT = '15px system-ui, "Helvetica Neue", Arial, sans-serif';
 
-const [GAP, LEVEL, MARGIN, AXIS] = [18, 26, 14, 52]; // pixels; AXIS: left of the bars
+const [GAP, LEVEL, MARGIN, AXIS] = [18, 26, 14, 66]; // pixels; AXIS: left of the bars
 const TALLEST = 430; // of the branches; deep trees get flatter levels
 const [BAR, BETWEEN, HIGH] = [7, 2, 56]; // of bars: wide, apart, the highest
-const LEAST = 300; // the width of a picture
+const ENTRY = 72; // of the legend
 const SQUARE = 10;
 
-const RIGHT_TO_LEFT = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/gu;
+const RIGHT_TO_LEFT =
+  /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/gu;
 const LETTERS = /\p{L}/gu;
 
 // Whether most letters of a sentence belong to a script that runs from the right to the left.
@@ -26,15 +27,20 @@ export function runsLeft(words) {
 export function picture({ words, nodes, panels, widthOf, common = null }) {
   const layers = panels[0].bars.length;
   const group = layers * BAR + (layers - 1) * BETWEEN;
-  const places = lineOf(words, widthOf, group);
-  const width = Math.max(LEAST, places.width);
+  const least = AXIS + layers * ENTRY;
+  const line = lineOf(words, widthOf, group);
+  const width = Math.max(line.width, least);
+  const left = (width - line.width) / 2;
+  const centres = line.centres.map((centre) => left + centre);
   const level = Math.min(LEVEL, TALLEST / nodes.at(-1).height || LEVEL);
   const base = MARGIN + nodes.at(-1).height * level + 20; // of the words
-  const elements = [...branches(nodes, places.centres, level, base - 18, common)];
-  words.forEach((word, i) => elements.push(["text", { class: "word", x: places.centres[i], y: base }, word]));
+  const elements = [...branches(nodes, centres, level, base - 18, common)];
+  words.forEach((word, i) =>
+    elements.push(["text", { class: "word", x: round(centres[i]), y: base }, word]),
+  );
   let top = base + 18;
   for (const panel of panels) {
-    elements.push(...barsOf(panel, words, places.centres, group, top, width));
+    elements.push(...barsOf(panel, words, centres, group, top, [left, left + line.width]));
     top += HIGH + 22;
   }
   elements.push(...legend(panels[0].bars, top));
@@ -63,7 +69,13 @@ function* branches(nodes, centres, level, base, common) {
   }
   for (const [i, node] of nodes.entries()) {
     for (const child of node.children) {
-      yield ["path", { class: "branch", d: `M${round(xs[i])} ${round(y(node))}H${round(xs[child])}V${round(y(nodes[child]))}` }];
+      yield [
+        "path",
+        {
+          class: "branch",
+          d: `M${round(xs[i])} ${round(y(node))}H${round(xs[child])}V${round(y(nodes[child]))}`,
+        },
+      ];
     }
   }
   for (const [i, node] of nodes.entries()) {
@@ -73,19 +85,33 @@ function* branches(nodes, centres, level, base, common) {
   }
 }
 
-function* barsOf({ gate, bars }, words, centres, group, top, width) {
+function* barsOf({ gate, bars }, words, centres, group, top, [left, right]) {
   const bottom = top + HIGH;
-  yield ["text", { class: "small", x: MARGIN - 6, y: top + 10 }, gate];
-  for (const [value, y] of [[1, top], [0, bottom]]) {
-    yield ["line", { class: "axis", x1: AXIS - 6, x2: width - 4, y1: y, y2: y }];
-    if (!value) yield ["text", { class: "small", x: MARGIN - 6, y: y + 4 }, "0 to 1"];
+  const axis = left + AXIS - 8;
+  yield ["text", { class: "small", x: round(left + 4), y: top + HIGH / 2 + 4 }, gate];
+  for (const [value, y] of [
+    [1, top],
+    [0, bottom],
+  ]) {
+    yield ["line", { class: "axis", x1: round(axis), x2: round(right - 6), y1: y, y2: y }];
+    yield ["text", { class: "small", x: round(axis - 11), y: y + 4 }, String(value)];
   }
   for (const [i, word] of words.entries()) {
     for (const [k, { layer, values }] of bars.entries()) {
       const high = Math.max(values[i] * HIGH, 0.5);
       const x = centres[i] - group / 2 + k * (BAR + BETWEEN);
       const said = `${word}: ${gate}, layer ${layer}, ${values[i].toFixed(3)}`;
-      yield ["rect", { class: `layer-${layer}`, x: round(x), y: round(bottom - high), width: BAR, height: round(high) }, said];
+      yield [
+        "rect",
+        {
+          class: `layer-${layer}`,
+          x: round(x),
+          y: round(bottom - high),
+          width: BAR,
+          height: round(high),
+        },
+        said,
+      ];
     }
   }
 }
@@ -95,7 +121,7 @@ function* legend(bars, top) {
   for (const { layer } of bars) {
     yield ["rect", { class: `layer-${layer}`, x, y: top, width: SQUARE, height: SQUARE }];
     yield ["text", { class: "small", x: x + SQUARE + 5, y: top + SQUARE - 0.5 }, `layer ${layer}`];
-    x += 72;
+    x += ENTRY;
   }
 }
 

@@ -15,7 +15,8 @@ import { CHOICES, DEFAULTS, fromFragment, readingsOf, toFragment } from "./state
 const SITE = globalThis.SITE;
 const MOST_WORDS = 500; // of a sentence: votes take time in its third power
 const MOST_SENTENCES = 20;
-const COMPARED = { greedy: "Greedy tree", binary: "Binary tree", votes: "Tree with the most votes" };
+const LEAST_SCALE = 0.72; // of wide pictures; beyond that they scroll
+const TITLES = { greedy: "Greedy tree", binary: "Binary tree", votes: "Tree with the most votes" };
 
 const find = (name) => document.getElementById(name);
 const [field, results, said, loading] = ["text", "results", "said", "loading"].map(find);
@@ -30,7 +31,9 @@ function choices() {
   const layers = Array.from({ length: SITE.layers }, (_, i) => [String(i + 1), String(i + 1)]);
   for (const name of Object.keys(DEFAULTS)) {
     const texts = { ...CHOICES[name], ...(name === "layer" ? Object.fromEntries(layers) : {}) };
-    const order = Object.keys(texts).sort((a, b) => (b === DEFAULTS[name]) - (a === DEFAULTS[name]));
+    const order = Object.keys(texts).sort(
+      (a, b) => (b === DEFAULTS[name]) - (a === DEFAULTS[name]),
+    );
     const radios = order.map((value) =>
       html("label", {}, html("input", { type: "radio", name, value }), texts[value]),
     );
@@ -63,9 +66,13 @@ function fill() {
 // The sentences to show, or what is wrong with the text.
 function sentencesOf(text) {
   const place = forbidden(text);
-  if (place >= 0) return { wrong: `Character ${place + 1} is a control character, which no text has. Take it out.` };
+  if (place >= 0)
+    return {
+      wrong: `Character ${place + 1} is a control character, which no text has. Take it out.`,
+    };
   const sentences = wordsOf(text);
-  if (!sentences.length) return { wrong: text.trim() ? "There is no word in it." : "Type a sentence." };
+  if (!sentences.length)
+    return { wrong: text.trim() ? "There is no word in it." : "Type a sentence." };
   const longest = Math.max(...sentences.map((words) => words.length));
   if (longest > MOST_WORDS) {
     return { wrong: `A sentence has ${longest} words; this page draws up to ${MOST_WORDS}.` };
@@ -86,14 +93,18 @@ function show() {
   if (!whole) return; // what was there stays until all is there
   draw(sentences, measured);
   const counts = sentences.map((words) => words.length);
-  const trees = counts.length === 1 ? `A tree of ${many(counts[0], "word")}` : `${counts.length} trees`;
+  const figures = counts.length * readingsOf(state).length;
+  const size = counts.length === 1 ? ` of ${many(counts[0], "word")}` : "";
+  const trees = `${figures === 1 ? "A tree" : `${figures} trees`}${size}`;
   say(left > 0 ? `${trees}; ${many(left, "more sentence")} left out.` : `${trees}, ${from()}.`);
   performance.measure("tree", "changed");
 }
 
 function from() {
   const models = many(reader.members.length, "model");
-  return reader.models < SITE.models.length ? `of ${models} while the others are loading` : `of ${models}`;
+  return reader.models < SITE.models.length
+    ? `of ${models} while the others are loading`
+    : `of ${models}`;
 }
 
 function many(count, what) {
@@ -109,7 +120,9 @@ function say(text) {
 
 function draw(sentences, measured) {
   const scrolled = [...results.querySelectorAll(".picture")].map((box) => box.scrollLeft);
-  const focused = [...results.querySelectorAll("button, summary, .picture")].indexOf(document.activeElement);
+  const focused = [...results.querySelectorAll("button, summary, .picture")].indexOf(
+    document.activeElement,
+  );
   results.replaceChildren(...sentences.map((words, i) => article(words, measured[i])));
   results.querySelectorAll(".picture").forEach((box, i) => {
     const start = runsLeft(box.words) ? box.scrollWidth : 0;
@@ -121,27 +134,42 @@ function draw(sentences, measured) {
 
 function article(words, measured) {
   const readings = readingsOf(state);
-  const splits = readings.map((reading) => treeOf(rowsOf(measured, reader.members, reading), reading.method));
+  const splits = readings.map((reading) =>
+    treeOf(rowsOf(measured, reader.members, reading), reading.method),
+  );
   const nodes = splits.map((split) => nodesOf(words.length, split));
   const common = nodes.length > 1 ? nodes.map((own, i) => inBoth(own, nodes[1 - i])) : [];
   const figures = readings.map((reading, i) =>
-    figure({ words, measured, reading, split: splits[i], nodes: nodes[i], common: common[i] ?? null }),
+    figure({
+      words,
+      measured,
+      reading,
+      split: splits[i],
+      nodes: nodes[i],
+      common: common[i] ?? null,
+    }),
   );
   const parts = [html("div", { class: "figures" }, ...figures)];
   if (common.length && words.length > 1) {
     const phrases = words.length - 1;
     const same = [...common[0]].filter((i) => nodes[0][i].children.length).length;
-    parts.push(html("p", {}, `${same} of ${phrases} phrases are in both trees; the others have red dots.`));
+    parts.push(
+      html("p", {}, `${same} of ${phrases} phrases are in both trees; the others have red dots.`),
+    );
   }
   return html("article", {}, ...parts);
 }
 
 function figure({ words, measured, reading, split, nodes, common }) {
-  const title = `${COMPARED[reading.method]}`;
+  const title = TITLES[reading.method];
   const panels = panelsOf(measured, reading);
   const text = brackets(words, split);
   const image = drawn({ words, nodes, panels, common, title });
-  const box = html("div", { class: "picture", role: "group", "aria-label": "Picture, which can be scrolled" }, image);
+  const box = html(
+    "div",
+    { class: "picture", role: "group", "aria-label": "Picture, which can be scrolled" },
+    image,
+  );
   box.words = words;
   const buttons = [
     button("Copy brackets", () => text),
@@ -150,7 +178,7 @@ function figure({ words, measured, reading, split, nodes, common }) {
   return html(
     "figure",
     {},
-    html("figcaption", {}, html("h2", {}, title), ...buttons),
+    html("figcaption", {}, html("h2", {}, title), html("div", { class: "buttons" }, ...buttons)),
     box,
     part("list", "The tree as a list", () => outline(words, nodes)),
     part("brackets", "The tree in brackets", () => html("code", { dir: "ltr" }, text)),
@@ -181,23 +209,36 @@ function drawn({ title, ...parts }) {
   const { width, height, elements } = picture({ ...parts, widthOf });
   const children = elements.map(([name, attributes, text]) => {
     if (text === undefined) return svg(name, attributes);
-    return name === "text" ? svg(name, attributes, text) : svg(name, attributes, svg("title", {}, text));
+    return name === "text"
+      ? svg(name, attributes, text)
+      : svg(name, attributes, svg("title", {}, text));
   });
-  const known = { role: "img", width, height, viewBox: `0 0 ${width} ${height}`, "aria-label": `${title}: ${parts.words.join(" ")}` };
+  const known = {
+    role: "img",
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    "aria-label": `${title}: ${parts.words.join(" ")}`,
+  };
   const description = `${parts.words.length} words in one line, the branches of the tree above, the distances as bars below.`;
-  return svg("svg", known, svg("desc", {}, description), ...children);
+  const made = svg("svg", known, svg("desc", {}, description), ...children);
+  made.style.minWidth = `${LEAST_SCALE * width}px`;
+  return made;
 }
 
 // What opens below a picture, made when it is opened, and open again in the next picture.
 function part(name, title, make) {
-  const inside = html("div", { role: "group", "aria-label": title, tabindex: "0" });
+  const inside = html("div", { role: "group", "aria-label": title });
   const details = html("details", { "data-part": name }, html("summary", {}, title), inside);
   details.open = open.has(name);
   if (details.open) inside.append(make());
+  const reach = () =>
+    inside.scrollWidth > inside.clientWidth || inside.scrollHeight > inside.clientHeight;
   details.addEventListener("toggle", () => {
     if (details.open) open.add(name);
     else open.delete(name);
     if (details.open && !inside.firstChild) inside.append(make());
+    if (reach()) inside.tabIndex = 0; // so that keys scroll it
   });
   return details;
 }
@@ -231,7 +272,9 @@ function start() {
   loading.hidden = false;
   find("progress").value = 0;
   const worker = new Worker(new URL("worker.mjs", import.meta.url), { type: "module" });
-  worker.addEventListener("error", (event) => told({ failed: event.message || "worker.mjs could not be loaded" }));
+  worker.addEventListener("error", (event) =>
+    told({ failed: event.message || "worker.mjs could not be loaded" }),
+  );
   reader = new Reader(worker, () => show(), told);
 }
 
@@ -245,8 +288,11 @@ function told({ progress, models, failed }) {
   if (progress) {
     const share = Math.min(progress / total, 1);
     find("progress").value = share;
-    const count = reader.models ? `${reader.models} of ${SITE.models.length} models parse already` : "Loading the parser";
-    find("loaded").textContent = `${count}: ${((share * total) / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB`;
+    const count = reader.models
+      ? `${reader.models} of ${SITE.models.length} models parse already`
+      : "Loading the parser";
+    find("loaded").textContent =
+      `${count}: ${((share * total) / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB`;
   }
   if (models?.length === SITE.models.length) {
     loading.hidden = true;
@@ -287,7 +333,8 @@ find("again").addEventListener("click", () => {
   show();
 });
 addEventListener("hashchange", fill);
-if ("serviceWorker" in navigator) navigator.serviceWorker.register("service-worker.js").catch(() => {});
+if ("serviceWorker" in navigator)
+  navigator.serviceWorker.register("service-worker.js").catch(() => {});
 performance.mark("changed");
 choices();
 start();

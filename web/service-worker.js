@@ -12,7 +12,8 @@ self.addEventListener("install", (event) => event.waitUntil(keep()));
 self.addEventListener("activate", (event) => event.waitUntil(tidy()));
 self.addEventListener("fetch", (event) => {
   const { method, url } = event.request;
-  if (method === "GET" && url.startsWith(self.registration.scope)) event.respondWith(answer(event.request));
+  if (method === "GET" && url.startsWith(self.registration.scope))
+    event.respondWith(answer(event.request));
 });
 
 async function keep() {

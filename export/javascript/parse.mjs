@@ -11,7 +11,14 @@
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
 
-import { ModelError, measure, openModel, rowsOf, treeOf, usualReading } from "../../web/parsing/parser.mjs";
+import {
+  ModelError,
+  measure,
+  openModel,
+  rowsOf,
+  treeOf,
+  usualReading,
+} from "../../web/parsing/parser.mjs";
 import { brackets } from "../../web/parsing/trees.mjs";
 
 class UserError extends Error {}

@@ -17,7 +17,9 @@ export async function openModel(ort, bytes, options = {}) {
     metadata = readMetadata(bytes);
     session = await ort.InferenceSession.create(bytes, { logSeverityLevel: 4, ...options });
   } catch (error) {
-    throw new ModelError(`no complete ONNX file of keras_onlstm (${error.message}).`, { cause: error });
+    throw new ModelError(`no complete ONNX file of keras_onlstm (${error.message}).`, {
+      cause: error,
+    });
   }
   const places = new Map((metadata.vocabulary ?? []).map((word, place) => [word, place]));
   if (!session.inputNames.includes("lengths") || !places.has("<eos>") || !places.has("<unk>")) {
@@ -30,7 +32,10 @@ export async function openModel(ort, bytes, options = {}) {
 export function encode(word, places) {
   const known = places.has(word)
     ? word
-    : word.replaceAll("\u2019", "'").toLowerCase().replace(/[0-9]+/g, "N");
+    : word
+        .replaceAll("\u2019", "'")
+        .toLowerCase()
+        .replace(/[0-9]+/g, "N");
   return places.get(known) ?? places.get("<unk>");
 }
 

@@ -65,7 +65,10 @@ function lastBlank(text) {
 
 // Whether a word, but the last of the context, ends a sentence.
 function isEnd(text) {
-  const tokens = text.split("\n").flatMap((line) => line.match(TOKEN) ?? []).map(described);
+  const tokens = text
+    .split("\n")
+    .flatMap((line) => line.match(TOKEN) ?? [])
+    .map(described);
   return tokens.some((token, i) => i + 1 < tokens.length && closes(token, tokens[i + 1]));
 }
 
@@ -82,7 +85,8 @@ function described(text) {
     ends: false,
   };
   if ([".", "?", "!"].includes(text)) token.ends = true;
-  else if (/^\.\.+$/.test(text)) token.abbreviates = true; // an ellipsis, which is alike
+  else if (/^\.\.+$/.test(text))
+    token.abbreviates = true; // an ellipsis, which is alike
   else if (token.full && !text.endsWith("..")) {
     const bare = text.slice(0, -1).toLowerCase();
     token.abbreviates = abbreviations.has(bare) || abbreviations.has(bare.split("-").at(-1));

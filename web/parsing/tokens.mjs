@@ -5,7 +5,7 @@ import { STARTERS } from "./english.mjs";
 import { sentenceSpans } from "./punkt.mjs";
 import { tokenSpans } from "./treebank.mjs";
 
-const CONTROL = /[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]/u; // eslint-disable-line no-control-regex
+const CONTROL = /[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]/u;
 const PICTURE = "[\\u2300-\\u23ff\\u2600-\\u27bf\\u2b00-\\u2bff\\u{1f000}-\\u{1faff}]";
 const VARIANT = "[\\ufe0f\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]*";
 const LATIN = "a-zA-Z\\u0130\\u0131\\u017f\\u212a"; // what Python takes for [a-z] of any case
@@ -36,7 +36,10 @@ const titles = STARTERS.map((word) => word[0].toUpperCase() + word.slice(1)).joi
 // Where Punkt ends a sentence and none ends: behind initials, the number of an item, and a quotation
 // or bracket after which the sentence goes on.
 const GOES_ON = [
-  [new RegExp(`${EDGE}(?:[${LETTER}]\\.){2,}[${S}]*$`, "u"), new RegExp(`^(?!(?:${titles})${EDGE})`, "u")],
+  [
+    new RegExp(`${EDGE}(?:[${LETTER}]\\.){2,}[${S}]*$`, "u"),
+    new RegExp(`^(?!(?:${titles})${EDGE})`, "u"),
+  ],
   [new RegExp(`^[^${W}]*\\p{Nd}+\\.[${S}]*$`, "u"), /^/],
   [new RegExp(`[.?!]['")\\]}]+[${S}]*$`, "u"), new RegExp(`^(?![A-Z])[${LETTER}]`, "u")],
 ];

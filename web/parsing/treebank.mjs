@@ -41,7 +41,8 @@ for (const second of [`${I}s`, "was"]) JOINED.push(new RegExp(` ('t)(${second})$
 // Where the tokens of a sentence begin and end: pairs.
 export function tokenSpans(sentence) {
   let text = sentence;
-  for (const [pattern, written] of [...OPENING, ...PUNCTUATION]) text = text.replace(pattern, written);
+  for (const [pattern, written] of [...OPENING, ...PUNCTUATION])
+    text = text.replace(pattern, written);
   text = ` ${text} `;
   for (const [pattern, written] of CLOSING) text = text.replace(pattern, written);
   for (const pattern of JOINED) text = text.replace(pattern, " $1 $2 ");
@@ -59,5 +60,7 @@ function asWritten(tokens, sentence) {
   if (!sentence.includes('"') && !sentence.includes("''")) return tokens;
   const marks = sentence.match(/``|''|"/g);
   let next = 0;
-  return tokens.map((token) => (['"', "``", "''"].includes(token) ? (marks[next++] ?? token) : token));
+  return tokens.map((token) =>
+    ['"', "``", "''"].includes(token) ? (marks[next++] ?? token) : token,
+  );
 }

@@ -22,7 +22,11 @@ test("tokens stand where they say", () => {
   }
   const [sentence] = split("Hi 😀!");
   const places = sentence.map(({ start, end, isWord }) => [start, end, isWord]);
-  assert.deepEqual(places, [[0, 2, true], [3, 5, false], [5, 6, false]]);
+  assert.deepEqual(places, [
+    [0, 2, true],
+    [3, 5, false],
+    [5, 6, false],
+  ]);
 });
 
 test("characters that no text has are found", () => {
@@ -45,10 +49,14 @@ test("nodes are the constituents of the brackets", () => {
     const split = treeOf(distances, "votes");
     const nodes = nodesOf(words.length, split);
     assert.equal(nodes.length, 2 * words.length - 1);
-    const texts = nodes.map(({ start, children }) => [start, children]).reduce((found, [start, below]) => {
-      found.push(below.length ? `(X ${below.map((child) => found[child]).join(" ")})` : words[start]);
-      return found;
-    }, []);
+    const texts = nodes
+      .map(({ start, children }) => [start, children])
+      .reduce((found, [start, below]) => {
+        found.push(
+          below.length ? `(X ${below.map((child) => found[child]).join(" ")})` : words[start],
+        );
+        return found;
+      }, []);
     const whole = words.length === 1 ? `(X ${texts[0]})` : texts.at(-1);
     assert.equal(whole, brackets(words, split));
     for (const { children, height } of nodes) {
@@ -58,7 +66,10 @@ test("nodes are the constituents of the brackets", () => {
 });
 
 test("brackets in words are written as in treebanks", () => {
-  assert.equal(brackets(["(", "b c"], () => 1), "(X -LRB- b_c)");
+  assert.equal(
+    brackets(["(", "b c"], () => 1),
+    "(X -LRB- b_c)",
+  );
 });
 
 test("rows are chosen by layer and gate", () => {
@@ -68,7 +79,15 @@ test("rows are chosen by layer and gate", () => {
   assert.deepEqual(chosen(null, "both"), [1.1, 1.2, 2.1, 2.2, 1.3, 1.4, 2.3, 2.4]);
   assert.deepEqual(chosen(2, "forget"), [1.2, 2.2]);
   assert.deepEqual(chosen(1, "both"), [1.1, 2.1, 1.3, 2.3]);
-  assert.deepEqual([...mean([[1, 2], [2, 4]])], [1.5, 3]);
+  assert.deepEqual(
+    [
+      ...mean([
+        [1, 2],
+        [2, 4],
+      ]),
+    ],
+    [1.5, 3],
+  );
 });
 
 test("one model is read by the published rule, several vote", () => {
