@@ -2,7 +2,7 @@
 
     npm install --prefix export/javascript
     python web/build.py                                 into runs/web
-    python -m http.server --bind 127.0.0.1 --directory runs/web
+    python web/serve.py                                 at http://127.0.0.1:8000/
 
 The models of the package, or of a file of `keras-onlstm compact`, are exported one by one, so that the
 first parses before the others are there. What is large is packed with gzip and named after its content.
@@ -124,14 +124,18 @@ def main(options):
     print(f"{options.output}: {len(site['page'])} files of the page")
     print(f"  WebAssembly {site['runtime']['packed'] / 1e6:.2f} MB, packed")
     print(f"  models      {sum(sizes) / 1e6:.2f} MB, the first {sizes[0] / 1e6:.2f} MB, packed")
-    print(f"To look at it: python -m http.server --bind 127.0.0.1 --directory {options.output}")
+    print(f"To look at it: python web/serve.py {options.output}")
 
 
-if __name__ == "__main__":
+def parse_arguments():
     parser = ArgumentParser(prog=Path(__file__).name, description=__doc__.splitlines()[0])
     add = parser.add_argument
     add("--model", metavar="PATH", help="a file of keras-onlstm compact; default: the package's")
     add("--output", metavar="DIR", default="runs/web", help="default: runs/web")
     add("--no-check", action="store_true", help="do not compare the models with Keras")
-    options = parser.parse_args()
+    return parser, parser.parse_args()
+
+
+if __name__ == "__main__":
+    parser, options = parse_arguments()
     report(parser, lambda: main(options))

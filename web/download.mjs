@@ -16,7 +16,8 @@ export async function download({ path, bytes }, progress) {
     await cache?.delete(url);
     throw new Error(`${path}: has ${content.length} bytes in place of ${bytes}.`);
   }
-  if (!known) await cache?.put(url, new Response(packed)).catch(() => {}); // no room: next time again
+  // Where there is no room it is loaded again the next time.
+  if (!known) await cache?.put(url, new Response(packed)).catch(() => {});
   return content;
 }
 

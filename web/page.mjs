@@ -21,7 +21,7 @@ const TITLES = { greedy: "Greedy tree", binary: "Binary tree", votes: "Tree with
 const find = (name) => document.getElementById(name);
 const [field, results, said, loading] = ["text", "results", "said", "loading"].map(find);
 
-// --- What is typed and chosen ---------------------------------------------------------------------
+// --- What is typed and chosen --------------------------------------------------------------------
 
 let state = null;
 let saving = 0; // the timer
@@ -48,7 +48,8 @@ function change(changed) {
   state = { ...state, ...changed };
   show();
   clearTimeout(saving);
-  saving = setTimeout(() => history.replaceState(null, "", toFragment(state)), 300); // browsers allow few
+  // Not at every letter: browsers allow but so many.
+  saving = setTimeout(() => history.replaceState(null, "", toFragment(state)), 300);
 }
 
 function fill() {
@@ -61,7 +62,7 @@ function fill() {
   show();
 }
 
-// --- From text to pictures ------------------------------------------------------------------------
+// --- From text to pictures -----------------------------------------------------------------------
 
 // The sentences to show, or what is wrong with the text.
 function sentencesOf(text) {
@@ -220,7 +221,7 @@ function drawn({ title, ...parts }) {
     viewBox: `0 0 ${width} ${height}`,
     "aria-label": `${title}: ${parts.words.join(" ")}`,
   };
-  const description = `${parts.words.length} words in one line, the branches of the tree above, the distances as bars below.`;
+  const description = `${many(parts.words.length, "word")} in one line, branches above, bars below.`;
   const made = svg("svg", known, svg("desc", {}, description), ...children);
   made.style.minWidth = `${LEAST_SCALE * width}px`;
   return made;
@@ -261,7 +262,7 @@ async function take(pressed, make) {
   setTimeout(() => (pressed.textContent = title), 1500);
 }
 
-// --- The models -----------------------------------------------------------------------------------
+// --- The models ----------------------------------------------------------------------------------
 
 const files = [SITE.runtime, ...SITE.models];
 const total = files.reduce((sum, file) => sum + file.packed, 0);
@@ -306,7 +307,7 @@ async function sayOffline() {
   find("offline").hidden = false;
 }
 
-// --- Begin ----------------------------------------------------------------------------------------
+// --- Begin ---------------------------------------------------------------------------------------
 
 find("theme").value = document.documentElement.dataset.theme ?? "";
 find("theme").addEventListener("change", ({ target }) => {

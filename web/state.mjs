@@ -17,7 +17,8 @@ export function toFragment(state) {
   return `#${written}`;
 }
 
-// A fragment, from wherever, as { text or null, tree, layer, gate }; what makes no sense is as usual.
+// A fragment, from wherever, as { text or null, tree, layer, gate }; what makes no sense is as
+// usual.
 export function fromFragment(fragment, layers, longest = 20_000) {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
   const state = { text: given.get("text")?.slice(0, longest) ?? null };

@@ -1,7 +1,7 @@
 // The models, beside the page, so that typing never waits for them.
 //
-// The page sends { words, first }; the answer is { words, parts }, what the models from the first on
-// measured, one after the other as they were loaded. While they come: { progress }, { models }.
+// The page sends { words, first }; the answer is { words, parts }, what the models from the first
+// on measured, one after the other as they were loaded. While they come: { progress }, { models }.
 
 import "./files.js";
 import { download } from "./download.mjs";

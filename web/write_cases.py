@@ -9,6 +9,7 @@
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
 
 import json
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -81,9 +82,9 @@ def english():
     """The module with the words of the tokenizer."""
     lines = [f"// Written by {Path(__file__).name} from keras_onlstm/text/tokens.py.\n"]
     for name in ("ABBREVIATIONS", "STARTERS"):
-        words = json.dumps(getattr(tokens, name).split())
-        lines.append(f"export const {name} = {words}; // prettier-ignore")
-    return "\n".join(lines).replace(" // prettier-ignore", "") + "\n"
+        words = textwrap.fill(" ".join(getattr(tokens, name).split()), 96)
+        lines.append(f"export const {name} = `\n{words}\n`\n  .trim()\n  .split(/\\s+/);")
+    return "\n".join(lines) + "\n"
 
 
 def texts():
@@ -137,8 +138,12 @@ def main(options):
         print(path)
 
 
-if __name__ == "__main__":
+def parse_arguments():
     parser = ArgumentParser(prog=Path(__file__).name, description=__doc__.splitlines()[0])
     parser.add_argument("--output", metavar="DIR", default=HERE, help="default: beside this file")
-    options = parser.parse_args()
+    return parser, parser.parse_args()
+
+
+if __name__ == "__main__":
+    parser, options = parse_arguments()
     report(parser, lambda: main(options))

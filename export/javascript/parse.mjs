@@ -5,8 +5,8 @@
 //     node parse.mjs parser.onnx < sentences.txt
 //
 // parser.onnx comes from export/to_onnx.py --graph parser. Words are apart by blanks; each sentence
-// gives one line. What is wrong is said in one line, with exit status 2. All but this command line is
-// in web/parsing, which the page in the browser has as well.
+// gives one line. What is wrong is said in one line, with exit status 2. All but this command line
+// is in web/parsing, which the page in the browser has as well.
 
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";

@@ -6,7 +6,8 @@ const PYTHON_WHITE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u2
 export const S = PYTHON_WHITE; // \s
 export const W = "\\p{L}\\p{N}_"; // \w of the module re
 export const LETTER = "\\p{L}\\p{Nl}\\p{No}"; // [^\W\d_] of the module re
-export const NLTK_LETTER = "\\p{Alphabetic}\\p{M}\\p{Pc}\\p{Join_Control}"; // [^\W\d] of the module regex
+// [^\W\d] of the module regex, which NLTK uses.
+export const NLTK_LETTER = "\\p{Alphabetic}\\p{M}\\p{Pc}\\p{Join_Control}";
 
 // \b of the module re.
 export const EDGE = `(?:(?<=[${W}])(?![${W}])|(?<![${W}])(?=[${W}]))`;

@@ -28,7 +28,8 @@ export async function openModel(ort, bytes, options = {}) {
   return { ort, session, places, members: metadata.members ?? [metadata.num_layers] };
 }
 
-// A word as the model knows it: in lower case, every run of digits as N, unless the vocabulary has it.
+// A word as the model knows it: in lower case, every run of digits as N, unless the vocabulary has
+// it.
 export function encode(word, places) {
   const known = places.has(word)
     ? word
@@ -39,8 +40,8 @@ export function encode(word, places) {
   return places.get(known) ?? places.get("<unk>");
 }
 
-// How much of the order every word makes each layer forget, and write: by gate a list of rows, one a
-// layer of a model.
+// How much of the order every word makes each layer forget, and write: by gate a list of rows, one
+// a layer of a model.
 export async function measure({ ort, session, places }, words) {
   const ids = [places.get("<eos>"), ...words.map((word) => encode(word, places))];
   const time = ids.length;
@@ -64,8 +65,8 @@ export function together(parts) {
   return Object.fromEntries(GATES.map((gate) => [gate, parts.flatMap((part) => part[gate])]));
 }
 
-// How Parser reads trees unless it is asked for another way: of one model the greedy tree of layer 2
-// and the forget gate, of several what all layers and both gates vote for.
+// How Parser reads trees unless it is asked for another way: of one model the greedy tree of layer
+// 2 and the forget gate, of several what all layers and both gates vote for.
 export function usualReading(members) {
   if (members.length > 1) return { method: "votes", layer: null, gate: "both" };
   return { method: "greedy", layer: Math.min(2, members[0]), gate: "forget" };

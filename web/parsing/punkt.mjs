@@ -1,6 +1,6 @@
 // A text into sentences, as NLTK's Punkt does it that knows abbreviations and words that begin
-// sentences, and has seen no text: Kiss and Strunk 2006, "Unsupervised multilingual sentence boundary
-// detection", https://doi.org/10.1162/coli.2006.32.4.485.
+// sentences, and has seen no text: Kiss and Strunk 2006, "Unsupervised multilingual sentence
+// boundary detection", https://doi.org/10.1162/coli.2006.32.4.485.
 
 import { NLTK_LETTER, S, lengthWithoutEnd } from "./characters.mjs";
 import { ABBREVIATIONS, STARTERS } from "./english.mjs";

@@ -33,8 +33,8 @@ const UNKNOWN = new RegExp(
   "gu",
 );
 const titles = STARTERS.map((word) => word[0].toUpperCase() + word.slice(1)).join("|");
-// Where Punkt ends a sentence and none ends: behind initials, the number of an item, and a quotation
-// or bracket after which the sentence goes on.
+// Where Punkt ends a sentence and none ends: behind initials, the number of an item, and a
+// quotation or bracket after which the sentence goes on.
 const GOES_ON = [
   [
     new RegExp(`${EDGE}(?:[${LETTER}]\\.){2,}[${S}]*$`, "u"),
@@ -49,8 +49,8 @@ export function forbidden(text) {
   return text.search(CONTROL);
 }
 
-// The sentences of a text, each as tokens: { text, start, end, isWord }. Words are what has a letter
-// or a digit. A sentence without words belongs to the one before it.
+// The sentences of a text, each as tokens: { text, start, end, isWord }. Words are what has a
+// letter or a digit. A sentence without words belongs to the one before it.
 export function split(text) {
   const { seen, places, emoji } = asSeen(text);
   const sentences = [];

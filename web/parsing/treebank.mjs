@@ -1,5 +1,5 @@
-// A sentence into tokens, as the Penn Treebank has them and NLTK's TreebankWordTokenizer finds them:
-// don't is do and n't. What belongs together gets blanks around it, one rule after the other.
+// A sentence into tokens, as the Penn Treebank has them and NLTK's TreebankWordTokenizer finds
+// them: don't is do and n't. What belongs together gets blanks around it, one rule after the other.
 
 import { EDGE, S, words } from "./characters.mjs";
 

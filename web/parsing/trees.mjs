@@ -1,7 +1,7 @@
 // Distances to binary trees, as keras_onlstm/parsing/trees.py and votes.py make them.
 //
-// A tree is a function split(start, end): where its constituent [start, end) parts into two. Nothing
-// here recurses: sentences may be long.
+// A tree is a function split(start, end): where its constituent [start, end) parts into two.
+// Nothing here recurses: sentences may be long.
 
 import { WHITE } from "./characters.mjs";
 
@@ -61,8 +61,8 @@ function vote(row, count, add) {
   }
 }
 
-// The constituents of a tree as nodes, each behind its children, the whole sentence last. Words have
-// no children and the height 0.
+// The constituents of a tree as nodes, each behind its children, the whole sentence last. Words
+// have no children and the height 0.
 export function nodesOf(count, split) {
   const nodes = [];
   const pending = [{ start: 0, end: count, parts: null }];

@@ -13,7 +13,7 @@ import { DEFAULTS, fromFragment, readingsOf, toFragment } from "../state.mjs";
 
 const here = new URL("..", import.meta.url);
 
-// --- Fragments ------------------------------------------------------------------------------------
+// --- Fragments -----------------------------------------------------------------------------------
 
 test("a fragment says what is shown", () => {
   const texts = ["prices fell", "a & b = #c + 100%?\n", "<script>", "😀 ذهب", ""];
@@ -43,7 +43,7 @@ test("choices become readings", () => {
   ]);
 });
 
-// --- Pictures -------------------------------------------------------------------------------------
+// --- Pictures ------------------------------------------------------------------------------------
 
 const widthOf = (word) => 8 * word.length;
 
@@ -101,7 +101,8 @@ test("each phrase has a dot and two branches above its words", () => {
   const dots = elements.filter(([name]) => name === "circle").map(([, { cx, cy }]) => [cx, cy]);
   const words = edges({ elements }, "word").map(([left, right]) => (left + right) / 2);
   assert.equal(elements.filter(([name]) => name === "path").length, nodes.length - 1);
-  const near = (found, wanted) => assert.ok(Math.abs(found - wanted) <= 0.11, `${found}, ${wanted}`);
+  const near = (found, wanted) =>
+    assert.ok(Math.abs(found - wanted) <= 0.11, `${found}, ${wanted}`);
   near(dots[0][0], (words[0] + words[1]) / 2);
   near(dots[1][0], (dots[0][0] + words[2]) / 2);
   assert.ok(dots[1][1] < dots[0][1]);
@@ -140,7 +141,7 @@ test("what two trees have in common", () => {
   ]);
 });
 
-// --- The reader -----------------------------------------------------------------------------------
+// --- The reader ----------------------------------------------------------------------------------
 
 class Worker extends EventTarget {
   asked = [];
@@ -195,7 +196,7 @@ test("what one model read is not read again when others come", () => {
   assert.deepEqual(reader.members, [1, 1, 1]);
 });
 
-// --- Files ----------------------------------------------------------------------------------------
+// --- Files ---------------------------------------------------------------------------------------
 
 test("every example has a word", () => {
   for (const text of EXAMPLES) assert.ok(wordsOf(text).length >= 1, text);
