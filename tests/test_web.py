@@ -2,6 +2,9 @@
 
 import importlib
 import itertools
+import json
+import os
+import random
 import re
 import shutil
 import subprocess
@@ -11,6 +14,7 @@ import pytest
 
 import commands
 from commands import ROOT
+from keras_onlstm.text.tokens import split
 
 WEB = ROOT / "web"
 SCRIPTS = [*sorted(WEB.rglob("*.mjs")), *sorted(WEB.glob("*.js"))]
@@ -84,14 +88,55 @@ def test_cases_are_what_the_package_gives(run, tmp_path):
         assert (tmp_path / path).read_text("utf-8") == (WEB / path).read_text("utf-8"), path
 
 
-def test_what_cannot_be_served(run, tmp_path):
+def pieces():
+    """What texts are made of: words, marks and white space."""
+    texts = [
+        case["text"]
+        for case in json.loads((WEB / "tests" / "cases.json").read_text("utf-8"))["texts"]
+    ]
+    found = {
+        piece
+        for text in texts[:-1]
+        for piece in (*text.split(), *re.findall(r"\w+|\s|[^\w\s]", text))
+    }
+    return sorted(
+        found
+        | {"``", "''", "--", "...", "\n\n", "\x85", "\u0301", "\u200d", "\ufeff", "U.S.", "p.m."}
+    )
+
+
+def test_drawn_texts_are_split_alike(node):
+    """Tokens, sentences, and which tokens are words; with FUZZ_COUNT=30000 more of them."""
+    draw, known, texts = random.Random(1), pieces(), []
+    for _ in range(int(os.environ.get("FUZZ_COUNT", 1500))):
+        parts = draw.choices(known, k=draw.randint(1, 14))
+        texts.append("".join(part + draw.choice(["", " ", " ", "  "]) for part in parts))
+    wanted = [
+        [[[token.text, token.is_word] for token in sentence] for sentence in split(text)]
+        for text in texts
+    ]
+    program = (
+        f'import {{ split }} from "{(WEB / "parsing" / "tokens.mjs").as_uri()}";'
+        'import { text } from "node:stream/consumers";'
+        "const found = JSON.parse(await text(process.stdin)).map((text) =>"
+        " split(text).map((tokens) => tokens.map((token) => [token.text, token.isWord])));"
+        "console.log(JSON.stringify(found));"
+    )
+    found = subprocess.run(
+        [node, "--input-type=module", "--eval", program],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for text, one, other in zip(texts, json.loads(found.stdout), wanted, strict=True):
+        assert one == other, text
+
+
+def test_what_cannot_be_served(run, scripts, tmp_path):
     commands.refused("serve.py", run("serve", tmp_path), f"{tmp_path}: holds no page", "make web")
     (tmp_path / "index.html").write_text("")
-    sys.path.insert(0, str(WEB))
-    from serve import server
-
-    sys.path.remove(str(WEB))
-    with server(tmp_path) as taken:
+    with scripts["serve"].server(tmp_path) as taken:
         port = taken.server_port
         result = run("serve", tmp_path, "--port", port)
     commands.refused("serve.py", result, f"--port {port}: cannot be had", "--port 0")
@@ -101,7 +146,7 @@ def test_what_cannot_be_served(run, tmp_path):
 
 
 def themes():
-    """The colours of the light theme, of the dark one, and of the one that the system makes dark."""
+    """The colours: light, dark, and dark because the system is."""
     text = (WEB / "style.css").read_text(encoding="utf-8")
     blocks = re.findall(r":root[^{]*\{([^}]*)\}", text)
     return [dict(re.findall(r"(--[\w-]+): (#\w{6});", block)) for block in blocks]

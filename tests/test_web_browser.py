@@ -185,12 +185,10 @@ def test_trees_are_those_of_the_package(page):
 
 
 def test_other_readings(page):
-    texts = [case for case in CASES["texts"] if 7 <= len(sum(case["words"], [])) <= 30]
+    texts = [case for case in CASES["texts"] if 7 <= sum(map(len, case["words"])) <= 30]
     assert len(texts) >= 15
     for reading, number in zip(CASES["readings"], itertools.count()):
-        page.choose(
-            tree=reading["method"], layer=reading["layer"] or "all", gate=reading["gate"]
-        )
+        page.choose(tree=reading["method"], layer=reading["layer"] or "all", gate=reading["gate"])
         for case in texts:
             page.write(case["text"])
             assert page.trees() == case["trees"][number], (reading, case["text"])
@@ -413,7 +411,8 @@ OVERLAPS = """() => {
       if (box.x < words[i].x + words[i].width) found.push(["words", i]);
     });
     const [box, view] = [picture.getBBox(), picture.viewBox.baseVal];
-    if (box.x < 0 || box.y < 0 || box.x + box.width > view.width || box.y + box.height > view.height)
+    const [right, bottom] = [box.x + box.width, box.y + box.height];
+    if (box.x < 0 || box.y < 0 || right > view.width || bottom > view.height)
       found.push(["picture", box.x, box.y, box.width, box.height]);
   }
   return found;

@@ -4,8 +4,9 @@
     python web/build.py                                 into runs/web
     python web/serve.py                                 at http://127.0.0.1:8000/
 
-The models of the package, or of a file of `keras-onlstm compact`, are exported one by one, so that the
-first parses before the others are there. What is large is packed with gzip and named after its content.
+The models of the package, or of a file of `keras-onlstm compact`, are exported one by one, so that
+the first parses before the others are there. What is large is packed with gzip and named after its
+content.
 """
 
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split

@@ -221,7 +221,7 @@ function drawn({ title, ...parts }) {
     viewBox: `0 0 ${width} ${height}`,
     "aria-label": `${title}: ${parts.words.join(" ")}`,
   };
-  const description = `${many(parts.words.length, "word")} in one line, branches above, bars below.`;
+  const description = `${many(parts.words.length, "word")} in a line, branches above, bars below.`;
   const made = svg("svg", known, svg("desc", {}, description), ...children);
   made.style.minWidth = `${LEAST_SCALE * width}px`;
   return made;

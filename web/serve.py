@@ -1,7 +1,7 @@
 """Serves the page on this machine.
 
-    python web/serve.py                 runs/web, at http://127.0.0.1:8000/
-    python web/serve.py DIR --port 0    another folder, at any free port
+python web/serve.py                 runs/web, at http://127.0.0.1:8000/
+python web/serve.py DIR --port 0    another folder, at any free port
 """
 
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
