@@ -24,6 +24,10 @@ FUZZ ?= files:tensorflow:10000 runs:tensorflow:15 runs:jax:15 recurrence:tensorf
     recurrence:jax:1300 recurrence:torch:3500
 FUZZ_RUN := runs/fuzz
 
+# Where `make web` builds, and where the page's WebAssembly is installed.
+WEB := runs/web
+JAVASCRIPT := export/javascript
+
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 export PYTHONUNBUFFERED := 1
@@ -32,7 +36,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check test-jax test-torch check-gpu fuzz lint format bench docs clean
+.PHONY: help demo test check test-jax test-torch check-gpu fuzz lint format bench docs web site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +92,12 @@ bench: $(VENV)/.installed-dev ## time the layer beside others, into runs/benchma
 docs: $(VENV)/.installed-docs ## build the documentation into site/
 	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs site
 
+web: $(VENV)/.installed-onnx $(JAVASCRIPT)/node_modules ## build the page that parses in the browser, into runs/web
+	$(BIN)/python web/build.py --output $(WEB)
+
+site: web ## serve that page at http://127.0.0.1:8000/
+	$(BIN)/python web/serve.py $(WEB)
+
 clean: ## remove what was built, not the environment and not runs/
 	rm -rf build dist site jupyter_execute *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
@@ -96,6 +106,12 @@ clean: ## remove what was built, not the environment and not runs/
 $(VENV)/.installed-%: setup.cfg setup.py pyproject.toml | $(BIN)/python
 	@echo "Installing the package with its extra '$*' and what it needs, TensorFlow too: a minute or two."
 	@$(PIP) install --quiet --editable '.[$*]' $(if $(filter dev,$*),'$(TORCH)')
+	@touch $@
+
+$(JAVASCRIPT)/node_modules: $(JAVASCRIPT)/package.json
+	@command -v npm >/dev/null || \
+	    { echo "There is no npm here: install Node 20 or later (on Debian: apt install nodejs npm)" >&2; exit 1; }
+	npm install --prefix $(JAVASCRIPT) --no-audit --no-fund
 	@touch $@
 
 $(BIN)/python:

@@ -21,7 +21,7 @@ from keras_onlstm.training.runs import CONFIG, read_config
 __all__ = ["export_each", "export_files", "new_parser", "report"]
 
 
-def new_parser(description, output, quantize=True):
+def new_parser(description, output, quantizations=QUANTIZATIONS):
     """A parser with the arguments that all scripts have."""
     parser = ArgumentParser(prog=Path(sys.argv[0]).name, description=description)
     add = parser.add_argument
@@ -49,8 +49,8 @@ def new_parser(description, output, quantize=True):
         help="what to export; more than once for several; default: all that the model has",
     )
     add("--output", metavar="DIR", default=output, help=f"default: {output}")
-    if quantize:
-        add("--quantize", choices=QUANTIZATIONS, help="default: float32")
+    if quantizations:
+        add("--quantize", choices=quantizations, help="default: float32")
     add("--no-check", action="store_true", help="do not compare what was written with Keras")
     return parser
 

@@ -9,9 +9,11 @@ and three lengths, before it gets its name.
 
 from _common import export_files, new_parser, report
 
+from keras_onlstm.exporting.names import OF_ONNX
+
 
 def parse_arguments():
-    parser = new_parser("Exports ON-LSTM models to ONNX.", "runs/onnx")
+    parser = new_parser("Exports ON-LSTM models to ONNX.", "runs/onnx", OF_ONNX)
     add = parser.add_argument
     add("--opset", type=int, default=18, metavar="N", help="of ONNX's operators; default: 18")
     add("--provider", choices=("cpu", "cuda"), default="cpu", help="to check with; default: cpu")

@@ -11,7 +11,7 @@ from _common import export_each, new_parser, report
 
 
 def parse_arguments():
-    parser = new_parser("Exports ON-LSTM models to SavedModels.", "runs/saved_model", False)
+    parser = new_parser("Exports ON-LSTM models to SavedModels.", "runs/saved_model", ())
     return parser, parser.parse_args()
 
 

@@ -30,7 +30,7 @@ OPTIONAL = {  # import name: extras that install it
     "tensorboard": {"tensorboard"},
     "tf2onnx": {"onnx", "onnx-gpu"},
 }
-OUTSIDE = {"benchmarks", "examples", "export", "tests"}
+OUTSIDE = {"benchmarks", "examples", "export", "tests", "web"}
 
 
 class Import(NamedTuple):

@@ -19,9 +19,9 @@ __all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
 BATCHES, TIMES = (3, 1), (2, 17, 1)
 # The largest difference from Keras that is accepted, by the precision of the weights; a millionth
 # of the value is allowed on top. float32 rounds at 6e-8, which sums of hundreds of terms add up.
-# float16 has 11 bits; "dynamic" has 8, and rounds inputs to 8 bits too. These two limits only catch
-# mistakes in a graph; docs/export.md has what quantization does to results.
-QUANTIZED = {None: 1e-5, "float16": 0.05, "dynamic": 1.0}
+# float16 has 11 bits; "weights" has 8, and "dynamic" rounds inputs to 8 bits too. These limits only
+# catch mistakes in a graph; docs/export.md has what quantization does to results.
+QUANTIZED = {None: 1e-5, "float16": 0.05, "weights": 1.0, "dynamic": 1.0}
 
 
 class Difference(NamedTuple):

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import keras
 
 from keras_onlstm.exporting.checks import Difference
-from keras_onlstm.exporting.names import QUANTIZATIONS
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Exported", "check_request", "describe"]
@@ -33,13 +32,19 @@ class Exported(NamedTuple):
     latency: float | None
 
 
-def check_request(path: StrPath, suffix: str, quantize: str | None = None) -> Path:
+def check_request(
+    path: StrPath,
+    suffix: str,
+    quantize: str | None = None,
+    quantizations: tuple[str, ...] = (),
+) -> Path:
     """Refuses what cannot be written, before time is spent on it.
 
     Args:
         path: where the file shall be.
         suffix: how it has to end, or "" for a directory.
         quantize: as the user gave it.
+        quantizations: tuple of those that the format has.
 
     Returns:
         `Path`.
@@ -54,8 +59,9 @@ def check_request(path: StrPath, suffix: str, quantize: str | None = None) -> Pa
             f"exporting goes by way of TensorFlow, and Keras runs on {backend}. Save the model, "
             "and export it with KERAS_BACKEND=tensorflow."
         )
-    if quantize not in (None, *QUANTIZATIONS):
-        raise ValueError(f"quantize is None, 'dynamic' or 'float16', not {quantize!r}.")
+    if quantize not in (None, *quantizations):
+        known = ", ".join(map(repr, (None, *quantizations[:-1])))
+        raise ValueError(f"quantize is {known} or {quantizations[-1]!r}, not {quantize!r}.")
     path = Path(path)
     if path.suffix != suffix and suffix:
         raise ValueError(f"{path}: a file of this format ends in {suffix}.")

@@ -17,6 +17,7 @@ from keras_onlstm import runtime
 from keras_onlstm.exporting import checks, onnx_loops, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
+from keras_onlstm.exporting.names import OF_ONNX
 from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.tracing_tensorflow import traced
 from keras_onlstm.onlstm.recurrence import Recurrence, readable, refusal
@@ -212,7 +213,7 @@ def to_onnx(
         path: the file, ending in `.onnx`.
         graph: one of `graph_names(model)`; may be left out where there is but one.
         quantize: `"dynamic"`: 8-bit matrices, which meet inputs rounded to 8 bits; `"float16"`:
-            matrices in 16 bits, computed with as float32.
+            matrices in 16 bits, computed with as float32; `"weights"`: the same in 8 bits.
         opset: integer, the version of ONNX's operators, from 18 to the latest that tf2onnx knows:
             18 as well in tf2onnx 1.17.
         provider: `"cpu"` or `"cuda"`, where it is checked.
@@ -240,13 +241,15 @@ def to_onnx(
     >>> to_onnx(model, "parser.onnx", "parser").difference.largest < 1e-5  # doctest: +SKIP
     True
     """
-    path = check_request(path, ".onnx", quantize)
+    path = check_request(path, ".onnx", quantize, OF_ONNX)
     made = make_graph(model, graph, inputs, about, vocabulary, labels)
     converted = convert(made, opset)
     if quantize is None:
         onnx_weights.sharpen(converted)
     if quantize == "float16":
         onnx_weights.as_float16(converted)
+    if quantize == "weights":
+        onnx_weights.with_int8_weights(converted)
     if quantize == "dynamic":
         converted = onnx_weights.as_int8(converted)
     described = {**made.metadata, "quantize": quantize}

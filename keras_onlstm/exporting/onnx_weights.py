@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_float16", "as_int8", "share", "sharpen", "subgraphs"]
+__all__ = ["as_float16", "as_int8", "share", "sharpen", "subgraphs", "with_int8_weights"]
 
 GraphProto = Any  # of `onnx`, which is imported where it is used
 ModelProto = Any  # likewise
@@ -176,6 +176,38 @@ def as_float16(model: ModelProto) -> None:
             model.graph.initializer.append(numpy_helper.from_array(values.astype("float16"), half))
             cast = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
             model.graph.node.insert(0, cast)
+
+
+def with_int8_weights(model: ModelProto) -> None:
+    """Keeps the matrices in 8 bits with a factor a column; they are computed with as float32.
+
+    Those of a file of `save_eight_bit` lose nothing. The products that add up shares of master
+    gates, `Gemm`s, stay as they are.
+
+    Args:
+        model: `onnx.ModelProto`, changed in place.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    graphs = list(subgraphs(model.graph))
+    sums = {name for g in graphs for n in g.node if n.op_type == "Gemm" for name in n.input}
+    for graph in graphs:
+        for constant in _weights(graph):
+            if len(constant.dims) != 2 or constant.name in sums:
+                continue
+            name = constant.name
+            integers, wide, factors = (f"{name}/{part}" for part in ("int8", "float32", "factors"))
+            values = numpy_helper.to_array(constant)
+            factor = (np.maximum(np.abs(values).max(axis=0), 1e-12) / 127).astype("float32")
+            graph.initializer.remove(constant)
+            model.graph.initializer.append(
+                numpy_helper.from_array(np.rint(values / factor).astype("int8"), integers)
+            )
+            model.graph.initializer.append(numpy_helper.from_array(factor, factors))
+            widened = helper.make_node("Cast", [integers], [wide], to=TensorProto.FLOAT)
+            scaled = helper.make_node("Mul", [wide, factors], [name])
+            for node in (scaled, widened):
+                model.graph.node.insert(0, node)
 
 
 def as_int8(model: ModelProto) -> ModelProto:

@@ -12,6 +12,7 @@ from keras_onlstm import runtime
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
+from keras_onlstm.exporting.names import QUANTIZATIONS
 from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
@@ -118,7 +119,7 @@ def to_tflite(
     >>> to_tflite(model, "parser.tflite", "parser").size < 20_000  # doctest: +SKIP
     True
     """
-    path, batch = check_request(path, ".tflite", quantize), integer("batch", batch)
+    path, batch = check_request(path, ".tflite", quantize, QUANTIZATIONS), integer("batch", batch)
     operators = _operators()
     made = make_graph(model, graph, inputs, about, vocabulary, labels)
     flatbuffer = convert(made, batch, quantize)

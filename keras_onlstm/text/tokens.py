@@ -43,7 +43,7 @@ _UNKNOWN = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 # Lower case, without the last full stop. Single letters are known to be initials.
-_ABBREVIATIONS = """
+ABBREVIATIONS = """
     mr mrs ms dr prof st jr sr messrs mme mlle rev hon pres gov sen rep gen col maj capt lt sgt
     cmdr adm inc corp co ltd bros assn dept univ ave blvd vs etc e.g i.e cf al approx est fig vol
     pp eds jan feb mar apr jun jul aug sep sept oct nov dec a.m p.m u.s u.k u.n u.s.a d.c n.y n.j
@@ -51,7 +51,7 @@ _ABBREVIATIONS = """
     tenn tex va vt wis wyo
 """
 # After one of these abbreviations, a capital letter of one of these begins a sentence.
-_STARTERS = """
+STARTERS = """
     the he she it they we you this that these those there but and his her its their our my your
     what when where why how who if so
 """
@@ -60,7 +60,7 @@ _STARTERS = """
 _GOES_ON = (
     (
         re.compile(r"\b(?:[^\W\d_]\.){2,}\s*$"),
-        re.compile(rf"(?!(?:{'|'.join(_STARTERS.title().split())})\b)"),
+        re.compile(rf"(?!(?:{'|'.join(STARTERS.title().split())})\b)"),
     ),
     (re.compile(r"^\W*\d+\.\s*$"), re.compile("")),
     (re.compile(r"[.?!]['\")\]}]+\s*$"), re.compile(r"[^\W\d_A-Z]")),
@@ -256,8 +256,8 @@ def _tools():
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
     parameters = PunktParameters()
-    parameters.abbrev_types.update(_ABBREVIATIONS.split())
-    parameters.sent_starters.update(_STARTERS.split())
+    parameters.abbrev_types.update(ABBREVIATIONS.split())
+    parameters.sent_starters.update(STARTERS.split())
     parameters.collocations.update({("no", "##number##"), ("nos", "##number##")})
     return PunktSentenceTokenizer(parameters), TreebankWordTokenizer()
 

@@ -1,0 +1,25 @@
+// Kinds of characters as Python has them, which JavaScript's \s, \w and \b are not.
+
+const PYTHON_WHITE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+
+// For the inside of brackets, in patterns with the flag u.
+export const S = PYTHON_WHITE; // \s
+export const W = "\\p{L}\\p{N}_"; // \w of the module re
+export const LETTER = "\\p{L}\\p{Nl}\\p{No}"; // [^\W\d_] of the module re
+// [^\W\d] of the module regex, which NLTK uses.
+export const NLTK_LETTER = "\\p{Alphabetic}\\p{M}\\p{Pc}\\p{Join_Control}";
+
+// \b of the module re.
+export const EDGE = `(?:(?<=[${W}])(?![${W}])|(?<![${W}])(?=[${W}]))`;
+
+export const WHITE = new RegExp(`[${S}]`, "gu");
+
+// str.split() of Python.
+export function words(text) {
+  return text.split(new RegExp(`[${S}]+`, "u")).filter(Boolean);
+}
+
+// How long text is without white space at its end.
+export function lengthWithoutEnd(text) {
+  return text.replace(new RegExp(`[${S}]+$`, "u"), "").length;
+}
