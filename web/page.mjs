@@ -124,7 +124,8 @@ function draw(sentences, measured) {
   const focused = [...results.querySelectorAll("button, summary, .picture")].indexOf(
     document.activeElement,
   );
-  results.replaceChildren(...sentences.map((words, i) => article(words, measured[i])));
+  const number = (i) => (sentences.length > 1 ? `${i + 1}. ` : "");
+  results.replaceChildren(...sentences.map((words, i) => article(number(i), words, measured[i])));
   results.querySelectorAll(".picture").forEach((box, i) => {
     const start = runsLeft(box.words) ? box.scrollWidth : 0;
     box.scrollLeft = scrolled[i] ?? start;
@@ -133,7 +134,7 @@ function draw(sentences, measured) {
   if (focused >= 0) results.querySelectorAll("button, summary, .picture")[focused]?.focus();
 }
 
-function article(words, measured) {
+function article(number, words, measured) {
   const readings = readingsOf(state);
   const splits = readings.map((reading) =>
     treeOf(rowsOf(measured, reader.members, reading), reading.method),
@@ -142,6 +143,7 @@ function article(words, measured) {
   const common = nodes.length > 1 ? nodes.map((own, i) => inBoth(own, nodes[1 - i])) : [];
   const figures = readings.map((reading, i) =>
     figure({
+      number,
       words,
       measured,
       reading,
@@ -161,8 +163,8 @@ function article(words, measured) {
   return html("article", {}, ...parts);
 }
 
-function figure({ words, measured, reading, split, nodes, common }) {
-  const title = TITLES[reading.method];
+function figure({ number, words, measured, reading, split, nodes, common }) {
+  const title = number + TITLES[reading.method];
   const panels = panelsOf(measured, reading);
   const text = brackets(words, split);
   const image = drawn({ words, nodes, panels, common, title });

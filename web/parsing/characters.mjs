@@ -13,6 +13,7 @@ export const NLTK_LETTER = "\\p{Alphabetic}\\p{M}\\p{Pc}\\p{Join_Control}";
 export const EDGE = `(?:(?<=[${W}])(?![${W}])|(?<![${W}])(?=[${W}]))`;
 
 export const WHITE = new RegExp(`[${S}]`, "gu");
+const ONE_WHITE = new RegExp(`[${S}]`, "u");
 
 // str.split() of Python.
 export function words(text) {
@@ -21,5 +22,7 @@ export function words(text) {
 
 // How long text is without white space at its end.
 export function lengthWithoutEnd(text) {
-  return text.replace(new RegExp(`[${S}]+$`, "u"), "").length;
+  let length = text.length;
+  while (length && ONE_WHITE.test(text[length - 1])) length--;
+  return length;
 }
