@@ -118,6 +118,20 @@ def test_programs_are_lowered(made, platform, monkeypatch):
 
 
 @pytest.mark.backend("jax")
+@pytest.mark.parametrize("dtype", POLICIES)
+def test_running_sums_are_not_rounded_on_accelerators(dtype):
+    """A TPU rounds what it multiplies to bfloat16 unless told otherwise; the master gates' sums,
+    forward and back, are told."""
+    import jax
+
+    layer, inputs, _ = of_layer(True, False)(dtype)
+    layer(*inputs)
+    text = jax.jit(jax.grad(lambda x: total(layer(x)))).lower(*inputs).as_text()
+    sums = [line for line in text.splitlines() if "dot_general" in line and "<6x6xf32>" in line]
+    assert len(sums) >= 2 and all("precision = [HIGHEST, HIGHEST]" in line for line in sums)
+
+
+@pytest.mark.backend("jax")
 def test_a_call_to_the_host_is_refused():
     import jax
 

@@ -13,7 +13,16 @@ from keras import activations, backend, ops
 
 from keras_onlstm.utils.types import Activation, DType, Tensor
 
-__all__ = ["cumsum", "exact_activation", "largest", "matmul", "mean", "triangle", "wide_dtype"]
+__all__ = [
+    "cumsum",
+    "exact_activation",
+    "largest",
+    "matmul",
+    "mean",
+    "precise",
+    "triangle",
+    "wide_dtype",
+]
 
 
 def wide_dtype(dtype: DType) -> str:
@@ -42,6 +51,15 @@ def cumsum(x: Tensor) -> Tensor:
     if not _is_float64(x):
         return ops.cumsum(x, -1)
     return x @ ops.transpose(triangle(x.shape[-1], "float64"))  # (..., n) @ (n, n)
+
+
+def precise(x: Tensor, y: Tensor) -> Tensor:
+    """(..., M, K) times (..., K, N), which no accelerator rounds to fewer bits where JAX runs it."""
+    if backend.backend() != "jax":
+        return x @ y
+    from keras_onlstm.utils.precise_jax import product
+
+    return product(x, y)
 
 
 def largest(x: Tensor, axis: int) -> Tensor:

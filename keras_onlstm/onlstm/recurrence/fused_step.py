@@ -24,7 +24,13 @@ from keras import activations, backend
 
 from keras_onlstm.onlstm.step import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
 from keras_onlstm.utils.keras_private import direct as ops
-from keras_onlstm.utils.numerics import exact_activation, largest, triangle, wide_dtype
+from keras_onlstm.utils.numerics import (
+    exact_activation,
+    largest,
+    precise,
+    triangle,
+    wide_dtype,
+)
 from keras_onlstm.utils.types import Tensor
 
 __all__ = [
@@ -142,7 +148,7 @@ def _exponentials(z, sizes):
 
 def _rises(exponentials, fixed):
     """Running sums along the chunks, to exactly 1 as `cumax` has it."""
-    total = fixed.rise @ exponentials
+    total = precise(fixed.rise, exponentials)
     end = total[..., -1:, :]
     return ops.where(total < end, total / end, 1.0)
 
@@ -302,7 +308,7 @@ def retreat(
     # To the master gates, over the units of a chunk; each weight counts in its own value of the
     # rise and in all after it.
     d_masters = ops.sum(from_c[3:5], 2) + d_rises  # (2, N, B)
-    gradient = ops.transpose(fixed.rise) @ d_masters
+    gradient = precise(ops.transpose(fixed.rise), d_masters)
     mean = ops.sum(slope.weights * gradient, 1, keepdims=True)
     d_pre = slope.weights * (gradient - mean)
     # In the order of the gates in every kernel.
