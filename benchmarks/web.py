@@ -15,6 +15,7 @@ from pathlib import Path
 import report
 
 ROOT = Path(__file__).resolve().parents[1]
+PICTURED = "Investors who bought the shares last year lost a lot of money."
 TYPE = """async (text) => {
   const field = document.getElementById("text");
   const results = document.getElementById("results");
@@ -57,6 +58,11 @@ def measure(page, options, texts):
         tab.wait_for_selector("#results[aria-busy=false]")
         times = [tab.evaluate(TYPE, text) for text in texts]
         version = browser.version
+        if options.picture:
+            tab.set_viewport_size({"width": 900, "height": 600})
+            tab.fill("#text", PICTURED)
+            tab.wait_for_timeout(500)
+            tab.screenshot(path=options.picture, full_page=True)
         browser.close()
     times = times[len(times) // 4 :]  # by then the browser has compiled what runs often
     low, middle, high = report.quartiles(times)
@@ -88,6 +94,7 @@ def main():
     add("--chromium", default="/usr/bin/chromium", metavar="PATH", help="default: %(default)s")
     add("--words", type=int, default=20, help="of a sentence; default: 20")
     add("--count", type=int, default=80, help="of sentences; default: 80")
+    add("--picture", metavar="PATH", help="a .png file for a picture of the page")
     add("--output", type=Path, default=Path("runs/benchmarks"))
     options = parser.parse_args()
     if not (options.page / "index.html").is_file():

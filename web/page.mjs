@@ -15,7 +15,7 @@ import { CHOICES, DEFAULTS, fromFragment, readingsOf, toFragment } from "./state
 const SITE = globalThis.SITE;
 const MOST_WORDS = 500; // of a sentence: votes take time in its third power
 const MOST_SENTENCES = 20;
-const LEAST_SCALE = 0.72; // of wide pictures; beyond that they scroll
+const LEAST_SCALE = 0.85; // of wide pictures; wider ones scroll
 const TITLES = { greedy: "Greedy tree", binary: "Binary tree", votes: "Tree with the most votes" };
 
 const find = (name) => document.getElementById(name);
@@ -127,11 +127,19 @@ function draw(sentences, measured) {
   const number = (i) => (sentences.length > 1 ? `${i + 1}. ` : "");
   results.replaceChildren(...sentences.map((words, i) => article(number(i), words, measured[i])));
   results.querySelectorAll(".picture").forEach((box, i) => {
-    const start = runsLeft(box.words) ? box.scrollWidth : 0;
-    box.scrollLeft = scrolled[i] ?? start;
-    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0; // so that keys scroll it
+    fit(box);
+    box.scrollLeft = scrolled[i] ?? (runsLeft(box.words) ? box.scrollWidth : 0);
   });
   if (focused >= 0) results.querySelectorAll("button, summary, .picture")[focused]?.focus();
+}
+
+// A picture that is a little too wide shrinks, one that is wider scrolls, by keys as well.
+function fit(box) {
+  const width = box.firstElementChild.viewBox.baseVal.width;
+  const scrolls = LEAST_SCALE * width > box.clientWidth;
+  box.firstElementChild.style.minWidth = scrolls ? `${width}px` : "";
+  if (scrolls) box.tabIndex = 0;
+  else box.removeAttribute("tabindex");
 }
 
 function article(number, words, measured) {
@@ -224,9 +232,7 @@ function drawn({ title, ...parts }) {
     "aria-label": `${title}: ${parts.words.join(" ")}`,
   };
   const description = `${many(parts.words.length, "word")} in a line, branches above, bars below.`;
-  const made = svg("svg", known, svg("desc", {}, description), ...children);
-  made.style.minWidth = `${LEAST_SCALE * width}px`;
-  return made;
+  return svg("svg", known, svg("desc", {}, description), ...children);
 }
 
 // What opens below a picture, made when it is opened, and open again in the next picture.
@@ -336,6 +342,7 @@ find("again").addEventListener("click", () => {
   show();
 });
 addEventListener("hashchange", fill);
+addEventListener("resize", () => results.querySelectorAll(".picture").forEach(fit));
 if ("serviceWorker" in navigator)
   navigator.serviceWorker.register("service-worker.js").catch(() => {});
 performance.mark("changed");
