@@ -54,7 +54,7 @@ def cumsum(x: Tensor) -> Tensor:
 
 
 def precise(x: Tensor, y: Tensor) -> Tensor:
-    """(..., M, K) times (..., K, N), which no accelerator rounds to fewer bits where JAX runs it."""
+    """(..., M, K) times (..., K, N); on JAX no accelerator rounds them to fewer bits."""
     if backend.backend() != "jax":
         return x @ y
     from keras_onlstm.utils.precise_jax import product
