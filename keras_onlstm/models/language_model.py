@@ -13,6 +13,7 @@ from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.rows import take_rows
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
@@ -233,7 +234,7 @@ class LanguageModel(SentenceReader):
         raw = None
         measured: list[list[Tensor]] = []
         last: list[list[Tensor]] = []
-        x = self.dropouts[0](ops.take(words, ids, axis=0), training=training)  # (B, T, E)
+        x = self.dropouts[0](take_rows(words, ids), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
             raw, h, c, *distances = layer(
                 x,

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.onlstm.layer import ONLSTM
+from keras_onlstm.utils.rows import take_rows
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["PairClassifier"]
@@ -18,6 +19,13 @@ def _recurrent_layer(recurrent, units, chunk_size, seed):
     if recurrent == "lstm":
         return keras.layers.LSTM(units, seed=seed, name="recurrent")
     raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
+
+
+class _Embedding(keras.layers.Embedding):
+    """Keras's, with a gradient that every optimizer reads alike."""
+
+    def call(self, inputs):
+        return take_rows(self.embeddings, inputs)
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -88,7 +96,7 @@ class PairClassifier(keras.Model):
             "dropout": dropout,
             "seed": seed,
         }
-        self.embedding = keras.layers.Embedding(
+        self.embedding = _Embedding(
             vocabulary_size,
             embedding_dim,
             # With Keras's default, uniform within 0.05, the inputs hardly move the gates at first:

@@ -16,6 +16,7 @@ from keras_onlstm.prpn.step import spread
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.rows import take_rows
 from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Sentence, Shape, Tensor
 
@@ -320,7 +321,7 @@ class PRPN(SentenceReader):
 
     def _embed(self, ids):
         embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
-        return ops.take(embeddings, ids, axis=0)  # (B, T, E)
+        return take_rows(embeddings, ids)  # (B, T, E)
 
     @staticmethod
     def _named(parsed):

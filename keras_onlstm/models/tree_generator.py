@@ -21,6 +21,7 @@ from keras_onlstm.tree_lstm.step import INITIAL
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.prediction import predictor
+from keras_onlstm.utils.rows import take_rows
 from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
@@ -141,7 +142,7 @@ class TreeGenerator(keras.Model):
     def call(self, nodes: dict[str, Tensor], training: bool = False) -> Tensor:
         hidden = nodes["hidden"]
         kernel = ops.convert_to_tensor(self.model.softmax_kernel, dtype=hidden.dtype)
-        rows = ops.take(kernel, nodes["words"], axis=0)
+        rows = take_rows(kernel, nodes["words"])
         return self.classifiers(ops.concatenate([hidden, rows], -1), training=training)
 
     @classmethod

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.rows import take_rows
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["NoiseContrastive"]
@@ -130,7 +131,7 @@ class NoiseContrastive(keras.layers.Layer):
         ln_z = ops.log(constant) if self.learn == "z" else constant
         expected = ops.convert_to_tensor(np.log(self.k * self.distribution), dtype=hidden.dtype)
         words = ops.concatenate([ops.expand_dims(targets, -1), noise], -1)  # (N, 1 + k)
-        rows = ops.take(kernel, words, axis=0)  # (N, 1 + k, U)
+        rows = take_rows(kernel, words)  # (N, 1 + k, U)
         scores = ops.sum(rows * ops.expand_dims(hidden, 1), -1) - ln_z
         # ln P - ln (k Q): the logit of being no noise.
         logits = scores - ops.take(expected, words, axis=0)

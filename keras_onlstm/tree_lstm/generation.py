@@ -12,6 +12,7 @@ from keras import ops
 
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.tree_lstm.step import Layer, Weights, deep_advance
+from keras_onlstm.utils.rows import take_rows
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["grow", "read_left"]
@@ -37,7 +38,7 @@ def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: T
     Returns:
         (R, 2 U L).
     """
-    vectors = ops.take(weights.embeddings, words, axis=0)  # (R, E)
+    vectors = take_rows(weights.embeddings, words)  # (R, E)
     edges = ops.expand_dims(edges, -1)
     found = states
     for edge in Edge:
@@ -61,6 +62,6 @@ def read_left(weights: Weights, words: Tensor, states: Tensor, is_word: Tensor) 
     Returns:
         Like `states`.
     """
-    vectors = ops.take(weights.embeddings, words, axis=0)
+    vectors = take_rows(weights.embeddings, words)
     new = _advanced(vectors, weights.left, states)
     return ops.where(ops.expand_dims(is_word, -1), new, states)

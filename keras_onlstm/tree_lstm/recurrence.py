@@ -17,6 +17,7 @@ from keras_onlstm.utils.compiled_tensorflow import compiled
 from keras_onlstm.utils.custom_gradient import with_gradient
 from keras_onlstm.utils.loops import scan
 from keras_onlstm.utils.numerics import matmul
+from keras_onlstm.utils.rows import take_rows
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["hidden"]
@@ -230,7 +231,7 @@ def hidden(
     """
 
     def vectors(words: Tensor) -> Tensor:
-        return drop(ops.take(weights.embeddings, words, axis=0))
+        return drop(take_rows(weights.embeddings, words))
 
     products: list[Tensor] = []
     used: Sequence[tuple[int, str]] = [
