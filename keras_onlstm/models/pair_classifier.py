@@ -25,7 +25,8 @@ class _Embedding(keras.layers.Embedding):
     """Keras's, with a gradient that every optimizer reads alike."""
 
     def call(self, inputs):
-        return take_rows(self.embeddings, inputs)
+        # Keras reads a file by calling the model with numbers that are not integers.
+        return take_rows(self.embeddings, ops.cast(inputs, "int32"))
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
