@@ -57,6 +57,7 @@ class Shape(NamedTuple):
     svg: str
     first: int = 0
     last: int | None = None
+    fades: bool = True
 
     def is_seen(self, step):
         return self.first <= step and (self.last is None or step <= self.last)
@@ -122,7 +123,7 @@ class Scene:
     def shapes(self):
         for number, (title, said) in enumerate(self.texts):
             until = None if number == self.last else number
-            yield Shape(self.caption(title, said), number, until)
+            yield Shape(self.caption(title, said), number, until, fades=False)
         for number, step in enumerate(self.found, 1):
             yield Shape(self.band(step), number, number)
         yield Shape(
@@ -205,41 +206,41 @@ def pictures(scene):
 def animation(scene):
     """All steps in one picture; where nothing moves it shows the last one."""
     total = scene.last * SHOWN + REST
-    times: dict[tuple[int, int | None], str] = {}
+    names: dict[Shape, str] = {}
     groups = []
     for shape in scene.shapes():
-        moves = shape.first > 0 or shape.last is not None
-        if not moves:
+        time = shape._replace(svg="")
+        if time == Shape(""):
             groups.append(shape.svg)
             continue
-        name = times.setdefault(shape[1:], f"s{len(times)}")
+        name = names.setdefault(time, f"s{len(names)}")
         groups.append(f'<g class="{name}">{shape.svg}</g>')
-    still = [name for (_, last), name in times.items() if last is not None]
-    rules = ",".join(f".{name}" for name in still) + "{opacity:0}"
-    moving = "".join(_moving(name, *span, total) for span, name in times.items())
-    rules += f"@media (prefers-reduced-motion:no-preference){{{moving}}}"
+    gone = ",".join(f".{name}" for time, name in names.items() if time.last is not None)
+    moving = "".join(_moving(name, time, total) for time, name in names.items())
+    rules = f"{gone}{{opacity:0}}@media (prefers-reduced-motion:no-preference){{{moving}}}"
     said = " ".join(f"{title}: {line}." for title, line in scene.texts[1:-1])
     return svg_page([f"<style>{rules}</style>", *groups], scene.width, scene.height, TITLE, said)
 
 
-def _moving(name, first, last, total):
-    """The rules of what is seen for some steps."""
+def _moving(name, shape, total):
+    """The rules of what is seen for some steps. It stays until what follows is there."""
 
-    def at(seconds):
-        return f"{100 * seconds / total:.2f}%"
+    def at(seconds, opacity):
+        return f"{100 * seconds / total:.2f}%{{opacity:{opacity}}}"
 
-    begins = first * SHOWN
-    frames = "0%{opacity:1}" if not first else f"0%,{at(begins)}{{opacity:0}}"
-    frames += f"{at(begins + FADE)}{{opacity:1}}"
-    if last is None:
-        frames += f"{at(total - FADE)}{{opacity:1}}100%{{opacity:0}}"
+    fade = FADE if shape.fades else 0
+    begins = shape.first * SHOWN
+    ends = total - fade if shape.last is None else (shape.last + 1) * SHOWN + fade
+    way = "linear" if shape.fades else "step-end"
+    frames = at(0, int(not shape.first))
+    if shape.fades:
+        frames += (at(begins, 0) if shape.first else "") + at(begins + fade, 1) + at(ends, 1)
+        frames += at(total, 0) if shape.last is None else at(ends + 0.01, 0)
+        if not shape.first:  # it comes back
+            frames += at(total - fade, 0) + at(total, 1)
     else:
-        ends = (last + 1) * SHOWN
-        frames += f"{at(ends)}{{opacity:1}}{at(ends + FADE)},"
-        frames += (
-            f"{at(total - FADE)}{{opacity:0}}100%{{opacity:1}}" if not first else "100%{opacity:0}"
-        )
-    return f".{name}{{animation:{name} {total:g}s linear infinite}}@keyframes {name}{{{frames}}}"
+        frames += at(begins, 1) + at(ends, 0)
+    return f".{name}{{animation:{name} {total:g}s {way} infinite}}@keyframes {name}{{{frames}}}"
 
 
 def scene_of(parser):
