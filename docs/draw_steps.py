@@ -160,7 +160,7 @@ class Scene:
 
         def drawn(colour, weight="normal"):
             x, y = self.x(place), self.ground - high
-            number = svg_text(x, y - 4, f"{self.distances[place]:.3f}", size=11, weight=weight)
+            number = svg_text(x, y - 4, f"{self.distances[place]:.3f}", size=12, weight=weight)
             bar = f'<rect x="{x - 9:.1f}" y="{y:.1f}" width="18" height="{high:.1f}"'
             return f'{bar} fill="{colour}"/>{number}'
 

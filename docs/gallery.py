@@ -76,7 +76,7 @@ def phrase_list(predicted, gold):
     for (kind, name), found in zip(names, phrases(predicted, gold), strict=True):
         text = " · ".join(map(escaped, found)) or "none"
         rows.append(f'<dt class="gallery-{kind}">{len(found)} {name}</dt><dd>{text}</dd>')
-    return f'<dl class="gallery-phrases">{"".join(rows)}</dl>'
+    return f'<div class="gallery-phrases"><dl>{"".join(rows)}</dl></div>'
 
 
 def distance_table(words, distances):
