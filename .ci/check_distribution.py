@@ -9,7 +9,7 @@ from pathlib import Path
 
 LARGEST = 20e6  # bytes of a wheel
 NO_PLACE = "https://example.org/"
-HAS = ("README.md", "CHANGELOG.md", "docs/index.md", "docs/images/parsed.svg")
+HAS = ("README.md", "CHANGELOG.md", "docs/index.md", "docs/images/parsed.svg", "docs/gallery.json")
 HAS += ("examples/language_modeling.py", "keras_onlstm/trained/parser.npz", "tests/oracle.py")
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import keras  # noqa: E402
 
@@ -18,7 +18,8 @@ copyright = author
 release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["conf.py", "draw_*.py"]
+extensions += ["gallery"]  # gallery.py beside this file
+exclude_patterns = ["conf.py", "draw_*.py", "gallery.py"]
 
 # Pages are Markdown; what is in double braces is no substitution.
 myst_enable_extensions = ["dollarmath", "attrs_inline"]

@@ -4,22 +4,20 @@ import gzip
 import importlib
 import itertools
 import json
-import os
 import re
-import shutil
 import sys
 import time
 import xml.etree.ElementTree as ET
 
 import pytest
 
+import browsers
 from commands import ROOT
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, vote
 
 WEB = ROOT / "web"
 RUNTIME = ROOT / "export" / "javascript" / "node_modules" / "onnxruntime-web"
-NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 CASES = json.loads((WEB / "tests" / "cases.json").read_text(encoding="utf-8"))
 SENTENCE = "The old man saw the boats"
 
@@ -29,19 +27,10 @@ pytestmark = pytest.mark.backend("tensorflow")
 @pytest.fixture(scope="module")
 def chromium():
     """A browser, for all tests."""
-    named = os.environ.get("CHROMIUM")
-    path = named or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip("Chromium is not installed; CHROMIUM names one")
+    browsers.path()
     if not RUNTIME.is_dir():
         pytest.skip(f"onnxruntime-web is not installed: npm install in {RUNTIME.parents[1]}")
-    api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: the extra 'browser' has it"
-    )
-    with api.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield browser
-        browser.close()
+    yield from browsers.started()
 
 
 @pytest.fixture(scope="module")

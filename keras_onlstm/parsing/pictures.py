@@ -20,7 +20,7 @@ from keras_onlstm.utils.svg import (
 )
 from keras_onlstm.utils.types import NltkTree, StrPath
 
-__all__ = ["draw", "draw_pair", "save_picture", "write_picture"]
+__all__ = ["draw", "draw_pair", "laid_out", "save_picture", "write_picture"]
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -70,8 +70,25 @@ class _Layout(NamedTuple):
                 yield node, BLUE if found else GREY if gold_spans is None else RED
 
 
-def _layout(tree, title):
-    """Where everything is, from below."""
+def laid_out(tree: NltkTree, title: str = "") -> _Layout:
+    """Where everything of a tree is.
+
+    Args:
+        tree: `nltk.Tree`.
+        title: text above it.
+
+    Returns:
+        Record of `nodes`, words and constituents, children before their parents, each with `x` in
+        pixels, `height` in levels above the words, its words `start` to `end`, `label` and places
+        of `children`; of the `width` of all, and of the pixels of a `level`.
+
+    Example:
+
+    >>> from keras_onlstm.parsing import right_branching
+    >>> from keras_onlstm.parsing.pictures import laid_out
+    >>> [(node.label, node.height) for node in laid_out(right_branching(["a", "cat"])).nodes]
+    [('a', 0), ('cat', 0), ('X', 1)]
+    """
     from nltk import Tree
 
     nodes: list[_Node] = []
@@ -200,7 +217,7 @@ def draw_pair(
     >>> draw_pair(right_branching(gold.leaves()), gold)[:4]
     '<svg'
     """
-    layout, other = _checked(predicted, distances, title), _layout(gold, "gold")
+    layout, other = _checked(predicted, distances, title), laid_out(gold, "gold")
     elements, height = _tree_svg(layout, distances, _spans(gold), title, 0, 0)
     left, top = (layout.width + MARGIN, 0) if layout.beside else (0, height)
     more, gold_height = _tree_svg(other, None, None, "gold", left, top)
@@ -211,7 +228,7 @@ def draw_pair(
 
 def _checked(tree, distances, title):
     """The layout of a tree, if there are as many distances as words."""
-    layout = _layout(tree, title)
+    layout = laid_out(tree, title)
     words = layout.nodes[-1].end
     if distances is not None and len(distances) != words:
         raise ValueError(f"{words} words need as many distances, not {len(distances)}.")
@@ -305,7 +322,7 @@ def _figure(predicted, gold, distances, title):
     """The same with Matplotlib, and the characters that no font has."""
     spans = None if gold is None else _spans(gold)
     trees = [(_checked(predicted, distances, title), distances, spans, title)]
-    trees += [] if gold is None else [(_layout(gold, "gold"), None, None, "gold")]
+    trees += [] if gold is None else [(laid_out(gold, "gold"), None, None, "gold")]
     layouts = [layout for layout, *_ in trees]
     beside = gold is not None and layouts[0].beside
     below = 60 if distances is not None else 20
