@@ -47,13 +47,14 @@ def _forward(tensors, sizes, save):
         projected += tensors.bias[:, None]
     times_kernel = repeated(tensors.recurrent_kernel.t(), batch)
     turned_mask = None if tensors.recurrent_mask is None else tensors.recurrent_mask.t()
-    rows = tensors.inputs.new_empty((batch, length, sizes.units))
+    rows = tensors.inputs.new_empty((length, batch, sizes.units))
     rises = tensors.c.new_empty((length, 2, sizes.chunks, batch))
     steps, cells = [], []
     fixed, keep = constants(sizes), _turned_mask(tensors)
     h_t, c_t = tensors.h.t().contiguous(), _turned(tensors.c, sizes)
+    before = tensors.h  # (B, U), the rows of h_t
     for t in range(length):
-        read = h_t if turned_mask is None else h_t * turned_mask
+        read = before.t() if turned_mask is None else h_t * turned_mask
         z = times_kernel(read, projected[t])  # (K, B)
         keep_t = None if keep is None else keep[t]
         new = advance(z, h_t, c_t, keep_t, fixed, sizes=sizes, save=save)
@@ -61,10 +62,16 @@ def _forward(tensors, sizes, save):
         if save:
             steps.append(new.saved)
             cells.append(c_t)
-        rows[:, t] = h_t.t()
+        before = rows[t]
+        before.copy_(h_t.t())
         rises[t] = new.rises
     last_c = _turned_back(c_t.reshape(sizes.units, -1))
-    results = (rows, _turned_back(h_t), last_c, *map(_turned_back, distances(rises, keep)))
+    results = (
+        rows.transpose(0, 1),
+        _turned_back(h_t),
+        last_c,
+        *map(_turned_back, distances(rises, keep)),
+    )
     return results, steps, cells
 
 
@@ -104,7 +111,7 @@ def _backward(tensors, rows, steps, cells, sizes, d_rows, d_h, d_c, d_forget, d_
         if not len(dz):  # of the tensors of the way back, several of which may run as one
             dz = z_t.new_empty((length, batch, tensors.kernel.shape[1]))
         dz[t] = z_t.t()
-        dh = times_turned(z_t)  # (U, B)
+        dh = times_turned(dz[t].t())  # (U, B)
         if turned_mask is not None:
             dh = dh * turned_mask
         dh = dh.to(wide)
