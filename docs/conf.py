@@ -47,6 +47,7 @@ autodoc_default_options = {"members": True, "imported-members": True, "show-inhe
 html_theme = "furo"
 html_show_sourcelink = html_copy_source = False
 html_title = "keras_onlstm"
+html_favicon = "../web/icon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_theme_options = {"navigation_with_keys": True}
