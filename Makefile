@@ -24,7 +24,8 @@ FUZZ ?= files:tensorflow:10000 runs:tensorflow:15 runs:jax:15 recurrence:tensorf
     recurrence:jax:1300 recurrence:torch:3500
 FUZZ_RUN := runs/fuzz
 
-# Where `make web` builds, and where the page's WebAssembly is installed.
+# Where `make docs` and `make web` build, and where the page's WebAssembly is installed.
+SITE := site
 WEB := runs/web
 JAVASCRIPT := export/javascript
 
@@ -89,17 +90,23 @@ format: $(VENV)/.installed-dev ## repair what can be repaired of style and forma
 bench: $(VENV)/.installed-dev ## time the layer beside others, into runs/benchmarks (BENCH_ARGS=--help)
 	$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
 
-docs: $(VENV)/.installed-docs ## build the documentation into site/
-	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet docs site
+docs: $(VENV)/.installed-docs ## build the documentation into site/, and into site/parser/ the page that parses
+	@rm -rf $(SITE)/parser
+	@if command -v npm >/dev/null && $(MAKE) --no-print-directory $(JAVASCRIPT)/node_modules; \
+	    then $(BIN)/python web/build.py --output $(SITE)/parser --documentation ../index.html; \
+	    else echo "The page that parses is left out: it needs npm and a registry of packages."; fi
+	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet \
+	    $$(test ! -d $(SITE)/parser || echo --tag page) docs $(SITE)
 
-web: $(VENV)/.installed-onnx $(JAVASCRIPT)/node_modules ## build the page that parses in the browser, into runs/web
+site: $(VENV)/.installed-docs ## serve both at http://127.0.0.1:8000/, after `make docs` where that is still to be done
+	@test -f $(SITE)/index.html || $(MAKE) --no-print-directory docs
+	$(BIN)/python web/serve.py $(SITE)
+
+web: $(VENV)/.installed-onnx $(JAVASCRIPT)/node_modules ## build that page alone, into runs/web
 	$(BIN)/python web/build.py --output $(WEB)
 
-site: web ## serve that page at http://127.0.0.1:8000/
-	$(BIN)/python web/serve.py $(WEB)
-
 clean: ## remove what was built, not the environment and not runs/
-	rm -rf build dist site jupyter_execute *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist $(SITE) jupyter_execute *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 # An environment with one extra of setup.cfg; installed again when the declarations change.

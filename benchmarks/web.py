@@ -79,10 +79,10 @@ def weight(page):
     """Megabytes by name."""
     sizes = {"WebAssembly": 0, "models": 0, "the first model": 0, "all else": 0}
     for path in filter(Path.is_file, page.rglob("*")):
-        model = re.match(r"parser-(\d+)", path.name)
+        model = re.match(r"(onlstm|prpn)-(\d+)", path.name)
         name = "models" if model else "WebAssembly" if "wasm" in path.name else "all else"
         sizes[name] += path.stat().st_size
-        if model and model[1] == "1":
+        if model and model[0] == "onlstm-1":
             sizes["the first model"] += path.stat().st_size
     return {f"{name}, MB": f"{size / 1e6:.2f}" for name, size in sizes.items()}
 

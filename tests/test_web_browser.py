@@ -5,6 +5,7 @@ import importlib
 import itertools
 import json
 import re
+import shutil
 import sys
 import time
 import xml.etree.ElementTree as ET
@@ -139,7 +140,7 @@ def page(loaded):
     loaded.tab.set_viewport_size({"width": 1280, "height": 800})
     loaded.tab.emulate_media(color_scheme="light")
     loaded.open("details", False)
-    loaded.choose(tree="votes", layer="all", gate="both")
+    loaded.choose(model="onlstm", tree="votes", layer="all", gate="both")
     loaded.write(SENTENCE)
     yield loaded
     loaded.check()
@@ -183,6 +184,46 @@ def test_other_readings(page):
             assert page.trees() == case["trees"][number], (reading, case["text"])
 
 
+def test_trees_of_the_prpn(page):
+    page.choose(model="prpn")
+    assert page.tab.locator("#tree :checked").get_attribute("value") == "greedy"
+    assert page.tab.locator("#layer").is_hidden() and page.tab.locator("#gate").is_hidden()
+    for number, method in enumerate(CASES["methods"]):
+        page.choose(tree=method)
+        for case in CASES["texts"]:
+            page.write(case["text"])
+            assert page.trees() == case["prpn"][number], (method, case["text"])
+    page.write(SENTENCE)
+    assert page.tab.locator("svg rect[class^=layer-]").count() == len(SENTENCE.split()) + 1
+    page.until("said.textContent.endsWith('of 1 model.')")
+    page.choose(model="onlstm")
+    assert page.tab.locator("#tree :checked").get_attribute("value") == "votes"
+    assert page.tab.locator("#layer").is_visible()
+    assert page.trees() == [brackets(Parser.load().parse(SENTENCE))]
+
+
+def test_a_link_to_the_prpn_loads_it_first(tab):
+    held = []
+    page = tab(
+        f"#text={SENTENCE}&model=prpn",
+        lambda context: context.route(re.compile("onlstm-"), lambda route: held.append(route)),
+        service_workers="block",
+    )
+    page.until_drawn()
+    (case,) = [case for case in CASES["texts"] if case["text"].startswith("The old man")]
+    page.write(case["text"])
+    assert page.trees() == case["prpn"][0] and page.tab.locator("#progress").is_visible()
+    page.tab.check("#model input[value=onlstm]", force=True)
+    assert page.tab.locator("svg").count() == 0  # none of another model
+    while not page.tab.locator("#loading").is_hidden():
+        while held:
+            held.pop().continue_()
+        page.tab.wait_for_timeout(50)
+    page.until_drawn()
+    assert page.trees() == case["trees"][0]
+    page.check()
+
+
 def test_greedy_and_binary_side_by_side(page):
     page.choose(tree="both", layer="2", gate="forget")
     (case,) = [case for case in CASES["texts"] if case["text"].startswith("Investors who")]
@@ -200,12 +241,12 @@ def test_the_first_model_parses_before_the_others_are_there(tab, folder, tmp_pat
     held = []
 
     def hold(context):
-        context.route(re.compile(r"parser-[2-9]"), lambda route: held.append(route))
+        context.route(re.compile(r"onlstm-[2-9]|prpn"), lambda route: held.append(route))
 
     page = tab(f"#text={SENTENCE}", hold, service_workers="block")
     page.until_drawn()
     page.until("said.textContent.includes('of 1 model while the others')")
-    (packed,) = folder.glob("models/parser-1.*")
+    (packed,) = folder.glob("models/onlstm-1.*")
     (tmp_path / "first.onnx").write_bytes(gzip.decompress(packed.read_bytes()))
     first = Parser.load(tmp_path / "first.onnx")
     assert page.trees() == [brackets(vote(first.distances(SENTENCE, "both"), SENTENCE.split()))]
@@ -307,10 +348,10 @@ def test_the_keyboard_suffices(page):
     page.tab.keyboard.press("Control+A")
     page.tab.keyboard.type("the cat saw a dog")
     order = []
-    for _ in range(5):
+    for _ in range(6):
         page.tab.keyboard.press("Tab")
         order.append(focused(page))
-    assert order == ["examples", "link", "tree", "layer", "gate"]
+    assert order == ["examples", "link", "model", "tree", "layer", "gate"]
     page.tab.keyboard.press("Shift+Tab")
     page.tab.keyboard.press("ArrowRight")
     page.tab.keyboard.press("ArrowRight")  # layer 2
@@ -336,7 +377,7 @@ def test_what_a_screen_reader_is_told(page):
     assert tab.get_by_label("Sentence").input_value() == SENTENCE
     for name in ("Examples", "Theme"):
         assert tab.get_by_role("combobox", name=name).count() == 1
-    for name, count in (("Tree", 4), ("Layer", 4), ("Gate", 3)):
+    for name, count in (("Model", 2), ("Tree", 4), ("Layer", 4), ("Gate", 3)):
         assert tab.get_by_role("group", name=name, exact=True).get_by_role("radio").count() == count
     image = tab.get_by_role("img", name=f"Tree with the most votes: {SENTENCE}")
     assert image.count() == 1
@@ -451,7 +492,7 @@ def test_offline_after_the_first_load(chromium, folder, scripts):
         page = Page(context, address).until_loaded()
         page.tab.wait_for_selector("#offline", state="visible")
         large = [url for url in page.requests if url.endswith(".gz")]
-        assert len(large) == len(set(large)) == 6
+        assert len(large) == len(set(large)) == 7
     context.set_offline(True)  # and there is no server any more
     page.requests.clear()
     page.tab.reload()
@@ -464,7 +505,7 @@ def test_offline_after_the_first_load(chromium, folder, scripts):
 
 
 def test_a_model_that_does_not_come(tab):
-    broken = re.compile(r"parser-3")
+    broken = re.compile(r"onlstm-3")
 
     def cut(context):
         context.route(broken, lambda route: route.fulfill(status=503, body="later"))
@@ -472,7 +513,7 @@ def test_a_model_that_does_not_come(tab):
     page = tab(f"#text={SENTENCE}", cut, service_workers="block")
     page.tab.wait_for_selector("#failed", state="visible")
     said = page.tab.locator("#failed").inner_text()
-    assert "parser-3" in said and "the server says 503" in said
+    assert "onlstm-3" in said and "the server says 503" in said
     assert page.tab.locator("svg").count() == 1  # what is there parses
     page.tab.context.unroute(broken)
     page.tab.context.route(broken, lambda route: route.fulfill(status=200, body="half a model"))
@@ -495,7 +536,7 @@ def test_what_comes_unpacked_is_taken(tab, folder):
 
     page = tab(
         f"#text={SENTENCE}",
-        lambda context: context.route(re.compile("parser-[12]"), unpack),
+        lambda context: context.route(re.compile("onlstm-[12]"), unpack),
         service_workers="block",
     )
     page.until_loaded()
@@ -503,13 +544,37 @@ def test_what_comes_unpacked_is_taken(tab, folder):
     page.check()
 
 
+# --- In the documentation -------------------------------------------------------------------------
+
+
+def test_in_a_documentation(chromium, page, folder, scripts, tmp_path):
+    """The page below it has a link to it, and its service worker leaves it alone."""
+    assert page.tab.locator("#documentation").is_hidden()
+    shutil.copytree(folder, tmp_path / "parser")
+    files = tmp_path / "parser" / "files.js"
+    text = files.read_text(encoding="utf-8")
+    assert text.count('"documentation": null') == 1
+    files.write_text(text.replace('"documentation": null', '"documentation": "../index.html"'))
+    (tmp_path / "index.html").write_text("<title>Documentation</title><h1>here</h1>")
+    context = chromium.new_context()
+    with scripts["serve"].serving(tmp_path) as address:
+        below = Page(context, f"{address}parser/").until_loaded()
+        below.tab.wait_for_selector("#offline", state="visible")
+        controlled = "navigator.serviceWorker.controller !== null"
+        below.until(controlled)
+        below.tab.click("text=Documentation")
+        below.tab.wait_for_selector("text=here")
+        assert below.tab.evaluate(controlled) is False
+    context.close()
+
+
 # --- Weight --------------------------------------------------------------------------------------
 
 
 def test_weight(folder):
     sizes = {path.name: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
-    models = [size for name, size in sizes.items() if name.startswith("parser-")]
-    assert len(models) == 5 and sum(models) < 16e6
+    models = [size for name, size in sizes.items() if name.startswith(("onlstm-", "prpn-"))]
+    assert len(models) == 6 and sum(models) < 16e6
     wasm = [size for name, size in sizes.items() if "wasm" in name]
     assert len(wasm) == 1 and wasm[0] < 15e6
     rest = sum(size for name, size in sizes.items() if not name.endswith(".gz"))

@@ -6,7 +6,7 @@
 
 The models of the package, or of a file of `keras-onlstm compact`, are exported one by one, so that
 the first parses before the others are there. What is large is packed with gzip and named after its
-content.
+content. A PRPN, `models/prpn.onnx`, is the second choice.
 """
 
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
@@ -26,11 +26,11 @@ MODULE, WASM = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
 # What a browser gets of this folder; tests and Python files stay here.
 PAGE = ("*.html", "*.css", "*.js", "*.mjs", "*.svg", "parsing/*.mjs")
 FILES = "files.js"  # which the build writes
+PRPN = HERE / "models" / "prpn.onnx"
 
 
 def parsers(path, check=True):
-    """The language models of a file, each exported as a parser: pairs of metadata and content."""
-    from keras_onlstm import runtime
+    """The language models of a file, each exported as a parser: pairs as of `stored_parser`."""
     from keras_onlstm.exporting import to_onnx
 
     model, about = load_model(path)
@@ -39,7 +39,14 @@ def parsers(path, check=True):
         with tempfile.TemporaryDirectory() as directory:
             target = Path(directory) / "parser.onnx"
             to_onnx(one, target, "parser", quantize="weights", check=check, about=of_one)
-            yield runtime.load(target).metadata, target.read_bytes()
+            yield stored_parser(target)
+
+
+def stored_parser(path):
+    """A parser that has been exported, and the bytes of its file."""
+    from keras_onlstm import runtime
+
+    return runtime.ExportedModel(runtime.load(path)), path.read_bytes()
 
 
 def check_runtime():
@@ -64,23 +71,31 @@ def write(path, content):
         temporary.write_bytes(content)
 
 
-def build(output, model=SHIPPED, check=True):
+def build(output, model=SHIPPED, check=True, documentation=None):
     """Builds the page.
 
     Args:
         output: directory; what else is in it stays, but for earlier models.
         model: path of a file of `keras-onlstm compact`.
         check: whether each export is compared with Keras.
+        documentation: address that the page has a link to.
 
     Returns:
         Dictionary: what `files.js` says.
     """
     check_runtime()
     output = Path(output)
-    models, layers = [], set()
-    for number, (metadata, content) in enumerate(parsers(model, check), 1):
-        models.append(packed(output, "models", f"parser-{number}.onnx", content))
-        layers.add(metadata["num_layers"])
+    found = {"onlstm": list(parsers(model, check)), "prpn": [stored_parser(PRPN)]}
+    described = {}
+    for name, models in found.items():
+        described[name] = {
+            "layers": min(model.num_layers for model, _ in models),
+            "gates": models[0][0].gates,
+            "models": [
+                packed(output, "models", f"{name}-{number}.onnx", content)
+                for number, (_, content) in enumerate(models, 1)
+            ],
+        }
     page = {
         path.relative_to(HERE).as_posix(): path.read_bytes()
         for pattern in PAGE
@@ -92,10 +107,10 @@ def build(output, model=SHIPPED, check=True):
         write(output / name, content)
     runtime = packed(output, "runtime", "ort.wasm", (RUNTIME / "dist" / WASM).read_bytes())
     site = {
-        "layers": min(layers),
+        "documentation": documentation,
         "page": ["./", FILES, *page],
         "runtime": runtime,
-        "models": models,
+        "parsers": described,
     }
     known = hashlib.sha256(json.dumps(site).encode())
     for content in page.values():
@@ -103,8 +118,13 @@ def build(output, model=SHIPPED, check=True):
     site = {"version": known.hexdigest()[:12], **site}
     text = f"// Written by {Path(__file__).name}.\nself.SITE = {json.dumps(site, indent=1)};\n"
     write(output / FILES, text.encode())
-    _remove_earlier(output, {file["path"] for file in (runtime, *models)})
+    _remove_earlier(output, {file["path"] for file in (runtime, *models_of(site))})
     return site
+
+
+def models_of(site):
+    """What `files.js` says of the models, in the order in which they are loaded."""
+    return [file for parser in site["parsers"].values() for file in parser["models"]]
 
 
 def _about_runtime():
@@ -120,8 +140,9 @@ def _remove_earlier(output, kept):
 
 
 def main(options):
-    site = build(options.output, Path(options.model or SHIPPED), not options.no_check)
-    sizes = [file["packed"] for file in site["models"]]
+    model = Path(options.model or SHIPPED)
+    site = build(options.output, model, not options.no_check, options.documentation)
+    sizes = [file["packed"] for file in models_of(site)]
     print(f"{options.output}: {len(site['page'])} files of the page")
     print(f"  WebAssembly {site['runtime']['packed'] / 1e6:.2f} MB, packed")
     print(f"  models      {sum(sizes) / 1e6:.2f} MB, the first {sizes[0] / 1e6:.2f} MB, packed")
@@ -133,6 +154,7 @@ def parse_arguments():
     add = parser.add_argument
     add("--model", metavar="PATH", help="a file of keras-onlstm compact; default: the package's")
     add("--output", metavar="DIR", default="runs/web", help="default: runs/web")
+    add("--documentation", metavar="URL", help="the page gets a link to it")
     add("--no-check", action="store_true", help="do not compare the models with Keras")
     return parser, parser.parse_args()
 

@@ -10,9 +10,16 @@ import { mean, rowsOf, treeOf, GATES } from "./parsing/parser.mjs";
 import { forbidden, wordsOf } from "./parsing/tokens.mjs";
 import { brackets, nodesOf } from "./parsing/trees.mjs";
 import { Reader } from "./reader.mjs";
-import { CHOICES, DEFAULTS, fromFragment, readingsOf, toFragment } from "./state.mjs";
+import {
+  CHOICES,
+  DEFAULTS,
+  fromFragment,
+  readingsOf,
+  toFragment,
+  usualTree,
+} from "./state.mjs";
 
-const SITE = globalThis.SITE;
+const { documentation, runtime, parsers } = globalThis.SITE;
 const MOST_WORDS = 500; // of a sentence: votes take time in its third power
 const MOST_SENTENCES = 20;
 const LEAST_SCALE = 0.85; // of wide pictures; wider ones scroll
@@ -28,7 +35,10 @@ let saving = 0; // the timer
 const open = new Set(); // which parts of the figures are open, by name
 
 function choices() {
-  const layers = Array.from({ length: SITE.layers }, (_, i) => [String(i + 1), String(i + 1)]);
+  const layers = Array.from({ length: parsers.onlstm.layers }, (_, i) => [
+    String(i + 1),
+    String(i + 1),
+  ]);
   for (const name of Object.keys(DEFAULTS)) {
     const texts = { ...CHOICES[name], ...(name === "layer" ? Object.fromEntries(layers) : {}) };
     const order = Object.keys(texts).sort(
@@ -45,7 +55,12 @@ function choices() {
 
 function change(changed) {
   performance.mark("changed");
+  if (changed.model) {
+    changed.tree = usualTree(changed.model);
+    results.replaceChildren(); // trees of another model
+  }
   state = { ...state, ...changed };
+  check();
   show();
   clearTimeout(saving);
   // Not at every letter: browsers allow but so many.
@@ -53,13 +68,20 @@ function change(changed) {
 }
 
 function fill() {
-  state = fromFragment(location.hash, SITE.layers);
+  state = fromFragment(location.hash, parsers.onlstm.layers);
   state.text ??= EXAMPLES[0];
   field.value = state.text;
+  check();
+  if (reader()) show();
+}
+
+function check() {
   for (const name of Object.keys(DEFAULTS)) {
     find(name).querySelector(`[value="${state[name]}"]`).checked = true;
   }
-  show();
+  const { layers, gates } = parsers[state.model];
+  find("layer").hidden = layers === 1;
+  find("gate").hidden = gates.length === 1;
 }
 
 // --- From text to pictures -----------------------------------------------------------------------
@@ -83,8 +105,8 @@ function sentencesOf(text) {
 
 function show() {
   const { sentences = [], wrong, left } = sentencesOf(state.text);
-  const measured = reader.measured(sentences);
-  const whole = reader.models > 0 && measured.every(Boolean);
+  const measured = reader().measured(sentences);
+  const whole = reader().models > 0 && measured.every(Boolean);
   results.setAttribute("aria-busy", String(!wrong && !whole));
   if (wrong) {
     results.replaceChildren();
@@ -102,8 +124,8 @@ function show() {
 }
 
 function from() {
-  const models = many(reader.members.length, "model");
-  return reader.models < SITE.models.length
+  const models = many(reader().members.length, "model");
+  return reader().models < parsers[state.model].models.length
     ? `of ${models} while the others are loading`
     : `of ${models}`;
 }
@@ -145,7 +167,7 @@ function fit(box) {
 function article(number, words, measured) {
   const readings = readingsOf(state);
   const splits = readings.map((reading) =>
-    treeOf(rowsOf(measured, reader.members, reading), reading.method),
+    treeOf(rowsOf(measured, reader().members, reading), reading.method),
   );
   const nodes = splits.map((split) => nodesOf(words.length, split));
   const common = nodes.length > 1 ? nodes.map((own, i) => inBoth(own, nodes[1 - i])) : [];
@@ -200,12 +222,12 @@ function figure({ number, words, measured, reading, split, nodes, common }) {
 // The bars: of each gate that counts, and of each layer that does, the mean over the models.
 function panelsOf(measured, { layer, gate }) {
   const gates = gate === "both" ? GATES : [gate];
-  const layers = layer === null ? Array.from({ length: SITE.layers }, (_, i) => i + 1) : [layer];
+  const layers = layer === null ? Array.from({ length: parsers[state.model].layers }, (_, i) => i + 1) : [layer];
   return gates.map((name) => ({
     gate: name,
     bars: layers.map((one) => ({
       layer: one,
-      values: mean(rowsOf(measured, reader.members, { layer: one, gate: name })),
+      values: mean(rowsOf(measured, reader().members, { layer: one, gate: name })),
     })),
   }));
 }
@@ -272,19 +294,27 @@ async function take(pressed, make) {
 
 // --- The models ----------------------------------------------------------------------------------
 
-const files = [SITE.runtime, ...SITE.models];
+const files = [runtime, ...Object.values(parsers).flatMap(({ models }) => models)];
 const total = files.reduce((sum, file) => sum + file.packed, 0);
-let reader = null;
+let worker = null;
+let readers = {}; // of each parser
+const reader = () => readers[state.model];
 
 function start() {
   find("failed").hidden = true;
   loading.hidden = false;
   find("progress").value = 0;
-  const worker = new Worker(new URL("worker.mjs", import.meta.url), { type: "module" });
+  worker = new Worker(new URL("worker.mjs", import.meta.url), { type: "module", name: state.model });
   worker.addEventListener("error", (event) =>
     told({ failed: event.message || "worker.mjs could not be loaded" }),
   );
-  reader = new Reader(worker, () => show(), told);
+  readers = Object.fromEntries(
+    Object.keys(parsers).map((name) => [
+      name,
+      new Reader(worker, name, () => name === state.model && show()),
+    ]),
+  );
+  worker.addEventListener("message", ({ data }) => told(data));
 }
 
 function told({ progress, models, failed }) {
@@ -297,13 +327,15 @@ function told({ progress, models, failed }) {
   if (progress) {
     const share = Math.min(progress / total, 1);
     find("progress").value = share;
-    const count = reader.models
-      ? `${reader.models} of ${SITE.models.length} models parse already`
-      : "Loading the parser";
+    const here = Object.values(readers).reduce((sum, { models }) => sum + models, 0);
+    const count = here ? `${here} of ${files.length - 1} models parse already` : "Loading the parser";
     find("loaded").textContent =
       `${count}: ${((share * total) / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB`;
   }
-  if (models?.length === SITE.models.length) {
+  const all = Object.entries(parsers).every(
+    ([name, { models }]) => readers[name].models === models.length,
+  );
+  if (models && all) {
     loading.hidden = true;
     sayOffline();
   }
@@ -337,7 +369,7 @@ find("link").addEventListener("click", ({ currentTarget }) => {
   take(currentTarget, () => new URL(toFragment(state), location.href).href);
 });
 find("again").addEventListener("click", () => {
-  reader.worker.terminate();
+  worker.terminate();
   start();
   show();
 });
@@ -345,7 +377,12 @@ addEventListener("hashchange", fill);
 addEventListener("resize", () => results.querySelectorAll(".picture").forEach(fit));
 if ("serviceWorker" in navigator)
   navigator.serviceWorker.register("service-worker.js").catch(() => {});
+if (documentation) {
+  find("documentation").href = documentation;
+  find("documentation").hidden = false;
+}
 performance.mark("changed");
 choices();
-start();
 fill();
+start();
+show();

@@ -5,18 +5,18 @@ import { together } from "./parsing/parser.mjs";
 const REMEMBERED = 300; // sentences
 
 export class Reader {
-  // changed: function without arguments, called when there is something new to show; told: of
-  // { progress }, { models } and { failed }.
-  constructor(worker, changed, told) {
+  // name: of the parser whose models the worker is asked for; changed: function without arguments,
+  // called when there is something new to show.
+  constructor(worker, name, changed) {
     this.worker = worker;
+    this.name = name;
     this.changed = changed;
-    this.told = told;
     this.models = 0; // that are there
     this.members = []; // how many layers each language model in them has
     this.known = new Map(); // sentences, the last used last, and what each model measured
     this.wanted = [];
     this.busy = false;
-    worker.addEventListener("message", ({ data }) => this.answer(data));
+    worker.addEventListener("message", ({ data }) => data.parser === name && this.answer(data));
   }
 
   // What all models that are there measured of each sentence; null where it is still to come.
@@ -39,7 +39,7 @@ export class Reader {
     const next = this.wanted.find((words) => this.parts(words).length < this.models);
     if (!next) return;
     this.busy = true;
-    this.worker.postMessage({ words: next, first: this.parts(next).length });
+    this.worker.postMessage({ parser: this.name, words: next, first: this.parts(next).length });
   }
 
   answer(data) {
@@ -50,11 +50,7 @@ export class Reader {
       this.known.set(key, parts);
       if (this.known.size > REMEMBERED) this.known.delete(this.known.keys().next().value);
       this.busy = false;
-      this.changed();
-      return;
-    }
-    if (data.models) [this.models, this.members] = [data.models.length, data.models.flat()];
-    this.told(data);
-    if (data.models) this.changed();
+    } else [this.models, this.members] = [data.models.length, data.models.flat()];
+    this.changed();
   }
 }

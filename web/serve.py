@@ -1,4 +1,4 @@
-"""Serves the page on this machine.
+"""Serves the page, or the documentation with the page in it, on this machine.
 
 python web/serve.py                 runs/web, at http://127.0.0.1:8000/
 python web/serve.py DIR --port 0    another folder, at any free port
@@ -30,7 +30,7 @@ def server(directory, port=0):
         OSError: if the port is taken.
     """
     if not Path(directory, "index.html").is_file():
-        raise FileNotFoundError(f"{directory}: holds no page. Build it with make web.")
+        raise FileNotFoundError(f"{directory}: holds no page. Build it with make web, the documentation with make docs.")
     handler = functools.partial(_Quiet, directory=directory)
     try:
         return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)

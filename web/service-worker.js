@@ -3,7 +3,7 @@
 
 importScripts("files.js");
 
-const { version, page, runtime, models } = self.SITE;
+const { version, page, runtime, parsers } = self.SITE;
 const OURS = `keras_onlstm page ${self.registration.scope} `;
 const PAGE = OURS + version;
 const FILES = "keras_onlstm files";
@@ -28,6 +28,7 @@ async function tidy() {
   for (const name of await caches.keys()) {
     if (name.startsWith(OURS) && name !== PAGE) await caches.delete(name);
   }
+  const models = Object.values(parsers).flatMap(({ models }) => models);
   const needed = new Set([runtime, ...models].map(({ path }) => new URL(path, scope).href));
   const files = await caches.open(FILES);
   for (const { url } of await files.keys()) {

@@ -3,7 +3,8 @@
     python web/write_cases.py                     beside this file
     python web/write_cases.py --output DIR
 
-`tests/cases.json` has texts, the words of their sentences and their trees, as `Parser` gives them.
+`tests/cases.json` has texts, the words of their sentences and their trees, as `Parser` gives them,
+of the package's models and of the page's PRPN.
 """
 
 from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
@@ -21,6 +22,7 @@ from keras_onlstm.text import tokens
 from keras_onlstm.utils.files import replacing
 
 HERE = Path(__file__).resolve().parent
+PRPN = HERE / "models" / "prpn.onnx"
 ENGLISH, CASES = Path("parsing/english.mjs"), Path("tests/cases.json")
 
 TEXTS = [
@@ -77,6 +79,7 @@ READINGS = [
     {"method": "greedy", "layer": None, "gate": "both"},
     {"method": "binary", "layer": 3, "gate": "input"},
 ]
+PRPN_METHODS = ["greedy", "binary", "votes"]
 
 
 def english():
@@ -91,13 +94,15 @@ def english():
 def texts():
     """Texts with the words and the trees of each of their sentences, one for each reading."""
     parsers = [Parser.load(**reading) for reading in READINGS]
+    parsers += [Parser.load(PRPN, method=method) for method in PRPN_METHODS]
     found = []
     for text in TEXTS:
         parsed = [[p for p in parser.read([text]) if p.words] for parser in parsers]
         words = [one.words for one in parsed[0]]
         trees = [[brackets(one.tree) for one in of_reading] for of_reading in parsed]
         assert list(itertools.chain.from_iterable(words)) == parsers[0].tokenize(text)
-        found.append({"text": text, "words": words, "trees": trees})
+        ours, of_prpn = trees[: len(READINGS)], trees[len(READINGS) :]
+        found.append({"text": text, "words": words, "trees": ours, "prpn": of_prpn})
     return found
 
 
@@ -119,7 +124,12 @@ def rows():
 
 def cases():
     """All of it as JSON, a case a line."""
-    parts = {"readings": READINGS, "texts": texts(), "rows": rows()}
+    parts = {
+        "readings": READINGS,
+        "methods": PRPN_METHODS,
+        "texts": texts(),
+        "rows": rows(),
+    }
     return (
         "{\n"
         + ",\n".join(

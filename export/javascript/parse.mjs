@@ -45,7 +45,7 @@ async function openParser(path) {
   ort.env.logLevel = "fatal"; // errors are thrown as well
   try {
     const model = await openModel(ort, bytes);
-    const reading = usualReading(model.members);
+    const reading = usualReading(model);
     return async (words) => {
       const rows = rowsOf(await measure(model, words), model.members, reading);
       return brackets(words, treeOf(rows, reading.method));

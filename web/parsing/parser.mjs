@@ -3,8 +3,11 @@
 import { readMetadata } from "./metadata.mjs";
 import { binary, elected, greedy } from "./trees.mjs";
 
-export const GATES = ["forget", "input"];
+export const GATES = ["forget", "input"]; // of an ON-LSTM; a PRPN has "syntactic" alone
 export const METHODS = ["votes", "greedy", "binary"];
+
+const DISTANCES = "_distances"; // behind their names in files
+const gateOf = (name) => name.slice(0, -DISTANCES.length);
 
 // What is wrong with a file that was given.
 export class ModelError extends Error {}
@@ -25,7 +28,13 @@ export async function openModel(ort, bytes, options = {}) {
   if (!session.inputNames.includes("lengths") || !places.has("<eos>") || !places.has("<unk>")) {
     throw new ModelError("no parser with a vocabulary. Export one with --graph parser.");
   }
-  return { ort, session, places, members: metadata.members ?? [metadata.num_layers] };
+  return {
+    ort,
+    session,
+    places,
+    gates: session.outputNames.filter((name) => name.endsWith(DISTANCES)).sort().map(gateOf),
+    members: metadata.members ?? [metadata.num_layers],
+  };
 }
 
 // A word as the model knows it: in lower case, every run of digits as N, unless the vocabulary has
@@ -42,7 +51,7 @@ export function encode(word, places) {
 
 // How much of the order every word makes each layer forget, and write: by gate a list of rows, one
 // a layer of a model.
-export async function measure({ ort, session, places }, words) {
+export async function measure({ ort, session, places, gates }, words) {
   const ids = [places.get("<eos>"), ...words.map((word) => encode(word, places))];
   const time = ids.length;
   const found = await session.run({
@@ -50,8 +59,8 @@ export async function measure({ ort, session, places }, words) {
     lengths: new ort.Tensor("int32", Int32Array.from([time]), [1]),
   });
   const measured = {};
-  for (const gate of GATES) {
-    const { data } = found[`${gate}_distances`];
+  for (const gate of gates) {
+    const { data } = found[gate + DISTANCES];
     measured[gate] = [];
     for (let start = 0; start < data.length; start += time) {
       measured[gate].push(data.slice(start + 1, start + time)); // without <eos>
@@ -62,14 +71,15 @@ export async function measure({ ort, session, places }, words) {
 
 // What several models measured, as if one file had them all.
 export function together(parts) {
-  return Object.fromEntries(GATES.map((gate) => [gate, parts.flatMap((part) => part[gate])]));
+  const gates = Object.keys(parts[0]);
+  return Object.fromEntries(gates.map((gate) => [gate, parts.flatMap((part) => part[gate])]));
 }
 
 // How Parser reads trees unless it is asked for another way: of one model the greedy tree of layer
-// 2 and the forget gate, of several what all layers and both gates vote for.
-export function usualReading(members) {
+// 2 and its first gate, of several what all layers and both gates vote for.
+export function usualReading({ members, gates }) {
   if (members.length > 1) return { method: "votes", layer: null, gate: "both" };
-  return { method: "greedy", layer: Math.min(2, members[0]), gate: "forget" };
+  return { method: "greedy", layer: Math.min(2, members[0]), gate: gates[0] };
 }
 
 // The rows that count. layer: from 1 on, that of every model; null: all.

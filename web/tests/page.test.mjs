@@ -18,17 +18,26 @@ const here = new URL("..", import.meta.url);
 test("a fragment says what is shown", () => {
   const texts = ["prices fell", "a & b = #c + 100%?\n", "<script>", "😀 ذهب", ""];
   for (const text of texts) {
-    for (const choice of [{}, { tree: "both" }, { layer: "3", gate: "input" }]) {
+    for (const choice of [
+      {},
+      { tree: "both" },
+      { layer: "3", gate: "input" },
+      { model: "prpn", tree: "greedy" },
+      { model: "prpn", tree: "votes", layer: "2" },
+    ]) {
       const state = { text, ...DEFAULTS, ...choice };
       assert.deepEqual(fromFragment(toFragment(state), 3), state);
     }
   }
   assert.equal(toFragment({ text: "prices fell", ...DEFAULTS }), "#text=prices+fell");
+  const prpn = fromFragment("#text=prices+fell&model=prpn", 3);
+  assert.equal(prpn.tree, "greedy");
+  assert.equal(toFragment(prpn), "#text=prices+fell&model=prpn");
 });
 
 test("what makes no sense in a fragment is as usual", () => {
   const usual = { text: null, ...DEFAULTS };
-  const odd = ["", "#", "#layer=4", "#layer=0", "#layer=1e0", "#tree=toString", "#gate=output&x=1"];
+  const odd = ["", "#", "#layer=4", "#layer=0", "#layer=1e0", "#tree=toString", "#gate=output&x=1", "#model=lstm"];
   for (const fragment of odd) assert.deepEqual(fromFragment(fragment, 3), usual, fragment);
   assert.equal(fromFragment("#layer=4", 4).layer, "4");
   assert.equal(fromFragment("#text=%ZZ", 3).text, "%ZZ");
@@ -40,6 +49,10 @@ test("choices become readings", () => {
   assert.deepEqual(readingsOf({ tree: "both", layer: "2", gate: "forget" }), [
     { method: "greedy", layer: 2, gate: "forget" },
     { method: "binary", layer: 2, gate: "forget" },
+  ]);
+  assert.deepEqual(readingsOf({ ...DEFAULTS, model: "prpn", tree: "both", layer: "2" }), [
+    { method: "greedy", layer: null, gate: "syntactic" },
+    { method: "binary", layer: null, gate: "syntactic" },
   ]);
 });
 
@@ -156,41 +169,34 @@ class Worker extends EventTarget {
 const part = (n) => ({ forget: [[n]], input: [[-n]] });
 
 test("the reader asks for one sentence at a time, the latest ones", () => {
-  const [worker, told] = [new Worker(), []];
+  const worker = new Worker();
   let changes = 0;
-  const reader = new Reader(
-    worker,
-    () => changes++,
-    (what) => told.push(what),
-  );
+  const reader = new Reader(worker, "a", () => changes++);
   assert.deepEqual(reader.measured([["a"], ["b"]]), [null, null]);
   assert.equal(worker.asked.length, 0); // there is no model yet
   worker.say({ progress: 5 });
-  worker.say({ models: [[1]] });
-  assert.deepEqual(told, [{ progress: 5 }, { models: [[1]] }]);
+  worker.say({ parser: "b", models: [[1], [1]] });
+  assert.deepEqual([reader.models, changes], [0, 0]); // another parser's
+  worker.say({ parser: "a", models: [[1]] });
   reader.measured([["a"], ["b"]]);
   reader.measured([["c"]]);
-  assert.deepEqual(worker.asked, [{ words: ["a"], first: 0 }]);
-  worker.say({ words: ["a"], parts: [part(1)] });
+  assert.deepEqual(worker.asked, [{ parser: "a", words: ["a"], first: 0 }]);
+  worker.say({ parser: "a", words: ["a"], parts: [part(1)] });
   assert.deepEqual(reader.measured([["c"], ["a"]]), [null, part(1)]);
-  assert.deepEqual(worker.asked[1], { words: ["c"], first: 0 });
+  assert.deepEqual(worker.asked[1], { parser: "a", words: ["c"], first: 0 });
   assert.equal(changes, 2);
 });
 
 test("what one model read is not read again when others come", () => {
   const worker = new Worker();
-  const reader = new Reader(
-    worker,
-    () => {},
-    () => {},
-  );
-  worker.say({ models: [[1]] });
+  const reader = new Reader(worker, "x", () => {});
+  worker.say({ parser: "x", models: [[1]] });
   reader.measured([["a"]]);
-  worker.say({ words: ["a"], parts: [part(1)] });
-  worker.say({ models: [[1], [1], [1]] });
+  worker.say({ parser: "x", words: ["a"], parts: [part(1)] });
+  worker.say({ parser: "x", models: [[1], [1], [1]] });
   assert.deepEqual(reader.measured([["a"]]), [null]);
-  assert.deepEqual(worker.asked[1], { words: ["a"], first: 1 });
-  worker.say({ words: ["a"], parts: [part(2), part(3)] });
+  assert.deepEqual(worker.asked[1], { parser: "x", words: ["a"], first: 1 });
+  worker.say({ parser: "x", words: ["a"], parts: [part(2), part(3)] });
   const all = { forget: [[1], [2], [3]], input: [[-1], [-2], [-3]] };
   assert.deepEqual(reader.measured([["a"]]), [all]);
   assert.deepEqual(reader.members, [1, 1, 1]);

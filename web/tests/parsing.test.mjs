@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { mean, rowsOf, together, treeOf, usualReading, encode } from "../parsing/parser.mjs";
+import { encode, GATES, mean, rowsOf, together, treeOf, usualReading } from "../parsing/parser.mjs";
 import { forbidden, split, wordsOf } from "../parsing/tokens.mjs";
 import { brackets, nodesOf } from "../parsing/trees.mjs";
 import { cases } from "./cases.mjs";
@@ -91,9 +91,11 @@ test("rows are chosen by layer and gate", () => {
 });
 
 test("one model is read by the published rule, several vote", () => {
-  assert.deepEqual(usualReading([3]), { method: "greedy", layer: 2, gate: "forget" });
-  assert.deepEqual(usualReading([1]), { method: "greedy", layer: 1, gate: "forget" });
-  assert.deepEqual(usualReading([3, 3]), { method: "votes", layer: null, gate: "both" });
+  const usual = (members, gates = GATES) => usualReading({ members, gates });
+  assert.deepEqual(usual([3]), { method: "greedy", layer: 2, gate: "forget" });
+  assert.deepEqual(usual([1]), { method: "greedy", layer: 1, gate: "forget" });
+  assert.deepEqual(usual([1], ["syntactic"]), { method: "greedy", layer: 1, gate: "syntactic" });
+  assert.deepEqual(usual([3, 3]), { method: "votes", layer: null, gate: "both" });
 });
 
 test("words are looked up as they are, then in lower case with N for digits", () => {
