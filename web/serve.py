@@ -30,7 +30,9 @@ def server(directory, port=0):
         OSError: if the port is taken.
     """
     if not Path(directory, "index.html").is_file():
-        raise FileNotFoundError(f"{directory}: holds no page. Build it with make web, the documentation with make docs.")
+        raise FileNotFoundError(
+            f"{directory}: holds no page. Build it with make web, the documentation with make docs."
+        )
     handler = functools.partial(_Quiet, directory=directory)
     try:
         return http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
