@@ -3,10 +3,10 @@
     python docs/write_tables.py             after a file of docs/measured/ has changed
     python docs/write_tables.py --check     says which tables are not those of the files
 
-A file is a result: `command`, the lines that measured it, or `note`, where no command of the package
-does; and `tables`, each of `columns` and `rows`. A column has a name and a form, in Python's format
-language, of the numbers of its cells: `{:.1f} ± {:.1f}`. A cell is a number or a list of numbers in
-that form, `{"form": ..., "values": [...]}` in another one, or text. A page has
+A file is a result: `command`, the lines that measured it, or `note`, where no command of the
+package does; and `tables`, each of `columns` and `rows`. A column has a name and a form, in
+Python's format language, of the numbers of its cells: `{:.1f} ± {:.1f}`. A cell is a number or a
+list of numbers in that form, `{"form": ..., "values": [...]}` in another one, or text. A page has
 `<!-- table: NAME 1 -->` where the first table of NAME.json stands, up to `<!-- end of table -->`.
 """
 
@@ -82,7 +82,8 @@ def written(text, measured, page):
             raise ValueError(
                 f"{path}: has {len(tables)} tables, and {page} asks for table {number}."
             )
-        return f"<!-- table: {match['name']} {number} -->\n\n{tables[number - 1]}\n<!-- end of table -->"
+        start, end = (match[0].splitlines()[place] for place in (0, -1))
+        return f"{start}\n\n{tables[number - 1]}\n{end}"
 
     return TABLE.sub(write, text)
 

@@ -73,7 +73,7 @@ def test_every_file_is_in_a_page(module):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_measured_it_stands_in_the_documentation(path, module):
-    """Lines of shell that are there word for word, of scripts that are there and have the options."""
+    """Lines of shell that are there word for word, of scripts that have the options."""
     text = "".join(page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("*.md")))
     for line in result(path).get("command", []):
         assert line.strip() in text, line

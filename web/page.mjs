@@ -222,7 +222,8 @@ function figure({ number, words, measured, reading, split, nodes, common }) {
 // The bars: of each gate that counts, and of each layer that does, the mean over the models.
 function panelsOf(measured, { layer, gate }) {
   const gates = gate === "both" ? GATES : [gate];
-  const layers = layer === null ? Array.from({ length: parsers[state.model].layers }, (_, i) => i + 1) : [layer];
+  const count = parsers[state.model].layers;
+  const layers = layer === null ? Array.from({ length: count }, (_, i) => i + 1) : [layer];
   return gates.map((name) => ({
     gate: name,
     bars: layers.map((one) => ({
@@ -304,7 +305,8 @@ function start() {
   find("failed").hidden = true;
   loading.hidden = false;
   find("progress").value = 0;
-  worker = new Worker(new URL("worker.mjs", import.meta.url), { type: "module", name: state.model });
+  const options = { type: "module", name: state.model }; // which is loaded first
+  worker = new Worker(new URL("worker.mjs", import.meta.url), options);
   worker.addEventListener("error", (event) =>
     told({ failed: event.message || "worker.mjs could not be loaded" }),
   );
@@ -328,7 +330,9 @@ function told({ progress, models, failed }) {
     const share = Math.min(progress / total, 1);
     find("progress").value = share;
     const here = Object.values(readers).reduce((sum, { models }) => sum + models, 0);
-    const count = here ? `${here} of ${files.length - 1} models parse already` : "Loading the parser";
+    const count = here
+      ? `${here} of ${files.length - 1} models parse already`
+      : "Loading the parser";
     find("loaded").textContent =
       `${count}: ${((share * total) / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB`;
   }

@@ -31,7 +31,7 @@ def server(directory, port=0):
     """
     if not Path(directory, "index.html").is_file():
         raise FileNotFoundError(
-            f"{directory}: holds no page. Build it with make web, the documentation with make docs."
+            f"{directory}: holds no page. make web builds it, make docs with the documentation."
         )
     handler = functools.partial(_Quiet, directory=directory)
     try:

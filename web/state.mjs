@@ -41,6 +41,8 @@ export function fromFragment(fragment, layers, longest = 20_000) {
 // How Parser is to read, once for each tree that is shown. A PRPN has one layer of distances.
 export function readingsOf({ model, tree, layer, gate }) {
   const methods = tree === "both" ? ["greedy", "binary"] : [tree];
-  if (model === "prpn") return methods.map((method) => ({ method, layer: null, gate: "syntactic" }));
+  if (model === "prpn") {
+    return methods.map((method) => ({ method, layer: null, gate: "syntactic" }));
+  }
   return methods.map((method) => ({ method, layer: layer === "all" ? null : Number(layer), gate }));
 }

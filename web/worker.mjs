@@ -1,8 +1,8 @@
 // The models, beside the page, so that typing never waits for them.
 //
-// The page sends { parser, words, first }; the answer is { parser, words, parts }, what the models of
-// that parser from the first on measured, one after the other as they were loaded. While they come:
-// { progress }, { parser, models }. The worker's name is the parser that is loaded first.
+// The page sends { parser, words, first }; the answer is { parser, words, parts }, what the models
+// of that parser from the first on measured, one after the other as they were loaded. While they
+// come: { progress }, { parser, models }. The worker's name is the parser that is loaded first.
 
 import "./files.js";
 import { download } from "./download.mjs";
