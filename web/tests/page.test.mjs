@@ -38,7 +38,8 @@ test("a fragment says what is shown", () => {
 test("what makes no sense in a fragment is as usual", () => {
   const usual = { text: null, ...DEFAULTS };
   const odd = ["", "#", "#layer=4", "#layer=0", "#layer=1e0", "#tree=toString", "#gate=output&x=1"];
-  for (const fragment of [...odd, "#model=lstm"]) assert.deepEqual(fromFragment(fragment, 3), usual, fragment);
+  for (const fragment of [...odd, "#model=lstm"])
+    assert.deepEqual(fromFragment(fragment, 3), usual, fragment);
   assert.equal(fromFragment("#layer=4", 4).layer, "4");
   assert.equal(fromFragment("#text=%ZZ", 3).text, "%ZZ");
   assert.equal(fromFragment(`#text=${"a".repeat(30)}`, 3, 20).text.length, 20);
