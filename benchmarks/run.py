@@ -60,6 +60,7 @@ class Backend:
     def __exit__(self, *_):
         self.process.stdin.close()
         self.process.wait()
+        self.process.stdout.close()
 
 
 def cpu_model():
