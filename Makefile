@@ -15,8 +15,10 @@ TORCH ?= torch==2.13.0
 
 # How many processes run tests side by side. The tests of one file stay together: they share models.
 # Files come in their order: sorted by their number of tests, files of one long test came last.
+# One thread each: more of them would wait for one another.
 WORKERS ?= 2
-PYTEST = $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+ONE_THREAD := OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1
+PYTEST = $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # What `make fuzz` throws at the package: tests/fuzz_NAME.py, on a backend, so many cases. FUZZ_SEED=2 draws others.
 FUZZ_SEED ?= 1

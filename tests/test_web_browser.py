@@ -190,7 +190,7 @@ def test_trees_of_the_prpn(page):
     assert page.tab.locator("#layer").is_hidden() and page.tab.locator("#gate").is_hidden()
     for number, method in enumerate(CASES["methods"]):
         page.choose(tree=method)
-        for case in CASES["texts"]:
+        for case in CASES["texts"][:: 1 if method == "greedy" else 4]:
             page.write(case["text"])
             assert page.trees() == case["prpn"][number], (method, case["text"])
     page.write(SENTENCE)
