@@ -97,6 +97,14 @@ def test_figures_say_what_draws_them(module):
             assert re.match(r"\*Drawn by `python [\w/]+\.py\b", after), (name, figure)
 
 
+def test_the_front_page_has_no_result_of_its_own(module):
+    front = (ROOT / "README.md").read_text(encoding="utf-8").partition("<!-- end of the front")[0]
+    shown = re.findall(r"\d+\.\d+", front.partition("| result (")[2])
+    known = set(re.findall(r"\d+\.\d+", pages(module)["results.md"]))
+    assert len(shown) >= 12
+    assert [figure for figure in shown if figure not in known] == []
+
+
 def test_cells(module):
     form = "{:.1f} ± {:.2f}"
     assert module.cell([79.3, 1], form) == "79.3 ± 1.00"
