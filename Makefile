@@ -30,6 +30,7 @@ FUZZ_RUN := runs/fuzz
 SITE := site
 WEB := runs/web
 JAVASCRIPT := export/javascript
+NPM_IS_THERE := command -v npm && npm ping --fetch-timeout 20000 --fetch-retries 0 >/dev/null 2>&1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
@@ -94,7 +95,7 @@ bench: $(VENV)/.installed-dev ## time the layer beside others, into runs/benchma
 
 docs: $(VENV)/.installed-docs ## build the documentation into site/, and into site/parser/ the page that parses
 	@rm -rf $(SITE)/parser
-	@if command -v npm >/dev/null && $(MAKE) --no-print-directory $(JAVASCRIPT)/node_modules; \
+	@if test -d $(JAVASCRIPT)/node_modules || { $(NPM_IS_THERE) && $(MAKE) --no-print-directory $(JAVASCRIPT)/node_modules; }; \
 	    then $(BIN)/python web/build.py --output $(SITE)/parser --documentation ../index.html; \
 	    else echo "The page that parses is left out: it needs npm and a registry of packages."; fi
 	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet \
