@@ -30,7 +30,7 @@ FUZZ_RUN := runs/fuzz
 SITE := site
 WEB := runs/web
 JAVASCRIPT := export/javascript
-NPM_IS_THERE := command -v npm && npm ping --fetch-timeout 20000 --fetch-retries 0 >/dev/null 2>&1
+NPM_IS_THERE := command -v npm >/dev/null && npm ping --fetch-timeout 20000 --fetch-retries 0 >/dev/null 2>&1
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
