@@ -61,7 +61,8 @@ def test_adam_steps_no_further_than_its_rate(name):
     model, batch = MODELS[name]()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     given = {"loss": loss} if name == "pair classifier" else {}
-    model.compile(keras.optimizers.Adam(RATE), run_eagerly=True, **given)
+    eagerly = keras.backend.backend() == "tensorflow"  # elsewhere compiling is faster
+    model.compile(keras.optimizers.Adam(RATE), run_eagerly=eagerly, **given)
     if not model.built:
         model(batch[0])
     before = [as_array(weight) for weight in model.trainable_weights]
