@@ -98,7 +98,7 @@ docs: $(VENV)/.installed-docs ## build the documentation into site/, and into si
 	@if test -d $(JAVASCRIPT)/node_modules || { $(NPM_IS_THERE) && $(MAKE) --no-print-directory $(JAVASCRIPT)/node_modules; }; \
 	    then $(BIN)/python web/build.py --output $(SITE)/parser --documentation ../index.html; \
 	    else echo "The page that parses is left out: it needs npm and a registry of packages."; fi
-	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet \
+	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet --jobs 2 \
 	    $$(test ! -d $(SITE)/parser || echo --tag page) docs $(SITE)
 
 site: $(VENV)/.installed-docs ## serve both at http://127.0.0.1:8000/, after `make docs` where that is still to be done
