@@ -12,7 +12,7 @@ def scan(
     carry: Tensors,
     xs: Tensors,
     ys_specs: Sequence[tuple[Shape, DType]],
-    reverse: bool = False,
+    reverse: bool,
 ) -> tuple[Tensors, Tensors]:
     """See `keras_onlstm.utils.loops.scan`."""
     import tensorflow as tf
