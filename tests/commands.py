@@ -1,6 +1,8 @@
 """What the tests of the command lines share: starting them, and reading what they leave."""
 
+import contextlib
 import hashlib
+import importlib
 import io
 import os
 import re
@@ -8,6 +10,8 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
@@ -21,6 +25,16 @@ def environment():
 def free_address():
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@contextlib.contextmanager
+def imported(folder, *names):
+    """Scripts of a folder as modules, a list, for a time: other folders may use their names."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield [importlib.import_module(name) for name in names]
+        for name in names:
+            del sys.modules[name]
 
 
 def start(script, *arguments):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -29,14 +28,8 @@ pytestmark = pytest.mark.keras_free
 
 @pytest.fixture(scope="module")
 def scripts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(DOCS))
-        import draw_gallery
-        import gallery
-
-        yield {"draw": draw_gallery, "page": gallery}
-        for name in ("draw_gallery", "gallery"):
-            del sys.modules[name]
+    with commands.imported(DOCS, "draw_gallery", "gallery") as (draw, page):
+        yield {"draw": draw, "page": page}
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The pictures of how a tree follows from distances: their steps are those of `build_tree`."""
 
 import re
-import sys
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -23,12 +22,8 @@ pytestmark = pytest.mark.keras_free
 
 @pytest.fixture(scope="module")
 def script():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(DOCS))
-        import draw_steps
-
-        yield draw_steps
-        del sys.modules["draw_steps"]
+    with commands.imported(DOCS, "draw_steps") as (module,):
+        yield module
 
 
 @pytest.fixture(scope="module")

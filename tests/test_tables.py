@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-import sys
 
 import pytest
 
@@ -19,12 +18,8 @@ pytestmark = pytest.mark.keras_free
 
 @pytest.fixture(scope="module")
 def module():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(DOCS))
-        import write_tables
-
-        yield write_tables
-        del sys.modules["write_tables"]
+    with commands.imported(DOCS, "write_tables") as (module,):
+        yield module
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The page in the browser, as far as it needs none: its JavaScript, its cases, its colours."""
 
-import importlib
 import itertools
 import json
 import os
@@ -8,7 +7,6 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -36,11 +34,9 @@ def node():
 
 @pytest.fixture(scope="module")
 def scripts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(WEB))
-        yield {name: importlib.import_module(name) for name in ("serve", "write_cases")}
-        for name in ("serve", "write_cases"):
-            del sys.modules[name]
+    names = "serve", "write_cases"
+    with commands.imported(WEB, *names) as modules:
+        yield dict(zip(names, modules, strict=True))
 
 
 @pytest.fixture

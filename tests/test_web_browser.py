@@ -1,19 +1,17 @@
 """The page in Chromium: the package's trees, by keyboard alone, without a network, at any width."""
 
 import gzip
-import importlib
 import itertools
 import json
 import re
 import shutil
-import sys
 import time
 import xml.etree.ElementTree as ET
 
 import pytest
 
 import browsers
-from commands import ROOT
+from commands import ROOT, imported
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, vote
 
@@ -36,11 +34,9 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def scripts():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(WEB))
-        yield {name: importlib.import_module(name) for name in ("build", "serve")}
-        for name in ("build", "serve"):
-            del sys.modules[name]
+    names = "build", "serve"
+    with imported(WEB, *names) as modules:
+        yield dict(zip(names, modules, strict=True))
 
 
 @pytest.fixture(scope="module")
