@@ -1,7 +1,6 @@
 """What stands in docs/gallery.md: docs/gallery.json, drawn while the site is built."""
 
 import json
-from html import escape
 from pathlib import Path
 
 from nltk import Tree
@@ -99,7 +98,7 @@ def card(entry):
     words, distances = gold.leaves(), entry["distances"]
     means = [sum(column) / len(column) for column in zip(*distances, strict=True)]
     f1, sentence = percent(entry["f1"]), escaped(entry["sentence"])
-    name = escape(f"Predicted and gold tree, F1 {f1}: {entry['sentence']}")
+    name = escaped(f"Predicted and gold tree, F1 {f1}: {entry['sentence']}")
     return (
         f'<li><details class="gallery-card" data-place="{entry["place"]}" '
         f'data-words="{len(words)}" data-f1="{entry["f1"]}"><summary>'

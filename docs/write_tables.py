@@ -88,27 +88,26 @@ def written(text, measured, page):
     return TABLE.sub(write, text)
 
 
-def differing(text, measured, page):
-    """Names of the tables of a page that are not those of the files."""
-    now = TABLE.finditer(written(text, measured, page))
+def differing(text, new):
+    """Names of the tables of a page that are others in the new page."""
     return [
         f"{one['name']} {one['number']}"
-        for one, other in zip(TABLE.finditer(text), now, strict=True)
+        for one, other in zip(TABLE.finditer(text), TABLE.finditer(new), strict=True)
         if one["written"] != other["written"]
     ]
 
 
 def main(options):
-    wrong = []
+    wrong, docs = [], Path(options.docs)
     for name in PAGES:
-        path = Path(options.docs) / name
+        path = docs / name
         text = path.read_text(encoding="utf-8")
-        measured = Path(options.docs) / "measured"
-        found = differing(text, measured, path)
+        new = written(text, docs / "measured", path)
+        found = differing(text, new)
         wrong += [f"{path}: table {one}" for one in found]
         if found and not options.check:
             with replacing(path) as temporary:
-                temporary.write_text(written(text, measured, path), encoding="utf-8")
+                temporary.write_text(new, encoding="utf-8")
     print(*wrong, sep="\n", end="\n" if wrong else "")
     if wrong and options.check:
         raise ValueError(
