@@ -95,7 +95,7 @@ bench: $(VENV)/.installed-dev ## time the layer beside others, into runs/benchma
 
 docs: $(VENV)/.installed-docs ## build the documentation into site/, and into site/parser/ the page that parses
 	@rm -rf $(SITE)/parser
-	@if test -d $(JAVASCRIPT)/node_modules || { $(NPM_IS_THERE) && $(MAKE) --no-print-directory $(JAVASCRIPT)/node_modules; }; \
+	@if { test -d $(JAVASCRIPT)/node_modules || { $(NPM_IS_THERE); }; } && $(MAKE) --no-print-directory $(JAVASCRIPT)/node_modules; \
 	    then $(BIN)/python web/build.py --output $(SITE)/parser --documentation ../index.html; \
 	    else echo "The page that parses is left out: it needs npm and a registry of packages."; fi
 	KERAS_BACKEND=tensorflow $(BIN)/sphinx-build --builder html --fail-on-warning --keep-going --quiet --jobs 2 \
