@@ -1,11 +1,14 @@
 """The fused recurrence in JAX: what is compiled of it, and how often. Its values: `test_fused`."""
 
+from types import SimpleNamespace
+
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
 import oracle
-from checks import loaded, tensor
+from checks import as_array, loaded, tensor
 from keras_onlstm import ONLSTM
 from keras_onlstm.onlstm.recurrence import fused_jax
 
@@ -45,6 +48,23 @@ def test_columns_go_by_eights_on_processors_alone(device, expected, monkeypatch)
 
     monkeypatch.setattr(jax, "default_backend", lambda: device)
     assert fused_jax._column_groups(11) == expected
+
+
+def test_devices_share_what_is_traced_and_divides_evenly(monkeypatch):
+    """Each has its own rows. Other batches, and arrays outside of compiled code, run as they are."""
+    import jax
+
+    layer = small_layer()
+    even, odd = oracle.draw(6, 2, batch=4, time=5), oracle.draw(6, 2, batch=3, time=4)
+    expected = as_array(layer(tensor(even.x, "float32")))
+    shared = object.__new__(keras.distribution.DataParallel)
+    shared._device_mesh = SimpleNamespace(
+        backend_mesh=jax.sharding.AbstractMesh((2,), ("batch",))  # on which nothing can run
+    )
+    monkeypatch.setattr(keras.distribution, "distribution", lambda: shared)
+    assert "shard_map" in str(traced(layer, even))
+    assert "shard_map" not in str(traced(layer, odd))
+    assert (as_array(layer(tensor(even.x, "float32"))) == expected).all()
 
 
 def test_inference_keeps_nothing():
