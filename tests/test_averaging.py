@@ -13,10 +13,11 @@ from keras_onlstm.training import (
     load_checkpoint,
     save_checkpoint,
 )
+from keras_onlstm.training.adam import FusedAdam
 
 RNG = np.random.default_rng(5)
 X, Y = RNG.normal(size=(12, 3)).astype("float32"), RNG.normal(size=(12, 2)).astype("float32")
-PLAIN = {AveragedSGD: keras.optimizers.SGD, AveragedAdam: keras.optimizers.Adam}
+PLAIN = {AveragedSGD: keras.optimizers.SGD, AveragedAdam: FusedAdam}
 
 
 def make(optimizer):

@@ -16,6 +16,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm.training.adam import FusedAdam
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import Tensor
 
@@ -120,7 +121,7 @@ class AveragedSGD(_Averaging, keras.optimizers.SGD):
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
-class AveragedAdam(_Averaging, keras.optimizers.Adam):
+class AveragedAdam(_Averaging, FusedAdam):
     """`keras.optimizers.Adam` that can keep the mean of the weights, as `AveragedSGD` does.
 
     Args:

@@ -5,13 +5,14 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_onlstm.training.adam import FusedAdam
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["PenalizedAdam"]
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
-class PenalizedAdam(keras.optimizers.Adam):
+class PenalizedAdam(FusedAdam):
     """`keras.optimizers.Adam` whose gradients are those of an L2 penalty too, after the clipping.
 
     Keras's `weight_decay` takes the decay past the adaptive step instead.

@@ -10,6 +10,7 @@ import numpy as np
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vectors import read_vectors
+from keras_onlstm.training.adam import FusedAdam
 from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary, write_vocabulary
 from keras_onlstm.training.halving import HalvingWithRollback
 from keras_onlstm.training.language_models import learning_rate
@@ -84,7 +85,7 @@ def make_tree_model(
     )
     halved = values["optimizer"] == "halved"
     learner = TreeLearner(model, noise, values["batch_size"] if halved else None)
-    kind = keras.optimizers.SGD if halved else keras.optimizers.Adam
+    kind = keras.optimizers.SGD if halved else FusedAdam
     optimizer = kind(values["learning_rate"], global_clipnorm=values["clip"])
     learner.compile(optimizer)
     optimizer.build(learner.trainable_variables)

@@ -11,7 +11,7 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.training.noise_contrastive import NoiseContrastive
 from keras_onlstm.tree_lstm.plan import Layout, Rooms
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.numerics import wide_dtype
+from keras_onlstm.utils.cross_entropy import token_losses
 from keras_onlstm.utils.types import Identifier, Tensor
 
 __all__ = ["TreeBatches", "TreeLearner", "evaluate_trees"]
@@ -170,8 +170,7 @@ class TreeLearner(keras.Model):
             kernel = ops.convert_to_tensor(self.model.softmax_kernel, dtype=y_pred.dtype)
             losses = self.noise(y_pred, kernel, y, x["noise"])
         else:
-            logits = ops.cast(self.model.logits(y_pred), wide_dtype(y_pred.dtype))
-            losses = ops.sparse_categorical_crossentropy(y, logits, from_logits=True)
+            losses = token_losses(y, self.model.logits(y_pred))
         weights = ops.cast(sample_weight, losses.dtype)
         by_word = not training or self.sentences is None
         return ops.sum(losses * weights) / (ops.sum(weights) if by_word else self.sentences)
