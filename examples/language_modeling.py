@@ -31,6 +31,7 @@ from keras_onlstm.training.corpora import IDS, read_corpus
 from keras_onlstm.training.hosts import ALONE, joined, place
 from keras_onlstm.training.language_model_settings import (
     NAMES,
+    PRECISIONS,
     PRPN_SETTINGS,
     PRPN_VALUES,
     SETTINGS,
@@ -123,6 +124,7 @@ EXPERIMENT = Experiment(
         "characters": bool,
         "sentences": bool,
         "test_sentences": bool,
+        "precision": Choice(PRECISIONS),
         "devices": Integer(1),
         "hosts": Integer(1),
     },
@@ -135,12 +137,21 @@ EXPERIMENT = Experiment(
         "characters": False,
         "sentences": False,
         "test_sentences": False,
+        "precision": "float32",
         "devices": 1,
         "hosts": 1,
     },
     settings=SETTINGS,
     presets=PRESETS,
-    later=("max_words", "characters", "sentences", "test_sentences", "devices", "hosts"),
+    later=(
+        "max_words",
+        "characters",
+        "sentences",
+        "test_sentences",
+        "precision",
+        "devices",
+        "hosts",
+    ),  # fmt: skip
     free=("devices", "hosts"),
 )
 _SHARED = {name: EXPERIMENT.kinds[name] for name in EXPERIMENT.kinds if name != "recurrent"}
@@ -173,6 +184,11 @@ def parse_arguments():
         default=None,
         help="with --sentences: train on those of NLTK's treebank sample too, on which trees are "
         "scored (default: leave them out)",
+    )
+    add(
+        "--precision",
+        choices=PRECISIONS,
+        help="in which the training computes; what is kept has 32 bits (default: float32)",
     )
     add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
     add("--hosts", type=int, metavar="M", help="and among M machines with N each (default: 1)")

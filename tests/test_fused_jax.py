@@ -51,7 +51,7 @@ def test_columns_go_by_eights_on_processors_alone(device, expected, monkeypatch)
 
 
 def test_devices_share_what_is_traced_and_divides_evenly(monkeypatch):
-    """Each has its own rows. Other batches, and arrays outside of compiled code, run as they are."""
+    """Each has its own rows. Other batches, and whatever is not compiled, run as they are."""
     import jax
 
     layer = small_layer()

@@ -263,6 +263,23 @@ def test_sentences_one_by_one(run, script, data, tmp_path, monkeypatch):
     refused(run(*SMOKE, "--test-sentences"), "--test-sentences", "--sentences")
 
 
+def test_half_precision(run, smoke, tmp_path):
+    """In which the steps are taken; what is measured and saved computes in 32 bits."""
+    half = [*SMOKE, "--precision", "mixed_bfloat16", "--output"]
+    for name, options in (("whole", []), ("stopped", ["--steps", 30])):
+        assert run(*half, tmp_path / name, *options)[0] == 0
+    assert run("--output", tmp_path / "stopped", "--resume")[0] == 0
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+    model = keras.saving.load_model(tmp_path / "whole" / "best.keras", compile=False)
+    assert {layer.dtype_policy.name for layer in model.recurrent_layers} == {"float32"}
+    results = json.loads((tmp_path / "whole" / "results.json").read_text())
+    rows, wide = epochs(tmp_path / "whole"), epochs(smoke[0])
+    best = min(float(row["val_perplexity"]) for row in rows)
+    assert results["validation_perplexity"] == pytest.approx(best, rel=1e-5)
+    for half_row, row in zip(rows, wide, strict=True):  # other masks of dropout too
+        assert 1e-5 < abs(float(half_row["loss"]) - float(row["loss"])) < 0.1
+
+
 # --- Use -----------------------------------------------------------------------------------------
 
 

@@ -30,6 +30,7 @@ def _language_model(vocabulary, arguments, values):
         recurrent=arguments["recurrent"],
         vocabulary=vocabulary,
         seed=arguments["seed"],
+        dtype=arguments.get("precision"),
         **{name: values[name] for name in MODELS["language_model"]},
     )
 
@@ -39,6 +40,7 @@ def _prpn(vocabulary, arguments, values):
         len(vocabulary),
         vocabulary=vocabulary,
         seed=arguments["seed"],
+        dtype=arguments.get("precision"),
         **{name: values[name] for name in MODELS["prpn"]},
     )
 

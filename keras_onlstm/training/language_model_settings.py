@@ -11,6 +11,7 @@ from keras_onlstm.utils.reading import STARTS, Choice, Integer, Number
 __all__ = [
     "MODELS",
     "NAMES",
+    "PRECISIONS",
     "PRPN_SETTINGS",
     "PRPN_VALUES",
     "SETTINGS",
@@ -19,6 +20,8 @@ __all__ = [
 ]
 
 NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
+# Of what is computed, as Keras's dtype policies; the weights have 32 bits in both.
+PRECISIONS = ("float32", "mixed_bfloat16")
 _RATE = Number(0.0, 1.0)
 _RECURRENT = {
     "embedding_dim": Setting(Integer(1), "size of word vectors, and of the last layer if tied"),

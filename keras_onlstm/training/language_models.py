@@ -16,8 +16,9 @@ import numpy as np
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.vocabulary import EOS
+from keras_onlstm.training.adam import FusedAdam
 from keras_onlstm.training.architectures import architecture
-from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
+from keras_onlstm.training.averaging import AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.corpora import (
     IDS,
     VOCABULARY,
@@ -39,7 +40,7 @@ __all__ = ["evaluation", "learning_rate", "make_model", "train_language_model"]
 
 # The rate is multiplied by this after so many epochs that were no better.
 _FALLS = {"plateau": (0.25, 1), "halved": (0.5, 2)}
-_AVERAGED = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": AveragedAdam}
+_OPTIMIZERS = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": FusedAdam}
 
 
 def _batches_of(part, kind, ids, *arguments, devices=1, hosts=ALONE):
@@ -159,11 +160,20 @@ def make_model(
     return model, reader
 
 
+def _in_float32(model):
+    """The model, or one that computes in 32 bits, and a function that gives it the weights."""
+    if model.dtype_policy.compute_dtype == model.dtype_policy.variable_dtype:
+        return model, lambda: None
+    other = type(model).from_config(model.get_config() | {"dtype": model.variable_dtype})
+    other.build()
+    return other, lambda: other.set_weights(model.get_weights())
+
+
 def _optimizer(values):
     rate, options = values["learning_rate"], {"global_clipnorm": values["clip"]}
     if values["optimizer"] == "halved":
         return PenalizedAdam(rate, penalty=values["decay"], beta_1=0.0, epsilon=1e-9, **options)
-    kind = _AVERAGED[values["optimizer"]]
+    kind = _OPTIMIZERS[values["optimizer"]]
     return kind(rate, weight_decay=values["decay"] or None, **options)
 
 
@@ -266,15 +276,21 @@ def train_language_model(
     devices = DataParallel(arguments["devices"], hosts) if each > 1 else None
     with devices.scope() if devices else nullcontext():
         model, reader = make_model(configuration, corpus, windows.rows, devices)
+        saved, update = _in_float32(model)
     with ExitStack() as stack:
         if devices:
             stack.enter_context(devices.computing())
         rows = values["batch_size"] if sentences else 10
-        measure = evaluation(model, "validation", corpus.valid, rows, sentences, **of_many)
+        measure = evaluation(saved, "validation", corpus.valid, rows, sentences, **of_many)
+
+        def validate():
+            update()
+            return {"val_perplexity": math.exp(min(measure(), 700.0))}
+
         trainer = Trainer(
             reader,
             windows,
-            lambda: {"val_perplexity": math.exp(min(measure(), 700.0))},
+            validate,
             output,
             epochs=values["epochs"],
             monitor="val_perplexity",
@@ -282,7 +298,7 @@ def train_language_model(
             callbacks=_callbacks(values),
             learning_rate=learning_rate(values, windows),
             place=devices.place if devices else None,
-            saved=model,
+            saved=saved,
             record=configuration.record,
             verbose=hosts.is_first,
             unit="tokens",

@@ -82,6 +82,11 @@ def _part(x, group):
     return None if x is None else x[..., group]
 
 
+def _product(kernel, x):
+    """In the dtype of x; the kernel may be wider."""
+    return ops.cast(kernel @ ops.cast(x, kernel.dtype), x.dtype)
+
+
 def forward_step(
     turned_kernel: Tensor,
     bias: Tensor | None,
@@ -102,7 +107,7 @@ def forward_step(
     new = []
     for group, h_tm1, c_tm1 in zip(_groups_of(h), h, c, strict=True):
         mask = _part(recurrent_mask, group)
-        z = turned_kernel @ (h_tm1 if mask is None else h_tm1 * mask)
+        z = _product(turned_kernel, h_tm1 if mask is None else h_tm1 * mask)
         z = z + ops.transpose(row[group] if bias is None else row[group] + bias)  # (K, B)
         new.append(advance(z, h_tm1, c_tm1, _part(keep, group), fixed, sizes=sizes, save=save))
     if len(new) == 1:
@@ -157,7 +162,7 @@ def backward_step(
             dh_t, dc[place], slope[place], _part(d_rises, group), fixed, sizes
         )
         dz = ops.cast(dz, sizes.dtype)
-        dh_tm1 = recurrent_kernel @ dz  # (U, B)
+        dh_tm1 = _product(recurrent_kernel, dz)  # (U, B)
         if recurrent_mask is not None:
             dh_tm1 = dh_tm1 * _part(recurrent_mask, group)
         dh_tm1 = ops.cast(dh_tm1, sizes.wide)

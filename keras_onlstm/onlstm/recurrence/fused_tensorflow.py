@@ -48,6 +48,15 @@ def _column_groups(batch, sizes):
     return [slice(None)] if whole else column_groups(batch)
 
 
+def _widened(kernel, sizes):
+    """The kernel as XLA wants it in each step: for a processor it widens halves before products."""
+    import tensorflow as tf
+
+    if is_small(sizes) or tf.config.list_physical_devices("GPU"):
+        return kernel
+    return tf.cast(kernel, sizes.wide)
+
+
 def _step(step, sizes, **options):
     """A step, compiled or not: compiling a small one takes longer than it saves."""
     if is_small(sizes):
@@ -111,7 +120,7 @@ def _forward(tensors, sizes, save):
     if bias is not None and is_small(sizes):  # else part of what is compiled, where it is free
         flat, bias = flat + bias, None
     projected = tf.reshape(flat, (*ops.shape(x)[:2], width))  # (T, B, K)
-    turned_kernel = tf.transpose(tensors.recurrent_kernel)  # (K, U)
+    turned_kernel = _widened(tf.transpose(tensors.recurrent_kernel), sizes)  # (K, U)
     keep, recurrent_mask = _turned(tensors.mask), _turned(tensors.recurrent_mask)
     row, keep_of, length = _rows(projected), _rows(keep), _length(x)
     array = functools.partial(_array, length)
@@ -147,7 +156,8 @@ def _backward(tensors, saved, sizes, d_rows, d_h, d_c, d_forget, d_input):
     x, rows, c, steps, cells = saved
     batch, groups, length = x.shape[1], _column_groups(x.shape[1], sizes), _length(x)
     fixed, keep = constants(sizes), _turned(tensors.mask)
-    kernel, recurrent_mask = tensors.recurrent_kernel, _turned(tensors.recurrent_mask)
+    kernel = _widened(tensors.recurrent_kernel, sizes)
+    recurrent_mask = _turned(tensors.recurrent_mask)
     d_row = _rows(tf.transpose(d_rows, (1, 0, 2)))  # of (T, B, U)
     d_rise = _rows(through_distances(_turned(d_forget), _turned(d_input), keep, sizes))
     if is_small(sizes):
