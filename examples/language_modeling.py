@@ -151,7 +151,7 @@ EXPERIMENT = Experiment(
         "precision",
         "devices",
         "hosts",
-    ),  # fmt: skip
+    ),
     free=("devices", "hosts"),
 )
 _SHARED = {name: EXPERIMENT.kinds[name] for name in EXPERIMENT.kinds if name != "recurrent"}
