@@ -86,8 +86,11 @@ def test_a_new_run(tmp_path):
             EXPERIMENT.configuration(options_of("--output", output, "--resume", *other))
     with pytest.raises(FileExistsError, match="Add --resume to go on with it"):
         EXPERIMENT.configuration(options_of("--output", output))
-    with pytest.raises(FileExistsError, match="exists already"), running(output, found):
+    with pytest.raises(FileExistsError, match="Add --resume"), running(output, found, False):
         pass
+    for begin in (check_new, lambda directory: running(directory, found).__enter__()):
+        with pytest.raises(FileExistsError, match="exists already. Move it away, or give another"):
+            begin(output)
     assert EXPERIMENT.stored(output) == found
 
 

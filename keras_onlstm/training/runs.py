@@ -163,7 +163,7 @@ class Experiment(NamedTuple):
             _check_unchanged(chosen, stored.arguments, options.output)
             one._check_values(texts, stored.values, options.output)
             return stored._replace(arguments=stored.arguments | free)
-        check_new(options.output, prepared)
+        check_new(options.output, prepared, resumes=True)
         one = self._variant(given.get("model"))
         arguments = {**one.defaults, **self._chosen(one, given)}
         preset = arguments["preset"]
@@ -306,30 +306,30 @@ def origin(directory: str | Path) -> dict:
     return row
 
 
-def check_new(directory: str | Path, prepared: Sequence[str] = ()) -> None:
+def check_new(directory: str | Path, prepared: Sequence[str] = (), resumes: bool = False) -> None:
     """Refuses a directory in which a run, or anything else, is already.
 
     Args:
         directory: of a new run.
         prepared: names of what may be there before a run starts.
+        resumes: whether runs of its kind can go on, which the message says then.
 
     Raises:
         BlockingIOError: if a process is at work there.
         FileExistsError: if there is anything else.
     """
     check_unlocked(directory)
-    _check_empty(directory, prepared)
+    _check_empty(directory, prepared, resumes)
 
 
-def _check_empty(directory, prepared):
+def _check_empty(directory, prepared, resumes):
     directory, allowed = Path(directory), {LOCK, *prepared}
     if directory.exists() and not directory.is_dir():
         raise FileExistsError(f"{directory}: is no directory. Give another --output.")
     paths = directory.iterdir() if directory.exists() else ()
     if any(path.name not in allowed and not is_left_over(path) for path in paths):
-        raise FileExistsError(
-            f"{directory}: exists already. Add --resume to go on with it, or give another --output."
-        )
+        remedy = "Add --resume to go on with it, or give" if resumes else "Move it away, or give"
+        raise FileExistsError(f"{directory}: exists already. {remedy} another --output.")
 
 
 def _check_unchanged(chosen, stored, directory):
@@ -379,7 +379,7 @@ def running(
     """
     directory = Path(directory)
     if not resume:
-        _check_empty(directory, prepared)
+        _check_empty(directory, prepared, resume is not None)
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -388,7 +388,7 @@ def running(
             ) from error
     with locked(directory):
         if not resume:
-            _check_empty(directory, prepared)  # another may have been faster
+            _check_empty(directory, prepared, resume is not None)  # another may have been faster
             used = {**_backend(), **versions()}
             write_json(directory / CONFIG, {**configuration._asdict(), "versions": used})
         try:
