@@ -89,7 +89,7 @@ def test_a_new_run(tmp_path):
     with pytest.raises(FileExistsError, match="Add --resume"), running(output, found, False):
         pass
     for begin in (check_new, lambda directory: running(directory, found).__enter__()):
-        with pytest.raises(FileExistsError, match="exists already. Move it away, or give another"):
+        with pytest.raises(FileExistsError, match=r"exists already\. Move it away, or give"):
             begin(output)
     assert EXPERIMENT.stored(output) == found
 
