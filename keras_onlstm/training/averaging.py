@@ -14,7 +14,7 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
+from keras import backend, ops
 
 from keras_onlstm.training.adam import FusedAdam
 from keras_onlstm.utils.arguments import integer
@@ -26,6 +26,11 @@ __all__ = ["AveragedAdam", "AveragedSGD", "NonMonotonicTrigger"]
 def _copy(source, target):
     """Copies by way of NumPy: JAX would let both variables share one buffer, and then donate it."""
     target.assign(np.array(ops.convert_to_numpy(source)))
+
+
+def _updated(begun, mean, now, count):
+    """The mean with one more of the values that it is of; as it was, if it has not begun."""
+    return ops.cond(begun, lambda: mean + (now - mean) / count, lambda: mean)
 
 
 class _Averaging(keras.optimizers.Optimizer):
@@ -62,12 +67,13 @@ class _Averaging(keras.optimizers.Optimizer):
         self, grads: Sequence[Tensor], trainable_variables: Sequence[keras.Variable] | None = None
     ) -> None:
         super().apply(grads, trainable_variables)
+        if backend.backend() == "torch" and not self.is_averaging:
+            return
         self.counted.assign(self.counted + self.averaging)
-        # Before it starts, what is kept are the weights themselves, and nobody asks for them.
-        count = ops.maximum(self.counted, 1)
+        begun, count = ops.cast(self.averaging, "bool"), ops.maximum(self.counted, 1)
         for variable, average in self._pairs():
             now, mean = ops.convert_to_tensor(variable), ops.convert_to_tensor(average)
-            average.assign(mean + (now - mean) / ops.cast(count, mean.dtype))
+            average.assign(_updated(begun, mean, now, ops.cast(count, mean.dtype)))
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
