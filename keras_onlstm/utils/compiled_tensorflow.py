@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
-__all__ = ["compiled"]
+__all__ = ["compiled", "has_gpu"]
 
 
 @functools.lru_cache(maxsize=64)
@@ -21,3 +21,10 @@ def compiled(function: Callable[..., Any], **options: Hashable) -> Callable[...,
     import tensorflow as tf
 
     return tf.function(functools.partial(function, **options), jit_compile=True)
+
+
+def has_gpu() -> bool:
+    """Whether TensorFlow finds a GPU, which then computes whatever can be computed there."""
+    import tensorflow as tf
+
+    return bool(tf.config.list_physical_devices("GPU"))

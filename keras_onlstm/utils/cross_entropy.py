@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from keras import backend, ops
 
-from keras_onlstm.utils.compiled_tensorflow import compiled
+from keras_onlstm.utils.compiled_tensorflow import compiled, has_gpu
 from keras_onlstm.utils.custom_gradient import with_gradient
 from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.types import Tensor
@@ -50,11 +50,8 @@ def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
 
 
 def _is_slow(logits):
-    if backend.backend() != "tensorflow" or logits.shape[-1] < _MANY_WORDS:
-        return False
-    import tensorflow as tf
-
-    return not tf.config.list_physical_devices("GPU")
+    many = backend.backend() == "tensorflow" and logits.shape[-1] >= _MANY_WORDS
+    return many and not has_gpu()
 
 
 def _losses(logits: Tensor, targets: Tensor) -> tuple[Tensor, Callable[[Tensor], Sequence[Tensor]]]:

@@ -32,7 +32,7 @@ from keras_onlstm.onlstm.recurrence.fused_step import (
     through_distances,
 )
 from keras_onlstm.onlstm.step import MASTER_GATES
-from keras_onlstm.utils.compiled_tensorflow import compiled
+from keras_onlstm.utils.compiled_tensorflow import compiled, has_gpu
 from keras_onlstm.utils.custom_gradient_tensorflow import refusing, values
 from keras_onlstm.utils.types import Tensor
 
@@ -42,19 +42,12 @@ _DERIVED = ("inputs", "h", "c", "kernel", "recurrent_kernel", "bias")  # of `Giv
 
 
 def _column_groups(batch, sizes):
-    import tensorflow as tf
-
-    whole = is_small(sizes) or tf.config.list_physical_devices("GPU")
-    return [slice(None)] if whole else column_groups(batch)
+    return [slice(None)] if is_small(sizes) or has_gpu() else column_groups(batch)
 
 
 def _widened(kernel, sizes):
     """The kernel as XLA wants it in each step: for a processor it widens halves before products."""
-    import tensorflow as tf
-
-    if is_small(sizes) or tf.config.list_physical_devices("GPU"):
-        return kernel
-    return tf.cast(kernel, sizes.wide)
+    return kernel if is_small(sizes) or has_gpu() else ops.cast(kernel, sizes.wide)
 
 
 def _step(step, sizes, **options):
