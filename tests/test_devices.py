@@ -125,8 +125,12 @@ def test_more_than_there_are():
 
 @pytest.mark.backend("tensorflow")
 def test_the_example_on_two_devices(tmp_path):
-    """Dropout included, so not to the same losses; resumed on one and the same terms."""
+    """Dropout included, so not to the same losses; resumed on one and the same terms.
+
+    By Adam, whose step is one operation on each device's weights, and in halves.
+    """
     run = ["--preset", "smoke", "--devices", 2, "--output", tmp_path / "run"]
+    run += ["--precision", "mixed_bfloat16", "--set", "optimizer=adam", "learning_rate=0.01"]
     process = start(EXAMPLES / "language_modeling.py", *run)
     _, errors = process.communicate(timeout=400)
     assert process.returncode == 0 and ours(errors) == [], errors

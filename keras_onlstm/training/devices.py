@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from keras_onlstm.training.hosts import ALONE, Hosts
+from keras_onlstm.utils.compiled_tensorflow import has_gpu
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["DataParallel", "check_hosts", "share_of"]
@@ -155,7 +156,7 @@ def _missing(count, available):
 def _mirrored(count):
     import tensorflow as tf
 
-    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    kind = "GPU" if has_gpu() else "CPU"
     if kind == "CPU":
         processor = tf.config.list_physical_devices("CPU")[0]
         with suppress(RuntimeError):  # once TensorFlow has started, it keeps the devices it has
