@@ -57,13 +57,15 @@ def assert_differ(actual, expected, distance, what):
     assert error > distance, f"{what}: nowhere further apart than {error:.3g}"
 
 
-def gradients(function, arrays, variables=()):
+def gradients(function, arrays, variables=(), compiled=True):
     """Gradients of a scalar on whatever backend runs.
 
     Args:
         function: maps as many tensors as there are `arrays` to a scalar tensor.
         arrays: NumPy arrays, at which to differentiate.
         variables: variables that `function` reads, to differentiate by as well.
+        compiled: whether JAX compiles it. Not if it is thousands of operations without a loop:
+            XLA takes longer for these than they do one by one.
 
     Returns:
         List of NumPy arrays, those of the `arrays` before those of the `variables`.
@@ -75,7 +77,8 @@ def gradients(function, arrays, variables=()):
         with keras.StatelessScope(state_mapping=mapping):
             return function(*tensors[: len(arrays)])
 
-    backend = {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}[keras.backend.backend()]
+    by_jax = _jax if compiled else _jax_uncompiled
+    backend = {"tensorflow": _tensorflow, "jax": by_jax, "torch": _torch}[keras.backend.backend()]
     return [ops.convert_to_numpy(gradient) for gradient in backend(scalar, values)]
 
 
@@ -93,6 +96,12 @@ def _jax(scalar, values):
     import jax
 
     return jax.jit(jax.grad(scalar, argnums=tuple(range(len(values)))))(*values)
+
+
+def _jax_uncompiled(scalar, values):
+    import jax
+
+    return jax.grad(scalar, argnums=tuple(range(len(values))))(*values)
 
 
 def _torch(scalar, values):

@@ -7,6 +7,7 @@ Environment variables:
     KERAS_ONLSTM_REQUIRE_DATA: set to 1, a missing shared directory fails a test, not skips it.
 """
 
+import gc
 import os
 from importlib import metadata
 from pathlib import Path
@@ -23,6 +24,11 @@ os.environ.setdefault("MPLBACKEND", "agg")
 # Compilation takes as long as it takes, and a failure has to come back in the next run.
 hypothesis.settings.register_profile("keras_onlstm", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("keras_onlstm")
+
+
+# What the backends import is millions of objects, and tracing makes more: looking through them as
+# often as Python does takes 4% of the time.
+gc.set_threshold(20_000, 50, 50)
 
 
 def pytest_configure(config):

@@ -45,7 +45,7 @@ def check_killed_once(directory, at, expected, **kwargs):
 
 
 PARTS = 4  # of the events: each part is a test of its own, to see where it fails
-STEP = 1 if keras.backend.backend() == "tensorflow" else 5
+STEP = 3 if keras.backend.backend() == "tensorflow" else 5
 
 
 @pytest.mark.parametrize("part", range(PARTS))
