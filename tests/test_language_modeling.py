@@ -211,6 +211,7 @@ def test_a_corpus_of_the_users(run, data, tmp_path, monkeypatch):
     assert "640 tokens, 10 words" in text and text.startswith("Reading") and "LSTM" in text
     status, text, errors = run("--evaluate", output, "--data", data)
     assert (status, ours(errors)) == (0, []) and "LSTM" in text
+    assert " tokens\n" not in text  # they are still there
 
 
 def sorted_words(data):

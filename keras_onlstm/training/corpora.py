@@ -5,6 +5,7 @@ texts.
 """
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from keras_onlstm import text
 from keras_onlstm.training.hosts import ALONE, Hosts
-from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.reading import read_text
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
 
 VOCABULARY = "vocabulary.txt"
 IDS = "ids"  # where the ids of large texts are
+ORIGIN = "origin.json"  # and, beside them, what they were made of
 MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
 
 
@@ -70,8 +72,9 @@ def read_corpus(
 ) -> text.corpus.Corpus:
     """A corpus as ids, those of a large one in files of the run, which are mapped into memory.
 
-    Of several hosts each reads a small corpus for itself; a large one the first host alone turns
-    into ids.
+    A run that goes on finds the latter there, unless the files of the corpus have changed. Of
+    several hosts each reads a small corpus for itself; a large one the first host alone turns into
+    ids.
 
     Args:
         directory: of the corpus.
@@ -109,14 +112,48 @@ def read_corpus(
     cache = Path(run) / IDS
     if not hosts.is_first:
         hosts.wait()
-        words = read_text(cache / VOCABULARY, "Start all hosts again.").splitlines()
-        return text.corpus.mapped(words, cache)
+        return text.corpus.mapped(_words(cache / VOCABULARY, "Start all hosts again."), cache)
     cache.mkdir(parents=True, exist_ok=True)
-    corpus = load(cache, report_tokens())
-    if hosts.count > 1:
+    texts = {part: _file_digest(text.corpus.find(directory, part)) for part in text.corpus.PARTS}
+    limit = max_words if vocabulary is None else "words that were given"
+    made = {"texts": texts, "level": level, "max_words": limit}
+    words = _words_of_ids(cache, made, vocabulary)
+    if words is not None:
+        corpus = text.corpus.mapped(words, cache)
+    else:
+        (cache / ORIGIN).unlink(missing_ok=True)
+        corpus = load(cache, report_tokens())
         _write_words(cache / VOCABULARY, corpus.vocabulary)
+        write_json(cache / ORIGIN, {**made, **_bytes_of_ids(cache)})
     hosts.wait()
     return corpus
+
+
+def _words_of_ids(cache, made, vocabulary):
+    """The vocabulary of the ids in a directory if they are whole and made of these texts."""
+    names = [ORIGIN, VOCABULARY, *(f"{part}.ids" for part in text.corpus.PARTS)]
+    if not all((cache / name).is_file() for name in names):
+        return None
+    try:
+        found = json.loads((cache / ORIGIN).read_bytes())
+        words = _words(cache / VOCABULARY)
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    if vocabulary is not None and words == list(vocabulary):
+        made = {**made, "max_words": found.get("max_words")}  # counted or given, they are the same
+    return words if found == {**made, **_bytes_of_ids(cache)} else None
+
+
+def _bytes_of_ids(cache):
+    sizes = {path.name: path.stat().st_size for path in sorted(cache.glob("*.ids"))}
+    return {"words": _file_digest(cache / VOCABULARY), "bytes": sizes}
+
+
+def _file_digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _size(directory):
@@ -201,6 +238,11 @@ def check_same_vocabulary(
 def _write_words(path, words):
     with replacing(path) as temporary:
         temporary.write_text(_lines(words), encoding="utf-8")
+
+
+def _words(path, remedy=""):
+    """Of a file, a word a line; a character may be another kind of line end."""
+    return read_text(path, remedy).split("\n")[:-1]
 
 
 def _lines(words):
