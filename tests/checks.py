@@ -7,6 +7,8 @@ Tolerances, unless a test says why it has another:
   order 1 to 10, and a few dozen roundings add up.
 """
 
+import functools
+
 import keras
 import numpy as np
 from keras import ops
@@ -77,7 +79,7 @@ def gradients(function, arrays, variables=(), compiled=True):
         with keras.StatelessScope(state_mapping=mapping):
             return function(*tensors[: len(arrays)])
 
-    by_jax = _jax if compiled else _jax_uncompiled
+    by_jax = functools.partial(_jax, compiled=compiled)
     backend = {"tensorflow": _tensorflow, "jax": by_jax, "torch": _torch}[keras.backend.backend()]
     return [ops.convert_to_numpy(gradient) for gradient in backend(scalar, values)]
 
@@ -92,16 +94,11 @@ def _tensorflow(scalar, values):
     return tape.gradient(result, tensors, unconnected_gradients="zero")
 
 
-def _jax(scalar, values):
+def _jax(scalar, values, compiled):
     import jax
 
-    return jax.jit(jax.grad(scalar, argnums=tuple(range(len(values)))))(*values)
-
-
-def _jax_uncompiled(scalar, values):
-    import jax
-
-    return jax.grad(scalar, argnums=tuple(range(len(values))))(*values)
+    derived = jax.grad(scalar, argnums=tuple(range(len(values))))
+    return (jax.jit(derived) if compiled else derived)(*values)
 
 
 def _torch(scalar, values):

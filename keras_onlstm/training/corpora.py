@@ -5,7 +5,6 @@ texts.
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import numpy as np
 from keras_onlstm import text
 from keras_onlstm.training.hosts import ALONE, Hosts
 from keras_onlstm.utils.files import replacing, write_json
-from keras_onlstm.utils.reading import read_text
+from keras_onlstm.utils.reading import read_json, read_text
 
 __all__ = [
     "IDS",
@@ -131,15 +130,9 @@ def read_corpus(
 
 def _words_of_ids(cache, made, vocabulary):
     """The vocabulary of the ids in a directory if they are whole and made of these texts."""
-    names = [ORIGIN, VOCABULARY, *(f"{part}.ids" for part in text.corpus.PARTS)]
-    if not all((cache / name).is_file() for name in names):
-        return None
     try:
-        found = json.loads((cache / ORIGIN).read_bytes())
-        words = _words(cache / VOCABULARY)
-    except ValueError:
-        return None
-    if not isinstance(found, dict):
+        found, words = read_json(cache / ORIGIN, dict, ""), _words(cache / VOCABULARY)
+    except (FileNotFoundError, ValueError):
         return None
     if vocabulary is not None and words == list(vocabulary):
         made = {**made, "max_words": found.get("max_words")}  # counted or given, they are the same
