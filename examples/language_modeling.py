@@ -67,6 +67,13 @@ PRESETS = {
         "batch_size": 32, "window": 35, "jitter": False, "optimizer": "adam",
         "learning_rate": 4e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.05,
     },
+    "reproduction": {  # the sizes of a published reproduction; two hours on two cores
+        "embedding_dim": 400, "units": 700, "chunk_size": 10, "word_dropout": 0.05,
+        "input_dropout": 0.25, "hidden_dropout": 0.2, "output_dropout": 0.35,
+        "recurrent_weight_dropout": 0.2, "activation": 1.0, "temporal": 0.5, "epochs": 10,
+        "batch_size": 32, "window": 35, "jitter": False, "optimizer": "adam",
+        "learning_rate": 3e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.05,
+    },
     "paper": {  # the published recipe: days on a GPU
         "embedding_dim": 400, "units": 1150, "chunk_size": 10, "word_dropout": 0.1,
         "input_dropout": 0.5, "hidden_dropout": 0.3, "output_dropout": 0.45,

@@ -14,6 +14,9 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_onlstm.models import lstm_loop
+from keras_onlstm.utils.compiled_tensorflow import has_gpu
+from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = [
@@ -109,9 +112,23 @@ def temporal_activation_regularization(
     return strength * _mean(change * change, both)
 
 
+def _computes_on_gpu(x):
+    """Whether it is a GPU that computes with x, for which Keras has loops of the maker's."""
+    if keras.backend.backend() == "tensorflow":
+        return has_gpu()
+    if keras.backend.backend() == "jax":
+        import jax
+
+        return jax.default_backend() != "cpu"
+    return x.device.type != "cpu"
+
+
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class WeightDroppedLSTM(keras.layers.LSTM):
     """`keras.layers.LSTM` with the weight dropout of AWD-LSTM, for comparison with `ONLSTM`.
+
+    In training, without a mask and on a processor, its loop is one whose gradients are derived by
+    hand, as that of `ONLSTM` is, so that what is compared is the equations.
 
     Args:
         units: positive integer.
@@ -140,28 +157,40 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         self.recurrent_weight_dropout = recurrent_weight_dropout
         self.seed_generator = keras.random.SeedGenerator(seed)
 
-    def call(
+    def inner_loop(
         self,
         sequences: Tensor,
-        initial_state: Sequence[Tensor] | None = None,
-        mask: Tensor | None = None,
+        initial_state: Sequence[Tensor],
+        mask: Tensor | None,
         training: bool = False,
-    ) -> Tensor | Tensors:
-        arguments = {"initial_state": initial_state, "mask": mask, "training": training}
-        if not training or self.recurrent_weight_dropout == 0:
-            return super().call(sequences, **arguments)
-        kernel = self.cell.recurrent_kernel
-        dropped = keras.random.dropout(
-            ops.convert_to_tensor(kernel, dtype=self.compute_dtype),
-            self.recurrent_weight_dropout,
-            seed=self.seed_generator,
-        )
+    ) -> tuple[Tensor, Tensor, Tensors]:
+        if not training:
+            return super().inner_loop(sequences, initial_state, mask, training)
+        cell, kernel = self.cell, self.cell.recurrent_kernel
+        dropped = ops.convert_to_tensor(kernel, dtype=self.compute_dtype)
+        if self.recurrent_weight_dropout:
+            rate, seed = self.recurrent_weight_dropout, self.seed_generator
+            dropped = keras.random.dropout(dropped, rate, seed=seed)
+        if mask is None and self._is_plain() and not _computes_on_gpu(sequences):
+            projected = matmul(ops.cast(sequences, self.compute_dtype), cell.kernel)
+            projected = projected + ops.cast(cell.bias, projected.dtype)
+            outputs, c = lstm_loop.run(projected, initial_state, dropped)
+            return outputs[:, -1], outputs, [outputs[:, -1], c]
         try:
             # Not by assignment: Keras would look for new variables in the tensor.
-            object.__setattr__(self.cell, "recurrent_kernel", dropped)
-            return super().call(sequences, **arguments)
+            object.__setattr__(cell, "recurrent_kernel", dropped)
+            return super().inner_loop(sequences, initial_state, mask, training)
         finally:
-            object.__setattr__(self.cell, "recurrent_kernel", kernel)
+            object.__setattr__(cell, "recurrent_kernel", kernel)
+
+    def _is_plain(self):
+        """Whether it computes what `lstm_loop` does."""
+        return (
+            self.activation is keras.activations.tanh
+            and self.recurrent_activation is keras.activations.sigmoid
+            and self.use_bias
+            and not (self.dropout or self.recurrent_dropout or self.go_backwards)
+        )
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -6,24 +6,20 @@ product each. What a step does between its two products is, in TensorFlow, compi
 products themselves are not, since alone they are faster.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from keras import backend, ops
+from keras import ops
 
 from keras_onlstm.prpn.normalization import normalized, standardized, through_standardized
 from keras_onlstm.prpn.reading import Reading, look, pushed, recalled, rows
 from keras_onlstm.prpn.step import EPSILON, tanh
-from keras_onlstm.utils.compiled_tensorflow import compiled
+from keras_onlstm.utils.compiled_tensorflow import piece
 from keras_onlstm.utils.custom_gradient import with_gradient
 from keras_onlstm.utils.loops import scan
 from keras_onlstm.utils.numerics import largest
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["fused"]
-
-# Kernels of fewer entries do not earn the time that compiling a step takes.
-_SMALL = 2**14
 
 
 class _Step(NamedTuple):
@@ -107,13 +103,6 @@ def _look_back(d_read, dc, gates, key_mask, hs, cs, key, logits, d_hs, d_cs, mas
     return d_hs, d_cs, ops.transpose(d_gates), d_key
 
 
-def _piece(function: Callable[..., Any], units: int) -> Callable[..., Any]:
-    """A part of a step, compiled where that is worth it."""
-    if backend.backend() != "tensorflow" or 4 * units**2 < _SMALL:
-        return function
-    return compiled(function)
-
-
 def _scales(problem):
     return _Scales(*(getattr(problem, name) for name in _Scales._fields))
 
@@ -121,7 +110,8 @@ def _scales(problem):
 def _forward(problem):
     """`_Step` of all steps, each of its tensors with a leading axis T."""
     units, dtype = problem.h.shape[-1], problem.h.dtype
-    quick_look, update = _piece(look, units), _piece(_update, units)
+    entries = 4 * units**2
+    quick_look, update = piece(look, entries), piece(_update, entries)
     scales, names = _scales(problem), tuple(rows(problem))
 
     def body(carry, row):
@@ -142,7 +132,8 @@ def _backward(problem, steps, d_states):
     """The gradients of a `Reading`, by name, from those of all states (2, T, B, U)."""
     units, dtype = problem.h.shape[-1], problem.h.dtype
     slots, batch = problem.h.shape[:2]
-    look_back, update_back = _piece(_look_back, units), _piece(_update_back, units)
+    entries = 4 * units**2
+    look_back, update_back = piece(_look_back, entries), piece(_update_back, entries)
     scales, mask = _scales(problem), problem.recurrent_mask
     kernel = ops.transpose(problem.kernel)  # (4 U, U)
     length = ops.shape(steps.h)[0]

@@ -4,7 +4,12 @@ import functools
 from collections.abc import Callable, Hashable
 from typing import Any
 
-__all__ = ["compiled", "has_gpu"]
+from keras import backend
+
+__all__ = ["compiled", "has_gpu", "piece"]
+
+# Kernels of fewer entries do not earn the time that compiling a step takes.
+_SMALL = 2**14
 
 
 @functools.lru_cache(maxsize=64)
@@ -21,6 +26,22 @@ def compiled(function: Callable[..., Any], **options: Hashable) -> Callable[...,
     import tensorflow as tf
 
     return tf.function(functools.partial(function, **options), jit_compile=True)
+
+
+def piece(function: Callable[..., Any], entries: int) -> Callable[..., Any]:
+    """A part of a step of a loop, compiled where that is worth it.
+
+    Args:
+        function: of tensors; to be found under its name in its module, so that it is always the
+            same one.
+        entries: integer, of the kernel that the step multiplies with.
+
+    Returns:
+        `function`, or on TensorFlow, where the kernel is large, `compiled(function)`.
+    """
+    if backend.backend() != "tensorflow" or entries < _SMALL:
+        return function
+    return compiled(function)
 
 
 def has_gpu() -> bool:
