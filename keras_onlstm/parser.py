@@ -5,7 +5,6 @@ Keras never is, and a parser is there in a fraction of the time.
 """
 
 import itertools
-import re
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,8 @@ from keras_onlstm.parsing.readings import Measuring, chosen_gates
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
-from keras_onlstm.text import tokens
+from keras_onlstm.text import splitting, tokens
+from keras_onlstm.text.splitting import words_of
 from keras_onlstm.text.tokens import Token
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils.arguments import integer
@@ -227,7 +227,7 @@ class Parser:
                 control characters.
         """
         tokens.check_sentence(sentence)
-        return _words(*_sentences(sentence, False))
+        return words_of(*splitting.sentences_of(sentence, False))
 
     def parse(self, sentence: Sentence, split: bool = True, punctuation: bool = False) -> NltkTree:
         """The tree of a sentence.
@@ -244,7 +244,7 @@ class Parser:
             ValueError: if there is no word in it, if it has several sentences, or as `read` does.
         """
         tokens.check_sentence(sentence)
-        found = _sentences(sentence, split)
+        found = splitting.sentences_of(sentence, split)
         if len(found) > 1:
             raise ValueError(
                 f"sentence 1: has {len(found)} sentences, the second begins with "
@@ -304,9 +304,9 @@ class Parser:
                 white space, or there are control characters; the message has its number.
         """
         tokens.check_sentences(sentences)
-        found = _numbered(sentences, split)
+        found = splitting.numbered(sentences, split)
         while batch := list(itertools.islice(found, block)):
-            split_words = [_words(sentence) for _, sentence in batch]
+            split_words = [words_of(sentence) for _, sentence in batch]
             measured = self._measure(split_words, self.gate)
             for (source, sentence), words, distances in zip(
                 batch, split_words, measured, strict=True
@@ -349,9 +349,9 @@ class Parser:
         most = None if max_words is None else integer("max_words", max_words)
         texts = iter(texts)
         while batch := list(itertools.islice(texts, block)):
-            split = [_sentences_or_error(text, most) for text in batch]
+            split = [splitting.sentences_or_error(text, most) for text in batch]
             found = [sentence for sentences, _ in split for sentence in sentences]
-            words = list(map(_words, found))
+            words = list(map(words_of, found))
             trees = (
                 self._tree(*given, punctuation)
                 for given in zip(found, words, self._measure(words, self.gate), strict=True)
@@ -460,7 +460,9 @@ class Parser:
             List of arrays (rows, words).
         """
         tokens.check_sentences(sentences)
-        return self._measure([_words(found) for _, found in _numbered(sentences, False)], gate)
+        return self._measure(
+            [words_of(found) for _, found in splitting.numbered(sentences, False)], gate
+        )
 
     def _measure(self, sentences, gate):
         known = [[self._known(word) for word in words] for words in sentences]
@@ -469,52 +471,6 @@ class Parser:
     def _known(self, word):
         """A word as the model knows it; `N`, which stands for digits already, stays."""
         return word if word in self._vocabulary else normalize(word.replace("\u2019", "'"))
-
-
-def _numbered(sentences, split):
-    """The sentences as tokens, each with the place, from 0 on, of what it is from."""
-    for place, sentence in enumerate(sentences):
-        tokens.check_sentence(sentence, place + 1)
-        for found in _sentences(sentence, split, place + 1):
-            yield place, found
-
-
-def _sentences(sentence, split, number=1):
-    """At least one list of tokens."""
-    if not isinstance(sentence, str):
-        return [tokens.from_words(sentence)]
-    try:
-        found = tokens.split(sentence)
-    except TimeoutError as error:  # NLTK gives up after some seconds
-        raise ValueError(
-            f"sentence {number}: cannot be split into words in time. Give shorter texts."
-        ) from error
-    return found if split and found else [list(itertools.chain.from_iterable(found))]
-
-
-def _sentences_or_error(text, most):
-    """The sentences of a text that have a word, and why there are none."""
-    if isinstance(text, bytes):
-        return [], "is no UTF-8 text."
-    if not isinstance(text, str | list | tuple):
-        return [], f"is {reprlib.repr(text)}, neither text nor a list of words."
-    try:
-        tokens.check_sentence(text)
-        found = [
-            sentence for sentence in _sentences(text, True) if any(t.is_word for t in sentence)
-        ]
-    except ValueError as error:
-        return [], re.sub("^sentence 1[:,] ", "", str(error))
-    longest = max((len(_words(sentence)) for sentence in found), default=0)
-    if not found:
-        return [], "has no words."
-    if most is not None and longest > most:
-        return [], f"has a sentence of {longest:,} words, more than {most:,}."
-    return found, None
-
-
-def _words(sentence):
-    return [token.text for token in sentence if token.is_word]
 
 
 def _together(models):

@@ -175,7 +175,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
             projected = matmul(ops.cast(sequences, self.compute_dtype), cell.kernel)
             projected = projected + ops.cast(cell.bias, projected.dtype)
             outputs, c = lstm_loop.run(projected, initial_state, dropped)
-            return outputs[:, -1], outputs, [outputs[:, -1], c]
+            return outputs[:, -1], outputs, (outputs[:, -1], c)
         try:
             # Not by assignment: Keras would look for new variables in the tensor.
             object.__setattr__(cell, "recurrent_kernel", dropped)

@@ -1,0 +1,91 @@
+"""What callers give as sentences, texts or lists of words, as sentences of tokens."""
+
+import itertools
+import re
+import reprlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from keras_onlstm.text import tokens
+from keras_onlstm.text.tokens import Token
+from keras_onlstm.utils.types import Sentence
+
+__all__ = ["numbered", "sentences_of", "sentences_or_error", "words_of"]
+
+
+def words_of(sentence: Iterable[Token]) -> list[str]:
+    """The words of tokens, without punctuation."""
+    return [token.text for token in sentence if token.is_word]
+
+
+def sentences_of(sentence: Sentence, split: bool, number: int = 1) -> list[list[Token]]:
+    """The sentences of one text, as tokens.
+
+    Args:
+        sentence: text, or a list of words, which is one sentence.
+        split: whether a text is split into its sentences; if not, it is one.
+        number: integer, which of several texts it is, for the error.
+
+    Returns:
+        At least one list of tokens, which is empty where there are none.
+
+    Raises:
+        ValueError: if NLTK takes too long.
+    """
+    if not isinstance(sentence, str):
+        return [tokens.from_words(sentence)]
+    try:
+        found = tokens.split(sentence)
+    except TimeoutError as error:  # NLTK gives up after some seconds
+        raise ValueError(
+            f"sentence {number}: cannot be split into words in time. Give shorter texts."
+        ) from error
+    return found if split and found else [list(itertools.chain.from_iterable(found))]
+
+
+def numbered(sentences: Iterable[Sentence], split: bool) -> Iterator[tuple[int, list[Token]]]:
+    """`sentences_of` many, each with the place, from 0 on, of the text that it is from.
+
+    Args:
+        sentences: iterable of texts or lists of words.
+        split: as in `sentences_of`.
+
+    Yields:
+        Tuples (place, list of tokens).
+
+    Raises:
+        ValueError: as `tokens.check_sentence` and `sentences_of`.
+    """
+    for place, sentence in enumerate(sentences):
+        tokens.check_sentence(sentence, place + 1)
+        for found in sentences_of(sentence, split, place + 1):
+            yield place, found
+
+
+def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], str | None]:
+    """The sentences of a text that have a word, or why there are none.
+
+    Args:
+        text: anything.
+        most: integer, how many words a sentence may have, or `None`.
+
+    Returns:
+        Tuple (list of lists of tokens, `None`), or (empty list, the reason).
+    """
+    if isinstance(text, bytes):
+        return [], "is no UTF-8 text."
+    if not isinstance(text, str | list | tuple):
+        return [], f"is {reprlib.repr(text)}, neither text nor a list of words."
+    try:
+        tokens.check_sentence(text)
+        found = [
+            sentence for sentence in sentences_of(text, True) if any(t.is_word for t in sentence)
+        ]
+    except ValueError as error:
+        return [], re.sub("^sentence 1[:,] ", "", str(error))
+    longest = max((len(words_of(sentence)) for sentence in found), default=0)
+    if not found:
+        return [], "has no words."
+    if most is not None and longest > most:
+        return [], f"has a sentence of {longest:,} words, more than {most:,}."
+    return found, None
