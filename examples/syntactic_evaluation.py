@@ -40,7 +40,13 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.text.corpus import find, sentences
 from keras_onlstm.training import Setting
 from keras_onlstm.training.corpora import IDS, read_corpus
-from keras_onlstm.training.language_model_settings import NAMES, SETTINGS, VALUES, check_devices
+from keras_onlstm.training.language_model_settings import (
+    NAMES,
+    PRECISIONS,
+    SETTINGS,
+    VALUES,
+    check_devices,
+)
 from keras_onlstm.training.runs import Experiment
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.progress import Progress
@@ -87,8 +93,10 @@ EXPERIMENT = Experiment(
         "recurrent": Choice(tuple(NAMES)),
         "data": (str, None),
         "brown": bool,
+        "grammar": (Integer(1), None),
         "max_words": (Integer(3), None),
         "seed": SEEDS,
+        "precision": Choice(PRECISIONS),
         "devices": Integer(1),
     },
     defaults={
@@ -96,12 +104,15 @@ EXPERIMENT = Experiment(
         "recurrent": "onlstm",
         "data": None,
         "brown": False,
+        "grammar": None,
         "max_words": None,
         "seed": 0,
+        "precision": "float32",
         "devices": 1,
     },
     settings=SETTINGS,
     presets=PRESETS,
+    later=("grammar", "precision"),
 )
 # Accuracy of ON-LSTM and LSTM: Shen et al. 2019, Table 3. Rows as in syntactic_evaluation.ROWS.
 PUBLISHED = dict(
@@ -125,7 +136,18 @@ def parse_arguments():
     add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")
     add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
     add("--brown", action="store_true", default=None, help="train on the Brown corpus as well")
+    add(
+        "--grammar",
+        type=int,
+        metavar="N",
+        help="put N correct sentences of the package's grammar among those to train on",
+    )
     add("--max-words", type=int, metavar="N", help="keep the N most frequent words")
+    add(
+        "--precision",
+        choices=PRECISIONS,
+        help="in which the training computes; what is kept has 32 bits (default: float32)",
+    )
     add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
     add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: evaluate these trained runs")
@@ -134,7 +156,7 @@ def parse_arguments():
     add("--known", action="store_true", help="leave out pairs that differ in unknown words")
     add("--write-pairs", metavar="FILE", help="do nothing but write the pairs as a table")
     options = parser.parse_args()
-    parser.check_least(options, max_words=3, devices=1, steps=1)
+    parser.check_least(options, grammar=1, max_words=3, devices=1, steps=1)
     return parser, options
 
 
@@ -147,28 +169,50 @@ def shares(sentences):
     }
 
 
+def among(lines, others):
+    """The lines in their order, and among them, evenly but at random, the others in theirs."""
+    count = len(lines) + len(others)
+    places = set(random.Random(0).sample(range(count), len(others)))
+    lines, others = iter(lines), iter(others)
+    return [next(others if place in places else lines) for place in range(count)]
+
+
+def of_grammar(count):
+    """Correct sentences of the package's grammar, as many of every case where it has them."""
+    cases = len(syntactic_grammar.generate(count=1))
+    pairs = syntactic_grammar.generate(count=-(-count // cases), seed=1)
+    found = sorted({pair.sentences[0] for pair in pairs})
+    random.Random(0).shuffle(found)
+    return found[:count]
+
+
 def texts(arguments):
     """Texts of the parts of the corpus, where it is not read as it is.
 
     The Penn Treebank's text has no full stops. Beside another text, and since the minimal pairs
     end in one, it gets them: every line of every part ends in a full stop.
     """
-    if not arguments["brown"]:
+    if not arguments["brown"] and arguments["data"] is None:
         pairs = syntactic_grammar.generate(count=40)
         correct = sorted({pair.sentences[0] for pair in pairs})
         random.Random(0).shuffle(correct)
-        return {
-            part: "".join(f"{sentence} {STOP}\n" for sentence in share)
-            for part, share in shares(correct).items()
-        }
-    info("Reading the Brown corpus")
-    parts = {}
-    for part, share in shares([" ".join(words) for words in brown.load()]).items():
-        lines = []
+        parts = shares(correct)
+    else:
+        parts = {part: [] for part in shares([])}
         if arguments["data"] is not None:
-            lines = [" ".join(words) for words in sentences(find(arguments["data"], part))]
-        parts[part] = "".join(f"{line} {STOP}\n" for line in [*lines, *share] if line)
-    return parts
+            for part, lines in parts.items():
+                lines += (" ".join(words) for words in sentences(find(arguments["data"], part)))
+        if arguments["brown"]:
+            info("Reading the Brown corpus")
+            for part, share in shares([" ".join(words) for words in brown.load()]).items():
+                parts[part] += share
+        if arguments["grammar"] is not None:
+            drawn = of_grammar(arguments["grammar"])
+            info(f"{len(drawn):,} sentences of the package's grammar among them")
+            parts["train"] = among(parts["train"], drawn)
+    return {
+        part: "".join(f"{line} {STOP}\n" for line in lines if line) for part, lines in parts.items()
+    }
 
 
 def load_corpus(configuration, run):
@@ -177,13 +221,15 @@ def load_corpus(configuration, run):
     max_words = arguments["max_words"] or values["max_words"]
     if arguments["data"] is not None:
         info(f"Reading {arguments['data']}")
-        if not arguments["brown"]:
+        if not (arguments["brown"] or arguments["grammar"]):
             return read_corpus(arguments["data"], run, None, max_words)
     elif not arguments["brown"] and arguments["preset"] != "smoke":
         raise ValueError(
             "--data DIR or --brown is needed: a directory of train.txt, valid.txt and test.txt, or "
             "NLTK's Brown corpus."
         )
+    if arguments["grammar"] and arguments["data"] is None and not arguments["brown"]:
+        raise ValueError("--grammar: goes with --data or --brown; smoke reads nothing else anyway.")
     with tempfile.TemporaryDirectory() as directory:
         for part, text in texts(arguments).items():
             with replacing(Path(directory) / f"{part}.txt") as temporary:

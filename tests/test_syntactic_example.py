@@ -194,6 +194,34 @@ def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
     assert alone["valid"].splitlines() == ["word0 more .", "word20 more ."]
 
 
+def test_sentences_of_the_grammar_among_a_text(script, tmp_path):
+    lines = [f"line {n}" for n in range(200)]
+    for part in ("train", "valid", "test"):
+        (tmp_path / f"{part}.txt").write_text("\n".join(lines) + "\n")
+    arguments = script.EXPERIMENT.defaults | {"data": str(tmp_path), "grammar": 100}
+    found = {part: text.splitlines() for part, text in script.texts(arguments).items()}
+    assert found["valid"] == found["test"] == [f"{line} ." for line in lines]
+    own = [line for line in found["train"] if line.startswith("line ")]
+    drawn = [line for line in found["train"] if not line.startswith("line ")]
+    assert own == found["valid"] and len(drawn) == len(set(drawn)) == 100
+    whole = syntactic_grammar.generate(count=10**6)
+    correct = {f"{pair.sentences[0]} ." for pair in whole}
+    assert correct.issuperset(drawn)
+    constructions = {pair.construction for pair in whole if f"{pair.sentences[0]} ." in drawn}
+    assert len(constructions) == len({pair.construction for pair in whole})
+    # Evenly: neither half of the text has more than two thirds of them.
+    assert 33 <= sum(line in drawn for line in found["train"][:150]) <= 67
+    assert found == {part: text.splitlines() for part, text in script.texts(arguments).items()}
+
+
+def test_halves(run, tmp_path):
+    output = tmp_path / "run"
+    given = ("--precision", "mixed_bfloat16", "--set", "epochs=1", "--steps", 1)
+    status, _, errors = run(*SMOKE, *given, "--output", output)
+    assert (status, ours(errors)) == (0, [])
+    assert json.loads((output / "config.json").read_text())["arguments"]["precision"] == given[1]
+
+
 def test_the_published_recipe(script):
     preset = script.PRESETS["paper"] | {"max_words": None}
     arguments = {"seed": 0, "recurrent": "onlstm"}
@@ -246,6 +274,8 @@ def test_the_published_pairs(run, shared_data, tmp_path):
         (["--max-words", "2"], ["--max-words 2"]),
         (["--steps", "0"], ["--steps 0"]),
         ([], ["--data DIR or --brown is needed"]),
+        ([*SMOKE, "--grammar", "5"], ["--grammar: goes with --data or --brown"]),
+        (["--brown", "--grammar", "0"], ["--grammar 0"]),
         (["--data", "missing"], ["missing: no train.txt"]),
         ([*SMOKE, "--devices", "21"], ["--devices 21", "20 sequences"]),
         (["--evaluate", "missing"], ["best.keras: no trained model"]),
