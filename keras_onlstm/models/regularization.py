@@ -117,9 +117,7 @@ def _computes_on_gpu(x):
     if keras.backend.backend() == "tensorflow":
         return has_gpu()
     if keras.backend.backend() == "jax":
-        import jax
-
-        return jax.default_backend() != "cpu"
+        return not keras.distribution.list_devices()[0].startswith("cpu")
     return x.device.type != "cpu"
 
 
