@@ -30,45 +30,52 @@ def _tanh(x):
     return exact_activation(activations.tanh, wide_dtype(x.dtype))(x)
 
 
-def _update(z, c):
+def _update(z, h_tm1, c_tm1, mask=None):
     """From the pre-activations (B, 4 U) to h, c and the gates, the last two wide."""
-    i, f, candidate, output = ops.split(ops.cast(z, c.dtype), 4, axis=-1)
+    i, f, candidate, output = ops.split(ops.cast(z, c_tm1.dtype), 4, axis=-1)
     i, f, candidate, output = ops.sigmoid(i), ops.sigmoid(f), _tanh(candidate), ops.sigmoid(output)
-    c = f * c + i * candidate
+    c = f * c_tm1 + i * candidate
     h = ops.cast(output * _tanh(c), z.dtype)
+    if mask is not None:
+        h, c = ops.where(mask > 0, h, h_tm1), ops.where(mask > 0, c, c_tm1)
     return h, c, ops.concatenate([i, f, candidate, output], -1)
 
 
-def _update_back(d_row, dh, dc, gates, c, c_tm1):
-    """The gradients of `_update`, all wide: of z and of the cell state before."""
+def _update_back(d_row, dh, dc, gates, c, c_tm1, mask=None):
+    """The gradients of `_update`, all wide: of z, of c before, and of h before but by z."""
     i, f, candidate, output = ops.split(gates, 4, axis=-1)
     dh = dh + ops.cast(d_row, dh.dtype)
     squashed = _tanh(c)
-    dc = dc + dh * output * (1.0 - squashed * squashed)
+    d_cell = dc + dh * output * (1.0 - squashed * squashed)
     dz = [
-        dc * candidate * i * (1.0 - i),
-        dc * c_tm1 * f * (1.0 - f),
-        dc * i * (1.0 - candidate * candidate),
+        d_cell * candidate * i * (1.0 - i),
+        d_cell * c_tm1 * f * (1.0 - f),
+        d_cell * i * (1.0 - candidate * candidate),
         dh * squashed * output * (1.0 - output),
     ]
-    return ops.concatenate(dz, -1), dc * f
+    dz, d_before, passed = ops.concatenate(dz, -1), d_cell * f, ops.zeros_like(dh)
+    if mask is not None:
+        dz = ops.where(mask > 0, dz, ops.zeros_like(dz))
+        d_before, passed = ops.where(mask > 0, d_before, dc), ops.where(mask > 0, passed, dh)
+    return dz, d_before, passed
 
 
-def _forward(projected, h, c, recurrent_kernel):
+def _forward(projected, h, c, recurrent_kernel, *masks):
     """h, c and the gates after every step: (T, B, U), (T, B, U) and (T, B, 4 U)."""
     batch, units = h.shape
     update = piece(_update, 4 * units**2)
 
     def body(carry, row):
-        h, c, gates = update(row[0] + carry[0] @ recurrent_kernel, carry[1])
+        h, c, gates = update(row[0] + carry[0] @ recurrent_kernel, *carry, *row[1:])
         return (h, c), (h, c, gates)
 
     specs = [((batch, units), h.dtype), ((batch, units), c.dtype), ((batch, 4 * units), c.dtype)]
-    return scan(body, (h, c), (projected,), specs)[1]
+    return scan(body, (h, c), (projected, *masks), specs)[1]
 
 
-def _backward(upstream, h, c, recurrent_kernel, rows, cells, gates):
+def _backward(upstream, kept, h, c, recurrent_kernel, *masks):
     """The gradients of what `_forward` is given, from those of all h and of the last c."""
+    rows, cells, gates = kept
     batch, units = h.shape
     back = piece(_update_back, 4 * units**2)
     turned, length = ops.transpose(recurrent_kernel), ops.shape(rows)[0]
@@ -78,19 +85,22 @@ def _backward(upstream, h, c, recurrent_kernel, rows, cells, gates):
     )
 
     def body(carry, row):
-        dz, dc = back(row[0], *carry, *row[1:])
+        dz, dc, passed = back(row[0], *carry, *row[1:])
         dz = ops.cast(dz, h.dtype)
-        return (ops.cast(dz @ turned, c.dtype), dc), (dz,)
+        return (ops.cast(dz @ turned, c.dtype) + passed, dc), (dz,)
 
     start = (ops.zeros_like(c), ops.cast(upstream[-1], c.dtype))
-    xs = (upstream[:-1], gates, cells, c_tm1)
+    xs = (upstream[:-1], gates, cells, c_tm1, *masks)
     (dh, dc), (dz,) = scan(body, start, xs, [((batch, 4 * units), h.dtype)], reverse=True)
     read, flat = (ops.reshape(x, (-1, x.shape[-1])) for x in (h_tm1, dz))
-    return dz, ops.cast(dh, h.dtype), dc, ops.transpose(read) @ flat
+    return dz, ops.cast(dh, h.dtype), dc, ops.transpose(read) @ flat, *[None] * len(masks)
 
 
 def run(
-    projected: Tensor, states: Sequence[Tensor], recurrent_kernel: Tensor
+    projected: Tensor,
+    states: Sequence[Tensor],
+    recurrent_kernel: Tensor,
+    mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """An LSTM over whole sequences, with tanh and sigmoid. All gradients are had once.
 
@@ -98,6 +108,7 @@ def run(
         projected: (B, T, 4 U), the inputs times the kernel, and the bias.
         states: h and c, each (B, U), before the first step.
         recurrent_kernel: (U, 4 U), in the dtype of the others.
+        mask: boolean (B, T), `True` where a step counts; others leave the states alone.
 
     Returns:
         h after every step, (B, T, U), and c after the last one, (B, U). Cell states are computed in
@@ -110,15 +121,12 @@ def run(
         last = ops.concatenate([ops.expand_dims(given[2], 0), kept[1]], 0)[-1:]
 
         def backward(upstream):
-            return _backward(upstream, *given[1:], *kept)
+            return _backward(upstream, kept, *given[1:])
 
         return ops.concatenate([kept[0], ops.cast(last, h.dtype)], 0), backward
 
-    given = [
-        ops.transpose(projected, (1, 0, 2)),
-        h,
-        ops.cast(c, wide_dtype(c.dtype)),
-        recurrent_kernel,
-    ]
-    result = with_gradient(forward, given, _REFUSAL)
+    projected, c = ops.transpose(projected, (1, 0, 2)), ops.cast(c, wide_dtype(c.dtype))
+    # As numbers: on JAX what is differentiated has no booleans.
+    masks = [] if mask is None else [ops.cast(ops.transpose(mask)[..., None], c.dtype)]
+    result = with_gradient(forward, [projected, h, c, recurrent_kernel, *masks], _REFUSAL)
     return ops.transpose(result[:-1], (1, 0, 2)), result[-1]

@@ -125,7 +125,7 @@ def _computes_on_gpu(x):
 class WeightDroppedLSTM(keras.layers.LSTM):
     """`keras.layers.LSTM` with the weight dropout of AWD-LSTM, for comparison with `ONLSTM`.
 
-    In training, without a mask and on a processor, its loop is one whose gradients are derived by
+    In training, on a processor, its loop is one whose gradients are derived by
     hand, as that of `ONLSTM` is, so that what is compared is the equations.
 
     Args:
@@ -169,10 +169,10 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         if self.recurrent_weight_dropout:
             rate, seed = self.recurrent_weight_dropout, self.seed_generator
             dropped = keras.random.dropout(dropped, rate, seed=seed)
-        if mask is None and self._is_plain() and not _computes_on_gpu(sequences):
+        if self._is_plain() and not _computes_on_gpu(sequences):
             projected = matmul(ops.cast(sequences, self.compute_dtype), cell.kernel)
             projected = projected + ops.cast(cell.bias, projected.dtype)
-            outputs, c = lstm_loop.run(projected, initial_state, dropped)
+            outputs, c = lstm_loop.run(projected, initial_state, dropped, mask)
             return outputs[:, -1], outputs, (outputs[:, -1], c)
         try:
             # Not by assignment: Keras would look for new variables in the tensor.
@@ -188,6 +188,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
             and self.recurrent_activation is keras.activations.sigmoid
             and self.use_bias
             and not (self.dropout or self.recurrent_dropout or self.go_backwards)
+            and not self.zero_output_for_mask
         )
 
     def get_config(self) -> dict[str, Any]:
