@@ -177,13 +177,17 @@ def among(lines, others):
     return [next(others if place in places else lines) for place in range(count)]
 
 
+def shuffled(pairs):
+    """The correct sentences of minimal pairs, each once."""
+    correct = sorted({pair.sentences[0] for pair in pairs})
+    random.Random(0).shuffle(correct)
+    return correct
+
+
 def of_grammar(count):
     """Correct sentences of the package's grammar, as many of every case where it has them."""
     cases = len(syntactic_grammar.generate(count=1))
-    pairs = syntactic_grammar.generate(count=-(-count // cases), seed=1)
-    found = sorted({pair.sentences[0] for pair in pairs})
-    random.Random(0).shuffle(found)
-    return found[:count]
+    return shuffled(syntactic_grammar.generate(count=-(-count // cases), seed=1))[:count]
 
 
 def texts(arguments):
@@ -193,10 +197,7 @@ def texts(arguments):
     end in one, it gets them: every line of every part ends in a full stop.
     """
     if not arguments["brown"] and arguments["data"] is None:
-        pairs = syntactic_grammar.generate(count=40)
-        correct = sorted({pair.sentences[0] for pair in pairs})
-        random.Random(0).shuffle(correct)
-        parts = shares(correct)
+        parts = shares(shuffled(syntactic_grammar.generate(count=40)))
     else:
         parts = {part: [] for part in shares([])}
         if arguments["data"] is not None:
