@@ -10,12 +10,12 @@ Axes: B batch, T time, U units. The gates lie as in Keras: input, forget, candid
 
 from collections.abc import Sequence
 
-from keras import activations, ops
+from keras import ops
 
 from keras_onlstm.utils.compiled_tensorflow import piece
 from keras_onlstm.utils.custom_gradient import with_gradient
 from keras_onlstm.utils.loops import scan
-from keras_onlstm.utils.numerics import exact_activation, wide_dtype
+from keras_onlstm.utils.numerics import tanh, wide_dtype
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
@@ -26,16 +26,12 @@ _REFUSAL = (
 )
 
 
-def _tanh(x):
-    return exact_activation(activations.tanh, wide_dtype(x.dtype))(x)
-
-
 def _update(z, h_tm1, c_tm1, mask=None):
     """From the pre-activations (B, 4 U) to h, c and the gates, the last two wide."""
     i, f, candidate, output = ops.split(ops.cast(z, c_tm1.dtype), 4, axis=-1)
-    i, f, candidate, output = ops.sigmoid(i), ops.sigmoid(f), _tanh(candidate), ops.sigmoid(output)
+    i, f, candidate, output = ops.sigmoid(i), ops.sigmoid(f), tanh(candidate), ops.sigmoid(output)
     c = f * c_tm1 + i * candidate
-    h = ops.cast(output * _tanh(c), z.dtype)
+    h = ops.cast(output * tanh(c), z.dtype)
     if mask is not None:
         h, c = ops.where(mask > 0, h, h_tm1), ops.where(mask > 0, c, c_tm1)
     return h, c, ops.concatenate([i, f, candidate, output], -1)
@@ -45,7 +41,7 @@ def _update_back(d_row, dh, dc, gates, c, c_tm1, mask=None):
     """The gradients of `_update`, all wide: of z, of c before, and of h before but by z."""
     i, f, candidate, output = ops.split(gates, 4, axis=-1)
     dh = dh + ops.cast(d_row, dh.dtype)
-    squashed = _tanh(c)
+    squashed = tanh(c)
     d_cell = dc + dh * output * (1.0 - squashed * squashed)
     dz = [
         d_cell * candidate * i * (1.0 - i),

@@ -10,8 +10,9 @@ from typing import NamedTuple
 from keras import ops
 
 from keras_onlstm.prpn.normalization import normalized
-from keras_onlstm.prpn.step import attention, lstm, tanh
+from keras_onlstm.prpn.step import attention, lstm
 from keras_onlstm.utils.loops import scan
+from keras_onlstm.utils.numerics import tanh
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["Reading", "look", "pushed", "readable", "recalled", "rows"]

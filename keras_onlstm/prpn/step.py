@@ -15,9 +15,9 @@ Axes, for the whole of PRPN:
 import itertools
 import operator
 
-from keras import activations, backend, ops
+from keras import ops
 
-from keras_onlstm.utils.numerics import exact_activation, largest
+from keras_onlstm.utils.numerics import largest, tanh
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = [
@@ -33,7 +33,6 @@ __all__ = [
     "lstm",
     "spread",
     "structural_gates",
-    "tanh",
 ]
 
 LSTM_GATES = ("input", "forget", "candidate", "output")  # their order in every kernel
@@ -49,11 +48,6 @@ def features_of(shape: Shape) -> int:
     if size is None:
         raise ValueError(f"the size of the last axis of {shape} must be known.")
     return size
-
-
-def tanh(x: Tensor) -> Tensor:
-    """tanh, exact in float64 too."""
-    return exact_activation(activations.tanh, backend.standardize_dtype(x.dtype))(x)
 
 
 def banded(history: Tensor, series: Tensor) -> Tensor:

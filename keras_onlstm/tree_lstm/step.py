@@ -16,9 +16,9 @@ Axes, for the whole of TreeLSTM:
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from keras import activations, backend, ops
+from keras import ops
 
-from keras_onlstm.utils.numerics import exact_activation
+from keras_onlstm.utils.numerics import tanh
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["INITIAL", "LSTM_GATES", "Layer", "Weights", "advance", "deep_advance", "retreat"]
@@ -57,10 +57,6 @@ class Weights(NamedTuple):
     left: tuple[Layer, ...]
 
 
-def _tanh(x):
-    return exact_activation(activations.tanh, backend.standardize_dtype(x.dtype))(x)
-
-
 def advance(z: Tensor, c_tm1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A step of an LSTM, from the sum of its products on.
 
@@ -72,9 +68,9 @@ def advance(z: Tensor, c_tm1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         Hidden and cell state (..., U), and the gates, in their order, (..., 4 U).
     """
     i, f, output, candidate = ops.split(z, 4, axis=-1)
-    i, f, output, candidate = ops.sigmoid(i), ops.sigmoid(f), ops.sigmoid(output), _tanh(candidate)
+    i, f, output, candidate = ops.sigmoid(i), ops.sigmoid(f), ops.sigmoid(output), tanh(candidate)
     c = f * c_tm1 + i * candidate
-    return output * _tanh(c), c, ops.concatenate([i, f, output, candidate], -1)
+    return output * tanh(c), c, ops.concatenate([i, f, output, candidate], -1)
 
 
 def deep_advance(
@@ -113,7 +109,7 @@ def retreat(
         Gradients with respect to z and to `c_tm1`.
     """
     i, f, output, candidate = ops.split(gates, 4, axis=-1)
-    squashed = _tanh(c)
+    squashed = tanh(c)
     dc = dc + dh * output * (1.0 - squashed * squashed)
     dz = [
         dc * candidate * i * (1.0 - i),

@@ -20,6 +20,7 @@ __all__ = [
     "matmul",
     "mean",
     "precise",
+    "tanh",
     "triangle",
     "wide_dtype",
 ]
@@ -88,3 +89,8 @@ def exact_activation(activation: Activation, dtype: str) -> Activation:
     if activation is activations.tanh and dtype == "float64":
         return _tanh64
     return activation
+
+
+def tanh(x: Tensor) -> Tensor:
+    """tanh, exact in float64 too."""
+    return exact_activation(activations.tanh, backend.standardize_dtype(x.dtype))(x)
