@@ -34,6 +34,7 @@ FIND = {
     "print(torch.cuda.get_device_name() if torch.cuda.is_available() else '')",
 }
 PRECISE = {"NVIDIA_TF32_OVERRIDE": "0", "JAX_DEFAULT_MATMUL_PRECISION": "highest"}
+OPTIMIZED = {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}  # other tests optimize nothing
 
 
 def device(backend):
@@ -55,7 +56,7 @@ def tested(backend):
     files = [TESTS / name for name in FILES]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "not keras_free", *files],
-        env={**os.environ, **PRECISE, "KERAS_BACKEND": backend},
+        env={**os.environ, **PRECISE, **OPTIMIZED, "KERAS_BACKEND": backend},
         stdout=subprocess.PIPE,
         text=True,
     )

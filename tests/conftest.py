@@ -5,10 +5,13 @@ Environment variables:
     KERAS_ONLSTM_DATA: the shared directory, which holds `data/` and `reference/`; unless set, the
         directory `shared` beside the checkout.
     KERAS_ONLSTM_REQUIRE_DATA: set to 1, a missing shared directory fails a test, not skips it.
+    XLA_FLAGS: what XLA is told; unless set, to optimize nothing.
 """
 
 import gc
 import os
+import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -20,6 +23,32 @@ BACKENDS = ("tensorflow", "jax", "torch")
 BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("MPLBACKEND", "agg")
+
+# Compiling is most of what XLA does in tests, whose arrays are small: a third of the time without
+# its optimizations.
+XLA_FLAGS = (
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+    "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+)
+COMPILE = {
+    "tensorflow": "import tensorflow as tf; tf.function(abs, jit_compile=True)(tf.ones(1))",
+    "jax": "import jax; jax.devices()",
+}
+
+
+def _calm_xla():
+    """Sets the flags if this XLA knows them all, for one that it does not know ends the process.
+
+    Workers inherit what was found.
+    """
+    if BACKEND in COMPILE and "XLA_FLAGS" not in os.environ:
+        asked = [sys.executable, "-c", COMPILE[BACKEND]]
+        environment = {**os.environ, "XLA_FLAGS": XLA_FLAGS}
+        refused = subprocess.run(asked, env=environment, capture_output=True).returncode
+        os.environ["XLA_FLAGS"] = "" if refused else XLA_FLAGS
+
+
+_calm_xla()
 
 # Compilation takes as long as it takes, and a failure has to come back in the next run.
 hypothesis.settings.register_profile("keras_onlstm", deadline=None, derandomize=True)
@@ -42,7 +71,9 @@ def pytest_configure(config):
 
 
 def pytest_report_header():
-    return f"keras {metadata.version('keras')} on {BACKEND}; shared files: {_shared()}"
+    told = os.environ.get("XLA_FLAGS") or "its defaults"
+    found = f"keras {metadata.version('keras')} on {BACKEND}; shared files: {_shared()}"
+    return found if BACKEND == "torch" else f"{found}\nXLA: {told}"
 
 
 def pytest_collection_modifyitems(items):
