@@ -14,23 +14,26 @@ SETTINGS = {
     "tied": Setting(bool, "one matrix for two"),
     "kind": Setting(Choice(("sgd", "adam")), "how it is trained"),
     "most": Setting((Integer(3), None), "words to know"),
+    "huge": Setting(Number(), "as large as it may be"),
 }
-VALUES = {"units": 20, "rate": 0.1, "tied": True, "kind": "adam", "most": None}
+VALUES = {"units": 20, "rate": 0.1, "tied": True, "kind": "adam", "most": None, "huge": 0.0}
 
 
 def test_values_from_a_command_line():
     texts = ["units=30", "rate=5e-1", "tied=false", "kind=sgd", "most=7"]
-    expected = {"units": 30, "rate": 0.5, "tied": False, "kind": "sgd", "most": 7}
+    expected = {"units": 30, "rate": 0.5, "tied": False, "kind": "sgd", "most": 7, "huge": 0.0}
     assert changed(VALUES, texts, SETTINGS) == expected
     assert changed(VALUES, ["most=null", "units=3", "units=4"], SETTINGS) == VALUES | {"units": 4}
     assert changed(VALUES, [], SETTINGS) == VALUES and VALUES["units"] == 20
+    whole = changed(VALUES, ["rate=1", "units=1"], SETTINGS)
+    assert (type(whole["rate"]), type(whole["units"])) == (float, int)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("unit=3", "there is no value 'unit'. Is it units?"),
-        ("xyz=3", "there is no value 'xyz'. There are units, rate, tied, kind, most."),
+        ("xyz=3", "there is no value 'xyz'. There are units, rate, tied, kind, most, huge."),
         ("=3", "there is no value ''. There are"),
         ("units", "is to be NAME=VALUE"),
         ("units=", "units is an integer, 1 or above, not ''"),
@@ -39,6 +42,7 @@ def test_values_from_a_command_line():
         ("units=true", "units is an integer, 1 or above, not True"),
         ("rate=1.5", "rate is a number from 0 to 1, not 1.5"),
         ("rate=NaN", "rate is a number from 0 to 1, not nan"),
+        (f"huge=1{400 * '0'}", "int too large to convert to float"),
         ("rate=half", "rate is a number from 0 to 1, not 'half'"),
         ("tied=yes", "tied is true or false, not 'yes'"),
         ("kind=rmsprop", "kind is 'sgd' or 'adam', not 'rmsprop'"),

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from keras_onlstm.utils.reading import check_kind
+from keras_onlstm.utils.reading import Number, check_kind
 
 __all__ = ["Setting", "changed", "check_settings", "described"]
 
@@ -89,9 +89,11 @@ def changed(
             if not equals:
                 raise ValueError("is to be NAME=VALUE")
             _check_known(name, settings)
-            values[name] = _value(written)
-            check_kind(values[name], settings[name].kind, name)
-        except ValueError as error:
+            value, kind = _value(written), settings[name].kind
+            check_kind(value, kind, name)
+            # Keras takes a rate of 1 for a mistake, but not one of 1.0.
+            values[name] = float(value) if isinstance(kind, Number) else value
+        except (ValueError, OverflowError) as error:
             raise ValueError(f"--set {text}: {error}") from None
     return values
 
