@@ -140,7 +140,7 @@ def parse_arguments():
         "--grammar",
         type=int,
         metavar="N",
-        help="put N correct sentences of the package's grammar among those to train on",
+        help="put up to N correct sentences of the package's grammar among those to train on",
     )
     add("--max-words", type=int, metavar="N", help="keep the N most frequent words")
     add(
