@@ -199,6 +199,20 @@ def test_large_enough_to_be_compiled():
     compare(scaled, 10, "float32", SINGLE, call=call)
 
 
+@pytest.mark.backend("tensorflow")
+@pytest.mark.parametrize("mask", ["holes", None])
+def test_products_outside_of_what_is_compiled(mask, monkeypatch):
+    """As halves have them, but in 32 bits, where little is lost; without a mask, dropped states."""
+    from keras_onlstm.onlstm.recurrence import fused_tensorflow
+
+    monkeypatch.setattr(fused_tensorflow, "_products_apart", lambda sizes: True)
+    problem = oracle.draw(40, 5, batch=11, time=4)
+    scaled = problem._replace(recurrent_kernel=problem.recurrent_kernel / 3)
+    call = {"mask": mask and oracle.masks(11, 4)[mask], "training": True}
+    options = {} if mask else {"recurrent_dropout": 0.5, "seed": 3}
+    compare(scaled, 5, "float32", SINGLE, call=call, **options)
+
+
 def test_a_stateful_layer_goes_on(float64):
     problem = oracle.draw(6, 2, batch=3, time=8)
     layers = [layer_for(problem, 2, f, stateful=True, dtype=float64) for f in (True, False)]
@@ -215,8 +229,9 @@ def root_mean_square(found, expected):
     return [np.sqrt(np.mean((a - b) ** 2)) for a, b in zip(found, expected, strict=True)]
 
 
+@pytest.mark.parametrize("units", [12, 48])  # the larger one is compiled on TensorFlow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
-def test_half_precision(policy):
+def test_half_precision(policy, units):
     """No further from float64 than the readable one, but for the luck of single roundings.
 
     Which library multiplies, and so where it rounds, depends on the processor: one small problem
@@ -224,7 +239,7 @@ def test_half_precision(policy):
     """
     squares = []
     for seed in range(4):
-        problem = oracle.draw(12, 3, batch=64, time=9, seed=seed)
+        problem = oracle.draw(units, 3, batch=64, time=9, seed=seed)
         rounded = problem._replace(x=as_array(tensor(problem.x, policy[6:])))
         weights = weights_for(problem)
         expected = list(oracle.onlstm(*rounded, chunk_size=3))

@@ -87,6 +87,15 @@ def _product(kernel, x):
     return ops.cast(kernel @ ops.cast(x, kernel.dtype), x.dtype)
 
 
+def recurrent_products(
+    turned_kernel: Tensor, h: list[Tensor], recurrent_mask: Tensor | None
+) -> list[Tensor]:
+    """What the hidden states add to the pre-activations: (K, B) a group."""
+    masks = [_part(recurrent_mask, group) for group in _groups_of(h)]
+    read = [part if mask is None else part * mask for part, mask in zip(h, masks, strict=True)]
+    return [_product(turned_kernel, part) for part in read]
+
+
 def forward_step(
     turned_kernel: Tensor,
     bias: Tensor | None,
@@ -104,10 +113,25 @@ def forward_step(
 
     Returns the steps, and of all groups h (B, U) and the rises (2, N, B).
     """
+    products = recurrent_products(turned_kernel, h, recurrent_mask)
+    return step_after_product(products, bias, row, h, c, keep, fixed, sizes=sizes, save=save)
+
+
+def step_after_product(
+    products: list[Tensor],
+    bias: Tensor | None,
+    row: Tensor,
+    h: list[Tensor],
+    c: list[Tensor],
+    keep: Tensor | None,
+    fixed: Constants,
+    *,
+    sizes: Sizes,
+    save: bool,
+) -> tuple[list[Step], Tensor, Tensor]:
+    """`forward_step`, once there are the `recurrent_products`."""
     new = []
-    for group, h_tm1, c_tm1 in zip(_groups_of(h), h, c, strict=True):
-        mask = _part(recurrent_mask, group)
-        z = _product(turned_kernel, h_tm1 if mask is None else h_tm1 * mask)
+    for group, z, h_tm1, c_tm1 in zip(_groups_of(h), products, h, c, strict=True):
         z = z + ops.transpose(row[group] if bias is None else row[group] + bias)  # (K, B)
         new.append(advance(z, h_tm1, c_tm1, _part(keep, group), fixed, sizes=sizes, save=save))
     if len(new) == 1:
@@ -155,21 +179,73 @@ def backward_step(
 
     Returns the gradients with respect to h and c, as lists, and to z (B, K).
     """
-    new_dh, new_dc, rows = [], [], []
+    dz, passed, new_dc, row = back_to_product(dh, dc, slope, d_row, d_rises, fixed, sizes=sizes)
+    return through_product(recurrent_kernel, dz, passed, recurrent_mask, sizes), new_dc, row
+
+
+def back_to_product(
+    dh: list[Tensor],
+    dc: list[Tensor],
+    slope: list[Slopes],
+    d_row: Tensor,
+    d_rises: Tensor,
+    fixed: Constants,
+    *,
+    sizes: Sizes,
+) -> tuple[list[Tensor], list[Tensor | None], list[Tensor], Tensor]:
+    """`backward_step` as far as there is no product.
+
+    Returns the gradients with respect to z, (K, B) a group, what reaches h past the product, the
+    gradients with respect to c, and those with respect to z again (B, K).
+    """
+    new_dz, new_passed, new_dc = [], [], []
     for place, group in enumerate(_groups_of(dh)):
         dh_t = dh[place] + ops.cast(ops.transpose(d_row[group]), sizes.wide)
         dz, passed, dc_tm1 = retreat(
             dh_t, dc[place], slope[place], _part(d_rises, group), fixed, sizes
         )
-        dz = ops.cast(dz, sizes.dtype)
-        dh_tm1 = _product(recurrent_kernel, dz)  # (U, B)
-        if recurrent_mask is not None:
-            dh_tm1 = dh_tm1 * _part(recurrent_mask, group)
-        dh_tm1 = ops.cast(dh_tm1, sizes.wide)
-        new_dh.append(dh_tm1 if passed is None else dh_tm1 + passed)
+        new_dz.append(ops.cast(dz, sizes.dtype))
+        new_passed.append(passed)
         new_dc.append(dc_tm1)
-        rows.append(ops.transpose(dz))
-    return new_dh, new_dc, rows[0] if len(rows) == 1 else ops.concatenate(rows, 0)
+    rows = [ops.transpose(dz) for dz in new_dz]
+    row = rows[0] if len(rows) == 1 else ops.concatenate(rows, 0)
+    return new_dz, new_passed, new_dc, row
+
+
+def through_product(
+    recurrent_kernel: Tensor,
+    dz: list[Tensor],
+    passed: list[Tensor | None],
+    recurrent_mask: Tensor | None,
+    sizes: Sizes,
+) -> list[Tensor]:
+    """The gradients with respect to h, (U, B) a group, from what `back_to_product` returns."""
+    new_dh = []
+    for group, dz_t, past in zip(_groups_of(dz), dz, passed, strict=True):
+        dh = _product(recurrent_kernel, dz_t)  # (U, B)
+        if recurrent_mask is not None:
+            dh = dh * _part(recurrent_mask, group)
+        dh = ops.cast(dh, sizes.wide)
+        new_dh.append(dh if past is None else dh + past)
+    return new_dh
+
+
+def slopes_and_back(
+    dh: list[Tensor],
+    dc: list[Tensor],
+    saved: list[Tensor],
+    c_tm1: list[Tensor],
+    c: list[Tensor],
+    keep: Tensor | None,
+    d_row: Tensor,
+    d_rises: Tensor,
+    fixed: Constants,
+    *,
+    sizes: Sizes,
+) -> tuple[list[Tensor], list[Tensor | None], list[Tensor], Tensor]:
+    """`back_to_product` with the slopes of this step alone."""
+    slope = group_slopes(saved, c_tm1, c, keep, fixed, sizes)
+    return back_to_product(dh, dc, slope, d_row, d_rises, fixed, sizes=sizes)
 
 
 def backward_step_of(

@@ -3,6 +3,9 @@
 The loops over time are `tf.while_loop`s, so that any length runs without compiling anew; what is
 done in one step is compiled with XLA, once for each size of the batch. Where the whole model is
 compiled with XLA, so are the loops.
+
+On processors XLA widens halves before it multiplies them, which TensorFlow does not, so products of
+bfloat16 are left to TensorFlow, and what is compiled is the rest of the step.
 """
 
 import functools
@@ -19,6 +22,10 @@ from keras_onlstm.onlstm.recurrence.fused_groups import (
     group_slopes,
     grouped,
     joined,
+    recurrent_products,
+    slopes_and_back,
+    step_after_product,
+    through_product,
 )
 from keras_onlstm.onlstm.recurrence.fused_step import (
     NOT_FUSED,
@@ -41,13 +48,22 @@ __all__ = ["run"]
 _DERIVED = ("inputs", "h", "c", "kernel", "recurrent_kernel", "bias")  # of `Given`
 
 
+def _products_apart(sizes):
+    """Whether the recurrent products are better outside of what is compiled."""
+    return sizes.dtype == "bfloat16" and not is_small(sizes) and not has_gpu()
+
+
 def _column_groups(batch, sizes):
-    return [slice(None)] if is_small(sizes) or has_gpu() else column_groups(batch)
+    if is_small(sizes) or has_gpu() or _products_apart(sizes):
+        return [slice(None)]
+    return column_groups(batch)
 
 
 def _widened(kernel, sizes):
     """The kernel as XLA wants it in each step: for a processor it widens halves before products."""
-    return kernel if is_small(sizes) or has_gpu() else ops.cast(kernel, sizes.wide)
+    if is_small(sizes) or has_gpu() or _products_apart(sizes):
+        return kernel
+    return ops.cast(kernel, sizes.wide)
 
 
 def _step(step, sizes, **options):
@@ -55,6 +71,32 @@ def _step(step, sizes, **options):
     if is_small(sizes):
         return functools.partial(step, sizes=sizes, **options)
     return compiled(step, sizes=sizes, **options)
+
+
+def _forward_step(sizes, save):
+    """`forward_step`, as fast as it can be had."""
+    if not _products_apart(sizes):
+        return _step(forward_step, sizes, save=save)
+    rest = _step(step_after_product, sizes, save=save)
+
+    def step(turned_kernel, bias, row, h, c, keep, recurrent_mask, fixed):
+        products = recurrent_products(turned_kernel, h, recurrent_mask)
+        return rest(products, bias, row, h, c, keep, fixed)
+
+    return step
+
+
+def _backward_step_of(sizes):
+    """`backward_step_of`, as fast as it can be had."""
+    if not _products_apart(sizes):
+        return _step(backward_step_of, sizes)
+    first = _step(slopes_and_back, sizes)
+
+    def step(kernel, dh, dc, saved, c_tm1, c, keep, d_row, d_rises, recurrent_mask, fixed):
+        dz, passed, dc, row = first(dh, dc, saved, c_tm1, c, keep, d_row, d_rises, fixed)
+        return through_product(kernel, dz, passed, recurrent_mask, sizes), dc, row
+
+    return step
 
 
 def _array(length, shape, dtype):
@@ -105,7 +147,7 @@ def _forward(tensors, sizes, save):
     """The results, batch first, and what the way back needs beside `tensors`."""
     import tensorflow as tf
 
-    step, fixed = _step(forward_step, sizes, save=save), constants(sizes)
+    step, fixed = _forward_step(sizes, save), constants(sizes)
     x = tf.transpose(tensors.inputs, (1, 0, 2))  # (T, B, D)
     batch, width, groups = x.shape[1], tensors.kernel.shape[1], _column_groups(x.shape[1], sizes)
     flat = tf.reshape(x, (-1, x.shape[-1])) @ tensors.kernel
@@ -166,7 +208,7 @@ def _backward(tensors, saved, sizes, d_rows, d_h, d_c, d_forget, d_input):
             return *one(kernel, *read), c
 
     else:
-        one, keep_of = _step(backward_step_of, sizes), _rows(keep)
+        one, keep_of = _backward_step_of(sizes), _rows(keep)
 
         def step(t, dh, dc, c):
             before = [a.read(t) for a in cells]
