@@ -38,7 +38,10 @@ def _update(z, h_tm1, c_tm1, mask=None):
 
 
 def _update_back(d_row, dh, dc, gates, c, c_tm1, mask=None):
-    """The gradients of `_update`, all wide: of z, of c before, and of h before but by z."""
+    """The gradients of `_update`, all wide: of z, of c before, and of h before but by z.
+
+    The last is `None` where every step counts.
+    """
     i, f, candidate, output = ops.split(gates, 4, axis=-1)
     dh = dh + ops.cast(d_row, dh.dtype)
     squashed = tanh(c)
@@ -49,10 +52,10 @@ def _update_back(d_row, dh, dc, gates, c, c_tm1, mask=None):
         d_cell * i * (1.0 - candidate * candidate),
         dh * squashed * output * (1.0 - output),
     ]
-    dz, d_before, passed = ops.concatenate(dz, -1), d_cell * f, ops.zeros_like(dh)
+    dz, d_before, passed = ops.concatenate(dz, -1), d_cell * f, None
     if mask is not None:
-        dz = ops.where(mask > 0, dz, ops.zeros_like(dz))
-        d_before, passed = ops.where(mask > 0, d_before, dc), ops.where(mask > 0, passed, dh)
+        dz, d_before = ops.where(mask > 0, dz, 0.0), ops.where(mask > 0, d_before, dc)
+        passed = ops.where(mask > 0, 0.0, dh)
     return dz, d_before, passed
 
 
@@ -83,7 +86,8 @@ def _backward(upstream, kept, h, c, recurrent_kernel, *masks):
     def body(carry, row):
         dz, dc, passed = back(row[0], *carry, *row[1:])
         dz = ops.cast(dz, h.dtype)
-        return (ops.cast(dz @ turned, c.dtype) + passed, dc), (dz,)
+        dh = ops.cast(dz @ turned, c.dtype)
+        return (dh if passed is None else dh + passed, dc), (dz,)
 
     start = (ops.zeros_like(c), ops.cast(upstream[-1], c.dtype))
     xs = (upstream[:-1], gates, cells, c_tm1, *masks)
