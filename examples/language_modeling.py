@@ -74,7 +74,7 @@ PRESETS = {
         "batch_size": 32, "window": 35, "jitter": False, "optimizer": "adam",
         "learning_rate": 3e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.05,
     },
-    "large": {  # the published sizes; two and a half hours on two cores with AMX, in halves
+    "large": {  # the published sizes; two hours on two cores with AMX, in halves
         "embedding_dim": 400, "units": 1150, "chunk_size": 10, "word_dropout": 0.05,
         "input_dropout": 0.35, "hidden_dropout": 0.25, "output_dropout": 0.4,
         "recurrent_weight_dropout": 0.35, "activation": 1.0, "temporal": 0.5, "epochs": 20,
