@@ -24,6 +24,7 @@ from keras_onlstm.utils.types import Tensor
 
 __all__ = [
     "after_steps",
+    "back_to_product",
     "backward_step",
     "backward_step_of",
     "column_groups",
@@ -31,6 +32,10 @@ __all__ = [
     "group_slopes",
     "grouped",
     "joined",
+    "recurrent_products",
+    "slopes_and_back",
+    "step_after_product",
+    "through_product",
 ]
 
 
@@ -264,7 +269,6 @@ def backward_step_of(
     sizes: Sizes,
 ) -> tuple[list[Tensor], list[Tensor], Tensor]:
     """`backward_step` with the slopes of this step alone."""
-    slope = group_slopes(saved, c_tm1, c, keep, fixed, sizes)
-    return backward_step(
-        recurrent_kernel, dh, dc, slope, d_row, d_rises, recurrent_mask, fixed, sizes=sizes
-    )
+    kept = (saved, c_tm1, c, keep)
+    dz, passed, new_dc, row = slopes_and_back(dh, dc, *kept, d_row, d_rises, fixed, sizes=sizes)
+    return through_product(recurrent_kernel, dz, passed, recurrent_mask, sizes), new_dc, row

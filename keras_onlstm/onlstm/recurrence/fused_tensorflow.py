@@ -53,17 +53,18 @@ def _products_apart(sizes):
     return sizes.dtype == "bfloat16" and not is_small(sizes) and not has_gpu()
 
 
+def _xla_multiplies(sizes):
+    """Whether XLA makes the recurrent products, for a processor."""
+    return not (is_small(sizes) or has_gpu() or _products_apart(sizes))
+
+
 def _column_groups(batch, sizes):
-    if is_small(sizes) or has_gpu() or _products_apart(sizes):
-        return [slice(None)]
-    return column_groups(batch)
+    return column_groups(batch) if _xla_multiplies(sizes) else [slice(None)]
 
 
 def _widened(kernel, sizes):
     """The kernel as XLA wants it in each step: for a processor it widens halves before products."""
-    if is_small(sizes) or has_gpu() or _products_apart(sizes):
-        return kernel
-    return ops.cast(kernel, sizes.wide)
+    return ops.cast(kernel, sizes.wide) if _xla_multiplies(sizes) else kernel
 
 
 def _step(step, sizes, **options):
