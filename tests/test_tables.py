@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from xml.etree import ElementTree
 
 import pytest
 
@@ -152,3 +153,11 @@ def test_damaged_files(run, docs, content, said):
     if content is not None:
         path.write_text(content, encoding="utf-8")
     commands.refused("write_tables.py", run("--docs", docs), str(path), said)
+
+
+def test_the_picture_of_perplexities_is_that_of_the_files():
+    with commands.imported(DOCS, "draw_perplexity") as (module,):
+        found = module.curves()
+    description = ElementTree.parse(module.PICTURE).find(".//{*}description")
+    assert json.loads(description.text) == found
+    assert found["small: LSTM, seed 1"][0] == 184.6 and len(found) >= 7
