@@ -27,7 +27,7 @@ from keras_onlstm.datasets import propositional_logic, treebank
 from keras_onlstm.evaluation.boundaries import peaks
 from keras_onlstm.loading import load_trained
 from keras_onlstm.text.vocabulary import Encoder
-from keras_onlstm.training.corpora import IDS, read_corpus
+from keras_onlstm.training.corpora import IDS, VOCABULARY, read_corpus, read_vocabulary
 from keras_onlstm.training.hosts import ALONE, joined, place
 from keras_onlstm.training.language_model_settings import (
     NAMES,
@@ -38,7 +38,7 @@ from keras_onlstm.training.language_model_settings import (
     VALUES,
     check_devices,
 )
-from keras_onlstm.training.runs import RESULTS, Experiment
+from keras_onlstm.training.runs import RESULTS, Experiment, has_begun
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
 
@@ -139,6 +139,7 @@ EXPERIMENT = Experiment(
         "sentences": bool,
         "test_sentences": bool,
         "precision": Choice(PRECISIONS),
+        "start_from": (str, None),
         "devices": Integer(1),
         "hosts": Integer(1),
     },
@@ -152,6 +153,7 @@ EXPERIMENT = Experiment(
         "sentences": False,
         "test_sentences": False,
         "precision": "float32",
+        "start_from": None,
         "devices": 1,
         "hosts": 1,
     },
@@ -163,6 +165,7 @@ EXPERIMENT = Experiment(
         "sentences",
         "test_sentences",
         "precision",
+        "start_from",
         "devices",
         "hosts",
     ),
@@ -204,6 +207,11 @@ def parse_arguments():
         choices=PRECISIONS,
         help="in which the training computes; what is kept has 32 bits (default: float32)",
     )
+    add(
+        "--start-from",
+        metavar="RUN",
+        help="start with the vocabulary of this run and the weights of its best model",
+    )
     add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
     add("--hosts", type=int, metavar="M", help="and among M machines with N each (default: 1)")
     add("--host-id", type=int, metavar="I", help="which this is, from 0 on; srun and mpirun say it")
@@ -215,6 +223,8 @@ def parse_arguments():
     parser.check_least(options, max_words=3, devices=1, hosts=1, steps=1, patience=0)
     if options.test_sentences and not options.sentences and not options.resume:
         parser.error("--test-sentences: goes with --sentences")
+    if options.max_words and options.start_from:
+        parser.error("--max-words: the vocabulary is that of the run of --start-from")
     return parser, options
 
 
@@ -229,6 +239,22 @@ def load_corpus(arguments, run, vocabulary=None, hosts=ALONE):
         else:
             info(f"Reading {directory}")
         return read_corpus(directory, run, vocabulary, arguments["max_words"], level, hosts)
+
+
+def beginning(arguments, output, goes_on):
+    """The model to start from and the words that the texts are read with, or `None` for either."""
+    run = arguments["start_from"]
+    if run is None:
+        return None, None
+    if goes_on:
+        return None, read_vocabulary(output)
+    model = load_trained(run, "language_model")
+    if EXPERIMENT.stored(run).arguments["characters"] != arguments["characters"]:
+        level = "words" if arguments["characters"] else "characters"
+        raise ValueError(
+            f"--start-from {run}: is of {level}. Use --characters for all runs or for none."
+        )
+    return model, model.vocabulary
 
 
 def of_sentences(corpus, test_sentences):
@@ -279,11 +305,14 @@ def train(options, configuration):
         **{"--resume": options.resume, "--steps": options.steps},
     }
     with joined(here, options.output, same, options.patience) as hosts:
-        corpus = load_corpus(arguments, options.output, hosts=hosts)
+        begun = [IDS, VOCABULARY]
+        goes_on = hosts.of_first(lambda: options.resume and has_begun(options.output, begun))
+        initial, vocabulary = beginning(arguments, options.output, goes_on)
+        corpus = load_corpus(arguments, options.output, vocabulary, hosts)
         if arguments["sentences"] and arguments["data"] is not None:
             corpus = of_sentences(corpus, arguments["test_sentences"])
         shape = configuration, corpus, options.resume, options.steps
-        return train_language_model(options.output, *shape, hosts) and hosts.is_first
+        return train_language_model(options.output, *shape, hosts, initial) and hosts.is_first
 
 
 def evaluate(runs, data=None):

@@ -8,7 +8,7 @@ from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.training.language_model_settings import MODELS
 from keras_onlstm.training.settings import Setting
 
-__all__ = ["ARCHITECTURES", "Architecture", "architecture"]
+__all__ = ["ARCHITECTURES", "Architecture", "architecture", "take_weights"]
 
 
 class Architecture(NamedTuple):
@@ -67,3 +67,42 @@ def architecture(arguments: Mapping[str, Any]) -> Architecture:
     True
     """
     return ARCHITECTURES[arguments.get("model", "language_model")]
+
+
+def take_weights(model: SentenceReader, other: SentenceReader) -> None:
+    """Gives a language model the weights of another one.
+
+    Args:
+        model: `LanguageModel` or `PRPN`.
+        other: of the same kind, sizes and vocabulary; dropouts may differ, and precision.
+
+    Raises:
+        ValueError: if the two are not alike.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models import LanguageModel
+    >>> from keras_onlstm.training.architectures import take_weights
+    >>> sizes = {"embedding_dim": 8, "units": 16, "chunk_size": 4}
+    >>> one, other = (LanguageModel(5, **sizes, seed=seed) for seed in (0, 1))
+    >>> take_weights(one, other)
+    >>> all(map(np.array_equal, one.get_weights(), other.get_weights()))
+    True
+    """
+    if other.title != model.title:
+        raise ValueError(f"a model of {model.title} cannot start from one of {other.title}.")
+    if other.vocabulary != model.vocabulary:
+        raise ValueError("a model cannot start from one with another vocabulary.")
+    for each in (model, other):
+        if not each.built:
+            each.build()
+    if [x.shape for x in other.weights] != [x.shape for x in model.weights]:
+        old, new = other.get_config(), model.get_config()
+        sizes = ", ".join(
+            f"{name} {old[name]}, not {new[name]}"
+            for name in {**MODELS["language_model"], **MODELS["prpn"]}
+            if name in new and old[name] != new[name] and "dropout" not in name and name != "start"
+        )
+        raise ValueError(f"the model to start from has {sizes}. Change them with --set.")
+    model.set_weights(other.get_weights())

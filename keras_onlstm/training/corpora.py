@@ -183,6 +183,31 @@ def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndar
     return sum((np.bincount(part, minlength=words) for part in parts), np.zeros(words, "int64"))
 
 
+def read_vocabulary(run: str | Path) -> list[str]:
+    """The vocabulary of a run.
+
+    Args:
+        run: its directory.
+
+    Returns:
+        List of words.
+
+    Raises:
+        FileNotFoundError: if the run has none.
+        ValueError: if it is no UTF-8 text.
+
+    Example:
+
+    >>> import tempfile
+    >>> from keras_onlstm.training.corpora import read_vocabulary, write_vocabulary
+    >>> run = tempfile.mkdtemp()
+    >>> write_vocabulary(run, ["<eos>", "<unk>", "the"])
+    >>> read_vocabulary(run)
+    ['<eos>', '<unk>', 'the']
+    """
+    return _words(Path(run) / VOCABULARY, "Restore it, or start the run anew.")
+
+
 def write_vocabulary(run: str | Path, vocabulary: Sequence[str]) -> None:
     """Writes the vocabulary of a run, a word a line.
 

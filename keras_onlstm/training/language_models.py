@@ -17,7 +17,7 @@ from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.training.adam import FusedAdam
-from keras_onlstm.training.architectures import architecture
+from keras_onlstm.training.architectures import architecture, take_weights
 from keras_onlstm.training.averaging import AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.corpora import (
     IDS,
@@ -101,7 +101,11 @@ def evaluation(
 
 
 def make_model(
-    configuration: Configuration, corpus: Corpus, rows: int, devices: DataParallel | None = None
+    configuration: Configuration,
+    corpus: Corpus,
+    rows: int,
+    devices: DataParallel | None = None,
+    initial: SentenceReader | None = None,
 ) -> tuple[SentenceReader, TruncatedModel]:
     """The language model of a run, and what trains it.
 
@@ -112,9 +116,14 @@ def make_model(
         corpus: whose vocabulary the model gets, and of whose training text the frequencies.
         rows: how many sequences are read side by side.
         devices: that share a batch, or `None`.
+        initial: a model whose weights this one starts with, or `None`: as `start` of the values
+            says.
 
     Returns:
         `LanguageModel` or `PRPN`, and compiled `TruncatedModel`.
+
+    Raises:
+        ValueError: if the model to start from is of another kind, or of other sizes.
 
     Example:
 
@@ -150,7 +159,9 @@ def make_model(
     vocabulary = corpus.vocabulary
     keras.utils.set_random_seed(arguments["seed"])
     model = architecture(arguments).make(vocabulary, arguments, values)
-    if values["start"] != "published":
+    if initial is not None:
+        take_weights(model, initial)
+    elif values["start"] != "published":
         model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
     carry = not arguments.get("sentences")
     reader = TruncatedModel(model, rows, values["activation"], values["temporal"], carry)
@@ -244,6 +255,7 @@ def train_language_model(
     resume: bool = False,
     steps: int | None = None,
     hosts: Hosts = ALONE,
+    initial: SentenceReader | None = None,
 ) -> bool:
     """Trains a language model in the directory of a run, or goes on with it.
 
@@ -258,6 +270,7 @@ def train_language_model(
         resume: whether to go on with the run.
         steps: after how many batches to stop, or `None`.
         hosts: `Hosts` that train it together, each on so many devices. The first alone writes.
+        initial: as in `make_model`; of no use to a run that goes on.
 
     Returns:
         Whether training is complete.
@@ -266,8 +279,8 @@ def train_language_model(
         BlockingIOError: if another process is at work in the directory.
         FileExistsError: if a run, or anything else, is there before a new one.
         OSError: if a file cannot be written.
-        ValueError: if a text is too short, the corpus is another one than the run began with, or
-            its checkpoint is damaged or of another run.
+        ValueError: if a text is too short, the corpus is another one than the run began with, its
+            checkpoint is damaged or of another run, or the model to start from is not alike.
     """
     arguments, values = configuration.arguments, configuration.values
     each, sentences = arguments["devices"] * hosts.count, bool(arguments.get("sentences"))
@@ -275,7 +288,7 @@ def train_language_model(
     windows = _training_batches(corpus, values, arguments["seed"], sentences, **of_many)
     devices = DataParallel(arguments["devices"], hosts) if each > 1 else None
     with devices.scope() if devices else nullcontext():
-        model, reader = make_model(configuration, corpus, windows.rows, devices)
+        model, reader = make_model(configuration, corpus, windows.rows, devices, initial)
         saved, update = _in_float32(model)
     with ExitStack() as stack:
         if devices:
