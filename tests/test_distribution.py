@@ -30,8 +30,8 @@ def test_links_become_absolute(setup, text, shown):
 def test_the_readme_has_only_links_that_an_index_can_follow(setup):
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     relative = re.findall(r"\]\((?!https://|#)([^)#]+)", text)
-    assert "docs/images/parsed.svg" in relative
+    assert "docs/images/steps.svg" in relative
     assert not [target for target in relative if not (ROOT / target).exists()]
     shown = setup["absolute"](text)
     assert not re.findall(r"\]\((?!https://|#)[^)]*", shown)
-    assert f"![A sentence, parsed]({setup['PICTURES']}/docs/images/parsed.svg)" in shown
+    assert f"]({setup['PICTURES']}/docs/images/steps.svg)" in shown
