@@ -65,6 +65,41 @@ def test_the_formats_are_told_apart(tmp_path):
     assert list(conll.read(path)) == TREES
 
 
+# Comments of three and four words whose third one is a number could be words of NLTK's columns.
+COMMENTS = ("# Sentence 1", "# newdoc 7", "# page 3 left", "# line 20 x", "#", "# a b c d e")
+
+
+@pytest.mark.parametrize("comment", COMMENTS)
+@pytest.mark.parametrize("number", [3, 4, 10])
+def test_comments_before_and_after_words(number, comment):
+    if number == 10:
+        rows = ["1\t#\t_\t_\tSYM\t_\t2\tdep\t_\t_", "2\t5\t_\t_\tCD\t_\t0\troot\t_\t_"]
+    else:
+        rows = ["#\tSYM\t2\tdep", "5\tCD\t0\troot"]
+    rows = rows if number != 3 else [row.rpartition("\t")[0] for row in rows]
+    tree = DependencyTree(["#", "5"], [2, 0], ["SYM", "CD"], ["dep", "root"])
+    tree = without_relations(tree) if number == 3 else tree
+    read = [comment, *rows, "", comment, "", "", rows[0], comment, rows[1], comment]
+    assert list(conll.read(read)) == [tree, tree]
+
+
+def test_comments_with_tabs_before_words_of_ten_columns():
+    assert list(conll.read(["#\tpage\t3", "#\tpage\t3\tx", *TEN.splitlines()])) == TREES
+
+
+def test_a_first_word_that_is_a_number_sign():
+    rest = DependencyTree(["5"], [0], ["CD"])
+    alone = DependencyTree(["#"], [0], ["#"])
+    for separator in "\t", " ":
+        rows = [separator.join(row.split()) for row in ("# # 0", "", "5 CD 0")]
+        assert list(conll.read(rows)) == [alone, rest]
+        rows = [separator.join(row.split()) for row in ("# SYM 2", "5 CD 0")]
+        assert list(conll.read(rows)) == [DependencyTree(["#", "5"], [2, 0], ["SYM", "CD"])]
+        assert list(conll.read(["# Sentence 1 of 2", *rows])) == list(conll.read(rows))
+    assert list(conll.read(["#\t#\t0"])) == [alone]  # there is no other line
+    assert list(conll.read(["# page 0"])) == []
+
+
 def test_coarse_tags():
     coarse = [tree.tags for tree in conll.read(TEN.splitlines(), tags="coarse")]
     assert coarse == [("PRON", "AUX", "PART", "VERB"), ("SYM", "NUM")]

@@ -1,6 +1,6 @@
 """Dependency trees in files of columns, one word a line and a blank line after a sentence.
 
-Which of these formats a file has is seen from its first line:
+The format of a file follows from its first line that is not blank and does not begin with `#`:
 
 | format | columns |
 |---|---|
@@ -8,9 +8,13 @@ Which of these formats a file has is seen from its first line:
 | CoNLL-U | 10: ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC |
 | NLTK's, Malt-TAB | 3 or 4: word, tag, head, and the relation |
 
-Lines that begin with `#` are comments, but for those that are a word `#` of 3 or 4 columns. The
-multi-word tokens (`3-4`) and the empty nodes (`3.1`) of CoNLL-U are left out. Columns are apart by
-tabs, in lines without a tab by blanks.
+Columns are separated by tabs, in lines without a tab by blanks. The multi-word tokens (`3-4`) and
+the empty nodes (`3.1`) of CoNLL-U are left out.
+
+Lines that begin with `#` are comments. In files of 3 or 4 columns a line that begins with `#` is a
+word if it has as many columns as the other lines, the same separator, and a number as its head. If
+all lines of a file begin with `#`, words need tabs. A file whose columns are separated by blanks
+cannot contain comments such as `# page 3`.
 
 Sources: Buchholz and Marsi 2006, https://aclanthology.org/W06-2920;
 https://universaldependencies.org/format.html.
@@ -92,13 +96,15 @@ class Reader(Iterator[DependencyTree]):
 
     def _read(self, name, rows, tags, skip):
         columns = None
+        numbered = enumerate(rows, 1)
+        ahead, first = _up_to_first_word(numbered)
         # Blank lines are apart from those of a sentence.
-        for blank, group in groupby(enumerate(rows, 1), lambda row: not row[1].strip()):
+        for blank, group in groupby(chain(ahead, numbered), lambda row: not row[1].strip()):
             sentence: list[tuple[int, list[str]]] = []  # (number of the line, cells)
             for number, row in () if blank else group:
-                cells = row.split("\t") if "\t" in row else row.split()
-                if row[0] == "#" and not _is_word(cells, columns):
+                if row[0] == "#" and not _is_word(row, first):
                     continue
+                cells = _cells(row)
                 try:
                     columns = columns or _format(cells, tags)
                     if _checked(cells, columns, len(sentence) + 1):
@@ -119,10 +125,28 @@ class Reader(Iterator[DependencyTree]):
                 yield tree
 
 
-def _is_word(cells, columns):
-    """Whether a line that begins with # is a word of three or four columns."""
-    counts = (3, 4) if columns is None else (columns.number,)
-    return len(cells) in counts and len(cells) < 10 and bool(_NUMBER.fullmatch(cells[2]))
+def _up_to_first_word(numbered):
+    """The numbered lines up to the first one that is not blank and not `#...`, and that one."""
+    ahead = []
+    for number, row in numbered:
+        ahead.append((number, row))
+        if row.strip() and row[0] != "#":
+            return ahead, row
+    return ahead, None
+
+
+def _cells(row):
+    return row.split("\t") if "\t" in row else row.split()
+
+
+def _is_word(row, first):
+    """Whether a line that begins with # is a word, in a file with this first word or `None`."""
+    cells = _cells(row)
+    if len(cells) not in (3, 4) or not _NUMBER.fullmatch(cells[2]):
+        return False
+    if first is None:
+        return "\t" in row
+    return (len(cells), "\t" in row) == (len(_cells(first)), "\t" in first)
 
 
 def _format(cells, tags):
