@@ -305,25 +305,78 @@ def test_trees_without_a_word_under_a_tag(text, match):
         treebank.without_punctuation(Tree.fromstring(text))
 
 
+def write_sample(directory, *texts):
+    folder = directory / "corpora" / "treebank" / "combined"
+    folder.mkdir(parents=True)
+    for number, text in enumerate(texts, 1):
+        (folder / f"wsj_000{number}.mrg").write_bytes(text)
+
+
+GOOD = b"( (S (NP (DT The) (NN cat))\n     (VP (VBD sat))) )\n"
+
+
 @pytest.mark.parametrize(
     ("data", "match"),
     [
-        (b"( (S (NP (NN cat)) text) )\n", "'text' stands in it"),
-        (b"( (S (NP ) (VP (VBD saw))) )\n", "stands in it"),
-        (b"( (S (NP (NN cat))\n", "Bad tree detected"),  # of which NLTK makes a flat one
-        (b"( (S (NP (NN c\xe9t))) )\n", "'ascii' codec"),
-        (b"(S " * 5000 + b")" * 5000, "Bad tree detected"),
+        (b"( (S (NP (NN cat)) text) )\n", "line 3: is not a tree .'text' stands in it"),
+        (b"( (S (NP ) (VP (VBD saw))) )\n", "line 3: .*stands in it"),
+        (b"( (S (NP The cat) (VP (VBD sat))) )\n", "line 3: .*NP stands above more than a word"),
+        (b"(NP The cat)\n", "line 3: .*'The' stands in it without a tag"),
+        (b"( (NP ) )\n", "line 3: .*it has no words"),
+        (b"( word )\n", "line 3: .*it has no words"),
+        (b"\n()\n", "line 4: .*one bracket holds 0 trees"),
+        (b"( (S (NN a))\n  (S (NN b)) )\n", "line 3: .*one bracket holds 2 trees"),
+        (b"( (S (NP (NN cat))\n", "line 3: .*a bracket is not closed"),
+        (b"( (S (NN cat))\n\n" + GOOD, "line 3: .*a bracket is not closed"),
+        (b"( (S (NN cat)) ) )\n", r"line 3: .*'\)' is not in a tree"),
+        (b"\nThe cat sat.\n", "line 4: .*'The' is not in a tree"),
+        (b"( (S (NN c\xe9t)) )\n", "line 3: is not ASCII text"),
+        (b"(S " * 5000 + b")" * 5000, "line 3: .*without a tag or a word"),
     ],
 )
-def test_files_of_something_else_than_trees(tmp_path, capsys, data, match):
-    folder = tmp_path / "corpora" / "treebank" / "combined"
-    folder.mkdir(parents=True)
-    (folder / "wsj_0001.mrg").write_text("( (S (NN cat)) )\n")
-    (folder / "wsj_0002.mrg").write_bytes(data)
-    expected = rf"wsj_0002\.mrg: not a file of trees .*{match}"
-    with corpora_in(tmp_path), pytest.raises(ValueError, match=expected):
+@pytest.mark.parametrize("indent", [b"", b"  "])
+def test_files_of_something_else_than_trees(tmp_path, capsys, data, match, indent):
+    """The second file has the damage behind a good tree; also where all lines are indented."""
+    if indent and match.endswith("not closed"):
+        match = "line 3: is not a tree"  # the next tree is read as a part of it
+    text = b"".join(indent + line for line in (GOOD + data).splitlines(keepends=True))
+    write_sample(tmp_path, b"( (S (NN cat)) )\n", text)
+    with (
+        corpora_in(tmp_path),
+        pytest.raises(ValueError, match=rf"wsj_0002\.mrg, {match}") as caught,
+    ):
         treebank.load()
-    assert capsys.readouterr() == ("", "")
+    assert len(str(caught.value)) < 600 and capsys.readouterr() == ("", "")
+
+
+def test_a_tree_without_its_end_before_a_tree_with_two_ends(tmp_path):
+    write_sample(tmp_path, b"( (S (NP (NN cat))\n( (S (NN dog)) ) ) )\n")
+    with corpora_in(tmp_path), pytest.raises(ValueError, match=r"line 1: .*is not closed"):
+        treebank.load()
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n"])
+def test_files_without_trees(tmp_path, data):
+    write_sample(tmp_path, GOOD, data)
+    with corpora_in(tmp_path), pytest.raises(ValueError, match=r"wsj_0002\.mrg: contains no tree"):
+        treebank.load()
+
+
+@pytest.mark.parametrize("indent", [b"", b"  ", b"\t"])
+@pytest.mark.parametrize("wrapped", [True, False])
+def test_where_trees_may_begin(tmp_path, indent, wrapped):
+    text = b"\r\n" + GOOD + GOOD + b"( (X (. .)) )\n" + GOOD  # one of them has no words
+    text = text if wrapped else text.replace(b"( (", b"(").replace(b") )", b")")
+    write_sample(tmp_path, b"".join(indent + line for line in text.splitlines(keepends=True)))
+    with corpora_in(tmp_path):
+        found = treebank.load()
+    assert [brackets(one.tree) for one in found] == ["(S (NP the cat) (VP sat))"] * 3
+
+
+def test_tags_that_are_their_own_words(tmp_path):
+    write_sample(tmp_path, b"( (S (NN cat) (.)) )\n")
+    with corpora_in(tmp_path):
+        assert [one.tokens for one in treebank.load()] == [["cat"]]
 
 
 def test_a_full_penn_treebank(tmp_path):

@@ -11,10 +11,9 @@ import io
 from itertools import chain
 
 from keras_onlstm.datasets import conll
-from keras_onlstm.datasets.nltk_corpora import not_found
+from keras_onlstm.datasets.nltk_corpora import file_content, not_found
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.utils.reading import reason
 
 __all__ = ["PARTS", "load"]
 
@@ -69,12 +68,5 @@ def _reader():
 
 
 def _trees(reader, name):
-    path = f"{reader.root}/{name}"
-    try:
-        with reader.root.join(name).open() as file:
-            text = file.read()
-    except Exception as error:  # whatever NLTK and archives raise
-        raise ValueError(
-            f"{path}: cannot be read ({reason(error)}). Restore it from its source."
-        ) from error
-    return conll.read(io.BytesIO(text), name=path)
+    path, content = file_content(reader, name)
+    return conll.read(io.BytesIO(content), name=path)

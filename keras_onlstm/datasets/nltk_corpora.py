@@ -1,6 +1,12 @@
-"""What is common to corpora that NLTK reads: where they are looked for."""
+"""What is common to corpora that NLTK finds: where they are looked for, and their files."""
 
-__all__ = ["not_found"]
+from typing import Any
+
+from keras_onlstm.utils.reading import reason
+
+__all__ = ["RESTORE", "file_content", "not_found"]
+
+RESTORE = "Restore it from its source."
 
 
 def not_found(name: str, remedy: str) -> FileNotFoundError:
@@ -17,3 +23,24 @@ def not_found(name: str, remedy: str) -> FileNotFoundError:
         f"NLTK finds no {name} corpus: {remedy}. The environment variable NLTK_DATA names the "
         "directory nltk_data."
     )
+
+
+def file_content(reader: Any, name: str) -> tuple[str, bytes]:
+    """A file of a corpus, which may be in an archive.
+
+    Args:
+        reader: NLTK's reader of the corpus.
+        name: of the file, as the reader knows it.
+
+    Returns:
+        Tuple of the path of the file, for messages, and its bytes.
+
+    Raises:
+        ValueError: if the file is missing or damaged; the message names it.
+    """
+    path = f"{reader.root}/{name}"
+    try:
+        with reader.root.join(name).open() as file:
+            return path, file.read()
+    except Exception as error:  # whatever NLTK and archives raise
+        raise ValueError(f"{path}: cannot be read ({reason(error)}). {RESTORE}") from error

@@ -8,16 +8,16 @@ What counts as a word follows Shen et al. 2019: a token with a part-of-speech ta
 case; every run of digits is `N`.
 """
 
+import codecs
 import io
 import re
 import reprlib
 from collections.abc import Collection
-from contextlib import redirect_stderr
 from itertools import chain
 from typing import NamedTuple
 
-from keras_onlstm.datasets.nltk_corpora import not_found
-from keras_onlstm.utils.reading import reason
+from keras_onlstm.datasets.nltk_corpora import RESTORE, file_content, not_found
+from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import NltkTree
 
 __all__ = ["ParsedSentence", "load", "normalize", "without_punctuation"]
@@ -84,6 +84,8 @@ def without_punctuation(tree: NltkTree) -> NltkTree | None:
     """
     from nltk import Tree
 
+    if not len(tree):
+        raise ValueError("it has no words")
     kept = Tree(tree.label(), [])
     pending = [(tree, kept)]
     order = [kept]
@@ -135,19 +137,61 @@ def _files(corpus, sections):
 
 def _trees(reader, name):
     """The trees of a file, of words alone."""
-    try:
-        # NLTK makes something of a bad tree, and says so there.
-        with redirect_stderr(io.StringIO()) as said:
-            trees = list(reader.parsed_sents(name))
-        if said.getvalue():
-            raise ValueError(said.getvalue())
-        kept = [without_punctuation(tree) for tree in trees]
-    except Exception as error:  # whatever NLTK's readers raise
-        raise ValueError(
-            f"{reader.abspath(name)}: not a file of trees ({reason(error)}). Restore it from its "
-            "source."
-        ) from error
-    return [tree for tree in kept if tree is not None]
+    path, content = file_content(reader, name)
+    encoding = codecs.lookup(reader.encoding(name)).name
+    for number, tree in _brackets(path, lines(path, io.BytesIO(content), encoding, RESTORE)):
+        try:
+            words = without_punctuation(tree)
+        except ValueError as error:
+            raise _damaged(path, number, error) from None
+        if words is not None:
+            yield words
+
+
+def _damaged(path, number, fault):
+    return ValueError(f"{path}, line {number}: is not a tree ({fault}). {RESTORE}")
+
+
+def _brackets(path, rows):
+    """Pairs of the line in which a tree begins, and the tree, without the bracket around it.
+
+    NLTK's reader would leave out indented trees, and words behind the first one under a tag.
+    """
+    from nltk import Tree
+
+    stack: list = []  # brackets that are open
+    start = 0  # the line in which the tree begins
+    for number, row in enumerate(rows, 1):
+        if stack and row[:1] == "(":  # a tree begins: the one before is incomplete
+            break
+        # As NLTK does, reads (.) as (. .).
+        for token in re.findall(r"[()]|[^\s()]+", re.sub(r"\(([^\s()])\)", r"(\1 \1)", row)):
+            if token == "(":
+                node = Tree("", [])
+                if stack:
+                    stack[-1].append(node)
+                else:
+                    start = number
+                stack.append(node)
+            elif not stack:
+                raise _damaged(path, number, f"{reprlib.repr(token)} is not in a tree")
+            elif token == ")":
+                node = stack.pop()
+                if stack:
+                    continue
+                if not node.label():
+                    if len(node) != 1:
+                        raise _damaged(path, start, f"one bracket holds {len(node)} trees")
+                    node = node[0]
+                yield start, node
+            elif stack[-1].label() or len(stack[-1]):
+                stack[-1].append(token)
+            else:
+                stack[-1].set_label(token)
+    if stack:
+        raise _damaged(path, start, "a bracket is not closed")
+    if not start:
+        raise ValueError(f"{path}: contains no tree. {RESTORE}")
 
 
 def load(
@@ -166,7 +210,8 @@ def load(
 
     Raises:
         FileNotFoundError: if the corpus is not there; the message says how to get it.
-        ValueError: if `corpus` is unknown, or a file holds something else than trees.
+        ValueError: if `corpus` is unknown, or a file holds no tree or something else than trees;
+            the message names the file and the line.
 
     Example, which needs the sample:
 
