@@ -298,6 +298,11 @@ def test_halving_stops_where_the_entropy_is_no_number():
     [
         ("the 1 2\n", "line 1: has 2 numbers"),
         ("the 1 2 3\ncat 1 2\n", "line 2: has 2 numbers"),
+        ("the 1 2 3\ncat\n", "line 2: has 0 numbers"),
+        ("cat x\nthe 1 2 3\n", "line 1: has 1 numbers"),
+        ("the 1 2 3 4\ncat 1 2 3 4\n", "line 1: has 4 numbers"),
+        ("2 4\nNew York 1 2 3 4\ncat 1 2 3 4\nthe 1 2 3 4\n", "line 3: has 4 numbers"),
+        ("New York x 2 3\ncat 1 2 x\n", "line 2: 'x' is no finite"),
         ("cat 1 x 3\n", "line 1: 'x' is no finite"),
         ("cat 1 nan 3\n", "line 1: 'nan' is no finite"),
         ("cat 1 1e99 3\n", "line 1: '1e99' is no finite"),
@@ -319,10 +324,64 @@ def test_word_vectors(tmp_path):
     assert sorted(found) == ["cat", "xé"]
     assert_close(found["cat"], [0.5, -1.0], 0, "the first one counts")
     path.write_bytes(b"cat \xff 1\n")
-    with pytest.raises(ValueError, match="line 1: is not UTF-8"):
+    with pytest.raises(ValueError, match=r"line 1: '\\udcff' is no finite number"):
         read_vectors(path, {"cat"}, 2)
     with pytest.raises(FileNotFoundError, match="no such file of word vectors"):
         read_vectors(tmp_path / "none.txt", {"cat"}, 2)
+
+
+SPACED = b"New York 7 8 9"
+NOT_TEXT = b"caf\xe9 0.1 nan x"
+CAT, THE = b"cat 1 2 3", b"the 4 5 6"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [CAT, SPACED, NOT_TEXT, THE],
+        [SPACED, CAT, THE],  # a word of the vectors may be anything
+        [SPACED, SPACED, b". . . 1 2 3", b"at name@domain.com 1 2 3", CAT, THE],
+        [NOT_TEXT, CAT, b"\xff \xfe \xe9 1 2 3", THE],
+        [b"2 3", SPACED, CAT, THE],
+        [b"2 3 ", CAT + b" ", THE + b" ", b""],
+        [CAT, b"", b"  ", THE, b"", b""],
+        [b" 1 2 3", b"12 1 2 3", b"3.5 7 7 7 7", CAT, b"\xc2\xa0 1 2 3", THE],
+        [b"\xef\xbb\xbf" + CAT, THE],
+    ],
+)
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_other_tokens_of_word_vectors_are_passed_over(tmp_path, rows, end):
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(end.join(rows) + end)
+    found = read_vectors(path, {"cat", "the", "York", "New", "."}, 3)
+    assert {word: row.tolist() for word, row in found.items()} == {
+        "cat": [1.0, 2.0, 3.0],
+        "the": [4.0, 5.0, 6.0],
+    }
+
+
+def test_word_vectors_of_tokens_with_blanks(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_bytes(b"York 1 2 3\n" + SPACED + b"\n")
+    assert read_vectors(path, {"New York"}, 3)["New York"].tolist() == [7.0, 8.0, 9.0]
+    path.write_bytes(SPACED + b"\n")
+    assert read_vectors(path, {"New York"}, 3)["New York"].tolist() == [7.0, 8.0, 9.0]
+
+
+def test_word_vectors_of_one_number(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("3 1\ncat 2\n")
+    found = read_vectors(path, {"3", "cat"}, 1)
+    assert {word: row.tolist() for word, row in found.items()} == {"3": [1.0], "cat": [2.0]}
+
+
+def test_a_large_file_of_longer_word_vectors_is_not_read_to_its_end(tmp_path):
+    path = tmp_path / "vectors.txt"
+    path.write_text("w 1 2 3 4\n" * 5000 + "cat 1 2\n")  # the last line is too short
+    with pytest.raises(ValueError, match="line 1: has 4 numbers"):
+        read_vectors(path, {"cat"}, 3)
+    path.write_text("w x 2 3 4\n" * 5000 + "cat 1 2 3\n")
+    assert sorted(read_vectors(path, {"cat", "w x"}, 3)) == ["cat", "w x"]
 
 
 # --- Runs -----------------------------------------------------------------------------------------

@@ -1,19 +1,25 @@
 """Word vectors in text files, such as those of GloVe. No Keras."""
 
+import math
 import reprlib
 from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 
-from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["read_vectors"]
 
+_ENOUGH = 1000  # lines, to see that vectors are longer than those of the model
+
 
 def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, np.ndarray]:
-    """Reads the vectors of some words: lines of a word and its numbers, apart by blanks.
+    """Reads the vectors of some words: lines of a word and its numbers, separated by blanks.
+
+    The last `size` cells of a line are its numbers, so a word may contain blanks. Passed over are
+    blank lines, words that are not UTF-8 text, and word2vec's first line, the number and the size
+    of the vectors.
 
     Source of such files: Pennington, Socher and Manning 2014, https://nlp.stanford.edu/projects/glove.
 
@@ -28,8 +34,8 @@ def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, 
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if a line has another number of numbers, or something else than finite ones; or
-            if none of the words is there.
+        ValueError: if a line is too short, or all lines are too long for vectors of that size; if
+            a word to read has something else than finite numbers; or if none of the words is there.
 
     Example:
 
@@ -41,23 +47,34 @@ def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, 
     {'cat': array([2.  , 0.25], dtype=float32)}
     """
     found: dict[str, np.ndarray] = {}
+    fewest, where = math.inf, 0  # numbers in a line so far, and the first line that has so many
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file of word vectors.")
-    with open(path, "rb") as file:
-        for number, line in enumerate(lines(path, file), 1):
-            cells = line.rstrip(" ").split(" ")
-            if len(cells) - 1 != size:
-                if number == 1 and len(cells) == 2:
-                    continue  # word2vec's: how many vectors, and of what size
-                raise ValueError(
-                    f"{path}, line {number}: has {len(cells) - 1} numbers, and a word vector of "
-                    f"the model {size}. Give a file of that size, or --set embedding_dim."
-                )
-            if cells[0] in words and cells[0] not in found:
-                found[cells[0]] = _numbers(path, number, cells[1:])
+    # Bytes that are not UTF-8 become half surrogates, which no word has.
+    with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+        for number, line in enumerate(file, 1):
+            cells = line.rstrip(" \r\n").split(" ")
+            if cells == [""] or (number == 1 and size > 1 and _is_header(cells)):
+                continue
+            if len(cells) - 1 < fewest:
+                fewest, where = len(cells) - 1, number
+            if fewest < size or (fewest > size and number == _ENOUGH and not found):
+                break
+            word = " ".join(cells[:-size])
+            if word in words and word not in found:
+                found[word] = _numbers(path, number, cells[-size:])
+    if where and (fewest < size or (fewest > size and not found)):
+        raise ValueError(
+            f"{path}, line {where}: has {fewest} numbers, and a word vector of the model {size}. "
+            "Give a file of that size, or --set embedding_dim."
+        )
     if not found:
         raise ValueError(f"{path}: has none of the {len(words):,} words of the vocabulary.")
     return found
+
+
+def _is_header(cells):
+    return len(cells) == 2 and cells[0].isdecimal() and cells[1].isdecimal()
 
 
 def _numbers(path, number, cells):
