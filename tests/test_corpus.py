@@ -1,5 +1,7 @@
 """Text corpora as ids: the Penn Treebank's known sizes, and small files written here."""
 
+import io
+
 import numpy as np
 import pytest
 
@@ -29,11 +31,54 @@ def test_the_penn_treebank(shared_data):
 def test_ids(tmp_path):
     corpus = text.corpus.load(write(tmp_path))
     assert corpus.vocabulary == ["<eos>", "<unk>", "a", "b", "c"]
-    assert corpus.train.tolist() == [2, 3, 2, 0, 4, 2, 0]
+    assert corpus.train.tolist() == [2, 3, 2, 0, 0, 4, 2, 0]
     assert corpus.valid.tolist() == [2, 1, 0]  # d is not in the training text
     assert corpus.test.tolist() == [3, 0]
     again = text.corpus.load(tmp_path, vocabulary=["c", "<unk>", "<eos>"])
-    assert again.train.tolist() == [1, 1, 1, 2, 0, 1, 2]
+    assert again.train.tolist() == [1, 1, 1, 2, 2, 0, 1, 2]
+
+
+WIKITEXT = (
+    " \n = Robert Boulter = \n \n Robert Boulter is an English film . \n \n"
+    " = = Career = = \n \n In 2000 Boulter had a role . \n \n"
+)
+
+
+@pytest.mark.parametrize(
+    ("content", "tokens"),
+    [
+        (WIKITEXT, 32),  # 4 + 7 + 5 + 7 words, 9 lines
+        (WIKITEXT.replace(" \n", "\n").replace("\n ", "\n"), 32),
+        (WIKITEXT.replace("\n", "\r\n"), 32),
+        (WIKITEXT.rstrip(), 31),  # without the blank line at the end
+        ("a b\n", 3),
+        ("a b", 3),
+        ("a b\n\n", 4),
+        ("\n\na b\n", 5),
+    ],
+)
+def test_every_line_has_an_end(content, tokens, tmp_path):
+    """As published token counts have it: the authors of AWD-LSTM count blank lines too."""
+    (tmp_path / "a.txt").write_bytes(content.encode())
+    vocabulary = text.corpus.read_vocabulary([tmp_path / "a.txt"])
+    for cache in None, tmp_path / "a.ids":
+        ids = text.corpus.encode(tmp_path / "a.txt", vocabulary, cache=cache)
+        lines = io.StringIO(content, newline="\n")
+        expected = [word for line in lines for word in [*line.split(), "<eos>"]]
+        assert [vocabulary[i] for i in ids] == expected and len(ids) == tokens
+
+
+def test_blank_lines_are_no_sentences_and_no_words(tmp_path):
+    write(tmp_path, train=WIKITEXT)
+    vocabulary = text.corpus.load(tmp_path).vocabulary
+    write(tmp_path, train=WIKITEXT.replace(" \n \n", "\n").removeprefix(" \n"))
+    assert text.corpus.load(tmp_path).vocabulary == vocabulary
+
+
+def test_blank_lines_of_characters(tmp_path):
+    corpus = text.corpus.load(write(tmp_path, train="a\n\n b\n"), level="character")
+    found = [corpus.vocabulary[i] for i in corpus.train]
+    assert found == ["a", "<eos>", "<eos>", "_", "b", "<eos>"]
 
 
 def test_a_limit_keeps_the_most_frequent(tmp_path):
@@ -60,7 +105,7 @@ def test_ids_mapped_into_memory_are_the_same(tmp_path, monkeypatch):
     for found, expected in zip(mapped[1:], text.corpus.load(tmp_path)[1:], strict=True):
         assert isinstance(found, np.memmap)
         assert found.tolist() == expected.tolist()
-    assert seen[:3] == [4, 7, 7]
+    assert seen[:3] == [4, 8, 8]
     assert sorted(p.name for p in tmp_path.glob("*.ids")) == ["test.ids", "train.ids", "valid.ids"]
 
 
@@ -70,6 +115,8 @@ def test_ids_mapped_into_memory_are_the_same(tmp_path, monkeypatch):
         ({"train": ""}, "train.txt: no words"),
         ({"train": " \n\n"}, "train.txt: no words"),
         ({"valid": "\n"}, "valid.txt: holds no words"),
+        ({"valid": ""}, "valid.txt: holds no words"),
+        ({"valid": " \n\n \n"}, "valid.txt: holds no words"),
         ({"train": b"a\n\xff\xfe\n"}, r"train.txt, line 2: is not UTF-8 text"),
         ({"test": b"a\x00b\n"}, r"test.txt, line 1: is not text"),
     ],

@@ -72,6 +72,22 @@ def test_words_that_were_given_say_nothing_of_those_that_are_counted(read):
     assert read(max_words=3)[0] == ["<eos>", "<unk>", "a"]
 
 
+def test_ids_without_the_ends_of_blank_lines_are_made_anew(read, data, tmp_path):
+    """Earlier versions had no <eos> for a blank line, and nothing about it in their file."""
+    (data / "train.txt").write_text("a b\n\nc a\n")
+    words, ids, _ = read()
+    path = tmp_path / IDS / ORIGIN
+    stored = json.loads(path.read_bytes())
+    del stored["blank_lines"]
+    earlier = np.array([2, 4, 0, 3, 2, 0], "int32")
+    earlier.tofile(tmp_path / IDS / "train.ids")
+    stored["bytes"]["train.ids"] = earlier.nbytes
+    path.write_text(json.dumps(stored))
+    assert read() == (words, ids, True)
+    assert len(ids[0]) == 7
+    assert read() == (words, ids, False)
+
+
 @pytest.mark.parametrize("name", [ORIGIN, VOCABULARY, "train.ids", "valid.ids", "test.ids"])
 @pytest.mark.parametrize("how", ["gone", "empty", "shorter", "something else"])
 def test_damage(read, tmp_path, name, how):

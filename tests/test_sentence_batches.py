@@ -6,6 +6,7 @@ import pytest
 
 from checks import NO_DROPOUT, as_array, assert_close
 from keras_onlstm.models import PRPN, LanguageModel
+from keras_onlstm.text.corpus import encode
 from keras_onlstm.training import SentenceBatches, TruncatedModel, evaluate_windows
 from keras_onlstm.training.sentences import split, with_sentences, without_sentences
 
@@ -54,6 +55,17 @@ def test_batches_pad_little_and_the_order_is_that_of_seed_and_epoch():
     other = SentenceBatches(ids, 0, 8, True, 1)
     other.on_epoch_end()
     assert [inputs["ids"].tolist() for inputs, _, _ in other] == orders[2]
+
+
+def test_blank_lines_of_a_file_are_no_sentences(tmp_path):
+    (tmp_path / "train.txt").write_text(" \n = a = \n \n\n b c \n d \n \n")
+    ids = encode(tmp_path / "train.txt", WORDS)
+    assert len(ids) == 13
+    sentences = [[1, 2, 1], [3, 4], [5]]
+    assert [sentence.tolist() for sentence in split(ids, 0)] == sentences
+    inputs, targets, _ = SentenceBatches(ids, 0, 3, width=1)[0]
+    assert sorted(map(len, sentences)) == sorted(inputs["mask"].sum(1) - 1)
+    assert sorted(row[row > 0].tolist() for row in targets) == sorted(sentences)
 
 
 def test_texts_with_and_without_sentences():

@@ -1,8 +1,9 @@
 """Text corpora for language models: Penn Treebank as Mikolov prepared it, or a user's own.
 
 A corpus is a directory of `train.txt`, `valid.txt` and `test.txt` (`ptb.train.txt` and so on for
-the Penn Treebank), one sentence a line, words apart by blanks. Every line ends in `<eos>`. Words
-that the vocabulary lacks are `<unk>`.
+the Penn Treebank), one sentence a line, words apart by blanks. Every line ends in `<eos>`, also a
+blank one, as in the published token counts of WikiText. Words that the vocabulary lacks are
+`<unk>`.
 """
 
 import io
@@ -117,7 +118,7 @@ def encode(
     cache: StrPath | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> np.ndarray:
-    """A text file as ids, `<eos>` after every line.
+    """A text file as ids, `<eos>` after every line, also after a blank one.
 
     Args:
         path: the file.
@@ -131,7 +132,7 @@ def encode(
         int32 array (tokens,).
 
     Raises:
-        ValueError: if the file is not UTF-8 text or holds no token.
+        ValueError: if the file is not UTF-8 text or holds no words.
 
     Example:
 
@@ -148,9 +149,10 @@ def encode(
     eos, unknown = places[EOS], places[UNKNOWN]
 
     def write(file):
-        block, total = [], 0
+        block, total, is_blank = [], 0, True
         for tokens in chain(sentences(path, level), [None]):  # None: there is no more
-            if tokens:
+            if tokens is not None:
+                is_blank = is_blank and not tokens
                 block += [places.get(token, unknown) for token in tokens]
                 block.append(eos)
             if len(block) >= _BLOCK or tokens is None:
@@ -159,7 +161,7 @@ def encode(
                 block = []
                 if progress is not None:
                     progress(total)
-        if not total:
+        if is_blank:
             raise ValueError(f"{path}: holds no words.")
 
     if cache is None:

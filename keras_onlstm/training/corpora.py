@@ -115,7 +115,8 @@ def read_corpus(
     cache.mkdir(parents=True, exist_ok=True)
     texts = {part: _file_digest(text.corpus.find(directory, part)) for part in text.corpus.PARTS}
     limit = max_words if vocabulary is None else "words that were given"
-    made = {"texts": texts, "level": level, "max_words": limit}
+    # Ids of earlier versions, which have no <eos> for blank lines, lack the last entry.
+    made = {"texts": texts, "level": level, "max_words": limit, "blank_lines": True}
     words = _words_of_ids(cache, made, vocabulary)
     if words is not None:
         corpus = text.corpus.mapped(words, cache)
