@@ -137,61 +137,52 @@ def _files(corpus, sections):
 
 def _trees(reader, name):
     """The trees of a file, of words alone."""
+    from nltk import Tree
+
     path, content = file_content(reader, name)
     encoding = codecs.lookup(reader.encoding(name)).name
-    for number, tree in _brackets(path, lines(path, io.BytesIO(content), encoding, RESTORE)):
+    number = 0
+    for number, text in _blocks(path, lines(path, io.BytesIO(content), encoding, RESTORE)):
         try:
+            tree = Tree.fromstring(text, remove_empty_top_bracketing=True)
+            if not tree.label() and len(tree) > 1:
+                raise ValueError(f"one bracket holds {len(tree)} trees")
             words = without_punctuation(tree)
         except ValueError as error:
             raise _damaged(path, number, error) from None
         if words is not None:
             yield words
+    if not number:
+        raise ValueError(f"{path}: contains no tree. {RESTORE}")
 
 
 def _damaged(path, number, fault):
     return ValueError(f"{path}, line {number}: is not a tree ({fault}). {RESTORE}")
 
 
-def _brackets(path, rows):
-    """Pairs of the line in which a tree begins, and the tree, without the bracket around it.
+def _blocks(path, rows):
+    """The outermost brackets: pairs of the line in which one begins, and its text.
 
-    NLTK's reader would leave out indented trees, and words behind the first one under a tag.
+    NLTK's reader of files would leave out indented ones, and words behind the first under a tag.
     """
-    from nltk import Tree
-
-    stack: list = []  # brackets that are open
-    start = 0  # the line in which the tree begins
+    block: list[str] = []
+    depth = start = 0
     for number, row in enumerate(rows, 1):
-        if stack and row[:1] == "(":  # a tree begins: the one before is incomplete
+        if depth and row[:1] == "(":  # the next tree begins
             break
         # As NLTK does, reads (.) as (. .).
         for token in re.findall(r"[()]|[^\s()]+", re.sub(r"\(([^\s()])\)", r"(\1 \1)", row)):
-            if token == "(":
-                node = Tree("", [])
-                if stack:
-                    stack[-1].append(node)
-                else:
-                    start = number
-                stack.append(node)
-            elif not stack:
-                raise _damaged(path, number, f"{reprlib.repr(token)} is not in a tree")
-            elif token == ")":
-                node = stack.pop()
-                if stack:
-                    continue
-                if not node.label():
-                    if len(node) != 1:
-                        raise _damaged(path, start, f"one bracket holds {len(node)} trees")
-                    node = node[0]
-                yield start, node
-            elif stack[-1].label() or len(stack[-1]):
-                stack[-1].append(token)
-            else:
-                stack[-1].set_label(token)
-    if stack:
+            if not depth:
+                if token != "(":
+                    raise _damaged(path, number, f"{reprlib.repr(token)} is not in a tree")
+                start = number
+            block.append(token)
+            depth += (token == "(") - (token == ")")
+            if not depth:
+                yield start, " ".join(block)
+                block = []
+    if depth:
         raise _damaged(path, start, "a bracket is not closed")
-    if not start:
-        raise ValueError(f"{path}: contains no tree. {RESTORE}")
 
 
 def load(
