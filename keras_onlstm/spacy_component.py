@@ -1,18 +1,23 @@
 """A component for spaCy pipelines that parses sentences: `nlp.add_pipe("onlstm")`.
 
-spaCy imports this module when a pipeline names the component.
+spaCy imports this module when a pipeline names the component. Import it yourself to read trees from
+stored documents without a pipeline.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
+
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets
+from keras_onlstm.parsing.scores import walk
+from keras_onlstm.parsing.trees import LABEL
 from keras_onlstm.utils.types import NltkTree, StrPath
 
 __all__ = ["SentenceParser", "make"]
 
-_KEY = "onlstm"  # in the user data of documents: from the bounds of a sentence to what was found
+_KEY = "onlstm: "  # prefix of the names in the user data of documents
 _BLOCK = 64  # documents at once
 
 
@@ -74,57 +79,92 @@ class SentenceParser:
                     "onlstm: the document has no sentences. Put a component before it that finds "
                     'them: nlp.add_pipe("sentencizer", before="onlstm").'
                 )
-            doc.user_data[_KEY] = {}
+            for key in list(filter(_is_ours, doc.user_data)):
+                del doc.user_data[key]  # of an earlier parse
             found += [(doc, sentence) for sentence in (doc.sents if len(doc) else ())]
-        places = [[t.i for t in s if any(map(str.isalnum, t.text))] for _, s in found]
-        words = [[doc[i].text for i in some] for (doc, _), some in zip(found, places, strict=True)]
+        tokens = [[t for t in s if any(map(str.isalnum, t.text))] for _, s in found]
+        words = [[token.text for token in some] for some in tokens]
         measured = self.parser.measure(words, self.parser.gate)
         for (doc, sentence), some, given, distances in zip(
-            found, places, words, measured, strict=True
+            found, tokens, words, measured, strict=True
         ):
-            tree = self.parser.tree(distances, given) if given else None
-            doc.user_data[_KEY][sentence.start, sentence.end] = tree, distances, some
+            constituents = walk(self.parser.tree(distances, given))[0] if given else []
+            bounds = [(token.idx, token.idx + len(token)) for token in some]
+            doc.user_data[_key(sentence)] = {
+                "words": np.array(bounds, "int64").reshape(-1, 2) - sentence.start_char,
+                "constituents": np.array([c[1:] for c in constituents], "int64").reshape(-1, 2),
+                "distances": distances,
+            }
+
+
+def _key(sentence):
+    """The key of a sentence in the user data of its document.
+
+    spaCy stores entries with keys of this form, and shifts their two numbers when it slices or
+    concatenates documents. A slice also keeps entries of the sentences outside of it, which may
+    meet those of another document; the text in the name keeps the two apart.
+    """
+    return "._.", _KEY + sentence.text, sentence.start_char, sentence.end_char
+
+
+def _is_ours(key):
+    return isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[1].startswith(_KEY)
 
 
 def _of(span):
-    found = span.doc.user_data.get(_KEY, {}).get((span.start, span.end))
+    """What `_parse` stored for a sentence: three arrays.
+
+    `words` (words, 2) are the bounds of the words in characters, from the start of the sentence;
+    `constituents` (constituents, 2) those of the constituents in words, children before parents.
+    """
+    found = span.doc.user_data.get(_key(span))
     if found is None:
         raise ValueError(
-            f"{span.text[:40]!r}: is no sentence that the component onlstm parsed. doc.sents are."
+            f"{span.text[:40]!r} is not a sentence that the component onlstm parsed. Use the spans "
+            "of doc.sents, and copy or store documents with their user data: "
+            "span.as_doc(copy_user_data=True), DocBin(store_user_data=True)."
         )
     return found
 
 
 def _tree(span: Any) -> NltkTree | None:
-    return _of(span)[0]
+    from nltk import Tree
+
+    stored, text = _of(span), span.text
+    words = [text[start:end] for start, end in stored["words"].tolist()]
+    done: list[tuple[int, Any]] = []  # (first word, words or constituents that have no parent yet)
+    read = 0
+    for start, end in stored["constituents"].tolist():
+        done += enumerate(words[read:end], read)
+        read = max(read, end)
+        children = []
+        while done and done[-1][0] >= start:
+            children.append(done.pop()[1])
+        done.append((start, Tree(LABEL, children[::-1])))
+    return done[0][1] if done else None
 
 
 def _parse_string(span):
-    return "" if _tree(span) is None else brackets(_tree(span))
+    tree = _tree(span)
+    return "" if tree is None else brackets(tree)
 
 
 def _constituents(span):
-    tree, _, places = _of(span)
-    if tree is None:
-        return []
-    found = []
-    unread, word = [(tree, 0)], 0
-    while unread:  # the place of a word is known once those to its left are
-        node, word = unread.pop()
-        if isinstance(node, str):
-            continue
-        count = len(node.leaves())
-        found.append(span.doc[places[word] : places[word + count - 1] + 1])
-        starts = []
-        for child in node:
-            starts.append((child, word))
-            word += 1 if isinstance(child, str) else len(child.leaves())
-        unread += reversed(starts)
-    return found
+    stored = _of(span)
+    bounds = sorted(stored["constituents"].tolist(), key=lambda bound: (bound[0], -bound[1]))
+    first = span.start_char
+    return [
+        span.doc.char_span(
+            first + int(stored["words"][start, 0]),
+            first + int(stored["words"][end - 1, 1]),
+            alignment_mode="expand",  # a tokenizer may have merged words since
+        )
+        for start, end in bounds
+    ]
 
 
 def _distances(span):
-    return _of(span)[1]
+    return _of(span)["distances"]
 
 
 _EXTENSIONS = {
@@ -160,23 +200,22 @@ def make(
         FileNotFoundError: if there is no such model.
         ValueError: as `Parser.load`.
     """
-    from spacy.tokens import Span
-
-    for extension, getter in _EXTENSIONS.items():
-        if not Span.has_extension(extension):
-            Span.set_extension(extension, getter=getter)
     return SentenceParser(Parser.load(model, layer, method, gate=gate))
 
 
 def _register():
     try:
         from spacy.language import Language
+        from spacy.tokens import Span
     except ImportError as error:
         raise ImportError(
             f"the component onlstm needs spaCy ({error}): pip install 'keras-onlstm[parse]'."
         ) from error
     config = {"model": None, "layer": None, "method": None, "gate": None}
     Language.factory("onlstm", default_config=config, func=make)
+    for extension, getter in _EXTENSIONS.items():
+        if not Span.has_extension(extension):
+            Span.set_extension(extension, getter=getter)
 
 
 _register()
