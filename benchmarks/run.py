@@ -24,7 +24,6 @@ import report
 from configurations import CONFIGURATIONS, IMPLEMENTATIONS, MEMORY, get, implementations
 
 HERE = Path(__file__).parent
-EXTRAS = {"tensorflow": "keras-onlstm", "jax": "keras-onlstm[jax]", "torch": "keras-onlstm[torch]"}
 
 
 class Backend:
@@ -156,7 +155,7 @@ def parse(arguments=None):
     if options.rounds < 1:
         parser.error(f"--rounds {options.rounds}: at least one")
     if importlib.util.find_spec("matplotlib") is None:
-        parser.error("the plot needs Matplotlib: pip install 'keras-onlstm[viz]'")
+        parser.error("the plot needs Matplotlib: pip install matplotlib")
     return options, parser
 
 
@@ -178,7 +177,7 @@ def main():
     else:
         for backend in options.backends:
             if importlib.util.find_spec(backend) is None:
-                parser.error(f"{backend} is not installed: pip install '{EXTRAS[backend]}'")
+                parser.error(f"{backend} is not installed: pip install {backend}")
         try:
             results = measure(options)
         except RuntimeError as error:

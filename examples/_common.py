@@ -10,7 +10,7 @@ def new_plot():
     try:
         import matplotlib
     except ImportError:
-        info("\nFor a plot: pip install 'keras-onlstm[viz]'")
+        info("\nFor a plot: pip install matplotlib")
         return None
     matplotlib.use("Agg")
     matplotlib.rcParams["text.parse_math"] = False  # a dollar in a run's name is no formula

@@ -9,6 +9,7 @@ from _common import info
 
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.progress import Progress
 from keras_onlstm.utils.reading import reason
 
@@ -20,9 +21,7 @@ def load_parser(name: str) -> Any:
     try:
         import spacy
     except ImportError as error:
-        raise ImportError(
-            f"--parse: needs spaCy ({error}): pip install 'keras-onlstm[parse]', and a model of it."
-        ) from error
+        raise not_installed("--parse", "spacy", error=error) from error
     try:
         pipeline = spacy.load(name, exclude=UNUSED)
     except Exception as error:  # whatever spaCy, and the code of a model, raises

@@ -168,7 +168,7 @@ def write_pictures(output, sentences, parsers, measured, count):
 
         endings.append(".png")
     except ImportError:
-        info("For pictures as PNG: pip install 'keras-onlstm[viz]'")
+        info("For pictures as PNG: pip install matplotlib")
     for index in range(0, len(sentences), -(-len(sentences) // count)) if count else ():
         for ending in endings:
             f1 = 100 * score([trees[index]], [golds[index]])["f1"]

@@ -12,12 +12,12 @@ models cannot be imported before that layer is.
 """
 
 import importlib
-import os
 import sys
+
+from keras_onlstm.utils.libraries import BACKENDS, backend_not_installed
 
 __all__ = ["register_with_keras"]
 
-BACKENDS = ("tensorflow", "jax", "torch")
 MODULES = ("onlstm.cell", "onlstm.layer", "prpn", "models")  # those that register their classes
 
 
@@ -32,17 +32,6 @@ def register_with_keras() -> None:
 def _register():
     for name in MODULES:
         importlib.import_module(f"keras_onlstm.{name}")
-
-
-def _without(backend):
-    named = os.environ.get("KERAS_BACKEND")
-    others = [name for name in BACKENDS if name != backend]
-    return (
-        f"Keras runs on {backend}, which cannot be imported, as KERAS_BACKEND is "
-        f"{named or 'not set'}. Set KERAS_BACKEND={others[0]} or {others[1]} where that is "
-        f"installed, or install one: pip install tensorflow, 'keras-onlstm[jax]' or "
-        "'keras-onlstm[torch]'."
-    )
 
 
 class _Finder:
@@ -72,7 +61,7 @@ class _Finder:
             missing = (error.name or "").partition(".")[0]
             if name != "keras" or missing not in BACKENDS:
                 raise
-            raise ImportError(_without(missing), name=missing) from None
+            raise backend_not_installed(missing, error) from None
         finally:
             self.running.discard(name)
         if not self.running and sys.modules.get("keras") is not None and self in sys.meta_path:

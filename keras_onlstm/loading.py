@@ -10,6 +10,7 @@ from keras_onlstm import runtime
 from keras_onlstm.compact.model import CompactModel
 from keras_onlstm.compact.stored import open_stored
 from keras_onlstm.text.vocabulary import check_vocabulary
+from keras_onlstm.utils.libraries import keras_not_installed
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["SHIPPED", "load_model", "load_trained", "member"]
@@ -77,11 +78,10 @@ def load_model(
         return CompactModel(stored), stored.about
     try:
         import keras as _  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"{path}: needs Keras and a backend ({error}): pip install keras tensorflow. An "
-            "exported .onnx file does without."
-        ) from error
+    except ModuleNotFoundError as error:
+        if error.name != "keras":
+            raise
+        raise keras_not_installed(path, error) from error
     if stored:
         from keras_onlstm.models.eight_bit import of_stored
 

@@ -13,6 +13,7 @@ from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets
 from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.trees import LABEL
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.types import NltkTree, StrPath
 
 __all__ = ["SentenceParser", "make"]
@@ -65,7 +66,7 @@ class SentenceParser:
         Raises:
             ValueError: as `__call__`.
         """
-        from spacy.util import minibatch  # keras-onlstm[parse]
+        from spacy.util import minibatch
 
         for docs in minibatch(stream, batch_size):
             self._parse(docs)
@@ -208,9 +209,7 @@ def _register():
         from spacy.language import Language
         from spacy.tokens import Span
     except ImportError as error:
-        raise ImportError(
-            f"the component onlstm needs spaCy ({error}): pip install 'keras-onlstm[parse]'."
-        ) from error
+        raise not_installed("the component onlstm", "spacy", error=error) from error
     config = {"model": None, "layer": None, "method": None, "gate": None}
     Language.factory("onlstm", default_config=config, func=make)
     for extension, getter in _EXTENSIONS.items():

@@ -22,6 +22,33 @@ def environment():
     return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
+HIDING = """
+import os, sys
+from importlib.machinery import PathFinder
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        hidden = path is None and name in os.environ["HIDDEN"].split()
+        return None if hidden else super().find_spec(name, path, target)
+
+sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+
+
+def without(directory, *modules, **variables):
+    """The environment of processes, and of their children, in which modules are not installed.
+
+    Keras has no settings there but `variables`; what it writes goes into the directory.
+    """
+    (Path(directory) / "sitecustomize.py").write_text(HIDING)
+    changed = environment()
+    changed["PYTHONPATH"] = os.pathsep.join([str(directory), changed["PYTHONPATH"]])
+    changed |= {"HIDDEN": " ".join(modules), "KERAS_HOME": str(directory)}
+    changed.pop("KERAS_BACKEND", None)
+    return changed | variables
+
+
 def free_address():
     with socket.create_server(("127.0.0.1", 0)) as server:
         return f"127.0.0.1:{server.getsockname()[1]}"

@@ -5,6 +5,7 @@ one at the top of a file. Every rule and every contract is shown to catch an off
 """
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -17,18 +18,18 @@ from package import MODULES, PACKAGE, ROOT, module_name
 
 BACKENDS = {"tensorflow": "tensorflow", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
 DEPENDENCIES = {"h5py", "keras", "nltk", "numpy"}
-OPTIONAL = {  # import name: extras that install it
-    "ai_edge_litert": {"tflite"},
-    "matplotlib": {"viz"},
-    "onnx": {"onnx", "onnx-gpu"},
-    "onnxruntime": {"onnx", "onnx-gpu"},
-    "pyarrow": {"parquet"},
-    "ray": {"ray"},
-    "safetensors": {"safetensors"},
-    "spacy": {"parse"},
-    "svgling": {"viz"},
-    "tensorboard": {"tensorboard"},
-    "tf2onnx": {"onnx", "onnx-gpu"},
+OPTIONAL = {  # import name: what pip installs it by
+    "ai_edge_litert": "ai-edge-litert",
+    "matplotlib": "matplotlib",
+    "onnx": "onnx",
+    "onnxruntime": "onnxruntime",
+    "pyarrow": "pyarrow",
+    "ray": "ray[data]",
+    "safetensors": "safetensors",
+    "spacy": "spacy",
+    "svgling": "svgling",
+    "tensorboard": "tensorboard",
+    "tf2onnx": "tf2onnx",
 }
 OUTSIDE = {"benchmarks", "examples", "export", "tests", "web"}
 
@@ -125,13 +126,27 @@ def _outside(path, imported, top, source):
     elif top in OPTIONAL:
         if not imported.lazy:
             yield "an optional dependency is imported when it is used, inside a function"
-        if not any(f"keras-onlstm[{extra}]" in source for extra in OPTIONAL[top]):
-            yield f"no error names the extra to install, keras-onlstm{sorted(OPTIONAL[top])}"
+        if OPTIONAL[top] not in _named(source):
+            yield f"not_installed does not name the library, {OPTIONAL[top]}"
     elif top == "nltk":
         if not imported.lazy:
             yield "importing NLTK takes half a second: inside a function"
     elif top not in DEPENDENCIES | sys.stdlib_module_names:
         yield "setup.cfg does not declare this dependency"
+
+
+def _named(source):
+    """The libraries that errors, or the module's docstring, tell the user to install."""
+    tree = ast.parse(source)
+    documented = re.findall(r"`pip install ([^` ]+)`", ast.get_docstring(tree) or "")
+    called = [
+        argument.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "not_installed"
+        for argument in node.args
+        if isinstance(argument, ast.Constant)
+    ]
+    return {*documented, *called}
 
 
 OFFENDERS = [
@@ -148,8 +163,14 @@ OFFENDERS = [
     ("onlstm/layer.py", "import keras\nRNN = keras.src.layers.RNN", "keras.src"),
     ("onlstm/layer.py", "from tests.oracle import onlstm", "built on it"),
     ("models/pair_classifier.py", "import examples.logic_inference", "built on it"),
-    ("parsing/drawing.py", "import svgling  # keras-onlstm[viz]", "inside a function"),
-    ("parsing/drawing.py", "def draw():\n    import matplotlib.pyplot", "names the extra"),
+    ("parsing/drawing.py", "'`pip install svgling`'\nimport svgling", "inside a function"),
+    ("parsing/drawing.py", "def draw():\n    import matplotlib.pyplot", "not name the library"),
+    (
+        "parsing/drawing.py",
+        "def draw():\n    try:\n        import svgling\n    except ImportError as error:\n"
+        "        raise not_installed('SVG', 'matplotlib', error=error) from error",
+        "not name the library, svgling",
+    ),
     ("parsing/trees.py", "from nltk import Tree", "half a second"),
     ("datasets/treebank.py", "import pandas", "does not declare"),
 ]
@@ -172,7 +193,7 @@ INNOCENT = [
     (
         "parsing/drawing.py",
         "def draw():\n    try:\n        import svgling\n    except ImportError as error:\n"
-        "        raise ImportError('pip install keras-onlstm[viz]') from error",
+        "        raise not_installed('SVG', 'svgling', error=error) from error",
     ),
 ]
 
@@ -199,6 +220,17 @@ def test_no_file_breaks_a_rule():
         for offence in offences((PACKAGE / path).read_text(encoding="utf-8"), path)
     ]
     assert not found, "\n".join(found)
+
+
+@pytest.mark.keras_free
+def test_no_message_names_an_extra_of_the_package():
+    """It would install TensorFlow too, where people run another backend."""
+    folders = ("keras_onlstm", "examples", "export", "benchmarks", "web", "docs")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    sources = [path for path in paths if path.suffix in (".py", ".md", ".mjs", ".html")]
+    assert len(sources) > 250
+    named = [path for path in sources if re.search(r"keras-onlstm\[", path.read_text("utf-8"))]
+    assert not named
 
 
 def lint(directory):

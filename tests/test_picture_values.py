@@ -241,7 +241,7 @@ def test_png_of_what_is_too_long_for_matplotlib(tmp_path, monkeypatch):
 
 def test_png_without_matplotlib(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r"PNG needs Matplotlib: .*keras-onlstm\[viz\]"):
+    with pytest.raises(ImportError, match=r"PNG needs matplotlib .*: pip install matplotlib$"):
         save_picture(tmp_path / "tree.png", SHORT)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.npz import open_npz
 from keras_onlstm.utils.reading import reason
 from keras_onlstm.utils.types import StrPath
@@ -123,9 +124,7 @@ def _safetensors():
     try:
         import safetensors.numpy
     except ImportError as error:
-        raise ImportError(
-            ".safetensors files need safetensors: pip install 'keras-onlstm[safetensors]'"
-        ) from error
+        raise not_installed("A .safetensors file", "safetensors", error=error) from error
     return safetensors.numpy
 
 

@@ -95,7 +95,7 @@ def save_picture(
     choice of fonts to what shows it.
 
     Args:
-        path: ends in `.svg` or `.png`. PNG needs the extra `viz`.
+        path: ends in `.svg` or `.png`. PNG needs Matplotlib.
         tree: `DependencyTree`.
         arcs: as in `draw`.
         numbers: likewise.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import keras
 
 from keras_onlstm.exporting.checks import Difference
+from keras_onlstm.utils.libraries import is_installed
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Exported", "check_request", "describe"]
@@ -55,9 +56,10 @@ def check_request(
     """
     backend = keras.backend.backend()
     if backend != "tensorflow":
+        install = "" if is_installed("tensorflow") else "pip install tensorflow, "
         raise ValueError(
             f"exporting goes by way of TensorFlow, and Keras runs on {backend}. Save the model, "
-            "and export it with KERAS_BACKEND=tensorflow."
+            f"{install}and export it with KERAS_BACKEND=tensorflow."
         )
     if quantize not in (None, *quantizations):
         known = ", ".join(map(repr, (None, *quantizations[:-1])))

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_onlstm.onlstm.step import MASTER_GATES, gate_offsets
+from keras_onlstm.utils.libraries import not_installed
 
 __all__ = ["Weights", "loop", "one_step"]
 
@@ -67,7 +68,7 @@ def _onnx():
     try:
         import onnx
     except ImportError as error:
-        raise ImportError(f"ONNX needs onnx ({error}): pip install 'keras-onlstm[onnx]'") from error
+        raise not_installed("ONNX", "onnx", error=error) from error
     return onnx
 
 

@@ -24,6 +24,7 @@ from keras_onlstm.onlstm.recurrence import Recurrence, readable, refusal
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.provenance import versions
 from keras_onlstm.utils.types import StrPath
 
@@ -141,9 +142,8 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
         import onnx
         import tf2onnx
     except ImportError as error:
-        raise ImportError(
-            f"ONNX needs tf2onnx and onnx ({error}): pip install 'keras-onlstm[onnx]'"
-        ) from error
+        # ONNX Runtime checks the file in the end.
+        raise not_installed("ONNX", "tf2onnx", "onnx", "onnxruntime", error=error) from error
     integer("opset", opset, _LEAST_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
     placeholders = _Placeholders()
     function = traced(graph, placeholders.recurrence)

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_onlstm.utils.libraries import not_installed
+
 __all__ = ["as_float16", "as_int8", "share", "sharpen", "subgraphs", "with_int8_weights"]
 
 GraphProto = Any  # of `onnx`, which is imported where it is used
@@ -224,14 +226,11 @@ def as_int8(model: ModelProto) -> ModelProto:
     Raises:
         ImportError: if onnxruntime is not installed.
     """
-    import onnx
-
     try:
+        import onnx
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
-        raise ImportError(
-            f"quantize='dynamic' needs onnxruntime ({error}): pip install 'keras-onlstm[onnx]'"
-        ) from error
+        raise not_installed("quantize='dynamic'", "onnx", "onnxruntime", error=error) from error
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.ERROR)  # it recommends another function of its own

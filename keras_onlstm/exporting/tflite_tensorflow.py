@@ -17,6 +17,7 @@ from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.provenance import versions
 from keras_onlstm.utils.types import StrPath
 
@@ -140,9 +141,7 @@ def _operators():
     try:
         from ai_edge_litert import schema_py_generated as schema
     except ImportError as error:
-        raise ImportError(
-            f"TensorFlow Lite files need LiteRT ({error}): pip install 'keras-onlstm[tflite]'"
-        ) from error
+        raise not_installed("A TensorFlow Lite file", "ai-edge-litert", error=error) from error
     known = {code: name for name, code in vars(schema.BuiltinOperator).items()}
 
     def listed(flatbuffer):

@@ -120,7 +120,7 @@ def save_heat_maps(
     """Writes what `draw_heat_maps` draws.
 
     Args:
-        path: ends in `.svg` or `.png`. PNG needs the extra `viz`.
+        path: ends in `.svg` or `.png`. PNG needs Matplotlib.
         words: as there.
         maps: likewise.
         distances: likewise.

@@ -249,7 +249,7 @@ def save_picture(
     choice of fonts to what shows it.
 
     Args:
-        path: ends in `.svg` or `.png`. PNG needs the extra `viz`.
+        path: ends in `.svg` or `.png`. PNG needs Matplotlib.
         predicted: `nltk.Tree`.
         gold: another one, or `None`.
         distances: as in `draw`.

@@ -6,6 +6,7 @@ import numpy as np
 
 from keras_onlstm.runtime import metadata
 from keras_onlstm.runtime.graph import Graph, Tensor
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.reading import reason
 
 __all__ = ["OnnxGraph"]
@@ -45,10 +46,7 @@ class OnnxGraph(Graph):
         try:
             import onnxruntime
         except ImportError as error:
-            raise ImportError(
-                f"{path}: ONNX Runtime runs it: pip install onnxruntime, or with all that exports "
-                "need, pip install 'keras-onlstm[onnx]'"
-            ) from error
+            raise not_installed(path, "onnxruntime", error=error) from error
         wanted = _provider(path, provider, onnxruntime.get_available_providers())
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads or 0

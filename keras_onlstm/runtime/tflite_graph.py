@@ -7,6 +7,7 @@ import numpy as np
 
 from keras_onlstm.runtime import metadata
 from keras_onlstm.runtime.graph import Graph, Tensor
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.reading import reason
 
 __all__ = ["TfliteGraph"]
@@ -50,10 +51,7 @@ class TfliteGraph(Graph):
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
-            raise ImportError(
-                f"{path}: LiteRT runs it: pip install 'keras-onlstm[tflite]', or without "
-                "TensorFlow, pip install ai-edge-litert. ONNX files need but onnxruntime."
-            ) from error
+            raise not_installed(path, "ai-edge-litert", error=error) from error
         try:
             interpreter = Interpreter(model_content=flatbuffer, num_threads=threads)
             # It resizes the inputs to what it is given.

@@ -12,6 +12,7 @@ from typing import Any
 from keras_onlstm.scale.shards import Shard
 from keras_onlstm.scale.tasks import Task
 from keras_onlstm.scale.worker import Counts, Worker
+from keras_onlstm.utils.libraries import not_installed
 
 __all__ = ["run"]
 
@@ -54,9 +55,7 @@ def _import():
         import ray
         import ray.data
     except ImportError as error:
-        raise ImportError(
-            f"--ray needs Ray Data ({error}): pip install keras-onlstm[ray]."
-        ) from error
+        raise not_installed("--ray", "ray[data]", error=error) from error
     # What the cluster logs, when it loses a machine for example, is kept in its own files.
     ray._private.worker._worker_logs_enabled = False
     return ray

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["FORMATS", "Shard", "cut", "read", "write"]
@@ -37,9 +38,7 @@ def _parquet(path):
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise ImportError(
-            f"{path}: Parquet needs PyArrow ({error}): pip install keras-onlstm[parquet]."
-        ) from error
+        raise not_installed(path, "pyarrow", error=error) from error
     return parquet
 
 

@@ -1,6 +1,6 @@
 """What a run leaves behind for people and programs: CSV, JSON and, if installed, TensorBoard.
 
-`pip install keras-onlstm[tensorboard]` installs it; without it, no event files are written.
+`pip install tensorboard` installs it; without it, no event files are written.
 """
 
 import csv

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from keras_onlstm.utils.files import words_of
+from keras_onlstm.utils.libraries import choose_backend, keras_not_installed
 from keras_onlstm.utils.reading import SEEDS
 
 __all__ = ["ArgumentParser", "report", "seed", "status_of", "table"]
@@ -220,6 +221,8 @@ def report(
 
     Ctrl-C ends it in one line and exit status 130. That line has what the `KeyboardInterrupt` says.
 
+    Where Keras's backend is not installed and another one is, Keras runs on that.
+
     Args:
         parser: `ArgumentParser`, which has the name of the command.
         main: function without arguments.
@@ -233,6 +236,7 @@ def report(
     hello
     """
     _interrupt.orderly, _interrupt.pressed = writes, False
+    choose_backend(parser.prog)
     try:
         main()
         sys.stdout.flush()
@@ -246,6 +250,8 @@ def report(
             parser.exit(1)
         if status_of(error) == 1:
             raise
+        if isinstance(error, ModuleNotFoundError) and error.name == "keras":
+            error = keras_not_installed("this command", error)
         said = words_of(error) if isinstance(error, OSError) else str(error)
         message = " ".join(said.split())
         parser.exit(status_of(error), f"{parser.prog}: error: {message}\n")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.svg import drawable
 from keras_onlstm.utils.types import StrPath
 
@@ -37,7 +38,7 @@ def check_png() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise ImportError("PNG needs Matplotlib: pip install 'keras-onlstm[viz]'") from error
+        raise not_installed("PNG", "matplotlib", error=error) from error
 
 
 def new_figure(width: float, height: float, layout: str | None = None) -> Any:

@@ -1,6 +1,6 @@
 """What pictures share: text that can be drawn, pages of SVG, and files of either ending.
 
-SVG is text without dependencies; PNG needs Matplotlib (the extra `viz`).
+SVG is text without dependencies; PNG needs Matplotlib.
 """
 
 import re

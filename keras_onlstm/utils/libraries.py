@@ -1,0 +1,133 @@
+"""Libraries that may not be installed: the error message, and the backend that Keras runs on."""
+
+import importlib.util
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+__all__ = [
+    "BACKENDS",
+    "backend_not_installed",
+    "choose_backend",
+    "configured_backend",
+    "is_installed",
+    "keras_not_installed",
+    "not_installed",
+]
+
+BACKENDS = ("tensorflow", "jax", "torch")  # their import names, which are also those of pip
+_VARIABLE = "KERAS_BACKEND"
+
+
+def is_installed(module: str) -> bool:
+    """Whether a top-level module can be found. It is not imported."""
+    spec = importlib.util.find_spec(module)
+    return spec is not None and spec.origin is not None  # else it is a mere directory
+
+
+def not_installed(user: object, *libraries: str, error: ImportError) -> ImportError:
+    """The error for libraries that cannot be imported.
+
+    It names the libraries themselves. An extra of this package would also install TensorFlow.
+
+    Args:
+        user: what needs them: a file, an option or a feature.
+        *libraries: their names for pip.
+        error: what was raised when they were imported.
+
+    Returns:
+        `ImportError`, for the caller to raise.
+
+    Example:
+
+    >>> from keras_onlstm.utils.libraries import not_installed
+    >>> str(not_installed("PNG", "matplotlib", error=ImportError("No module named 'matplotlib'")))
+    "PNG needs matplotlib (No module named 'matplotlib'): pip install matplotlib"
+    """
+    return ImportError(
+        f"{user} needs {' and '.join(libraries)} ({error}): pip install {shlex.join(libraries)}",
+        name=error.name,
+    )
+
+
+def keras_not_installed(user: object, error: ImportError) -> ImportError:
+    """`not_installed` for Keras, and for a backend if there is none."""
+    backend = () if any(map(is_installed, BACKENDS)) else BACKENDS[:1]
+    return not_installed(user, "keras", *backend, error=error)
+
+
+def backend_not_installed(backend: str, error: ImportError) -> ImportError:
+    """The error for Keras's backend, which names the ways out: another backend, or its library."""
+    others = [other for other in BACKENDS if other != backend]
+    installed = [other for other in others if is_installed(other)]
+    if installed:
+        remedy = f"Set {_VARIABLE}={' or '.join(installed)}, or: pip install {backend}"
+    else:
+        remedy = (
+            f"Install it: pip install {backend}. Or install {' or '.join(others)}, and set "
+            f"{_VARIABLE} to its name"
+        )
+    return ImportError(
+        f"Keras runs on {backend}, which cannot be imported ({error}), as {_VARIABLE} is "
+        f"{os.environ.get(_VARIABLE) or 'not set'}. {remedy}.",
+        name=backend,
+    )
+
+
+def configured_backend() -> str:
+    """The backend that Keras will run on, by its own rules: the variable, keras.json, the default.
+
+    Returns:
+        Its name.
+    """
+    named = os.environ.get(_VARIABLE)
+    if named:
+        return named
+    home = os.environ.get("KERAS_HOME")
+    if home is None:
+        user = os.path.expanduser("~")
+        home = os.path.join(user if os.access(user, os.W_OK) else "/tmp", ".keras")
+    try:
+        settings = json.loads(Path(home).expanduser().joinpath("keras.json").read_bytes())
+        return settings.get("backend", BACKENDS[0])
+    except (OSError, ValueError):
+        return BACKENDS[0]
+
+
+def choose_backend(program: str) -> None:
+    """Has Keras run on a backend that is installed, if the user has set none and its own is not.
+
+    The choice is in `KERAS_BACKEND`, which child processes inherit. One line on standard error
+    reports it as soon as this process imports Keras: some commands never do.
+
+    Args:
+        program: name of the command, for the line.
+    """
+    if os.environ.get(_VARIABLE) or "keras" in sys.modules:
+        return
+    configured = configured_backend()
+    installed = [backend for backend in BACKENDS if is_installed(backend)]
+    if configured not in BACKENDS or configured in installed or not installed:
+        return
+    os.environ[_VARIABLE] = installed[0]
+    line = (
+        f"{program}: {configured} is not installed, so Keras runs on {installed[0]}. "
+        f"{_VARIABLE}={installed[0]} leaves this line out."
+    )
+    sys.meta_path = [_Announcer(line), *sys.meta_path]
+
+
+class _Announcer:
+    """Finds nothing; prints a line when Keras is imported."""
+
+    def __init__(self, line):
+        self.line = line
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname == "keras":
+            # A new list: another thread may be iterating over the old one.
+            sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
+            if is_installed("keras"):
+                print(self.line, file=sys.stderr, flush=True)
