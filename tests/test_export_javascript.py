@@ -9,6 +9,7 @@ import graphs
 from commands import ROOT
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets
+from raw_texts import raw_texts
 
 PROGRAM = ROOT / "export" / "javascript" / "parse.mjs"
 SENTENCES = [
@@ -52,12 +53,30 @@ def exported(tmp_path_factory):
 
 def test_trees_are_those_of_the_package(run, exported):
     parser = Parser.load(exported)
-    wanted = [brackets(parser.parse(sentence.split())) for sentence in SENTENCES]
+    wanted = [brackets(parser.parse(sentence)) for sentence in SENTENCES]
     by_input = run(exported, given="\n".join(SENTENCES) + "\n")
     assert (by_input.returncode, by_input.stderr) == (0, "")
     assert by_input.stdout.splitlines() == wanted
     by_arguments = run(exported, *SENTENCES[:2])
     assert by_arguments.stdout.splitlines() == wanted[:2]
+
+
+def test_raw_text_has_the_trees_of_the_package(run, exported):
+    texts = raw_texts()
+    assert not any("\n" in text for text in texts)  # a line is a text
+    wanted = [brackets(tree) for tree in Parser.load(exported).parse_many(texts)]
+    assert len(wanted) > len(texts) and "(X Nobody answered)" in wanted
+    found = run(exported, given="\n".join(texts))
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.splitlines() == wanted
+
+
+def test_control_characters_are_refused(run, exported):
+    found = run(exported, given="a cat\na d\x07og\n")
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == (
+        "parse.mjs: error: sentence 2: character 4 is a control character. Take it out.\n"
+    )
 
 
 def test_several_models_vote(run, tmp_path):
@@ -68,7 +87,7 @@ def test_several_models_vote(run, tmp_path):
     sentences = [*SENTENCES[:4], " ".join(graphs.VOCABULARY[1:] * 12)]
     found = run(path, *sentences)
     assert (found.returncode, found.stderr) == (0, "")
-    wanted = [brackets(parser.parse(sentence.split())) for sentence in sentences]
+    wanted = [brackets(parser.parse(sentence)) for sentence in sentences]
     assert found.stdout.splitlines() == wanted
 
 
@@ -84,6 +103,7 @@ def test_mistakes_are_one_line(run, exported, tmp_path):
         ([], "usage"),
         ([exported], "sentence 1: has no words"),
         ([exported, "a cat", " "], "sentence 2: has no words"),
+        ([exported, "a cat", "...!"], "sentence 2: has no words"),
         ([missing, "a cat"], f"{missing}: cannot be read (ENOENT)"),
         ([tmp_path, "a cat"], f"{tmp_path}: cannot be read (EISDIR)"),
         ([short, "a cat"], f"{short}: no complete ONNX file of keras_onlstm"),

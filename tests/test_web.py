@@ -13,6 +13,7 @@ import pytest
 import commands
 from commands import ROOT
 from keras_onlstm.text.tokens import split
+from raw_texts import raw_texts
 
 WEB = ROOT / "web"
 SCRIPTS = [*sorted(WEB.rglob("*.mjs")), *sorted(WEB.glob("*.js"))]
@@ -101,9 +102,12 @@ def pieces():
     )
 
 
-def test_drawn_texts_are_split_alike(node):
-    """Tokens, sentences, and which tokens are words; with FUZZ_COUNT=30000 more of them."""
-    draw, known, texts = random.Random(1), pieces(), []
+def test_texts_are_split_alike(node):
+    """Tokens, sentences, and which tokens are words, of raw and of random texts.
+
+    FUZZ_COUNT sets how many random texts there are.
+    """
+    draw, known, texts = random.Random(1), pieces(), raw_texts()
     for _ in range(int(os.environ.get("FUZZ_COUNT", 1500))):
         parts = draw.choices(known, k=draw.randint(1, 14))
         texts.append("".join(part + draw.choice(["", " ", " ", "  "]) for part in parts))

@@ -4,9 +4,10 @@
 //     node parse.mjs parser.onnx "the company said it will sell its stake" "prices fell"
 //     node parse.mjs parser.onnx < sentences.txt
 //
-// parser.onnx comes from export/to_onnx.py --graph parser. Words are apart by blanks; each sentence
-// gives one line. What is wrong is said in one line, with exit status 2. All but this command line
-// is in web/parsing, which the page in the browser has as well.
+// parser.onnx comes from export/to_onnx.py --graph parser. Each line of sentences.txt, and each
+// argument, is split into sentences and words as keras_onlstm.Parser splits them, and each sentence
+// gives one tree on one line. A mistake gives one line on standard error and exit status 2. All but
+// this command line is in web/parsing, which the page in the browser uses too.
 
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
@@ -19,6 +20,7 @@ import {
   treeOf,
   usualReading,
 } from "../../web/parsing/parser.mjs";
+import { forbidden, wordsOf } from "../../web/parsing/tokens.mjs";
 import { brackets } from "../../web/parsing/trees.mjs";
 
 class UserError extends Error {}
@@ -56,14 +58,24 @@ async function openParser(path) {
   }
 }
 
-async function main([path, ...sentences]) {
+// The words of each sentence of one text. number: of the text, from 1 on, for the message.
+function sentencesOf(given, number) {
+  const place = forbidden(given);
+  if (place >= 0)
+    throw new UserError(
+      `sentence ${number}: character ${place + 1} is a control character. Take it out.`,
+    );
+  const sentences = wordsOf(given);
+  if (!sentences.length) throw new UserError(`sentence ${number}: has no words.`);
+  return sentences;
+}
+
+async function main([path, ...texts]) {
   if (!path) throw new UserError('usage: node parse.mjs parser.onnx ["a sentence" ...]');
-  if (!sentences.length) sentences = (await text(process.stdin)).replace(/\n$/, "").split("\n");
-  const split = sentences.map((sentence) => sentence.split(/\s+/).filter(Boolean));
-  const empty = split.findIndex((words) => !words.length);
-  if (empty >= 0) throw new UserError(`sentence ${empty + 1}: has no words.`);
+  if (!texts.length) texts = (await text(process.stdin)).replace(/\n$/, "").split("\n");
+  const sentences = texts.flatMap((given, i) => sentencesOf(given, i + 1));
   const parse = await openParser(path);
-  for (const words of split) console.log(await parse(words));
+  for (const words of sentences) console.log(await parse(words));
 }
 
 try {
