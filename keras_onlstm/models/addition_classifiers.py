@@ -7,6 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm.utils.prediction import predictor
 from keras_onlstm.utils.seeds import derived
 from keras_onlstm.utils.types import Shape, Tensor
 
@@ -131,11 +132,11 @@ def _features(table, nodes, rows):
     return np.concatenate([nodes.hidden[rows], table[nodes.words[rows]]], -1)
 
 
-def _right(learner, size, table, nodes):
+def _right(predict, size, table, nodes):
     """The share of nodes at which each classifier is right, (4,)."""
 
     def function(rows: np.ndarray) -> np.ndarray:
-        return learner.predict_on_batch(_features(table, nodes, rows))
+        return predict(_features(table, nodes, rows))
 
     margins = in_batches(function, size, np.arange(len(nodes.words)))
     return ((margins > 0.0) == nodes.made).mean(0)
@@ -170,6 +171,7 @@ def fit_classifiers(
         learning_rate, initial_accumulator_value=0.0, epsilon=_EPSILON
     )
     learner.compile(optimizer, loss=None)
+    predict = predictor(learner, axes=1)
     count = len(nodes.words)
     variables = classifiers.trainable_variables  # (4, ...) each
     best, kept = np.full(_EDGES, -1.0), [np.array(ops.convert_to_numpy(v)) for v in variables]
@@ -185,7 +187,7 @@ def fit_classifiers(
                 progress(1)
         if validation is None:
             continue
-        shares = _right(learner, batch_size, table, validation)
+        shares = _right(predict, batch_size, table, validation)
         better = shares > best
         best[better] = shares[better]
         for array, variable in zip(kept, variables, strict=True):

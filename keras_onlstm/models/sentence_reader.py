@@ -300,7 +300,7 @@ class SentenceReader(keras.Model):
         if not self.built:
             self.build((None, None))
         if kind not in self._readers:
-            self._readers[kind] = predictor(kind(self))
+            self._readers[kind] = predictor(kind(self), axes=2)
 
         def function(ids, lengths):
             return self._readers[kind](kind.inputs(ids, lengths))

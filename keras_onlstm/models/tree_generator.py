@@ -334,7 +334,7 @@ class TreeGenerator(keras.Model):
         """What a function makes of the words of nodes."""
         if name not in self._functions:
             model = self._built() if name == "margins" else _Words(self._built().model)
-            self._functions[name] = predictor(model)
+            self._functions[name] = predictor(model, axes=1)
 
         def function(hidden: np.ndarray, words: np.ndarray) -> np.ndarray:
             return self._functions[name]({"hidden": hidden, "words": words})

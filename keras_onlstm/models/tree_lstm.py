@@ -321,7 +321,7 @@ class TreeLSTM(keras.Model):
         if not self.built:
             self.build()
         if kind not in self._readers:
-            self._readers[kind] = predictor(kind(self))
+            self._readers[kind] = predictor(kind(self), axes=1)
         for layouts in self._batches(trees):
             planned = self.plan(layouts)
             batch = {"grids": planned.grids, "targets": planned.targets}

@@ -137,8 +137,8 @@ class TreeSampler:
         self.vocabulary = list(model.vocabulary)
         self._dtype = wide_dtype(model.compute_dtype)
         self._units = int(model.softmax_kernel.shape[-1])
-        self._grow = predictor(_Grow(model))
-        self._read_left = predictor(_ReadLeft(model))
+        self._grow = predictor(_Grow(model), axes=1)
+        self._read_left = predictor(_ReadLeft(model), axes=1)
 
     def __call__(
         self, count: int, seed: int, max_words: int, temperature: float, is_drawn: bool
