@@ -1,11 +1,13 @@
-"""Draws docs/images/master_gates.png: the master forget gate of a trained run, reading a formula.
+"""Draws the master forget gate of a trained run that reads a formula, as master_gates.png shows it.
 
     python docs/draw_master_gates.py RUN ["FORMULA"]
 
-RUN is an --output directory of examples/logic_inference.py.
+RUN is an --output directory of examples/logic_inference.py. The picture goes into it, unless
+--output names another file.
 """
 
-import sys
+from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
+
 from pathlib import Path
 
 import keras
@@ -16,6 +18,7 @@ from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.onlstm.step import project, step
 
 FORMULA = "( ( not ( a ( and b ) ) ) ( or ( ( not c ) ( and ( d ( or a ) ) ) ) ) )"
+NAME = "master_gates.png"
 
 
 def master_forget_gates(model, formula):
@@ -58,8 +61,21 @@ def draw(gates, tokens, path):
     figure.savefig(path, dpi=130)
 
 
+def parse_arguments():
+    parser = ArgumentParser(prog="draw_master_gates.py", description="Gates over a formula.")
+    parser.add_argument("run", metavar="RUN", type=Path, help="directory of a trained classifier")
+    parser.add_argument("formula", metavar="FORMULA", nargs="?", default=FORMULA)
+    parser.add_argument("--output", metavar="FILE", type=Path, help=f"PNG (default: RUN/{NAME})")
+    return parser, parser.parse_args()
+
+
+def main(options):
+    model = keras.saving.load_model(options.run / "best.keras", compile=False)
+    path = options.output or options.run / NAME
+    draw(master_forget_gates(model, options.formula), options.formula.split(), path)
+    print(path)
+
+
 if __name__ == "__main__":
-    formula = sys.argv[2] if len(sys.argv) > 2 else FORMULA
-    model = keras.saving.load_model(Path(sys.argv[1]) / "best.keras", compile=False)
-    path = Path(__file__).parent / "images" / "master_gates.png"
-    draw(master_forget_gates(model, formula), formula.split(), path)
+    parser, options = parse_arguments()
+    report(parser, lambda: main(options))
