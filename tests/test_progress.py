@@ -52,6 +52,33 @@ def test_progress_of_a_whole_with_what_was_measured(monkeypatch):
     )
 
 
+def test_the_time_left_is_estimated_without_the_steps_that_compile():
+    """After steps of 100, 1, 1, 50 and 1 seconds, the first and the fourth of which compile."""
+    seconds, stream = 0.0, Terminal()
+    with Progress("words", stream, lambda: seconds) as progress:
+        for step, took in enumerate([100.0, 1.0, 1.0, 50.0, 1.0], start=1):
+            seconds += took
+            progress.add(10, step / 100, compiles=took > 1)
+    lines = [line.split(" words")[0] for line in stream.getvalue().split("\r\x1b[K")]
+    assert lines == [
+        "1%, 10",
+        "2%, 98 s left, 20",
+        "3%, 97 s left, 30",
+        "4%, 96 s left, 40",
+        "5%, 95 s left, 50",
+        "5%, 95 s left, 50",
+    ]
+
+
+def test_there_is_no_estimate_while_every_step_compiles():
+    seconds, stream = 0.0, Terminal()
+    with Progress("words", stream, lambda: seconds, share=0.1) as progress:
+        for share in (0.2, 0.3, 0.7):
+            seconds += 60.0
+            progress.add(10, share, compiles=True)
+    assert "70%, 30 words" in stream.getvalue() and "left" not in stream.getvalue()
+
+
 def test_progress_in_a_log():
     """A line a minute, one at the end, and no other."""
     seconds, stream = iter([0.0, 5.0, 70.0, 70.0, 80.0, 7200.0]), io.StringIO()

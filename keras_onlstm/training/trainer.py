@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_onlstm.training.callback_state import (
     Arrays,
@@ -180,6 +181,7 @@ class Trainer:
         self.progress = _Progress(record=self.record)
         self._saved: tuple[int, int] | None = None  # epoch and batch of the checkpoint
         self._hooks: Any = None
+        self._shapes: set[tuple] = set()  # of the batches so far: a new one is compiled
 
     def resume(self) -> None:
         """Goes back to the last checkpoint.
@@ -314,7 +316,7 @@ class Trainer:
         progress, batches = self.progress, self.batches
         saved = mark = time.monotonic()
         while progress.batch < len(batches) and self._left > 0:
-            before = progress.samples
+            before, shapes = progress.samples, len(self._shapes)
             self._train_batch()
             self._left -= 1
             is_last = progress.batch == len(batches) or self.model.stop_training
@@ -322,7 +324,8 @@ class Trainer:
             progress.seconds, mark = progress.seconds + now - mark, now
             if bar is not None:
                 share = progress.batch / len(batches)
-                bar.add(progress.samples - before, share, self._means())
+                compiles = len(self._shapes) > shapes
+                bar.add(progress.samples - before, share, self._means(), compiles)
             if is_last:
                 break
             if now - saved > self.checkpoint_seconds:
@@ -333,6 +336,7 @@ class Trainer:
         progress = self.progress
         x, y, *weights = self.batches[progress.batch]
         count = self._samples(y, weights)
+        self._shapes.add(tuple(map(np.shape, keras.tree.flatten((x, y, weights)))))
         self._hooks.on_train_batch_begin(progress.batch)
         rates = {}
         if self.learning_rate is not None:

@@ -55,11 +55,12 @@ class Progress:
         self._units, self._clock, self._title, self._logged = units, clock, title, logged
         self._stream = sys.stderr if stream is None else stream
         self._terminal = self._stream.isatty()
-        self._start = clock()
+        self._start = self._last = clock()
         self._next = self._start + (self.AFTER if self._terminal else self.LOGGED)
         self._count = 0.0
         self._before = share
         self._share: float | None = None
+        self._compiling = self._compiled = 0.0  # seconds, and share, of the steps that compiled
         self._numbers: Mapping[str, float] = {}
         self._line = self._shown = False  # whether it stands there, and ever did
 
@@ -76,7 +77,11 @@ class Progress:
             self._show("\n")
 
     def add(
-        self, count: float, share: float | None = None, numbers: Mapping[str, float] | None = None
+        self,
+        count: float,
+        share: float | None = None,
+        numbers: Mapping[str, float] | None = None,
+        compiles: bool = False,
     ) -> None:
         """Counts on, and shows the line if it is time.
 
@@ -84,10 +89,17 @@ class Progress:
             count: so many more.
             share: what is done by now of the whole, from 0 to 1, if that is known.
             numbers: dictionary of what was measured so far, in the place of that of before.
+            compiles: whether this step compiled something first. The time left is estimated from
+                the other steps, and not before there is one.
         """
+        now = self._clock()
+        if compiles and share is not None:
+            self._compiling += now - self._last
+            self._compiled += share - (self._before if self._share is None else self._share)
+        self._last = now
         self._count += count
         self._share, self._numbers = share, numbers or {}
-        if (self._terminal or self._logged) and self._clock() >= self._next:
+        if (self._terminal or self._logged) and now >= self._next:
             self._show("" if self._terminal else "\n")
 
     def clear(self) -> None:
@@ -112,8 +124,9 @@ class Progress:
         parts = []
         if self._share is not None:
             parts.append(f"{self._share:.0%}")
-            if self._before < self._share < 1:
-                left = seconds * (1 - self._share) / (self._share - self._before)
+            done = self._share - self._before - self._compiled
+            if done > 1e-9 and self._share < 1:  # rounding leaves a little where all steps compiled
+                left = (seconds - self._compiling) * (1 - self._share) / done
                 parts.append(f"{_duration(left)} left")
         parts.append(f"{self._count:,.0f} {self._units} in {_duration(seconds)}")
         parts.append(f"{self._count / max(seconds, 1e-9):,.0f} a second")
