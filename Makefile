@@ -20,6 +20,17 @@ WORKERS ?= 2
 ONE_THREAD := OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=1
 PYTEST = $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
+# The tests of what is computed. Libraries choose other kernels on other processors, and change with their versions.
+NUMERICAL := averaging cell compact convert cross_entropy cumax derivatives fused fused_jax gallery graphs \
+    language_model layer layer_arguments layer_dropout layer_fit layer_keras layer_masks loops lstm_loop numerics \
+    onnx onnx_layers onnx_weights pair_classifier products prpn prpn_exports quantize reading_network reference \
+    resume rows single start_from starts step tflite tree_lstm tree_lstm_exports truncated
+# The kernels of other processors: what the libraries are told, separated by commas. With ONEDNN_MAX_CPU_ISA=AVX2
+# TensorFlow crashes in products of half precision, so only files without any run there.
+KERNELS ?= tensorflow,XLA_FLAGS=--xla_cpu_max_isa=AVX2,TF_ENABLE_ONEDNN_OPTS=0 tensorflow,ONEDNN_MAX_CPU_ISA=AVX2 \
+    jax,XLA_FLAGS=--xla_cpu_max_isa=AVX2 torch,ATEN_CPU_CAPABILITY=avx2,ONEDNN_MAX_CPU_ISA=AVX2
+THREADS ?= 1 2
+
 # What `make fuzz` throws at the package: tests/fuzz_NAME.py, on a backend, so many cases. FUZZ_SEED=2 draws others.
 FUZZ_SEED ?= 1
 FUZZ ?= files:tensorflow:10000 runs:tensorflow:15 runs:jax:15 recurrence:tensorflow:200 \
@@ -40,7 +51,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check test-jax test-torch check-gpu fuzz lint format bench docs web site clean
+.PHONY: help demo test check test-jax test-torch test-numerical test-portable check-gpu fuzz lint format bench docs web site clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +79,19 @@ test-jax: $(VENV)/.installed-dev ## run the tests that concern JAX
 
 test-torch: $(VENV)/.installed-dev ## run the tests that concern PyTorch
 	KERAS_BACKEND=torch $(PYTEST) -m "not keras_free"
+
+test-numerical: $(VENV)/.installed-dev ## run the tests of what is computed, on KERAS_BACKEND
+	$(PYTEST) $(NUMERICAL:%=tests/test_%.py)
+
+test-portable: $(VENV)/.installed-dev ## run these with the kernels of other processors, on one and on two threads
+	@set -e; for kernels in $(KERNELS); do for threads in $(THREADS); do \
+	    files="$(NUMERICAL:%=tests/test_%.py)"; \
+	    case $$kernels in tensorflow,ONEDNN*) files=$$(grep -L float16 $$files);; esac; \
+	    settings="KERAS_BACKEND=$$(echo $$kernels | tr , ' ') OMP_NUM_THREADS=$$threads NPROC=$$threads"; \
+	    settings="$$settings TF_NUM_INTRAOP_THREADS=$$threads TF_NUM_INTEROP_THREADS=$$threads"; \
+	    echo "--- $$settings"; \
+	    env $$settings $(BIN)/pytest -q -n $(WORKERS) --dist loadfile $(PYTEST_ARGS) $$files; \
+	done; done
 
 check-gpu: $(VENV)/.installed-dev ## run the tests that matter on a GPU; fails where no backend finds one
 	$(BIN)/python tests/check_gpu.py
