@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import command_runner, refused
 from keras_onlstm import Parser
 from keras_onlstm.parsing import brackets
 from keras_onlstm.scale import corpus
@@ -119,6 +120,68 @@ def test_parquet_in_and_out(files, tmp_path):
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(ValueError, match=r"broken\.parquet: is no whole Parquet file"):
         process([tmp_path / "broken.parquet"], tmp_path / "other", PARSING)
+
+
+def write_empty_files(directory):
+    """Files of every kind that have no row."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    table = pyarrow.table({"text": pyarrow.array([], pyarrow.string())})
+    parquet.write_table(table, directory / "no_rows.parquet")
+    parquet.ParquetWriter(directory / "no_row_groups.parquet", table.schema).close()
+    (directory / "no_bytes.txt").write_bytes(b"")
+    return [directory / f"{name}" for name in ("no_rows.parquet", "no_row_groups.parquet",
+                                               "no_bytes.txt")]  # fmt: skip
+
+
+def test_files_without_rows(files, tmp_path):
+    """Alone they give no shard; beside other files they add no row."""
+    shares = []
+
+    def progress(_, share):
+        shares.append(share)
+
+    empty = write_empty_files(tmp_path)
+    for number, paths in enumerate([*([path] for path in empty), empty]):
+        output = tmp_path / f"out{number}"
+        for _ in range(2):
+            assert process(paths, output, PARSING, progress=progress) == Counts(0, 0, 0)
+            assert content(output) == ""
+    assert not shares
+    paths = [empty[0], files[0], *empty, files[1], empty[0]]
+    found = process(paths, tmp_path / "out", PARSING, 5, 1, progress)
+    assert found.rows == 31 and content(tmp_path / "out") == expected()
+    assert len(shares) == 7 and shares[-1] == 1.0
+
+
+@pytest.mark.parametrize("name", ["parse", "score"])
+def test_commands_of_files_without_rows(tmp_path, monkeypatch, capsys, name):
+    run = command_runner(monkeypatch, capsys)
+    for number, path in enumerate(write_empty_files(tmp_path)):
+        output = tmp_path / f"out{number}"
+        result = run(name, "--file", path, "--output", output)
+        assert result == (0, f"{output}: 0 rows; 0 words\n", "")
+        if path.suffix == ".parquet":
+            refused(
+                "keras-onlstm", run(name, "--file", path), f"{path}: a Parquet file needs --output"
+            )
+    refused(
+        "keras-onlstm", run(name, "--file", tmp_path), f"{tmp_path}: is a directory", "--file FILE"
+    )
+
+
+def test_row_groups_without_rows(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    import pyarrow
+
+    table = pyarrow.table({"text": SENTENCES[:2]})
+    with parquet.ParquetWriter(tmp_path / "in.parquet", table.schema) as writer:
+        for part in (table[:0], table[:1], table[:0], table[1:]):
+            writer.write_table(part)
+    shards = cut([tmp_path / "in.parquet"], rows=10)
+    assert [(shard.row, shard.rows) for shard in shards] == [(0, 1), (1, 1)]
+    assert [text for shard in shards for text in read(shard)] == SENTENCES[:2]
 
 
 def records_of(directory):

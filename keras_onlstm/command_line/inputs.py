@@ -63,8 +63,11 @@ def check_files(options: argparse.Namespace) -> None:
 
     Raises:
         FileNotFoundError: if one is missing.
+        IsADirectoryError: if one is a directory.
     """
     for path in options.file:
+        if Path(path).is_dir():
+            raise IsADirectoryError(f"{path}: is a directory. Name its files: --file FILE.")
         if not Path(path).is_file():
             raise FileNotFoundError(f"{path}: no such file.")
 

@@ -1,6 +1,7 @@
 """Large files on a command line: what `parse` and `score` share."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from keras_onlstm.utils.progress import Progress
@@ -35,6 +36,9 @@ def check_large(options: argparse.Namespace, sharded: bool, forms: str) -> None:
             if getattr(options, name) is not None:
                 option = f"--{name.replace('_', '-')}"
                 error(f"{option}: goes with --output DIR, and {forms} as --format")
+        for path in options.file:
+            if Path(path).suffix == ".parquet":
+                error(f"{path}: a Parquet file needs --output DIR, and {forms} as --format")
     elif options.sentences or not options.file:
         error("--output DIR: takes --file FILE, and no sentences")
     options.parser.check_least(options, workers=1, rows=1, max_words=1)

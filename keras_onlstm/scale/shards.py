@@ -78,7 +78,7 @@ def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard
         column: string, which column of Parquet files has the text.
 
     Returns:
-        List of `Shard`, in the order of the rows.
+        List of `Shard`, in the order of the rows. Each has rows; a file without rows has no shard.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -108,8 +108,9 @@ def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard
             starts = [0, *(end for end, _ in ends)]
             found = [(start, end, n) for start, (end, n) in zip(starts, ends, strict=False)]
         for start, end, count in found:
-            shards.append(Shard(str(path), start, end, row, count))
-            row += count
+            if count:  # Parquet files may have row groups without rows
+                shards.append(Shard(str(path), start, end, row, count))
+                row += count
     return shards
 
 
