@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.datasets.treebank import normalize
+from keras_onlstm.datasets.treebank import known_form
 from keras_onlstm.loading import load_model
 from keras_onlstm.parsing import brackets, build_tree, vote, with_punctuation
 from keras_onlstm.parsing.readings import Measuring, chosen_gates
@@ -465,12 +465,8 @@ class Parser:
         )
 
     def _measure(self, sentences, gate):
-        known = [[self._known(word) for word in words] for words in sentences]
+        known = [[known_form(word, self._vocabulary) for word in words] for words in sentences]
         return self.model.distances(known, gate)
-
-    def _known(self, word):
-        """A word as the model knows it; `N`, which stands for digits already, stays."""
-        return word if word in self._vocabulary else normalize(word.replace("\u2019", "'"))
 
 
 def _together(models):

@@ -1,13 +1,17 @@
 """A language model and how it reads text: what the commands share that predict words."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_onlstm.datasets.treebank import known_form
 from keras_onlstm.loading import SHIPPED, load_model, member
-from keras_onlstm.text.vocabulary import check_vocabulary
+from keras_onlstm.text.splitting import sentences_of
+from keras_onlstm.text.tokens import check_sentence
+from keras_onlstm.text.vocabulary import UNKNOWN, check_vocabulary
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["Reader", "open_reader", "stored_argument", "tokens"]
+__all__ = ["Reader", "open_reader", "stored_argument"]
 
 
 class Reader(NamedTuple):
@@ -17,11 +21,43 @@ class Reader(NamedTuple):
         path: where it is from.
         model: what reads lists of tokens.
         characters: whether a token is a character.
+        vocabulary: the tokens that the model knows.
     """
 
     path: Path
     model: Any
     characters: bool
+    vocabulary: frozenset[str]
+
+    def tokens(self, text: str, number: int = 1) -> list[str]:
+        """The tokens of a text, each in the form in which the model knows it.
+
+        Args:
+            text: one line.
+            number: of the text among several, for the error message.
+
+        Returns:
+            List of strings. Words that the model knows may be separated by blanks, as in its
+            corpus. Otherwise the text is tokenized as `Parser` does it, and punctuation is left
+            out unless the vocabulary has it. Of a model of characters each character, with `_`
+            for a blank.
+
+        Raises:
+            ValueError: if the text holds control characters, or NLTK takes too long.
+        """
+        check_sentence(text, number)
+        known = self.vocabulary
+        parts = text.replace(" ", "_") if self.characters else text.split()
+        tokens = [known_form(part, known) for part in parts]
+        if self.characters or known.issuperset(tokens):
+            return tokens
+        [found] = sentences_of(text, False, number)
+        kept = (token.text for token in found if token.is_word or token.text in known)
+        return [known_form(token, known) for token in kept]
+
+    def unknown(self, tokens: Iterable[str]) -> list[str]:
+        """The tokens that the model reads as `<unk>`."""
+        return [token for token in tokens if token == UNKNOWN or token not in self.vocabulary]
 
 
 def open_reader(
@@ -49,7 +85,7 @@ def open_reader(
         raise ValueError(f"{path}: {type(model).__name__}, not a LanguageModel.")
     check_vocabulary(model.vocabulary, path)
     characters = characters or stored_argument(path, "characters", (bool,))
-    return Reader(path, model, bool(characters))
+    return Reader(path, model, bool(characters), frozenset(model.vocabulary))
 
 
 def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
@@ -74,22 +110,3 @@ def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
         return None
     config = read_config(path, {"arguments": ({name: (*kinds, ...)}, ...)})
     return config.get("arguments", {}).get(name)
-
-
-def tokens(text: str, characters: bool) -> list[str]:
-    """The tokens of a text, as the corpora of language models have them.
-
-    Args:
-        text: one line.
-        characters: whether a token is a character; a blank then is `_`.
-
-    Returns:
-        List of strings.
-
-    Example:
-
-    >>> from keras_onlstm.reader import tokens
-    >>> tokens("the cat", characters=False), tokens("a b", characters=True)
-    (['the', 'cat'], ['a', '_', 'b'])
-    """
-    return list(text.replace(" ", "_")) if characters else text.split()

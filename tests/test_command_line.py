@@ -19,12 +19,13 @@ import pytest
 import commands
 from commands import contents, environment, ours
 from keras_onlstm import command_line, exporting
-from keras_onlstm.command_line import _COMMANDS, score
+from keras_onlstm.command_line import _COMMANDS
 from keras_onlstm.command_line.inputs import sentences
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.utils.progress import Progress
+from test_scale import records_of
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 
@@ -138,9 +139,8 @@ def test_progress_is_of_every_word_and_token(command, monkeypatch):
     words = printed(command("generate", "--model", "one.keras", "the", "--length", 6)).split()
     assert added == [("words", 1)] * (len(words) - 1) and added
     added.clear()
-    monkeypatch.setattr(score, "BLOCK", 2)
     printed(command("score", "--model", "one.keras", "the cat", "a", "a dog saw"))
-    assert added == [("tokens", 5), ("tokens", 4)]
+    assert added == [("tokens", 3), ("tokens", 2), ("tokens", 4)]
 
 
 def test_generating_characters(command):
@@ -163,13 +163,14 @@ def test_the_packages_first_model(command):
 
 
 def rows(text):
-    """{sentence: (tokens, log-probability, perplexity)}, and the last line."""
-    found = re.findall(r"^(.+?) {2,}(\d+) +(-?\d+\.\d+) +(\d+\.\d+)$", text, re.MULTILINE)
+    """{sentence: (tokens, unknown words, log-probability, perplexity)}, and the last line."""
+    pattern = r"^(.+?) {2,}(\d+) +(\d+) +(-?\d+\.\d+) +(\d+\.\d+)$"
+    found = re.findall(pattern, text, re.MULTILINE)
     return {line: tuple(map(float, numbers)) for line, *numbers in found}, text.splitlines()[-1]
 
 
 def test_scoring_sentences_from_everywhere(command):
-    scores = {text: make().score([text])[0] for text in (SENTENCE, "a dog", "the zebra")}
+    scores = {text: make().score([text])[0] for text in (SENTENCE, "a dog", "the <unk>")}
     for given, stdin in (
         (list(scores), b""),
         ([], "\n\n".join(scores).encode("utf-8-sig")),
@@ -179,16 +180,71 @@ def test_scoring_sentences_from_everywhere(command):
         assert found.keys() == scores.keys()
         for text, numbers in scores.items():
             total, perplexity = numbers.sum(), math.exp(-numbers.mean())
-            assert found[text] == pytest.approx((len(numbers), total, perplexity), abs=0.01)
+            expected = (len(numbers), text.count("<unk>"), total, perplexity)
+            assert found[text] == pytest.approx(expected, abs=0.01)
         whole = np.concatenate(list(scores.values()))
         assert last == f"{len(whole)} tokens, perplexity {math.exp(-whole.mean()):.2f}"
-    found, _ = rows(printed(command("score", "--model", "one.keras", "--file", "notes.txt")))
-    assert list(found) == ["the cat", "a dog saw the zebra"]
+    status, output, errors = command("score", "--model", "one.keras", "--file", "notes.txt")
+    assert status == 0 and list(rows(output)[0]) == ["the cat", "a dog saw the zebra"]
+    assert ours(errors) == ['Unknown words: "zebra". The model reads them as <unk>.']
+
+
+TEXTS = {  # and how the model reads them
+    "The CAT saw a dog.": "the cat saw a dog",
+    "the xqzzt, the BLORF": "the <unk> the <unk>",
+    "a <unk> saw <unk>": "a <unk> saw <unk>",
+    "xqzzt": "<unk>",
+}
+
+
+@pytest.mark.parametrize("form", ["table", "json", "parquet"])
+def test_unknown_words_are_counted(command, tmp_path, form):
+    """In every format; the command that prints the sentences also names the words."""
+    expected = [
+        (len(read.split()) + 1, read.count("<unk>"), make().score([read])[0].sum())
+        for read in TEXTS.values()
+    ]
+    if form == "table":
+        status, output, errors = command("score", "--model", "one.keras", *TEXTS)
+        assert ours(errors) == ['Unknown words: "xqzzt", "blorf". The model reads them as <unk>.']
+        found = rows(output)[0]
+        assert list(found) == list(TEXTS)
+        found = [numbers[:3] for numbers in found.values()]
+    else:
+        if form == "parquet":
+            pytest.importorskip("pyarrow")
+        (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+        given = ["--file", tmp_path / "in.txt", "--output", tmp_path / "out", "--format", form]
+        status, _, errors = command("score", "--model", "one.keras", *given, "--workers", 1)
+        found = [
+            (row["tokens"], row["unknown_words"], row["log_probability"])
+            for row in records_of(tmp_path / "out")
+        ]
+    assert status == 0
+    for numbers, right in zip(found, expected, strict=True):
+        assert numbers == pytest.approx(right, abs=1e-3)
+
+
+def test_many_unknown_words_are_named_in_one_line(command):
+    words = [f"w{'x' * number}" for number in range(1, 24)]
+    status, _, errors = command("score", "--model", "one.keras", " ".join(words * 2))
+    named = ", ".join(f'"{word}"' for word in words[:20])
+    expected = [f"Unknown words: {named} and 3 more. The model reads them as <unk>."]
+    assert (status, ours(errors)) == (0, expected)
+
+
+def test_a_prompt_is_prepared_as_sentences_are(command):
+    drawn = make().generate(["the", "cat", "<unk>"], 5)
+    status, output, errors = command(
+        "generate", "--model", "one.keras", "The", "CAT, xqzzt", "--length", 5
+    )
+    assert (status, output.split()) == (0, ["The", "CAT,", "xqzzt", *drawn])
+    assert ours(errors) == ['Unknown words: "xqzzt". The model reads them as <unk>.']
 
 
 def test_scoring_characters(command):
     found, _ = rows(printed(command("score", "--model", "run", "a b")))
-    assert found["a b"][1] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
+    assert found["a b"][2] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
 
 
 def test_scoring_with_an_exported_model_needs_no_keras(tmp_path):
@@ -207,7 +263,7 @@ def test_scoring_with_an_exported_model_needs_no_keras(tmp_path):
     *text, last = done.stdout.splitlines()
     assert last == "-", done
     found, _ = rows("\n".join(text))
-    assert found[SENTENCE][1] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
+    assert found[SENTENCE][2] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
 
 
 # --- compact -------------------------------------------------------------------------------------
@@ -277,8 +333,11 @@ OUTPUT = ["--output", "new.npz"]
             ["score", "--model", "one.keras", "--file", "latin.txt"],
             ["latin.txt, line 2: is not"],
         ),
-        (["score", "--model", "one.keras", "--file", "empty.txt"], ["empty.txt: holds no words"]),
-        (["score", "--model", "one.keras"], ["standard input: holds no words to score"]),
+        (
+            ["score", "--model", "one.keras", "--file", "empty.txt"],
+            ["Nothing to score: empty.txt contains no"],
+        ),
+        (["score", "--model", "one.keras"], ["score: standard input contains no words"]),
         (["compact", *OUTPUT], ["--model"]),
         (["compact", "--model", "one.keras"], ["--output"]),
         (["compact", "--model", "one.keras", "--output", "a.h5"], ["a.h5", "ends in .npz"]),

@@ -321,8 +321,9 @@ def test_generating_stops_at_the_end(command, smoke, monkeypatch):
 
 
 def test_unknown_words_are_named(command, smoke):
-    status, output, _ = command("generate", "--model", smoke[0], "( zebra", "--length", 1)
-    assert status == 0 and "Not in the vocabulary, read as <unk>: zebra" in output
+    status, output, errors = command("generate", "--model", smoke[0], "( zebra", "--length", 1)
+    assert status == 0 and output.startswith("( zebra ")
+    assert ours(errors) == ['Unknown words: "zebra". The model reads them as <unk>.']
 
 
 def test_scoring(command, smoke, tmp_path):
@@ -337,8 +338,8 @@ def test_scoring(command, smoke, tmp_path):
     scores = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     total = scores[np.arange(8), ids[0, 1:]].sum()
     row = next(line for line in output.splitlines() if line.startswith("( a ( and b ) )"))
-    tokens, score, perplexity = row.split()[-3:]
-    assert int(tokens) == 8 and float(score) == pytest.approx(total, abs=1e-3)
+    tokens, unknown, score, perplexity = row.split()[-4:]
+    assert (int(tokens), int(unknown)) == (8, 0) and float(score) == pytest.approx(total, abs=1e-3)
     assert float(perplexity) == pytest.approx(math.exp(-total / 8), abs=0.01)
     assert re.search(r"10 tokens, perplexity \d", output)
     assert contents(smoke[0]) == before

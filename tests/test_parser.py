@@ -405,8 +405,8 @@ def test_pictures(run, tmp_path):
         (["svg", "a", "--output", "notes"], ["notes", "is a file", "ends in .svg"]),
         (["svg", "a", "--output", "notes/a.svg"], ["a.svg", "cannot be written"]),
         (["svg", "a", "--output", "notes/a"], ["notes/a", "cannot be written"]),
-        (["svg", "..."], ["there is no word in the input"]),
-        (["html", "...", "--output", "a.html"], ["there is no word in the input"]),
+        (["svg", "..."], ["Nothing to parse: "]),
+        (["html", "...", "--output", "a.html"], ["Nothing to parse: "]),
         (["html", "a", "--output", "."], ["is a directory", "one file"]),
         (["html", "a", "--output", "gone/a.html"], ["gone/a.html", "cannot be written"]),
         (["png", "a"], ["--format png", "--output"]),
@@ -453,8 +453,8 @@ def test_png_without_matplotlib(run, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "stdin", "parts"),
     [
-        ([], b"", ["there is no word in the input"]),
-        (["..."], b"", ["there is no word in the input"]),
+        ([], b"", ["Nothing to parse: "]),
+        (["..."], b"", ["Nothing to parse: "]),
         ([], b"a cat\n\xff\xfe\n", ["standard input, line 2", "UTF-8"]),
         (["--file", "missing.txt"], b"", ["missing.txt: no such file"]),
         (["--layer", "9", "a"], b"", ["layer must be an integer, from 1 to 3, not 9"]),

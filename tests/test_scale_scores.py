@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from keras_onlstm import Parser
+from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.parsing import brackets
@@ -27,15 +28,20 @@ def test_scores(tmp_path, form):
     model, _ = load_model()
     scored = [(row, text) for row, text in zip(rows, texts_of(files), strict=True)
               if not row["error"]]  # fmt: skip
-    assert len(scored) == 28 and found == Counts(31, sum(r["tokens"] for r, _ in scored), 3)
-    expected = model.models[1].score([text.split() for _, text in scored])
-    for (row, text), scores in zip(scored, expected, strict=True):
-        assert row["tokens"] == len(text.split()) + 1 == len(scores)
+    assert len(scored) == 26 and found == Counts(31, sum(r["tokens"] for r, _ in scored), 5)
+    parser = Parser.load()
+    words = [list(map(normalize, parser.tokenize(text))) for _, text in scored]
+    unknown = [len(set(sentence) - set(model.vocabulary)) for sentence in words]
+    assert [row["unknown_words"] for row, _ in scored] == unknown and any(unknown)
+    expected = model.models[1].score(words)
+    for (row, _), sentence, scores in zip(scored, words, expected, strict=True):
+        assert row["tokens"] == len(sentence) + 1 == len(scores)
         assert abs(row["log_probability"] - scores.sum()) < 1e-3
         assert abs(row["perplexity"] / np.exp(-scores.mean()) - 1) < 1e-4
     errors = [row["error"] for row in rows if row["error"]]
     long = "has 6 words, more than 5."
-    assert errors == ["has no words.", "is no UTF-8 text.", long]
+    control = "holds '\\x00' as character 2, which no text has. Take it out."
+    assert errors == ["has no words.", "has no words.", "is no UTF-8 text.", control, long]
 
 
 def test_trees_of_a_model_of_keras(tmp_path):

@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from keras_onlstm.command_line.inputs import add_language_model, load_reader
+from keras_onlstm.command_line.inputs import add_language_model, load_reader, report_unknown
 from keras_onlstm.utils.console import seed
 from keras_onlstm.utils.progress import Progress
 
@@ -39,8 +39,6 @@ def run(options: argparse.Namespace) -> None:
         ValueError: if it predicts no words.
         ImportError: if what it needs is not installed.
     """
-    from keras_onlstm.reader import tokens
-
     options.parser.check_least(options, length=1, top_k=1)
     if not 0 < options.temperature < math.inf:
         options.parser.error(f"--temperature {options.temperature:g}: above 0")
@@ -50,12 +48,14 @@ def run(options: argparse.Namespace) -> None:
             f"{reader.path}: is exported, and generates nothing. Name the model it was exported "
             "from."
         )
-    words = tokens(" ".join(options.words), reader.characters)
-    unknown = sorted(set(words) - set(reader.model.vocabulary))
-    if unknown:
-        print(f"Not in the vocabulary, read as <unk>: {' '.join(unknown)}")
+    prompt = " ".join(options.words)
+    tokens = reader.tokens(prompt)
+    report_unknown(reader.unknown(tokens))
     with Progress("words") as progress:
-        words += reader.model.generate(
-            words, options.length, options.temperature, options.top_k, options.seed, progress.add
+        drawn = reader.model.generate(
+            tokens, options.length, options.temperature, options.top_k, options.seed, progress.add
         )
-    print(("" if reader.characters else " ").join(words))
+    if reader.characters:
+        print("".join(tokens + drawn))
+    else:
+        print(*prompt.split(), *drawn)

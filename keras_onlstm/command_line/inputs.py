@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,14 @@ __all__ = [
     "add_sentences",
     "check_files",
     "load_reader",
+    "nothing_to",
+    "report_unknown",
     "sentences",
 ]
 
 STANDARD_INPUT = "standard input"
 STDIN = "-"  # what stands for it on a command line
+NAMED = 20  # unknown words at most, so that they fit into a line
 
 
 def add_sentences(parser: argparse.ArgumentParser) -> None:
@@ -94,6 +97,36 @@ def sentences(options: argparse.Namespace) -> Iterator[str]:
             yield from lines(path, file)
     if not options.sentences and not options.file:
         yield from lines(STANDARD_INPUT, sys.stdin.buffer)
+
+
+def nothing_to(verb: str, options: argparse.Namespace) -> ValueError:
+    """The error of a command whose input has no words.
+
+    Args:
+        verb: what the command does, such as `parse`.
+        options: with `sentences` and `file`.
+
+    Returns:
+        `ValueError`.
+    """
+    places = [*(["the text"] if options.sentences else []), *options.file] or [STANDARD_INPUT]
+    contain = "contains" if len(places) == 1 else "contain"
+    return ValueError(f"Nothing to {verb}: {', '.join(places)} {contain} no words.")
+
+
+def report_unknown(words: Iterable[str]) -> None:
+    """Names the words that a model reads as `<unk>` in one line, on standard error.
+
+    Args:
+        words: each of them, as often as it was read.
+    """
+    from keras_onlstm.text.vocabulary import UNKNOWN
+
+    names = [f'"{word}"' for word in dict.fromkeys(words) if word != UNKNOWN]
+    if names:
+        more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+        line = f"Unknown words: {', '.join(names[:NAMED])}{more}. The model reads them as <unk>."
+        print(line, file=sys.stderr)
 
 
 def load_reader(options: argparse.Namespace, **exported: Any) -> "Reader":

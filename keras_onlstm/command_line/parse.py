@@ -6,7 +6,13 @@ import json
 import sys
 from pathlib import Path
 
-from keras_onlstm.command_line.inputs import add_exported, add_sentences, check_files, sentences
+from keras_onlstm.command_line.inputs import (
+    add_exported,
+    add_sentences,
+    check_files,
+    nothing_to,
+    sentences,
+)
 from keras_onlstm.command_line.large import add_large, check_large, process
 from keras_onlstm.utils.files import cannot_write, replacing
 from keras_onlstm.utils.progress import Progress
@@ -110,7 +116,7 @@ def run(options: argparse.Namespace) -> None:
         else:
             count = _print(options, read, progress)
     if not count:
-        raise ValueError("there is no word in the input.")
+        raise nothing_to("parse", options)
     return None
 
 

@@ -1,16 +1,17 @@
 """`keras-onlstm score`: how likely a language model finds sentences."""
 
 import argparse
+import itertools
 import math
 from pathlib import Path
 
 from keras_onlstm.command_line.inputs import (
-    STANDARD_INPUT,
     add_exported,
     add_language_model,
     add_sentences,
     check_files,
-    load_reader,
+    nothing_to,
+    report_unknown,
     sentences,
 )
 from keras_onlstm.command_line.large import add_large, check_large, process
@@ -21,13 +22,12 @@ __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "log-probabilities and perplexities of sentences"
 EXAMPLES = (
-    'keras-onlstm score "the authors laugh" "the authors laughs"',
+    'keras-onlstm score "the company says it will sell" "the company say it will sell"',
     "keras-onlstm score --model runs/lm --file sentences.txt",
     "keras-onlstm score - < sentences.txt",
     "keras-onlstm score --file corpus.txt --output scores --workers 2",
 )
 FORMATS = ("json", "parquet")
-BLOCK = 2048  # sentences at once: seconds of work
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,34 +57,51 @@ def run(options: argparse.Namespace) -> None:
         ValueError: if there is no word, or the model predicts none.
         ImportError: if what the model needs is not installed.
     """
-    import numpy as np
-
-    from keras_onlstm.reader import tokens
-
     _check_output(options)
     check_files(options)
     if options.output is not None:
-        return _score_files(options)
-    reader = load_reader(options, provider=options.provider, threads=options.threads)
-    split = [(text, tokens(text, reader.characters)) for text in sentences(options)]
-    split = [(text, words) for text, words in split if words]
-    if not split:
-        places = options.file or [STANDARD_INPUT]
-        raise ValueError(f"{', '.join(places)}: holds no words to score.")
-    scores: list[np.ndarray] = []
+        return process(options, _task(options))
+    rows: list[list] = []
+    unknown: list[str] = []
+    total, count = 0.0, 0
     with Progress("tokens") as progress:
-        for start in range(0, len(split), BLOCK):
-            scores += reader.model.score([words for _, words in split[start : start + BLOCK]])
-            progress.add(sum(len(numbers) for numbers in scores[start:]))
-    rows = [
-        [text.strip(), len(numbers), f"{numbers.sum():.3f}", f"{_perplexity(numbers):.2f}"]
-        for (text, _), numbers in zip(split, scores, strict=True)
-    ]
-    print("Each line from zero states, <eos> counted; natural logarithms\n")
-    print(table(["sentence", "tokens", "log-probability", "perplexity"], rows))
-    total = np.concatenate(scores)
-    print(f"\n{len(total):,} tokens, perplexity {_perplexity(total):.2f}")
+        for text, record in _scored(options):
+            progress.add(record.words)
+            fields = record.fields
+            rows.append(
+                [
+                    *(text.strip(), fields["tokens"], fields["unknown_words"]),
+                    *(f"{fields['log_probability']:.3f}", f"{fields['perplexity']:.2f}"),
+                ]
+            )
+            unknown += record.unknown
+            count += record.words
+            total += fields["log_probability"]
+    if not rows:
+        raise nothing_to("score", options)
+    print("Each sentence is scored on its own, end of sentence included. Log base e.\n")
+    print(table(["sentence", "tokens", "unknown", "log-probability", "perplexity"], rows))
+    print(f"\n{count:,} tokens, perplexity {math.exp(-total / count):.2f}")
+    report_unknown(unknown)
     return None
+
+
+def _scored(options):
+    """The sentences that have words, each with its `Record`.
+
+    Raises:
+        ValueError: if a sentence cannot be read.
+    """
+    from keras_onlstm.text.splitting import NO_WORDS
+
+    texts, copy = itertools.tee(sentences(options))
+    records = _task(options).begin()(copy)
+    for number, (text, record) in enumerate(zip(texts, records, strict=True), 1):
+        error = record.fields["error"]
+        if error is None:
+            yield text, record
+        elif error != NO_WORDS:
+            raise ValueError(f"sentence {number}: {error}")
 
 
 def _check_output(options):
@@ -96,16 +113,11 @@ def _check_output(options):
         error(f"--output {options.output}: is a file; name a directory")
 
 
-def _score_files(options):
-    """Scores large files into a directory."""
+def _task(options):
     from keras_onlstm.scale.tasks import Scoring
 
     load = {
         **{"path": options.model, "number": options.member, "characters": options.characters},
         **{"provider": options.provider, "threads": options.threads},
     }
-    process(options, Scoring(options.format or FORMATS[0], load=load))
-
-
-def _perplexity(scores):
-    return math.exp(-scores.mean())
+    return Scoring(options.format or FORMATS[0], load=load)

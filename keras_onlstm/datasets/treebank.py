@@ -12,7 +12,7 @@ import codecs
 import io
 import re
 import reprlib
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from itertools import chain
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from keras_onlstm.datasets.nltk_corpora import RESTORE, file_content, not_found
 from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import NltkTree
 
-__all__ = ["ParsedSentence", "load", "normalize", "without_punctuation"]
+__all__ = ["ParsedSentence", "known_form", "load", "normalize", "without_punctuation"]
 
 WORD_TAGS = frozenset(
     [
@@ -59,6 +59,26 @@ def normalize(word: str) -> str:
     ('sept.', 'N.N')
     """
     return re.sub("[0-9]+", "N", word.lower())
+
+
+def known_form(word: str, vocabulary: Container[str]) -> str:
+    """The form in which a language model reads a word.
+
+    Args:
+        word: string.
+        vocabulary: the words that the model knows.
+
+    Returns:
+        The word as it is written if the vocabulary has it, so that upper case and digits are kept
+        where the model knows them. Otherwise `normalize` of it, with straight apostrophes.
+
+    Example:
+
+    >>> from keras_onlstm.datasets import treebank
+    >>> [treebank.known_form(word, {"The", "N", "mr."}) for word in ("The", "Mr.", "75")]
+    ['The', 'mr.', 'N']
+    """
+    return word if word in vocabulary else normalize(word.replace("\u2019", "'"))
 
 
 def without_punctuation(tree: NltkTree) -> NltkTree | None:

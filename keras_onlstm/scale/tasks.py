@@ -3,12 +3,13 @@
 import itertools
 import math
 import reprlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets
-from keras_onlstm.reader import open_reader, tokens
+from keras_onlstm.reader import open_reader
+from keras_onlstm.text.splitting import NO_WORDS, without_number
 
 __all__ = ["Parsing", "Record", "Scoring", "Task"]
 
@@ -22,10 +23,12 @@ class Record(NamedTuple):
         words: integer, how many were read.
         fields: dictionary, by the names of the task's `columns` but `row`; `error` is why the
             others are empty, or `None`.
+        unknown: the words that the model read as `<unk>`, of a task that names them.
     """
 
     words: int
     fields: dict[str, Any]
+    unknown: Sequence[str] = ()
 
 
 class Parsing(NamedTuple):
@@ -73,7 +76,7 @@ class Parsing(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    """The log-probabilities of texts, each from zero states, its `<eos>` counted.
+    """The log-probabilities of texts, each scored on its own, end of sentence included.
 
     Attributes:
         form: `"json"` or `"parquet"`: how they are written.
@@ -95,8 +98,9 @@ class Scoring(NamedTuple):
     @property
     def columns(self) -> dict[str, Any]:
         """As in `Parsing`."""
-        numbers = {"tokens": int, "log_probability": float, "perplexity": float}
-        return {"row": int, **numbers, "error": str}
+        counts = {"tokens": int, "unknown_words": int}
+        numbers = {"log_probability": float, "perplexity": float}
+        return {"row": int, **counts, **numbers, "error": str}
 
     def begin(self) -> Callable[[Iterable[Any]], Iterator[Record]]:
         """As in `Parsing`."""
@@ -105,22 +109,24 @@ class Scoring(NamedTuple):
         def records(texts: Iterable[Any]) -> Iterator[Record]:
             texts = iter(texts)
             while batch := list(itertools.islice(texts, _BLOCK)):
-                split = [self._split(text, reader.characters) for text in batch]
+                split = [self._split(text, reader) for text in batch]
                 scores = iter(reader.model.score([words for words, error in split if not error]))
-                for _, error in split:
-                    found = None if error else next(scores)
-                    yield _scored(found, error)
+                for words, error in split:
+                    yield _scored(None if error else next(scores), reader.unknown(words), error)
 
         return records
 
-    def _split(self, text, characters):
+    def _split(self, text, reader):
         if isinstance(text, bytes):
             return [], "is no UTF-8 text."
         if not isinstance(text, str):
             return [], f"is {reprlib.repr(text)}, no text."
-        words = tokens(text, characters)
+        try:
+            words = reader.tokens(text)
+        except ValueError as error:
+            return [], without_number(error)
         if not words:
-            return [], "has no words."
+            return [], NO_WORDS
         if self.max_words is not None and len(words) > self.max_words:
             return [], f"has {len(words):,} words, more than {self.max_words:,}."
         return words, None
@@ -129,9 +135,10 @@ class Scoring(NamedTuple):
 Task = Parsing | Scoring
 
 
-def _scored(scores, error):
+def _scored(scores, unknown, error):
     count = 0 if scores is None else len(scores)
     total = None if scores is None else float(scores.sum(dtype=float))
     perplexity = None if total is None else math.exp(min(-total / count, 700.0))
-    fields = {"tokens": count, "log_probability": total, "perplexity": perplexity, "error": error}
-    return Record(count, fields)
+    counts = {"tokens": count, "unknown_words": len(unknown)}
+    numbers = {"log_probability": total, "perplexity": perplexity}
+    return Record(count, {**counts, **numbers, "error": error}, unknown)

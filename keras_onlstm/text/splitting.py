@@ -10,7 +10,16 @@ from keras_onlstm.text import tokens
 from keras_onlstm.text.tokens import Token
 from keras_onlstm.utils.types import Sentence
 
-__all__ = ["numbered", "sentences_of", "sentences_or_error", "words_of"]
+__all__ = [
+    "NO_WORDS",
+    "numbered",
+    "sentences_of",
+    "sentences_or_error",
+    "without_number",
+    "words_of",
+]
+
+NO_WORDS = "has no words."
 
 
 def words_of(sentence: Iterable[Token]) -> list[str]:
@@ -62,6 +71,11 @@ def numbered(sentences: Iterable[Sentence], split: bool) -> Iterator[tuple[int, 
             yield place, found
 
 
+def without_number(error: ValueError) -> str:
+    """The message of an error about a text that is one of many rows, without `sentence 1`."""
+    return re.sub("^sentence 1[:,] ", "", str(error))
+
+
 def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], str | None]:
     """The sentences of a text that have a word, or why there are none.
 
@@ -82,10 +96,10 @@ def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], 
             sentence for sentence in sentences_of(text, True) if any(t.is_word for t in sentence)
         ]
     except ValueError as error:
-        return [], re.sub("^sentence 1[:,] ", "", str(error))
+        return [], without_number(error)
     longest = max((len(words_of(sentence)) for sentence in found), default=0)
     if not found:
-        return [], "has no words."
+        return [], NO_WORDS
     if most is not None and longest > most:
         return [], f"has a sentence of {longest:,} words, more than {most:,}."
     return found, None
