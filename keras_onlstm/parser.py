@@ -56,7 +56,7 @@ class Row(NamedTuple):
     Attributes:
         words: list of lists, the words of each of its sentences that has any.
         trees: list of `nltk.Tree`, one for each of these.
-        error: why there is none, or `None`.
+        error: why the text could not be read, or `None`; a blank text is no error.
     """
 
     words: list[list[str]]
@@ -382,7 +382,7 @@ class Parser:
 
         Yields:
             Dictionaries: those of the data set with `trees`, list of texts in brackets, `words`,
-            list of lists, and `error`, why there are none, or `None`.
+            list of lists, and `error`, why the text could not be read, or `None`.
 
         Raises:
             ValueError: if a row has no such column.

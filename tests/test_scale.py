@@ -42,7 +42,7 @@ def expected():
     parser = Parser.load()
     lines = [
         "(X Prices fell) (X It rained)",
-        "# has no words.",
+        "",  # a blank line
         "# has no words.",
         "# is no UTF-8 text.",
         "# holds '\\x00' as character 2, which no text has. Take it out.",
@@ -73,7 +73,7 @@ def test_rows_are_those_of_one_sentence_after_the_other(files, tmp_path, workers
         files, tmp_path / "out", PARSING, 5, workers, lambda _, share: shares.append(share)
     )
     words = 5 + 6 * sum(len(Parser.load().tokenize(sentence)) for sentence in SENTENCES[:4])
-    assert found == Counts(31, words, 5)
+    assert found == Counts(31, words, 4)
     assert content(tmp_path / "out") == expected()
     assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) == 7
 
@@ -199,7 +199,7 @@ def test_a_data_set(files):
     assert found[0] == {**rows[0], "words": [["prices", "fell"]], "trees": ["(X prices fell)"],
                         "error": None}  # fmt: skip
     assert [row["error"] for row in found[1:]] == [
-        "has no words.", "is None, neither text nor a list of words."
+        None, "is None, neither text nor a list of words."
     ]  # fmt: skip
     with pytest.raises(ValueError, match="row 3: has no 'text'; it has id"):
         list(Parser.load().parse_dataset([*rows[:2], {"id": 1}], block=2))

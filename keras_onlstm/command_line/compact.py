@@ -4,6 +4,8 @@ import argparse
 import math
 from pathlib import Path
 
+from keras_onlstm.command_line.output import read_output
+
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
 HELP = "one or several language models in one file, with weights of 8 bits"
@@ -45,9 +47,10 @@ def run(options: argparse.Namespace) -> None:
         ValueError: if a model is none that has a compact form, or models do not go together.
         OSError: if the file cannot be written.
     """
-    output = Path(options.output)
-    if output.suffix != ".npz":
-        raise ValueError(f"{output}: a compact model ends in .npz.")
+    place = read_output(options)
+    if place is None or place.is_directory or place.path.suffix != ".npz":
+        raise ValueError(f"{options.output}: a compact model ends in .npz.")
+    output = place.path
     from keras_onlstm.models import Ensemble
     from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 

@@ -40,7 +40,10 @@ def check_large(options: argparse.Namespace, sharded: bool, forms: str) -> None:
             if Path(path).suffix == ".parquet":
                 error(f"{path}: a Parquet file needs --output DIR, and {forms} as --format")
     elif options.sentences or not options.file:
-        error("--output DIR: takes --file FILE, and no sentences")
+        error(
+            "--output DIR: takes --file FILE, and no sentences. A name with a suffix, such as "
+            f"{options.output}.txt, is a file"
+        )
     options.parser.check_least(options, workers=1, rows=1, max_words=1)
 
 

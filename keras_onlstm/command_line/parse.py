@@ -4,7 +4,6 @@ import argparse
 import itertools
 import json
 import sys
-from pathlib import Path
 
 from keras_onlstm.command_line.inputs import (
     add_exported,
@@ -14,7 +13,8 @@ from keras_onlstm.command_line.inputs import (
     sentences,
 )
 from keras_onlstm.command_line.large import add_large, check_large, process
-from keras_onlstm.utils.files import cannot_write, replacing
+from keras_onlstm.command_line.output import opened, read_output, write_rows
+from keras_onlstm.utils.files import cannot_write
 from keras_onlstm.utils.progress import Progress
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
@@ -68,9 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--output",
         metavar="PATH",
-        help="of svg and png, a file for one sentence, or a directory; of html, a file; of "
-        "brackets, json and parquet, a directory of shards of large files (--file, a text or "
-        "Parquet), where the same command goes on after a stop",
+        help="a name with a suffix is a file: the trees of all sentences, or of svg and png of "
+        "one. A name without a suffix is a directory: of pretty, conll, html, svg and png, a file "
+        "for each sentence; of brackets, json and parquet, shards of large files (--file, a text "
+        "or Parquet), which the same command resumes after a stop",
     )
     add_large(parser)
     add_exported(parser, ".onnx and .tflite")
@@ -84,87 +85,88 @@ def run(options: argparse.Namespace) -> None:
 
     Raises:
         FileNotFoundError: if a file is missing.
-        OSError: if a picture cannot be written.
+        OSError: if a file cannot be written.
         ValueError: if there is no word, or the model does not go with the options, or there are
             several sentences and room for one picture.
         ImportError: if what the model needs, or PNG, is not installed.
     """
-    _check_output(options)
-    from keras_onlstm.parser import Parser
-
+    output = _check_output(options)
+    directory = output is not None and output.is_directory
     check_files(options)
-    if options.output is not None and options.format in SHARDED:
-        return _parse_files(options)
+    if directory and options.format in SHARDED:
+        return process(options, _task(options))
+    if options.format == "parquet":
+        return write_rows("parse", options, output, _task(options))
     if options.format == "png":
         from keras_onlstm.utils.png import check_png
 
         check_png()
-    parser = Parser.load(
-        options.model,
-        options.layer,
-        options.method,
-        options.provider,
-        options.threads,
-        gate=options.gate,
-    )
+    from keras_onlstm.parser import Parser
+
+    if directory:
+        write = _write_each
+    elif options.format in PICTURES:
+        write = _draw_one
+    else:
+        write = _write_page if options.format == "html" else _write_lines
+    parser = Parser.load(**_load(options))
     read = parser.read(sentences(options), block=BLOCK, punctuation=options.punctuation)
     with Progress("words") as progress:
-        if options.format in PICTURES:
-            count = _draw(options, parser, _counted(read, progress), progress)
-        elif options.format == "html":
-            count = _write_page(options, parser, _counted(read, progress), progress)
-        else:
-            count = _print(options, read, progress)
-    if not count:
-        raise nothing_to("parse", options)
+        count = write(options, output, parser, _counted(read, progress), progress)
+        progress.clear()
+    if directory:
+        suffix = _suffix(options.format)
+        print(f"{output.path}: 1{suffix} to {count}{suffix}")
+    elif output is not None:
+        print(output.path)
     return None
 
 
-def _parse_files(options):
-    """Parses large files into a directory."""
-    from keras_onlstm.scale.tasks import Parsing
-
+def _load(options):
+    """The arguments of `Parser.load`."""
     models = options.model if options.model is None or len(options.model) > 1 else options.model[0]
-    load = {
+    return {
         **{"name_or_path": models, "layer": options.layer, "method": options.method},
         **{"gate": options.gate, "provider": options.provider, "threads": options.threads},
     }
-    punctuation = options.punctuation
-    process(options, Parsing(options.format, punctuation=punctuation, load=load))
+
+
+def _task(options):
+    from keras_onlstm.scale.tasks import Parsing
+
+    return Parsing(options.format, punctuation=options.punctuation, load=_load(options))
 
 
 def _check_output(options):
-    """Refuses an --output that does not go with --format."""
-    form, error = options.format, options.parser.error
-    sharded = form in SHARDED and options.output is not None
+    """`--output`, if it goes with --format."""
+    form = options.format
+    output = read_output(options, form)
+    sharded = form in SHARDED and output is not None and output.is_directory
     check_large(options, sharded, ", ".join(SHARDED))
-    if options.output is None:
-        if form in ("png", "parquet"):
-            what = "a .png file or a directory" if form == "png" else "a directory"
-            error(f"--format {form}: needs --output, {what}")
-        return
-    path = Path(options.output)
-    if sharded:
-        if path.exists() and not path.is_dir():
-            error(f"--output {path}: is a file; --format {form} writes a directory")
-        return
-    if form not in (*PICTURES, "html"):
-        error(f"--output: --format {form} is printed, > writes a file")
-    if form == "html" and path.is_dir():
-        error(f"--output {path}: is a directory, and html is one file")
-    if form != "html" and path.suffix in (".html", *(f".{other}" for other in PICTURES)):
-        if path.suffix != f".{form}" and not path.is_dir():
-            error(f"--output {path}: does not end in .{form}, and is no directory")
-    elif form != "html" and path.exists() and not path.is_dir():
-        error(f"--output {path}: is a file; name one that ends in .{form}, or a directory")
+    if output is None and form in ("png", "parquet"):
+        options.parser.error(f"--format {form}: needs --output, a .{form} file or a directory")
+    return output
+
+
+def _suffix(form):
+    return ".txt" if form == "pretty" else f".{form}"
 
 
 def _counted(read, progress):
-    """The sentences that have a tree."""
     for parsed in read:
+        yield parsed
         progress.add(len(parsed.words))
+
+
+def _trees(options, read):
+    """The sentences that have a tree, at least one."""
+    count = 0
+    for parsed in read:
         if parsed.tree is not None:
+            count += 1
             yield parsed
+    if not count:
+        raise nothing_to("parse", options)
 
 
 def _bars(parser, parsed, punctuation):
@@ -176,35 +178,52 @@ def _bars(parser, parsed, punctuation):
     return [next(rest) if token.is_word else 0.0 for token in parsed.tokens]
 
 
-def _draw(options, parser, read, progress):
-    """Draws every sentence, one into a file or onto standard output, many into a directory."""
-    from keras_onlstm.parsing.pictures import draw, write_picture
+def _draw_one(options, output, parser, read, progress):
+    """Draws the only sentence, into a file or onto standard output."""
+    trees = list(itertools.islice(_trees(options, read), 2))
+    if len(trees) > 1:
+        where = "standard output" if output is None else output.path
+        raise ValueError(
+            f"there are several sentences, and {where} holds one picture. --output DIR, a name "
+            "without a suffix, gives each a file; --format html puts all on one page."
+        )
+    bars = _bars(parser, trees[0], options.punctuation)
+    progress.clear()
+    if output is None:
+        print(_shown(trees[0], options.format, bars))
+    else:
+        _write_pictures(options, [(output.path, trees[0], bars)])
+    return 1
 
-    output = None if options.output is None else Path(options.output)
-    single = output is None or (output.suffix == f".{options.format}" and not output.is_dir())
-    if single:
-        read = list(itertools.islice(read, 2))
-        if len(read) > 1:
-            way = "--format html puts all on one page, --output DIR"
-            raise ValueError(
-                f"there are several sentences, and {output or 'standard output'} holds one "
-                f"picture: {way if output is None else '--output DIR'} gives each a file."
-            )
+
+def _write_each(options, output, parser, read, progress):
+    """Writes every sentence that has a tree into a file of its own."""
+
+    def files():
+        for number, parsed in enumerate(_trees(options, read), 1):
+            if number == 1:
+                _make(output.path)
+            path = output.path / f"{number}{_suffix(options.format)}"
+            yield path, parsed, _bars(parser, parsed, options.punctuation)
+
+    if options.format in PICTURES:
+        return _write_pictures(options, files())
+    count = 0
+    for path, parsed, bars in files():
+        count += 1
+        with opened(path) as stream:
+            print(_shown(parsed, options.format, bars), file=stream)
+    return count
+
+
+def _write_pictures(options, files):
+    from keras_onlstm.parsing.pictures import write_picture
+
     count = 0
     missing: frozenset[str] = frozenset()
-    for count, parsed in enumerate(read, 1):
-        bars = _bars(parser, parsed, options.punctuation)
-        if output is None:
-            progress.clear()
-            print(draw(parsed.tree, bars))
-            continue
-        if not single:
-            _make(output)
-        path = output if single else output / f"{count}.{options.format}"
+    for path, parsed, bars in files:
+        count += 1
         missing |= write_picture(path, parsed.tree, distances=bars)
-    if count and output is not None:
-        progress.clear()
-        print(output if single else f"{output}: 1.{options.format} to {count}.{options.format}")
     if missing:
         _say_what_fonts_lack(options, missing)
     return count
@@ -224,50 +243,48 @@ def _make(directory):
         raise cannot_write(directory, error) from error
 
 
-def _write_page(options, parser, read, progress):
+def _write_page(options, output, parser, read, progress):
     from keras_onlstm.parsing import draw_page
 
-    trees, bars = [], []
-    for parsed in read:
-        trees.append(parsed.tree)
-        bars.append(_bars(parser, parsed, options.punctuation))
+    found = list(_trees(options, read))
+    bars = [_bars(parser, parsed, options.punctuation) for parsed in found]
     progress.clear()
-    if trees and options.output is None:
-        print(draw_page(trees, bars), end="")
-    elif trees:
-        with replacing(options.output) as temporary:
-            temporary.write_text(draw_page(trees, bars), encoding="utf-8")
-        print(options.output)
-    return len(trees)
+    with opened(output and output.path) as stream:
+        print(draw_page([parsed.tree for parsed in found], bars), end="", file=stream)
+    return len(found)
 
 
-def _print(options, read, progress):
-    count = 0
-    for parsed in read:
-        count += parsed.tree is not None
-        progress.clear()
-        if options.format == "conll":
-            _print_conll(parsed.tree, count)
-        else:
-            print(_shown(parsed, options.format), flush=True)
-        progress.add(len(parsed.words))
+def _write_lines(options, output, parser, read, progress):
+    """Writes the sentences one after the other, as they are read."""
+    form, count = options.format, 0
+    with opened(output and output.path) as stream:
+        for parsed in read:
+            if output is None:
+                progress.clear()
+            if form != "conll":
+                print(_shown(parsed, form), file=stream, flush=True)
+            elif parsed.tree is not None:  # a blank line separates two sentences
+                print(("\n" if count else "") + _shown(parsed, form), file=stream, flush=True)
+            count += parsed.tree is not None
+        if not count:
+            raise nothing_to("parse", options)
     return count
 
 
-def _print_conll(tree, count):
-    from keras_onlstm.parsing import conll
-
-    if tree is not None:  # a blank line parts two sentences
-        print(("\n" if count > 1 else "") + conll(tree), flush=True)
-
-
-def _shown(parsed, form):
-    from keras_onlstm.parsing import brackets, outline
+def _shown(parsed, form, bars=None):
+    """One sentence in a format."""
+    from keras_onlstm.parsing import brackets, conll, draw, draw_page, outline
 
     if form == "json":
         return _json(parsed)
     if parsed.tree is None:
         return ""
+    if form == "conll":
+        return conll(parsed.tree)
+    if form == "svg":
+        return draw(parsed.tree, bars)
+    if form == "html":
+        return draw_page([parsed.tree], [bars]).rstrip("\n")
     if form == "pretty" and len(parsed.words) <= LONGEST_PICTURE:
         return outline(parsed.tree)
     return brackets(parsed.tree)

@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import math
-from pathlib import Path
 
 from keras_onlstm.command_line.inputs import (
     add_exported,
@@ -15,6 +14,7 @@ from keras_onlstm.command_line.inputs import (
     sentences,
 )
 from keras_onlstm.command_line.large import add_large, check_large, process
+from keras_onlstm.command_line.output import opened, read_output, write_rows
 from keras_onlstm.utils.console import table
 from keras_onlstm.utils.progress import Progress
 
@@ -27,7 +27,7 @@ EXAMPLES = (
     "keras-onlstm score - < sentences.txt",
     "keras-onlstm score --file corpus.txt --output scores --workers 2",
 )
-FORMATS = ("json", "parquet")
+FORMATS = ("table", "json", "parquet")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,11 +38,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--output",
-        metavar="DIR",
-        help="for large files (--file, a text or Parquet): a directory of shards, where the same "
-        "command goes on after a stop",
+        metavar="PATH",
+        help="a name with a suffix is a file of all sentences. A name without a suffix is a "
+        "directory: shards of large files (--file, a text or Parquet), which the same command "
+        "resumes after a stop",
     )
-    add("--format", choices=FORMATS, help="of shards (default: json)")
+    add("--format", choices=FORMATS, help="default: table, of a directory json")
     add_large(parser)
 
 
@@ -57,10 +58,19 @@ def run(options: argparse.Namespace) -> None:
         ValueError: if there is no word, or the model predicts none.
         ImportError: if what the model needs is not installed.
     """
-    _check_output(options)
+    output = read_output(options, options.format or "table")
+    directory = output is not None and output.is_directory
+    form = options.format or ("json" if directory else "table")
+    check_large(options, directory, " or ".join(FORMATS[1:]))
+    if directory and form == "table":
+        options.parser.error("--format table: is one file, whose name has a suffix")
+    if output is None and form == "parquet":
+        options.parser.error("--format parquet: needs --output, a .parquet file or a directory")
     check_files(options)
-    if options.output is not None:
-        return process(options, _task(options))
+    if directory:
+        return process(options, _task(options, form))
+    if form != "table":
+        return write_rows("score", options, output, _task(options, form))
     rows: list[list] = []
     unknown: list[str] = []
     total, count = 0.0, 0
@@ -79,9 +89,17 @@ def run(options: argparse.Namespace) -> None:
             total += fields["log_probability"]
     if not rows:
         raise nothing_to("score", options)
-    print("Each sentence is scored on its own, end of sentence included. Log base e.\n")
-    print(table(["sentence", "tokens", "unknown", "log-probability", "perplexity"], rows))
-    print(f"\n{count:,} tokens, perplexity {math.exp(-total / count):.2f}")
+    columns = ["sentence", "tokens", "unknown", "log-probability", "perplexity"]
+    with opened(output and output.path) as stream:
+        print(
+            "Each sentence is scored on its own, end of sentence included. Log base e.\n",
+            table(columns, rows),
+            f"\n{count:,} tokens, perplexity {math.exp(-total / count):.2f}",
+            sep="\n",
+            file=stream,
+        )
+    if output is not None:
+        print(output.path)
     report_unknown(unknown)
     return None
 
@@ -98,26 +116,17 @@ def _scored(options):
     records = _task(options).begin()(copy)
     for number, (text, record) in enumerate(zip(texts, records, strict=True), 1):
         error = record.fields["error"]
-        if error is None:
+        if record.words:
             yield text, record
-        elif error != NO_WORDS:
+        elif error not in (None, NO_WORDS):
             raise ValueError(f"sentence {number}: {error}")
 
 
-def _check_output(options):
-    sharded, error = options.output is not None, options.parser.error
-    check_large(options, sharded, " or ".join(FORMATS))
-    if not sharded and options.format is not None:
-        error("--format: goes with --output DIR; a table is printed")
-    if sharded and Path(options.output).exists() and not Path(options.output).is_dir():
-        error(f"--output {options.output}: is a file; name a directory")
-
-
-def _task(options):
+def _task(options, form=FORMATS[1]):
     from keras_onlstm.scale.tasks import Scoring
 
     load = {
         **{"path": options.model, "number": options.member, "characters": options.characters},
         **{"provider": options.provider, "threads": options.threads},
     }
-    return Scoring(options.format or FORMATS[0], load=load)
+    return Scoring(form, load=load)

@@ -110,9 +110,10 @@ class Scoring(NamedTuple):
             texts = iter(texts)
             while batch := list(itertools.islice(texts, _BLOCK)):
                 split = [self._split(text, reader) for text in batch]
-                scores = iter(reader.model.score([words for words, error in split if not error]))
+                scores = iter(reader.model.score([words for words, _ in split if words]))
                 for words, error in split:
-                    yield _scored(None if error else next(scores), reader.unknown(words), error)
+                    found = next(scores) if words else None
+                    yield _scored(found, reader.unknown(words), error)
 
         return records
 
@@ -121,6 +122,8 @@ class Scoring(NamedTuple):
             return [], "is no UTF-8 text."
         if not isinstance(text, str):
             return [], f"is {reprlib.repr(text)}, no text."
+        if not text.strip():
+            return [], None
         try:
             words = reader.tokens(text)
         except ValueError as error:

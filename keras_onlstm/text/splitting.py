@@ -77,19 +77,22 @@ def without_number(error: ValueError) -> str:
 
 
 def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], str | None]:
-    """The sentences of a text that have a word, or why there are none.
+    """The sentences of a text that have a word, or why it cannot be read.
 
     Args:
         text: anything.
         most: integer, how many words a sentence may have, or `None`.
 
     Returns:
-        Tuple (list of lists of tokens, `None`), or (empty list, the reason).
+        Tuple (list of lists of tokens, `None`), or (empty list, the reason). For a blank text
+        (empty list, `None`).
     """
     if isinstance(text, bytes):
         return [], "is no UTF-8 text."
     if not isinstance(text, str | list | tuple):
         return [], f"is {reprlib.repr(text)}, neither text nor a list of words."
+    if isinstance(text, str) and not text.strip():
+        return [], None
     try:
         tokens.check_sentence(text)
         found = [
