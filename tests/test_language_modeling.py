@@ -260,7 +260,7 @@ def test_sentences_one_by_one(run, script, data, tmp_path, monkeypatch):
 
 
 def test_half_precision(run, tmp_path):
-    """Training computes in bfloat16, resumes to the same bits, and is measured and saved in float32."""
+    """Training computes in bfloat16 and resumes to the same bits; evaluation is in float32."""
     half = [*SMOKE, "--precision", "mixed_bfloat16", "--output"]
     for name, options in (("whole", []), ("stopped", ["--steps", 30])):
         assert run(*half, tmp_path / name, *options)[0] == 0
