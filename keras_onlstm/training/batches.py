@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.keras_private import VaryingBatches
 
 __all__ = ["PairBatches"]
 
 
-class PairBatches(keras.utils.PyDataset):
+class PairBatches(VaryingBatches):
     """Pairs of id sequences with their classes, in batches of similar lengths.
 
     Lengths are rounded up to `1 + k * multiple`, pairs sorted by the rounded lengths of both sides
@@ -98,24 +98,10 @@ class PairBatches(keras.utils.PyDataset):
         ]
         if self.shuffle:
             self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
-        self._show_what_varies()
 
     def on_epoch_end(self) -> None:
         """Goes on to the next epoch, as `keras.Model.fit` expects it."""
         self.set_epoch(self._epoch + 1)
-
-    def _show_what_varies(self):
-        """Puts a batch second that differs from the first in both widths, if there is one.
-
-        `keras.Model.fit` on TensorFlow learns from the first two batches which sizes vary, and
-        fails over a later one that has another (Keras 3.15).
-        """
-        widths = [self._widths[rows].max(axis=0) for rows in self._batches]
-        for index in range(1, len(widths)):
-            if (widths[index] != widths[0]).all():
-                swapped = self._batches[index], self._batches[1]
-                self._batches[1], self._batches[index] = swapped
-                return
 
     def __len__(self) -> int:
         return len(self._batches)

@@ -3,11 +3,11 @@
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_onlstm.training.windows import own_rows
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.keras_private import VaryingBatches
 
 __all__ = ["SentenceBatches", "split", "with_sentences", "without_sentences"]
 
@@ -103,7 +103,7 @@ def with_sentences(
     return _joined([*present, *missing], eos)
 
 
-class SentenceBatches(keras.utils.PyDataset):
+class SentenceBatches(VaryingBatches):
     """The sentences of a text in batches of similar lengths, each from the `<eos>` before it.
 
     Widths are rounded up to multiples; every batch has as many rows, the last one empty ones where

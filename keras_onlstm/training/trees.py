@@ -12,12 +12,13 @@ from keras_onlstm.training.noise_contrastive import NoiseContrastive
 from keras_onlstm.tree_lstm.plan import Layout, Rooms
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.cross_entropy import token_losses
+from keras_onlstm.utils.keras_private import VaryingBatches
 from keras_onlstm.utils.types import Identifier, Tensor
 
 __all__ = ["TreeBatches", "TreeLearner", "evaluate_trees"]
 
 
-class TreeBatches(keras.utils.PyDataset):
+class TreeBatches(VaryingBatches):
     """Trees in batches, each laid into a grid.
 
     Sorted by length the trees are cut into as many stretches as a batch has trees; a batch takes

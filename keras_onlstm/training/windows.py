@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-import keras
 import numpy as np
 
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.keras_private import VaryingBatches
 
 __all__ = ["Windows", "contiguous", "own_rows"]
 
@@ -61,7 +61,7 @@ def own_rows(rows: int, host: tuple[int, int]) -> np.ndarray:
     return np.arange(index * each, (index + 1) * each, dtype="int32")
 
 
-class Windows(keras.utils.PyDataset):
+class Windows(VaryingBatches):
     """The windows of an epoch, one after the other, so that states carry over.
 
     A window's length is drawn around `window` with probability 0.95 and around half of it
@@ -125,7 +125,7 @@ class Windows(keras.utils.PyDataset):
         # Half a window with its deviation, then one, two and five deviations above a whole one.
         spread = [math.ceil(window / 2) + 13, window + 2, window + 10, window + 25]
         self.padded_lengths = sorted(set(spread)) if jitter else [window]
-        self.lengths_vary = jitter
+        self.axis_1_varies = self.lengths_vary = jitter
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -170,16 +170,8 @@ class Windows(keras.utils.PyDataset):
         return self.length(index) / self.window
 
     def _size(self, ends, index):
-        """The number of steps of a window with its padding.
-
-        The second window is never as wide as the first one, should widths vary: `keras.Model.fit`
-        on TensorFlow learns from these two which sizes vary, and fails over a later one that has
-        another (Keras 3.15).
-        """
-        size = next(n for n in self.padded_lengths if n >= ends[index + 1] - ends[index])
-        if self.jitter and index == 1 and size == self._size(ends, 0):
-            size = next((n for n in self.padded_lengths if n > size), size + 1)
-        return size
+        """The number of steps of a window with its padding."""
+        return next(n for n in self.padded_lengths if n >= ends[index + 1] - ends[index])
 
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         ends = self._ends  # once: Keras reads ahead in another thread

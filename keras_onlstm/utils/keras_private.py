@@ -19,6 +19,11 @@ Every function of `keras.ops` first looks for symbolic tensors, in shapes and li
 runs operators one by one, and in a loop of small ones that takes as long as they do: `direct` has
 the backend's functions, which `keras.ops` would call, for tensors that have values.
 `tests/test_fused.py` fails if one goes.
+
+`fit`, `evaluate` and `predict` on TensorFlow take the sizes that vary from the first two batches of
+a `PyDataset` and fail on a later batch of another shape (Keras 3.15). Keras has no argument or
+method to declare these sizes, so a subclass takes the place of its adapter. It treats only
+`VaryingBatches` differently. `tests/test_fit_shapes.py` fails if Keras stops using the subclass.
 """
 
 import copy
@@ -29,14 +34,24 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 import keras
+import numpy as np
 from keras.src import backend
 from keras.src.backend.common import global_state
 from keras.src.backend.common.variables import AutocastScope
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
+from keras.src.trainers import data_adapters
+from keras.src.trainers.data_adapters.data_adapter_utils import get_tensor_spec
 
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["DropoutRNNCell", "assign", "check_room", "direct", "layers_within"]
+__all__ = [
+    "DropoutRNNCell",
+    "VaryingBatches",
+    "assign",
+    "check_room",
+    "direct",
+    "layers_within",
+]
 
 _OF_CORE = ("cast", "convert_to_tensor", "shape", "unstack")
 _OF_NUMPY = ("concatenate", "exp", "expand_dims", "reshape", "stack", "sum", "transpose", "where")
@@ -44,6 +59,35 @@ direct = SimpleNamespace(
     **{name: getattr(backend.core, name) for name in _OF_CORE},
     **{name: getattr(backend.numpy, name) for name in _OF_NUMPY},
 )
+
+
+class VaryingBatches(keras.utils.PyDataset):
+    """A `PyDataset` whose batches may differ in the size of axis 1, wherever they have one.
+
+    A data set all batches of which have the same size sets `axis_1_varies` to `False`.
+    """
+
+    axis_1_varies = True
+
+
+class _PyDatasetAdapter(data_adapters.PyDatasetAdapter):
+    """Keras's adapter, which gives axis 1 of `VaryingBatches` an unknown size on TensorFlow."""
+
+    def get_tf_dataset(self):
+        if getattr(self.py_dataset, "axis_1_varies", False):
+            batch = self._standardize_batch(self.py_dataset[0])
+            # Keras gives an unknown size to each axis in which two batches differ.
+            wider = keras.tree.map_structure(_widened, batch)
+            self._output_signature = get_tensor_spec([batch, wider])
+        return super().get_tf_dataset()
+
+
+def _widened(array):
+    """An array of the same dtype whose axis 1, if it has one, is longer by 1."""
+    return np.empty([n + (axis == 1) for axis, n in enumerate(array.shape)], array.dtype)
+
+
+data_adapters.PyDatasetAdapter = _PyDatasetAdapter
 
 
 def assign(variable: keras.Variable, value: Tensor) -> None:
