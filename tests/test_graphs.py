@@ -69,6 +69,15 @@ def two_names(one, other):
     return keras.Model([x, y], layer(x) + layer(y))
 
 
+def of_strings(layer, dtype="string"):
+    ids = keras.Input((None,), dtype=dtype, name="words")
+    return keras.Model(ids, ONLSTM(4)(keras.layers.Embedding(9, 3)(layer(ids))))
+
+
+def _no_strings(subject, read="strings"):
+    return rf"^{subject} works with {read}, which cannot be exported. Export the part [^\n]*\.$"
+
+
 REFUSALS = {
     "a layer": (lambda: ONLSTM(4), "layer", TypeError, "ONLSTM is no Keras model. Put a layer"),
     "a function": (lambda: print, None, TypeError, "builtin_function_or_method is no Keras model"),
@@ -109,6 +118,30 @@ REFUSALS = {
         None,
         ValueError,
         "the layer cell computes in bfloat16",
+    ),
+    "strings": (
+        lambda: of_strings(keras.layers.TextVectorization(vocabulary=["a"], name="vectorize")),
+        None,
+        ValueError,
+        _no_strings("the layer vectorize"),
+    ),
+    "a lookup of strings": (
+        lambda: of_strings(keras.layers.StringLookup(vocabulary=["a"], name="lookup")),
+        None,
+        ValueError,
+        _no_strings("the layer lookup"),
+    ),
+    "a lookup of integers": (
+        lambda: of_strings(keras.layers.IntegerLookup(vocabulary=[7], name="lookup"), "int64"),
+        None,
+        ValueError,
+        _no_strings("the layer lookup", "int64"),
+    ),
+    "an input of strings": (
+        lambda: of_strings(keras.layers.Lambda(lambda words: keras.ops.zeros((2, 3), "int32"))),
+        None,
+        ValueError,
+        _no_strings("the input words"),
     ),
     "unknown inputs": (
         lambda: Unknowing(ONLSTM(4)),

@@ -126,8 +126,8 @@ def make_graph(
 
     Raises:
         TypeError: if it is no Keras model.
-        ValueError: if the model has no such graph, no ON-LSTM, is stateful or not in float32, or is
-            a TreeLSTM without a vocabulary.
+        ValueError: if the model has no such graph, no ON-LSTM, is stateful or not in float32, reads
+            strings, or is a TreeLSTM without a vocabulary.
     """
     if not isinstance(model, keras.Model):
         raise TypeError(
@@ -188,11 +188,23 @@ def _check(model, name):
                 f"the layer {layer.name} is stateful, and an exported graph keeps nothing. Give "
                 "it initial_state and return_state=True instead, or export the graph step."
             )
+        if not keras.backend.is_float_dtype(layer.compute_dtype or "float32"):
+            raise _no_preprocessing(f"the layer {layer.name}", layer.compute_dtype)
         if layer.compute_dtype not in ("float32", None):
             raise ValueError(
                 f"the layer {layer.name} computes in {layer.compute_dtype}. Export a float32 model "
                 "with its weights; quantize makes the file smaller."
             )
+
+
+def _no_preprocessing(subject, dtype):
+    """Error for strings and for preprocessing layers, which an exported graph cannot have."""
+    read = "strings" if dtype == "string" else dtype
+    return ValueError(
+        f"{subject} works with {read}, which cannot be exported. Export the part of the model that "
+        "follows the preprocessing, with ids as its input, and make the ids before you run the "
+        "file."
+    )
 
 
 def _ids(name, shape, size):
@@ -331,6 +343,8 @@ def _layer(model, inputs):
     specs = keras.tree.flatten(structure)
     names = _plain_names([spec.name for spec in specs])
     dtypes = [keras.backend.standardize_dtype(spec.dtype) for spec in specs]
+    if "string" in dtypes:
+        raise _no_preprocessing(f"the input {names[dtypes.index('string')]}", "string")
     graph_inputs = [
         Input(name, dtype, _named_axes(name, spec.shape), _DRAW.get(dtype, _draw_floats))
         for name, dtype, spec in zip(names, dtypes, specs, strict=True)
