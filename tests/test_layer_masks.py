@@ -6,7 +6,15 @@ import pytest
 from keras import ops
 
 import oracle
-from checks import EXACT, SINGLE, assert_all_close, assert_close, gradients, loaded, tensor
+from checks import (
+    EXACT,
+    SINGLE,
+    assert_all_close,
+    assert_close,
+    gradients,
+    loaded,
+    tensor,
+)
 from keras_onlstm import ONLSTM, ONLSTMCell
 
 UNITS, CHUNK, BATCH, TIME = 6, 2, 4, 5
@@ -175,12 +183,70 @@ def test_masks_of_a_masking_layer(over_cell):
     assert_close(model(x), result.outputs, SINGLE, "outputs")
 
 
-def test_the_mask_is_handed_on_with_sequences_alone():
+class Probe(keras.layers.Layer):
+    """Returns the mask that came with its input; all `False` if none did."""
+
+    def __init__(self):
+        super().__init__()
+        self.supports_masking = True
+
+    def call(self, inputs, mask=None):
+        return ops.zeros_like(inputs, "bool") if mask is None else ops.copy(mask)
+
+
+@pytest.mark.parametrize("in_model", [False, True])
+@pytest.mark.parametrize("go_backwards", [False, True])
+@pytest.mark.parametrize("return_state", [False, True])
+@pytest.mark.parametrize("return_sequences", [False, True])
+def test_distances_carry_the_mask(return_sequences, return_state, go_backwards, in_model):
+    """In the order of reading, whether or not there is a sequence of outputs to carry it."""
+    embedding = keras.layers.Embedding(9, 3, mask_zero=True)
+    layer = ONLSTM(
+        UNITS,
+        CHUNK,
+        return_distances=True,
+        return_sequences=return_sequences,
+        return_state=return_state,
+        go_backwards=go_backwards,
+    )
+
+    def masks(ids):
+        return [Probe()(distance) for distance in layer(embedding(ids))[-2:]]
+
+    ids = keras.Input((None,), dtype="int32")
+    found = keras.Model(ids, masks(ids))(IDS) if in_model else masks(ops.convert_to_tensor(IDS))
+    assert (IDS != 0).any() and (IDS == 0).any()
+    for mask in found:
+        assert_close(mask, (IDS != 0)[:, ::-1] if go_backwards else IDS != 0, 0.0, "mask")
+
+
+def test_a_mask_with_a_last_axis_is_that_of_the_distances_without_it():
+    layer = ONLSTM(UNITS, CHUNK, return_distances=True)
+    mask = ops.convert_to_tensor(MASKS["holes"])
+    for found in layer.compute_mask(None, mask[..., None])[-2:]:
+        assert_close(found, MASKS["holes"], 0.0, "mask")
+
+
+def test_a_loss_of_distances_skips_masked_steps():
+    ids = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(9, 3, mask_zero=True)(ids)
+    model = keras.Model(ids, ONLSTM(UNITS, CHUNK, return_distances=True)(x)[1])
+    model.compile(loss=lambda wanted, distance: ops.square(wanted - distance))
+    wanted = np.random.default_rng(0).uniform(size=IDS.shape).astype("float32")
+    errors = (wanted - ops.convert_to_numpy(model(IDS))) ** 2
+    found = model.evaluate(IDS, wanted, verbose=0)
+    assert_close(found, errors[IDS != 0].mean(), 1e-6, "loss")
+    assert abs(found - errors.mean()) > 1e-3
+
+
+def test_the_mask_is_handed_on_with_sequences_and_distances_alone():
     mask = ops.convert_to_tensor(MASKS["left"])
     layer = ONLSTM(UNITS, return_sequences=True, return_state=True, return_distances=True)
     assert layer.supports_masking
     of_sequence, *rest = layer.compute_mask(None, mask)
     assert_close(of_sequence, MASKS["left"], 0.0, "mask of the outputs")
-    assert rest == [None] * 4
+    assert rest[:2] == [None] * 2
+    for distance_mask in rest[2:]:
+        assert_close(distance_mask, MASKS["left"], 0.0, "mask of the distances")
     assert ONLSTM(UNITS, return_sequences=True).compute_mask(None, None) is None
     assert ONLSTM(UNITS).compute_mask(None, mask) is None

@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.onlstm.layer import ONLSTM
+from keras_onlstm.utils.dense import DenseInputs
 from keras_onlstm.utils.rows import take_rows
 from keras_onlstm.utils.types import Tensor
 
@@ -30,7 +31,7 @@ class _Embedding(keras.layers.Embedding):
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
-class PairClassifier(keras.Model):
+class PairClassifier(DenseInputs, keras.Model):
     """Encodes two sentences with one recurrent layer and classifies the pair.
 
     With `h1` and `h2` the layer's last outputs, the features `(h1, h2, h1 * h2, |h1 - h2|)` pass a
@@ -73,6 +74,7 @@ class PairClassifier(keras.Model):
     """
 
     graphs = ("classifier",)
+    dense_instead = "x.to_tensor()"  # id 0 is padding
 
     def __init__(
         self,

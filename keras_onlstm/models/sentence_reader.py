@@ -16,6 +16,7 @@ from keras_onlstm.models import starts
 from keras_onlstm.parsing.readings import Reading, chosen_gates, usual_reading
 from keras_onlstm.text.sentences import contexts, read
 from keras_onlstm.text.vocabulary import Encoder
+from keras_onlstm.utils.dense import DenseInputs
 from keras_onlstm.utils.prediction import predictor
 from keras_onlstm.utils.types import Sentence, Tensor
 
@@ -78,7 +79,7 @@ class _Scoring(keras.Model):
         return ops.take(ops.reshape(log_probabilities, (-1,)), places)  # (B, T)
 
 
-class SentenceReader(keras.Model):
+class SentenceReader(DenseInputs, keras.Model):
     """A model that reads sentences. A language model, unless it says that it predicts nothing.
 
     A subclass has:

@@ -11,6 +11,7 @@ from keras import KerasTensor, ops
 from keras_onlstm.onlstm import recurrence
 from keras_onlstm.onlstm.cell import DropoutMasks, ONLSTMCell
 from keras_onlstm.onlstm.int8 import no_lora, no_mode
+from keras_onlstm.utils.dense import DenseInputs
 from keras_onlstm.utils.keras_private import assign
 from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.types import Identifier, Shape, Tensor, Tensors
@@ -37,7 +38,7 @@ def _of_one_batch(*tensors):
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
-class ONLSTM(keras.layers.RNN):
+class ONLSTM(DenseInputs, keras.layers.RNN):
     """Ordered-neurons LSTM over whole sequences.
 
     Takes the arguments of `keras_onlstm.ONLSTMCell` and those of `keras.layers.LSTM` that are about
@@ -49,7 +50,8 @@ class ONLSTM(keras.layers.RNN):
     the states are carried over, the output repeats the one before (zeros before the first unmasked
     step; zeros throughout with `zero_output_for_mask=True`), the distances are 0. What they hold,
     NaN too, reaches neither results nor gradients. Of a sequence without steps the last output is
-    zeros, and the states are those given.
+    zeros, and the states are those given. The mask goes on with a sequence of outputs, and with the
+    distances.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
 
@@ -103,8 +105,8 @@ class ONLSTM(keras.layers.RNN):
 
     Raises:
         ValueError: as `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
-            wrong shape, `unroll=True`, `fused=True` with other activations, and under
-            `keras.layers.Bidirectional` for distances without states.
+            wrong shape, ragged tensors, `unroll=True`, `fused=True` with other activations, and
+            under `keras.layers.Bidirectional` for distances without states.
 
     Example:
 
@@ -322,8 +324,16 @@ class ONLSTM(keras.layers.RNN):
         if self.return_state:
             masks += [None, None]
         if self.return_distances:
-            masks += [None, None]
+            masks += [self._distance_mask(mask)] * 2
         return masks if len(masks) > 1 else masks[0]
+
+    def _distance_mask(self, mask):
+        """The mask of the distances (B, T), which are in the order of reading."""
+        if mask is None:
+            return None
+        if len(mask.shape) == 3:
+            mask = ops.squeeze(mask, -1)
+        return ops.flip(mask, 1) if self.go_backwards else mask
 
     def __setattr__(self, name: str, value: Any) -> None:
         # After the layer is made `keras.layers.Bidirectional` alone sets this; it documents that.
