@@ -1,5 +1,8 @@
 """Masked steps: states carried, outputs repeated or zero, distances zero; masks on their way."""
 
+import functools
+import inspect
+
 import keras
 import numpy as np
 import pytest
@@ -8,6 +11,7 @@ from keras import ops
 import oracle
 from checks import (
     EXACT,
+    NO_DROPOUT,
     SINGLE,
     assert_all_close,
     assert_close,
@@ -16,6 +20,8 @@ from checks import (
     tensor,
 )
 from keras_onlstm import ONLSTM, ONLSTMCell
+from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.models.regularization import WeightDroppedLSTM
 
 UNITS, CHUNK, BATCH, TIME = 6, 2, 4, 5
 NAMES = oracle.Result._fields
@@ -225,6 +231,62 @@ def test_a_mask_with_a_last_axis_is_that_of_the_distances_without_it():
     mask = ops.convert_to_tensor(MASKS["holes"])
     for found in layer.compute_mask(None, mask[..., None])[-2:]:
         assert_close(found, MASKS["holes"], 0.0, "mask")
+
+
+@pytest.fixture(params=[False, True], ids=["as installed", "as in Keras 3.16"])
+def recurrent_layers(request, monkeypatch):
+    """Keras's `RNN` and `Bidirectional`, without support of masks as in Keras 3.16 too."""
+
+    def unsupporting(init):
+        @functools.wraps(init)
+        def made(self, *args, **kwargs):
+            init(self, *args, **kwargs)
+            self.supports_masking = False
+
+        made.__signature__ = inspect.signature(init)  # Keras reads the names of arguments
+        return made
+
+    if request.param:
+        for layer in (keras.layers.RNN, keras.layers.Bidirectional):
+            monkeypatch.setattr(layer, "__init__", unsupporting(layer.__init__))
+
+
+def with_support(layer):
+    layer.supports_masking = True
+    return layer
+
+
+MASKED = {
+    "ONLSTM": lambda: ONLSTM(UNITS, CHUNK, return_sequences=True),
+    "WeightDroppedLSTM": lambda: WeightDroppedLSTM(UNITS, return_sequences=True),
+    "RNN": lambda: with_support(keras.layers.RNN(ONLSTMCell(UNITS, CHUNK), return_sequences=True)),
+    "Bidirectional": lambda: with_support(
+        keras.layers.Bidirectional(ONLSTM(UNITS, CHUNK, return_sequences=True))
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+@pytest.mark.usefixtures("recurrent_layers")
+def test_masks_go_on_whatever_keras_supports(name):
+    embedding = keras.layers.Embedding(9, 3, mask_zero=True)
+    found = Probe()(MASKED[name]()(embedding(ops.convert_to_tensor(IDS))))
+    assert_close(found, IDS != 0, 0.0, "mask")
+
+
+@pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
+@pytest.mark.usefixtures("recurrent_layers")
+def test_models_mask_without_a_warning(recurrent):
+    """Warnings are errors. What padding holds, and how much there is, changes nothing."""
+    pairs = PairClassifier(9, 3, 6, UNITS, CHUNK, recurrent=recurrent, seed=1)
+    longer = np.pad(IDS, [(0, 0), (0, 2)])
+    assert_close(pairs((longer, longer)), ops.convert_to_numpy(pairs((IDS, IDS))), 1e-6, "pairs")
+    model = LanguageModel(9, 8, 8, 2, 2, recurrent=recurrent, seed=1, **NO_DROPOUT)
+    mask = np.array([[True, True, False, True, False]] * 3)
+    logits = ops.convert_to_numpy(model(np.where(mask, IDS, 7), mask=mask))
+    assert_close(model(np.where(mask, IDS, 8), mask=mask), logits, 1e-6, "language model")
+    alone = model(IDS[:, [0, 1, 3]])
+    assert_close(alone, logits[:, [0, 1, 3]], 1e-6, "the words alone")
 
 
 def test_a_loss_of_distances_skips_masked_steps():

@@ -18,7 +18,9 @@ def _recurrent_layer(recurrent, units, chunk_size, seed):
     if recurrent == "onlstm":
         return ONLSTM(units, chunk_size=chunk_size, seed=seed, name="recurrent")
     if recurrent == "lstm":
-        return keras.layers.LSTM(units, seed=seed, name="recurrent")
+        layer = keras.layers.LSTM(units, seed=seed, name="recurrent")
+        layer.supports_masking = True  # not by itself in Keras 3.16, which warns of the mask
+        return layer
     raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
 
 

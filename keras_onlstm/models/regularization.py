@@ -152,6 +152,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         **kwargs: Any,
     ) -> None:
         super().__init__(units, seed=seed, **kwargs)
+        self.supports_masking = True  # Keras 3.16 drops masks otherwise
         self.recurrent_weight_dropout = recurrent_weight_dropout
         self.seed_generator = keras.random.SeedGenerator(seed)
 

@@ -55,9 +55,10 @@ __all__ = [
 
 _OF_CORE = ("cast", "convert_to_tensor", "shape", "unstack")
 _OF_NUMPY = ("concatenate", "exp", "expand_dims", "reshape", "stack", "sum", "transpose", "where")
+_operators = getattr(backend, "ops", backend)  # `backend.ops` from Keras 3.16 on
 direct = SimpleNamespace(
-    **{name: getattr(backend.core, name) for name in _OF_CORE},
-    **{name: getattr(backend.numpy, name) for name in _OF_NUMPY},
+    **{name: getattr(_operators.core, name) for name in _OF_CORE},
+    **{name: getattr(_operators.numpy, name) for name in _OF_NUMPY},
 )
 
 
