@@ -113,7 +113,7 @@ def _is_ours(key):
 
 
 def _of(span):
-    """What `_parse` stored for a sentence: three arrays.
+    """The three arrays that `_parse` stored for a sentence.
 
     `words` (words, 2) are the bounds of the words in characters, from the start of the sentence;
     `constituents` (constituents, 2) those of the constituents in words, children before parents.

@@ -58,7 +58,7 @@ async function openParser(path) {
   }
 }
 
-// The words of each sentence of one text. number: of the text, from 1 on, for the message.
+// The words of each sentence of one text. number: of the text, counted from 1, for the message.
 function sentencesOf(given, number) {
   const place = forbidden(given);
   if (place >= 0)

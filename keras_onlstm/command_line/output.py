@@ -106,7 +106,7 @@ def write_rows(verb: str, options: argparse.Namespace, output: Output | None, ta
 
     Raises:
         OSError: if the file cannot be written.
-        ValueError: if there is no word.
+        ValueError: if the input contains no words.
     """
     from keras_onlstm.scale.shards import write
 

@@ -255,7 +255,7 @@ def _write_page(options, output, parser, read, progress):
 
 
 def _write_lines(options, output, parser, read, progress):
-    """Writes the sentences one after the other, as they are read."""
+    """Writes each sentence as soon as it is read."""
     form, count = options.format, 0
     with opened(output and output.path) as stream:
         for parsed in read:

@@ -1,4 +1,4 @@
-"""What is common to corpora that NLTK finds: where they are looked for, and their files."""
+"""Corpora that NLTK finds: the error for a missing one, and the content of their files."""
 
 from typing import Any
 

@@ -69,7 +69,7 @@ def known_form(word: str, vocabulary: Container[str]) -> str:
         vocabulary: the words that the model knows.
 
     Returns:
-        The word as it is written if the vocabulary has it, so that upper case and digits are kept
+        The word as written if it is in the vocabulary, so that upper case and digits are kept
         where the model knows them. Otherwise `normalize` of it, with straight apostrophes.
 
     Example:
