@@ -50,8 +50,8 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
     the states are carried over, the output repeats the one before (zeros before the first unmasked
     step; zeros throughout with `zero_output_for_mask=True`), the distances are 0. What they hold,
     NaN too, reaches neither results nor gradients. Of a sequence without steps the last output is
-    zeros, and the states are those given. The next layer gets the mask with a sequence of outputs, and
-    with the distances.
+    zeros, and the states are those given. The next layer gets the mask with a sequence of
+    outputs, and with the distances.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
 

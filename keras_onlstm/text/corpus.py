@@ -1,9 +1,9 @@
 """Text corpora for language models: Penn Treebank as Mikolov prepared it, or a user's own.
 
 A corpus is a directory of `train.txt`, `valid.txt` and `test.txt` (`ptb.train.txt` and so on for
-the Penn Treebank), one sentence a line, words separated by blanks. Every line ends in `<eos>`, also a
-blank one, as in the published token counts of WikiText. Words that the vocabulary lacks are
-`<unk>`.
+the Penn Treebank). Each line is a sentence, words are separated by blanks. Every line ends in
+`<eos>`, also a blank one, as in the published token counts of WikiText. Words that the vocabulary
+lacks are `<unk>`.
 """
 
 import io
