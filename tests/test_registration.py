@@ -17,6 +17,7 @@ import keras_onlstm
 from commands import environment, without
 from keras_onlstm import _registration
 from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.utils.libraries import is_installed
 from package import ROOT
 
 
@@ -193,10 +194,20 @@ def test_all_that_registers_is_in_the_list():
 @pytest.mark.parametrize(
     ("backend", "missing", "remedy"),
     [
-        (
+        pytest.param(
             "",
             ["tensorflow"],
             "is not set. Set KERAS_BACKEND=jax or torch, or: pip install tensorflow.",
+            marks=pytest.mark.skipif(
+                not (is_installed("jax") and is_installed("torch")),
+                reason="JAX and PyTorch are not both installed",
+            ),
+        ),
+        (
+            "",
+            ["tensorflow", "jax", "torch"],
+            "is not set. Install it: pip install tensorflow. Or install jax or torch, and set "
+            "KERAS_BACKEND to its name.",
         ),
         ("jax", ["jax", "torch"], "is jax. Set KERAS_BACKEND=tensorflow, or: pip install jax."),
         (
