@@ -15,6 +15,7 @@ import matplotlib
 import numpy as np
 
 from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.loading import load_model
 from keras_onlstm.onlstm.step import project, step
 
 FORMULA = "( ( not ( a ( and b ) ) ) ( or ( ( not c ) ( and ( d ( or a ) ) ) ) ) )"
@@ -70,7 +71,9 @@ def parse_arguments():
 
 
 def main(options):
-    model = keras.saving.load_model(options.run / "best.keras", compile=False)
+    model, _ = load_model(options.run)
+    if not hasattr(getattr(getattr(model, "recurrent", None), "cell", None), "chunk_size"):
+        raise ValueError(f"{options.run}: {type(model).__name__}, not a classifier of ON-LSTM.")
     path = options.output or options.run / NAME
     draw(master_forget_gates(model, options.formula), options.formula.split(), path)
     print(path)

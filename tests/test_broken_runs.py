@@ -35,7 +35,7 @@ def read_only(directory, patch):
 
 def deleted(directory, patch):
     shutil.rmtree(directory)
-    return "cannot be written (No such file or directory). Its directory is gone."
+    return "cannot be written (No such file or directory). Create its directory first."
 
 
 # What is called before it is written, then; and the batch of the second epoch that was kept.

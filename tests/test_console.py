@@ -189,7 +189,9 @@ level = os.environ["TF_CPP_MIN_LOG_LEVEL"]
 """
 IMPORTING = """
 import keras_onlstm.utils.console
-import tensorflow, os
+import importlib.util, os
+assert importlib.util.find_spec("tensorflow")  # a search is not yet an import
+import tensorflow
 os.write(2, b"I0000 of its own\\n")
 print(tensorflow.level, tensorflow.__spec__.loader.exec_module.__qualname__)
 """

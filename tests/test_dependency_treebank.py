@@ -6,7 +6,7 @@ import zipfile
 import pytest
 
 from corpora import corpora_in
-from keras_onlstm.datasets import dependency_treebank
+from keras_onlstm.datasets import brown, dependency_treebank, treebank
 from keras_onlstm.text.vocabulary import frequent
 
 pytestmark = pytest.mark.keras_free
@@ -90,6 +90,16 @@ def test_a_treebank_that_is_not_there(tmp_path):
         pytest.raises(FileNotFoundError, match="NLTK finds no dependency_treebank corpus: python"),
     ):
         dependency_treebank.load()
+
+
+@pytest.mark.parametrize("module", [brown, dependency_treebank, treebank])
+def test_damaged_archives(module, tmp_path):
+    name = module.__name__.rpartition(".")[2]
+    (tmp_path / "corpora").mkdir()
+    (tmp_path / "corpora" / f"{name}.zip").write_bytes(b"PK\3\4 and no more")
+    match = rf"^corpora/{name}\.zip of nltk_data: .*\. Restore it from its source\.$"
+    with corpora_in(tmp_path), pytest.raises(ValueError, match=match):
+        module.load()
 
 
 # With the lowest supported versions NLTK's archive, read in vain, fails again when it is collected.

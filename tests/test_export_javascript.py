@@ -71,11 +71,17 @@ def test_raw_text_has_the_trees_of_the_package(run, exported):
     assert found.stdout.splitlines() == wanted
 
 
+def test_texts_without_words_give_empty_lines(run, exported):
+    found = run(exported, given="a cat\n\n...!\na dog\n")
+    assert (found.returncode, found.stderr) == (0, "")
+    assert found.stdout.splitlines() == ["(X a cat)", "", "", "(X a dog)"]
+
+
 def test_control_characters_are_refused(run, exported):
     found = run(exported, given="a cat\na d\x07og\n")
     assert (found.returncode, found.stdout) == (2, "")
     assert found.stderr == (
-        "parse.mjs: error: sentence 2: character 4 is a control character. Take it out.\n"
+        "parse.mjs: error: line 2: character 4 is a control character. Take it out.\n"
     )
 
 
@@ -101,9 +107,8 @@ def test_mistakes_are_one_line(run, exported, tmp_path):
     graphs.write_onnx(layer, about={"graph": "layer"})
     for arguments, message in (
         ([], "usage"),
-        ([exported], "sentence 1: has no words"),
-        ([exported, "a cat", " "], "sentence 2: has no words"),
-        ([exported, "a cat", "...!"], "sentence 2: has no words"),
+        ([exported], "Nothing to parse"),
+        ([exported, " ", "...!"], "Nothing to parse"),
         ([missing, "a cat"], f"{missing}: cannot be read (ENOENT)"),
         ([tmp_path, "a cat"], f"{tmp_path}: cannot be read (EISDIR)"),
         ([short, "a cat"], f"{short}: no complete ONNX file of keras_onlstm"),

@@ -165,7 +165,7 @@ def test_a_directory_that_is_gone(tmp_path):
     path = tmp_path / "gone" / "notes.txt"
     with pytest.raises(OSError) as caught:
         write_json(path, {})
-    reason = "(No such file or directory). Its directory is gone."
+    reason = "(No such file or directory). Create its directory first."
     assert str(caught.value) == f"{path}: cannot be written {reason}"
 
 

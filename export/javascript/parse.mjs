@@ -6,7 +6,7 @@
 //
 // parser.onnx comes from export/to_onnx.py --graph parser. Each line of sentences.txt, and each
 // argument, is split into sentences and words as keras_onlstm.Parser splits them, and each sentence
-// gives one tree on one line. A mistake gives one line on standard error and exit status 2. All but
+// gives one tree on one line; a text without words gives an empty line. A mistake gives one line on standard error and exit status 2. All but
 // this command line is in web/parsing, which the page in the browser uses too.
 
 import { readFile } from "node:fs/promises";
@@ -59,23 +59,24 @@ async function openParser(path) {
 }
 
 // The words of each sentence of one text. number: of the text, counted from 1, for the message.
+// A text without words is one sentence of none.
 function sentencesOf(given, number) {
   const place = forbidden(given);
   if (place >= 0)
     throw new UserError(
-      `sentence ${number}: character ${place + 1} is a control character. Take it out.`,
+      `line ${number}: character ${place + 1} is a control character. Take it out.`,
     );
   const sentences = wordsOf(given);
-  if (!sentences.length) throw new UserError(`sentence ${number}: has no words.`);
-  return sentences;
+  return sentences.length ? sentences : [[]];
 }
 
 async function main([path, ...texts]) {
   if (!path) throw new UserError('usage: node parse.mjs parser.onnx ["a sentence" ...]');
   if (!texts.length) texts = (await text(process.stdin)).replace(/\n$/, "").split("\n");
   const sentences = texts.flatMap((given, i) => sentencesOf(given, i + 1));
+  if (!sentences.flat().length) throw new UserError("Nothing to parse: the text contains no words.");
   const parse = await openParser(path);
-  for (const words of sentences) console.log(await parse(words));
+  for (const words of sentences) console.log(words.length ? await parse(words) : "");
 }
 
 try {

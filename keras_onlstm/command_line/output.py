@@ -56,7 +56,7 @@ def read_output(options: argparse.Namespace, form: str | None = None) -> Output 
             suffix = "txt" if form in _TEXTS else form or "npz"
             error(
                 f"--output {name}: is a file, but a name without a suffix is a directory. Name "
-                f"another one, or a file with a suffix, such as {name}.{suffix}"
+                f"another one, or a file with a suffix, such as {path}.{suffix}"
             )
         return Output(path, True)
     if path.is_dir():

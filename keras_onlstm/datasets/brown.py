@@ -9,7 +9,7 @@ import re
 from functools import cache
 from itertools import chain, groupby
 
-from keras_onlstm.datasets.nltk_corpora import not_found
+from keras_onlstm.datasets.nltk_corpora import found
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.utils.reading import reason
 
@@ -85,10 +85,8 @@ def _undoubled(tokens):
 def _reader():
     from nltk.corpus import brown
 
-    try:
+    with found("brown", "python -m nltk.downloader brown fetches it"):
         brown.fileids()
-    except LookupError as error:
-        raise not_found("brown", "python -m nltk.downloader brown fetches it") from error
     return brown
 
 

@@ -11,7 +11,7 @@ import io
 from itertools import chain
 
 from keras_onlstm.datasets import conll
-from keras_onlstm.datasets.nltk_corpora import file_content, not_found
+from keras_onlstm.datasets.nltk_corpora import file_content, found
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
 
@@ -59,11 +59,9 @@ def load(part: str | None = None, normalized: bool = False) -> list[DependencyTr
 def _reader():
     from nltk.corpus import dependency_treebank as reader
 
-    try:
+    remedy = "python -m nltk.downloader dependency_treebank fetches it"
+    with found("dependency_treebank", remedy):
         reader.fileids()
-    except LookupError as error:
-        remedy = "python -m nltk.downloader dependency_treebank fetches it"
-        raise not_found("dependency_treebank", remedy) from error
     return reader
 
 

@@ -1,28 +1,38 @@
 """Corpora that NLTK finds: the error for a missing one, and the content of their files."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from zipfile import BadZipFile
 
 from keras_onlstm.utils.reading import reason
 
-__all__ = ["RESTORE", "file_content", "not_found"]
+__all__ = ["RESTORE", "file_content", "found"]
 
 RESTORE = "Restore it from its source."
 
 
-def not_found(name: str, remedy: str) -> FileNotFoundError:
-    """The error to raise where NLTK lacks a corpus.
+@contextmanager
+def found(name: str, remedy: str) -> Iterator[None]:
+    """A context in which NLTK looks for a corpus.
 
     Args:
         name: of the corpus.
         remedy: how to get it.
 
-    Returns:
-        `FileNotFoundError`.
+    Raises:
+        FileNotFoundError: if NLTK does not find it.
+        ValueError: if its archive is damaged.
     """
-    return FileNotFoundError(
-        f"NLTK finds no {name} corpus: {remedy}. The environment variable NLTK_DATA names the "
-        "directory nltk_data."
-    )
+    try:
+        yield
+    except LookupError as error:
+        raise FileNotFoundError(
+            f"NLTK finds no {name} corpus: {remedy}. The environment variable NLTK_DATA names the "
+            "directory nltk_data."
+        ) from error
+    except BadZipFile as error:
+        raise ValueError(f"corpora/{name}.zip of nltk_data: {reason(error)}. {RESTORE}") from error
 
 
 def file_content(reader: Any, name: str) -> tuple[str, bytes]:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Container
 from itertools import chain
 from typing import NamedTuple
 
-from keras_onlstm.datasets.nltk_corpora import RESTORE, file_content, not_found
+from keras_onlstm.datasets.nltk_corpora import RESTORE, file_content, found
 from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import NltkTree
 
@@ -133,19 +133,15 @@ def _files(corpus, sections):
     """NLTK's reader of a corpus, and the names of the files to read."""
     from nltk.corpus import ptb, treebank
 
-    try:
-        if corpus == "sample":
+    if corpus == "sample":
+        with found("treebank", "python -m nltk.downloader treebank fetches it"):
             return treebank, treebank.fileids()
+    remedy = (
+        "it needs a licence of the Linguistic Data Consortium (LDC99T42); put its WSJ directory "
+        "into nltk_data/corpora/ptb"
+    )
+    with found("ptb", remedy):
         files = [name for name in ptb.fileids() if name.startswith("WSJ")]
-    except LookupError as error:
-        raise not_found(
-            "treebank" if corpus == "sample" else "ptb",
-            {
-                "sample": "python -m nltk.downloader treebank fetches it",
-                "ptb": "it needs a licence of the Linguistic Data Consortium (LDC99T42); put its "
-                "WSJ directory into nltk_data/corpora/ptb",
-            }[corpus],
-        ) from error
     chosen = [name for name in files if sections is None or int(name.split("/")[1]) in sections]
     if not chosen:
         raise FileNotFoundError(

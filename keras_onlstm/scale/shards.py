@@ -34,16 +34,16 @@ class Shard(NamedTuple):
     rows: int
 
 
-def _parquet(path):
+def _parquet():
     try:
         from pyarrow import parquet
     except ImportError as error:
-        raise not_installed(path, "pyarrow", error=error) from error
+        raise not_installed("A Parquet file", "pyarrow", error=error) from error
     return parquet
 
 
 def _open_parquet(path, column):
-    parquet = _parquet(path)
+    parquet = _parquet()
     try:
         file = parquet.ParquetFile(path)
         names = file.schema_arrow.names
@@ -182,7 +182,7 @@ def write(path: StrPath, rows: Iterable[dict[str, Any]], task: Any) -> None:
 
 
 def _write_parquet(path, rows, columns):
-    parquet = _parquet(path)
+    parquet = _parquet()
     import pyarrow
 
     kinds = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}

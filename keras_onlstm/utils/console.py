@@ -77,15 +77,21 @@ _NOISE = re.compile(rb"(WARNING: All log messages before absl|[IW]\d{4} )")
 class _QuietStart:
     """Finds TensorFlow, with a loader that leaves its noise out. Other lines come out after it."""
 
+    searching = False
+
     def find_spec(self, fullname, path=None, target=None):
-        if fullname != "tensorflow":
+        if fullname != "tensorflow" or self.searching:
             return None
-        sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
-        spec = importlib.util.find_spec(fullname)
+        self.searching = True
+        try:
+            spec = importlib.util.find_spec(fullname)
+        finally:
+            self.searching = False
         if spec is not None and spec.loader is not None:
             loader: Any = spec.loader
 
             def execute(module):
+                sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
                 del loader.exec_module  # which uncovers its own
                 _quietly(lambda: loader.exec_module(module))
 

@@ -33,7 +33,7 @@ _REMEDIES: dict[int | None, str] = {
     errno.EACCES: "Make its directory writable.",
     errno.EPERM: "Make its directory writable.",
     errno.EROFS: "Make its directory writable.",
-    errno.ENOENT: "Its directory is gone.",
+    errno.ENOENT: "Create its directory first.",
 }
 
 
