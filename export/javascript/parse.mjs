@@ -6,8 +6,9 @@
 //
 // parser.onnx comes from export/to_onnx.py --graph parser. Each line of sentences.txt, and each
 // argument, is split into sentences and words as keras_onlstm.Parser splits them, and each sentence
-// gives one tree on one line; a text without words gives an empty line. A mistake gives one line on standard error and exit status 2. All but
-// this command line is in web/parsing, which the page in the browser uses too.
+// gives one tree on one line. A text without words gives an empty line. A mistake gives one line on
+// standard error and exit status 2. All but this command line is in web/parsing, which the page in
+// the browser uses too.
 
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
@@ -74,7 +75,8 @@ async function main([path, ...texts]) {
   if (!path) throw new UserError('usage: node parse.mjs parser.onnx ["a sentence" ...]');
   if (!texts.length) texts = (await text(process.stdin)).replace(/\n$/, "").split("\n");
   const sentences = texts.flatMap((given, i) => sentencesOf(given, i + 1));
-  if (!sentences.flat().length) throw new UserError("Nothing to parse: the text contains no words.");
+  if (!sentences.flat().length)
+    throw new UserError("Nothing to parse: the text contains no words.");
   const parse = await openParser(path);
   for (const words of sentences) console.log(words.length ? await parse(words) : "");
 }
