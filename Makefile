@@ -22,7 +22,7 @@ PYTEST = $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscop
 
 # The tests of what is computed. Libraries choose other kernels on other processors, and change with their versions.
 NUMERICAL := averaging cell compact convert cross_entropy cumax derivatives fused fused_jax gallery graphs \
-    language_model layer layer_arguments layer_dropout layer_fit layer_keras layer_masks loops lstm_loop numerics \
+    language_model language_modeling layer layer_arguments layer_dropout layer_fit layer_keras layer_masks loops lstm_loop numerics \
     onnx onnx_layers onnx_weights pair_classifier products prpn prpn_exports quantize reading_network reference \
     resume rows single start_from starts step tflite tree_lstm tree_lstm_exports truncated
 # The kernels of other processors: what the libraries are told, separated by commas. With ONEDNN_MAX_CPU_ISA=AVX2
