@@ -56,7 +56,7 @@ class Row(NamedTuple):
     Attributes:
         words: list of lists, the words of each of its sentences that has any.
         trees: list of `nltk.Tree`, one for each of these.
-        error: why the text could not be read, or `None`; a blank text is no error.
+        error: why the text could not be read, or `None`. Blank text is not an error.
     """
 
     words: list[list[str]]

@@ -96,7 +96,7 @@ def test_a_first_word_that_is_a_number_sign():
         rows = [separator.join(row.split()) for row in ("# SYM 2", "5 CD 0")]
         assert list(conll.read(rows)) == [DependencyTree(["#", "5"], [2, 0], ["SYM", "CD"])]
         assert list(conll.read(["# Sentence 1 of 2", *rows])) == list(conll.read(rows))
-    assert list(conll.read(["#\t#\t0"])) == [alone]  # there is no other line
+    assert list(conll.read(["#\t#\t0"])) == [alone]  # the file has only this line
     assert list(conll.read(["# page 0"])) == []
 
 

@@ -148,7 +148,7 @@ def test_evaluate_averages_over_all_batches(make):
 
 def test_predict_gives_the_rows_of_all_batches(make):
     batches, sums = make(workers=2)[1], Sums()
-    sums(batches[0][0])  # else Keras reads a batch, and goes on to the next epoch, on JAX
+    sums(batches[0][0])  # builds the model; otherwise Keras on JAX reads a batch and ends the epoch
     found = sums.predict(batches, verbose=0)
     batches = make()[1]
     expected = [

@@ -152,7 +152,12 @@ def test_a_backend_that_the_user_set_is_kept(model, tmp_path):
         ("jax", None, '{"backend": "torch"}', "jax"),
         ("jax", "tensorflow", None, None),
         ("jax", "torch", '{"backend": "tensorflow"}', None),
-        ("jax", None, '{"backend": "numpy"}', None),  # which is no library of its own
+        (
+            "jax",
+            None,
+            '{"backend": "numpy"}',
+            None,
+        ),  # NumPy is not one of the backends that can be chosen
         ("", None, None, None),
     ],
 )

@@ -133,7 +133,7 @@ def test_scores_in_a_directory_are_json(command, tmp_path):
 
 
 def test_blank_lines_in_lines_of_trees(command, tmp_path):
-    """What corresponds to the lines of the input has blank lines as well."""
+    """Outputs that follow the lines of the input keep its blank lines."""
     trees = [printed(command("parse", sentence))[:-1] for sentence in SENTENCES]
     shown = [*trees[:2], "", "", trees[2]]
     assert printed(command("parse", stdin=TEXT.encode())).splitlines() == shown

@@ -1,4 +1,4 @@
-"""The scripts that draw a user's run leave the pictures of the documentation as they are."""
+"""Scripts that draw a user's run do not overwrite the pictures of the documentation."""
 
 import numpy as np
 import pytest
@@ -45,3 +45,19 @@ def test_pictures_go_into_the_run_or_where_output_names(name, monkeypatch, capsy
         assert draw(run, "--output", other)[0] == 0
         assert other.read_bytes() == content and not drawn.exists()
         assert commands.contents(DOCS / "images") == tracked
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "reason"),
+    [
+        ("draw_attention", "draw_master_gates", "PairClassifier, not a PRPN"),
+        ("draw_master_gates", "draw_attention", "PRPN, not a classifier of ON-LSTM"),
+    ],
+)
+def test_a_run_of_another_model_is_refused(name, other, reason, monkeypatch, capsys, tmp_path):
+    pytest.importorskip("matplotlib")
+    with commands.imported(DOCS, name) as (script,):
+        draw = commands.runner(DOCS / f"{name}.py", script, monkeypatch, capsys)
+        trained(other, tmp_path / "run")
+        commands.refused(f"{name}.py", draw(tmp_path / "run"), reason)
+        assert [path.name for path in (tmp_path / "run").iterdir()] == ["best.keras"]

@@ -47,7 +47,7 @@ def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, 
     {'cat': array([2.  , 0.25], dtype=float32)}
     """
     found: dict[str, np.ndarray] = {}
-    fewest, where = math.inf, 0  # numbers in a line so far, and the first line that has so many
+    fewest, where = math.inf, 0  # the smallest count of numbers in a line, and the first such line
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file of word vectors.")
     # Bytes that are not UTF-8 become half surrogates, which no word has.
