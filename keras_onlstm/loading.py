@@ -3,6 +3,7 @@
 Keras is imported where a file needs it; exported ones do without, and compact ones can.
 """
 
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from keras_onlstm.compact.model import CompactModel
 from keras_onlstm.compact.stored import open_stored
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils.libraries import keras_not_installed
+from keras_onlstm.utils.reading import check_unpacked, reason
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["SHIPPED", "load_model", "load_trained", "member"]
@@ -88,9 +90,27 @@ def load_model(
         return of_stored(stored, path)
     if path.suffix != ".keras":
         raise ValueError(f"{path}: ends neither in .keras nor in .npz, .onnx or .tflite.")
-    from keras_onlstm.models.keras_file import load_keras
+    return _load_keras(path), None
 
-    return load_keras(path), None
+
+def _load_keras(path):
+    """The model of a `.keras` file, read in Keras's safe mode, with finite weights."""
+    import keras
+    import numpy as np
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_unpacked(archive)
+        model = keras.saving.load_model(path, compile=False, safe_mode=True)
+        for variable in model.trainable_variables:
+            if not np.isfinite(keras.ops.convert_to_numpy(variable)).all():
+                raise ValueError(f"{variable.path} is not finite: its training has diverged")
+    except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise
+        raise ValueError(
+            f"{path}: not a complete model ({reason(error)}). Train again, or restore it from a "
+            "copy."
+        ) from error
+    return model
 
 
 def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, Any]:

@@ -303,8 +303,8 @@ OF_CONTRACTS = [
     ("onlstm/novelty.py", "from keras_onlstm.utils import files", "onlstm.novelty"),
     (
         "utils/reading.py",
-        "def f():\n    from keras_onlstm.utils import files, npz",
-        "reading -> .npz",
+        "def f():\n    from keras_onlstm.utils import console, files",
+        "reading -> .console",
     ),
 ]
 

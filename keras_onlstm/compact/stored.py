@@ -4,6 +4,7 @@ Every column of a matrix is stored as integers from -127 to 127 and one factor. 
 numbers and a JSON text, no pickle and no code.
 """
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_onlstm.onlstm.gates import gate_width
-from keras_onlstm.utils.npz import Npz, open_npz
-from keras_onlstm.utils.reading import Integer, parse_json, reason
+from keras_onlstm.utils.reading import Integer, parse_json, read_npz, reason
 from keras_onlstm.utils.types import Shape, StrPath
 
 __all__ = [
@@ -145,8 +145,7 @@ def open_stored(path: StrPath) -> Stored:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such model.")
     try:
-        with open_npz(path) as file:
-            return _read(file)
+        return _read(read_npz(path))
     except Exception as error:  # whatever NumPy and its zip reader raise
         raise damaged(path, error) from error
 
@@ -158,9 +157,8 @@ def damaged(path: StrPath, error: Exception) -> ValueError:
     )
 
 
-def _read(file: Npz) -> Stored:
-    about = file.read(ABOUT).tobytes()
-    found = parse_json(about, {"config": ([CONFIG], CONFIG), "about": object})
+def _read(arrays: dict[str, np.ndarray]) -> Stored:
+    found = parse_json(arrays[ABOUT].tobytes(), {"config": ([CONFIG], CONFIG), "about": object})
     several = isinstance(found["config"], list)
     configs = found["config"] if several else [found["config"]]
     if not configs:
@@ -174,40 +172,25 @@ def _read(file: Npz) -> Stored:
                 f"vocabulary has {len(words)} words, and vocabulary_size is "
                 f"{config['vocabulary_size']}"
             )
-    # Nothing is read, and no room made, before every array is known to be what the sizes ask for.
-    parts: list[list[list[str]]] = []
-    wanted = {ABOUT}
-    index = 0
-    for config in configs:
-        parts.append([])
-        for _, shape in weights_of(config):
-            parts[-1].append(_check_headers(file, index, shape))
-            wanted.update(parts[-1][-1])
-            index += 1
-    if file.headers.keys() != wanted:
-        raise ValueError(f"it also holds {', '.join(sorted(file.headers.keys() - wanted))}")
-    weights = [[_columns(file, names) for names in of_model] for of_model in parts]
+    shapes = [[shape for _, shape in weights_of(config)] for config in configs]
+    indices = itertools.count()
+    weights = [[_columns(arrays, next(indices), shape) for shape in model] for model in shapes]
     return Stored(configs, weights, several, found["about"])
 
 
-def _check_headers(file, index, shape):
-    """The names of the arrays in the file that a weight is stored as, if they are what they say."""
+def _columns(arrays, index, shape):
+    """The weight of that index, which must have that shape and be finite."""
     parts = {"integers": ("int8", shape), "factors": ("float32", shape[1:])}
     if len(shape) != 2:
         parts = {"values": ("float32", shape)}
     names = [f"{index}.{part}" for part in parts]
     for name, wanted in zip(names, parts.values(), strict=True):
-        header = file.headers.get(name)
-        if header is None or (header.dtype, header.shape) != wanted:
+        array = arrays.get(name)
+        if array is None or (array.dtype, array.shape) != wanted:
             raise ValueError(f"{name} is not {wanted[0]} of shape {wanted[1]}")
-    return names
-
-
-def _columns(file, names):
-    arrays = [file.read(name) for name in names]
-    most = np.finfo("float32").max
-    if len(arrays) == 2:
-        most /= 128  # no integer is larger: the product is finite
-    if not (np.abs(arrays[-1]) <= most).all():  # nor is it if it is no number
+    *integers, floats = (arrays[name] for name in names)
+    # The product with an integer, at most 127, is finite too.
+    most = np.finfo("float32").max / (128 if integers else 1)
+    if not (np.abs(floats) <= most).all():  # false for NaN
         raise ValueError(f"{' times '.join(names)} is not finite")
-    return Columns(arrays[0], arrays[1] if len(arrays) == 2 else None)
+    return Columns(integers[0], floats) if integers else Columns(floats, None)

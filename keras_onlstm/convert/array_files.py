@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.npz import open_npz
-from keras_onlstm.utils.reading import reason
+from keras_onlstm.utils.reading import read_npz, reason
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["read_arrays", "write_arrays"]
@@ -31,7 +30,7 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the ending is another, or the file is damaged or holds anything but plain
-            arrays, pickled objects for example, or claims to be larger than it can be.
+            arrays, pickled objects for example.
         ImportError: if `safetensors` is needed and not installed.
 
     Example:
@@ -49,11 +48,11 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
     path, kind = Path(path), _kind(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file.")
-    read = _read_npz if kind == ".npz" else _safetensors().load_file
+    read = read_npz if kind == ".npz" else _safetensors().load_file
     try:
         arrays = read(path)
         for name, array in arrays.items():
-            if array.dtype.kind == "V":  # bfloat16, unless something imported knows it
+            if array.dtype.kind in "SV":  # no array at all, or bfloat16
                 raise ValueError(f"{name} is none")
     except Exception as error:  # whatever NumPy, its zip reader and safetensors raise
         raise ValueError(
@@ -126,11 +125,6 @@ def _safetensors():
     except ImportError as error:
         raise not_installed("A .safetensors file", "safetensors", error=error) from error
     return safetensors.numpy
-
-
-def _read_npz(path):
-    with open_npz(path) as file:
-        return file.read_all()
 
 
 def _write_npz(path, arrays):

@@ -12,7 +12,7 @@ import json
 import zipfile
 from typing import Any
 
-from keras_onlstm.utils.reading import Integer, check_kind, parse_json, unzipped
+from keras_onlstm.utils.reading import Integer, check_kind, check_unpacked, parse_json
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["FORMAT", "KEY", "MEMBER", "dumps", "loads", "pack", "unpack"]
@@ -167,7 +167,8 @@ def unpack(content: bytes, path: StrPath) -> tuple[bytes, dict[str, Any]]:
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            text = unzipped(archive, MEMBER)
+            check_unpacked(archive)
+            text = archive.read(MEMBER)
     except Exception:  # whatever the ZIP reader raises on bytes that are no archive
         text = None
     metadata = loads(text, path)

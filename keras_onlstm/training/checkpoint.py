@@ -17,8 +17,7 @@ import numpy as np
 from keras import ops
 
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.npz import open_npz
-from keras_onlstm.utils.reading import parse_json, reason
+from keras_onlstm.utils.reading import parse_json, read_npz, reason
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["load_checkpoint", "save_checkpoint"]
@@ -125,25 +124,24 @@ def load_checkpoint(
         raise FileNotFoundError(f"{path}: no such checkpoint. Start the run without resuming.")
     variables = _variables(model)
     try:
-        with open_npz(path) as file:
-            state = parse_json(file.read(_STATE).tobytes(), object)
-            further = [name for name in file.headers if name.startswith(_FURTHER)]
-            names = [name for name in file.headers if name not in {_STATE, *further}]
-            fault = _difference(variables, names, file.headers)
-            values = [] if fault else [file.read(name) for name in names]
-            if arrays is not None and not fault:
-                arrays.update(_further(name, file.read(name)) for name in further)
+        stored = read_npz(path)
+        state = parse_json(stored.pop(_STATE).tobytes(), object)
+        further = [name for name in stored if name.startswith(_FURTHER)]
+        others = dict(_further(name, stored.pop(name)) for name in further)
     except Exception as error:  # whatever NumPy and its zip reader raise over damaged bytes
         raise ValueError(
             f"{path}: not a complete checkpoint ({reason(error)}). Restore it from a copy, or "
             "start the run anew in another directory."
         ) from error
     _check_record(path, state, record)
+    fault = _difference(variables, stored)
     if fault:
         raise ValueError(f"{path}: {fault}. Resume with the arguments the run started with.")
+    if arrays is not None:
+        arrays.update(others)
     if check is not None:
         check(state)
-    for variable, array in zip(variables.values(), values, strict=True):
+    for variable, array in zip(variables.values(), stored.values(), strict=True):
         native = np.asarray(ops.convert_to_numpy(variable)).dtype
         variable.assign(array.view(native))
     return state
@@ -167,18 +165,18 @@ def _check_record(path, state, record):
             )
 
 
-def _difference(variables, names, headers):
-    """How a model differs from the arrays of those names, before one is read; or `None`."""
-    if list(map(_without_numbers, variables)) != list(map(_without_numbers, names)):
+def _difference(variables, arrays):
+    """How a model differs from the arrays of a checkpoint, or `None`."""
+    if list(map(_without_numbers, variables)) != list(map(_without_numbers, arrays)):
         return (
-            f"belongs to another model: it holds {len(names)} variables, the model has "
+            f"belongs to another model: it holds {len(arrays)} variables, the model has "
             f"{len(variables)}, or their names differ"
         )
-    for variable, name in zip(variables.values(), names, strict=True):
-        wanted, (shape, dtype) = _stored(variable), headers[name]
-        if (wanted.shape, wanted.dtype) != (shape, dtype):
+    for variable, (name, array) in zip(variables.values(), arrays.items(), strict=True):
+        wanted = _stored(variable)
+        if (wanted.shape, wanted.dtype) != (array.shape, array.dtype):
             return (
-                f"{name} is {dtype} of shape {shape}, the model wants {wanted.dtype} of shape "
-                f"{wanted.shape}"
+                f"{name} is {array.dtype} of shape {array.shape}, the model wants {wanted.dtype} "
+                f"of shape {wanted.shape}"
             )
     return None

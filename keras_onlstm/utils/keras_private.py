@@ -8,9 +8,6 @@ if the class moves or `RNN` stops asking for it.
 The layers inside a model, inside its layers and so on, Keras lists by a method with an underscore;
 `tests/test_graphs.py` fails if it goes.
 
-Within a `StatelessScope` variables are planned, not made, and listed in Keras's global state, where
-the names are counted too. `tests/test_loading.py` fails if they no longer are.
-
 Where a layer computes in another dtype than its variables have, PyTorch assigns to the copy that
 was cast for it, and the variable stays what it was. `tests/test_layer_keras.py` fails if the scope
 of the casts goes.
@@ -26,17 +23,11 @@ method to declare these sizes, so a subclass takes the place of its adapter. It 
 `VaryingBatches` differently. `tests/test_fit_shapes.py` fails if Keras stops using the subclass.
 """
 
-import copy
-import math
-import random
-import re
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import keras
 import numpy as np
 from keras.src import backend
-from keras.src.backend.common import global_state
 from keras.src.backend.common.variables import AutocastScope
 from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.trainers import data_adapters
@@ -48,7 +39,6 @@ __all__ = [
     "DropoutRNNCell",
     "VaryingBatches",
     "assign",
-    "check_room",
     "direct",
     "layers_within",
 ]
@@ -106,46 +96,3 @@ def assign(variable: keras.Variable, value: Tensor) -> None:
 def layers_within(model: keras.Model) -> list[keras.layers.Layer]:
     """A model and all layers below it: list."""
     return model._flatten_layers()
-
-
-class _Planned(list):
-    """Variables that Keras has planned; no more of them than there is room for."""
-
-    def __init__(self, room):
-        super().__init__()
-        self.room = room
-
-    def append(self, variable):
-        bits = re.search(r"\d+", keras.backend.standardize_dtype(variable.dtype))
-        size = max(int(bits[0]) // 8, 1) if bits else 1
-        self.room -= size * math.prod(variable.shape)
-        if self.room < 0:
-            raise ValueError("there is no room for it")
-        super().append(variable)
-
-
-def check_room(make: Callable[[], object], room: int) -> None:
-    """Refuses what would make larger variables than there are numbers for, before any is made.
-
-    Args:
-        make: function without arguments that makes a model. What it raises is not raised here.
-        room: integer, how many bytes the variables may take.
-
-    Raises:
-        ValueError: if they take more.
-    """
-    planned, numbers = _Planned(room), random.getstate()
-    names = ("uninitialized_variables", "object_name_uids")
-    before = [copy.copy(global_state.get_global_attribute(name)) for name in names]
-    global_state.set_global_attribute(names[0], planned)
-    try:
-        with keras.StatelessScope(initialize_variables=False):
-            make()
-    except Exception:  # in earnest it raises that again
-        pass
-    finally:
-        for name, value in zip(names, before, strict=True):
-            global_state.set_global_attribute(name, value)
-        random.setstate(numbers)
-    if planned.room < 0:
-        raise ValueError(f"its sizes ask for more than the {room:,} bytes of numbers that it has")

@@ -1,7 +1,6 @@
-"""Reading files that anybody may have written: what they say of themselves is checked first.
+"""Reading files with one-line errors.
 
-A few bytes can claim to be gigabytes, and a JSON text can hold anything in any place. So sizes have
-limits before anything is unpacked, and JSON has a kind, which says what stands where:
+A JSON text can hold anything in any place. So it has a kind, which says what stands where:
 
 - `str`, `bool`, `float` (any number), `list`, `dict`, `None`, `object` (anything);
 - `Integer(least, most)`, `Number(least, most)` and `Choice(values)`, which are narrower;
@@ -17,20 +16,23 @@ import textwrap
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras_onlstm.utils.types import StrPath
 
+if TYPE_CHECKING:
+    import numpy as np
+
 __all__ = [
     "SEEDS", "STARTS", "Choice", "Integer", "Number",
-    "check_kind", "check_unpacked", "lines", "parse_json", "read_json", "read_text", "reason",
-    "unzipped",
+    "check_kind", "check_unpacked", "lines", "parse_json", "read_json", "read_npz", "read_text",
+    "reason",
 ]  # fmt: skip
 
 LARGEST = 32 * 2**20  # bytes of a JSON text: a million words of a vocabulary have a third of it
 MOST_VALUES = 2**21  # in one: a value takes up to a hundred times the bytes of its text
 RATIO = 20  # of unpacked to packed bytes: text gets 3 to 10 times smaller, weights hardly
-ALWAYS = 16 * 2**20  # so many unpacked bytes do no harm, whatever the ratio
+ALWAYS = 256 * 2**20  # bytes that any archive may unpack to, whatever the ratio
 
 
 class Integer(NamedTuple):
@@ -299,45 +301,37 @@ def lines(
             ) from error
 
 
-def check_unpacked(unpacked: int, packed: int) -> None:
-    """Refuses a claim of more bytes than so few packed ones rightly hold.
-
-    Args:
-        unpacked: integer, how many bytes there are said to be.
-        packed: integer, how many there are in the file.
-
-    Raises:
-        ValueError: if so.
-
-    Example:
-
-    >>> from keras_onlstm.utils.reading import check_unpacked
-    >>> check_unpacked(10**12, 1000)
-    Traceback (most recent call last):
-    ...
-    ValueError: 1,000 bytes claim to be 1,000,000,000,000
-    """
-    if unpacked > max(ALWAYS, RATIO * packed):
-        raise ValueError(f"{packed:,} bytes claim to be {unpacked:,}")
-
-
-def unzipped(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The bytes of a member of a ZIP archive.
+def check_unpacked(archive: zipfile.ZipFile) -> None:
+    """Refuses an archive that would unpack to far more bytes than any model file does.
 
     Args:
         archive: `zipfile.ZipFile`.
-        name: of the member.
-
-    Returns:
-        Bytes.
 
     Raises:
-        ValueError: if it says that it is larger than it rightly can be. What the archive raises
-            where it is damaged goes through.
+        ValueError: if so.
     """
-    member = archive.getinfo(name)
-    check_unpacked(member.file_size, member.compress_size)
-    return archive.read(member)
+    members = archive.infolist()
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > max(ALWAYS, RATIO * sum(member.compress_size for member in members)):
+        raise ValueError(f"it would unpack to {unpacked:,} bytes, too many for its size")
+
+
+def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
+    """The arrays of an `.npz` file, without pickled objects.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Dictionary from names to arrays, in the order of the file. What NumPy and `zipfile` raise
+        over a damaged file goes through.
+    """
+    import numpy as np
+
+    with zipfile.ZipFile(path) as archive:
+        check_unpacked(archive)
+    with np.load(path, allow_pickle=False) as file:
+        return {name: np.asarray(array) for name, array in file.items()}
 
 
 def reason(error: BaseException) -> str:
