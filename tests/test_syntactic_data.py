@@ -2,9 +2,8 @@
 
 import collections
 import pickle
-import pickletools
 import struct
-import tracemalloc
+import time
 
 import pytest
 
@@ -110,28 +109,11 @@ def test_a_class_is_refused(directory, tmp_path, protocol):
     assert not harm.exists()
 
 
-def test_every_harmful_instruction_is_refused(directory):
-    """Of values of every other kind, in pickles of all protocols."""
-    values = [{1}, frozenset([1]), 1, 1.5, b"x", None, True, 10**30, collections.OrderedDict()]
-    for value in values:
-        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-            data = pickle.dumps({"sing": [(value, "b")]}, protocol)
-            refused(directory, data, "refused", "it has the instruction")
-
-
-# Instructions that make, call or drop something else, and take no argument.
-HARMFUL = (
-    *("REDUCE", "BUILD", "OBJ", "NEWOBJ", "NEWOBJ_EX", "STACK_GLOBAL", "BINPERSID", "POP"),
-    *("POP_MARK", "DUP", "NONE", "NEWTRUE", "NEWFALSE", "EMPTY_SET", "ADDITEMS", "FROZENSET"),
-    *("NEXT_BUFFER", "READONLY_BUFFER"),
-)
-
-
-def test_no_harmful_instruction_is_carried_out(directory):
-    """Each of them, behind the values that it might work on."""
-    codes = {one.name: one.code.encode("latin-1") for one in pickletools.opcodes}
-    for name in HARMFUL:
-        refused(directory, pickle.dumps(cases(), 2)[:-1] + codes[name] + b".", f"on {name},")
+@pytest.mark.parametrize("value", [{1}, 1, b"x", None, True, 10**30, collections.OrderedDict()])
+def test_other_values_than_strings_are_refused(directory, value):
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        data = pickle.dumps({"sing": [(value, "b")]}, protocol)
+        refused(directory, data, "refused", "it has the opcode")
 
 
 def nested(levels):
@@ -148,29 +130,30 @@ def nested(levels):
         b"(" * 20_000 + b"t" * 20_000 + b".",
         b"}" + b"X\x01\x00\x00\x00a" + b"\x85" * 2_000_000 + b"]s.",
         b"}(" + b"]" * 20_000 + b"a" * 20_000 + b"u.",
+        b"\x80\x02}X\x01\x00\x00\x00a]q\x00h\x00as.",
     ],
-    ids=["references", "a key of references", "tuples", "a deep key", "lists"],
+    ids=["references", "a key of references", "tuples", "a deep key", "lists", "itself"],
 )
-def test_few_bytes_that_stand_for_much(directory, data):
-    """Refused at once, and nothing is built, hashed or printed on the way."""
-    tracemalloc.start()
-    refused(directory, data, "something else than")
-    assert tracemalloc.get_traced_memory()[1] < 100e6
-    tracemalloc.stop()
+def test_nested_pickles_are_refused_at_once(directory, data):
+    """Nothing is built, hashed or printed on the way."""
+    start = time.process_time()
+    refused(directory, data, "refused")
+    assert time.process_time() - start < 1
 
 
-def test_a_list_twice(directory):
-    """References to lists are refused: with them a file grows by its square."""
+def test_references(directory):
+    """To tuples they are read. With references to lists a file would grow by its square."""
     once = b"\x80\x02}(X\x01\x00\x00\x00a]q\x00(X\x03\x00\x00\x00b c\x86e"
     refused(directory, once + b"X\x01\x00\x00\x00bh\x00u.")
     shared = [PAIR] * 3  # Python writes references to the tuple, which are fine
-    (directory / "simple_agrmt.pickle").write_bytes(pickle.dumps({"sing": shared}))
-    assert [pair.sentences for pair in load(directory)].count(PAIR) >= 3
-    refused(directory, {"sing": shared, "plur": shared}, "number 2")
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        data = pickle.dumps({"sing": shared}, protocol)
+        (directory / "simple_agrmt.pickle").write_bytes(data)
+        assert [pair.sentences for pair in load(directory)].count(PAIR) >= 3
+        refused(directory, pickle.dumps({"sing": shared, "plur": shared}, protocol), "refused")
 
 
-def test_a_reference_to_nothing(directory):
-    """A place in the memo makes no room for those before it."""
+def test_a_large_memo_index_takes_no_memory(directory):
     refused(directory, b"\x80\x02}r" + struct.pack("<I", 2**31) + b"j\x01\x00\x00\x00.")
 
 
@@ -191,22 +174,18 @@ def test_incomplete_pickles(directory, data):
     refused(directory, data)
 
 
-def test_a_list_within_itself(directory):
-    refused(directory, b"\x80\x02}X\x01\x00\x00\x00a]q\x00h\x00as.", "number 0")
-
-
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ({}, "no dictionary"),
-        ([PAIR], "no dictionary"),
-        ({"sing": PAIR}, "'sing' is no list"),
-        ({("a",): [PAIR]}, "lists under names"),
-        ({"sing": [PAIR, ("a b", "a c", "a d", "a e")]}, "item 2"),
-        ({"sing": [("a",)]}, "item 1"),
-        ({"sing": [["a", "b"]]}, "else than tuples"),
-        ({"sing": [("a", ("b",))]}, "else than strings"),
-        ({"sing": [("a", " ")]}, "item 1"),
+        ({}, "no cases"),
+        ([PAIR], "refused"),
+        ({"sing": PAIR}, "refused"),
+        ({("a", "b"): [PAIR]}, "refused"),
+        ({"sing": [PAIR, ("a b", "a c", "a d", "a e")]}, "refused"),
+        ({"sing": [("a",)]}, "refused"),
+        ({"sing": [["a", "b"]]}, "refused"),
+        ({"sing": [("a", ("b", "c"))]}, "refused"),
+        ({"sing": [PAIR, ("a", " ")]}, "'sing', item 2"),
     ],
 )
 def test_what_is_no_pair(directory, content, part):

@@ -5,12 +5,12 @@ polarity items come in threes: grammatical (`no authors have ever been popular`)
 the licensor is at the wrong place, and ungrammatical.
 
 The published sentences are in https://github.com/BeckyMarvin/LM_syneval, `EMNLP2018/templates`, a
-pickle a construction. Pickles can hold programs; these are read by a reader that knows strings,
-tuples, lists and dictionaries and refuses everything else. One's own pairs are a table of columns
-apart by tabs.
+pickle a construction. Pickles can run code, so all but strings, tuples, lists and dictionaries are
+refused. One's own pairs are a table of columns apart by tabs.
 """
 
 import io
+import pickle
 import reprlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -124,7 +124,7 @@ def _unpickle(path):
         raise ValueError(f"{path}: has {size:,} bytes, above the limit of {LARGEST:,}.")
     try:
         return read_lists(path.read_bytes())
-    except ValueError as error:
+    except (ValueError, pickle.UnpicklingError) as error:
         raise ValueError(
             f"{path}: refused, no pickle of sentences alone ({reason(error)}). Get the file from "
             "github.com/BeckyMarvin/LM_syneval."
@@ -132,16 +132,16 @@ def _unpickle(path):
 
 
 def _checked(path, construction, cases):
-    """The pairs of a file, where it holds nothing but pairs."""
-    if not isinstance(cases, dict) or not cases:
-        raise ValueError(f"{path}: holds no dictionary of cases.")
+    """The pairs of a file, which may not be blank."""
+    if not cases:
+        raise ValueError(f"{path}: holds no cases.")
     pairs = []
     for case, items in cases.items():
         for number, sentences in enumerate(items, 1):
-            if len(sentences) not in (2, 3) or not all(map(str.strip, sentences)):
+            if not all(map(str.strip, sentences)):
                 raise ValueError(
-                    f"{path}: case {reprlib.repr(case)}, item {number} is not a tuple of two or "
-                    f"three sentences: {reprlib.repr(sentences)}"
+                    f"{path}: case {reprlib.repr(case)}, item {number} has a blank sentence: "
+                    f"{reprlib.repr(sentences)}"
                 )
             pairs.append(MinimalPair(construction, case, sentences))
     return pairs
