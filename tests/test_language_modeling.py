@@ -109,7 +109,7 @@ def assert_same_run(directory, other):
 def test_a_run_leaves_its_files(smoke):
     directory, output = smoke
     wanted = {"best.keras", "checkpoint.npz", "config.json", "metrics.csv", "metrics.json"}
-    wanted |= {"results.json", "vocabulary.txt"}
+    wanted |= {"results.json", "vocabulary.txt", ".lock"}
     wanted |= PLOTS if find_spec("matplotlib") else set()
     wanted |= {"tensorboard"} if find_spec("tensorboard") else set()
     assert {path.name for path in directory.iterdir()} == wanted

@@ -10,8 +10,14 @@ from keras_onlstm.scale.shards import FORMATS, cut
 from keras_onlstm.scale.tasks import Task
 from keras_onlstm.scale.worker import Counts
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.files import cannot_write, is_left_over, remove_left_overs, write_json
-from keras_onlstm.utils.locks import LOCK, locked
+from keras_onlstm.utils.files import (
+    LOCK,
+    cannot_write,
+    is_left_over,
+    locked,
+    remove_left_overs,
+    write_json,
+)
 from keras_onlstm.utils.types import StrPath
 from keras_onlstm.version import __version__
 

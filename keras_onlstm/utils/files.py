@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Writing files so that a reader never sees half of one, and a lock on a directory."""
 
 import errno
 import glob
@@ -15,14 +15,11 @@ from typing import Any
 from keras_onlstm.utils.types import StrPath
 
 __all__ = [
-    "cannot_write",
-    "is_left_over",
-    "remove_left_overs",
-    "replacing",
-    "words_of",
-    "write_json",
-]
+    "LOCK", "cannot_write", "check_unlocked", "is_left_over", "locked", "remove_left_overs",
+    "replacing", "words_of", "write_json",
+]  # fmt: skip
 
+LOCK = ".lock"
 _LEFT_OVER = ".*.part"  # the names under which a killed process leaves what it was writing
 _OLD = ".old"
 _HOUR = 3600  # seconds; nothing takes longer to write
@@ -158,3 +155,39 @@ def write_json(path: StrPath, content: Any) -> None:
     """Writes `content` as indented JSON, completely or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+@contextmanager
+def locked(directory: StrPath) -> Iterator[None]:
+    """A context in which no other process, and no other thread, works in a directory.
+
+    The operating system keeps the lock, so it is gone when its holder dies. The file stays.
+
+    Raises:
+        BlockingIOError: if another one works there.
+        OSError: if the directory cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    path = Path(directory) / LOCK
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BlockingIOError(
+            f"{directory}: is in use by another process. Wait for it, stop it, or name another "
+            "directory."
+        ) from None
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def check_unlocked(directory: StrPath) -> None:
+    """Raises the `BlockingIOError` of `locked` if another process works in the directory."""
+    if (Path(directory) / LOCK).exists():
+        with locked(directory):
+            pass
