@@ -103,11 +103,6 @@ def test_a_checkpoint_holds_the_mean(tmp_path):
     assert_close(averaged(other), np.mean(steps, axis=0), 1e-6, "the mean")
 
 
-def test_starting_too_early_is_refused():
-    with pytest.raises(ValueError, match="no variables yet"):
-        AveragedSGD(0.1).start_averaging()
-
-
 @pytest.mark.parametrize("kind", [AveragedSGD, AveragedAdam])
 def test_configuration_round_trip(kind):
     given = kind(0.25, weight_decay=1e-3, global_clipnorm=0.5)

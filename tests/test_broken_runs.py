@@ -38,11 +38,11 @@ def deleted(directory, patch):
     return "cannot be written (No such file or directory). Create its directory first."
 
 
-# What is called before it is written, then; and the batch of the second epoch that was kept.
+# The function that is called before each file is written, and the epoch and batch of that call.
 WRITTEN = {
-    "best.keras": ("validate", (1, 3), 3),
-    "metrics.csv": ("write_history", (2, 0), 3),
-    "checkpoint.npz": ("save_checkpoint", (1, 1), 1),
+    "best.keras": ("validate", (1, 3)),
+    "metrics.csv": ("write_history", (2, 0)),
+    "checkpoint.npz": ("save_checkpoint", (1, 1)),
 }
 
 
@@ -52,7 +52,7 @@ def test_a_run_that_can_write_no_more(tmp_path, unbroken, written, happens):
     """In the second epoch; then that is mended, and it goes on."""
     directory, limit = tmp_path / "run", resource.getrlimit(resource.RLIMIT_FSIZE)
     trained, said = make_trainer(directory), []
-    name, when, batch = WRITTEN[written]
+    name, when = WRITTEN[written]
     owner = trained if name == "validate" else trainer
     call = getattr(owner, name)
     with pytest.MonkeyPatch.context() as patch:
@@ -70,13 +70,8 @@ def test_a_run_that_can_write_no_more(tmp_path, unbroken, written, happens):
             resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     message = str(caught.value)
     assert message.startswith(f"{directory / written}: {said[0]}")
-    if happens is deleted:
-        assert message.endswith("No checkpoint was kept.")
-        return
-    kept = f"{directory / 'checkpoint.npz'} is kept, from before batch {batch} of epoch 2: "
-    assert message.endswith(f"{kept}resume there (--resume).")
     if happens is not full:
-        return  # resuming takes the same way whatever it was
+        return  # there is nothing to resume, or it works the same way
     survivor = started(directory)
     survivor.run()
     assert_equal(what_is_left(survivor), unbroken)

@@ -1,8 +1,7 @@
-"""Callbacks of Keras in the trainer: when they are called, and what a resumed run knows of them."""
+"""Callbacks in the trainer: when they are called, and their states in a resumed run."""
 
 import csv
 import math
-import warnings
 
 import keras
 import numpy as np
@@ -10,11 +9,16 @@ import pytest
 from keras import callbacks as keras_callbacks
 from keras import ops
 
-from keras_onlstm.training import load_checkpoint, save_checkpoint
+from keras_onlstm.training import (
+    HalvingWithRollback,
+    NonMonotonicTrigger,
+    load_checkpoint,
+    save_checkpoint,
+)
+from keras_onlstm.training.callback_state import restore_state, state_of
 from toy_runs import (
     assert_equal,
     best_weights,
-    bits,
     kill,
     make_batches,
     make_trainer,
@@ -28,81 +32,64 @@ STEP = 1 if keras.backend.backend() == "tensorflow" else 3
 
 
 class Calls(keras_callbacks.Callback):
-    """Keeps the names of the methods that are called, and what they are given."""
+    """Keeps the names of the methods that are called, and their arguments except empty logs."""
 
     def __init__(self):
         super().__init__()
         self.seen = []
+        for name in ("train", "epoch", "train_batch", "test"):
+            for when in ("begin", "end"):
+                setattr(self, f"on_{name}_{when}", self.seeing(f"{name} {when}"))
 
-    def see(self, name, *given):
-        self.seen.append((name, *given))
+    def seeing(self, name):
+        def see(*given, logs=None):
+            self.seen.append((name, *(x for x in (*given, logs) if x is not None and x != {})))
 
-    def on_train_begin(self, logs=None):
-        self.see("train begins")
+        return see
 
-    def on_train_end(self, logs=None):
-        self.see("train ends", logs)
 
-    def on_epoch_begin(self, epoch, logs=None):
-        self.see("epoch begins", epoch)
+def recorded(trained):
+    """The loss and the number of pairs of every batch that a trainer trains on."""
+    step, losses = trained.model.train_on_batch, []
 
-    def on_epoch_end(self, epoch, logs=None):
-        self.see("epoch ends", epoch, logs)
+    def train(x, y, **kwargs):
+        logs = step(x, y, **kwargs)
+        losses.append((float(logs["loss"]), len(y)))
+        return logs
 
-    def on_train_batch_begin(self, batch, logs=None):
-        self.see("batch begins", batch)
+    trained.model.train_on_batch = train
+    return losses
 
-    def on_train_batch_end(self, batch, logs=None):
-        self.see("batch ends", batch, logs)
 
-    def on_test_begin(self, logs=None):
-        self.see("test begins")
-
-    def on_test_end(self, logs=None):
-        self.see("test ends", logs)
+def mean(losses):
+    return pytest.approx(sum(x * n for x, n in losses) / sum(n for _, n in losses), abs=1e-6)
 
 
 def test_hooks_are_called_in_the_order_of_fit(tmp_path):
     calls = Calls()
     trained = make_trainer(tmp_path, epochs=2, callbacks=[calls])
-    step, losses = trained.model.train_on_batch, []
-
-    def watched(x, y, **kwargs):
-        logs = step(x, y, **kwargs)
-        losses.append((logs["loss"], len(y)))
-        return logs
-
-    trained.model.train_on_batch = watched
+    losses = recorded(trained)
     history = trained.run()
-    epoch = ["epoch begins", *["batch begins", "batch ends"] * 3]
-    epoch += ["test begins", "test ends", "epoch ends"]
-    assert [name for name, *_ in calls.seen] == ["train begins", *epoch, *epoch, "train ends"]
-    assert [given[0] for name, *given in calls.seen if name == "batch begins"] == [0, 1, 2] * 2
-    assert [given[0] for name, *given in calls.seen if name == "epoch begins"] == [0, 1]
-    ends = [given for name, *given in calls.seen if name == "batch ends"]
+    epoch = ["epoch begin", *["train_batch begin", "train_batch end"] * 3]
+    epoch += ["test begin", "test end", "epoch end"]
+    assert [name for name, *_ in calls.seen] == ["train begin", *epoch, *epoch, "train end"]
+
+    def given(name):
+        return [tuple(given) for seen, *given in calls.seen if seen == name]
+
+    assert given("train_batch begin") == [(0,), (1,), (2,)] * 2
+    assert given("epoch begin") == [(0,), (1,)]
+    ends = given("train_batch end")
     assert [at for at, _ in ends] == [0, 1, 2] * 2
     for place, (_, logs) in enumerate(ends):  # means over the samples of the epoch so far
-        part = losses[place // 3 * 3 : place + 1]
-        mean = sum(loss * n for loss, n in part) / sum(n for _, n in part)
-        assert logs["loss"] == pytest.approx(mean, abs=1e-6) and set(logs) == {"loss", "accuracy"}
-    rows = [given for name, *given in calls.seen if name == "epoch ends"]
+        assert logs["loss"] == mean(losses[place // 3 * 3 : place + 1])
+        assert set(logs) == {"loss", "accuracy"}
     wanted = [{name: row[name] for name in ("loss", "accuracy", "val_score")} for row in history]
-    assert rows == [[0, wanted[0]], [1, wanted[1]]]
-    assert [given[0] for name, *given in calls.seen if name == "test ends"] == [
-        {"val_score": 0.1},
-        {"val_score": 0.3},
-    ]
-    assert calls.seen[-1] == ("train ends", wanted[1])
+    assert given("epoch end") == [(0, wanted[0]), (1, wanted[1])]
+    assert given("test end") == [({"val_score": 0.1},), ({"val_score": 0.3},)]
+    assert given("train end") == [(wanted[1],)]
     assert calls.model is trained.model
     assert calls.params == {"epochs": 2, "steps": 3, "verbose": 0}
-
-
-def test_nothing_is_added_to_the_callbacks(tmp_path, capsys):
-    trained = make_trainer(tmp_path, epochs=1)
-    trained.run()
-    assert not hasattr(trained.model, "history") or trained.model.history is None
-    assert len(trained.callbacks) == len(trained.progress.callbacks) == 1
-    assert capsys.readouterr().out == ""
 
 
 class Slow(keras_callbacks.Callback):
@@ -187,10 +174,16 @@ class StopAt(keras_callbacks.Callback):
 
     def __init__(self, count):
         super().__init__()
-        self.count, self.done = count, 0
+        self.count, self.done, self.others = count, 0, 0
+
+    def get_state(self):
+        return {"done": self.done}
+
+    def set_state(self, state):
+        self.done = state["done"]
 
     def on_train_batch_end(self, batch, logs=None):
-        self.done += 1
+        self.done, self.others = self.done + 1, self.others + 1
         if self.done == self.count:
             self.model.stop_training = True
 
@@ -198,18 +191,10 @@ class StopAt(keras_callbacks.Callback):
 def test_a_batch_can_be_the_last_one(tmp_path):
     """The epoch is ended with the batches that it has had."""
     trained = make_trainer(tmp_path / "whole", callbacks=[StopAt(5)])
-    step, losses = trained.model.train_on_batch, []
-
-    def watched(x, y, **kwargs):
-        logs = step(x, y, **kwargs)
-        losses.append((float(logs["loss"]), len(y)))
-        return logs
-
-    trained.model.train_on_batch = watched
+    losses = recorded(trained)
     history = trained.run()
     assert len(losses) == 5 and [row["epoch"] for row in history] == [1, 2]
-    mean = sum(loss * n for loss, n in losses[3:]) / sum(n for _, n in losses[3:])
-    assert history[1]["loss"] == pytest.approx(mean, abs=1e-6)
+    assert history[1]["loss"] == mean(losses[3:])
     assert trained.progress.stopped and trained.progress.batch == 0
     # Stopped and resumed on the way, it ends with the same batch.
     part = make_trainer(tmp_path / "parts", callbacks=[StopAt(5)])
@@ -217,41 +202,27 @@ def test_a_batch_can_be_the_last_one(tmp_path):
     assert not part.progress.stopped
     rest = make_trainer(tmp_path / "parts", seed=99, callbacks=[StopAt(5)])
     rest.resume()
-    assert rest.callbacks[0].done == 4
+    assert (rest.callbacks[0].done, rest.callbacks[0].others) == (4, 0)  # by its `get_state`
     rest.run()
     assert_equal(what_is_left(rest), what_is_left(trained))
 
 
-def test_a_loss_that_is_no_number_ends_the_run_as_asked(tmp_path, capsys):
-    def broken(directory, callbacks):
-        trained = make_trainer(directory, callbacks=callbacks)
-        step, calls = trained.model.train_on_batch, []
+def test_a_callback_can_end_the_run_over_a_loss_that_is_not_a_number(tmp_path, capsys):
+    trained = make_trainer(tmp_path, callbacks=[keras_callbacks.TerminateOnNaN()])
+    step, calls = trained.model.train_on_batch, []
 
-        def sometimes(*args, **kwargs):
-            calls.append(1)
-            logs = step(*args, **kwargs)
-            return logs if len(calls) < 5 else {**logs, "loss": math.nan}
+    def sometimes(*args, **kwargs):
+        calls.append(1)
+        logs = step(*args, **kwargs)
+        return logs if len(calls) < 5 else {**logs, "loss": math.nan}
 
-        trained.model.train_on_batch = sometimes
-        return trained, calls
-
-    trained, calls = broken(tmp_path / "kind", [keras_callbacks.TerminateOnNaN()])
+    trained.model.train_on_batch = sometimes
     history = trained.run()
     assert len(calls) == 5 and trained.progress.stopped
     assert [math.isnan(row["loss"]) for row in history] == [False, True]
-    again = make_trainer(tmp_path / "kind", callbacks=[keras_callbacks.TerminateOnNaN()])
+    again = make_trainer(tmp_path, callbacks=[keras_callbacks.TerminateOnNaN()])
     again.resume()
     assert len(again.run()) == 2
-    capsys.readouterr()
-    trained, _ = broken(tmp_path / "raises", [keras_callbacks.TerminateOnNaN(raise_error=True)])
-    with pytest.raises(RuntimeError, match="NaN or Inf loss encountered at batch 1"):
-        trained.run()
-    trained, _ = broken(tmp_path / "none", [])
-    with pytest.raises(ValueError, match="the loss of batch 2 of epoch 2 is not a number"):
-        trained.run()
-    survivor = make_trainer(tmp_path / "none", callbacks=[])
-    survivor.resume()
-    assert (survivor.progress.epoch, survivor.progress.batch) == (1, 1)
 
 
 # --- Resuming ----------------------------------------------------------------------------------
@@ -338,42 +309,20 @@ def test_the_sign_of_a_least_change_is_turned_once(tmp_path):
 
 
 def test_checkpoints_of_earlier_versions(tmp_path, unbroken):
-    """They have neither `stopped` nor arrays, and `params` and `min_delta` among the numbers."""
+    """They have neither `stopped` nor arrays, and all attributes that are numbers."""
     trained = make_trainer(tmp_path, callbacks=both())
     trained.run(max_batches=2)
     path = tmp_path / "checkpoint.npz"
     state = load_checkpoint(path, trained.model)
     del state["stopped"]
     for numbers in state["callbacks"]:
-        numbers |= {"params": None, "min_delta": 0.0, "monitor_op": None}
+        numbers |= {"params": None, "min_delta": 0.3, "patience": 9, "_more": [1.0, True]}
     save_checkpoint(path, trained.model, state)
     for survivor in (make_trainer(tmp_path, seed=99, callbacks=both()), trained):
         survivor.resume()
         assert not survivor.progress.stopped
     survivor.run()
     assert_equal(what_is_left(survivor), unbroken[0])
-
-
-@pytest.mark.parametrize(
-    ("arrays", "match"),
-    [
-        ({"0/on_epoch_end/0": np.zeros(2)}, "no number 'on_epoch_end'"),
-        ({"0/monitor/0": np.zeros(2)}, "no number 'monitor'"),
-        ({"2/best_weights/0": np.zeros(2)}, "no callback 3"),
-        ({"0/best_weights/1": np.zeros(2)}, "not in order"),
-        ({"best_weights": np.zeros(2)}, "not a checkpoint of a Trainer"),
-    ],
-)
-def test_arrays_in_the_wrong_place_change_nothing(tmp_path, arrays, match):
-    trained = make_trainer(tmp_path, callbacks=both())
-    trained.run(max_batches=1)
-    path = tmp_path / "checkpoint.npz"
-    save_checkpoint(path, trained.model, load_checkpoint(path, trained.model), arrays)
-    other = make_trainer(tmp_path, seed=99, callbacks=both())
-    before = bits(other.model), [vars(callback).copy() for callback in other.callbacks]
-    with pytest.raises(ValueError, match=match):
-        other.resume()
-    assert (bits(other.model), [vars(callback) for callback in other.callbacks]) == before
 
 
 def test_arrays_beside_the_model_survive(tmp_path):
@@ -394,6 +343,30 @@ def test_arrays_beside_the_model_survive(tmp_path):
     assert load_checkpoint(tmp_path / "c.npz", trained.model) == {"epoch": 1}
 
 
+@pytest.mark.parametrize("stops", [[2], [4, 3]])
+def test_halving_with_rollback_resumes_exactly(tmp_path, stops):
+    """Entropies 0.1, 0.3, 0.2, 0.3: the second rises, gets the first weights back, and so on."""
+
+    def given():
+        return {"callbacks": [HalvingWithRollback("val_score")], "mode": "min"}
+
+    whole = make_trainer(tmp_path / "whole", **given())
+    assert len(whole.run()) == 4 and whole.callbacks[0].rises == 2
+    (tmp_path / "parts").mkdir()
+    for count in [*stops, None]:
+        survivor = started(tmp_path / "parts", **given())
+        survivor.run(max_batches=count)
+    assert_equal(what_is_left(survivor), what_is_left(whole))
+    assert weights_of(survivor.model) == weights_of(whole.model) == best_weights(tmp_path / "whole")
+
+
+def test_the_state_of_a_trigger_is_the_scores_so_far():
+    first, other = NonMonotonicTrigger("score"), NonMonotonicTrigger("score")
+    first.scores = [3.0, 2.5]
+    restore_state([other], *state_of([first]))
+    assert other.scores == first.scores and other.scores is not first.scores
+
+
 # --- Others ------------------------------------------------------------------------------------
 
 
@@ -402,10 +375,9 @@ def csv_rows(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("append", [False, True])
-def test_a_csv_file_has_every_epoch_once(tmp_path, append):
+def test_a_csv_file_has_every_epoch_once(tmp_path):
     def logger(name):
-        return keras_callbacks.CSVLogger(tmp_path / name, append=append)
+        return keras_callbacks.CSVLogger(tmp_path / name, append=True)
 
     make_trainer(tmp_path / "whole", callbacks=[logger("whole.csv"), early()]).run()
     for _ in range(4):  # the last one finds that the run was stopped
@@ -419,36 +391,12 @@ def test_a_csv_file_has_every_epoch_once(tmp_path, append):
     assert [float(row["loss"]) for row in rows] == [row["loss"] for row in history]
 
 
-def test_lambda_callback_and_history(tmp_path):
-    seen = []
-    record = keras_callbacks.History()
-    callback = keras_callbacks.LambdaCallback(
-        on_train_begin=lambda logs: seen.append("begins"),
-        on_epoch_end=lambda epoch, logs: seen.append((epoch, logs["val_score"])),
-        on_train_batch_end=lambda batch, logs: seen.append(batch),
-    )
-    make_trainer(tmp_path, epochs=2, callbacks=[callback, record]).run()
-    assert seen == ["begins", 0, 1, 2, (0, 0.1), 0, 1, 2, (1, 0.3)]
-    assert record.epoch == [0, 1] and record.history["val_score"] == [0.1, 0.3]
-
-
 def test_callbacks_see_what_those_before_them_wrote(tmp_path):
-    """`ReduceLROnPlateau` adds the rate to the numbers; the run's own records are without it."""
+    """`ReduceLROnPlateau` adds the rate to the logs; the history has it once."""
     seen = []
     later = keras_callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: seen.append(dict(logs)))
-    trained = make_trainer(tmp_path, epochs=1, callbacks=[plateau(), later])
-    trained.run()
+    make_trainer(tmp_path, epochs=1, callbacks=[plateau(), later]).run()
     assert seen[0]["learning_rate"] == pytest.approx(0.05)
-
-
-def test_a_metric_that_is_missing_is_a_warning(tmp_path):
-    trained = make_trainer(
-        tmp_path, epochs=1, callbacks=[keras_callbacks.EarlyStopping("val_loss", mode="min")]
-    )
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        trained.run()
-    assert any("`val_loss` which is not available" in str(one.message) for one in caught)
 
 
 class Growing:

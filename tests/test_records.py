@@ -65,7 +65,7 @@ print(json.dumps(events))
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_tensorboard_reads_the_values(tmp_path):
     for row in HISTORY:
-        assert write_tensorboard(tmp_path, row) is True
+        write_tensorboard(tmp_path, row)
     assert [path.name for path in tmp_path.iterdir()] == ["tensorboard"]
     output = subprocess.run(
         [sys.executable, "-c", READER, str(tmp_path / "tensorboard")],
@@ -88,6 +88,6 @@ def test_without_tensorboard_nothing_is_written(tmp_path, monkeypatch, capfd):
         records, "find_spec", lambda name: None if name == "tensorboard" else find_spec(name)
     )
     monkeypatch.setitem(sys.modules, "tensorboard", None)
-    assert write_tensorboard(tmp_path, HISTORY[0]) is False
+    write_tensorboard(tmp_path, HISTORY[0])
     assert list(Path(tmp_path).iterdir()) == []
     assert capfd.readouterr() == ("", "")

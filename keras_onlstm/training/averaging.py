@@ -56,11 +56,7 @@ class _Averaging(keras.optimizers.Optimizer):
         return self.built and bool(ops.convert_to_numpy(self.averaging))
 
     def start_averaging(self) -> None:
-        """Keeps the mean of the weights after every step from now on. Once started, it goes on."""
-        if not self.built:
-            raise ValueError(
-                "The optimizer has no variables yet. Call build(model.trainable_variables) first."
-            )
+        """Keeps the mean of the weights after every step from now on. The optimizer is built."""
         self.averaging.assign(1)
 
     def apply(
@@ -185,6 +181,18 @@ class NonMonotonicTrigger(keras.callbacks.Callback):
         self.monitor = monitor
         self.patience = integer("patience", patience, 0)
         self.scores: list[float] = []
+
+    def get_state(self) -> dict[str, Any]:
+        """The state of a checkpoint: the scores of all epochs so far."""
+        return {"scores": list(self.scores)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores what `get_state` returned.
+
+        Args:
+            state: dictionary.
+        """
+        self.scores = list(state["scores"])
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
         if not hasattr(self.model.optimizer, "start_averaging"):

@@ -42,14 +42,22 @@ class HalvingWithRollback(keras.callbacks.Callback):
         self.rises = 0
         self.last: float | None = None
         self.best: float | None = None
-        self.best_weights: list[np.ndarray] = [np.zeros(0)]
+        self.best_weights: list[np.ndarray] = []
+
+    def get_state(self) -> dict[str, Any]:
+        """The state of a checkpoint: a dictionary of numbers and of a list of arrays."""
+        return {name: getattr(self, name) for name in ("rises", "last", "best", "best_weights")}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores what `get_state` returned.
+
+        Args:
+            state: dictionary.
+        """
+        self.__dict__.update(state)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        if logs is None or self.monitor not in logs:
-            raise ValueError(
-                f"{self.monitor} is not among what was measured: {sorted(logs or ())}."
-            )
-        entropy, model = float(logs[self.monitor]), self.model
+        entropy, model = float((logs or {})[self.monitor]), self.model
         if self.last is not None and not entropy * self.factor <= self.last:
             self.rises += 1
         self.last = entropy

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from keras_onlstm.utils.files import cannot_write, replacing, write_json
+from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["write_history", "write_tensorboard"]
@@ -36,18 +36,15 @@ def write_history(directory: StrPath, history: Sequence[dict[str, Any]]) -> None
     write_json(directory / "metrics.json", {"epochs": history})
 
 
-def write_tensorboard(directory: StrPath, row: dict[str, Any]) -> bool:
+def write_tensorboard(directory: StrPath, row: dict[str, Any]) -> None:
     """Adds one epoch's row to the event files in `directory/tensorboard`, if TensorBoard is there.
 
     Args:
         directory: the run's directory.
         row: dictionary with `epoch` and numbers.
-
-    Returns:
-        Whether TensorBoard is installed.
     """
     if find_spec("tensorboard") is None:
-        return False
+        return
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.summary.writer.record_writer import RecordWriter
@@ -63,10 +60,7 @@ def write_tensorboard(directory: StrPath, row: dict[str, Any]) -> bool:
         Event(wall_time=now, step=epoch, summary=Summary(value=values)),
     ]
     directory = Path(directory) / "tensorboard"
-    try:
-        directory.mkdir(exist_ok=True)
-    except OSError as error:
-        raise cannot_write(directory, error) from error
+    directory.mkdir(exist_ok=True)
     # TensorBoard reads the files of a directory in the order of their names.
     with (
         replacing(directory / f"events.out.tfevents.{now:010.0f}.{epoch:06d}") as temporary,
@@ -75,4 +69,3 @@ def write_tensorboard(directory: StrPath, row: dict[str, Any]) -> bool:
         writer = RecordWriter(file)
         for event in events:
             writer.write(event.SerializeToString())
-    return True

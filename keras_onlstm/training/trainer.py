@@ -12,19 +12,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_onlstm.training.callback_state import (
-    Arrays,
-    InOrder,
-    append_to_files,
-    check_state,
-    restore_state,
-    state_of,
-)
+from keras_onlstm.training.callback_state import Arrays, restore_state, state_of
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
 from keras_onlstm.training.hosts import ALONE, Hosts
 from keras_onlstm.training.records import write_history, write_tensorboard
 from keras_onlstm.training.traces import traced_alike
-from keras_onlstm.utils.files import cannot_write, remove_left_overs, replacing, words_of
+from keras_onlstm.utils.files import remove_left_overs, replacing
 from keras_onlstm.utils.progress import Progress
 from keras_onlstm.utils.reading import Integer, check_kind
 from keras_onlstm.utils.types import StrPath
@@ -66,13 +59,6 @@ _KIND = {  # of _Progress, as JSON
 }
 
 
-def _check_history(state):
-    """Refuses a history that is not of so many epochs, each with the same numbers."""
-    names = [set(row) for row in state["history"]]
-    if len(names) != state["epoch"] or any(row != names[0] for row in names):
-        raise ValueError(f"its history is not one of {state['epoch']} epochs")
-
-
 class Trainer:
     """Trains a compiled model in a directory of its own.
 
@@ -98,8 +84,11 @@ class Trainer:
         callbacks: Keras callbacks. They are called as `keras.Model.fit` calls them, `on_test_begin`
             and `on_test_end` around `validate`; `logs` are means over the epoch so far. One that
             sets `stop_training` of the model ends the epoch with this batch, and the run with this
-            epoch; resumed, such a run stays stopped. Their attributes that are numbers, booleans,
-            `None`, arrays, or lists of numbers or of arrays are part of the checkpoint.
+            epoch; resumed, such a run stays stopped. The checkpoint stores what `get_state()`
+            returns, a dictionary of numbers, lists of numbers and lists of arrays, and a resumed
+            run passes it to `set_state(state)`. Of the callbacks of Keras, which lack these
+            methods, it stores the counters of `EarlyStopping`, with its best weights, and of
+            `ReduceLROnPlateau`. The counters of others start anew in a resumed run.
         learning_rate: function of epoch and batch, both from 0, that gives the learning rate of
             that batch, or `None`: that of the optimizer.
         place: function that puts a batch onto the devices, or `None`.
@@ -179,7 +168,6 @@ class Trainer:
         self.hosts = hosts
         self.record = dict(record or {})
         self.progress = _Progress(record=self.record)
-        self._saved: tuple[int, int] | None = None  # epoch and batch of the checkpoint
         self._hooks: Any = None
         self._shapes: set[tuple] = set()  # of the batches so far: a new one is compiled
 
@@ -193,18 +181,15 @@ class Trainer:
         path = self.directory / CHECKPOINT
         arrays: Arrays = {}
         state = load_checkpoint(
-            path, self.model, lambda state: self._check(path, state, arrays), self.record, arrays
+            path, self.model, lambda state: self._check(path, state), self.record, arrays
         )
         self.progress = _Progress(**{name: state[name] for name in _KIND if name in state})
         self.progress.record = self.record
-        self._saved = self.progress.epoch, self.progress.batch
         restore_state(self.callbacks, self.progress.callbacks, arrays)
 
-    def _check(self, path, state, arrays):
+    def _check(self, path, state):
         try:
             check_kind(state, _KIND, "the state")
-            _check_history(state)
-            check_state(self.callbacks, state["callbacks"], arrays)
         except ValueError as error:
             raise ValueError(
                 f"{path}: not a checkpoint of a Trainer ({error}). Restore it from a copy."
@@ -227,15 +212,12 @@ class Trainer:
             The history: a list of dictionaries, one an epoch.
 
         Raises:
-            OSError: if a file cannot be written. It says which one, and what was kept.
+            OSError: if a file cannot be written.
             ValueError: if the loss is not a number any more.
         """
         self._left = math.inf if max_batches is None else max_batches
-        try:
-            with traced_alike(self.model, getattr(self.batches, "lengths_vary", False)):
-                self._run()
-        except OSError as error:
-            raise OSError(f"{words_of(error)} {self._kept()}") from error
+        with traced_alike(self.model, getattr(self.batches, "lengths_vary", False)):
+            self._run()
         return self.progress.history
 
     def _run(self):
@@ -255,20 +237,17 @@ class Trainer:
         self._hooks.on_train_end(self._last_numbers())
 
     def _make_directory(self):
-        try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(self.directory, error) from error
+        self.directory.mkdir(parents=True, exist_ok=True)
         remove_left_overs(self.directory)
 
     def _begin(self):
-        """Lets the callbacks begin, or go on with what they counted."""
+        """Calls `on_train_begin`, which resets counters, and restores these in a resumed run."""
         is_new = self.progress == _Progress(record=self.record)
         before = state_of(self.callbacks)
-        if not is_new:
-            append_to_files(self.callbacks)
+        # Keras calls callbacks in threads if none of them overrides `on_train_batch_end`.
+        in_order = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: None)
         self._hooks = keras.callbacks.CallbackList(
-            [*self.callbacks, InOrder()],
+            [*self.callbacks, in_order],
             model=self.model,
             epochs=self.epochs,
             steps=len(self.batches),
@@ -285,16 +264,6 @@ class Trainer:
         """Those of the last epoch that was ended."""
         row = self.progress.history[-1] if self.progress.history else {}
         return {name: value for name, value in row.items() if name not in _BESIDE}
-
-    def _kept(self):
-        path = self.directory / CHECKPOINT
-        if self._saved is None or not path.is_file():
-            return "No checkpoint was kept."
-        epoch, batch = self._saved
-        return (
-            f"{path} is kept, from before batch {batch + 1} of epoch {epoch + 1}: resume there "
-            "(--resume)."
-        )
 
     def _train_epoch(self):
         progress, batches = self.progress, self.batches
@@ -412,4 +381,3 @@ class Trainer:
             return
         self.progress.callbacks, arrays = state_of(self.callbacks)
         save_checkpoint(self.directory / CHECKPOINT, self.model, asdict(self.progress), arrays)
-        self._saved = self.progress.epoch, self.progress.batch
