@@ -14,15 +14,10 @@ pytestmark = pytest.mark.keras_free
 def test_no_accelerator_is_a_failure():
     """One that is hidden is none."""
     hidden = {"CUDA_VISIBLE_DEVICES": "", "JAX_PLATFORMS": "cpu", "PATH": ""}
-    command = [sys.executable, Path(check_gpu.__file__), "--backends", "torch"]
+    command = [sys.executable, Path(check_gpu.__file__), "--backends", "jax"]
     result = subprocess.run(command, env=hidden, capture_output=True, text=True)
     assert result.returncode == 1
-    assert result.stderr == "No accelerator is found by torch: nothing was tested.\n"
-
-
-def test_the_files_are_there():
-    for name in check_gpu.FILES:
-        assert (check_gpu.TESTS / name).is_file(), name
+    assert result.stderr == "No accelerator is found by jax: nothing was tested.\n"
 
 
 def test_what_ran_where(monkeypatch, capsys):
@@ -40,9 +35,3 @@ def test_what_ran_where(monkeypatch, capsys):
         ["jax", "A", "GPU", "7", "0", "2"],
         ["torch", "A", "GPU", "0", "1", "0"],
     ]
-
-
-def test_outcomes_are_counted():
-    text = "F..s [100%]\n1 failed, 2 passed, 1 skipped in 3.25s\n"
-    assert check_gpu.outcomes(text) == {"failed": "1", "passed": "2", "skipped": "1"}
-    assert check_gpu.outcomes("") == {}
