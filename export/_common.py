@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from keras_onlstm.datasets import propositional_logic as logic
-from keras_onlstm.exporting.names import GRAPHS, QUANTIZATIONS
+from keras_onlstm.exporting import GRAPHS, QUANTIZATIONS
 from keras_onlstm.loading import SHIPPED, load_model, member
 from keras_onlstm.training.runs import CONFIG, read_config
 

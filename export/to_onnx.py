@@ -9,7 +9,7 @@ and three lengths, before it gets its name.
 
 from _common import export_files, new_parser, report
 
-from keras_onlstm.exporting.names import OF_ONNX
+from keras_onlstm.exporting import OF_ONNX
 
 
 def parse_arguments():

@@ -4,10 +4,10 @@ Importing it registers its layers and models with Keras, so that saved ones load
 not imported before something needs it: an exported parser does not.
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from keras_onlstm._registration import register_with_keras
-from keras_onlstm.utils.lazy import lazy_names
 from keras_onlstm.version import __version__
 
 if TYPE_CHECKING:
@@ -44,13 +44,23 @@ __all__ = [
     "training",
 ]
 
-_HOMES = {
+_MODULES = {
     "ONLSTM": "onlstm.layer",
     "ONLSTMCell": "onlstm.cell",
     "Parser": "parser",
     "cumax": "onlstm.cumax",
 }
 
-__getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES)
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{_MODULES.get(name, name)}")
+    return getattr(module, name) if name in _MODULES else module
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 register_with_keras()

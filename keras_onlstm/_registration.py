@@ -1,87 +1,90 @@
-"""Registers layers and models with Keras as soon as Keras is there.
+"""Registers the package's classes with Keras without importing Keras or the classes.
 
-`import keras_onlstm` leaves Keras alone: exported parsers run where it is not installed, and where
-it is, it takes seconds. Yet a saved model has to load after `import keras_onlstm`, whichever of the
-two was imported first. So this waits for Keras, with a finder that sees the imports of Keras and of
-this package: when both are at rest, what is to be registered is imported, and the finder is gone.
-
-Where the backend is missing, Keras's import ends deep inside of it: here it gets one line instead.
-
-It waits for the package too since `import keras_onlstm.onlstm.layer` imports Keras on its way: the
-models cannot be imported before that layer is.
+`import keras_onlstm` does not import Keras: exported parsers run without it. Saved models must
+still load whichever of the two is imported first. So if Keras is not there yet, an import hook
+waits for it, and what is registered are stand-ins that import a class when a file needs it.
 """
 
 import importlib
 import sys
+from importlib.machinery import PathFinder, SourceFileLoader
 
 from keras_onlstm.utils.libraries import BACKENDS, backend_not_installed
 
 __all__ = ["register_with_keras"]
 
-MODULES = ("onlstm.cell", "onlstm.layer", "prpn", "models")  # those that register their classes
+CLASSES = {
+    "models.bidirectional_lstm": ["BidirectionalLSTM"],
+    "models.ensemble": ["Ensemble"],
+    "models.language_model": ["LanguageModel"],
+    "models.pair_classifier": ["PairClassifier"],
+    "models.prpn": ["PRPN"],
+    "models.regularization": ["WeightDroppedLSTM"],
+    "models.starts": ["GateUniform"],
+    "models.tree_generator": ["TreeGenerator"],
+    "models.tree_lstm": ["TreeLSTM"],
+    "onlstm.cell": ["ONLSTMCell"],
+    "onlstm.layer": ["ONLSTM"],
+    "prpn.normalization": ["BatchNormalization", "UnbiasedLayerNormalization"],
+    "prpn.parsing_network": ["ParsingNetwork"],
+    "prpn.predict_network": ["PredictNetwork", "_Linear"],
+    "prpn.reading_network": ["ReadingLayer", "ReadingNetwork"],
+    "training.adam": ["FusedAdam"],
+    "training.averaging": ["AveragedAdam", "AveragedSGD"],
+    "training.penalized": ["PenalizedAdam"],
+}
 
 
 def register_with_keras() -> None:
-    """Registers everything now, if Keras was imported, else when it is."""
+    """Registers every class now if Keras was imported, else as soon as it is."""
     if sys.modules.get("keras") is not None:
         _register()
-    elif not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+    else:
         sys.meta_path = [_Finder(), *sys.meta_path]
 
 
 def _register():
-    for name in MODULES:
-        importlib.import_module(f"keras_onlstm.{name}")
+    from keras.saving import get_custom_objects
+
+    for module, names in CLASSES.items():
+        for name in names:
+            # The class itself replaces the stand-in when its module is imported.
+            get_custom_objects().setdefault(f"keras_onlstm>{name}", _StandIn(module, name))
+
+
+class _StandIn:
+    def __init__(self, module, name):
+        self.module, self.name = module, name
+
+    def from_config(self, config):
+        module = importlib.import_module(f"keras_onlstm.{self.module}")
+        return getattr(module, self.name).from_config(config)
 
 
 class _Finder:
-    """Finds nothing by itself; what others find it gives a loader that tells when it is done."""
-
-    def __init__(self):
-        self.running = set()  # what is being imported, in whatever thread
+    """Finds Keras for `_Loader`."""
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname != "keras" and not fullname.startswith("keras_onlstm."):
+        if fullname != "keras":
             return None
-        for finder in sys.meta_path:
-            find = None if finder is self else getattr(finder, "find_spec", None)
-            spec = find and find(fullname, path, target)
-            if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader, self)
-                return spec
-        return None
-
-    def execute(self, loader, module):
-        name = module.__name__
-        self.running.add(name)
-        try:
-            loader.exec_module(module)
-        except ImportError as error:
-            missing = (error.name or "").partition(".")[0]
-            if name != "keras" or missing not in BACKENDS:
-                raise
-            raise backend_not_installed(missing, error) from None
-        finally:
-            self.running.discard(name)
-        if not self.running and sys.modules.get("keras") is not None and self in sys.meta_path:
-            # A new list: another thread may be walking along the old one.
-            sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
-            _register()
+        spec = PathFinder.find_spec(fullname)
+        if spec is not None and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(fullname, spec.loader.path)
+        return spec
 
 
-class _Loader:
-    """A loader that stays in place until the module is executed."""
-
-    def __init__(self, loader, finder):
-        self._loader, self._finder = loader, finder
-
-    def __getattr__(self, name):  # what tools ask of a loader: get_source, get_data, ...
-        return getattr(self._loader, name)
-
-    def create_module(self, spec):
-        return self._loader.create_module(spec)
+class _Loader(SourceFileLoader):
+    """Registers the classes after the import of Keras."""
 
     def exec_module(self, module):
-        module.__loader__ = module.__spec__.loader = self._loader
-        self._finder.execute(self._loader, module)
+        try:
+            super().exec_module(module)
+        except ImportError as error:
+            missing = (error.name or "").partition(".")[0]
+            if missing not in BACKENDS:
+                raise
+            # The traceback would end deep inside Keras.
+            raise backend_not_installed(missing, error) from None
+        # A new list: another thread may be iterating over the old one.
+        sys.meta_path = [one for one in sys.meta_path if not isinstance(one, _Finder)]
+        _register()

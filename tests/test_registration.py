@@ -75,12 +75,10 @@ def test_models_load_whatever_is_imported_first(imports, saved):
         "for path in Path(sys.argv[1]).iterdir():\n"
         "    print(type(keras.saving.load_model(path)).__name__)\n"
         "print(*(type(finder).__module__ for finder in sys.meta_path))\n"
-        "print(keras.__loader__ is keras.__spec__.loader, type(keras.__loader__).__name__)\n"
     )
-    *names, same, loader = python(code, saved)
+    names = python(code, saved)
     assert sorted(names[:2]) == ["LanguageModel", "PairClassifier"]
-    assert "keras_onlstm._registration" not in names  # it is gone when it is done
-    assert (same, loader) == ("True", "SourceFileLoader")
+    assert "keras_onlstm._registration" not in names  # the import hook is removed
 
 
 def test_files_say_which_package_to_import(saved, tmp_path, monkeypatch):
@@ -140,16 +138,22 @@ def test_names_of_the_root():
     assert set(dir(keras_onlstm)) >= set(keras_onlstm.__all__)
     for name in keras_onlstm.__all__:
         value = getattr(keras_onlstm, name)
-        home = keras_onlstm._HOMES.get(name)
-        if home is not None:
-            module = importlib.import_module(f"keras_onlstm.{home}")
-            assert value is getattr(module, name)
+        if isinstance(value, types.ModuleType):
+            assert value.__name__ == f"keras_onlstm.{name}"
         elif name != "__version__":
-            assert value is importlib.import_module(f"keras_onlstm.{name}")
+            assert value.__name__ == name and value.__module__.startswith("keras_onlstm.")
     with pytest.raises(AttributeError, match="module 'keras_onlstm' has no attribute 'LSTM'"):
         keras_onlstm.LSTM  # noqa: B018
     with pytest.raises(ImportError, match="cannot import name 'LSTM'"):
         from keras_onlstm import LSTM  # noqa: F401
+
+
+@pytest.mark.parametrize("package", ["training", "exporting"])
+def test_names_imported_on_first_use(package):
+    module = importlib.import_module(f"keras_onlstm.{package}")
+    assert all(getattr(module, name) is not None for name in module.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'LSTM'"):
+        module.LSTM  # noqa: B018
 
 
 def test_cumax_is_the_function_whatever_was_imported():
@@ -174,21 +178,17 @@ def test_type_checkers_see_the_same_names():
     assert set(keras_onlstm.__all__) <= imported
 
 
-@pytest.mark.keras_free
-def test_all_that_registers_is_in_the_list():
-    """But what a training alone needs: optimizers and their callbacks."""
-    root = Path(keras_onlstm.__file__).parent
-    found = {
-        ".".join(path.relative_to(root).with_suffix("").parts)
-        for path in root.rglob("*.py")
-        if "@keras.saving.register_keras_serializable" in path.read_text(encoding="utf-8")
-    }
-    found = {name for name in found if not name.startswith("training.")}
-    for module in _registration.MODULES:
-        within = {name for name in found if name == module or name.startswith(f"{module}.")}
-        assert within, f"{module} registers nothing"
-        found -= within
-    assert not found
+def test_every_class_with_a_decorator_is_registered():
+    for module, names in _registration.CLASSES.items():
+        for name in names:
+            importlib.import_module(f"keras_onlstm.{module}")
+            registered = keras.saving.get_registered_object(f"keras_onlstm>{name}")
+            assert registered.__module__ == f"keras_onlstm.{module}"
+    count = sum(
+        path.read_text(encoding="utf-8").count("@keras.saving.register_keras_serializable")
+        for path in Path(keras_onlstm.__file__).parent.rglob("*.py")
+    )
+    assert count == sum(map(len, _registration.CLASSES.values()))
 
 
 @pytest.mark.parametrize(

@@ -3,21 +3,21 @@
 It goes by way of TensorFlow, whatever backend a model was trained with: `KERAS_BACKEND=tensorflow`.
 """
 
-from typing import TYPE_CHECKING
-
-from keras_onlstm.utils.lazy import lazy_names
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from keras_onlstm.exporting.checks import Difference
     from keras_onlstm.exporting.exported import Exported
     from keras_onlstm.exporting.graphs import graph_names
-    from keras_onlstm.exporting.names import GRAPHS
     from keras_onlstm.exporting.onnx_tensorflow import to_onnx
     from keras_onlstm.exporting.saved_model_tensorflow import to_saved_model
     from keras_onlstm.exporting.tflite_tensorflow import to_tflite
 
 __all__ = [
     "GRAPHS",
+    "OF_ONNX",
+    "QUANTIZATIONS",
     "Difference",
     "Exported",
     "graph_names",
@@ -26,14 +26,24 @@ __all__ = [
     "to_tflite",
 ]
 
-_HOMES = {
-    "Difference": "checks",
-    "Exported": "exported",
-    "graph_names": "graphs",
-    "GRAPHS": "names",
-    "to_onnx": "onnx_tensorflow",
-    "to_saved_model": "saved_model_tensorflow",
-    "to_tflite": "tflite_tensorflow",
-}
+GRAPHS = ("parser", "language_model", "step", "tree_language_model", "classifier", "layer")
+QUANTIZATIONS = ("dynamic", "float16")
+OF_ONNX = (*QUANTIZATIONS, "weights")
 
-__getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES)
+# The modules that import Keras, which takes seconds and which `--help` does not need.
+_MODULES = (
+    "checks",
+    "exported",
+    "graphs",
+    "onnx_tensorflow",
+    "saved_model_tensorflow",
+    "tflite_tensorflow",
+)
+
+
+def __getattr__(name: str) -> Any:
+    for module in _MODULES if name in __all__ else ():
+        names = vars(import_module(f"{__name__}.{module}"))
+        if name in names:
+            return names[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -65,7 +65,7 @@ class ModelGraph(NamedTuple):
     """What a model computes under one of the names.
 
     Attributes:
-        name: one of `names.GRAPHS`.
+        name: one of `exporting.GRAPHS`.
         inputs: list of `Input`.
         function: from a dictionary of tensors to a dictionary of tensors.
         model: the Keras model.
@@ -89,7 +89,7 @@ def graph_names(model: keras.Model) -> tuple[str, ...]:
         model: a Keras model.
 
     Returns:
-        Tuple of names from `names.GRAPHS`.
+        Tuple of names from `exporting.GRAPHS`.
 
     Example:
 

@@ -14,10 +14,9 @@ import keras
 from keras import ops
 
 from keras_onlstm import runtime
-from keras_onlstm.exporting import checks, onnx_loops, onnx_recurrence, onnx_weights
+from keras_onlstm.exporting import OF_ONNX, checks, onnx_loops, onnx_recurrence, onnx_weights
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
-from keras_onlstm.exporting.names import OF_ONNX
 from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.tracing_tensorflow import traced
 from keras_onlstm.onlstm.recurrence import Recurrence, readable, refusal

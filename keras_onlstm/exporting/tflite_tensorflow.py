@@ -9,10 +9,9 @@ from typing import Any
 import keras
 
 from keras_onlstm import runtime
-from keras_onlstm.exporting import checks
+from keras_onlstm.exporting import QUANTIZATIONS, checks
 from keras_onlstm.exporting.exported import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
-from keras_onlstm.exporting.names import QUANTIZATIONS
 from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer

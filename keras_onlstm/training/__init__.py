@@ -1,8 +1,9 @@
 """Training that resumes exactly: batches in a known order, checkpoints of every bit, records."""
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from keras_onlstm.utils.lazy import lazy_names
+from keras_onlstm.training.settings import Setting, changed, check_settings, described
 
 if TYPE_CHECKING:
     from keras_onlstm.training.averaging import AveragedAdam, AveragedSGD, NonMonotonicTrigger
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from keras_onlstm.training.halving import HalvingWithRollback
     from keras_onlstm.training.noise_contrastive import NoiseContrastive
     from keras_onlstm.training.sentences import SentenceBatches
-    from keras_onlstm.training.settings import Setting, changed, check_settings, described
     from keras_onlstm.training.trainer import Trainer
     from keras_onlstm.training.trees import TreeBatches, TreeLearner, evaluate_trees
     from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
@@ -42,29 +42,24 @@ __all__ = [
     "save_checkpoint",
 ]
 
-_HOMES = {
-    "AveragedAdam": "averaging",
-    "AveragedSGD": "averaging",
-    "HalvingWithRollback": "halving",
-    "NoiseContrastive": "noise_contrastive",
-    "NonMonotonicTrigger": "averaging",
-    "PairBatches": "batches",
-    "ResetStates": "truncated",
-    "SentenceBatches": "sentences",
-    "Setting": "settings",
-    "Trainer": "trainer",
-    "TreeBatches": "trees",
-    "TreeLearner": "trees",
-    "TruncatedModel": "truncated",
-    "Windows": "windows",
-    "changed": "settings",
-    "check_settings": "settings",
-    "contiguous": "windows",
-    "described": "settings",
-    "evaluate_trees": "trees",
-    "evaluate_windows": "truncated",
-    "load_checkpoint": "checkpoint",
-    "save_checkpoint": "checkpoint",
-}
+# The modules that import Keras, which takes seconds and which `--help` does not need.
+_MODULES = (
+    "averaging",
+    "batches",
+    "checkpoint",
+    "halving",
+    "noise_contrastive",
+    "sentences",
+    "trainer",
+    "trees",
+    "truncated",
+    "windows",
+)
 
-__getattr__, __dir__ = lazy_names(__name__, __all__, _HOMES)
+
+def __getattr__(name: str) -> Any:
+    for module in _MODULES if name in __all__ else ():
+        names = vars(import_module(f"{__name__}.{module}"))
+        if name in names:
+            return names[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
