@@ -137,7 +137,7 @@ clean: ## remove what was built, not the environment and not runs/
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
 # An environment with one extra of setup.cfg; installed again when the declarations change.
-$(VENV)/.installed-%: setup.cfg setup.py pyproject.toml | $(BIN)/python
+$(VENV)/.installed-%: setup.cfg pyproject.toml | $(BIN)/python
 	@echo "Installing the package with its extra '$*' and what it needs, TensorFlow too: a minute or two."
 	@$(PIP) install --quiet --editable '.[$*]' $(if $(filter dev,$*),'$(TORCH)')
 	@touch $@

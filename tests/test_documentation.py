@@ -15,6 +15,15 @@ BLOCK = re.compile(
 )
 
 
+@pytest.mark.keras_free
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!\w+:)([\w./-]+)[)#]", text)
+    folder = (ROOT / page).parent
+    assert not [target for target in targets if not (folder / target).exists()]
+
+
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("page", [*PAGES, "README.md"])
 def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):

@@ -498,7 +498,7 @@ def _new_environment(directory):
     """The Python of a new environment with the package and what a parser needs beside it."""
     source = directory / "source"
     source.mkdir()
-    for name in ("setup.cfg", "setup.py", "pyproject.toml", "README.md", "LICENSE"):
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "keras_onlstm", source / "keras_onlstm", ignore=ignored)
