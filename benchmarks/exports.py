@@ -78,7 +78,7 @@ def plain_conversion(model, threads):
     import tf2onnx
 
     from keras_onlstm.exporting.graphs import make_graph
-    from keras_onlstm.exporting.tracing_tensorflow import traced
+    from keras_onlstm.exporting.saved_model_tensorflow import traced
 
     function = traced(make_graph(model))
     converted, _ = tf2onnx.convert.from_function(function, function.input_signature, opset=18)

@@ -7,8 +7,8 @@ from keras import ops
 from keras_onlstm.models import PRPN
 from keras_onlstm.models.prpn import PRPNOutput
 from keras_onlstm.training import TruncatedModel
-from keras_onlstm.training.penalized import PenalizedAdam
-from keras_onlstm.utils.loops import scan
+from keras_onlstm.training.adam import PenalizedAdam
+from keras_onlstm.utils.differentiable import scan
 
 # The published recipe.
 DROPOUTS = {"output_dropout": 0.7, "inner_dropout": 0.5, "recurrent_dropout": 0.5}

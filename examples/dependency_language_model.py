@@ -45,13 +45,14 @@ from keras_onlstm.training.tree_corpora import (
     NLTK,
     SEQUENTIAL,
     SHAPES,
+    TREE_SETTINGS,
+    TREE_VALUES,
     TreeCorpus,
     normalized,
     read_trees,
     reshaped,
     vocabulary_of,
 )
-from keras_onlstm.training.tree_settings import TREE_SETTINGS, TREE_VALUES
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
 

@@ -38,8 +38,7 @@ from keras_onlstm.evaluation.sentence_completion import (
 from keras_onlstm.loading import load_trained
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training.runs import Configuration, check_new, read_config, running
-from keras_onlstm.training.tree_corpora import SHAPES, TreeCorpus, normalized, reshaped
-from keras_onlstm.training.tree_settings import TREE_VALUES
+from keras_onlstm.training.tree_corpora import SHAPES, TREE_VALUES, TreeCorpus, normalized, reshaped
 from keras_onlstm.utils.progress import Progress
 from keras_onlstm.utils.reading import Choice
 

@@ -114,7 +114,7 @@ def export_each(options, export):
             model that yields what was exported.
     """
     from keras_onlstm.exporting import graph_names
-    from keras_onlstm.exporting.exported import describe
+    from keras_onlstm.exporting.checks import describe
 
     directory = Path(options.output)
     try:

@@ -29,9 +29,8 @@ CLASSES = {
     "prpn.parsing_network": ["ParsingNetwork"],
     "prpn.predict_network": ["PredictNetwork", "_Linear"],
     "prpn.reading_network": ["ReadingLayer", "ReadingNetwork"],
-    "training.adam": ["FusedAdam"],
+    "training.adam": ["FusedAdam", "PenalizedAdam"],
     "training.averaging": ["AveragedAdam", "AveragedSGD"],
-    "training.penalized": ["PenalizedAdam"],
 }
 
 

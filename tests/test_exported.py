@@ -12,7 +12,7 @@ from checks import assert_close
 from commands import contents
 from keras_onlstm import ONLSTM
 from keras_onlstm.exporting import Difference, Exported, checks, to_onnx, to_saved_model, to_tflite
-from keras_onlstm.exporting.exported import describe
+from keras_onlstm.exporting.checks import describe
 from keras_onlstm.exporting.graphs import Input, ModelGraph, draw_inputs, make_graph
 from keras_onlstm.onlstm.recurrence import reference
 

@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from checks import EXACT, as_array, assert_all_close, finite_differences, gradients, tensor
-from keras_onlstm.utils.loops import scan
+from keras_onlstm.utils.differentiable import scan
 
 LONGEST = 5
 RANDOM = np.random.default_rng(0)

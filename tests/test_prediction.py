@@ -7,7 +7,7 @@ import pytest
 from checks import assert_close
 from keras_onlstm.dependencies import DependencyTree, random_tree
 from keras_onlstm.models import LanguageModel, TreeGenerator, TreeLSTM
-from keras_onlstm.utils.prediction import predictor
+from keras_onlstm.utils.keras_models import predictor
 
 pytestmark = pytest.mark.backend("tensorflow")
 

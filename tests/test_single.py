@@ -8,7 +8,7 @@ import oracle
 from checks import assert_all_close, assert_close, assert_differ, loaded, tensor
 from keras_onlstm import ONLSTM
 from keras_onlstm.onlstm import recurrence
-from keras_onlstm.onlstm.recurrence import Problem, Recurrence, reference, single, substituted
+from keras_onlstm.onlstm.recurrence import Problem, Recurrence, reference, substituted
 
 TOLERANCE = 1e-6  # the same operations in float32
 TANH, SIGMOID = keras.activations.tanh, keras.activations.sigmoid
@@ -32,7 +32,7 @@ def test_one_step_is_the_readable_recurrence(bias, masked, dropped):
         mask=None if masked is None else tensor(np.reshape(masked, (3, 1)), "bool"),
         recurrent_mask=tensor(factors, "float32") if dropped else None,
     )
-    found = single.run(given)
+    found = reference.run_single(given)
     assert_all_close(found, reference.run(given), TOLERANCE, Recurrence._fields)
     exact = oracle.onlstm(
         *problem[:5],
@@ -52,9 +52,9 @@ def test_one_step_with_other_activations():
         activation=keras.activations.relu,
         recurrent_activation=keras.activations.hard_sigmoid,
     )
-    found, other = (version.run(given) for version in (single, reference))
+    found, other = (run(given) for run in (reference.run_single, reference.run))
     assert_all_close(found, other, TOLERANCE, Recurrence._fields)
-    usual = single.run(given._replace(activation=TANH, recurrent_activation=SIGMOID))
+    usual = reference.run_single(given._replace(activation=TANH, recurrent_activation=SIGMOID))
     assert_differ(found.h, usual.h, 0.1, "other activations")
 
 

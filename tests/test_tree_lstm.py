@@ -17,7 +17,7 @@ from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training import TreeBatches, TreeLearner
 from keras_onlstm.tree_lstm.plan import Rooms
-from keras_onlstm.tree_lstm.reference import readable
+from keras_onlstm.tree_lstm.step import readable
 
 TOLERANCE = 1e-9
 WAYS = ("readable", "fast")

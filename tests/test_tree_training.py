@@ -23,9 +23,8 @@ from keras_onlstm.training import (
     evaluate_trees,
 )
 from keras_onlstm.training.runs import Configuration
-from keras_onlstm.training.tree_corpora import TreeCorpus, read_trees, reshaped
+from keras_onlstm.training.tree_corpora import TREE_VALUES, TreeCorpus, read_trees, reshaped
 from keras_onlstm.training.tree_models import make_tree_model, train_tree_model
-from keras_onlstm.training.tree_settings import TREE_VALUES
 from test_tree_lstm import converted, small_model, small_trees, trees_of, weights_of
 from toy_runs import bits
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from keras_onlstm.convert.array_files import stored, take, unknown
 from keras_onlstm.convert.cell import from_torch, to_torch
-from keras_onlstm.convert.state_dicts import stored, take, unknown
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.onlstm.step import gate_width
 from keras_onlstm.utils.arguments import integer

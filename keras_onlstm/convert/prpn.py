@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.convert.state_dicts import stored, take, unknown
+from keras_onlstm.convert.array_files import stored, take, unknown
 from keras_onlstm.models.prpn import PRPN
 
 __all__ = ["prpn_from_arrays", "prpn_to_arrays"]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.convert.state_dicts import stored, take, unknown
+from keras_onlstm.convert.array_files import stored, take, unknown
 from keras_onlstm.models.tree_lstm import TreeLSTM
 
 __all__ = ["tree_lstm_from_arrays", "tree_lstm_to_arrays"]

@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keras_onlstm.exporting.checks import Difference
-    from keras_onlstm.exporting.exported import Exported
+    from keras_onlstm.exporting.checks import Difference, Exported
     from keras_onlstm.exporting.graphs import graph_names
     from keras_onlstm.exporting.onnx_tensorflow import to_onnx
     from keras_onlstm.exporting.saved_model_tensorflow import to_saved_model
@@ -33,7 +32,6 @@ OF_ONNX = (*QUANTIZATIONS, "weights")
 # The modules that import Keras, which takes seconds and which `--help` does not need.
 _MODULES = (
     "checks",
-    "exported",
     "graphs",
     "onnx_tensorflow",
     "saved_model_tensorflow",

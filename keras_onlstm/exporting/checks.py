@@ -1,8 +1,10 @@
-"""Exported files are compared with Keras before they take their names."""
+"""Exported files: requests are checked before, the files compared with Keras after writing."""
 
 import collections
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import keras
@@ -11,10 +13,20 @@ import numpy as np
 from keras_onlstm.exporting.graphs import ModelGraph, draw_inputs
 from keras_onlstm.onlstm.recurrence import reference, substituted
 from keras_onlstm.prpn import reading
-from keras_onlstm.prpn import recurrence as prpn
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.prpn import reading_network as prpn
+from keras_onlstm.utils.libraries import is_installed
+from keras_onlstm.utils.types import StrPath, Tensor
 
-__all__ = ["QUANTIZED", "Difference", "compare", "expected", "latency"]
+__all__ = [
+    "QUANTIZED",
+    "Difference",
+    "Exported",
+    "check_request",
+    "compare",
+    "describe",
+    "expected",
+    "latency",
+]
 
 BATCHES, TIMES = (3, 1), (2, 17, 1)
 # The largest difference from Keras that is accepted, by the precision of the weights; a millionth
@@ -112,3 +124,82 @@ def latency(
 def counted(names: Iterable[str]) -> dict[str, int]:
     """Operators and how often each occurs, most first."""
     return dict(collections.Counter(names).most_common())
+
+
+class Exported(NamedTuple):
+    """A file that was written.
+
+    Attributes:
+        path: `Path`.
+        graphs: tuple of names.
+        size: integer, in bytes.
+        operators: dictionary of names of operators and how often each occurs, most first.
+        difference: `Difference` from Keras, or `None` if it was not checked.
+        latency: seconds of a run with batch 1 and 17 tokens, median of 15; `None` likewise.
+    """
+
+    path: Path
+    graphs: tuple[str, ...]
+    size: int
+    operators: dict[str, int]
+    difference: Difference | None
+    latency: float | None
+
+
+def check_request(
+    path: StrPath,
+    suffix: str,
+    quantize: str | None = None,
+    quantizations: tuple[str, ...] = (),
+) -> Path:
+    """Refuses what cannot be written, before time is spent on it.
+
+    Args:
+        path: where the file shall be.
+        suffix: how it has to end, or "" for a directory.
+        quantize: as the user gave it.
+        quantizations: tuple of those that the format has.
+
+    Returns:
+        `Path`.
+
+    Raises:
+        ValueError: if the ending, the quantization or Keras's backend is another.
+        OSError: if the directory is missing or cannot be written.
+    """
+    backend = keras.backend.backend()
+    if backend != "tensorflow":
+        install = "" if is_installed("tensorflow") else "pip install tensorflow, "
+        raise ValueError(
+            f"exporting goes by way of TensorFlow, and Keras runs on {backend}. Save the model, "
+            f"{install}and export it with KERAS_BACKEND=tensorflow."
+        )
+    if quantize not in (None, *quantizations):
+        known = ", ".join(map(repr, (None, *quantizations[:-1])))
+        raise ValueError(f"quantize is {known} or {quantizations[-1]!r}, not {quantize!r}.")
+    path = Path(path)
+    if path.suffix != suffix and suffix:
+        raise ValueError(f"{path}: a file of this format ends in {suffix}.")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"{path.parent}: no such directory. Make it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise PermissionError(f"{path.parent}: cannot be written. Name another directory.")
+    if suffix and path.is_dir():
+        raise IsADirectoryError(f"{path}: is a directory. Name a file.")
+    return path
+
+
+def describe(exported: Exported) -> str:
+    """A few lines on what was written."""
+    most = [f"{name} {count}" for name, count in list(exported.operators.items())[:8]]
+    lines = [
+        f"{exported.path}: {', '.join(exported.graphs)}",
+        f"  size        {exported.size / 1e6:.2f} MB",
+        f"  operators   {sum(exported.operators.values())}: {', '.join(most)}, ...",
+    ]
+    if exported.difference is None or exported.latency is None:
+        lines.append("  not checked")
+    else:
+        lines.append(f"  from Keras  {exported.difference.largest:.2g} at most")
+        lines.append(f"  latency     {1e3 * exported.latency:.2f} ms, one sentence of 17 tokens")
+    return "\n".join(lines)

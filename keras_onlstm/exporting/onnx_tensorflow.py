@@ -14,11 +14,11 @@ import keras
 from keras import ops
 
 from keras_onlstm import runtime
-from keras_onlstm.exporting import OF_ONNX, checks, onnx_loops, onnx_recurrence, onnx_weights
-from keras_onlstm.exporting.exported import Exported, check_request
+from keras_onlstm.exporting import OF_ONNX, checks, onnx_recurrence, onnx_weights
+from keras_onlstm.exporting.checks import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.onnx_weights import ModelProto
-from keras_onlstm.exporting.tracing_tensorflow import traced
+from keras_onlstm.exporting.saved_model_tensorflow import traced
 from keras_onlstm.onlstm.recurrence import Recurrence, readable, refusal
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
@@ -159,7 +159,7 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
             extra_opset=[onnx.helper.make_opsetid(_DOMAIN, 1)],
         )
         placeholders.expand(model)
-        onnx_loops.release(model)
+        onnx_weights.release(model)
         onnx.checker.check_model(model)
     except Exception as error:  # either has classes of its own
         raise ValueError(

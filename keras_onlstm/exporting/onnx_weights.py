@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_onlstm.utils.libraries import not_installed
 
-__all__ = ["as_float16", "as_int8", "share", "sharpen", "subgraphs", "with_int8_weights"]
+__all__ = ["as_float16", "as_int8", "release", "share", "sharpen", "subgraphs", "with_int8_weights"]
 
 GraphProto = Any  # of `onnx`, which is imported where it is used
 ModelProto = Any  # likewise
@@ -249,3 +249,67 @@ def as_int8(model: ModelProto) -> ModelProto:
             return onnx.load(after)
     finally:
         root.setLevel(level)
+
+
+# tf2onnx makes every tensor that a Loop reads a state, and ONNX Runtime copies states every step:
+# of a recurrence that is its kernel, megabytes for a few thousand products. A body can read tensors
+# from outside instead; constants may be inside it, where quantization finds them.
+_BEFORE = 2  # inputs of a Loop in front of its states; its body has one output less
+
+
+def release(model: ModelProto) -> None:
+    """Takes out of the states of loops those that never change, and puts constants into bodies.
+
+    Args:
+        model: `onnx.ModelProto`, changed in place.
+    """
+    for graph in subgraphs(model.graph):
+        for node in graph.node:
+            if node.op_type == "Loop":
+                _release(graph, node)
+
+
+def _release(graph, node):
+    body = next(attribute.g for attribute in node.attribute if attribute.name == "body")
+    for place in reversed(range(len(node.input) - _BEFORE)):
+        given, outside = body.input[place + _BEFORE].name, node.input[place + _BEFORE]
+        if body.output[place + _BEFORE - 1].name != given:
+            continue
+        _rename_inputs(body, given, outside)
+        _rename_inputs(graph, node.output[place], outside)
+        for names, number in (
+            (body.input, place + _BEFORE),
+            (body.output, place + _BEFORE - 1),
+            (node.input, place + _BEFORE),
+            (node.output, place),
+        ):
+            del names[number]
+    _take_in(graph, body)
+
+
+def _take_in(graph, body):
+    """Puts the constants of a graph into the body that alone reads them."""
+    inside = _read(body)
+    others = {name for node in graph.node for name in node.input}
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g") and attribute.g is not body:
+                others |= _read(attribute.g)
+    others |= {value.name for value in graph.output}
+    for constant in list(graph.initializer):
+        if constant.name in inside - others:
+            body.initializer.append(constant)
+            graph.initializer.remove(constant)
+
+
+def _read(graph: GraphProto) -> set[str]:
+    """The names that a graph reads, those inside its operators too."""
+    return {name for part in subgraphs(graph) for node in part.node for name in node.input}
+
+
+def _rename_inputs(graph, old, new):
+    for part in subgraphs(graph):
+        for node in part.node:
+            for place, name in enumerate(node.input):
+                if name == old:
+                    node.input[place] = new

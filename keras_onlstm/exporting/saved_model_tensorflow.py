@@ -1,22 +1,24 @@
-"""SavedModels: all graphs of a model as endpoints of one."""
+"""SavedModels, whose endpoints are the graphs of a model, and graphs as TensorFlow functions."""
 
 import errno
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import keras
 
 from keras_onlstm.exporting import checks
-from keras_onlstm.exporting.exported import Exported, check_request
-from keras_onlstm.exporting.graphs import graph_names, make_graph
-from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
+from keras_onlstm.exporting.checks import Exported, check_request
+from keras_onlstm.exporting.graphs import ModelGraph, graph_names, make_graph
+from keras_onlstm.onlstm.recurrence import Problem, Recurrence, readable, substituted
+from keras_onlstm.prpn import reading
+from keras_onlstm.prpn import reading_network as prpn
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.provenance import versions
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["METADATA", "to_saved_model"]
+__all__ = ["METADATA", "module_of", "to_saved_model", "traced"]
 
 METADATA = "assets.extra/keras_onlstm.json"  # the place that SavedModel leaves to its users
 _DEFAULT = "serving_default"
@@ -133,3 +135,51 @@ def _load(directory):
         for name, signature in loaded.signatures.items()
         if name != _DEFAULT
     }
+
+
+def traced(
+    graph: ModelGraph,
+    recurrence: Callable[[Problem], Recurrence] = readable,
+    batch: int | None = None,
+) -> Any:
+    """A graph as a `tf.function` with a signature.
+
+    Args:
+        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
+        recurrence: what runs in the place of that of ON-LSTM: function from `Problem` to
+            `Recurrence`. Default: the readable one, whose loop runs wherever TensorFlow's operators
+            do, without XLA.
+        batch: integer, or `None`: any.
+
+    Returns:
+        `tf.function` of tensors by name, with an input signature, that returns a dictionary.
+    """
+    import tensorflow as tf
+
+    def size(axis):
+        if axis == "batch":
+            return batch
+        return None if isinstance(axis, str) else axis
+
+    names = [entry.name for entry in graph.inputs]
+    signature = [
+        tf.TensorSpec([size(axis) for axis in entry.shape], entry.dtype, name=entry.name)
+        for entry in graph.inputs
+    ]
+
+    @tf.function(input_signature=signature, autograph=False)
+    def run(*values):
+        with substituted(recurrence), prpn.substituted(reading.readable):
+            outputs = graph.function(dict(zip(names, values, strict=True)))
+        return {name: tf.identity(value, name=name) for name, value in outputs.items()}
+
+    return run
+
+
+def module_of(model: keras.Model) -> Any:
+    """The variables of a Keras model as TensorFlow wants to find them: a `tf.Module`."""
+    import tensorflow as tf
+
+    module = tf.Module()
+    module.weights = [variable.value for variable in model.variables]
+    return module

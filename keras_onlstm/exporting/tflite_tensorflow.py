@@ -10,9 +10,9 @@ import keras
 
 from keras_onlstm import runtime
 from keras_onlstm.exporting import QUANTIZATIONS, checks
-from keras_onlstm.exporting.exported import Exported, check_request
+from keras_onlstm.exporting.checks import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
-from keras_onlstm.exporting.tracing_tensorflow import module_of, traced
+from keras_onlstm.exporting.saved_model_tensorflow import module_of, traced
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.files import replacing

@@ -12,8 +12,7 @@ from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.numerics import matmul
-from keras_onlstm.utils.rows import take_rows
+from keras_onlstm.utils.numerics import matmul, take_rows
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]

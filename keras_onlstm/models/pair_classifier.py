@@ -7,8 +7,8 @@ import keras
 from keras import ops
 
 from keras_onlstm.onlstm.layer import ONLSTM
-from keras_onlstm.utils.dense import DenseInputs
-from keras_onlstm.utils.rows import take_rows
+from keras_onlstm.utils.keras_models import DenseInputs
+from keras_onlstm.utils.numerics import take_rows
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["PairClassifier"]

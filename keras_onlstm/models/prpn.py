@@ -15,9 +15,7 @@ from keras_onlstm.prpn.reading_network import ReadingNetwork
 from keras_onlstm.prpn.step import spread
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.numerics import matmul
-from keras_onlstm.utils.rows import take_rows
-from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.numerics import derived, matmul, take_rows
 from keras_onlstm.utils.types import Sentence, Shape, Tensor
 
 __all__ = ["PRPN", "Attention", "PRPNOutput"]

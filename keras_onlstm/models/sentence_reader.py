@@ -16,8 +16,7 @@ from keras_onlstm.models import starts
 from keras_onlstm.parsing.readings import Reading, chosen_gates, usual_reading
 from keras_onlstm.text.sentences import contexts, read
 from keras_onlstm.text.vocabulary import Encoder
-from keras_onlstm.utils.dense import DenseInputs
-from keras_onlstm.utils.prediction import predictor
+from keras_onlstm.utils.keras_models import DenseInputs, predictor
 from keras_onlstm.utils.types import Sentence, Tensor
 
 __all__ = ["SentenceReader", "check_vocabulary_size"]

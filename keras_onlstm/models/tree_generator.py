@@ -19,10 +19,8 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.models.tree_sampler import Sample, TreeSampler, log_of_yes_and_no
 from keras_onlstm.tree_lstm.step import INITIAL
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.numerics import wide_dtype
-from keras_onlstm.utils.prediction import predictor
-from keras_onlstm.utils.rows import take_rows
-from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.keras_models import predictor
+from keras_onlstm.utils.numerics import derived, take_rows, wide_dtype
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["Accuracy", "TreeGenerator"]

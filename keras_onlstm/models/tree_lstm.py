@@ -16,9 +16,8 @@ from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms, lay_out, plan
 from keras_onlstm.tree_lstm.recurrence import hidden
 from keras_onlstm.tree_lstm.step import Weights
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.numerics import largest, matmul, wide_dtype
-from keras_onlstm.utils.prediction import predictor
-from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.keras_models import predictor
+from keras_onlstm.utils.numerics import derived, largest, matmul, wide_dtype
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["TreeLSTM"]

@@ -1,21 +1,22 @@
 """Trees drawn from a TreeLSTM and the classifiers of a `TreeGenerator`, many side by side."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree, Edge
 from keras_onlstm.dependencies.growth import Growth, Sprout, additions
 from keras_onlstm.models.tree_lstm import TreeLSTM
-from keras_onlstm.tree_lstm.generation import grow, read_left
-from keras_onlstm.tree_lstm.step import INITIAL
-from keras_onlstm.utils.numerics import wide_dtype
-from keras_onlstm.utils.prediction import predictor
+from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_advance
+from keras_onlstm.utils.keras_models import predictor
+from keras_onlstm.utils.numerics import take_rows, wide_dtype
+from keras_onlstm.utils.types import Tensor
 
-__all__ = ["Sample", "TreeSampler", "log_of_yes_and_no"]
+__all__ = ["Sample", "TreeSampler", "grow", "log_of_yes_and_no", "read_left"]
 
 _TREES = 256  # side by side
 _SCORES = 2**24  # and at most so many numbers in their logits, if it is more than a tree
@@ -194,3 +195,52 @@ class TreeSampler:
             batch = {"words": np.array(words, "int32"), "states": states, "is_word": is_word}
             states = np.asarray(self._read_left(batch))
         return _last_hidden(states, self._units)
+
+
+def _advanced(x: Tensor, layers: Sequence[Layer], states: Tensor) -> Tensor:
+    parts = ops.split(states, 2 * len(layers), axis=-1)
+    pairs = list(zip(parts[::2], parts[1::2], strict=True))
+    return ops.concatenate([part for pair in deep_advance(x, layers, pairs) for part in pair], -1)
+
+
+def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: Tensor) -> Tensor:
+    """The states of words.
+
+    Args:
+        weights: `Weights`.
+        words: (R,) ids of the words' sources.
+        edges: (R,) `Edge` from there.
+        states: (R, 2 U L) of the sources.
+        left: (R, U) what was read of the sources' left dependents, where the edge is `RIGHT`. Not
+            used where the model reads none.
+
+    Returns:
+        (R, 2 U L).
+    """
+    vectors = take_rows(weights.embeddings, words)  # (R, E)
+    edges = ops.expand_dims(edges, -1)
+    found = states
+    for edge in Edge:
+        x = vectors
+        if weights.left and edge == Edge.RIGHT:
+            x = ops.concatenate([x, left], -1)
+        new = _advanced(x, weights.generators[edge], states)
+        found = ops.where(edges == int(edge), new, found)
+    return found
+
+
+def read_left(weights: Weights, words: Tensor, states: Tensor, is_word: Tensor) -> Tensor:
+    """The states of the LSTM over left dependents after one more of them.
+
+    Args:
+        weights: `Weights`, of a model that reads them.
+        words: (R,) their ids.
+        states: (R, 2 U times layers of that LSTM).
+        is_word: (R,) bool: where there is none, the states stay.
+
+    Returns:
+        Like `states`.
+    """
+    vectors = take_rows(weights.embeddings, words)
+    new = _advanced(vectors, weights.left, states)
+    return ops.where(ops.expand_dims(is_word, -1), new, states)

@@ -3,7 +3,6 @@
 from keras_onlstm.parsing.heat_maps import draw_heat_maps, save_heat_maps
 from keras_onlstm.parsing.outlines import conll, outline
 from keras_onlstm.parsing.pictures import draw, draw_pair, save_picture
-from keras_onlstm.parsing.punctuation import with_punctuation
 from keras_onlstm.parsing.report import draw_page, write_report
 from keras_onlstm.parsing.scores import Scores, score
 from keras_onlstm.parsing.trees import (
@@ -14,6 +13,7 @@ from keras_onlstm.parsing.trees import (
     nested_json,
     random_tree,
     right_branching,
+    with_punctuation,
 )
 from keras_onlstm.parsing.votes import consensus, vote
 

@@ -8,8 +8,7 @@ from keras import ops
 from keras_onlstm.prpn.normalization import BatchNormalization
 from keras_onlstm.prpn.step import WALL, banded, features_of, last_rows, structural_gates
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.numerics import wide_dtype
-from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.numerics import derived, wide_dtype
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["Parsing", "ParsingNetwork"]

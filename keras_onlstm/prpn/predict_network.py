@@ -8,8 +8,7 @@ from keras import ops
 from keras_onlstm.prpn.normalization import BatchNormalization
 from keras_onlstm.prpn.step import banded, banded_attention, features_of
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.numerics import matmul, tanh
-from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.numerics import derived, matmul, tanh
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["PredictNetwork"]

@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_onlstm.prpn.normalization import normalized
 from keras_onlstm.prpn.step import attention, lstm
-from keras_onlstm.utils.loops import scan
+from keras_onlstm.utils.differentiable import scan
 from keras_onlstm.utils.numerics import tanh
 from keras_onlstm.utils.types import Tensor
 

@@ -5,18 +5,31 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_onlstm.prpn import recurrence
+from keras_onlstm.prpn import reading_fused
 from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
+from keras_onlstm.prpn.reading import Reading, readable
 from keras_onlstm.prpn.step import LSTM_GATES, banded, banded_attention, features_of, last_rows
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.numerics import matmul
-from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.numerics import derived, matmul
+from keras_onlstm.utils.substitution import Substitution
 from keras_onlstm.utils.types import Shape, Tensor
 
-__all__ = ["ReadingNetwork"]
+__all__ = ["ReadingNetwork", "substituted"]
 
 _KEY_MASKS = ("read_mask", "key_mask")  # of the h that a key is made of, and of the key
 _TURN = (1, 0, 2)  # batch and time
+
+
+# A context in which every reading layer runs another function, of `Reading`, as `readable` is.
+substituted = Substitution("reading")
+
+
+def _run(problem: Reading, fuse: bool) -> Tensor:
+    """Hidden and cell states after every step, (2, T, B, U), fused or not."""
+    other = substituted.function
+    if other is not None:  # a model is exported, or compared with an exported one
+        return other(problem)
+    return reading_fused.fused(problem) if fuse else readable(problem)
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -114,7 +127,7 @@ class ReadingLayer(keras.layers.Layer):
             "cell_gamma": cell.gamma,
             "cell_beta": cell.beta,
         }
-        problem = recurrence.Reading(
+        problem = Reading(
             ops.transpose(z, _TURN),
             remembered(h),
             remembered(c),
@@ -122,7 +135,7 @@ class ReadingLayer(keras.layers.Layer):
             **keyed,
             recurrent_mask=recurrent_mask,
         )
-        rows = recurrence.run(problem, self.fused)  # (2, T, B, U)
+        rows = _run(problem, self.fused)  # (2, T, B, U)
         series = [ops.transpose(row, _TURN) for row in ops.unstack(rows, 2)]  # (B, T, U)
         last = [
             ops.flip(last_rows(banded(memory, row), self.slots, counts), 1)

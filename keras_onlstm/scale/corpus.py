@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from keras_onlstm.scale import processes
+from keras_onlstm.scale.processes import Counts
 from keras_onlstm.scale.shards import FORMATS, cut
 from keras_onlstm.scale.tasks import Task
-from keras_onlstm.scale.worker import Counts
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.files import (
     LOCK,

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from keras_onlstm.scale.processes import Counts, Worker
 from keras_onlstm.scale.shards import Shard
 from keras_onlstm.scale.tasks import Task
-from keras_onlstm.scale.worker import Counts, Worker
 from keras_onlstm.utils.libraries import not_installed
 
 __all__ = ["run"]

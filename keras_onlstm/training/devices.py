@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from keras_onlstm.training.hosts import ALONE, Hosts
-from keras_onlstm.utils.compiled_tensorflow import has_gpu
+from keras_onlstm.utils.for_tensorflow import has_gpu
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["DataParallel", "check_hosts", "share_of"]

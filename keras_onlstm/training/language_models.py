@@ -16,7 +16,7 @@ import numpy as np
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.vocabulary import EOS
-from keras_onlstm.training.adam import FusedAdam
+from keras_onlstm.training.adam import FusedAdam, PenalizedAdam
 from keras_onlstm.training.architectures import architecture, take_weights
 from keras_onlstm.training.averaging import AveragedSGD, NonMonotonicTrigger
 from keras_onlstm.training.corpora import (
@@ -28,7 +28,6 @@ from keras_onlstm.training.corpora import (
 )
 from keras_onlstm.training.devices import DataParallel
 from keras_onlstm.training.hosts import ALONE, Hosts
-from keras_onlstm.training.penalized import PenalizedAdam
 from keras_onlstm.training.runs import Configuration, has_begun, running
 from keras_onlstm.training.sentences import SentenceBatches
 from keras_onlstm.training.trainer import Trainer

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.rows import take_rows
+from keras_onlstm.utils.numerics import take_rows
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["NoiseContrastive"]

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.tree_lstm.step import Layer
-from keras_onlstm.utils.seeds import derived
+from keras_onlstm.utils.numerics import derived
 from keras_onlstm.utils.types import Shape
 
 __all__ = ["GeneratorLSTM", "start"]

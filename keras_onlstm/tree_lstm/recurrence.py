@@ -13,11 +13,9 @@ from typing import Any, NamedTuple
 from keras import backend, ops
 
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, advance, retreat
-from keras_onlstm.utils.compiled_tensorflow import compiled
-from keras_onlstm.utils.custom_gradient import with_gradient
-from keras_onlstm.utils.loops import scan
-from keras_onlstm.utils.numerics import matmul
-from keras_onlstm.utils.rows import take_rows
+from keras_onlstm.utils.differentiable import scan, with_gradient
+from keras_onlstm.utils.for_tensorflow import compiled
+from keras_onlstm.utils.numerics import matmul, take_rows
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["hidden"]
@@ -198,7 +196,7 @@ def _run(problem):
 
     refusal = (
         "TreeLSTM's fast loop has no second derivatives, no forward-mode derivatives and no "
-        "torch.vmap: keras_onlstm.tree_lstm.reference has them."
+        "torch.vmap: keras_onlstm.tree_lstm.step.readable has them."
     )
     return with_gradient(forward, tensors, refusal)
 

@@ -8,18 +8,22 @@ of them.
 """
 
 import math
+import zlib
 
+import numpy as np
 from keras import activations, backend, ops
 
 from keras_onlstm.utils.types import Activation, DType, Tensor
 
 __all__ = [
     "cumsum",
+    "derived",
     "exact_activation",
     "largest",
     "matmul",
     "mean",
     "precise",
+    "take_rows",
     "tanh",
     "triangle",
     "wide_dtype",
@@ -94,3 +98,51 @@ def exact_activation(activation: Activation, dtype: str) -> Activation:
 def tanh(x: Tensor) -> Tensor:
     """tanh, exact in float64 too."""
     return exact_activation(activations.tanh, backend.standardize_dtype(x.dtype))(x)
+
+
+def take_rows(table: Tensor, ids: Tensor) -> Tensor:
+    """The rows of a table, whose gradient is a whole table.
+
+    TensorFlow's gradient of `take` lists the rows that were taken, those that were taken twice
+    twice. Keras 3.15's optimizers square them one by one where they should square their sum: Adam
+    then steps further than its rate, and a norm to clip at comes out wrong. With a reshape in
+    between the gradient is a whole table.
+
+    Args:
+        table: (V, E), a tensor or a variable.
+        ids: integers of any shape, below V.
+
+    Returns:
+        (..., E).
+
+    Example:
+
+    >>> from keras import ops
+    >>> from keras_onlstm.utils.numerics import take_rows
+    >>> print(ops.convert_to_numpy(take_rows(ops.eye(3), ops.array([2, 2]))))
+    [[0. 0. 1.]
+     [0. 0. 1.]]
+    """
+    return ops.take(ops.reshape(table, (-1, table.shape[1])), ids, axis=0)
+
+
+def derived(seed: int | None, *places: str | int) -> int | None:
+    """A seed for one of the things that are drawn: equal seeds would draw equal numbers.
+
+    Args:
+        seed: integer from 0 on, or `None`.
+        *places: what is drawn.
+
+    Returns:
+        Integer below 2**31, or `None` where there is no seed.
+
+    Example:
+
+    >>> from keras_onlstm.utils.numerics import derived
+    >>> derived(0, "kernel") == derived(0, "kernel"), derived(0, "kernel") == derived(0, "bias")
+    (True, False)
+    """
+    if seed is None:
+        return None
+    words = [seed, *(zlib.crc32(str(place).encode()) for place in places)]
+    return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

@@ -1,12 +1,12 @@
 """The loop over time: what it is given, what it returns, and which version of it runs.
 
-- `reference`: the readable one, `step` in a loop. What is faster must equal it.
-- `single`: the same without a loop, for one row of time.
+- `reference`: the readable one, `step` in a loop, or without a loop for one row of time. What is
+  faster must equal it.
 - `fused`: the fast one, with gradients derived by hand; one file a backend, and what they share in
   `fused_step`, the equations, and `fused_groups`, the layout of the states.
 """
 
-from keras_onlstm.onlstm.recurrence import fused, reference, single
+from keras_onlstm.onlstm.recurrence import fused, reference
 from keras_onlstm.onlstm.recurrence.problem import Problem, Recurrence
 from keras_onlstm.utils.substitution import Substitution
 
@@ -37,4 +37,4 @@ def run(problem: Problem, fuse: bool) -> Recurrence:
 
 def readable(problem: Problem) -> Recurrence:
     """`run` without the fused version: its loop, if any, runs wherever the backend does."""
-    return (single if problem.inputs.shape[1] == 1 else reference).run(problem)
+    return (reference.run_single if problem.inputs.shape[1] == 1 else reference.run)(problem)

@@ -7,10 +7,10 @@ from keras import ops
 
 from keras_onlstm.onlstm.recurrence.problem import Problem, Recurrence
 from keras_onlstm.onlstm.step import project, step
-from keras_onlstm.utils.loops import scan
+from keras_onlstm.utils.differentiable import scan
 from keras_onlstm.utils.numerics import matmul, mean, wide_dtype
 
-__all__ = ["run"]
+__all__ = ["run", "run_single"]
 
 
 def run(problem: Problem) -> Recurrence:
@@ -57,3 +57,24 @@ def run(problem: Problem) -> Recurrence:
         forget_distance = ops.where(mask, forget_distance, 0.0)
         input_distance = ops.where(mask, input_distance, 0.0)
     return Recurrence(ops.transpose(h, (1, 0, 2)), last_h, last_c, forget_distance, input_distance)
+
+
+def run_single(problem: Problem) -> Recurrence:
+    """`run` without a loop, for inputs (B, 1, D), as in streaming."""
+    h, c, mask = problem.h, problem.c, problem.mask
+    seen = h if problem.recurrent_mask is None else h * problem.recurrent_mask
+    projected = project(problem.inputs[:, 0], problem.kernel, problem.bias)
+    new = step(
+        projected + matmul(seen, problem.recurrent_kernel),  # (B, K)
+        c,
+        chunk_size=problem.chunk_size,
+        activation=problem.activation,
+        recurrent_activation=problem.recurrent_activation,
+    )
+    h_t, c_t = ops.cast(new.h, h.dtype), new.c
+    distances = [1.0 - mean(new.master_forget), mean(new.master_input)]  # (B,)
+    distances = [ops.expand_dims(distance, 1) for distance in distances]  # (B, 1)
+    if mask is not None:
+        h_t, c_t = ops.where(mask, h_t, h), ops.where(mask, c_t, ops.cast(c, c_t.dtype))
+        distances = [ops.where(mask, distance, 0.0) for distance in distances]
+    return Recurrence(ops.expand_dims(h_t, 1), h_t, c_t, *distances)

@@ -6,11 +6,11 @@ columns are faster so, all the more on processors that MKL was not made for; tho
 are not.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["columns_of_steps", "product", "repeated"]
+__all__ = ["columns_of_steps", "product", "refusing", "repeated"]
 
 # Entries of a matrix of many products, and multiplications of one product, from which on it pays.
 _ENTRIES, _MULTIPLICATIONS = 2**21, 2**31
@@ -90,3 +90,19 @@ def repeated(matrix: Tensor, columns: int) -> Callable[..., Tensor]:
         return (turned if added is None else turned.add_(added.t())).t().contiguous()
 
     return multiply
+
+
+def refusing(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
+    """The tensors, of which there is no gradient but a `NotImplementedError` with the message."""
+    import torch
+
+    class Identity(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *tensors):
+            return tuple(x.view_as(x) for x in tensors)
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            raise NotImplementedError(message)
+
+    return Identity.apply(*tensors)

@@ -1,4 +1,4 @@
-"""Predictions that threads may ask for."""
+"""What models share: predictions that threads may ask for, and the refusal of ragged tensors."""
 
 import threading
 from collections.abc import Callable
@@ -7,9 +7,9 @@ from typing import Any
 import keras
 from keras import backend
 
-from keras_onlstm.utils import prediction_tensorflow
+from keras_onlstm.utils import for_tensorflow
 
-__all__ = ["predictor"]
+__all__ = ["DenseInputs", "predictor"]
 
 # Held in JAX alone: Keras gives the weights to each prediction, which frees the buffers and
 # returns new ones, and models within models share them.
@@ -30,7 +30,7 @@ def predictor(model: keras.Model, axes: int) -> Callable[[Any], Any]:
         `model.predict_on_batch`, in threads as well: on JAX, one of them at a time in a process.
     """
     if backend.backend() == "tensorflow":
-        return prediction_tensorflow.traced_once(model, axes)
+        return for_tensorflow.traced_once(model, axes)
     if backend.backend() != "jax":
         return model.predict_on_batch
 
@@ -39,3 +39,21 @@ def predictor(model: keras.Model, axes: int) -> Callable[[Any], Any]:
             return model.predict_on_batch(batch)
 
     return predict
+
+
+def _is_ragged(tensor):
+    return type(tensor).__name__ == "RaggedTensor" or getattr(tensor, "ragged", False)
+
+
+class DenseInputs(keras.layers.Layer):
+    """Base class of a layer or model, ahead of Keras's, that refuses ragged tensors."""
+
+    dense_instead = "x.to_tensor() and mask=tf.sequence_mask(x.row_lengths())"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any(map(_is_ragged, keras.tree.flatten((args, kwargs)))):
+            raise ValueError(
+                f"{self.name} takes no ragged tensors. In place of a ragged x pass "
+                f"{self.dense_instead}."
+            )
+        return super().__call__(*args, **kwargs)

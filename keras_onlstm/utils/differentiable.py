@@ -1,21 +1,51 @@
-"""A function whose gradient is given, on every backend."""
+"""Loops, and functions with hand-written gradients, that work the same on every backend."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras import backend, ops
 
-from keras_onlstm.utils import custom_gradient_tensorflow, custom_gradient_torch
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils import for_tensorflow, for_torch
+from keras_onlstm.utils.types import DType, Shape, Tensor, Tensors
 
-__all__ = ["with_gradient"]
+__all__ = ["scan", "with_gradient"]
+
+
+def scan(
+    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors]],
+    carry: Tensors,
+    xs: Tensors,
+    ys_specs: Sequence[tuple[Shape, DType]],
+    reverse: bool = False,
+) -> tuple[Tensors, Tensors]:
+    """`carry, y = function(carry, x)` for every row `x` of `xs`; the rows `y` are stacked.
+
+    `keras.ops.scan`, but for TensorFlow, where that one demands rows shaped like the carry.
+
+    Args:
+        function: maps `(carry, x)` to `(carry, y)`; carry, x and y are tuples of tensors.
+        carry: tuple of tensors, whose shapes and dtypes the function keeps.
+        xs: tuple of tensors with a common leading axis (T, ...).
+        ys_specs: tuple of `(shape, dtype)` of each `y`, with `None` for a size that is not known.
+        reverse: whether the last row comes first; rows `y` stand where their `x` does.
+
+    Returns:
+        `(carry, ys)`: the carry after the last row, and a tuple of tensors (T, ...).
+    """
+    if backend.backend() == "tensorflow":
+        return for_tensorflow.scan(function, carry, xs, ys_specs, reverse)
+    if xs[0].shape[0] == 0:
+        # The function runs once on a row of zeros, to learn the shapes of its rows; none is kept.
+        row = tuple(ops.cast(ops.sum(x, 0), x.dtype) for x in xs)
+        return carry, tuple(ops.expand_dims(y, 0)[:0] for y in function(carry, row)[1])
+    return ops.scan(function, carry, xs, reverse=reverse)
 
 
 def _derived_once(gradients, refusal):
     """The gradients as they are; in TensorFlow and PyTorch, who derives them again is refused."""
     if backend.backend() == "jax":  # which keeps how they follow from what is given
         return list(gradients)
-    version = {"tensorflow": custom_gradient_tensorflow, "torch": custom_gradient_torch}
+    version = {"tensorflow": for_tensorflow, "torch": for_torch}
     refusing = version[backend.backend()].refusing
     again = iter(refusing([x for x in gradients if x is not None], refusal))
     return [None if x is None else next(again) for x in gradients]
@@ -56,5 +86,5 @@ def with_gradient(
         return result, gradient
 
     if backend.backend() == "tensorflow":
-        tensors = custom_gradient_tensorflow.values(tensors)
+        tensors = for_tensorflow.values(tensors)
     return whole(*tensors)
