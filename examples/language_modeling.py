@@ -366,7 +366,7 @@ def evaluate_characters(run, model, directory, result):
         return
     lines = text.corpus.sentences(text.corpus.find(directory, "test"), "character")
     texts = list(itertools.islice((line for line in lines if len(line) > 2), 500))
-    row = (model.reading.layer or 1) - 1
+    row = (model.default_layer or 1) - 1
     distances = [rows[row] for rows in model.distances(texts)]
     found = peaks(texts, distances)
     info(

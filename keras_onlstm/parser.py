@@ -16,11 +16,11 @@ import numpy.typing as npt
 from keras_onlstm.datasets.treebank import known_form
 from keras_onlstm.loading import load_model
 from keras_onlstm.parsing import brackets, build_tree, vote, with_punctuation
-from keras_onlstm.parsing.readings import Measuring, chosen_gates
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
 from keras_onlstm.text import splitting, tokens
+from keras_onlstm.text.sentences import DistanceModel, chosen_gates
 from keras_onlstm.text.splitting import words_of
 from keras_onlstm.text.tokens import Token
 from keras_onlstm.text.vocabulary import check_vocabulary
@@ -108,7 +108,7 @@ class Parser:
 
     def __init__(
         self,
-        model: Measuring | Sequence[Measuring],
+        model: DistanceModel | Sequence[DistanceModel],
         layer: int | None = None,
         method: str | None = None,
         about: Any = None,
@@ -117,15 +117,15 @@ class Parser:
     ) -> None:
         if isinstance(model, Sequence):
             model = model[0] if len(model) == 1 else _together(model)
-        members, reading = model.members, model.reading
+        members = model.members
         if not model.gates:
             raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
         if method is None:
-            method = reading.method
+            method = "greedy" if len(members) == 1 else "votes"
         if method not in (*METHODS, "votes"):
             raise ValueError(f"method is 'greedy', 'binary' or 'votes', not {method!r}.")
         if layer is None:
-            layer = reading.layer
+            layer = model.default_layer
         if gate is None:
             gate = "both" if method == "votes" and len(model.gates) == 2 else model.gates[0]
         self.gate = gate

@@ -45,7 +45,7 @@ def test_distances_are_those_of_keras(path, gate):
     (exact, about), (found, same) = load_model(path), load_model(path, keras=False)
     assert isinstance(exact, Ensemble) and isinstance(found, CompactModel) and about == same
     assert (found.members, found.num_layers) == (exact.members, 5) == ((3, 2), exact.num_layers)
-    assert (found.gates, found.reading) == (exact.gates, exact.reading)
+    assert (found.gates, found.members) == (exact.gates, exact.members)
     pairs = zip(exact.distances(SENTENCES, gate), found.distances(SENTENCES, gate), strict=True)
     for (wanted, got), sentence in zip(pairs, SENTENCES, strict=True):
         assert got.dtype == "float32" and got.shape == wanted.shape

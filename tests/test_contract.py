@@ -65,11 +65,6 @@ class Smallest(SentenceReader):
     def logits(self, output):
         return self.softmax(output)
 
-    def call(self, ids, states=None, mask=None, training=False, details=False):
-        found = self.hidden(ids, states, mask, training)
-        logits = self.logits(found.output)
-        return found._replace(logits=logits) if details else logits
-
 
 @pytest.fixture
 def model():

@@ -3,24 +3,20 @@
 The equations are those of `keras_onlstm.onlstm.step`, in float32 and for distances only.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from keras_onlstm.compact.stored import Stored, weights_of
 from keras_onlstm.onlstm.gates import GATES, LSTM_GATES, MASTER_GATES, gate_offsets, lstm_offset
-from keras_onlstm.parsing.readings import chosen_gates, usual_reading
-from keras_onlstm.text.sentences import read
-from keras_onlstm.text.vocabulary import Encoder
-from keras_onlstm.utils.types import Sentence
+from keras_onlstm.text.sentences import DistanceModel, read
 
 __all__ = ["CompactModel"]
 
 _BATCH = 64  # sentences at once: large products, which stay in the cache
 
 
-class CompactModel:
+class CompactModel(DistanceModel):
     """Language models of a compact file, which measure sentences without Keras.
 
     Args:
@@ -28,7 +24,6 @@ class CompactModel:
 
     Attributes:
         gates: tuple of the names of its distances.
-        reading: `keras_onlstm.parsing.readings.Reading`.
         vocabulary: list of words, or `None`.
         num_layers: integer, of all models together.
         members: tuple of how many of these layers each of the models has.
@@ -46,40 +41,20 @@ class CompactModel:
     gates = ("forget", "input")
 
     def __init__(self, stored: Stored) -> None:
-        self.vocabulary: list[str] | None = stored.configs[0]["vocabulary"]
+        self.vocabulary = stored.configs[0]["vocabulary"]
         self.members = tuple(config["num_layers"] for config in stored.configs)
-        self.num_layers = sum(self.members)
-        self.reading = usual_reading(self.members)
         self._models = [_Model(*both) for both in zip(stored.configs, stored.weights, strict=True)]
-        self._encoder: Encoder | None = None  # made when sentences are read
 
-    def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
-        """How much of the order each word of sentences makes every layer forget, or write.
-
-        Args:
-            sentences: list of sentences: words apart by blanks, or lists of words.
-            gate: one of the names in `gates`, or `"both"`. Default: the first one, that of the
-                forget gates.
-
-        Returns:
-            List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the
-            forget gates first.
-
-        Raises:
-            ValueError: if the model has no vocabulary or the gate is unknown.
-        """
-        if self._encoder is None:
-            self._encoder = Encoder(self.vocabulary)
-        places = [MASTER_GATES.index(f"master_{name}") for name in chosen_gates(gate, self.gates)]
+    def _measured(self, sentences, gates):
+        places = [MASTER_GATES.index(f"master_{name}") for name in gates]
 
         def measure(ids, lengths):
             measured = np.concatenate([model.measure(ids) for model in self._models])
-            return measured.transpose(2, 3, 0, 1)  # (B, gates, layers, T)
+            batch, time = ids.shape
+            # (layers, T, B, gates) -> (B, layers of all gates, T)
+            return measured.transpose(2, 3, 0, 1)[:, places].reshape(batch, -1, time)
 
-        return [
-            np.concatenate([distances[place, :, 1 : words + 1] for place in places])
-            for distances, words in read(sentences, self._encoder, measure, _BATCH)
-        ]
+        return read(sentences, self._encoding(), measure, _BATCH)
 
 
 class _Model:

@@ -80,7 +80,9 @@ class Ensemble(SentenceReader):
                 model.build(input_shape)
         self.built = True
 
-    def call(self, ids: Tensor, details: bool = False) -> Tensor | EnsembleOutput:
+    def call(  # type: ignore[override]
+        self, ids: Tensor, details: bool = False
+    ) -> Tensor | EnsembleOutput:
         results = self.hidden(ids)
         return results if details else results.distances[self.gates[0]]
 

@@ -211,18 +211,6 @@ class LanguageModel(SentenceReader):
             self.softmax.build((None, None, size))
         self.built = True
 
-    def call(
-        self,
-        ids: Tensor,
-        states: Any = None,
-        mask: Tensor | None = None,
-        training: bool = False,
-        details: bool = False,
-    ) -> Tensor | LanguageModelOutput:
-        results = self.hidden(ids, states, mask, training)
-        logits = self.logits(results.output)
-        return results._replace(logits=logits) if details else logits
-
     def hidden(
         self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
     ) -> LanguageModelOutput:

@@ -19,11 +19,6 @@ from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
 
-_REFUSAL = (
-    "The fast loop of an LSTM has no second derivatives, no forward-mode derivatives and no "
-    "torch.vmap: keras.layers.LSTM has them."
-)
-
 
 def _update(z, h_tm1, c_tm1, mask=None):
     """From the pre-activations (B, 4 U) to h, c and the gates, the last two wide."""
@@ -127,5 +122,7 @@ def run(
     projected, c = ops.transpose(projected, (1, 0, 2)), ops.cast(c, wide_dtype(c.dtype))
     # As numbers: on JAX what is differentiated has no booleans.
     masks = [] if mask is None else [ops.cast(ops.transpose(mask)[..., None], c.dtype)]
-    result = with_gradient(forward, [projected, h, c, recurrent_kernel, *masks], _REFUSAL)
+    result = with_gradient(
+        forward, [projected, h, c, recurrent_kernel, *masks], "keras.layers.LSTM"
+    )
     return ops.transpose(result[:-1], (1, 0, 2)), result[-1]

@@ -221,18 +221,6 @@ class PRPN(SentenceReader):
         )
         self.built = True
 
-    def call(
-        self,
-        ids: Tensor,
-        states: Any = None,
-        mask: Tensor | None = None,
-        training: bool = False,
-        details: bool = False,
-    ) -> Tensor | PRPNOutput:
-        results = self.hidden(ids, states, mask, training)
-        logits = self.logits(results.output)
-        return results._replace(logits=logits) if details else logits
-
     def hidden(
         self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
     ) -> PRPNOutput:

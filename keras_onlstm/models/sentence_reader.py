@@ -13,9 +13,7 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.models import starts
-from keras_onlstm.parsing.readings import Reading, chosen_gates, usual_reading
-from keras_onlstm.text.sentences import contexts, read
-from keras_onlstm.text.vocabulary import Encoder
+from keras_onlstm.text.sentences import DistanceModel, contexts, read
 from keras_onlstm.utils.keras_models import DenseInputs, predictor
 from keras_onlstm.utils.types import Sentence, Tensor
 
@@ -78,7 +76,7 @@ class _Scoring(keras.Model):
         return ops.take(ops.reshape(log_probabilities, (-1,)), places)  # (B, T)
 
 
-class SentenceReader(DenseInputs, keras.Model):
+class SentenceReader(DistanceModel, DenseInputs, keras.Model):
     """A model that reads sentences. A language model, unless it says that it predicts nothing.
 
     A subclass has:
@@ -93,15 +91,12 @@ class SentenceReader(DenseInputs, keras.Model):
     - `members`, a tuple: of each of the models that it is made of, how many rows of distances;
     - of a language model `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
       nest of tensors (batch, ...), and `state_names`, the same nest of names;
-    - `call(ids, ..., details=True)`, which returns what `hidden` does, with `logits` in it;
+    - `call(ids, ..., details=False)`, where it predicts no words;
     - of one that is trained `output_bias`, the variable (V,) in its logits, and `title`, what a
       table calls it;
     - `graphs`, the names of the graphs that it can be exported as.
     """
 
-    vocabulary: list[str] | None = None
-    members: tuple[int, ...]
-    gates: tuple[str, ...] = ()
     graphs: tuple[str, ...] = ("parser", "language_model", "step")
     vocabulary_size: Any
     output_bias: Any
@@ -109,8 +104,19 @@ class SentenceReader(DenseInputs, keras.Model):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        self._encoder: Encoder | None = None  # made when sentences are read, as the next ones
-        self._readers: dict[type, Callable[..., Any]] = {}
+        self._readers: dict[type, Callable[..., Any]] = {}  # made when sentences are read
+
+    def call(
+        self,
+        ids: Tensor,
+        states: Any = None,
+        mask: Tensor | None = None,
+        training: bool = False,
+        details: bool = False,
+    ) -> Any:
+        results = self.hidden(ids, states, mask, training)
+        logits = self.logits(results.output)
+        return results._replace(logits=logits) if details else logits
 
     def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
         """Refuses, before a layer is changed: most weights are of the model itself, not of layers.
@@ -165,58 +171,12 @@ class SentenceReader(DenseInputs, keras.Model):
         """
         return self.hidden(ids).distances
 
-    @property
-    def num_layers(self) -> int:
-        """How many rows of distances there are."""
-        return sum(self.members)
-
-    @property
-    def reading(self) -> Reading:
-        """`keras_onlstm.parsing.readings.Reading`: how `Parser` reads trees unless it is told."""
-        return usual_reading(self.members)
-
-    def encode(self, sentence: Sentence) -> list[int]:
-        """The ids of a sentence's words.
-
-        Args:
-            sentence: words apart by blanks, or a list of words.
-
-        Returns:
-            List of integers. A word that the vocabulary lacks is `<unk>`.
-
-        Raises:
-            ValueError: if the model has no vocabulary, or one without `<eos>` and `<unk>`.
-        """
-        return self._encoding()(sentence)
-
-    def _encoding(self) -> Encoder:
-        if self._encoder is None:
-            self._encoder = Encoder(self.vocabulary)
-        return self._encoder
-
-    def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
-        """How much of the order each word of sentences makes every layer forget, or write.
-
-        Args:
-            sentences: list of sentences: words apart by blanks, or lists of words.
-            gate: one of the names in `gates`, or `"both"`. Default: the first one, that of the
-                forget gates.
-
-        Returns:
-            List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the
-            forget gates first.
-
-        Raises:
-            ValueError: if the model has no vocabulary, the gate is unknown, or the model is an
-                LSTM, which knows no distances.
-        """
-        if not self.gates:
-            raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
-        places = [self.gates.index(name) for name in chosen_gates(gate, self.gates)]
-        return [
-            np.concatenate([distances[place, :, 1 : words + 1] for place in places])
+    def _measured(self, sentences, gates):
+        places = [self.gates.index(name) for name in gates]
+        return (
+            (np.concatenate(distances[places]), words)
             for distances, words in self._read(_Measuring, sentences)
-        ]
+        )
 
     def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
         """Log-probabilities of the words of sentences, each read on its own from zero states.

@@ -4,11 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from keras_onlstm.parsing.readings import chosen_gates, usual_reading
 from keras_onlstm.runtime.graph import Graph
 from keras_onlstm.runtime.metadata import READERS, REMEDY
-from keras_onlstm.text.sentences import read
-from keras_onlstm.text.vocabulary import Encoder
+from keras_onlstm.text.sentences import DistanceModel, read
 from keras_onlstm.utils.types import Sentence
 
 __all__ = ["ExportedModel"]
@@ -16,7 +14,7 @@ __all__ = ["ExportedModel"]
 DISTANCES = "_distances"  # how the names of such outputs end
 
 
-class ExportedModel:
+class ExportedModel(DistanceModel):
     """An exported language model or parser, which reads sentences without Keras.
 
     Args:
@@ -25,7 +23,6 @@ class ExportedModel:
     Attributes:
         graph: as it was given.
         gates: tuple of the names of its distances.
-        reading: `keras_onlstm.parsing.readings.Reading`.
         vocabulary: list of words, or `None`.
         num_layers: integer.
         members: tuple of how many of these layers each of the models has that were exported as one.
@@ -51,41 +48,17 @@ class ExportedModel:
         distances = [name for name in sorted(graph.outputs) if name.endswith(DISTANCES)]
         if not distances:
             raise ValueError(f"{graph.path}: has no distances: recurrent='onlstm' has.")
-        self.graph = graph
+        self.graph, self._file = graph, graph.path
         self.gates = tuple(name.removesuffix(DISTANCES) for name in distances)
         self.vocabulary = graph.metadata.get("vocabulary")
-        self.num_layers = graph.metadata["num_layers"]
-        self.members = tuple(graph.metadata.get("members") or (self.num_layers,))
-        self.reading = usual_reading(self.members)
-        self._encoder: Encoder | None = None  # made when sentences are read
+        self.members = tuple(graph.metadata.get("members") or [graph.metadata["num_layers"]])
 
-    def encode(self, sentence: Sentence) -> list[int]:
-        """The ids of a sentence's words, as those of `LanguageModel.encode`."""
-        return self._encoding()(sentence)
-
-    def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
-        """How much of the order each word of sentences makes every layer forget, or write.
-
-        Args:
-            sentences: list of sentences: words apart by blanks, or lists of words.
-            gate: one of the names in `gates`, or `"both"`. Default: the first one, that of the
-                forget gates.
-
-        Returns:
-            List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the
-            forget gates first.
-
-        Raises:
-            ValueError: if the graph has no vocabulary or the gate is unknown.
-        """
-        gates = chosen_gates(gate, self.gates)
-
+    def _measured(self, sentences, gates):
         def pick(ids, lengths):
             outputs = self._run(ids, lengths)
             return np.concatenate([outputs[f"{name}{DISTANCES}"] for name in gates], axis=1)
 
-        # (B, layers, T), or twice as many layers
-        return [distances[:, 1 : words + 1] for distances, words in self._read(sentences, pick)]
+        return self._read(sentences, pick)
 
     def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
         """Log-probabilities of the words of sentences, as `LanguageModel.score` gives them.
@@ -114,11 +87,6 @@ class ExportedModel:
             return picked[..., 0]  # (B, T)
 
         return [picked[: words + end] for picked, words in self._read(sentences, pick)]
-
-    def _encoding(self) -> Encoder:
-        if self._encoder is None:
-            self._encoder = Encoder(self.vocabulary, self.graph.path)
-        return self._encoder
 
     def _read(self, sentences, function):
         return read(sentences, self._encoding(), function, self.graph.batch or 32)

@@ -1,7 +1,4 @@
-"""Sentences as ids, and many of them read in batches of similar length. No Keras.
-
-What models of Keras and exported graphs have in common.
-"""
+"""Sentences that models of Keras, of 8 bits or exported ones read in batches. No Keras."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -10,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from keras_onlstm.text.vocabulary import Encoder
-from keras_onlstm.utils.types import Sentence
+from keras_onlstm.utils.types import Sentence, StrPath
 
-__all__ = ["contexts", "read"]
+__all__ = ["DistanceModel", "chosen_gates", "contexts", "read"]
 
 # A length that at least this many sentences have is not padded to a multiple.
 OFTEN = 512
@@ -113,3 +110,107 @@ def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
     room = next(n for n in (-(-rows * time // part) for part in (4, 2, 1)) if n >= len(firsts))
     firsts += [0] * (room - len(firsts))
     return {"ids": ids, "contexts": numbers, "firsts": np.array(firsts, "int32")}
+
+
+def chosen_gates(gate: str | None, gates: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of the distances that an argument `gate` asks for.
+
+    Args:
+        gate: one of the names, or `"both"` where there are two; `None`: the first one.
+        gates: tuple of names, those of all distances that a model measures.
+
+    Returns:
+        Tuple of names.
+
+    Raises:
+        ValueError: if it is none of them.
+
+    Example:
+
+    >>> from keras_onlstm.text.sentences import chosen_gates
+    >>> chosen_gates("both", ("forget", "input"))
+    ('forget', 'input')
+    >>> chosen_gates("output", ("forget", "input"))
+    Traceback (most recent call last):
+    ...
+    ValueError: gate is 'forget', 'input' or 'both', not 'output'.
+    """
+    if gate is None:
+        return gates[:1]
+    if gate == "both" and len(gates) == 2:
+        return tuple(gates)
+    if gate not in gates:
+        names = [repr(name) for name in (*gates, "both")[: 3 if len(gates) == 2 else len(gates)]]
+        wanted = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+        raise ValueError(f"gate is {wanted}, not {gate!r}.")
+    return (gate,)
+
+
+class DistanceModel:
+    """A model that measures distances in sentences, from which `Parser` builds trees.
+
+    Attributes:
+        vocabulary: list of words, or `None`.
+        gates: tuple of the names of its distances.
+        members: tuple of how many layers with distances each of the models has that it is made of.
+    """
+
+    vocabulary: list[str] | None = None
+    gates: tuple[str, ...] = ()
+    members: tuple[int, ...] = ()
+    _file: StrPath | None = None
+    _encoder: Encoder | None = None  # made when the first sentence is read
+
+    @property
+    def num_layers(self) -> int:
+        """How many layers have distances, of all models together."""
+        return sum(self.members)
+
+    @property
+    def default_layer(self) -> int | None:
+        """The layer that builds trees: of one model the second, as in the paper; `None`: all."""
+        return min(2, self.members[0]) if len(self.members) == 1 else None
+
+    def encode(self, sentence: Sentence) -> list[int]:
+        """The ids of a sentence's words.
+
+        Args:
+            sentence: words apart by blanks, or a list of words.
+
+        Returns:
+            List of integers. A word that the vocabulary lacks is `<unk>`.
+
+        Raises:
+            ValueError: if the model has no vocabulary, or one without `<eos>` and `<unk>`.
+        """
+        return self._encoding()(sentence)
+
+    def _encoding(self) -> Encoder:
+        if self._encoder is None:
+            self._encoder = Encoder(self.vocabulary, self._file)
+        return self._encoder
+
+    def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
+        """How much of the order each word of sentences makes every layer forget, or write.
+
+        Args:
+            sentences: list of sentences: words apart by blanks, or lists of words.
+            gate: one of the names in `gates`, or `"both"`. Default: the first one, that of the
+                forget gates.
+
+        Returns:
+            List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the
+            forget gates first.
+
+        Raises:
+            ValueError: if the model has no vocabulary, the gate is unknown, or the model is an
+                LSTM, which has no distances.
+        """
+        if not self.gates:
+            raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
+        found = self._measured(sentences, chosen_gates(gate, self.gates))
+        return [distances[:, 1 : words + 1] for distances, words in found]
+
+    def _measured(self, sentences, gates):
+        """Pairs of an array (rows of the gates, `<eos>` and words) and the number of words."""
+        raise NotImplementedError

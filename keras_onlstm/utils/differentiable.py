@@ -54,7 +54,7 @@ def _derived_once(gradients, refusal):
 def with_gradient(
     function: Callable[..., tuple[Tensor, Callable[[Tensor], Sequence[Tensor | None]]]],
     tensors: Sequence[Tensor],
-    refusal: str,
+    alternative: str,
 ) -> Tensor:
     """`keras.ops.custom_gradient`, in one form for all backends.
 
@@ -62,12 +62,17 @@ def with_gradient(
         function: of the tensors; returns one tensor, and the function that maps its gradient to
             those of the tensors, `None` where there is none.
         tensors: list of what the function is given.
-        refusal: message of the `NotImplementedError` for whom derives the gradients again, except
-            on JAX, which can.
+        alternative: what has second derivatives, for the message of the `NotImplementedError`
+            of those who ask for them, except on JAX, which has them.
 
     Returns:
         The tensor that the function returns.
     """
+
+    refusal = (
+        "This fast computation has no second derivatives, no forward-mode derivatives and no "
+        f"torch.vmap: {alternative} has them."
+    )
 
     @ops.custom_gradient
     def whole(*values: Tensor) -> tuple[Tensor, Callable[..., Any]]:
