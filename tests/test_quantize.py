@@ -159,12 +159,6 @@ def test_the_remedy_of_the_refusal_works():
     assert model.layers[1].cell.quantization_mode is None
 
 
-def test_low_rank_adaptation_is_refused():
-    for one in (ONLSTM(UNITS, CHUNK, name="one"), ONLSTMCell(UNITS, CHUNK, name="one")):
-        with pytest.raises(ValueError, match=r"one: ON-LSTM has no low-rank adaptation \(LoRA\)"):
-            one.enable_lora(4)
-
-
 @pytest.mark.parametrize("mode", ["int8", "float8"])
 def test_the_models_of_the_package_name_their_own_ways(mode):
     reader = LanguageModel(5, embedding_dim=4, units=8, chunk_size=2)

@@ -150,20 +150,10 @@ def take(
     whole: str,
     reason: str | None = None,
 ) -> np.ndarray:
-    """The array of that name, out of `left`, float32 or float64.
+    """Removes an array from `left` and returns it in float32 or float64.
 
-    Args:
-        left: dictionary from names to arrays, from which it is taken.
-        name: of the array.
-        shape: sizes, or letters where a size is still open.
-        whole: the authors' class, whose state dict it is.
-        reason: why it has that shape, for the message.
-
-    Returns:
-        NumPy array.
-
-    Raises:
-        ValueError: if it is missing, of another shape, not of floating point, or not finite.
+    `shape` has letters where a size is still open; `reason` explains it in the message. Refuses
+    arrays that are missing, of another shape, not of floating point, or not finite.
     """
     if name not in left:
         raise ValueError(
@@ -193,15 +183,7 @@ def take(
 
 
 def unknown(left: dict[str, npt.ArrayLike], whole: str) -> None:
-    """Refuses what is left of a state dict.
-
-    Args:
-        left: dictionary from names to arrays that were not taken.
-        whole: the authors' class.
-
-    Raises:
-        ValueError: if there is any; the message names the first.
-    """
+    """Refuses arrays that were not taken out of a state dict; the message names the first."""
     if left:
         raise ValueError(
             f"{next(iter(left))} is not in the state dict of the authors' {whole}"

@@ -66,21 +66,10 @@ def compare(
     batches: Sequence[int] = BATCHES,
     times: Sequence[int] = TIMES,
 ) -> Difference:
-    """Runs a graph in its runtime and in Keras on the same drawn inputs.
+    """Runs a graph in its runtime and in Keras on the same drawn inputs: the largest `Difference`.
 
-    Args:
-        run: function of arrays by name that returns a dictionary of arrays.
-        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
-        quantize: as the file was written.
-        batches: sizes to try.
-        times: likewise.
-
-    Returns:
-        `Difference`.
-
-    Raises:
-        ValueError: if outputs are missing, of another shape, or further from Keras than the
-            precision of the file explains.
+    Refuses outputs that are missing, of another shape, or further from Keras than the precision of
+    the file explains.
     """
     worst, allowed, too_far = Difference(0.0, None, None), QUANTIZED[quantize], False
     for batch in batches:
@@ -152,21 +141,7 @@ def check_request(
     quantize: str | None = None,
     quantizations: tuple[str, ...] = (),
 ) -> Path:
-    """Refuses what cannot be written, before time is spent on it.
-
-    Args:
-        path: where the file shall be.
-        suffix: how it has to end, or "" for a directory.
-        quantize: as the user gave it.
-        quantizations: tuple of those that the format has.
-
-    Returns:
-        `Path`.
-
-    Raises:
-        ValueError: if the ending, the quantization or Keras's backend is another.
-        OSError: if the directory is missing or cannot be written.
-    """
+    """Refuses a wrong ending, quantization, backend or directory before time is spent."""
     backend = keras.backend.backend()
     if backend != "tensorflow":
         install = "" if is_installed("tensorflow") else "pip install tensorflow, "

@@ -142,17 +142,10 @@ def traced(
     recurrence: Callable[[Problem], Recurrence] = readable,
     batch: int | None = None,
 ) -> Any:
-    """A graph as a `tf.function` with a signature.
+    """A graph as a `tf.function` with an input signature, of tensors by name.
 
-    Args:
-        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
-        recurrence: what runs in the place of that of ON-LSTM: function from `Problem` to
-            `Recurrence`. Default: the readable one, whose loop runs wherever TensorFlow's operators
-            do, without XLA.
-        batch: integer, or `None`: any.
-
-    Returns:
-        `tf.function` of tensors by name, with an input signature, that returns a dictionary.
+    `recurrence` runs in the place of ON-LSTM's. By default it is the readable one, whose loop runs
+    wherever TensorFlow's operators do, without XLA. A batch of `None` is any.
     """
     import tensorflow as tf
 

@@ -19,19 +19,12 @@ _EPSILON = 1e-20  # of AdaGrad, under the root: 1e-10 beside it, as published; i
 
 
 class Nodes(NamedTuple):
-    """ROOTs and words of trees, what is known of them, and what is decided there.
+    """ROOTs and words of trees, what is known of them, and what is decided there."""
 
-    Attributes:
-        hidden: (N, U) hidden states from which they were predicted.
-        words: (N,) int32 ids.
-        made: (N, 4) bool, as of `keras_onlstm.dependencies.growth.Additions`.
-        is_open: (N, 4) bool, likewise.
-    """
-
-    hidden: np.ndarray
-    words: np.ndarray
-    made: np.ndarray
-    is_open: np.ndarray
+    hidden: np.ndarray  # (N, U) hidden states from which they were predicted
+    words: np.ndarray  # (N,) int32 ids
+    made: np.ndarray  # (N, 4) bool, as of `keras_onlstm.dependencies.growth.Additions`
+    is_open: np.ndarray  # (N, 4) bool, likewise
 
 
 class AdditionClassifiers(keras.layers.Layer):
@@ -111,16 +104,7 @@ class _Learner(keras.Model):
 
 
 def in_batches(function: Callable[..., Any], size: int, *arrays: np.ndarray) -> np.ndarray:
-    """What a compiled function makes of the rows of arrays, in batches of one size.
-
-    Args:
-        function: of arrays of `size` rows each, which returns one of as many.
-        size: positive integer.
-        *arrays: of N rows each.
-
-    Returns:
-        Array of N rows.
-    """
+    """What a compiled function makes of the N rows of arrays, in batches of one size."""
     count, found = len(arrays[0]), []
     for start in range(0, count, size):
         rows = np.minimum(np.arange(start, start + size), count - 1)
@@ -153,18 +137,9 @@ def fit_classifiers(
     batch_size: int,
     progress: Callable[[int], object] | None = None,
 ) -> None:
-    """Trains classifiers by AdaGrad; each keeps its weights of the epoch that was best.
+    """Trains classifiers by AdaGrad; with `validation` each keeps the weights of its best epoch.
 
-    Args:
-        classifiers: `AdditionClassifiers`, built.
-        table: (V, U) what the features of a node have beside its hidden state, by its word.
-        nodes: `Nodes` to train on.
-        validation: `Nodes` by which the best epoch is chosen, or `None`: the last one is.
-        seed: integer, of the order.
-        epochs: positive integer.
-        learning_rate: number.
-        batch_size: positive integer.
-        progress: function that is called after each batch, with 1.
+    `table`, (V, U), is what the features of a node have beside its hidden state, by its word.
     """
     learner = _Learner(classifiers)
     optimizer = keras.optimizers.Adagrad(

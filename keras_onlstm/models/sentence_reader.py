@@ -21,15 +21,7 @@ __all__ = ["SentenceReader", "check_vocabulary_size"]
 
 
 def check_vocabulary_size(vocabulary: Sequence[str] | None, size: int) -> None:
-    """Refuses a vocabulary that is not of a model.
-
-    Args:
-        vocabulary: list of words, or `None`.
-        size: integer, how many words the model has.
-
-    Raises:
-        ValueError: if it has another size, or holds something else than words.
-    """
+    """Refuses a vocabulary that has another size than the model, or not only words."""
     if vocabulary is None:
         return
     if len(vocabulary) != size:
@@ -119,11 +111,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         return results._replace(logits=logits) if details else logits
 
     def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
-        """Refuses, before a layer is changed: most weights are of the model itself, not of layers.
-
-        Raises:
-            ValueError: always.
-        """
+        """Refuses, before a layer is changed: most weights belong to the model itself."""
         raise ValueError(
             f"a {type(self).__name__} is not quantized by Keras. keras-onlstm compact and "
             "keras_onlstm.models.eight_bit.save_eight_bit write it in 8 bits, "
@@ -161,14 +149,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         self.output_bias.assign(bias)
 
     def measure(self, ids: Tensor) -> dict[str, Tensor]:
-        """The distances in whole texts.
-
-        Args:
-            ids: integers (batch, time).
-
-        Returns:
-            Dictionary of (batch, rows, time), by the names in `gates`.
-        """
+        """The distances in whole texts, ids (B, T): (B, rows, T) by the names in `gates`."""
         return self.hidden(ids).distances
 
     def _measured(self, sentences, gates):

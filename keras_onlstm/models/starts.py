@@ -53,53 +53,23 @@ def _uniform(bound, seed):
 
 
 def check(start: str) -> None:
-    """Refuses what is none of `STARTS.values`.
-
-    Args:
-        start: text.
-
-    Raises:
-        ValueError: if so.
-    """
+    """Refuses what is not one of `STARTS.values`."""
     if start not in STARTS.values:
         raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
 
 
 def embedding(seed: int | None = None) -> keras.initializers.Initializer:
-    """The initializer of word vectors.
-
-    Args:
-        seed: integer or `None`.
-
-    Returns:
-        `keras.initializers.Initializer`.
-    """
+    """The initializer of word vectors."""
     return _uniform(EMBEDDING, seed)
 
 
 def prpn_embedding(start: str, seed: int | None = None) -> keras.initializers.Initializer:
-    """The initializer of the word vectors of PRPN.
-
-    Args:
-        start: one of `STARTS.values`.
-        seed: integer or `None`.
-
-    Returns:
-        `keras.initializers.Initializer`.
-    """
+    """The initializer of PRPN's word vectors, for one of `STARTS.values`."""
     return embedding(seed) if start == "scaled" else _uniform(0.01, seed)
 
 
 def fan_in(size: int, seed: int | None = None) -> keras.initializers.Initializer:
-    """The initializer of PyTorch's recurrent layers, uniform within 1 / sqrt(size).
-
-    Args:
-        size: positive integer: how many numbers a unit reads, or there are units.
-        seed: integer or `None`.
-
-    Returns:
-        `keras.initializers.Initializer`.
-    """
+    """The initializer of PyTorch's recurrent layers, uniform within 1 / sqrt(size)."""
     return _uniform(size**-0.5, seed)
 
 
@@ -192,23 +162,7 @@ def kernels(
 
 
 def log_frequencies(counts: npt.ArrayLike) -> np.ndarray:
-    """The bias at which a softmax that knows nothing else predicts words as often as they occur.
-
-    Args:
-        counts: (V,) numbers, how often each word occurs. One is added to each.
-
-    Returns:
-        (V,) float32: logarithms of the frequencies, less their mean.
-
-    Raises:
-        ValueError: if a count is negative or not a number, or they have more than one axis.
-
-    Example:
-
-    >>> from keras_onlstm.models import starts
-    >>> [f"{x:.1f}" for x in starts.log_frequencies([7, 1, 0])]
-    ['1.2', '-0.2', '-0.9']
-    """
+    """The bias (V,) with which a softmax predicts words by their counts, plus one each."""
     counts = np.asarray(counts, "float64")
     if counts.ndim != 1 or not np.isfinite(counts).all() or (counts < 0).any():
         raise ValueError("counts are numbers from 0 on, in one axis: how often each word occurs.")

@@ -204,18 +204,12 @@ def _advanced(x: Tensor, layers: Sequence[Layer], states: Tensor) -> Tensor:
 
 
 def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: Tensor) -> Tensor:
-    """The states of words.
+    """The states (R, 2 U L) of words, many trees at once, from those of their sources.
 
-    Args:
-        weights: `Weights`.
-        words: (R,) ids of the words' sources.
-        edges: (R,) `Edge` from there.
-        states: (R, 2 U L) of the sources.
-        left: (R, U) what was read of the sources' left dependents, where the edge is `RIGHT`. Not
-            used where the model reads none.
-
-    Returns:
-        (R, 2 U L).
+    Rows may have any edge type: each type is computed for all rows, and each row takes its own.
+    That is four times the work, yet of one shape, and the softmax takes as long.
+    `words` and `edges`, (R,), are the sources and the `Edge` from there; `left`, (R, U), is what
+    was read of the sources' left dependents, where the edge is `RIGHT`.
     """
     vectors = take_rows(weights.embeddings, words)  # (R, E)
     edges = ops.expand_dims(edges, -1)
@@ -230,17 +224,7 @@ def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: T
 
 
 def read_left(weights: Weights, words: Tensor, states: Tensor, is_word: Tensor) -> Tensor:
-    """The states of the LSTM over left dependents after one more of them.
-
-    Args:
-        weights: `Weights`, of a model that reads them.
-        words: (R,) their ids.
-        states: (R, 2 U times layers of that LSTM).
-        is_word: (R,) bool: where there is none, the states stay.
-
-    Returns:
-        Like `states`.
-    """
+    """The states of the LSTM over left dependents after one more of them, where there is one."""
     vectors = take_rows(weights.embeddings, words)
     new = _advanced(vectors, weights.left, states)
     return ops.where(ops.expand_dims(is_word, -1), new, states)

@@ -14,7 +14,7 @@ from keras import ops
 
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["Int8Kernels", "no_lora", "no_mode"]
+__all__ = ["Int8Kernels", "no_mode"]
 
 
 class _Named(Protocol):
@@ -28,14 +28,6 @@ def no_mode(layer: _Named, mode: str) -> ValueError:
         f"{layer.path or layer.name}: ON-LSTM has weights in 'int8', not in {mode!r}. Use 'int8', "
         "or keep this layer as it is: model.quantize(..., filters=lambda layer: not "
         "isinstance(layer, keras_onlstm.ONLSTMCell))."
-    )
-
-
-def no_lora(layer: _Named) -> ValueError:
-    """The error that refuses low-rank adaptation."""
-    return ValueError(
-        f"{layer.path or layer.name}: ON-LSTM has no low-rank adaptation (LoRA). Train its weights "
-        "themselves, or set trainable=False and adapt the other layers."
     )
 
 
@@ -122,7 +114,3 @@ class Int8Kernels(keras.layers.Layer):
 
     def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(*args, **kwargs)  # what is in 8 bits are the matrices that it reads
-
-    def enable_lora(self, *args: Any, **kwargs: Any) -> None:
-        """Refuses: there is no low-rank adaptation."""
-        raise no_lora(self)

@@ -10,7 +10,7 @@ from keras import KerasTensor, ops
 
 from keras_onlstm.onlstm import recurrence
 from keras_onlstm.onlstm.cell import DropoutMasks, ONLSTMCell
-from keras_onlstm.onlstm.int8 import no_lora, no_mode
+from keras_onlstm.onlstm.int8 import no_mode
 from keras_onlstm.utils.keras_models import DenseInputs
 from keras_onlstm.utils.keras_private import assign
 from keras_onlstm.utils.numerics import wide_dtype
@@ -370,10 +370,6 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
 
     def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(*args, **kwargs)  # what is in 8 bits are the cell's matrices
-
-    def enable_lora(self, *args: Any, **kwargs: Any) -> None:
-        """Refuses: there is no low-rank adaptation."""
-        raise no_lora(self)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -21,14 +21,7 @@ _EPSILON = 1e-6  # added to the deviation, not to the variance
 
 
 def standardized(x: Tensor) -> tuple[Tensor, Tensor]:
-    """What `UnbiasedLayerNormalization` scales.
-
-    Args:
-        x: (..., features), at least two of them.
-
-    Returns:
-        `(x - mean) / (std + 1e-6)`, and the unbiased deviation (..., 1).
-    """
+    """`(x - mean) / (std + 1e-6)` over the last axis, and the unbiased deviation (..., 1)."""
     centred = x - ops.expand_dims(mean(x), -1)
     variance = ops.sum(centred * centred, -1, keepdims=True) / (x.shape[-1] - 1)
     # The square root has no gradient at 0; what is constant is normalized to 0 without one.
@@ -38,16 +31,7 @@ def standardized(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def through_standardized(gradient: Tensor, standard: Tensor, deviation: Tensor) -> Tensor:
-    """The gradient of `standardized`, from that of its first result.
-
-    Args:
-        gradient: (..., features).
-        standard: (..., features), of `standardized`.
-        deviation: (..., 1), likewise.
-
-    Returns:
-        (..., features).
-    """
+    """The gradient of `standardized`, from the gradient of its first result, and both results."""
     share = ops.sum(gradient * standard, -1, keepdims=True) / (standard.shape[-1] - 1)
     share = share / ops.where(deviation > 0.0, deviation, 1.0)
     gradient = gradient / (deviation + _EPSILON) - standard * share

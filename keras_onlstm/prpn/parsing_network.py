@@ -15,21 +15,13 @@ __all__ = ["Parsing", "ParsingNetwork"]
 
 
 class Parsing(NamedTuple):
-    """What the parsing network says of a window.
+    """What the parsing network returns of a window."""
 
-    Attributes:
-        distances: (B, T), in (0, 1): before every word, how far it stands apart.
-        gates: (B, T, S): how far back the reading network may look.
-        next_gates: (B, T, S): how far back the predict network may look.
-        words: (B, L, E), the last word vectors, the last one last.
-        history: (B, S), the last distances, newest first.
-    """
-
-    distances: Tensor
-    gates: Tensor
-    next_gates: Tensor
-    words: Tensor
-    history: Tensor
+    distances: Tensor  # (B, T), in (0, 1), before every word
+    gates: Tensor  # (B, T, S): how far back the reading network may look
+    next_gates: Tensor  # (B, T, S): how far back the predict network may look
+    words: Tensor  # (B, L, E), the last word vectors, the last one last
+    history: Tensor  # (B, S), the last distances, newest first
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")

@@ -58,20 +58,10 @@ def look(
     cs: Tensor,
     mask: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Attention of one step to what is remembered.
+    """Attention of one step to what is remembered, hs and cs (S, B, U).
 
-    Args:
-        product: (B, U) of the hidden state with the key kernel.
-        keys: (B, U), as the fields of `Reading` without time, like those that follow.
-        gates: (B, S).
-        key_mask: (B, U) or `None`.
-        hs: (S, B, U) hidden states.
-        cs: (S, B, U) cell states.
-        mask: (1, U) that the hidden state is multiplied with, or `None`.
-
-    Returns:
-        Hidden and cell state (B, U) that the step goes on from, its key (B, U) and its logits
-        (S, B).
+    Returns hidden and cell state (B, U), from which the step continues, its key (B, U) and logits
+    (S, B).
     """
     key = keys + product if key_mask is None else (keys + product) * key_mask
     logits = ops.sum(hs * key, -1) / key.shape[-1] ** 0.5  # (S, B)
@@ -88,17 +78,9 @@ def recalled(
     cs: Tensor,
     look: Callable[..., tuple[Tensor, ...]] = look,
 ) -> tuple[Tensor, ...]:
-    """What one step goes on from.
+    """What one step continues from: what `look` returns, or the last states without attention.
 
-    Args:
-        problem: `Reading`.
-        row: `rows` of the step.
-        hs: (S, B, U) hidden states that are remembered.
-        cs: (S, B, U) cell states.
-        look: the function of that name, or the same compiled.
-
-    Returns:
-        What `look` returns; without attention the last hidden and cell state alone.
+    `look` may be the compiled function of that name.
     """
     h, mask = hs[-1], problem.recurrent_mask
     if not problem.attends:
@@ -109,14 +91,7 @@ def recalled(
 
 
 def readable(problem: Reading) -> Tensor:
-    """The loop step by step, as the equations have it.
-
-    Args:
-        problem: `Reading`.
-
-    Returns:
-        Hidden and cell states after every step, (2, T, B, U).
-    """
+    """The loop step by step, as in the equations: hidden and cell states (2, T, B, U)."""
     names, dtype = tuple(rows(problem)), problem.h.dtype
 
     def body(carry, row):

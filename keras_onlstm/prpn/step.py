@@ -51,28 +51,18 @@ def features_of(shape: Shape) -> int:
 
 
 def banded(history: Tensor, series: Tensor) -> Tensor:
-    """What is remembered at every step.
+    """What is remembered at every step, (B, S + T, ...), oldest first.
 
-    Args:
-        history: (B, S, ...) before the first step, newest first.
-        series: (B, T, ...), one row a step.
-
-    Returns:
-        (B, S + T, ...), oldest first. Slot k of step t, which counts its own row, is row S + t - k.
+    It is made of the history (B, S, ...), newest first, and the series (B, T, ...). Slot k of step
+    t, which counts its own row, is row S + t - k.
     """
     return ops.concatenate([ops.flip(history, 1), series], 1)
 
 
 def last_rows(series: Tensor, count: int, counts: Tensor | None) -> Tensor:
-    """What is remembered after the last step that counts.
+    """The rows (B, count, ...) remembered after the last step that counts, oldest first.
 
-    Args:
-        series: (B, count + T, ...), as `banded` has them.
-        count: integer, how many rows are remembered.
-        counts: booleans (B, T), `False` at the end of each series alone; `None`: all count.
-
-    Returns:
-        (B, count, ...), oldest first.
+    `series` is (B, count + T, ...), as of `banded`. `counts`, (B, T), is `False` only at the end.
     """
     steps = ops.shape(series)[1] - count
     if counts is None:
@@ -86,17 +76,7 @@ def last_rows(series: Tensor, count: int, counts: Tensor | None) -> Tensor:
 
 
 def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> Tensor:
-    """How open the way is past a word: 1 if its distance is the smaller one, 0 if it is a wall.
-
-    Args:
-        distance: of the present word.
-        before: of an earlier word, of a shape that it can be broadcast to.
-        resolution: positive number: a difference of which closes a hard gate.
-        hard: whether gates are cut off at 0 and 1, or sigmoids.
-
-    Returns:
-        Tensor, in [0, 1].
-    """
+    """How open the way is past a word: 1 if its distance is the smaller one, 0 if it is a wall."""
     difference = (distance - before) / resolution
     if not hard:
         return ops.sigmoid(10.0 * difference + 5.0)
@@ -106,17 +86,9 @@ def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> T
 def structural_gates(
     distances: Tensor, series: Tensor, slots: int, resolution: float, hard: bool
 ) -> Tensor:
-    """How far back each step may look: the product of all alphas on the way, newest first.
+    """How far back each step may look, (B, T, S): the product of all alphas on the way.
 
-    Args:
-        distances: (B, T), of each step, or estimates of those of the next ones.
-        series: (B, S + T), as `banded` has them.
-        slots: integer, S.
-        resolution: see `alphas`.
-        hard: likewise.
-
-    Returns:
-        (B, T, S), falling along the slots.
+    `distances`, (B, T), are of each step, or estimates of the next ones; `series` is (B, S + T).
     """
     length = ops.shape(distances)[1]
     starts = range(slots, 0, -1)
@@ -127,28 +99,15 @@ def structural_gates(
 
 
 def attention(logits: Tensor, gates: Tensor) -> Tensor:
-    """Softmax over the slots in which gates close some. All closed, all shares are 0.
-
-    Args:
-        logits: (..., S).
-        gates: (..., S), in [0, 1].
-
-    Returns:
-        (..., S).
-    """
+    """Softmax over slots (..., S), some closed by gates in [0, 1]. All closed, all shares are 0."""
     weights = ops.exp(logits - largest(logits, -1)) * gates
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 
 def spread(gates: Tensor) -> tuple[Tensor, Tensor]:
-    """Gates where what they are of stands.
+    """Gates (B, T, S) over the rows of `banded` without the last one, (B, T, S + T - 1).
 
-    Args:
-        gates: (B, T, S), of what is remembered before each step.
-
-    Returns:
-        (B, T, S + T - 1), over the rows of `banded` without the last one, and booleans
-        (T, S + T - 1): which of these are among the slots of each step.
+    Also booleans (T, S + T - 1): which rows are among the slots of each step.
     """
     batch, length = ops.shape(gates)[0], ops.shape(gates)[1]
     slots = gates.shape[-1]
@@ -162,15 +121,9 @@ def spread(gates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def banded_attention(keys: Tensor, series: Tensor, gates: Tensor) -> Tensor:
-    """`attention` of all steps at once, each to what is remembered before it.
+    """`attention` of all steps at once to what is remembered before each: (B, T, S + T - 1).
 
-    Args:
-        keys: (B, T, U).
-        series: (B, S + T - 1, U), `banded` without its last row.
-        gates: (B, T, S).
-
-    Returns:
-        (B, T, S + T - 1), in the dtype of the gates.
+    Keys are (B, T, U), the series (B, S + T - 1, U), gates (B, T, S), whose dtype the result has.
     """
     logits = ops.cast(keys @ ops.transpose(series, (0, 2, 1)) / keys.shape[-1] ** 0.5, gates.dtype)
     opened, inside = spread(gates)
@@ -180,15 +133,7 @@ def banded_attention(keys: Tensor, series: Tensor, gates: Tensor) -> Tensor:
 
 
 def lstm(z: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """The gates of an LSTM.
-
-    Args:
-        z: (B, 4 U) pre-activations in the order of `LSTM_GATES`.
-        c: (B, U) cell state before the step.
-
-    Returns:
-        Output gate and new cell state, both (B, U).
-    """
+    """Output gate and new cell state (B, U), from pre-activations (B, 4 U) and a cell state."""
     i, f, candidate, output = ops.split(z, 4, axis=-1)
     c = ops.sigmoid(f) * c + ops.sigmoid(i) * tanh(candidate)
     return ops.sigmoid(output), c

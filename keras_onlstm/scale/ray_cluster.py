@@ -64,23 +64,9 @@ def _import():
 def run(
     jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None, address: str
 ) -> Iterator[Counts]:
-    """Has the processes of a cluster do a task with shards.
+    """`processes.run` by the processes of a cluster at `address`, as of `ray.init`.
 
     When a machine is lost the others do its shards.
-
-    Args:
-        jobs: list of shards, and where to write what comes of each.
-        task: of `tasks`.
-        workers: positive integer, processes, or `None`: one a core of the cluster.
-        address: as of `ray.init`.
-
-    Yields:
-        `Counts` of a shard, as soon as it is written.
-
-    Raises:
-        ConnectionError: if there is no such cluster, or it is lost.
-        ImportError: if Ray is not installed.
-        Exception: what a `Worker` raises.
     """
     ray = _import()
     _connect(ray, address)

@@ -20,21 +20,6 @@ class FusedAdam(keras.optimizers.Adam):
 
     Source: Kingma and Ba 2015, "Adam: a method for stochastic optimization", the formula before
     section 2.1, https://arxiv.org/abs/1412.6980.
-
-    Args:
-        *args: of `keras.optimizers.Adam`.
-        **kwargs: of `keras.optimizers.Adam`.
-
-    Example:
-
-    >>> import keras
-    >>> from keras_onlstm.training.adam import FusedAdam
-    >>> weight = keras.Variable([2.0])
-    >>> optimizer = FusedAdam(0.5)
-    >>> optimizer.build([weight])
-    >>> optimizer.apply([keras.ops.ones(1)], [weight])
-    >>> print(keras.ops.convert_to_numpy(weight).round(4))
-    [1.5]
     """
 
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
@@ -79,7 +64,7 @@ class FusedAdam(keras.optimizers.Adam):
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class PenalizedAdam(FusedAdam):
-    """`keras.optimizers.Adam` whose gradients are those of an L2 penalty too, after the clipping.
+    """`FusedAdam` whose gradients include those of an L2 penalty, after the clipping.
 
     Keras's `weight_decay` takes the decay past the adaptive step instead.
 
@@ -87,17 +72,6 @@ class PenalizedAdam(FusedAdam):
         learning_rate: number.
         penalty: number, times which the weights are added to their gradients.
         **kwargs: of `keras.optimizers.Adam`.
-
-    Example:
-
-    >>> import keras
-    >>> from keras_onlstm.training.adam import PenalizedAdam
-    >>> weight = keras.Variable([2.0])
-    >>> optimizer = PenalizedAdam(0.5, penalty=0.1)
-    >>> optimizer.build([weight])
-    >>> optimizer.apply([keras.ops.zeros(1)], [weight])  # a step of the rate, down the penalty
-    >>> print(keras.ops.convert_to_numpy(weight).round(4))
-    [1.5]
     """
 
     def __init__(self, learning_rate: float = 1e-3, penalty: float = 0.0, **kwargs: Any) -> None:

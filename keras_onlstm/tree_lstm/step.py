@@ -39,17 +39,11 @@ INITIAL = 0.01  # every hidden and cell state of ROOT, and before the first left
 
 
 class Layer(NamedTuple):
-    """The weights of a layer of an LSTM.
+    """The weights of a layer of an LSTM."""
 
-    Attributes:
-        kernel: (size of its input, 4 U).
-        recurrent_kernel: (U, 4 U).
-        bias: (4 U,).
-    """
-
-    kernel: Tensor
-    recurrent_kernel: Tensor
-    bias: Tensor
+    kernel: Tensor  # (size of its input, 4 U)
+    recurrent_kernel: Tensor  # (U, 4 U)
+    bias: Tensor  # (4 U,)
 
 
 class Weights(NamedTuple):
@@ -69,15 +63,7 @@ class Weights(NamedTuple):
 
 
 def advance(z: Tensor, c_tm1: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A step of an LSTM, from the sum of its products on.
-
-    Args:
-        z: (..., 4 U).
-        c_tm1: (..., U) cell state of the source.
-
-    Returns:
-        Hidden and cell state (..., U), and the gates, in their order, (..., 4 U).
-    """
+    """Hidden and cell state (..., U) and gates (..., 4 U) of a step, from its sums (..., 4 U)."""
     i, f, output, candidate = ops.split(z, 4, axis=-1)
     i, f, output, candidate = ops.sigmoid(i), ops.sigmoid(f), ops.sigmoid(output), tanh(candidate)
     c = f * c_tm1 + i * candidate
@@ -89,13 +75,7 @@ def deep_advance(
 ) -> list[tuple[Tensor, Tensor]]:
     """A step of a deep LSTM, one edge type in all rows.
 
-    Args:
-        x: (R, size of the first layer's input).
-        layers: L `Layer`.
-        states: L pairs (R, U), hidden and cell states of the sources.
-
-    Returns:
-        The same of the words, layer by layer.
+    `x` is (R, input size); states are L pairs (R, U) of the sources, and then of the words.
     """
     new = []
     for layer, (h, c) in zip(layers, states, strict=True):
@@ -107,18 +87,7 @@ def deep_advance(
 def retreat(
     dh: Tensor, dc: Tensor, c: Tensor, c_tm1: Tensor, gates: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of `advance`.
-
-    Args:
-        dh: (..., U) gradient with respect to the hidden state.
-        dc: (..., U) gradient with respect to the cell state.
-        c: (..., U) cell state.
-        c_tm1: (..., U) that of the source.
-        gates: (..., 4 U), as `advance` returned them.
-
-    Returns:
-        Gradients with respect to z and to `c_tm1`.
-    """
+    """The gradients of `advance` by z and by the cell state before, from those of its states."""
     i, f, output, candidate = ops.split(gates, 4, axis=-1)
     squashed = tanh(c)
     dc = dc + dh * output * (1.0 - squashed * squashed)
@@ -141,16 +110,9 @@ def _initial(layers: Sequence[Layer]) -> list[tuple[Tensor, Tensor]]:
 
 
 def readable(weights: Weights, tree: DependencyTree, ids: Sequence[int], root: int) -> Tensor:
-    """The hidden states from which the words of a tree are predicted, equations 1 to 7.
+    """The hidden states (n, U) from which the words of a tree are predicted, equations 1 to 7.
 
-    Args:
-        weights: `Weights`.
-        tree: `DependencyTree` of n words, projective.
-        ids: n integers, of its words.
-        root: integer, the id of ROOT.
-
-    Returns:
-        (n, U), in the order of the sentence.
+    `ids` are those of the n words, `root` the id of ROOT.
     """
 
     def vector(place):

@@ -16,26 +16,10 @@ _MANY_WORDS = 1000
 
 
 def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
-    """The negative log-probabilities of tokens, in nats.
+    """The negative log-probabilities (...) of tokens (...), in nats, from logits (..., V).
 
     As `keras.ops.sparse_categorical_crossentropy` has them. TensorFlow's operation takes three
     times as long on a processor, so there what it does is compiled with XLA.
-
-    Args:
-        targets: integers of any shape, below V.
-        logits: (..., V).
-
-    Returns:
-        (...), float32, or float64 where the logits are.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras import ops
-    >>> from keras_onlstm.utils.cross_entropy import token_losses
-    >>> losses = token_losses(np.array([0, 1]), np.log([[0.5, 0.5], [0.2, 0.8]]))
-    >>> print(ops.convert_to_numpy(losses).round(4))
-    [0.6931 0.2231]
     """
     targets, logits = ops.convert_to_tensor(targets), ops.convert_to_tensor(logits)
     if not _is_slow(logits):

@@ -17,30 +17,16 @@ _SMALL = 2**14
 
 @functools.lru_cache(maxsize=64)
 def compiled(function: Callable[..., Any], **options: Hashable) -> Callable[..., Any]:
-    """A function, compiled for each size of its tensors, once for all who ask.
-
-    Args:
-        function: of tensors.
-        **options: keyword arguments that it always gets.
-
-    Returns:
-        `tf.function`.
-    """
+    """A function of tensors, compiled with XLA once for each size, whoever asks."""
     import tensorflow as tf
 
     return tf.function(functools.partial(function, **options), jit_compile=True)
 
 
 def piece(function: Callable[..., Any], entries: int) -> Callable[..., Any]:
-    """A part of a step of a loop, compiled where that is worth it.
+    """A part of a step of a loop, compiled where the kernel has enough entries for that to pay.
 
-    Args:
-        function: of tensors; to be found under its name in its module, so that it is always the
-            same one.
-        entries: integer, of the kernel that the step multiplies with.
-
-    Returns:
-        `function`, or on TensorFlow, where the kernel is large, `compiled(function)`.
+    The function is to be found under its name in its module, so that it is always the same one.
     """
     if backend.backend() != "tensorflow" or entries < _SMALL:
         return function
@@ -116,14 +102,9 @@ def scan(
 
 
 def traced_once(model: keras.Model, axes: int) -> Callable[[Any], Any]:
-    """`model.predict_on_batch`, traced for unknown sizes before the first batch.
+    """`model.predict_on_batch`, traced for unknown sizes of the first axes before the first batch.
 
-    Args:
-        model: `keras.Model`.
-        axes: integer, how many of the first axes of its arrays differ in size from batch to batch.
-
-    Returns:
-        Function of a batch. Where other axes differ in size it traces the model again.
+    Where other axes differ in size it traces the model again.
     """
     import tensorflow as tf
 

@@ -35,30 +35,14 @@ def _onednn(x, turned):
 
 
 def product(x: Tensor, matrix: Tensor) -> Tensor:
-    """The product of two matrices.
-
-    Args:
-        x: (M, K).
-        matrix: (K, N).
-
-    Returns:
-        (M, N). No gradients go through it.
-    """
+    """The product of (M, K) and (K, N), without gradients."""
     if x.numel() * matrix.shape[1] < _MULTIPLICATIONS or not _has_onednn(matrix):
         return x @ matrix
     return _onednn(x.contiguous(), matrix.t().contiguous())
 
 
 def columns_of_steps(inputs: Tensor, matrix: Tensor) -> Tensor:
-    """The products of the inputs of all steps with a matrix.
-
-    Args:
-        inputs: (B, T, K).
-        matrix: (K, N).
-
-    Returns:
-        (T, N, B). No gradients go through it.
-    """
+    """The products (T, N, B) of the inputs (B, T, K) with a matrix (K, N), without gradients."""
     import torch
 
     if inputs.numel() * matrix.shape[1] < _MULTIPLICATIONS or not _has_onednn(matrix):
@@ -68,15 +52,9 @@ def columns_of_steps(inputs: Tensor, matrix: Tensor) -> Tensor:
 
 
 def repeated(matrix: Tensor, columns: int) -> Callable[..., Tensor]:
-    """A function that multiplies one matrix with others, many times.
+    """A function that multiplies a matrix (N, K) with many others (K, columns), without gradients.
 
-    Args:
-        matrix: (N, K).
-        columns: integer, how many those have that it is multiplied with.
-
-    Returns:
-        Function of (K, columns) and, if that is to be added, of (N, columns), which returns
-        (N, columns). No gradients go through it.
+    It also takes a matrix (N, columns) to add.
     """
     import torch
 

@@ -17,17 +17,11 @@ _turn = threading.RLock()
 
 
 def predictor(model: keras.Model, axes: int) -> Callable[[Any], Any]:
-    """What a model predicts of one batch, as a function.
+    """`model.predict_on_batch` as a function for threads; on JAX they take turns in a process.
 
-    Where an attribute holds the function, Keras does not track the model.
-
-    Args:
-        model: `keras.Model`.
-        axes: integer, how many of the first axes of its arrays differ in size from batch to batch.
-            TensorFlow traces the model once for all their sizes.
-
-    Returns:
-        `model.predict_on_batch`, in threads as well: on JAX, one of them at a time in a process.
+    `axes` is how many of the first axes differ in size from batch to batch: TensorFlow traces the
+    model once for all their sizes. Where an attribute holds the function, Keras does not track the
+    model.
     """
     if backend.backend() == "tensorflow":
         return for_tensorflow.traced_once(model, axes)

@@ -31,14 +31,7 @@ __all__ = [
 
 
 def wide_dtype(dtype: DType) -> str:
-    """The dtype in which master gates and cell states are computed: float32 at the least.
-
-    Args:
-        dtype: a floating-point dtype.
-
-    Returns:
-        `"float64"` for float64, else `"float32"`.
-    """
+    """The dtype in which master gates and cell states are computed: float32 or float64."""
     return "float64" if backend.standardize_dtype(dtype) == "float64" else "float32"
 
 
@@ -101,47 +94,18 @@ def tanh(x: Tensor) -> Tensor:
 
 
 def take_rows(table: Tensor, ids: Tensor) -> Tensor:
-    """The rows of a table, whose gradient is a whole table.
+    """The rows (..., E) of a table (V, E) by ids (...), whose gradient is a whole table.
 
     TensorFlow's gradient of `take` lists the rows that were taken, those that were taken twice
     twice. Keras 3.15's optimizers square them one by one where they should square their sum: Adam
     then steps further than its rate, and a norm to clip at comes out wrong. With a reshape in
     between the gradient is a whole table.
-
-    Args:
-        table: (V, E), a tensor or a variable.
-        ids: integers of any shape, below V.
-
-    Returns:
-        (..., E).
-
-    Example:
-
-    >>> from keras import ops
-    >>> from keras_onlstm.utils.numerics import take_rows
-    >>> print(ops.convert_to_numpy(take_rows(ops.eye(3), ops.array([2, 2]))))
-    [[0. 0. 1.]
-     [0. 0. 1.]]
     """
     return ops.take(ops.reshape(table, (-1, table.shape[1])), ids, axis=0)
 
 
 def derived(seed: int | None, *places: str | int) -> int | None:
-    """A seed for one of the things that are drawn: equal seeds would draw equal numbers.
-
-    Args:
-        seed: integer from 0 on, or `None`.
-        *places: what is drawn.
-
-    Returns:
-        Integer below 2**31, or `None` where there is no seed.
-
-    Example:
-
-    >>> from keras_onlstm.utils.numerics import derived
-    >>> derived(0, "kernel") == derived(0, "kernel"), derived(0, "kernel") == derived(0, "bias")
-    (True, False)
-    """
+    """A seed for one of the things that are drawn, as equal seeds would draw equal numbers."""
     if seed is None:
         return None
     words = [seed, *(zlib.crc32(str(place).encode()) for place in places)]

@@ -6,17 +6,10 @@ __all__ = ["product"]
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """The product of two matrices, or of stacks of them, in the precision of their numbers.
+    """The product (..., M, N) of (..., M, K) and (..., K, N), in the precision of their numbers.
 
     By default a TPU rounds what it multiplies to bfloat16, and a GPU may round it to
     TensorFloat-32.
-
-    Args:
-        x: (..., M, K).
-        y: (..., K, N).
-
-    Returns:
-        (..., M, N).
     """
     import jax.numpy
 

@@ -9,24 +9,7 @@ __all__ = ["Substitution"]
 
 
 class Substitution:
-    """Holds a function that runs in the place of another one, or `None`.
-
-    Args:
-        name: of what it takes the place of.
-
-    Example:
-
-    >>> from keras_onlstm.utils.substitution import Substitution
-    >>> substituted = Substitution("doubled")
-    >>> def doubled(number):
-    ...     other = substituted.function
-    ...     return 2 * number if other is None else other(number)
-    >>> with substituted(lambda number: 3 * number):
-    ...     doubled(5)
-    15
-    >>> doubled(5)
-    10
-    """
+    """Holds a function that runs in the place of another one, or `None`."""
 
     def __init__(self, name: str) -> None:
         self._function: ContextVar[Callable[..., Any] | None] = ContextVar(name, default=None)

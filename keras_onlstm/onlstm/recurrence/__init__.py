@@ -20,15 +20,7 @@ substituted = Substitution("recurrence")
 
 
 def run(problem: Problem, fuse: bool) -> Recurrence:
-    """Runs the recurrence over a whole sequence: the one place that chooses how.
-
-    Args:
-        problem: `Problem`.
-        fuse: whether the fused version is wanted, which `refusal` tells of who cannot have it.
-
-    Returns:
-        `Recurrence`.
-    """
+    """Runs the recurrence over a whole sequence, fused or not: the one place that chooses how."""
     other = substituted.function
     if other is not None:  # a model is exported, or compared with an exported one
         return other(problem)

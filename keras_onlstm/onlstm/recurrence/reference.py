@@ -14,14 +14,7 @@ __all__ = ["run", "run_single"]
 
 
 def run(problem: Problem) -> Recurrence:
-    """Runs the recurrence over a whole sequence.
-
-    Args:
-        problem: `Problem`.
-
-    Returns:
-        `Recurrence`.
-    """
+    """Runs the recurrence over a whole sequence."""
     h, c, mask = problem.h, problem.c, problem.mask
     dtype, wide = h.dtype, wide_dtype(h.dtype)
     batch, units = h.shape
