@@ -3,10 +3,9 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 import oracle
-from checks import EXACT, SINGLE, assert_all_close, assert_close, dtype_of, gradients, tensor
+from checks import EXACT, SINGLE, assert_all_close, assert_close, dtype_of, tensor
 from keras_onlstm import ONLSTM, ONLSTMCell
 from keras_onlstm.onlstm.step import gate_offsets
 from keras_onlstm.utils.keras_private import DropoutRNNCell
@@ -83,12 +82,6 @@ def test_rates_are_shares(make, name, rate):
 def test_it_reads_one_step(shape):
     with pytest.raises(ValueError, match="ONLSTMCell reads one time step"):
         ONLSTMCell(UNITS).build(shape)
-
-
-def test_a_sequence_is_refused():
-    states = [np.zeros((2, UNITS), "float32")] * 2
-    with pytest.raises(ValueError, match="Whole sequences go to ONLSTM or"):
-        ONLSTMCell(UNITS)(np.zeros((2, 5, 3), "float32"), states)
 
 
 def test_without_a_bias():
@@ -188,15 +181,6 @@ def test_constraints_belong_to_their_weights(make):
     assert [w.constraint for w in layer.weights] == constraints
 
 
-@pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
-def test_trainable(make):
-    layer = make(UNITS, 2, trainable=False)
-    layer.build((4, 3) if make is ONLSTMCell else (4, 5, 3))
-    assert (len(layer.trainable_weights), len(layer.non_trainable_weights)) == (0, 3)
-    layer.trainable = True
-    assert (len(layer.trainable_weights), len(layer.non_trainable_weights)) == (3, 0)
-
-
 def test_stacked_cells_equal_one_after_the_other(float64):
     first = oracle.draw(UNITS, 2, seed=1)
     second = oracle.draw(UNITS, 3, input_dim=UNITS, seed=2)
@@ -215,16 +199,6 @@ def test_stacked_cells_equal_one_after_the_other(float64):
     assert_close(output, above.outputs, EXACT, "outputs")
     for found, result, name in zip(last, (below, above), ("below", "above"), strict=True):
         assert_all_close(found, [result.h, result.c], EXACT, [f"h {name}", f"c {name}"])
-
-
-def test_gradients_reach_every_weight_of_stacked_cells():
-    cells = [ONLSTMCell(UNITS, 2), ONLSTMCell(UNITS, 3)]
-    layer = keras.layers.RNN(cells)
-    x = oracle.draw(UNITS, 2).x.astype("float32")
-    layer.build(x.shape)
-    found = gradients(lambda x: ops.sum(ops.square(layer(x))), [x], layer.trainable_variables)
-    assert len(found) == 7
-    assert all(np.abs(gradient).max() > 0 for gradient in found)
 
 
 def test_keras_still_asks_instances_of_its_private_class_for_masks():

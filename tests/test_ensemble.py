@@ -66,15 +66,6 @@ def test_calls(ensemble, models):
     assert_close(ensemble(ids), found.distances["forget"], 0.0, "without details")
 
 
-def test_all_members_are_read_in_one_call(ensemble, monkeypatch):
-    ensemble.distances(["the cat"])
-    calls = []
-    ((kind, reader),) = ensemble._readers.items()
-    monkeypatch.setitem(ensemble._readers, kind, lambda ids: calls.append(len(ids)) or reader(ids))
-    ensemble.distances(["the cat", "a dog saw"] * 20)
-    assert calls == [32, 8]
-
-
 def test_a_file_of_keras(ensemble, tmp_path):
     ensemble.save(tmp_path / "both.keras")
     again = keras.saving.load_model(tmp_path / "both.keras", compile=False, safe_mode=True)

@@ -164,12 +164,6 @@ def test_a_loss_of_the_output_alone(return_sequences, float64):
     assert_all_close(found[1], expected[1], TOLERANCE, GIVEN)
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_gradients_with_and_without_training(training, float64):
-    problem = oracle.draw(6, 2, batch=3, time=5)
-    compare(problem, 2, float64, TOLERANCE, call={"training": training})
-
-
 def test_finite_differences(float64):
     problem = oracle.draw(4, 2, batch=2, time=3, input_dim=2)
     weights = weights_for(problem)
@@ -405,16 +399,6 @@ def test_a_gradient_may_be_asked_for_twice():
     loss = layer(x)[0].sum()
     first = torch.autograd.grad(loss, x, retain_graph=True)[0]
     assert_close(torch.autograd.grad(loss, x)[0], first, 0.0, "second gradient")
-
-
-@pytest.mark.backend("torch")
-def test_inference_keeps_nothing_in_torch():
-    import torch
-
-    problem = oracle.draw(6, 2)
-    layer = layer_for(problem, 2, True)
-    with torch.no_grad():
-        assert layer(tensor(problem.x, "float32"))[0].grad_fn is None
 
 
 @pytest.mark.backend("torch")

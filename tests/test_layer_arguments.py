@@ -53,23 +53,6 @@ def test_the_activity_regularizer_adds_its_loss():
     assert_close(layer.losses[0], expected, SINGLE, "activity regularization")
 
 
-@pytest.mark.parametrize("over_cell", [False, True])
-def test_constraints_hold_after_a_step(over_cell):
-    limits = {"kernel": 0.1, "recurrent": 0.2, "bias": 0.3}
-    options = {f"{n}_constraint": keras.constraints.MaxNorm(m) for n, m in limits.items()}
-    layer = ONLSTM(UNITS, CHUNK, **options)
-    if over_cell:
-        layer = keras.layers.RNN(ONLSTMCell(UNITS, CHUNK, **options))
-    problem = oracle.draw(UNITS, CHUNK)
-    model = keras.Sequential([keras.Input((5, 3)), layer])
-    layer.set_weights(problem.weights)
-    model.compile("sgd", "mse", run_eagerly=keras.backend.backend() != "jax")
-    model.train_on_batch(problem.x.astype("float32"), np.ones((4, UNITS), "float32"))
-    for weight, limit in zip(layer.get_weights(), limits.values(), strict=True):
-        norms = np.sqrt(np.square(weight).sum(0))
-        assert_close(norms.max(), limit, 1e-6, "largest norm")
-
-
 # Largest errors measured on the three backends: bfloat16 0.0067 (a cell state of RNN, which is
 # rounded at every step; 0.0042 otherwise), float16 0.0005. The tolerances are twice that.
 @pytest.mark.parametrize(
@@ -141,8 +124,3 @@ def test_it_does_not_unroll():
 def test_fused_has_three_values(fused):
     with pytest.raises(ValueError, match=f"fused is 'auto', True or False, not {fused!r}"):
         ONLSTM(UNITS, fused=fused)
-
-
-def test_unknown_arguments_are_refused():
-    with pytest.raises((TypeError, ValueError), match="chunks"):
-        ONLSTM(UNITS, chunks=2)

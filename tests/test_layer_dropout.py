@@ -88,16 +88,6 @@ def test_inference_drops_nothing(make):
         assert_all_close(found, result[:3], SINGLE, NAMES[:3])
 
 
-def test_the_cell_alone_drops_nothing_unless_it_trains():
-    cell = ONLSTMCell(UNITS, CHUNK, seed=3, **RATES["all"])
-    cell.build((BATCH, 3))
-    cell.set_weights(PROBLEM.weights)
-    result = oracle.onlstm(PROBLEM.x[:, :1], *PROBLEM[1:], chunk_size=CHUNK)
-    for call in ({}, {"training": False}):
-        h, (_, c) = cell(X[:, 0], states(), **call)
-        assert_all_close([h, c], [result.h, result.c], SINGLE, ["h", "c"])
-
-
 @pytest.mark.parametrize(
     ("make", "rates"),
     [(onlstm, "dropout"), (rnn, "recurrent_dropout"), (onlstm, "recurrent_weight_dropout")],
@@ -117,12 +107,15 @@ def test_without_a_seed_layers_differ():
     assert_differ(one, other, 0.01, "two layers without a seed")
 
 
-def test_the_cell_alone_draws_at_every_call():
+def test_the_cell_alone_draws_at_every_call_in_training():
     cell = ONLSTMCell(UNITS, CHUNK, seed=3, **RATES["all"])
     cell.build((BATCH, 3))
     cell.set_weights(PROBLEM.weights)
     again = ONLSTMCell(UNITS, CHUNK, seed=3, **RATES["all"])
     again.build((BATCH, 3))
+    result = oracle.onlstm(PROBLEM.x[:, :1], *PROBLEM[1:], chunk_size=CHUNK)
+    h, (_, c) = cell(X[:, 0], states())
+    assert_all_close([h, c], [result.h, result.c], SINGLE, ["h", "c"])
     for _ in range(2):
         drawn = factors(again.draw_masks(BATCH))
         h, (same_h, c) = cell(X[:, 0], states(), training=True)

@@ -101,16 +101,6 @@ def test_bidirectional_equals_two_layers(merge_mode, name, return_sequences):
     assert_close(layer(X, mask=mask), expected, SINGLE, "output")
 
 
-def test_bidirectional_returns_states():
-    layer = keras.layers.Bidirectional(ONLSTM(UNITS, CHUNK, return_state=True))
-    layer.build(X.shape)
-    layer.set_weights(PROBLEM.weights * 2)
-    ahead, back = from_zero(), from_zero(go_backwards=True)
-    expected = [np.concatenate([ahead.h, back.h], -1), ahead.h, ahead.c, back.h, back.c]
-    names = ["output", "h", "c", "h backwards", "c backwards"]
-    assert_all_close(layer(X), expected, SINGLE, names)
-
-
 MERGED = {
     "concat": lambda ahead, back: [np.concatenate([ahead, back], -1)],
     "sum": lambda ahead, back: [ahead + back],

@@ -175,20 +175,6 @@ def test_masks_of_an_embedding_arrive_and_go_on():
     )
 
 
-@pytest.mark.parametrize("over_cell", [False, True])
-def test_masks_of_a_masking_layer(over_cell):
-    problem = oracle.draw(UNITS, CHUNK, batch=3)
-    x = np.where((IDS != 0)[..., None], problem.x, -1.0).astype("float32")
-    layer = ONLSTM(UNITS, CHUNK, return_sequences=True)
-    if over_cell:
-        layer = keras.layers.RNN(ONLSTMCell(UNITS, CHUNK), return_sequences=True)
-    model = keras.Sequential([keras.layers.Masking(mask_value=-1.0), layer])
-    model.build((None, None, 3))
-    layer.set_weights(problem.weights)
-    result = expected_outputs(x.astype("float64"), IDS != 0, problem)
-    assert_close(model(x), result.outputs, SINGLE, "outputs")
-
-
 class Probe(keras.layers.Layer):
     """Returns the mask that came with its input; all `False` if none did."""
 
@@ -224,13 +210,6 @@ def test_distances_carry_the_mask(return_sequences, return_state, go_backwards, 
     assert (IDS != 0).any() and (IDS == 0).any()
     for mask in found:
         assert_close(mask, (IDS != 0)[:, ::-1] if go_backwards else IDS != 0, 0.0, "mask")
-
-
-def test_a_mask_with_a_last_axis_is_that_of_the_distances_without_it():
-    layer = ONLSTM(UNITS, CHUNK, return_distances=True)
-    mask = ops.convert_to_tensor(MASKS["holes"])
-    for found in layer.compute_mask(None, mask[..., None])[-2:]:
-        assert_close(found, MASKS["holes"], 0.0, "mask")
 
 
 @pytest.fixture(params=[False, True], ids=["as installed", "as in Keras 3.16"])
@@ -289,18 +268,6 @@ def test_models_mask_without_a_warning(recurrent):
     assert_close(alone, logits[:, [0, 1, 3]], 1e-6, "the words alone")
 
 
-def test_a_loss_of_distances_skips_masked_steps():
-    ids = keras.Input((None,), dtype="int32")
-    x = keras.layers.Embedding(9, 3, mask_zero=True)(ids)
-    model = keras.Model(ids, ONLSTM(UNITS, CHUNK, return_distances=True)(x)[1])
-    model.compile(loss=lambda wanted, distance: ops.square(wanted - distance))
-    wanted = np.random.default_rng(0).uniform(size=IDS.shape).astype("float32")
-    errors = (wanted - ops.convert_to_numpy(model(IDS))) ** 2
-    found = model.evaluate(IDS, wanted, verbose=0)
-    assert_close(found, errors[IDS != 0].mean(), 1e-6, "loss")
-    assert abs(found - errors.mean()) > 1e-3
-
-
 def test_the_mask_is_handed_on_with_sequences_and_distances_alone():
     mask = ops.convert_to_tensor(MASKS["left"])
     layer = ONLSTM(UNITS, return_sequences=True, return_state=True, return_distances=True)
@@ -308,7 +275,7 @@ def test_the_mask_is_handed_on_with_sequences_and_distances_alone():
     of_sequence, *rest = layer.compute_mask(None, mask)
     assert_close(of_sequence, MASKS["left"], 0.0, "mask of the outputs")
     assert rest[:2] == [None] * 2
-    for distance_mask in rest[2:]:
+    for distance_mask in [*rest[2:], *layer.compute_mask(None, mask[..., None])[-2:]]:
         assert_close(distance_mask, MASKS["left"], 0.0, "mask of the distances")
     assert ONLSTM(UNITS, return_sequences=True).compute_mask(None, None) is None
     assert ONLSTM(UNITS).compute_mask(None, mask) is None

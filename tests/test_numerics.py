@@ -25,23 +25,14 @@ def test_wide_dtype_is_float32_at_the_least(dtype, wide):
     assert numerics.wide_dtype(dtype) == wide
 
 
-def test_cumsum_keeps_float64(float64):
-    result = numerics.cumsum(ops.convert_to_tensor(X, dtype=float64))
-    assert dtype_of(result) == float64
-    assert_close(result, np.cumsum(X, -1), EXACT, "cumsum")
-
-
-def test_cumsum_of_float32():
-    result = numerics.cumsum(ops.convert_to_tensor(X, dtype="float32"))
-    assert dtype_of(result) == "float32"
-    # Sums of 7 numbers up to 5: a rounding of 3e-7 each.
-    assert_close(result, np.cumsum(X, -1), 2e-6, "cumsum")
-
-
-def test_mean_keeps_float64(float64):
-    result = numerics.mean(ops.convert_to_tensor(X, dtype=float64))
-    assert dtype_of(result) == float64
-    assert_close(result, X.mean(-1), EXACT, "mean")
+# Of float32: sums of 7 numbers up to 5, a rounding of 3e-7 each.
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", EXACT), ("float32", 2e-6)])
+def test_sums_keep_their_dtype(dtype, tolerance, float64):
+    x = ops.convert_to_tensor(X, dtype=dtype)
+    for function, expected in ((numerics.cumsum, np.cumsum(X, -1)), (numerics.mean, X.mean(-1))):
+        result = function(x)
+        assert dtype_of(result) == dtype
+        assert_close(result, expected, tolerance, function.__name__)
 
 
 @pytest.mark.parametrize("shape", [(7,), (4, 7), (3, 4, 7)])

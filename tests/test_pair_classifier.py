@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 
 from checks import SINGLE, as_array, assert_close, assert_differ
-from keras_onlstm import ONLSTM
 from keras_onlstm.models import PairClassifier
 
 LEFT = np.array([[1, 2, 3, 4, 5, 6], [7, 8, 0, 0, 0, 0], [9, 1, 2, 0, 0, 0]])
@@ -148,17 +147,6 @@ def test_config_holds_every_argument():
     defaults = PairClassifier(10, 4).get_config()
     published = {"embedding_dim": 128, "units": 400, "chunk_size": 10, "recurrent": "onlstm"}
     assert (published | {"dropout": 0.2, "seed": None}).items() <= defaults.items()
-
-
-def test_arguments_reach_the_layers():
-    model = make_model(dropout=0.35, seed=8)
-    assert isinstance(model.recurrent, ONLSTM)
-    assert (model.recurrent.units, model.recurrent.chunk_size) == (6, 3)
-    assert (model.dropout.rate, model.dropout.seed) == (0.35, 8)
-    assert {name: w.shape for name, w in weights(model).items() if "recurrent" not in name} == {
-        "embedding/embeddings": (10, 5), "hidden/kernel": (24, 6), "hidden/bias": (6,),
-        "relation/kernel": (6, 4), "relation/bias": (4,),
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

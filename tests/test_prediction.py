@@ -49,15 +49,6 @@ def test_a_model_is_traced_once_for_all_sizes_of_the_first_axes(axes, traces):
     assert model.predict_function.experimental_get_tracing_count() == traces
 
 
-def test_the_warnings_of_tensorflow_are_seen(warnings_of_tensorflow):
-    import tensorflow as tf
-
-    square = tf.function(lambda x: x * x)
-    for size in range(1, 6):
-        square(tf.ones(size))
-    assert any("retracing" in message for message in warnings_of_tensorflow())
-
-
 def test_language_models_read_without_a_warning(warnings_of_tensorflow):
     sentences = [list("abc" * 15)[:count] for count in (1, 7, 12, 18, 25, 40)]
     for seed in range(3):

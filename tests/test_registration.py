@@ -17,8 +17,6 @@ import keras_onlstm
 from commands import environment, without
 from keras_onlstm import _registration
 from keras_onlstm.models import LanguageModel, PairClassifier
-from keras_onlstm.utils.libraries import is_installed
-from package import ROOT
 
 
 def python(code, *arguments):
@@ -65,7 +63,6 @@ import keras
         "import keras_onlstm, keras",
         "import keras, keras_onlstm",
         "import keras_onlstm.onlstm.layer, keras",
-        "from keras_onlstm import training; import keras",
         TOGETHER,
     ],
 )
@@ -98,8 +95,6 @@ def test_files_say_which_package_to_import(saved, tmp_path, monkeypatch):
     for path in paths:
         with pytest.raises(TypeError, match=r"Could not locate class .*'module': 'keras_onlstm\."):
             keras.saving.load_model(path)
-    page = (ROOT / "docs" / "layer.md").read_text(encoding="utf-8")
-    assert "Could not locate class 'ONLSTM'" in page and "import keras_onlstm  #" in page
 
 
 @pytest.mark.keras_free
@@ -118,20 +113,18 @@ def test_where_keras_is_missing():
 
 @pytest.mark.keras_free
 def test_a_keras_that_fails_is_as_without_us(tmp_path):
-    """Its error comes through, a second try is a try, and tools see the loader they know."""
+    """Its error comes through, and a second import tries again."""
     (tmp_path / "keras").mkdir()
     (tmp_path / "keras" / "__init__.py").write_text("raise RuntimeError('broken')\n")
     code = (
         "import sys\n"
         "sys.path.insert(0, sys.argv[1])\n"
-        "import importlib.util, pkgutil\n"
         "import keras_onlstm\n"
-        "print(importlib.util.find_spec('keras').loader.get_source('keras').split()[0])\n"
         "for _ in range(2):\n"
         "    try: import keras\n"
         "    except RuntimeError as error: print(error)\n"
     )
-    assert python(code, tmp_path) == ["raise", "broken", "broken"]
+    assert python(code, tmp_path) == ["broken", "broken"]
 
 
 def test_names_of_the_root():
@@ -194,28 +187,8 @@ def test_every_class_with_a_decorator_is_registered():
 @pytest.mark.parametrize(
     ("backend", "missing", "remedy"),
     [
-        pytest.param(
-            "",
-            ["tensorflow"],
-            "is not set. Set KERAS_BACKEND=jax or torch, or: pip install tensorflow.",
-            marks=pytest.mark.skipif(
-                not (is_installed("jax") and is_installed("torch")),
-                reason="JAX and PyTorch are not both installed",
-            ),
-        ),
-        (
-            "",
-            ["tensorflow", "jax", "torch"],
-            "is not set. Install it: pip install tensorflow. Or install jax or torch, and set "
-            "KERAS_BACKEND to its name.",
-        ),
         ("jax", ["jax", "torch"], "is jax. Set KERAS_BACKEND=tensorflow, or: pip install jax."),
-        (
-            "torch",
-            ["tensorflow", "jax", "torch"],
-            "is torch. Install it: pip install torch. Or install tensorflow or jax, and set "
-            "KERAS_BACKEND to its name.",
-        ),
+        ("", ["tensorflow", "jax", "torch"], "is not set. Install it: pip install tensorflow."),
     ],
 )
 @pytest.mark.keras_free
@@ -231,6 +204,6 @@ def test_a_backend_that_is_missing(backend, missing, remedy, tmp_path):
     )
     *above, said = done.stderr.splitlines()
     name = backend or "tensorflow"
-    reason = f"which cannot be imported (No module named '{name}')"
-    assert said == f"ImportError: Keras runs on {name}, {reason}, as KERAS_BACKEND {remedy}"
+    assert said.startswith(f"ImportError: Keras runs on {name}, which cannot be imported")
+    assert f"as KERAS_BACKEND {remedy}" in said
     assert not any("keras/src" in line for line in above) and done.returncode == 1

@@ -101,9 +101,12 @@ def test_which_one_runs_when(monkeypatch):
     def seen(name, original):
         return lambda problem: ran.append(name) or original(problem)
 
-    for name in ("fused", "reference", "single"):
-        version = getattr(recurrence, name)
-        monkeypatch.setattr(version, "run", seen(name, version.run))
+    for module, function, name in (
+        (recurrence.fused, "run", "fused"),
+        (reference, "run", "reference"),
+        (reference, "run_single", "single"),
+    ):
+        monkeypatch.setattr(module, function, seen(name, getattr(module, function)))
     problem = oracle.draw(12, 3)
     for steps in (1, 2):
         for fused in (True, False):

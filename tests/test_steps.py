@@ -1,6 +1,5 @@
 """The pictures of how a tree follows from distances: their steps are those of `build_tree`."""
 
-import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -117,77 +116,15 @@ def test_heights_are_distances(scene, pictures):
 
 
 def test_pictures_have_names(script, scene, pictures):
-    page = (DOCS / "trees.md").read_text(encoding="utf-8")
     for number, picture in enumerate(pictures):
         title, said = scene.texts[number]
         assert picture.get("role") == "img"
         assert picture.find(f"{SVG}title").text == title
         assert picture.find(f"{SVG}desc").text == said
-        assert f"![{title}. {said}](images/steps_{number}.svg)" in page
     moving = ElementTree.fromstring(script.animation(scene))
     assert moving.find(f"{SVG}title").text == "From distances to a tree"
     for title, said in scene.texts[1:-1]:
         assert f"{title}: {said}." in moving.find(f"{SVG}desc").text
-
-
-def opacity_at(rules, name, seconds):
-    """What the animation of a class makes of it, at a time."""
-    found = re.search(
-        rf"\.{name}{{animation:{name} ([\d.]+)s (linear|step-end) infinite}}"
-        rf"@keyframes {name}{{((?:[\d.]+%{{opacity:[01]}})+)}}",
-        rules,
-    )
-    place = 100 * seconds / float(found[1])
-    frames = [(float(a), int(b)) for a, b in re.findall(r"([\d.]+)%{opacity:([01])}", found[3])]
-    assert frames == sorted(frames, key=lambda frame: frame[0]) and frames[0][0] == 0
-    times, values = zip(*frames, strict=True)
-    if found[2] == "linear":
-        assert frames[-1][0] == 100 or values[-1] == 0
-        return float(np.interp(place, times, values))
-    return values[np.searchsorted(times, place, side="right") - 1]
-
-
-def seen(moving, opacities):
-    """The elements with no or full opacity, as text."""
-    found = []
-    for element in list(moving)[2:]:  # behind title and description
-        if element.tag == f"{SVG}style":
-            continue
-        group = element.tag == f"{SVG}g"
-        if not group or opacities[element.get("class")] == 1:
-            found += [ElementTree.tostring(e) for e in (element if group else [element])]
-    return found
-
-
-def test_the_animation_has_the_pictures_one_after_the_other(script, scene, pictures):
-    moving = ElementTree.fromstring(script.animation(scene))
-    rules = moving.find(f"{SVG}style").text
-    names = {group.get("class") for group in moving.findall(f"{SVG}g")}
-    for number, picture in enumerate(pictures):
-        for late in (script.FADE + 0.1, script.SHOWN - 0.1):
-            time = number * script.SHOWN + late
-            if number == 0:
-                time = late - script.FADE
-            opacities = {name: opacity_at(rules, name, time) for name in names}
-            assert set(opacities.values()) <= {0, 1}
-            assert seen(moving, opacities) == [ElementTree.tostring(e) for e in list(picture)[2:]]
-
-
-def test_where_nothing_moves_the_whole_tree_stands(script, scene):
-    moving = ElementTree.fromstring(script.animation(scene))
-    rules = moving.find(f"{SVG}style").text
-    still, _, motion = rules.partition("@media (prefers-reduced-motion:no-preference){")
-    assert motion.endswith("}") and "animation" not in still
-    hidden = re.fullmatch(r"((?:\.s\d+,?)+){opacity:0}", still)[1].replace(".", "").split(",")
-    names = {group.get("class") for group in moving.findall(f"{SVG}g")}
-    at_rest = scene.last * script.SHOWN + script.REST / 2
-    assert {name for name in names if opacity_at(rules, name, at_rest) == 0} == set(hidden)
-    assert {name for name in names if opacity_at(rules, name, at_rest) == 1} == names - set(hidden)
-    opacities = {name: int(name not in hidden) for name in names}
-    shown = list(map(ElementTree.fromstring, seen(moving, opacities)))
-    texts = [element.text for element in shown if element.tag == f"{SVG}text"]
-    assert texts[:2] == list(scene.texts[-1]) and texts.count("fell") == 2
-    assert RED not in str([element.attrib for element in shown])
 
 
 def test_another_model(script):
