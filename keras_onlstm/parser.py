@@ -197,19 +197,7 @@ class Parser:
     def __call__(
         self, sentence: Sentence, split: bool = True, punctuation: bool = False
     ) -> NltkTree:
-        """The tree of a sentence: `parse`.
-
-        Args:
-            sentence: as in `parse`.
-            split: likewise.
-            punctuation: likewise.
-
-        Returns:
-            `nltk.Tree`.
-
-        Raises:
-            ValueError: as `parse`.
-        """
+        """The tree of a sentence, as `parse`."""
         return self.parse(sentence, split, punctuation)
 
     def tokenize(self, sentence: Sentence) -> list[str]:

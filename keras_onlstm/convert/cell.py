@@ -48,29 +48,14 @@ def from_torch(
     >>> kernel.shape, recurrent_kernel.shape, float(bias[0])
     ((3, 20), (4, 20), 2.0)
     """
-    ih_weight, ih_bias, hh_weight, hh_bias = map(
-        np.asarray, (ih_weight, ih_bias, hh_weight, hh_bias)
-    )
-    if ih_weight.ndim != 2 or hh_weight.ndim != 2:
-        raise ValueError(
-            "ih_weight and hh_weight are matrices, (K, input_dim) and (K, units), not arrays of "
-            f"shapes {ih_weight.shape} and {hh_weight.shape}."
-        )
-    units = hh_weight.shape[1]
-    width = _width(units, chunk_size, "hh_weight")
-    shapes = {
-        "ih_weight": ih_weight.shape[:1],
-        "ih_bias": ih_bias.shape,
-        "hh_weight": hh_weight.shape[:1],
-        "hh_bias": hh_bias.shape,
+    arrays = {
+        "ih_weight": ih_weight,
+        "hh_weight": hh_weight,
+        "ih_bias": ih_bias,
+        "hh_bias": hh_bias,
     }
-    for name, shape in shapes.items():
-        if shape != (width,):
-            raise ValueError(
-                f"{name} has {shape} rows; {units} units with chunk_size={chunk_size} have "
-                f"{width}, that is 4 * units + 2 * units // chunk_size."
-            )
-    return [ih_weight.T.copy(), hh_weight.T.copy(), ih_bias + hh_bias]
+    kernel, recurrent_kernel, *biases = _checked(arrays, chunk_size, 0)
+    return [kernel.T.copy(), recurrent_kernel.T.copy(), biases[0] + biases[1]]
 
 
 def to_torch(
@@ -109,30 +94,30 @@ def to_torch(
     >>> all(map(np.array_equal, again, layer.get_weights()))
     True
     """
-    kernel, recurrent_kernel, bias = map(np.asarray, (kernel, recurrent_kernel, bias))
+    arrays = {"kernel": kernel, "recurrent_kernel": recurrent_kernel, "bias": bias}
+    whole, recurrent, offset = _checked(arrays, chunk_size, 1)
+    return [whole.T.copy(), offset.copy(), recurrent.T.copy(), np.zeros_like(offset)]
+
+
+def _checked(given, chunk_size, axis):
+    """The arrays of a cell, two matrices and their biases, whose `axis` is that of the gates."""
+    arrays = {name: np.asarray(array) for name, array in given.items()}
+    (first, kernel), (second, recurrent_kernel), *_ = arrays.items()
     if kernel.ndim != 2 or recurrent_kernel.ndim != 2:
+        form = ("(K, input_dim) and (K, units)", "(input_dim, K) and (units, K)")[axis]
         raise ValueError(
-            "kernel and recurrent_kernel are matrices, (input_dim, K) and (units, K), not arrays "
-            f"of shapes {kernel.shape} and {recurrent_kernel.shape}."
+            f"{first} and {second} are matrices, {form}, not arrays of shapes {kernel.shape} and "
+            f"{recurrent_kernel.shape}."
         )
-    units = recurrent_kernel.shape[0]
-    width = _width(units, chunk_size, "recurrent_kernel")
-    shapes = {
-        "kernel": kernel.shape[1:],
-        "recurrent_kernel": recurrent_kernel.shape[1:],
-        "bias": bias.shape,
-    }
-    for name, shape in shapes.items():
+    units = recurrent_kernel.shape[1 - axis]
+    if isinstance(chunk_size, bool) or chunk_size < 1 or units % chunk_size:
+        raise ValueError(f"chunk_size={chunk_size} does not divide the {units} units of {second}.")
+    width = gate_width(units, int(chunk_size))
+    for name, array in arrays.items():
+        shape = array.shape[axis : axis + 1] if name in (first, second) else array.shape
         if shape != (width,):
             raise ValueError(
-                f"{name} has {shape} columns; {units} units with chunk_size={chunk_size} have "
-                f"{width}, that is 4 * units + 2 * units // chunk_size."
+                f"{name} has {shape} {('rows', 'columns')[axis]}; {units} units with "
+                f"chunk_size={chunk_size} have {width}, 4 * units + 2 * units // chunk_size."
             )
-    return [kernel.T.copy(), bias.copy(), recurrent_kernel.T.copy(), np.zeros_like(bias)]
-
-
-def _width(units, chunk_size, name):
-    """K, where `chunk_size` divides the units of the array called `name`."""
-    if isinstance(chunk_size, bool) or chunk_size < 1 or units % chunk_size:
-        raise ValueError(f"chunk_size={chunk_size} does not divide the {units} units of {name}.")
-    return gate_width(units, int(chunk_size))
+    return list(arrays.values())

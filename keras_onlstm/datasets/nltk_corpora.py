@@ -14,16 +14,7 @@ RESTORE = "Restore it from its source."
 
 @contextmanager
 def found(name: str, remedy: str) -> Iterator[None]:
-    """A context in which NLTK looks for a corpus.
-
-    Args:
-        name: of the corpus.
-        remedy: how to get it.
-
-    Raises:
-        FileNotFoundError: if NLTK does not find it.
-        ValueError: if its archive is damaged.
-    """
+    """A context in which NLTK looks for a corpus; an error names the remedy."""
     try:
         yield
     except LookupError as error:
@@ -36,18 +27,7 @@ def found(name: str, remedy: str) -> Iterator[None]:
 
 
 def file_content(reader: Any, name: str) -> tuple[str, bytes]:
-    """A file of a corpus, which may be in an archive.
-
-    Args:
-        reader: NLTK's reader of the corpus.
-        name: of the file, as the reader knows it.
-
-    Returns:
-        Tuple of the path of the file, for messages, and its bytes.
-
-    Raises:
-        ValueError: if the file is missing or damaged; the message names it.
-    """
+    """The path of a file of a corpus, which may be in an archive, for messages, and its bytes."""
     path = f"{reader.root}/{name}"
     try:
         with reader.root.join(name).open() as file:

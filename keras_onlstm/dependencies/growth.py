@@ -51,25 +51,7 @@ def _open(source, edge):
 
 
 def additions(tree: DependencyTree) -> Additions:
-    """The decisions from which a tree follows.
-
-    Args:
-        tree: `DependencyTree` of n words, projective.
-
-    Returns:
-        `Additions`.
-
-    Raises:
-        ValueError: if the tree is not projective.
-
-    Example:
-
-    >>> from keras_onlstm.dependencies import DependencyTree
-    >>> from keras_onlstm.dependencies.growth import additions
-    >>> found = additions(DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3]))
-    >>> found.made[3].tolist(), found.is_open[3].tolist()
-    ([True, True, False, False], [True, True, False, False])
-    """
+    """The decisions from which a projective tree follows."""
     made, is_open = np.zeros((2, len(tree) + 1, len(Edge)), bool)
     for step in tree.steps():
         made[step.source, step.edge] = True
@@ -148,25 +130,13 @@ class Growth:
                 order += places
 
     def is_open(self) -> tuple[bool, ...]:
-        """Which of the four decisions are open at the word that comes next.
-
-        Raises:
-            ValueError: if none comes.
-        """
+        """Which of the four decisions are open at the word that comes next, if one comes."""
         if self.sprout is None:
             raise ValueError("the tree is complete.")
         return _open(self.sprout.source, self.sprout.edge)
 
     def add(self, decisions: Sequence[bool]) -> None:
-        """Puts a word where the sprout is.
-
-        Args:
-            decisions: four, in the order of `Edge`, what is added at the word. Those that are not
-                open count for nothing.
-
-        Raises:
-            ValueError: if there is no sprout.
-        """
+        """Puts a word where the sprout is. Decisions that are not open count for nothing."""
         if self.sprout is None:
             raise ValueError("the tree is complete.")
         source, edge, _ = self.sprout
@@ -191,14 +161,7 @@ class Growth:
         return found[1:]  # ROOT has no word on its left
 
     def tree(self, words: Sequence[str]) -> DependencyTree:
-        """The tree as it is.
-
-        Args:
-            words: list of strings, in the order in which they came.
-
-        Returns:
-            `DependencyTree`, projective.
-        """
+        """The tree as it is, of the words in the order in which they came."""
         order = self.order()
         places = {number: place for place, number in enumerate([0, *order])}
         heads = [places[self._heads[number]] for number in order]

@@ -96,14 +96,7 @@ class _Writer:
     def step(self, h, c, z, keep, recurrent_kernel, units, chunk_size):
         """One step: names of h, c (B, U) and of the distances (B, 1), forget and input.
 
-        Args:
-            h: name of (B, U).
-            c: name of (B, U).
-            z: name of (B, K), the input's share of the pre-activations.
-            keep: name of (B, 1), whether the step counts, or `None`.
-            recurrent_kernel: name of (U, K).
-            units: integer, U.
-            chunk_size: integer, C.
+        `z` is the name of (B, K), the input's share of the pre-activations.
         """
         add, chunks = self.add, units // chunk_size
         gates = add("Add", [add("MatMul", [h, recurrent_kernel], "recurrent"), z], "gates")
@@ -148,19 +141,10 @@ class _Writer:
 def one_step(
     prefix: str, x: str, h: str, c: str, keep: str | None, outputs: Sequence[str], weights: Weights
 ) -> tuple[list[Any], list[Any]]:
-    """The recurrence over one row of time, without a loop.
+    """The recurrence over one row of time, without a loop: lists of operators and constants.
 
-    Args:
-        prefix: string, in front of all names.
-        x: name of (B, D).
-        h: name of (B, U).
-        c: name of (B, U).
-        keep: name of (B, 1), whether the step counts, or `None`.
-        outputs: names for h, c and the two distances (B, 1), in this order.
-        weights: `Weights`.
-
-    Returns:
-        Operators and constants: two lists.
+    `x`, `h`, `c` and `keep` are names of (B, D), (B, U), (B, U) and (B, 1), or `keep` is `None`;
+    `outputs` are names for h, c and the two distances (B, 1).
     """
     to = _Writer(prefix)
     kernel, recurrent_kernel, bias = weights.arranged()
@@ -176,19 +160,11 @@ def one_step(
 def loop(
     prefix: str, x: str, h: str, c: str, keep: str | None, outputs: Sequence[str], weights: Weights
 ) -> tuple[list[Any], list[Any]]:
-    """The recurrence over time.
+    """The recurrence over time: lists of operators and constants.
 
-    Args:
-        prefix: string, in front of all names.
-        x: name of (B, T, D).
-        h: name of (B, U).
-        c: name of (B, U).
-        keep: name of (B, T, 1), whether steps count, or `None`.
-        outputs: names for the rows (B, T, U), the last h and c, and the distances (B, T, 1).
-        weights: `Weights`.
-
-    Returns:
-        Operators and constants: two lists.
+    `x`, `h`, `c` and `keep` are names of (B, T, D), (B, U), (B, U) and (B, T, 1), or `keep` is
+    `None`; `outputs` are names for the rows (B, T, U), the last h and c, and the distances
+    (B, T, 1).
     """
     onnx = _onnx()
     units, body = weights.units, _Writer(f"{prefix}/step")

@@ -49,14 +49,11 @@ def _rename(graph, names):
 
 
 def share(model: ModelProto) -> None:
-    """Leaves one of large constants that are equal, outside of loops.
+    """Leaves one of large constants that are equal, outside of loops, in a model.
 
     A layer that reads two sentences has its weights twice, once in each loop. And where embedding
     and softmax are tied, one is the transpose of the other: there the embeddings are gathered from
     the columns of the softmax's matrix, a few hundred numbers a token.
-
-    Args:
-        model: `onnx.ModelProto`, changed in place.
     """
     from onnx import numpy_helper
 
@@ -122,9 +119,6 @@ def sharpen(model: ModelProto) -> None:
 
     ONNX Runtime adds the terms of a product one after the other. Of a model with 300 features the
     logits, up to 18, were 9.2e-6 off in float32; in parts of 100 features, 3e-6.
-
-    Args:
-        model: `onnx.ModelProto`, changed in place.
     """
     from onnx import helper
 
@@ -162,11 +156,7 @@ def sharpen(model: ModelProto) -> None:
 
 
 def as_float16(model: ModelProto) -> None:
-    """Keeps large constants in half the space; they are computed with as float32.
-
-    Args:
-        model: `onnx.ModelProto`, changed in place.
-    """
+    """Keeps large constants in half the space; they are computed with as float32."""
     from onnx import TensorProto, helper, numpy_helper
 
     for graph in list(subgraphs(model.graph)):
@@ -185,9 +175,6 @@ def with_int8_weights(model: ModelProto) -> None:
 
     Those of a file of `save_eight_bit` lose nothing. The products that add up shares of master
     gates, `Gemm`s, stay as they are.
-
-    Args:
-        model: `onnx.ModelProto`, changed in place.
     """
     from onnx import TensorProto, helper, numpy_helper
 
@@ -213,18 +200,9 @@ def with_int8_weights(model: ModelProto) -> None:
 
 
 def as_int8(model: ModelProto) -> ModelProto:
-    """Keeps the matrices in 8 bits, and multiplies with what they meet rounded to 8 bits.
+    """A model with matrices in 8 bits, which are multiplied with inputs rounded to 8 bits.
 
     A running sum in 8 bits would be no `cumax`: its products, `Gemm`s, stay as they are.
-
-    Args:
-        model: `onnx.ModelProto`.
-
-    Returns:
-        Another `onnx.ModelProto`.
-
-    Raises:
-        ImportError: if onnxruntime is not installed.
     """
     try:
         import onnx
@@ -258,11 +236,7 @@ _BEFORE = 2  # inputs of a Loop in front of its states; its body has one output 
 
 
 def release(model: ModelProto) -> None:
-    """Takes out of the states of loops those that never change, and puts constants into bodies.
-
-    Args:
-        model: `onnx.ModelProto`, changed in place.
-    """
+    """Takes out of the states of loops those that never change, and puts constants into bodies."""
     for graph in subgraphs(model.graph):
         for node in graph.node:
             if node.op_type == "Loop":

@@ -175,15 +175,9 @@ def _left(layers, vectors, paths):
 def tree_language_model(
     model: keras.Model, root: int
 ) -> Callable[[dict[str, Tensor]], dict[str, Tensor]]:
-    """What a TreeLSTM is exported as.
+    """A TreeLSTM as a function of `ids` and `heads` (B, T), which are -1 beyond a sentence's end.
 
-    Args:
-        model: `keras_onlstm.models.TreeLSTM`, built.
-        root: integer, the id of ROOT.
-
-    Returns:
-        Function of tensors by name: of `ids` (B, T), and of `heads` (B, T), which are -1 beyond the
-        end of a sentence, to `log_probabilities` (B, T), 0 there.
+    It returns `log_probabilities` (B, T), 0 there.
     """
 
     def function(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -239,17 +233,7 @@ def _chosen(rows, places):
 def of_keras(
     model: keras.Model, root: int, ids: np.ndarray, heads: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What Keras makes of the inputs of `tree_language_model`, by the grids of training.
-
-    Args:
-        model: as there.
-        root: as there.
-        ids: array (B, T).
-        heads: array (B, T).
-
-    Returns:
-        Dictionary of arrays.
-    """
+    """What Keras makes of the inputs of `tree_language_model`, by the grids of training."""
     rows = heads >= 0
     layouts = []
     for valid, words, above in zip(rows, ids, heads, strict=True):

@@ -126,24 +126,7 @@ def vote(
 
 
 def check_methods(name: str, methods: str | Iterable[str]) -> tuple[str, ...]:
-    """Refuses what are no methods of `build_tree`.
-
-    Args:
-        name: of the argument.
-        methods: iterable of names.
-
-    Returns:
-        Tuple.
-
-    Raises:
-        ValueError: if there is none, or one is unknown.
-
-    Example:
-
-    >>> from keras_onlstm.parsing.votes import check_methods
-    >>> check_methods("voters", ["greedy"])
-    ('greedy',)
-    """
+    """The methods of `build_tree` as a tuple; refuses others, and none."""
     names = (methods,) if isinstance(methods, str) else tuple(methods)
     if not names or not set(names) <= set(METHODS):
         raise ValueError(f"{name} are 'greedy', 'binary' or both, not {methods!r}.")

@@ -206,14 +206,7 @@ def _backward(problem, steps, d_states):
 
 
 def fused(problem: Reading) -> Tensor:
-    """`readable`, faster. Masks have no gradients.
-
-    Args:
-        problem: `Reading`.
-
-    Returns:
-        Hidden and cell states after every step, (2, T, B, U).
-    """
+    """`readable`, faster. Masks have no gradients."""
     tensors = {name: x for name, x in problem._asdict().items() if x is not None}
 
     def forward(*values):

@@ -28,18 +28,10 @@ def words_of(sentence: Iterable[Token]) -> list[str]:
 
 
 def sentences_of(sentence: Sentence, split: bool, number: int = 1) -> list[list[Token]]:
-    """The sentences of one text, as tokens.
+    """The sentences of one text as lists of tokens, at least one, which may be empty.
 
-    Args:
-        sentence: text, or a list of words, which is one sentence.
-        split: whether a text is split into its sentences; if not, it is one.
-        number: integer, which of several texts it is, for the error.
-
-    Returns:
-        At least one list of tokens, which is empty where there are none.
-
-    Raises:
-        ValueError: if NLTK takes too long.
+    A list of words is one sentence, and so is a text with `split=False`. `number` says in an error
+    which of several texts it is.
     """
     if not isinstance(sentence, str):
         return [tokens.from_words(sentence)]
@@ -53,18 +45,7 @@ def sentences_of(sentence: Sentence, split: bool, number: int = 1) -> list[list[
 
 
 def numbered(sentences: Iterable[Sentence], split: bool) -> Iterator[tuple[int, list[Token]]]:
-    """`sentences_of` many, each with the place, from 0 on, of the text that it is from.
-
-    Args:
-        sentences: iterable of texts or lists of words.
-        split: as in `sentences_of`.
-
-    Yields:
-        Tuples (place, list of tokens).
-
-    Raises:
-        ValueError: as `tokens.check_sentence` and `sentences_of`.
-    """
+    """`sentences_of` many, each with the place, from 0 on, of the text that it is from."""
     for place, sentence in enumerate(sentences):
         tokens.check_sentence(sentence, place + 1)
         for found in sentences_of(sentence, split, place + 1):
@@ -77,15 +58,9 @@ def without_number(error: ValueError) -> str:
 
 
 def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], str | None]:
-    """The sentences of a text that have a word, or why it cannot be read.
+    """The sentences of a text that have a word, and `None`; or none, and why it cannot be read.
 
-    Args:
-        text: anything.
-        most: integer, how many words a sentence may have, or `None`.
-
-    Returns:
-        Tuple (list of lists of tokens, `None`), or (empty list, the reason). For a blank text
-        (empty list, `None`).
+    `most` is how many words a sentence may have, or `None`. Blank text is no error.
     """
     if isinstance(text, bytes):
         return [], "is no UTF-8 text."

@@ -137,34 +137,12 @@ def _goes_on(before, behind):
 
 
 def from_words(words: Sequence[str]) -> list[Token]:
-    """Tokens of a list of words, all of which count.
-
-    Args:
-        words: list.
-
-    Returns:
-        List of `Token`.
-    """
+    """Tokens of a list of words, all of which count."""
     return [Token(word, None, None, True) for word in words]
 
 
 def check_sentences(sentences: Any) -> None:
-    """Refuses what is not an iterable of sentences.
-
-    Args:
-        sentences: that were given.
-
-    Raises:
-        ValueError: if it is one text, or nothing that sentences come from.
-
-    Example:
-
-    >>> from keras_onlstm.text.tokens import check_sentences
-    >>> check_sentences("prices fell")
-    Traceback (most recent call last):
-    ...
-    ValueError: sentences is text: put it into a list, ['prices fell'].
-    """
+    """Refuses what is not an iterable of sentences, a single text for example."""
     if isinstance(sentences, str):
         raise ValueError(f"sentences is text: put it into a list, [{reprlib.repr(sentences)}].")
     if isinstance(sentences, bytes | bytearray | dict) or not hasattr(sentences, "__iter__"):
@@ -174,24 +152,9 @@ def check_sentences(sentences: Any) -> None:
 
 
 def check_sentence(sentence: Any, number: int = 1) -> None:
-    """Refuses what is neither text nor a list of words.
+    """Refuses what is neither text nor a list of words, by the number of the sentence.
 
-    Args:
-        sentence: that was given.
-        number: of the sentence, from 1 on, for the message.
-
-    Raises:
-        ValueError: if it is something else, or holds control characters, or a word is empty or
-            holds white space.
-
-    Example:
-
-    >>> from keras_onlstm.text.tokens import check_sentence
-    >>> check_sentence(["prices", "fell sharply"], 3)
-    Traceback (most recent call last):
-    ...
-    ValueError: sentence 3, word 2: 'fell sharply' holds white space. Give the sentence as text, or
-    one word in each place.
+    Control characters, empty words and words with white space are refused too.
     """
     where = f"sentence {number}"
     if isinstance(sentence, str):

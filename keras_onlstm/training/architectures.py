@@ -52,44 +52,12 @@ ARCHITECTURES = {
 
 
 def architecture(arguments: Mapping[str, Any]) -> Architecture:
-    """The kind of model that a run trains.
-
-    Args:
-        arguments: of the run; one without `model` trains a `LanguageModel`.
-
-    Returns:
-        `Architecture`.
-
-    Example:
-
-    >>> from keras_onlstm.training.architectures import architecture
-    >>> "slots" in architecture({"model": "prpn"}).settings
-    True
-    """
+    """The kind of model that a run trains, by default a `LanguageModel`."""
     return ARCHITECTURES[arguments.get("model", "language_model")]
 
 
 def take_weights(model: SentenceReader, other: SentenceReader) -> None:
-    """Gives a language model the weights of another one.
-
-    Args:
-        model: `LanguageModel` or `PRPN`.
-        other: of the same kind, sizes and vocabulary; dropouts may differ, and precision.
-
-    Raises:
-        ValueError: if the two are not alike.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models import LanguageModel
-    >>> from keras_onlstm.training.architectures import take_weights
-    >>> sizes = {"embedding_dim": 8, "units": 16, "chunk_size": 4}
-    >>> one, other = (LanguageModel(5, **sizes, seed=seed) for seed in (0, 1))
-    >>> take_weights(one, other)
-    >>> all(map(np.array_equal, one.get_weights(), other.get_weights()))
-    True
-    """
+    """Gives a model the weights of another one of the same kind, sizes and vocabulary."""
     if other.title != model.title:
         raise ValueError(f"a model of {model.title} cannot start from one of {other.title}.")
     if other.vocabulary != model.vocabulary:

@@ -13,22 +13,7 @@ __all__ = ["SentenceBatches", "split", "with_sentences", "without_sentences"]
 
 
 def split(ids: np.ndarray, eos: int) -> list[np.ndarray]:
-    """The sentences of a text.
-
-    Args:
-        ids: integers (tokens,), with `eos` after every sentence.
-        eos: integer.
-
-    Returns:
-        List of arrays (words,), without `eos`; none is empty.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.training.sentences import split
-    >>> [sentence.tolist() for sentence in split(np.array([2, 3, 0, 2, 0]), eos=0)]
-    [[2, 3], [2]]
-    """
+    """The sentences of a text with `eos` after each, without it: arrays, none of them empty."""
     ends = np.flatnonzero(ids == eos)
     starts = [0, *(ends + 1)]
     parts = [ids[start:end] for start, end in zip(starts, [*ends, len(ids)], strict=True)]
@@ -49,24 +34,7 @@ def without_sentences(
 ) -> np.ndarray:
     """A text without some sentences, wherever they occur in it.
 
-    Args:
-        ids: as in `split`.
-        eos: likewise.
-        others: sequences of integers, without `eos`.
-        ignored: ids in which sentences may differ and still be the same.
-
-    Returns:
-        Integers (tokens,).
-
-    Raises:
-        ValueError: if nothing is left.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.training.sentences import without_sentences
-    >>> without_sentences(np.array([2, 3, 0, 2, 0]), 0, [[2, 3]]).tolist()
-    [2, 0]
+    Sentences that differ only in the ids `ignored` are the same. Refuses to leave nothing.
     """
     unwanted, present = set(_keys(others, ignored)), split(ids, eos)
     keys = _keys(present, ignored)
@@ -79,24 +47,7 @@ def without_sentences(
 def with_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
-    """A text, and behind it those of some sentences that it lacks.
-
-    Args:
-        ids: as in `without_sentences`.
-        eos: likewise.
-        others: likewise.
-        ignored: likewise.
-
-    Returns:
-        Integers (tokens,).
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.training.sentences import with_sentences
-    >>> with_sentences(np.array([2, 3, 0, 2, 0]), 0, [[2, 3], [4]]).tolist()
-    [2, 3, 0, 2, 0, 4, 0]
-    """
+    """A text, and behind it those sentences that it lacks; arguments as above."""
     present, more = split(ids, eos), [np.asarray(sentence) for sentence in others]
     known, keys = set(_keys(present, ignored)), _keys(more, ignored)
     missing = [part for part, key in zip(more, keys, strict=True) if key not in known]

@@ -41,21 +41,7 @@ def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
 
 
 def own_rows(rows: int, host: tuple[int, int]) -> np.ndarray:
-    """The sequences of a batch that one of several hosts reads.
-
-    Args:
-        rows: of the whole batch, which the number of hosts divides.
-        host: which of them this is, from 0 on, and how many there are.
-
-    Returns:
-        int32 array of their numbers.
-
-    Example:
-
-    >>> from keras_onlstm.training.windows import own_rows
-    >>> own_rows(6, (1, 3)).tolist()
-    [2, 3]
-    """
+    """The numbers of the rows of a batch that one of several hosts reads."""
     index, count = host
     each = rows // count
     return np.arange(index * each, (index + 1) * each, dtype="int32")

@@ -48,15 +48,7 @@ class Layout(NamedTuple):
 
 
 class Rooms(NamedTuple):
-    """How many rows a step has for words of each edge type.
-
-    Attributes:
-        left: integer.
-        right: integer.
-        next_left: integer.
-        next_right: integer.
-        left_dependents: integer, rows of the grid that left dependents are read in.
-    """
+    """How many rows a step has for words of each edge type, and the grid of left dependents."""
 
     left: int = 20
     right: int = 24
@@ -66,15 +58,7 @@ class Rooms(NamedTuple):
 
     @classmethod
     def fitting(cls, layouts: Sequence[Layout], rows: int = 68) -> "Rooms":
-        """Rooms in proportion to what trees need.
-
-        Args:
-            layouts: list of `Layout`, all or a sample.
-            rows: integer, about how many there are of the four edge types together.
-
-        Returns:
-            `Rooms`.
-        """
+        """Rooms in proportion to what trees need, of about `rows` rows together."""
         counts = np.sum([layout.counts.sum(0) for layout in layouts], 0)
         read = sum(len(ids) for layout in layouts for _, ids in layout.left)
         shares = np.append(counts, read) / counts.sum() * rows
@@ -110,19 +94,7 @@ class Plan(NamedTuple):
 
 
 def lay_out(tree: DependencyTree, ids: Sequence[int], root: int) -> Layout:
-    """What a plan needs of a tree.
-
-    Args:
-        tree: `DependencyTree` of n words, projective.
-        ids: n integers, of its words.
-        root: integer, the id of ROOT.
-
-    Returns:
-        `Layout`.
-
-    Raises:
-        ValueError: if the tree is not projective.
-    """
+    """The `Layout` of a projective tree, from the ids of its words and of ROOT."""
     count = len(tree)
     words = np.array([root, *ids], "int32")
     source, edge, level, rank = (np.zeros(count + 1, "int32") for _ in range(4))
@@ -145,21 +117,9 @@ def lay_out(tree: DependencyTree, ids: Sequence[int], root: int) -> Layout:
 
 
 def rung(size: int, least: int, sizes: int) -> int:
-    """The size rounded up, to one of so many from a power of 2 to the next.
+    """The size rounded up to a multiple of `least`, to one of `sizes` between two powers of 2.
 
-    Args:
-        size: integer.
-        least: integer, a power of 2, of which all sizes are multiples.
-        sizes: integer, a power of 2.
-
-    Returns:
-        Integer.
-
-    Example:
-
-    >>> from keras_onlstm.tree_lstm.plan import rung
-    >>> [rung(size, 4, 4) for size in (1, 13, 31, 33, 100)]
-    [4, 16, 32, 40, 112]
+    `least` and `sizes` are powers of 2. With 4 and 4, 13 becomes 16, 31 becomes 32, 33 becomes 40.
     """
     step = max(least, (1 << max(size - 1, 1).bit_length() - 1) // sizes)
     return -(-max(size, 1) // step) * step

@@ -213,15 +213,9 @@ def hidden(
     grids: Mapping[str, Tensor],
     drop: Callable[[Tensor], Tensor] = lambda x: x,
 ) -> Tensor:
-    """The hidden states from which the words of a batch are predicted.
+    """The hidden states (N, U) from which the words of a batch are predicted.
 
-    Args:
-        weights: `Weights`.
-        grids: dictionary of the integer arrays of `plan.Plan`.
-        drop: function of word vectors (..., E), a dropout.
-
-    Returns:
-        (N, U), a row for each of `rows`.
+    `grids` are those of `plan.Plan`, `drop` is a dropout of word vectors (..., E).
     """
 
     def vectors(words: Tensor) -> Tensor:

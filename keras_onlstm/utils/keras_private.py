@@ -82,12 +82,7 @@ data_adapters.PyDatasetAdapter = _PyDatasetAdapter
 
 
 def assign(variable: keras.Variable, value: Tensor) -> None:
-    """Assigns to a variable itself, within a layer of mixed precision too.
-
-    Args:
-        variable: `keras.Variable`.
-        value: tensor of its shape, which is cast to its dtype.
-    """
+    """Assigns to a variable itself, within a layer of mixed precision too."""
     value = keras.ops.cast(value, variable.dtype)  # within the scope it rounds float64 on PyTorch
     with AutocastScope(None):
         variable.assign(value)

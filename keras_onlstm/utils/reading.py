@@ -36,35 +36,21 @@ ALWAYS = 256 * 2**20  # bytes that any archive may unpack to, whatever the ratio
 
 
 class Integer(NamedTuple):
-    """The kind of integers from `least` to `most`.
-
-    Attributes:
-        least: the least that will do.
-        most: the greatest.
-    """
+    """The kind of integers from `least` to `most`."""
 
     least: int = 0
     most: int = 2**63 - 1
 
 
 class Number(NamedTuple):
-    """The kind of numbers from `least` to `most`, which may be infinite.
-
-    Attributes:
-        least: the least that will do.
-        most: the greatest.
-    """
+    """The kind of numbers from `least` to `most`, which may be infinite."""
 
     least: float = -math.inf
     most: float = math.inf
 
 
 class Choice(NamedTuple):
-    """The kind of these values alone.
-
-    Attributes:
-        values: tuple of strings.
-    """
+    """The kind of these strings."""
 
     values: tuple[str, ...]
 
@@ -74,25 +60,17 @@ STARTS = Choice(("scaled", "published"))  # of the weights of a model: see model
 
 
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:
-    """Refuses a value that is of another kind.
-
-    Args:
-        value: what JSON can hold.
-        kind: as the module describes.
-        name: of the value, for the message.
-
-    Raises:
-        ValueError: if it is of another kind, at the first place where it is.
+    """Refuses a value that is of another kind, as the module describes; the message has the place.
 
     Example:
 
     >>> from keras_onlstm.utils.reading import Integer, check_kind
     >>> kind = {"epochs": [{"epoch": Integer(1), "loss": float}]}
-    >>> check_kind({"epochs": [{"epoch": 1, "loss": 2.5}]}, kind)
     >>> check_kind({"epochs": [{"epoch": 1, "loss": "low"}]}, kind)
     Traceback (most recent call last):
     ...
     ValueError: epochs[0].loss is a number, not 'low'
+
     """
     fault = _fault(value, kind)
     if fault is not None:
@@ -184,24 +162,7 @@ _NAMES: dict[Any, str] = {
 
 
 def parse_json(text: bytes, kind: Any) -> Any:
-    """The value of a JSON text.
-
-    Args:
-        text: bytes.
-        kind: of the value, as the module describes.
-
-    Returns:
-        The value.
-
-    Raises:
-        ValueError: if it is no JSON, of another kind, or larger than any such text of the package.
-
-    Example:
-
-    >>> from keras_onlstm.utils.reading import parse_json
-    >>> parse_json(b'{"words": ["the", "cat"]}', {"words": [str]})
-    {'words': ['the', 'cat']}
-    """
+    """The value of a JSON text of that kind, which is not larger than any of the package."""
     if len(text) > LARGEST:
         raise ValueError(f"it has {len(text):,} bytes, above the limit of {LARGEST:,}")
     values = sum(map(text.count, (b",", b"[", b"{")))
@@ -216,20 +177,7 @@ def parse_json(text: bytes, kind: Any) -> Any:
 
 
 def read_json(path: StrPath, kind: Any, remedy: str) -> Any:
-    """The value of a JSON file.
-
-    Args:
-        path: the file.
-        kind: of the value, as the module describes.
-        remedy: what the user can do if it cannot be read, as a sentence.
-
-    Returns:
-        The value.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it holds something else; the message names the file and the place.
-    """
+    """The value of a JSON file; an error names the file, the place and the remedy, a sentence."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file. {remedy}")
@@ -242,19 +190,7 @@ def read_json(path: StrPath, kind: Any, remedy: str) -> Any:
 
 
 def read_text(path: StrPath, remedy: str = "") -> str:
-    """The text of a file.
-
-    Args:
-        path: of the file, UTF-8, with or without a mark of it at its beginning.
-        remedy: what the user can do if it cannot be read, as a sentence. Default: to convert it.
-
-    Returns:
-        String; a line ends as it does in the file.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is not UTF-8 text.
-    """
+    """The text of a UTF-8 file, with or without its mark; an error names the remedy, a sentence."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file. {remedy}".rstrip())
@@ -271,26 +207,7 @@ def lines(
     encoding: str = "utf-8",
     remedy: str = "Convert it first.",
 ) -> Iterator[str]:
-    """The lines of a stream of bytes, without their ends.
-
-    Args:
-        name: of the stream, for messages.
-        stream: lines of bytes.
-        encoding: of the text. That of UTF-8 may have a mark of it at its beginning.
-        remedy: what the user can do if a line is no such text, as a sentence.
-
-    Yields:
-        Strings.
-
-    Raises:
-        ValueError: if a line is not text in that encoding; the message names it.
-
-    Example:
-
-    >>> from keras_onlstm.utils.reading import lines
-    >>> list(lines("notes.txt", [b"a dog\\r\\n", b"a cat"]))
-    ['a dog', 'a cat']
-    """
+    """The lines of a stream without their ends; an error names the line and the remedy."""
     first = "utf-8-sig" if encoding == "utf-8" else encoding
     for number, line in enumerate(stream, 1):
         try:
@@ -335,18 +252,5 @@ def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
 
 
 def reason(error: BaseException) -> str:
-    """What a library said of a damaged file, in a part of a line.
-
-    Args:
-        error: the exception; its text may have many lines, or none.
-
-    Returns:
-        String.
-
-    Example:
-
-    >>> from keras_onlstm.utils.reading import reason
-    >>> reason(MemoryError())
-    'MemoryError'
-    """
+    """What a library reported of a damaged file, as a part of a line."""
     return textwrap.shorten(str(error), 300) or type(error).__name__
