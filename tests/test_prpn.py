@@ -167,23 +167,6 @@ def test_weights_there_and_back(tied, float64):
         assert_close(other.variable, place.variable, 0.0, place.name)
 
 
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        (lambda w: w.pop("decoder.bias"), "decoder.bias is missing"),
-        (lambda w: w.update(other=w["decoder.bias"]), "other is not in the state dict"),
-        (lambda w: w.update({"decoder.bias": np.zeros(3)}), r"decoder.bias has shape \(3,\)"),
-        (lambda w: w.update({"decoder.bias": np.zeros(7, int)}), "decoder.bias is int64"),
-        (lambda w: w.pop("encoder.weight"), "encoder.weight is missing"),
-    ],
-)
-def test_weights_of_something_else(change, match, float64):
-    weights = drawn(oracle.Settings(3, 2, 0.1, True, 2, 1), 4, 6, 7, True, 0)[1]
-    change(weights)
-    with pytest.raises(ValueError, match=match):
-        convert.prpn_from_arrays(weights, slots=3)
-
-
 def test_what_is_known_already_is_no_argument():
     with pytest.raises(ValueError, match="units follows from the arrays"):
         convert.prpn_from_arrays({}, slots=3, units=4)
