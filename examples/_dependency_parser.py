@@ -91,7 +91,7 @@ def train(
     epochs: int,
     seed: int = 0,
     bits: int = BITS,
-    progress: Callable[[int, float], object] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> DependencyParser:
     """Trains a parser.
 
@@ -100,15 +100,14 @@ def train(
         epochs: how often each is parsed; where another tree scores higher, weights change.
         seed: integer, of their order.
         bits: as of `DependencyParser`.
-        progress: function of the words parsed since it was called before, and of the share of all
-            that is done.
+        progress: function that is called after each tree, with 1.
 
     Returns:
         `DependencyParser`, whose weights are the mean over all that there were.
     """
     parser = DependencyParser(bits)
     weights, late = parser.weights, np.zeros(len(parser.weights))
-    generator, step, words = np.random.default_rng(seed), 0, 0
+    generator, step = np.random.default_rng(seed), 0
     for _ in range(epochs):
         for place in generator.permutation(len(trees)):
             tree = trees[place]
@@ -120,10 +119,9 @@ def train(
                         np.add.at(weights, features[:, changed, dependent], sign)
                         np.add.at(late, features[:, changed, dependent], sign * step)
             weights[-1] = late[-1] = 0
-            step, words = step + 1, words + len(tree)
-            if progress is not None and (step % 100 == 0 or step == epochs * len(trees)):
-                progress(words, step / (epochs * len(trees)))
-                words = 0
+            step += 1
+            if progress is not None:
+                progress(1)
     # A change in step s, from 0 on, is there in all later ones: a share of 1 - s / steps of them.
     parser.weights -= (late / max(step, 1)).astype("float32")
     return parser

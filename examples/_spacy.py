@@ -1,6 +1,5 @@
 """Dependency trees of sentences by spaCy, for sentence_completion.py. No Keras."""
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from _common import info
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import progress_bar
 from keras_onlstm.utils.reading import reason
 
 UNUSED = ["lemmatizer", "ner"]  # of a pipeline, which take time
@@ -86,18 +85,15 @@ class SpacyTrees:
 
 def write_parsed(pipeline: Any, sentences: Sequence[Sequence[str]], path: str | Path) -> None:
     """Parses sentences into a CoNLL file, and says what had to be changed of the trees."""
-    trees, done = SpacyTrees(pipeline), 0
-
-    def counted(progress):
-        nonlocal done
-        for tree in trees(sentences):
-            done += 1
-            progress.add(len(tree), done / len(sentences))
-            yield tree
-
-    with Progress("words", sys.stdout, title=f"Parsing, {Path(path).name}", logged=True) as bar:
-        conll.write(counted(bar), path)
+    trees = SpacyTrees(pipeline)
+    parsed = progress_bar(
+        "sentences",
+        iterable=trees(sentences),
+        total=len(sentences),
+        desc=f"Parsing, {Path(path).name}",
+    )
+    conll.write(parsed, path)
     info(
-        f"{path}: {done:,} trees; {trees.lifted:,} were not projective and are made so, "
+        f"{path}: {len(sentences):,} trees; {trees.lifted:,} were not projective and are made so, "
         f"{trees.rooted:,} had several words under ROOT, which the first one gets"
     )

@@ -12,9 +12,6 @@ The parser is a small one, trained on NLTK's dependency treebank with gold tags.
 the model's log-probabilities, and results.json.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report, seed, table  # isort: split
-
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -31,8 +28,9 @@ from keras_onlstm.evaluation import candidates as files
 from keras_onlstm.evaluation.candidates import Candidates
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training.runs import Configuration, check_new, running
+from keras_onlstm.utils.console import ArgumentParser, report, seed, table
 from keras_onlstm.utils.files import write_json
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import progress_bar
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
@@ -113,8 +111,8 @@ def load_golds(options):
 
 
 def fit(values, seed, title, trees):
-    with Progress("words", sys.stdout, title=title, logged=True) as progress:
-        return train(trees, values["epochs"], seed, values["bits"], progress.add)
+    with progress_bar("trees", total=values["epochs"] * len(trees), desc=title) as bar:
+        return train(trees, values["epochs"], seed, values["bits"], bar.update)
 
 
 def parsed(values, golds, options, output):
@@ -124,13 +122,9 @@ def parsed(values, golds, options, output):
     about = {"training_cpu_seconds": time.process_time() - started}
     found = {}
     for part in PARTS:
-        trees = golds[part]
-        with Progress("words", sys.stdout, title=f"Parsing, {part}", logged=True) as progress:
-            found[part] = []
-            for number, tree in enumerate(trees, 1):
-                best = parser.parse(tree.words, tree.tags, values["candidates"])
-                found[part].append(as_candidates(best))
-                progress.add(len(tree), number / len(trees))
+        trees = progress_bar("sentences", iterable=golds[part], desc=f"Parsing, {part}")
+        best = (parser.parse(tree.words, tree.tags, values["candidates"]) for tree in trees)
+        found[part] = list(map(as_candidates, best))
     lists = dict(found)
     if options.jackknife:
         one = partial(fit, values, options.seed, "Training on other parts")
@@ -203,7 +197,7 @@ def log_probabilities(model, candidates, name):
     """Log P of the trees of every sentence: list of arrays (K,)."""
     normalized = is_normalized(model.vocabulary or ())
     found = []
-    with Progress("trees", sys.stdout, title=f"Scoring, {name}", logged=True) as progress:
+    with progress_bar("sentences", total=len(candidates), desc=f"Scoring, {name}") as bar:
         for start in range(0, len(candidates), BLOCK):
             some = [trees for trees, _ in candidates[start : start + BLOCK]]
             trees = [as_known(tree, normalized) for block in some for tree in block]
@@ -211,7 +205,7 @@ def log_probabilities(model, candidates, name):
             if not np.isfinite(logs).all():
                 raise ValueError(f"--model: log P of a tree of {name} is no finite number.")
             found += np.split(logs, np.cumsum([len(block) for block in some])[:-1])
-            progress.add(len(trees), min(start + BLOCK, len(candidates)) / len(candidates))
+            bar.update(len(some))
     return found
 
 

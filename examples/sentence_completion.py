@@ -15,9 +15,7 @@ spaCy; the last makes those of the Brown corpus, as text to train on. Writes res
 choices.csv.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report, seed  # isort: split
-
-import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +37,8 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training.runs import Configuration, check_new, read_config, running
 from keras_onlstm.training.tree_corpora import SHAPES, TREE_VALUES, TreeCorpus, normalized, reshaped
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.console import ArgumentParser, report, seed
+from keras_onlstm.utils.progress import advance, progress_bar
 from keras_onlstm.utils.reading import Choice
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
@@ -206,15 +205,14 @@ class Evaluated:
 
     def score(self, name, completions, unknown):
         self.known[name] = all_known(completions, self.vocabulary, self.word)
-        title = f"Scoring, {name}, {self.name}"
-        with Progress("trees", sys.stdout, title=title, logged=True) as progress:
+        with progress_bar("trees", desc=f"Scoring, {name}, {self.name}") as bar:
             self.scores[name] = score(
                 self.model.log_probability,
                 completions,
                 self.vocabulary,
                 self.as_read,
                 unknown,
-                progress=progress.add,
+                progress=partial(advance, bar),
             )
 
 

@@ -14,14 +14,12 @@ subject-verb agreement, reflexive anaphora, negative polarity items, at short an
 Without --pairs the pairs are those of a small grammar of the package.
 """
 
-from keras_onlstm.utils.console import report, table  # isort: split
-
 import csv
 import random
-import sys
 import tempfile
 import time
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 
 from _common import info, new_plot, save_plot
@@ -48,8 +46,9 @@ from keras_onlstm.training.language_model_settings import (
     check_devices,
 )
 from keras_onlstm.training.runs import Experiment
+from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import replacing, write_json
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import advance, progress_bar
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
@@ -264,15 +263,8 @@ class Evaluated:
         self.name = f"{model.title} {self.run.name}"
         info(f"\n{self.name}")
         started = time.perf_counter()
-        before = 0
-
-        def progress(done, count):
-            nonlocal before
-            bar.add(done - before, done / count)
-            before = done
-
-        with Progress("sentences", sys.stdout, logged=True) as bar:
-            scores = score_pairs(model, pairs, progress=progress)
+        with progress_bar("sentences") as bar:
+            scores = score_pairs(model, pairs, progress=partial(advance, bar))
         seconds = time.perf_counter() - started
         count = sum(len(pair.sentences) for pair in pairs)
         info(f"{count:,} sentences, {len(scores):,} distinct ones")

@@ -24,7 +24,6 @@ from keras_onlstm.command_line.inputs import sentences
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
-from keras_onlstm.utils.progress import Progress
 from test_scale import records_of
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
@@ -131,16 +130,6 @@ def test_generating_from_files_of_every_kind(command):
         assert text.split() == ["the", "cat", *model.generate("the cat", 9, 0.7, 3, 5)]
     lstm = printed(command("generate", "--model", "lstm.keras", "--length", 4))
     assert lstm.split() == make(recurrent="lstm").generate([], 4)
-
-
-def test_progress_is_of_every_word_and_token(command, monkeypatch):
-    added = []
-    monkeypatch.setattr(Progress, "add", lambda self, count: added.append((self._units, count)))
-    words = printed(command("generate", "--model", "one.keras", "the", "--length", 6)).split()
-    assert added == [("words", 1)] * (len(words) - 1) and added
-    added.clear()
-    printed(command("score", "--model", "one.keras", "the cat", "a", "a dog saw"))
-    assert added == [("tokens", 3), ("tokens", 2), ("tokens", 4)]
 
 
 def test_generating_characters(command):

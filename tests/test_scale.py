@@ -137,10 +137,10 @@ def write_empty_files(directory):
 
 def test_files_without_rows(files, tmp_path):
     """Alone they give no shard; beside other files they add no row."""
-    shares = []
+    done = []
 
-    def progress(_, share):
-        shares.append(share)
+    def progress(*rows):
+        done.append(rows)
 
     empty = write_empty_files(tmp_path)
     for number, paths in enumerate([*([path] for path in empty), empty]):
@@ -148,11 +148,11 @@ def test_files_without_rows(files, tmp_path):
         for _ in range(2):
             assert process(paths, output, PARSING, progress=progress) == Counts(0, 0, 0)
             assert content(output) == ""
-    assert not shares
+    assert not done
     paths = [empty[0], files[0], *empty, files[1], empty[0]]
     found = process(paths, tmp_path / "out", PARSING, 5, 1, progress)
     assert found.rows == 31 and content(tmp_path / "out") == expected()
-    assert len(shares) == 7 and shares[-1] == 1.0
+    assert len(done) == 7 and done[-1] == (31, 31)
 
 
 @pytest.mark.parametrize("name", ["parse", "score"])

@@ -5,7 +5,7 @@ import math
 
 from keras_onlstm.command_line.inputs import add_language_model, load_reader, report_unknown
 from keras_onlstm.utils.console import seed
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import progress_bar
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -51,9 +51,9 @@ def run(options: argparse.Namespace) -> None:
     prompt = " ".join(options.words)
     tokens = reader.tokens(prompt)
     report_unknown(reader.unknown(tokens))
-    with Progress("words") as progress:
+    with progress_bar("words", total=options.length) as bar:
         drawn = reader.model.generate(
-            tokens, options.length, options.temperature, options.top_k, options.seed, progress.add
+            tokens, options.length, options.temperature, options.top_k, options.seed, bar.update
         )
     if reader.characters:
         print("".join(tokens + drawn))

@@ -1,10 +1,11 @@
 """Large files on a command line: what `parse` and `score` share."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import advance, progress_bar
 
 __all__ = ["add_large", "check_large", "process"]
 
@@ -66,14 +67,14 @@ def process(options: argparse.Namespace, task: Any) -> None:
         for name, default in _DEFAULTS.items()
     }
     task = task._replace(column=given["column"], max_words=given["max_words"])
-    with Progress("words", logged=True) as progress:
+    with progress_bar("rows") as bar:
         found = corpus.process(
             options.file,
             options.output,
             task,
             given["rows"],
             given["workers"],
-            lambda counts, share: progress.add(counts.words, share),
+            partial(advance, bar),
             given["ray"],
         )
     left = f", {found.errors:,} of which could not be read" if found.errors else ""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TextIO
 
 from keras_onlstm.command_line.inputs import nothing_to, report_unknown, sentences
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import progress_bar
 
 __all__ = ["Output", "opened", "read_output", "write_rows"]
 
@@ -116,18 +116,18 @@ def write_rows(verb: str, options: argparse.Namespace, output: Output | None, ta
         count = 0
         for number, record in enumerate(task.begin()(sentences(options))):
             yield {"row": number, **record.fields}
-            progress.add(record.words)
+            bar.update(record.words)
             count += record.words
             unknown.update(dict.fromkeys(record.unknown))
         if not count:
             raise nothing_to(verb, options)
 
-    with Progress("words") as progress:
+    with progress_bar("words") as bar:
         if output is not None:
             write(output.path, rows(), task)
         else:
             for row in rows():
-                progress.clear()
+                bar.clear()
                 print(json.dumps(row, ensure_ascii=False), flush=True)
     if output is not None:
         print(output.path)

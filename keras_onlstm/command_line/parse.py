@@ -15,7 +15,7 @@ from keras_onlstm.command_line.inputs import (
 from keras_onlstm.command_line.large import add_large, check_large, process
 from keras_onlstm.command_line.output import opened, read_output, write_rows
 from keras_onlstm.utils.files import cannot_write
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import progress_bar
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -111,9 +111,9 @@ def run(options: argparse.Namespace) -> None:
         write = _write_page if options.format == "html" else _write_lines
     parser = Parser.load(**_load(options))
     read = parser.read(sentences(options), block=BLOCK, punctuation=options.punctuation)
-    with Progress("words") as progress:
-        count = write(options, output, parser, _counted(read, progress), progress)
-        progress.clear()
+    with progress_bar("words") as bar:
+        count = write(options, output, parser, _counted(read, bar), bar)
+        bar.clear()
     if directory:
         suffix = _suffix(options.format)
         print(f"{output.path}: 1{suffix} to {count}{suffix}")
@@ -152,10 +152,10 @@ def _suffix(form):
     return ".txt" if form == "pretty" else f".{form}"
 
 
-def _counted(read, progress):
+def _counted(read, bar):
     for parsed in read:
         yield parsed
-        progress.add(len(parsed.words))
+        bar.update(len(parsed.words))
 
 
 def _trees(options, read):
@@ -178,7 +178,7 @@ def _bars(parser, parsed, punctuation):
     return [next(rest) if token.is_word else 0.0 for token in parsed.tokens]
 
 
-def _draw_one(options, output, parser, read, progress):
+def _draw_one(options, output, parser, read, bar):
     """Draws the only sentence, into a file or onto standard output."""
     trees = list(itertools.islice(_trees(options, read), 2))
     if len(trees) > 1:
@@ -188,7 +188,7 @@ def _draw_one(options, output, parser, read, progress):
             "without a suffix, gives each a file; --format html puts all on one page."
         )
     bars = _bars(parser, trees[0], options.punctuation)
-    progress.clear()
+    bar.clear()
     if output is None:
         print(_shown(trees[0], options.format, bars))
     else:
@@ -196,7 +196,7 @@ def _draw_one(options, output, parser, read, progress):
     return 1
 
 
-def _write_each(options, output, parser, read, progress):
+def _write_each(options, output, parser, read, bar):
     """Writes every sentence that has a tree into a file of its own."""
 
     def files():
@@ -243,24 +243,24 @@ def _make(directory):
         raise cannot_write(directory, error) from error
 
 
-def _write_page(options, output, parser, read, progress):
+def _write_page(options, output, parser, read, bar):
     from keras_onlstm.parsing import draw_page
 
     found = list(_trees(options, read))
     bars = [_bars(parser, parsed, options.punctuation) for parsed in found]
-    progress.clear()
+    bar.clear()
     with opened(output and output.path) as stream:
         print(draw_page([parsed.tree for parsed in found], bars), end="", file=stream)
     return len(found)
 
 
-def _write_lines(options, output, parser, read, progress):
+def _write_lines(options, output, parser, read, bar):
     """Writes each sentence as soon as it is read."""
     form, count = options.format, 0
     with opened(output and output.path) as stream:
         for parsed in read:
             if output is None:
-                progress.clear()
+                bar.clear()
             if form != "conll":
                 print(_shown(parsed, form), file=stream, flush=True)
             elif parsed.tree is not None:  # a blank line separates two sentences

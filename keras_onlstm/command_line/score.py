@@ -16,7 +16,7 @@ from keras_onlstm.command_line.inputs import (
 from keras_onlstm.command_line.large import add_large, check_large, process
 from keras_onlstm.command_line.output import opened, read_output, write_rows
 from keras_onlstm.utils.console import table
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import progress_bar
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -74,9 +74,9 @@ def run(options: argparse.Namespace) -> None:
     rows: list[list] = []
     unknown: list[str] = []
     total, count = 0.0, 0
-    with Progress("tokens") as progress:
+    with progress_bar("tokens") as bar:
         for text, record in _scored(options):
-            progress.add(record.words)
+            bar.update(record.words)
             fields = record.fields
             rows.append(
                 [

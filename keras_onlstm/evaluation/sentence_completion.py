@@ -130,7 +130,7 @@ def score(
     change: Callable[[DependencyTree, int], DependencyTree] = lambda tree, _: tree,
     unknown: int = 1,
     block: int = 1024,
-    progress: Callable[[int, float], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> np.ndarray:
     """Log-probabilities of all sentences, each distinct tree read once.
 
@@ -148,8 +148,7 @@ def score(
             in its place.
         unknown: positive integer, how many words share P(<unk>). 1: as published.
         block: how many trees are read between two calls of `progress`.
-        progress: function of how many trees more were read, and of the share of all that is done,
-            or `None`; `utils.progress.Progress.add` is one.
+        progress: function of the number of trees read and of all, or `None`.
 
     Returns:
         Array (questions, candidates), in nats.
@@ -186,7 +185,7 @@ def score(
         some = order[start : start + block]
         found[some] = log_probability([distinct[place] for place in some])
         if progress is not None:
-            progress(len(some), (start + len(some)) / len(distinct))
+            progress(start + len(some), len(distinct))
     found += [share * tree.words.count(UNKNOWN) for tree in distinct]
     return found[np.array(rows, "int64").reshape(-1, CANDIDATES)]
 

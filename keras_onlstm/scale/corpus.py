@@ -77,7 +77,7 @@ def process(
     task: Task,
     rows: int = 10_000,
     workers: int | None = 1,
-    progress: Callable[[Counts, float], object] | None = None,
+    progress: Callable[[int, int], object] | None = None,
     ray: str | None = None,
 ) -> Counts:
     """Does something with all rows of files, and writes a file for every shard of them.
@@ -93,8 +93,8 @@ def process(
         rows: positive integer, lines in a shard.
         workers: positive integer, processes; each loads the model. With 1 it is this
             one, unless there is a cluster. `None`: one a core, here or of the cluster.
-        progress: function of the `Counts` of a finished shard, and of the share of all rows that
-            are done, or `None`.
+        progress: function of the number of rows done and of all, called after each shard, or
+            `None`.
         ray: string, the address of a Ray cluster whose processes do it, as `ray.init` takes it, or
             `None`. All its machines see the files and the directory under their paths here.
 
@@ -146,7 +146,7 @@ def process(
                 counts = Counts(*map(sum, zip(counts, found, strict=True)))
                 done += found.rows
                 if progress is not None:
-                    progress(found, done / total)
+                    progress(done, total)
         finally:
             remove_left_overs(output)
             if not begun and not any(path.exists() for _, path in named):

@@ -5,7 +5,8 @@ texts.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from keras_onlstm import text
 from keras_onlstm.training.hosts import ALONE, Hosts
 from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.progress import advance, progress_bar
 from keras_onlstm.utils.reading import read_json, read_text
 
 __all__ = [
@@ -20,7 +22,6 @@ __all__ = [
     "VOCABULARY",
     "check_same_vocabulary",
     "read_corpus",
-    "report_tokens",
     "word_counts",
     "write_vocabulary",
 ]
@@ -29,36 +30,6 @@ VOCABULARY = "vocabulary.txt"
 IDS = "ids"  # where the ids of large texts are
 ORIGIN = "origin.json"  # and, beside them, what they were made of
 MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
-
-
-def report_tokens(every: int = 10_000_000) -> Callable[[int], None]:
-    """A function of the number of tokens so far that prints it now and then.
-
-    Args:
-        every: after how many tokens.
-
-    Returns:
-        Function of an integer.
-
-    Example:
-
-    >>> from keras_onlstm.training.corpora import report_tokens
-    >>> progress = report_tokens(every=1000)
-    >>> progress(999)
-    >>> progress(1500)
-      1,500 tokens
-    """
-    reported = 0
-
-    def progress(tokens):
-        nonlocal reported
-        if tokens < reported:  # another file
-            reported = 0
-        if tokens - reported >= every:
-            print(f"  {tokens:,} tokens", flush=True)
-            reported = tokens
-
-    return progress
 
 
 def read_corpus(
@@ -122,7 +93,8 @@ def read_corpus(
         corpus = text.corpus.mapped(words, cache)
     else:
         (cache / ORIGIN).unlink(missing_ok=True)
-        corpus = load(cache, report_tokens())
+        with progress_bar("tokens", file=sys.stdout) as bar:
+            corpus = load(cache, lambda tokens: advance(bar, tokens))
         _write_words(cache / VOCABULARY, corpus.vocabulary)
         write_json(cache / ORIGIN, {**made, **_bytes_of_ids(cache)})
     hosts.wait()

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_onlstm.training.callback_state import Arrays, restore_state, state_of
 from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
@@ -18,7 +17,7 @@ from keras_onlstm.training.hosts import ALONE, Hosts
 from keras_onlstm.training.records import write_history, write_tensorboard
 from keras_onlstm.training.traces import traced_alike
 from keras_onlstm.utils.files import remove_left_overs, replacing
-from keras_onlstm.utils.progress import Progress
+from keras_onlstm.utils.progress import progress_bar
 from keras_onlstm.utils.reading import Integer, check_kind
 from keras_onlstm.utils.types import StrPath
 
@@ -96,7 +95,7 @@ class Trainer:
         record: dictionary of JSON values, all that shapes the run. It is part of the checkpoint,
             and a run does not go on with another. Default: empty.
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
-        verbose: whether to say how far an epoch is, and what came of it.
+        verbose: whether to show a progress bar on a terminal, and print a line per epoch.
         unit: name of what is counted, in the plural.
         hosts: `Hosts` that train the model together. The first alone writes.
 
@@ -169,7 +168,6 @@ class Trainer:
         self.record = dict(record or {})
         self.progress = _Progress(record=self.record)
         self._hooks: Any = None
-        self._shapes: set[tuple] = set()  # of the batches so far: a new one is compiled
 
     def resume(self) -> None:
         """Goes back to the last checkpoint.
@@ -270,31 +268,31 @@ class Trainer:
         batches.set_epoch(progress.epoch)
         if progress.batch == 0:
             self._hooks.on_epoch_begin(progress.epoch)
-        with self._shown() as bar:
+        with progress_bar(
+            "batches",
+            desc=self._title(),
+            total=len(batches),
+            initial=progress.batch,
+            file=sys.stdout,
+            leave=False,
+            disable=None if self.verbose else True,
+        ) as bar:
             self._train_batches(bar)
 
-    def _shown(self):
-        """The `Progress` of an epoch, or `None`."""
-        if not self.verbose:
-            return nullcontext()
-        title = f"Epoch {self.progress.epoch + 1}/{self.epochs}"
-        done = self.progress.batch / len(self.batches)
-        return Progress(self.unit, sys.stdout, title=title, share=done, logged=True)
+    def _title(self):
+        return f"Epoch {self.progress.epoch + 1}/{self.epochs}"
 
     def _train_batches(self, bar):
         progress, batches = self.progress, self.batches
         saved = mark = time.monotonic()
         while progress.batch < len(batches) and self._left > 0:
-            before, shapes = progress.samples, len(self._shapes)
             self._train_batch()
             self._left -= 1
             is_last = progress.batch == len(batches) or self.model.stop_training
             now = time.monotonic()
             progress.seconds, mark = progress.seconds + now - mark, now
-            if bar is not None:
-                share = progress.batch / len(batches)
-                compiles = len(self._shapes) > shapes
-                bar.add(progress.samples - before, share, self._means(), compiles)
+            bar.set_postfix(self._means(), refresh=False)
+            bar.update()
             if is_last:
                 break
             if now - saved > self.checkpoint_seconds:
@@ -305,7 +303,6 @@ class Trainer:
         progress = self.progress
         x, y, *weights = self.batches[progress.batch]
         count = self._samples(y, weights)
-        self._shapes.add(tuple(map(np.shape, keras.tree.flatten((x, y, weights)))))
         self._hooks.on_train_batch_begin(progress.batch)
         rates = {}
         if self.learning_rate is not None:
@@ -361,6 +358,10 @@ class Trainer:
             "learning_rate": rate,
             "seconds": round(progress.seconds, 3),
         }
+        samples, seconds = progress.samples, max(progress.seconds, 1e-9)
+        line = f"{self._title()}: {samples:,.0f} {self.unit} in {seconds:.0f} s, "
+        line += f"{samples / seconds:,.0f} a second, "
+        line += ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
         progress.history.append(row)
         self._hooks.on_epoch_end(progress.epoch, dict(numbers))
         progress.stopped = bool(self.model.stop_training)
@@ -372,9 +373,7 @@ class Trainer:
         if self.hosts.is_first:
             write_tensorboard(self.directory, row)
         if self.verbose:
-            # The line of the epoch has the rest.
-            shown = ", ".join(f"{name} {value:.4g}" for name, value in validated.items())
-            print(f"  {shown}", flush=True)
+            print(line, flush=True)
 
     def _save(self):
         if not self.hosts.is_first:
