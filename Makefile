@@ -31,10 +31,9 @@ KERNELS ?= tensorflow,XLA_FLAGS=--xla_cpu_max_isa=AVX2,TF_ENABLE_ONEDNN_OPTS=0 t
     jax,XLA_FLAGS=--xla_cpu_max_isa=AVX2 torch,ATEN_CPU_CAPABILITY=avx2,ONEDNN_MAX_CPU_ISA=AVX2
 THREADS ?= 1 2
 
-# What `make fuzz` throws at the package: tests/fuzz_NAME.py, on a backend, so many cases. FUZZ_SEED=2 draws others.
+# The cases of `make fuzz`: tests/fuzz_NAME.py, a backend, a number of cases. FUZZ_SEED=2 draws other cases.
 FUZZ_SEED ?= 1
-FUZZ ?= files:tensorflow:10000 runs:tensorflow:15 runs:jax:15 recurrence:tensorflow:200 \
-    recurrence:jax:1300 recurrence:torch:3500
+FUZZ ?= files:tensorflow:3000 runs:tensorflow:6 recurrence:tensorflow:120 recurrence:jax:480 recurrence:torch:1000
 FUZZ_RUN := runs/fuzz
 
 # Where `make docs` and `make web` build, and where the page's WebAssembly is installed.
@@ -96,7 +95,7 @@ test-portable: $(VENV)/.installed-dev ## run these with the kernels of other pro
 check-gpu: $(VENV)/.installed-dev ## run the tests that matter on a GPU; fails where no backend finds one
 	$(BIN)/python tests/check_gpu.py
 
-fuzz: $(VENV)/.installed-dev ## damaged files, random options and killed runs, thousands, into runs/fuzz
+fuzz: $(VENV)/.installed-dev ## damaged files, random options and killed runs, in five minutes, into runs/fuzz
 	mkdir -p $(FUZZ_RUN)
 	printf '%s\n' $(FUZZ) | OMP_NUM_THREADS=1 xargs -P 2 -I '{}' bash -c 'IFS=: read -r name backend count <<<"{}"; \
 	    log="$(FUZZ_RUN)/$$name-$$backend.log"; status=0; \

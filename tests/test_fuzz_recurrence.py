@@ -4,10 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-import fuzz_backends
-import fuzz_recurrence
 from checks import EXACT, assert_all_close
-from fuzz_recurrence import Options, check, draw, draw_data, programs, run
+from fuzz_recurrence import Options, check, draw, draw_data, programs, run, surroundings
 from keras_onlstm.onlstm.recurrence import fused_groups, fused_step, fused_torch
 
 # Most where a case is cheap; of what is compiled, one choice of options or two.
@@ -29,14 +27,11 @@ PLAIN = Options(
     masked=False,
     initial="none",
     training=True,
-    twice=False,
-    second=False,
     assigned=False,
     large=False,
     layer=tuple(
         {
             "stateful": False,
-            "activation": "tanh",
             "use_bias": True,
             **dict.fromkeys(("return_sequences", "return_state", "return_distances"), True),
         }.items()
@@ -63,7 +58,7 @@ def test_kept_states_give_the_gradients_of_given_ones(training):
     kept = given._replace(initial="none", layer=(*PLAIN.layer[1:], ("stateful", True)))
     data = draw_data(np.random.default_rng(3), given)
     data = data._replace(kept=data.states)
-    with fuzz_backends.surroundings(given):
+    with surroundings(given):
         inputs, _, _, *weights = run(programs(given)[1], given, data).gradients
         for program in programs(kept):
             found = run(program, kept, data).gradients
@@ -85,18 +80,3 @@ def test_a_gradient_that_is_wrong_by_a_millionth_is_found(wrong, monkeypatch):
         monkeypatch.setattr(module, "retreat", retreat)
     with pytest.raises(AssertionError, match="gradients, 0: largest absolute error"):
         check(PLAIN, data)
-
-
-def test_cases_are_drawn_from_seed_and_number_alone():
-    mode = next(iter(COUNTS[keras.backend.backend()]))
-    (options, data), (again, same) = draw(5, 7, mode), draw(5, 7, mode)
-    assert options == again
-    assert_all_close(data.weights, same.weights, 0.0, NAMES[1 : 1 + len(data.weights)])
-    assert draw(5, 7 + fuzz_recurrence.SHARED[mode], mode)[0] != options
-
-
-def test_some_dozens_have_every_mode():
-    modes = fuzz_recurrence.MODES[keras.backend.backend()]
-    drawn = [draw(1, number)[0].mode for number in range(240)]
-    assert {mode: drawn.count(mode) for mode in drawn} == modes
-    assert set(drawn[:41]) == set(modes)
