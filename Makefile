@@ -55,7 +55,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.installed-viz ## parse three sentences and draw their trees, into runs/demo
+demo: $(VENV)/.installed-png ## parse three sentences and draw their trees, into runs/demo
 	@mkdir -p $(DEMO)
 	@$(BIN)/keras-onlstm parse --format pretty $(DEMO_SENTENCES)
 	@echo

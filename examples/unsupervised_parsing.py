@@ -34,6 +34,7 @@ from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import save_picture, score, vote, write_report
 from keras_onlstm.training.runs import Configuration, check_new, running
 from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.svg import check_png
 
 COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth", "agreement")
 HEADER = ("", "F1", f"F1, to {SHORT} words", *LABELS, "depth", "agreement")
@@ -164,11 +165,10 @@ def write_pictures(output, sentences, parsers, measured, count):
     write_report(output / "report.html", trees, golds, shown, title)
     endings = [".svg"]
     try:
-        import matplotlib  # noqa: F401
-
+        check_png()
         endings.append(".png")
-    except ImportError:
-        info("For pictures as PNG: pip install matplotlib")
+    except ImportError as error:
+        info(error)
     for index in range(0, len(sentences), -(-len(sentences) // count)) if count else ():
         for ending in endings:
             f1 = 100 * score([trees[index]], [golds[index]])["f1"]

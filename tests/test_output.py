@@ -48,7 +48,7 @@ def needs(form):
     if form == "parquet":
         pytest.importorskip("pyarrow")
     elif form == "png":
-        pytest.importorskip("matplotlib")
+        pytest.importorskip("resvg_py")
 
 
 def suffix(form):

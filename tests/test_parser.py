@@ -429,24 +429,10 @@ def test_mistakes_of_pictures(run, tmp_path, monkeypatch, arguments, parts):
 
 
 @pytest.mark.backend("tensorflow")
-def test_png_of_what_no_font_has(run, tmp_path):
-    pytest.importorskip("matplotlib")
-    given = ["a\ufdd0 cat", "b\ufdd1", "a dog"]  # no characters, so of no font
-    status, lines, errors = run("--format", "png", *given, "--output", tmp_path / "new")
-    assert status == 0 and lines == [f"{tmp_path / 'new'}: 1.png to 3.png"]
-    (line,) = errors.splitlines()
-    assert line.endswith(
-        "parse: no installed font has U+FDD0 U+FDD1: drawn as \ufffd; --format svg shows them"
-    )
-    status, _, errors = run("--format", "png", "a cat", "--output", tmp_path / "plain.png")
-    assert (status, errors) == (0, "")
-
-
-@pytest.mark.backend("tensorflow")
-def test_png_without_matplotlib(run, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+def test_png_without_its_library(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
     status, _, errors = run("--format", "png", "a cat", "--output", tmp_path / "new")
-    assert status == 2 and errors.endswith(": pip install matplotlib\n")
+    assert status == 2 and errors.endswith(": pip install resvg-py font-source-sans-pro\n")
     assert len(errors.splitlines()) == 1 and not (tmp_path / "new").exists()
 
 

@@ -1,60 +1,102 @@
-"""Pictures of trees and the HTML report: what they hold, and that nothing in them overlaps."""
+"""Pictures of trees: SVG against files that were looked at, and PNG made of it.
+
+`python tests/test_pictures.py` writes the files of `data/pictures` anew. Look at them before they
+are kept: these files are what is right.
+"""
 
 import re
-import warnings
-import xml.etree.ElementTree as ElementTree
-from html.parser import HTMLParser
+import sys
 from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 from nltk import Tree
 
 from keras_onlstm.parsing import (
-    balanced,
-    build_tree,
     draw,
     draw_pair,
     left_branching,
     random_tree,
     right_branching,
     save_picture,
-    score,
-    write_report,
 )
-from keras_onlstm.utils import png
+from keras_onlstm.utils.svg import save_svg
+from pictures import HOSTILE, SHOWN, elements, numbers, png_size, size, texts
 
 pytestmark = pytest.mark.keras_free
-GOLD = Tree.fromstring("(S (NP the cat) (VP saw (NP a dog)))")
-PREDICTED = build_tree([0.9, 0.1, 0.8, 0.3, 0.2], ["the", "cat", "saw", "a", "dog"])
-DISTANCES = [0.9, 0.1, 0.8, 0.3, 0.2]
-SVG = "{http://www.w3.org/2000/svg}"
+FILES = Path(__file__).parent / "data/pictures"
+
+SHORT = Tree.fromstring("(X the (X (X cat saw) (X a dog)))")
+GOLD = Tree.fromstring("(S (NP (DT the) cat) (VP saw (NP (X a dog))))")
+BARS = np.array([0.9, 0.0, 1.0, 0.25, 0.004])
+LABELS = Tree.fromstring(
+    "(SENTENCE-OF-TWO (ADVP (RATHER-LONG X)) (X (X it) (ZP-LONGER (x-long I))) (X (X is) & (Q so)))"
+)
+LONG = [f"{'extraordinarily' if i % 3 else 'a'}{i}" for i in range(8)]
+LONG_GOLD = Tree("S", [Tree("NP-AS-LONG-AS-ITS-WORD", [LONG[0]]), left_branching(LONG[1:])])
+CASES = {  # predicted, gold, distances, title
+    "one": (SHORT, None, BARS, "layer 2"),
+    "labels": (
+        LABELS,
+        None,
+        None,
+        "a title that is longer than the words below it <are>, &c.",
+    ),
+    "beside": (SHORT, GOLD, BARS, "predicted"),
+    "beside_labels": (GOLD, right_branching(GOLD.leaves()), None, "a title wider than these words"),
+    "above": (right_branching(LONG), LONG_GOLD, np.linspace(0, 1, 8), "predicted"),
+    "above_labels": (LONG_GOLD, right_branching(LONG), None, "predicted"),
+    "gold_is_wider": (right_branching(["x"] * 4), Tree("X", [Tree("P" * 30, ["x"])] * 4), None, ""),
+}
 
 
-def elements(text, name):
-    return ElementTree.fromstring(text).findall(f".//{SVG}{name}")
+def drawn(predicted, gold, distances, title):
+    if gold is None:
+        return draw(predicted, distances, title)
+    return draw_pair(predicted, gold, distances, title)
 
 
-def test_a_tree_with_distances():
-    text = draw(PREDICTED, DISTANCES, "a <title>")
-    assert [e.text for e in elements(text, "text")] == [
-        "a <title>",
-        *["the", "cat", "saw", "a", "dog"],
-    ]
-    bars = elements(text, "rect")[1:]  # the first is the ground
-    heights = [float(bar.get("height")) for bar in bars]
-    assert [height / heights[0] for height in heights] == pytest.approx(
-        [d / 0.9 for d in DISTANCES]
-    )
-    assert [bar.find(f"{SVG}title").text for bar in bars] == [f"{d:.3f}" for d in DISTANCES]
+def lines(name):
+    """The picture of a case, an element a line."""
+    return drawn(*CASES[name]).replace("><", ">\n<") + "\n"
 
 
-def test_right_and_wrong_constituents():
-    # Greedy: (the (cat (saw (a dog)))): a dog and saw a dog are right, cat saw a dog is wrong.
-    text = draw_pair(PREDICTED, GOLD, DISTANCES)
-    colours = [circle.get("fill") for circle in elements(text, "circle")]
-    assert sorted(colours) == ["#1b6ca8", "#1b6ca8", "#b23a48"]
-    labels = [e.text for e in elements(text, "text")]
-    assert labels.count("NP") == 2 and "gold" in labels and "predicted" in labels
+@pytest.mark.parametrize("name", CASES)
+def test_svg_is_the_file_that_was_looked_at(name, tmp_path):
+    assert lines(name) == (FILES / f"{name}.svg").read_text("utf-8")
+    save_picture(tmp_path / "tree.svg", *CASES[name])
+    assert (tmp_path / "tree.svg").read_text("utf-8") == drawn(*CASES[name])
+
+
+def test_defaults():
+    assert draw(GOLD) == draw(GOLD, None, "")
+    assert draw_pair(SHORT, GOLD) == draw_pair(SHORT, GOLD, None, "predicted")
+
+
+@pytest.mark.parametrize(("words", "branches"), [(17, 16 * 26), (18, 430), (5000, 430)])
+def test_deep_trees_get_flatter_levels(words, branches):
+    text = draw(right_branching(["a"] * words), [0.5] * words)
+    assert size(text)[1] == 22 + branches + 12 + 13 + 54 + 12
+    assert len(elements(text, "path")) == 2 * (words - 1)
+    assert len(elements(text, "circle")) == words - 2  # the sentence has none, nor have words
+
+
+@pytest.mark.parametrize(("letters", "beside"), [(70, True), (71, False)])
+def test_trees_wider_than_640_are_one_above_the_other(letters, beside):
+    # 8 words: 12 + 7.4 a letter + 7 gaps of 14 + 12, so 70 letters make 640.
+    tree = right_branching([*["a" * 9] * 7, "a" * (letters - 63)])
+    width, height = size(draw(tree))
+    expected = [2 * width + 12, height] if beside else [width, 2 * height]
+    assert size(draw_pair(tree, tree)) == pytest.approx(expected, abs=1)
+
+
+def test_distances_that_do_not_fit(tmp_path):
+    for given in (BARS[:4], [*BARS, 0.5]):
+        for gold in (None, GOLD):
+            with pytest.raises(ValueError, match=f"5 words need as many.* not {len(given)}"):
+                save_picture(tmp_path / "tree.svg", SHORT, gold, given)
+    assert not list(tmp_path.iterdir())
 
 
 def segments(text):
@@ -81,238 +123,64 @@ def test_nothing_overlaps(words):
         boxes = []
         for element in elements(text, "text"):
             if element.text:
-                size = int(element.get("font-size"))
-                half = len(element.text) * size * 0.55 / 2
-                boxes.append((float(element.get("x")) - half, float(element.get("x")) + half))
+                x, half = numbers(element, "x", "font-size")
+                half *= len(element.text) * 0.55 / 2
+                boxes.append((x - half, x + half))
         assert all(one[1] < two[0] for one, two in pairwise(boxes))
-        page = ElementTree.fromstring(text)
-        assert boxes[-1][1] <= float(page.get("width")) and boxes[0][0] >= 0
+        assert boxes[-1][1] <= size(text)[0] and boxes[0][0] >= 0
 
 
-def test_labels_of_single_words_have_room():
-    tree = Tree.fromstring("(S (ADVP-TMP once) (ADVP-TMP (NP-SBJ-1 it)) (VP was))")
-    places = {}
-    for element in elements(draw(tree), "text"):
-        if element.text in ("once", "it", "was"):
-            places[element.text] = float(element.get("x"))
-    assert places["it"] - places["once"] > 8 * 6 and places["was"] - places["it"] > 5 * 6
-
-
-def test_pictures_of_long_sentences():
-    tokens = [f"w{i}" for i in range(5000)]
-    text = draw(right_branching(tokens))
-    assert len(elements(text, "path")) == 2 * 4999
-    page = ElementTree.fromstring(text)
-    assert float(page.get("height")) < 700
-
-
-def test_files(tmp_path):
-    save_picture(tmp_path / "one.svg", PREDICTED)
-    save_picture(tmp_path / "two.svg", PREDICTED, GOLD, DISTANCES, "layer 2")
-    assert len(elements((tmp_path / "two.svg").read_text(), "path")) == 8 + 8
-    assert "layer 2" in (tmp_path / "two.svg").read_text()
-    pytest.importorskip("matplotlib")
-    save_picture(tmp_path / "one.png", PREDICTED)
-    save_picture(tmp_path / "two.png", PREDICTED, GOLD, DISTANCES, "layer 2")
-    for name in ("one", "two"):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(ValueError, match=r"three\.pdf: a picture ends in \.svg or \.png"):
-        save_picture(tmp_path / "three.pdf", PREDICTED)
-    assert len(list(tmp_path.iterdir())) == 4
-
-
-HOSTILE = [
-    "$\\frac$",
-    "$",
-    "bell\x07",
-    "\x00",
-    "\uffff",
-    "\ud800",
-    "a\tb",
-    "\x1b[31m",
-    "<b>&amp;",
-    "\x85",
-]
-SHOWN = [
-    "$\\frac$",
-    "$",
-    "bell\ufffd",
-    "\ufffd",
-    "\ufffd",
-    "\ufffd",
-    "a b",
-    "\ufffd[31m",
-    "<b>&amp;",
-    " ",
-]
-
-
-def hostile_trees():
-    predicted = right_branching(HOSTILE)
+def test_words_that_are_no_text():
     gold = Tree("$\\sum\x01", [Tree("NP\uffff", HOSTILE[:4]), *HOSTILE[4:]])
-    return predicted, gold
-
-
-def test_words_that_are_no_text(tmp_path):
-    predicted, gold = hostile_trees()
-    save_picture(tmp_path / "tree.svg", predicted, gold, None, "$\\alpha\x02")
-    found = [e.text for e in elements((tmp_path / "tree.svg").read_text("utf-8"), "text")]
-    assert found[0] == "$\\alpha\ufffd" and found[1 : 1 + len(SHOWN)] == SHOWN
+    found = texts(draw_pair(right_branching(HOSTILE), gold, None, "$\\alpha\x02"))
+    assert found[: 1 + len(SHOWN)] == ["$\\alpha\ufffd", *SHOWN]
     assert "NP\ufffd" in found and "$\\sum\ufffd" in found
-    write_report(tmp_path / "report.html", [predicted], [gold], title="\x03$")
-    page = Page((tmp_path / "report.html").read_text("utf-8"))
-    assert page.summaries[1] == " ".join(SHOWN)
 
 
-def test_words_that_are_no_formulas(tmp_path):
-    figure = pytest.importorskip("matplotlib.figure")
-    predicted, gold = hostile_trees()
-    written = []
-
-    class Figure(figure.Figure):
-        def savefig(self, *arguments, **options):
-            super().savefig(*arguments, **options)
-            written.extend(text.get_text() for axes in self.axes for text in axes.texts)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figure, "Figure", Figure)
-        save_picture(tmp_path / "tree.png", predicted, gold, None, "$\\alpha\x02")
-    assert (tmp_path / "tree.png").read_bytes().startswith(b"\x89PNG")
-    assert written[: len(SHOWN)] == SHOWN and "$\\sum\ufffd" in written
+# --- PNG -----------------------------------------------------------------------------------------
 
 
-def test_a_png_of_a_long_sentence(tmp_path):
-    pytest.importorskip("matplotlib")
-    save_picture(tmp_path / "long.png", balanced(["w" * 80] * 60))
-    width = int.from_bytes((tmp_path / "long.png").read_bytes()[16:20], "big")
-    assert 60_000 < width < 2**16
+@pytest.mark.parametrize("name", ["one", "beside_labels"])
+def test_png_is_the_svg_at_twice_its_size(name, tmp_path):
+    pytest.importorskip("resvg_py")
+    save_picture(tmp_path / "tree.png", *CASES[name])
+    svg = drawn(*CASES[name])
+    assert png_size(tmp_path / "tree.png") == [2 * side for side in size(svg)]
+    assert set(CASES[name][0].leaves()) <= set(texts(svg))
 
 
-@pytest.fixture
-def own_fonts(monkeypatch):
-    """Only the fonts that come with Matplotlib, whatever the machine has."""
-    manager = pytest.importorskip("matplotlib.font_manager")
-    entries = manager.fontManager.ttflist
+def test_png_shows_every_word_without_fonts_of_the_system(tmp_path, monkeypatch):
+    resvg = pytest.importorskip("resvg_py")
+    paint = resvg.svg_to_bytes
     monkeypatch.setattr(
-        manager.fontManager, "ttflist", [e for e in entries if "mpl-data" in e.fname]
+        resvg, "svg_to_bytes", lambda *a, **options: paint(*a, skip_system_fonts=True, **options)
     )
-    png._family.cache_clear()
-    yield
-    png._family.cache_clear()
+    svg = draw(right_branching(["the", "<eos>", "Žluťoučký", "Жук", "γάτα"]), None, "bold")
+
+    def painted(svg):
+        save_svg(tmp_path / "tree.png", svg)
+        return (tmp_path / "tree.png").read_bytes()
+
+    shown = re.findall(r">([^<]+)</text>", svg)
+    assert len({painted(svg), *(painted(svg.replace(f">{word}<", "><")) for word in shown)}) == 7
 
 
-def painted(path, *arguments):
-    """(text, weight, families) of all texts in a PNG, which has to be painted without a warning."""
-    figure = pytest.importorskip("matplotlib.figure")
-    found = []
-
-    class Figure(figure.Figure):
-        def savefig(self, *arguments, **options):
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                super().savefig(*arguments, **options)
-            for text in (text for axes in self.axes for text in axes.texts):
-                found.append((text.get_text(), text.get_weight(), text.get_family()))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figure, "Figure", Figure)
-        save_picture(path, *arguments)
-    return found
+def test_png_of_long_and_of_strange_words(tmp_path):
+    pytest.importorskip("resvg_py")
+    save_picture(tmp_path / "tree.png", right_branching([*HOSTILE, "\ufdd0", *["w" * 80] * 60]))
+    assert 64_990 < png_size(tmp_path / "tree.png")[0] <= 65_000
 
 
-def test_other_fonts_have_what_the_default_lacks(own_fonts, tmp_path):
-    from matplotlib import rcParams
-    from matplotlib.font_manager import FontProperties, findfont, get_font
-
-    default = list(rcParams["font.family"])
-    word, plain, title = painted(
-        tmp_path / "a.png", right_branching(["\U0001d504", "cat"]), None, None, "a title"
-    )
-    assert plain == ("cat", "normal", default) and title == ("a title", "bold", default)
-    text, _, families = word
-    assert text == "\U0001d504" and families[:-1] == default
-    has = [
-        0x1D504 in get_font(findfont(FontProperties(family=[family]))).get_charmap()
-        for family in families
-    ]
-    assert has == [False] * len(default) + [True]
-    assert "Last Resort" not in families[-1]
+def test_files_that_cannot_be_written(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"three\.pdf: a picture ends in \.svg or \.png"):
+        save_picture(tmp_path / "three.pdf", SHORT)
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    with pytest.raises(ImportError, match=r"PNG needs .*: pip install resvg-py font-source-sans"):
+        save_picture(tmp_path / "tree.png", SHORT)
+    assert not list(tmp_path.iterdir())
 
 
-def test_what_no_font_has(own_fonts, tmp_path):
-    tree = Tree("\u732b", ["cat\u732b", "\ufdd0\u732b", Tree("\u72ac", ["b\U000e0020"])])
-    with pytest.warns(UserWarning) as said:
-        texts = painted(tmp_path / "a.png", tree, None, None, "\uac00")
-    labels, words = ["\ufffd", "\ufffd"], ["cat\ufffd", "\ufffd\ufffd", "b"]
-    assert [text for text, *_ in texts] == [*labels, *words, "\ufffd"]
-    (line,) = [str(warning.message) for warning in said]
-    assert line == (
-        f"{tmp_path / 'a.png'}: no installed font has \u72ac \u732b \uac00 U+FDD0: "
-        "drawn as \ufffd, and a .svg file shows them."
-    )
-    assert said[0].filename == __file__
-    save_picture(tmp_path / "a.svg", tree)  # warnings are errors
-    assert (tmp_path / "a.svg").read_text("utf-8").count("\u732b") == 3
-
-
-def test_many_that_no_font_has():
-    letters = " ".join("abcdefghijklmnopqrst")
-    assert f"font has {letters}: drawn" in png.lacking(frozenset(map(chr, range(97, 117))))
-    assert " s t and 2 more: drawn" in png.lacking(frozenset(map(chr, range(97, 119))))
-
-
-def test_distances_that_do_not_fit():
-    for function in (draw, lambda tree, d: draw_pair(tree, GOLD, d)):
-        with pytest.raises(ValueError, match="5 words need as many distances, not 2"):
-            function(PREDICTED, [0.1, 0.2])
-
-
-class Page(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.details, self.outside, self.summaries, self.inside = [], [], [], False
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        attributes = dict(attributes)
-        if tag == "details":
-            self.details.append(attributes)
-        self.inside = tag == "summary" or (self.inside and tag == "b")
-        self.outside += [v for k, v in attributes.items() if k in ("src", "href")]
-
-    def handle_endtag(self, tag):
-        if tag == "summary":
-            self.inside = False
-        elif tag == "b":
-            self.inside = True
-
-    def handle_data(self, data):
-        if self.inside:
-            self.summaries.append(data)
-
-
-def test_the_report(tmp_path):
-    golds = [GOLD, Tree("S", ["<b>", Tree("NP", ["&", "c"])])]
-    predicted = [PREDICTED, left_branching(["<b>", "&", "c"])]
-    write_report(tmp_path / "report.html", predicted, golds, [DISTANCES, [0, 1, 0]], "A & B")
-    text = (tmp_path / "report.html").read_text()
-    page = Page(text)
-    assert page.outside == [] and "http://www.w3.org/2000/svg" in text  # nothing from a network
-    assert text.replace("http://www.w3.org/2000/svg", "").count("http") == 0
-    each = [score([p], [g])["f1"] for p, g in zip(predicted, golds, strict=True)]
-    assert [float(d["data-f1"]) for d in page.details] == pytest.approx(each, abs=1e-6)
-    assert [d["data-words"] for d in page.details] == ["5", "3"]
-    assert page.summaries[1::2] == ["the cat saw a dog", "<b> & c"]
-    scores = score(predicted, golds)
-    assert f"<td>f1</td><td>{100 * scores['f1']:.1f}</td>" in text and "A &amp; B" in text
-    assert "recall of NP</td><td>33.3 (1 of 3)" in text and "2 sentences." in text
-
-
-def test_a_report_of_many(tmp_path):
-    trees = [random_tree(range(5), seed) for seed in range(30)]
-    write_report(tmp_path / "report.html", trees, trees, limit=10)
-    page = Page((tmp_path / "report.html").read_text())
-    assert [d["data-number"] for d in page.details] == [str(n) for n in range(1, 31, 3)]
-    assert "30 sentences, of which 10 are shown" in (tmp_path / "report.html").read_text()
-    with pytest.raises(ValueError, match="no sentence to report"):
-        write_report(tmp_path / "other.html", [], [])
+if __name__ == "__main__":
+    FILES.mkdir(exist_ok=True)
+    for case in CASES:
+        (FILES / f"{case}.svg").write_text(lines(case), encoding="utf-8")

@@ -3,7 +3,6 @@
 import argparse
 import itertools
 import json
-import sys
 
 from keras_onlstm.command_line.inputs import (
     add_exported,
@@ -98,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
     if options.format == "parquet":
         return write_rows("parse", options, output, _task(options))
     if options.format == "png":
-        from keras_onlstm.utils.png import check_png
+        from keras_onlstm.utils.svg import check_png
 
         check_png()
     from keras_onlstm.parser import Parser
@@ -180,6 +179,8 @@ def _bars(parser, parsed, punctuation):
 
 def _draw_one(options, output, parser, read, bar):
     """Draws the only sentence, into a file or onto standard output."""
+    from keras_onlstm.parsing import save_picture
+
     trees = list(itertools.islice(_trees(options, read), 2))
     if len(trees) > 1:
         where = "standard output" if output is None else output.path
@@ -192,48 +193,26 @@ def _draw_one(options, output, parser, read, bar):
     if output is None:
         print(_shown(trees[0], options.format, bars))
     else:
-        _write_pictures(options, [(output.path, trees[0], bars)])
+        save_picture(output.path, trees[0].tree, distances=bars)
     return 1
 
 
 def _write_each(options, output, parser, read, bar):
     """Writes every sentence that has a tree into a file of its own."""
-
-    def files():
-        for number, parsed in enumerate(_trees(options, read), 1):
-            if number == 1:
-                _make(output.path)
-            path = output.path / f"{number}{_suffix(options.format)}"
-            yield path, parsed, _bars(parser, parsed, options.punctuation)
-
-    if options.format in PICTURES:
-        return _write_pictures(options, files())
-    count = 0
-    for path, parsed, bars in files():
-        count += 1
-        with opened(path) as stream:
-            print(_shown(parsed, options.format, bars), file=stream)
-    return count
-
-
-def _write_pictures(options, files):
-    from keras_onlstm.parsing.pictures import write_picture
+    from keras_onlstm.parsing import save_picture
 
     count = 0
-    missing: frozenset[str] = frozenset()
-    for path, parsed, bars in files:
-        count += 1
-        missing |= write_picture(path, parsed.tree, distances=bars)
-    if missing:
-        _say_what_fonts_lack(options, missing)
+    for count, parsed in enumerate(_trees(options, read), 1):
+        if count == 1:
+            _make(output.path)
+        path = output.path / f"{count}{_suffix(options.format)}"
+        bars = _bars(parser, parsed, options.punctuation)
+        if options.format in PICTURES:
+            save_picture(path, parsed.tree, distances=bars)
+        else:
+            with opened(path) as stream:
+                print(_shown(parsed, options.format, bars), file=stream)
     return count
-
-
-def _say_what_fonts_lack(options, missing):
-    from keras_onlstm.utils.png import lacking
-
-    line = f"{options.parser.prog}: {lacking(missing)}; --format svg shows them"
-    print(line, file=sys.stderr)
 
 
 def _make(directory):

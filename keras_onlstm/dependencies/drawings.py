@@ -1,17 +1,15 @@
 """Drawings of dependency trees: text for a terminal, SVG, PNG, LaTeX, and pages of many."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from keras_onlstm.dependencies.arcs import drawing
 from keras_onlstm.dependencies.box_drawing import text_of
 from keras_onlstm.dependencies.latex import latex_of
-from keras_onlstm.dependencies.picture import figure_of, svg_of
+from keras_onlstm.dependencies.picture import svg_of
 from keras_onlstm.dependencies.tree import DependencyTree
 from keras_onlstm.utils.arguments import integer, one_of
 from keras_onlstm.utils.pages import pictures_page
-from keras_onlstm.utils.png import warn_lacking
-from keras_onlstm.utils.svg import write_file
+from keras_onlstm.utils.svg import save_svg
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["draw", "page", "save_picture"]
@@ -90,23 +88,17 @@ def save_picture(
 ) -> None:
     """Writes a picture of a dependency tree.
 
-    PNG has the words in installed fonts, Matplotlib's default where that will do. What none of
-    them has is drawn as U+FFFD, and one warning says which characters these are. SVG leaves the
-    choice of fonts to what shows it.
-
     Args:
-        path: ends in `.svg` or `.png`. PNG needs Matplotlib.
+        path: ends in `.svg` or `.png`. PNG needs `pip install resvg-py font-source-sans-pro`, and
+            leaves out characters that no installed font has.
         tree: `DependencyTree`.
         arcs: as in `draw`.
-        numbers: likewise.
-        title: likewise.
+        numbers: as in `draw`.
+        title: text above the tree.
 
     Raises:
         ValueError: if the file has another ending, or as in `draw`.
-        ImportError: if Matplotlib is needed and not installed.
-
-    Warns:
-        UserWarning: if no installed font has some character of a PNG.
+        ImportError: if PNG is asked for, and its libraries are not installed.
 
     Example:
 
@@ -119,8 +111,7 @@ def save_picture(
     ...     path.read_text()[:4]
     '<svg'
     """
-    drawn = drawing(tree, arcs, numbers, title)
-    warn_lacking(path, write_file(Path(path), lambda: svg_of(drawn), lambda: figure_of(drawn)))
+    save_svg(path, draw(tree, "svg", arcs, numbers, title))
 
 
 def page(

@@ -1,20 +1,18 @@
 """Pictures of what a model attends to: for every word a row, for every word looked at a column."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.utils.png import fitted, new_figure, warn_lacking
 from keras_onlstm.utils.svg import (
     CHARACTER,
     FONT,
     MARGIN,
     drawable,
+    save_svg,
     svg_page,
     svg_text,
-    write_file,
 )
 from keras_onlstm.utils.types import StrPath
 
@@ -120,17 +118,14 @@ def save_heat_maps(
     """Writes what `draw_heat_maps` draws.
 
     Args:
-        path: ends in `.svg` or `.png`. PNG needs Matplotlib.
-        words: as there.
-        maps: likewise.
-        distances: likewise.
+        path: ends in `.svg` or `.png`, as in `save_picture`.
+        words: list of words, T.
+        maps: dictionary from titles to numbers (T, T), as in `draw_heat_maps`.
+        distances: numbers (T,), as in `draw_heat_maps`, or `None`.
 
     Raises:
-        ValueError: if the file has another ending, or as there.
-        ImportError: if Matplotlib is needed and not installed.
-
-    Warns:
-        UserWarning: if no installed font has some character of a PNG.
+        ValueError: if the file has another ending, or as in `draw_heat_maps`.
+        ImportError: if PNG is asked for, and its libraries are not installed.
 
     Example:
 
@@ -143,36 +138,4 @@ def save_heat_maps(
     ...     path.read_text()[:4]
     '<svg'
     """
-    given = words, maps, distances
-    missing = write_file(path, lambda: draw_heat_maps(*given), lambda: _figure(*_checked(*given)))
-    warn_lacking(path, missing)
-
-
-def _figure(
-    words: list[str], arrays: dict[str, np.ndarray], distances: Any
-) -> tuple[Any, frozenset[str]]:
-    """The same with Matplotlib, and the characters that no font has."""
-    texts = [fitted(text, "normal") for text in (*words, *map(drawable, arrays))]
-    words = [text.text for text in texts[: len(words)]]
-    titles = [text.text for text in texts[len(words) :]]
-    families = list(dict.fromkeys(family for text in texts for family in text.families))
-    style = {"parse_math": False, "family": families}
-    rows, across = -(-len(arrays) // ACROSS), min(len(arrays), ACROSS)
-    side = 0.25 * len(words) + 0.1 * max(map(len, words)) + 1.2  # inches
-    high = side + (0.8 if distances is not None else 0)
-    figure = new_figure(across * side, rows * high, "constrained")
-    parts = figure.subfigures(rows, across, squeeze=False)
-    places = range(len(words))
-    for part, title, array in zip(parts.flat, titles, arrays.values(), strict=False):
-        ratios = {"height_ratios": [0.8, side]} if distances is not None else None
-        axes = part.subplots(2 if ratios else 1, 1, squeeze=False, sharex=True, gridspec_kw=ratios)
-        if distances is not None:
-            axes[0, 0].bar(places, distances, 0.6, color=BAR)
-            axes[0, 0].set(ylim=(0, 1))
-            axes[0, 0].axis("off")
-        part.suptitle(title, fontsize=9, **style)
-        last = axes[-1, 0]
-        last.imshow(array, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-        last.set_xticks(places, words, rotation=90, fontsize=8, **style)
-        last.set_yticks(places, words, fontsize=8, **style)
-    return figure, frozenset().union(*(text.missing for text in texts))
+    save_svg(path, draw_heat_maps(words, maps, distances))

@@ -4,23 +4,15 @@ Branches run across and then straight down: so drawn, no two of a tree ever cros
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from keras_onlstm.parsing.scores import walk
-from keras_onlstm.utils.png import new_figure, warn_lacking, write_text
-from keras_onlstm.utils.svg import (
-    CHARACTER,
-    FONT,
-    MARGIN,
-    svg_page,
-    svg_text,
-    write_file,
-)
+from keras_onlstm.utils.svg import CHARACTER, FONT, MARGIN, save_svg, svg_page, svg_text
 from keras_onlstm.utils.types import NltkTree, StrPath
 
-__all__ = ["draw", "draw_pair", "laid_out", "save_picture", "write_picture"]
+__all__ = ["draw", "draw_pair", "laid_out", "save_picture"]
 
 Numbers = Sequence[float] | np.ndarray
 
@@ -244,12 +236,9 @@ def save_picture(
 ) -> None:
     """Writes a picture of one tree, or of two side by side.
 
-    PNG has the words in installed fonts, Matplotlib's default where that will do. What none of
-    them has is drawn as U+FFFD, and one warning says which characters these are. SVG leaves the
-    choice of fonts to what shows it.
-
     Args:
-        path: ends in `.svg` or `.png`. PNG needs Matplotlib.
+        path: ends in `.svg` or `.png`. PNG needs `pip install resvg-py font-source-sans-pro`, and
+            leaves out characters that no installed font has.
         predicted: `nltk.Tree`.
         gold: another one, or `None`.
         distances: as in `draw`.
@@ -257,10 +246,7 @@ def save_picture(
 
     Raises:
         ValueError: if the file has another ending, or the numbers of words and distances differ.
-        ImportError: if Matplotlib is needed and not installed.
-
-    Warns:
-        UserWarning: if no installed font has some character of a PNG.
+        ImportError: if PNG is asked for, and its libraries are not installed.
 
     Example:
 
@@ -273,100 +259,8 @@ def save_picture(
     ...     path.read_text()[:4]
     '<svg'
     """
-    warn_lacking(path, write_picture(path, predicted, gold, distances, title))
-
-
-def write_picture(
-    path: StrPath,
-    predicted: NltkTree,
-    gold: NltkTree | None = None,
-    distances: Numbers | None = None,
-    title: str = "",
-) -> frozenset[str]:
-    """`save_picture`, with the characters that no font has in the place of a warning.
-
-    Args:
-        path: as in `save_picture`, and so are the others.
-        predicted: `nltk.Tree`.
-        gold: another one, or `None`.
-        distances: as in `draw`.
-        title: text above the predicted tree.
-
-    Returns:
-        Set of characters that the picture shows as U+FFFD; none of an SVG.
-
-    Raises:
-        ValueError: if the file has another ending, or the numbers of words and distances differ.
-        ImportError: if Matplotlib is needed and not installed.
-
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm.parsing import right_branching
-    >>> from keras_onlstm.parsing.pictures import write_picture
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     write_picture(Path(directory) / "tree.svg", right_branching("a cat".split()))
-    frozenset()
-    """
-
-    def svg():
-        if gold is None:
-            return draw(predicted, distances, title)
-        return draw_pair(predicted, gold, distances, title)
-
-    return write_file(path, svg, lambda: _figure(predicted, gold, distances, title))
-
-
-def _figure(predicted, gold, distances, title):
-    """The same with Matplotlib, and the characters that no font has."""
-    spans = None if gold is None else _spans(gold)
-    trees = [(_checked(predicted, distances, title), distances, spans, title)]
-    trees += [] if gold is None else [(laid_out(gold, "gold"), None, None, "gold")]
-    layouts = [layout for layout, *_ in trees]
-    beside = gold is not None and layouts[0].beside
-    below = 60 if distances is not None else 20
-    tall = [layout.branches + below + TITLE + 2 * FONT for layout in layouts]
-    wide = [layout.width for layout in layouts]
-    size = (sum(wide), max(tall)) if beside else (max(wide), sum(tall))
-    figure = new_figure(size[0] / 72, size[1] / 72)
-    grid = figure.add_gridspec(
-        *((1, len(trees)) if beside else (len(trees), 1)),
-        **({"width_ratios": wide} if beside else {"height_ratios": tall}),
-        left=0, right=1, top=1, bottom=0, wspace=0, hspace=0,
-    )  # fmt: skip
-    missing: set[str] = set()
-    for place, tree in enumerate(trees):
-        axes = figure.add_subplot(grid[place])
-        high = size[1] if beside else tall[place]
-        above = tall[place] - below  # of the words
-        axes.set(xlim=(0, wide[place] if beside else size[0]), ylim=(above - high, above))
-        axes.axis("off")
-        missing.update(*_paint(axes, *tree, above - FONT))
-    return figure, frozenset(missing)
-
-
-def _paint(axes, layout, distances, gold_spans, title, top):
-    """Draws a tree; returns what each text has that no font has."""
-    missing = []
-
-    def place(node):
-        return node.x, FONT + node.height * layout.level
-
-    for node in layout.nodes:
-        for child in node.children:
-            (x, y), (child_x, child_y) = place(node), place(layout.nodes[child])
-            axes.plot([x, child_x, child_x], [y, y, child_y], color=GREY, linewidth=0.8)
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-    for node in layout.labelled:
-        x, y = place(node)
-        style: dict[str, Any] = {"size": 7, "ha": "center", "va": "center", "bbox": box}
-        missing.append(write_text(axes, x, y, node.label, **style))
-    for node, colour in layout.dots(gold_spans):
-        axes.plot(*place(node), "o", color=colour, markersize=4)
-    for word in layout.words:
-        missing.append(write_text(axes, word.x, 0, word.label, size=9, ha="center"))
-        if distances is not None:
-            axes.bar(word.x, -float(distances[word.start]) * BARS, 10, bottom=-8, color=BAR)
-    missing.append(write_text(axes, MARGIN, top, title, weight="bold", size=9))
-    return missing
+    if gold is None:
+        svg = draw(predicted, distances, title)
+    else:
+        svg = draw_pair(predicted, gold, distances, title)
+    save_svg(path, svg)

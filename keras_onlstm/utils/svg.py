@@ -1,19 +1,17 @@
-"""What pictures share: text that can be drawn, pages of SVG, and files of either ending.
+"""SVG: text that can be drawn, whole pictures, and their files as SVG or PNG."""
 
-SVG is text without dependencies; PNG needs Matplotlib.
-"""
-
+import functools
 import re
 from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["CHARACTER", "FONT", "MARGIN", "drawable", "svg_page", "svg_text"]
-__all__ += ["write_file"]
+__all__ = ["CHARACTER", "FONT", "MARGIN", "check_png", "drawable", "save_svg"]
+__all__ += ["svg_page", "svg_text"]
 
 FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, its widest usual characters, around all
 
@@ -77,33 +75,42 @@ def svg_page(
     )
 
 
-def write_file(
-    path: StrPath, svg: Callable[[], str], figure: Callable[[], tuple[Any, frozenset[str]]]
-) -> frozenset[str]:
-    """Writes a picture as its name ends.
+def check_png() -> Callable[..., bytes]:
+    """The function that paints an SVG as PNG, and what it needs of fonts already passed to it.
 
-    Args:
-        path: ends in `.svg` or `.png`.
-        svg: function that returns it as SVG.
-        figure: function that returns it as a Matplotlib figure, and the characters that no font
-            has.
-
-    Returns:
-        These characters; none of an SVG.
+    The font makes words visible where no font is installed.
 
     Raises:
-        ValueError: if the file has another ending.
+        ImportError: if a library is missing.
+    """
+    try:
+        import font_source_sans_pro
+        import resvg_py
+    except ImportError as error:
+        raise not_installed("PNG", "resvg-py", "font-source-sans-pro", error=error) from error
+
+    return functools.partial(
+        resvg_py.svg_to_bytes,
+        font_dirs=[font_source_sans_pro.font_directory],
+        sans_serif_family="Source Sans Pro",
+    )
+
+
+def save_svg(path: StrPath, svg: str) -> None:
+    """Writes a picture as the ending of its path tells, SVG or PNG.
+
+    Raises:
+        ValueError: if the path has another ending.
+        ImportError: if a library for PNG is missing.
     """
     path = Path(path)
     if path.suffix not in (".svg", ".png"):
         raise ValueError(f"{path}: a picture ends in .svg or .png.")
-    if path.suffix == ".svg":
-        text = svg()
-        with replacing(path) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        return frozenset()
-    drawn, missing = figure()
+    data = svg.encode()
+    if path.suffix == ".png":
+        paint = check_png()
+        # Twice the size, for sharp text, but at most 65,000 pixels a side, for the memory.
+        longest = max(int(side) for side in re.findall(r'(?:width|height)="(\d+)', svg)[:2])
+        data = paint(svg, zoom=min(2, 65_000 / longest))
     with replacing(path) as temporary:
-        # Matplotlib paints fewer than 2^16 pixels a side.
-        drawn.savefig(temporary, dpi=min(150, 65_000 / max(drawn.get_size_inches())))
-    return missing
+        temporary.write_bytes(data)
