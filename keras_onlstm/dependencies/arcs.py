@@ -7,7 +7,7 @@ The arc that leads to a word ends over its middle, those that go out begin at it
 two arcs of a projective tree meet anywhere but at the word from which both begin.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
 from keras_onlstm.utils.arguments import one_of
 
-__all__ = ["ARCS", "Arc", "Cell", "Drawing", "Side", "drawing", "spread"]
+__all__ = ["ARCS", "Arc", "Drawing", "Side", "drawing", "spread"]
 
 ARCS = ("heads", "edges", "both")
 
@@ -30,14 +30,6 @@ class Arc(NamedTuple):
     level: int  # from 1 on
 
     @property
-    def low(self) -> int:
-        return min(self.source, self.target)
-
-    @property
-    def high(self) -> int:
-        return max(self.source, self.target)
-
-    @property
     def step(self) -> int:
         """The direction, 1 or -1."""
         return 1 if self.source < self.target else -1
@@ -48,15 +40,14 @@ class Side(NamedTuple):
 
     arcs: tuple[Arc, ...]
     root: Arc  # which comes straight down, through all others
-    height: int  # the highest level, without the one of the root
 
-    def outgoing(self, count: int) -> list[tuple[int, int]]:
+    def outgoing(self, count: int) -> list[list[int]]:
         """Of n + 1 places, how high the arcs rise that go out to the left and to the right."""
         heights = [[0, 0] for _ in range(count + 1)]
         for arc in self.arcs:
             side = heights[arc.source]
             side[arc.step > 0] = max(side[arc.step > 0], arc.level)
-        return [(left, right) for left, right in heights]
+        return heights
 
 
 class Drawing(NamedTuple):
@@ -74,21 +65,7 @@ class Drawing(NamedTuple):
 
 
 def drawing(tree: DependencyTree, arcs: str, numbers: bool, title: str) -> Drawing:
-    """Decides what is drawn.
-
-    Args:
-        tree: `DependencyTree`.
-        arcs: one of `ARCS`.
-        numbers: whether words have their breadth-first numbers.
-        title: text above.
-
-    Returns:
-        `Drawing`.
-
-    Raises:
-        ValueError: if `arcs` is something else, or the steps of a tree are asked for that is not
-            projective.
-    """
+    """Decides what is drawn, as `dependencies.draw` documents it."""
     one_of("arcs", arcs, ARCS)
     if not isinstance(tree, DependencyTree):
         raise ValueError(f"a DependencyTree is drawn, not {type(tree).__name__}.")
@@ -116,34 +93,35 @@ def _side(arcs, count):
             covered[:] = level = int(covered.max()) + 1
             found.append(Arc(source, target, label, edge, level))
     ((target, label, edge),) = [arc[1:] for arc in arcs if not arc[0]]
-    height = int(heights.max())
-    return Side(tuple(found), Arc(0, target, label, edge, height + 1), height)
+    return Side(tuple(found), Arc(0, target, label, edge, int(heights.max()) + 1))
 
 
-class Cell(NamedTuple):
-    """How far a word and what is drawn with it reach to both sides of its middle."""
-
-    before: float
-    after: float
-
-
-def spread(cells: Sequence[Cell], rooms: Sequence[tuple[Arc, float]], gap: float) -> list[float]:
+def spread(
+    drawn: Drawing,
+    cells: Sequence[tuple[float, float]],
+    room: Callable[[str], float],
+    gap: float,
+) -> list[float]:
     """Puts words as close to each other as what stands over them allows.
 
     Args:
-        cells: of the n words.
-        rooms: arcs, and how far apart the middles of their words are at the least.
+        drawn: what is drawn.
+        cells: how far each word reaches to the left and to the right of its middle.
+        room: function from a label to the least distance between the middles of its two words.
         gap: between two words at the least.
 
     Returns:
         List of n middles; the first word begins at 0.
     """
     to_the_left: list[list[tuple[int, float]]] = [[] for _ in cells]
-    for arc, room in rooms:
-        to_the_left[arc.high - 1].append((arc.low - 1, room))
+    for side in drawn.sides:
+        for arc in side.arcs:
+            if arc.label:
+                low, high = sorted((arc.source, arc.target))
+                to_the_left[high - 1].append((low - 1, room(arc.label)))
     middles: list[float] = []
-    for place, cell in enumerate(cells):
-        least = [middles[other] + room for other, room in to_the_left[place]]
-        start = middles[-1] + cells[place - 1].after + gap if place else 0
-        middles.append(max([start + cell.before, *least]))
+    for place, (before, _) in enumerate(cells):
+        least = [middles[other] + wide for other, wide in to_the_left[place]]
+        start = middles[-1] + cells[place - 1][1] + gap if place else 0
+        middles.append(max([start + before, *least]))
     return middles

@@ -5,19 +5,14 @@ middle of its dependent. So `┼` is always a crossing, which only trees that ar
 """
 
 import bisect
-import itertools
 import re
-from typing import NamedTuple
 
-import numpy as np
-
-from keras_onlstm.dependencies.arcs import Cell, Drawing, spread
+from keras_onlstm.dependencies.arcs import Drawing, spread
 from keras_onlstm.utils.columns import columns
 from keras_onlstm.utils.svg import drawable
 
 __all__ = ["text_of"]
 
-ROOT = "ROOT"
 BLANK, ACROSS, UP, CROSSING, TIP = " ─│┼▼"
 CORNERS = {1: "┌", -1: "┐"}  # of an arc that begins here, and runs to the right or the left
 BRANCHES = {1: "├", -1: "┤"}  # the same where another one goes on upwards
@@ -25,16 +20,7 @@ UPSIDE_DOWN = str.maketrans("┌┐└┘▼▲", "└┘┌┐▲▼")
 
 
 def text_of(drawn: Drawing, width: int | None = None) -> str:
-    """Draws it.
-
-    Args:
-        drawn: `Drawing`.
-        width: columns of the terminal, or `None`, for as many as there are. What is wider comes in
-            pieces, one below the other, cut between two words.
-
-    Returns:
-        String of many lines without blanks at their ends.
-    """
+    """A drawing as lines, in pieces below each other where a terminal has so many columns only."""
     words = [_one_word(word) for word in drawn.words]
     numbers = drawn.numbers or [""] * len(words)
     outgoing = [side.outgoing(len(words)) for side in drawn.sides]
@@ -42,24 +28,17 @@ def text_of(drawn: Drawing, width: int | None = None) -> str:
     for place, pair in enumerate(zip(words, numbers, strict=True), 1):
         wide = max(map(columns, pair))
         left, right = (any(heights[place][side] for heights in outgoing) for side in (0, 1))
-        before = max(_before(wide), left)
-        cells.append(Cell(before, max(wide - 1 - _before(wide), right)))
+        cells.append((max(_before(wide), left), max(wide - 1 - _before(wide), right)))
     # A blank between two words; around a label at least one piece of its arc on both sides.
-    rooms = [
-        (arc, columns(_one_word(arc.label)) + 4)
-        for side in drawn.sides
-        for arc in side.arcs
-        if arc.label
-    ]
-    middles = [int(middle) for middle in spread(cells, rooms, 2)]
-    above = _rows(drawn.above, outgoing[0], middles)
-    lines = [*above, _line(words, middles)]
+    spaced = spread(drawn, cells, lambda label: columns(_one_word(label)) + 4, 2)
+    middles = [int(x) for x in spaced]
+    lines = [*_rows(drawn.above, outgoing[0], middles), _line(words, middles)]
     lines += [_line(numbers, middles)] if drawn.numbers else []
     if drawn.below is not None:
         below = _rows(drawn.below, outgoing[1], middles)
         lines += [row.translate(UPSIDE_DOWN) for row in reversed(below)]
     if width is not None:
-        gaps = [int(x - cell.before) - 1 for x, cell in zip(middles, cells, strict=True)][1:]
+        gaps = [x - before - 1 for x, (before, _) in zip(middles, cells, strict=True)][1:]
         lines = _pieces(lines, gaps, width)
     title = [drawable(drawn.title)] if drawn.title else []
     return "\n".join(line.rstrip() for line in (*title, *lines))
@@ -84,75 +63,47 @@ def _line(texts, middles):
     return "".join(line)
 
 
-class _Legs(NamedTuple):
-    """What stands upright, highest first."""
-
-    tops: np.ndarray  # levels, in descending order
-    at: np.ndarray  # columns
-
-
-def _legs(side, outgoing, middles):
-    found = [(side.height + 1, middles[side.root.target - 1])]
-    found += [(arc.level, middles[arc.target - 1]) for arc in side.arcs]
-    for place, heights in enumerate(outgoing[1:]):
-        found += [
-            (top, middles[place] + go) for top, go in zip(heights, (-1, 1), strict=True) if top
-        ]
-    found.sort(key=lambda leg: -leg[0])
-    tops, at = np.array(found).T
-    return _Legs(tops, at)
-
-
 def _rows(side, outgoing, middles):
     """The lines above the words, from the top."""
-    legs = _legs(side, outgoing, middles)
-    width = int(legs.at.max()) + 1
     root = middles[side.root.target - 1]
-    lines = [BLANK * (root - _before(columns(text))) + text for text in _named_root(side)]
-    by_level: list[list] = [[] for _ in range(side.height + 1)]
+    legs = [(arc.level, middles[arc.target - 1]) for arc in (*side.arcs, side.root)]
+    for middle, (left, right) in zip(middles, outgoing[1:], strict=True):
+        legs += [(left, middle - 1), (right, middle + 1)]
+    width = max(at for top, at in legs if top) + 1
+    rows = [[BLANK] * width for _ in range(side.root.level)]  # level 0 has the tips
+    for top, at in legs:
+        for row in rows[:top]:
+            row[at] = UP
+    labels: list[list] = [[] for _ in rows]
     for arc in side.arcs:
-        by_level[arc.level].append(arc)
-    for level in range(side.height, -1, -1):
-        upright = legs.at[: int(np.searchsorted(-legs.tops, -level))]  # those with a higher top
-        row = np.full(width, BLANK)
-        row[upright] = UP
-        labels = []
-        for arc in by_level[level]:
-            go = arc.step
-            start, end = middles[arc.source - 1] + go, middles[arc.target - 1]
-            inner = row[min(start, end) + 1 : max(start, end)]
-            inner[:] = np.where(inner == UP, CROSSING, ACROSS)
-            rises = outgoing[arc.source][go > 0] > level
-            row[start] = BRANCHES[go] if rises else CORNERS[go]
-            row[end] = CORNERS[-go]
-            if arc.label:
-                labels.append((min(start, end) + 1, inner, _one_word(arc.label)))
-        if not level:
-            row[[middles[arc.target - 1] for arc in (*side.arcs, side.root)]] = TIP
-        lines.append(_with_labels(row, labels))
-    return lines
-
-
-def _named_root(side):
-    """ROOT, and the name of its arc."""
-    return [ROOT, _one_word(side.root.label)] if side.root.label else [ROOT]
+        row, go = rows[arc.level], arc.step
+        start, end = middles[arc.source - 1] + go, middles[arc.target - 1]
+        low, high = min(start, end) + 1, max(start, end)
+        row[low:high] = [CROSSING if x == UP else ACROSS for x in row[low:high]]
+        row[start] = (BRANCHES if outgoing[arc.source][go > 0] > arc.level else CORNERS)[go]
+        row[end] = CORNERS[-go]
+        if arc.label:
+            labels[arc.level].append((low, high, _one_word(arc.label)))
+    for arc in (*side.arcs, side.root):
+        rows[0][middles[arc.target - 1]] = TIP
+    above = ["ROOT", _one_word(side.root.label)] if side.root.label else ["ROOT"]
+    lines = [BLANK * (root - _before(columns(text))) + text for text in above]
+    return lines + [_with_labels("".join(row), labels.pop()) for row in reversed(rows)]
 
 
 def _with_labels(row, labels):
     """A line with labels in the middle of the longest pieces of their arcs, if these are enough."""
-    drawn = str(row.view(f"U{len(row)}")[0])  # at once: a row of many words is long
     parts, reached = [], 0
-    for start, inner, label in sorted(labels, key=lambda label: label[0]):
+    for low, high, label in sorted(labels):
         width = columns(label)
-        cuts = [-1, *np.flatnonzero(inner == CROSSING).tolist(), len(inner)]
-        pieces = [(high - low - 1, low + 1) for low, high in itertools.pairwise(cuts)]
-        length, first = max(pieces, key=lambda piece: piece[0])
-        if length < width:  # what crosses the arc passes behind its label
-            length, first = len(inner), 0
-        at = start + first + (length - width) // 2
-        parts += [drawn[reached:at], label]
+        pieces = [piece.span() for piece in re.finditer(f"[^{CROSSING}]+", row[low:high])]
+        first, last = max(pieces, key=lambda piece: piece[1] - piece[0], default=(0, 0))
+        if last - first < width:  # what crosses the arc passes behind its label
+            first, last = 0, high - low
+        at = low + first + (last - first - width) // 2
+        parts += [row[reached:at], label]
         reached = at + width
-    return "".join([*parts, drawn[reached:]])
+    return "".join([*parts, row[reached:]])
 
 
 def _pieces(lines, gaps, width):
@@ -183,8 +134,6 @@ def _pieces(lines, gaps, width):
 
 def _characters(line):
     """A line as columns: after a wide character an empty one, others join the one before."""
-    if columns(line) == len(line):
-        return list(line)
     row: list[str] = []
     for character in line:
         wide = columns(character)

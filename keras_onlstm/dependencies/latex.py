@@ -29,14 +29,7 @@ _LIGATURE = re.compile(r"(?<=[-`',!?<>])(?=[-`',<>])")  # of TeX: -- becomes a d
 
 
 def latex_of(drawn: Drawing) -> str:
-    """Draws it.
-
-    Args:
-        drawn: `Drawing`.
-
-    Returns:
-        String of many lines, to stand in a document that loads `tikz-dependency`.
-    """
+    """A drawing as lines for a document that loads `tikz-dependency`."""
     lines = [f"% {drawable(drawn.title)}"] if drawn.title else []
     lines += [
         r"\begin{dependency}[hide label, label style={font=\scriptsize, draw=none, inner sep=1pt}]",

@@ -2,7 +2,7 @@
 
 from html import escape
 
-from keras_onlstm.dependencies.arcs import Cell, Drawing, Side, spread
+from keras_onlstm.dependencies.arcs import Drawing, Side, spread
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.utils.columns import columns
 from keras_onlstm.utils.svg import CHARACTER, FONT, MARGIN, drawable, svg_page, svg_text
@@ -31,28 +31,18 @@ def _tall(side: Side) -> float:
 
 
 def svg_of(drawn: Drawing) -> str:
-    """Draws it as SVG.
-
-    Args:
-        drawn: `Drawing`.
-
-    Returns:
-        String. Every arc has a title, which browsers show, and the picture a description.
-    """
+    """A drawing as SVG, with a title for every arc, which browsers show, and a description."""
     numbers = drawn.numbers or [""] * len(drawn.words)
     half = [
         max(_wide(word), _wide(number, LABEL), 2 * PORT) / 2
         for word, number in zip(drawn.words, numbers, strict=True)
     ]
-    rooms = [
-        (arc, _wide(arc.label, LABEL) + 10 + PORT)
-        for side in drawn.sides
-        for arc in side.arcs
-        if arc.label
-    ]
     beside = max(_wide(f"ROOT{side.root.label}") / 2 for side in drawn.sides)
     start = MARGIN + max(0, beside - half[0])  # where the first word depends on ROOT
-    middles = [start + x for x in spread([Cell(x, x) for x in half], rooms, GAP)]
+    spaced = spread(
+        drawn, [(x, x) for x in half], lambda label: _wide(label, LABEL) + 10 + PORT, GAP
+    )
+    middles = [start + x for x in spaced]
     top = MARGIN + (FONT + MARGIN if drawn.title else 0)
     bottom = top + FONT + _tall(drawn.above)  # where the arcs above end
     base = bottom + 3 + FONT  # of the words

@@ -30,36 +30,12 @@ class _Node(NamedTuple):
     start: int
     end: int
     label: str
-    children: tuple[int, ...]  # places in the list of nodes
+    children: tuple["_Node", ...]
 
 
 class _Layout(NamedTuple):
     nodes: list[_Node]  # the root comes last
     width: float
-    level: float  # pixels
-
-    @property
-    def branches(self):
-        return self.nodes[-1].height * self.level
-
-    @property
-    def beside(self):
-        return self.width <= BESIDE
-
-    @property
-    def words(self):
-        return [node for node in self.nodes if not node.children]
-
-    @property
-    def labelled(self):
-        return [node for node in self.nodes if node.children and node.label != "X"]
-
-    def dots(self, gold_spans):
-        """(node, colour) of what has no label; the whole sentence needs no dot."""
-        for node in self.nodes:
-            if node.children and node.label == "X" and node.end - node.start < self.nodes[-1].end:
-                found = gold_spans is not None and (node.start, node.end) in gold_spans
-                yield node, BLUE if found else GREY if gold_spans is None else RED
 
 
 def laid_out(tree: NltkTree, title: str = "") -> _Layout:
@@ -71,8 +47,8 @@ def laid_out(tree: NltkTree, title: str = "") -> _Layout:
 
     Returns:
         Record of `nodes`, words and constituents, children before their parents, each with `x` in
-        pixels, `height` in levels above the words, its words `start` to `end`, `label` and places
-        of `children`; of the `width` of all, and of the pixels of a `level`.
+        pixels, `height` in levels above the words, its words `start` to `end`, `label` and
+        `children`; and of the `width` of all in pixels.
 
     Example:
 
@@ -86,75 +62,63 @@ def laid_out(tree: NltkTree, title: str = "") -> _Layout:
     nodes: list[_Node] = []
     words = 0  # so far
     x: float = MARGIN
-    finished: list[int] = []  # places of nodes that wait for their parent
+    finished: list[_Node] = []  # nodes that wait for their parent
     pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
     wide: float = 0  # the widest label of the constituents around the next word alone
     while pending:
         node, mark = pending.pop()
-        if mark is not None:
-            children = tuple(finished[mark:])
-            del finished[mark:]
-            parts = [nodes[child] for child in children]
-            middle = (parts[0].x + parts[-1].x) / 2
-            height = 1 + max(part.height for part in parts)
-            where = middle, height, parts[0].start, parts[-1].end
-            nodes.append(_Node(*where, node.label(), children))
-            finished.append(len(nodes) - 1)
-        elif isinstance(node, Tree):
+        if mark is None and isinstance(node, Tree):
             # The mark: how many are finished when a node is opened, none of them its child.
             pending.append((node, len(finished)))
             alone = len(node) == 1 and node.label() != "X"
             wide = max(wide, len(node.label()) * SMALL) if alone else 0
             pending += [(child, None) for child in reversed(list(node))]
+            continue
+        if mark is not None:
+            parts = tuple(finished[mark:])
+            del finished[mark:]
+            middle = (parts[0].x + parts[-1].x) / 2
+            height = 1 + max(part.height for part in parts)
+            done = _Node(middle, height, parts[0].start, parts[-1].end, node.label(), parts)
         else:
-            text = str(node)
-            width = max(len(text) * CHARACTER, 2 * CHARACTER, wide)
-            wide = 0
-            nodes.append(_Node(x + width / 2, 0, words, words + 1, text, ()))
-            finished.append(len(nodes) - 1)
-            words += 1
+            width = max(len(str(node)) * CHARACTER, 2 * CHARACTER, wide)
+            done = _Node(x + width / 2, 0, words, words + 1, str(node), ())
             x += width + GAP
-    level = min(LEVEL, TALLEST / nodes[-1].height)
-    wide = len(title) * CHARACTER + 2 * MARGIN
-    return _Layout(nodes, max(x - GAP + MARGIN, wide), level)
+            wide, words = 0, words + 1
+        nodes.append(done)
+        finished.append(done)
+    return _Layout(nodes, max(x - GAP + MARGIN, len(title) * CHARACTER + 2 * MARGIN))
 
 
 def _tree_svg(layout, distances, gold_spans, title, left, top):
     """(elements, height) of one tree."""
-    base = top + TITLE + layout.branches + MARGIN + FONT  # of the words
+    level = min(LEVEL, TALLEST / layout.nodes[-1].height)
+    base = top + TITLE + layout.nodes[-1].height * level + MARGIN + FONT  # of the words
     elements = [svg_text(left + MARGIN, top + FONT, title, anchor="start", weight="bold")]
-
-    def place(node):
-        return left + node.x, base - FONT - 3 - node.height * layout.level
-
+    labels, dots, words = [], [], []
     for node in layout.nodes:
-        x, y = place(node)
+        x, y = left + node.x, base - FONT - 3 - node.height * level
         for child in node.children:
-            cx, cy = place(layout.nodes[child])
+            cx, cy = left + child.x, base - FONT - 3 - child.height * level
             path = f"M{x:.1f} {y:.1f}H{cx:.1f}V{cy:.1f}"
             elements.append(f'<path d="{path}" fill="none" stroke="{GREY}"/>')
-    for node in layout.labelled:
-        x, y = place(node)
-        elements.append(svg_text(x, y + 4, node.label, size=10, halo=True))
-    for node, colour in layout.dots(gold_spans):
-        x, y = place(node)
-        elements.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
-    for word in layout.words:
-        x = left + word.x
-        elements.append(svg_text(x, base, word.label))
-        if distances is not None:
-            distance = float(distances[word.start])
-            elements.append(
-                f'<rect x="{x - 5:.1f}" y="{base + 8:.1f}" width="10" '
-                f'height="{max(distance * BARS, 0.5):.1f}" fill="{BAR}">'
-                f"<title>{distance:.3f}</title></rect>"
-            )
+        if not node.children:
+            words.append(svg_text(x, base, node.label))
+            if distances is not None:
+                distance = float(distances[node.start])
+                words.append(
+                    f'<rect x="{x - 5:.1f}" y="{base + 8:.1f}" width="10" '
+                    f'height="{max(distance * BARS, 0.5):.1f}" fill="{BAR}">'
+                    f"<title>{distance:.3f}</title></rect>"
+                )
+        elif node.label != "X":
+            labels.append(svg_text(x, y + 4, node.label, size=10, halo=True))
+        elif node.end - node.start < layout.nodes[-1].end:  # the whole sentence needs no dot
+            found = gold_spans is not None and (node.start, node.end) in gold_spans
+            colour = BLUE if found else GREY if gold_spans is None else RED
+            dots.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
     below = 8 + BARS if distances is not None else 8
-    return elements, base - top + below + MARGIN
-
-
-def _spans(tree):
-    return {(start, end) for _, start, end in walk(tree)[0]}
+    return elements + labels + dots + words, base - top + below + MARGIN
 
 
 def draw(tree: NltkTree, distances: Numbers | None = None, title: str = "") -> str:
@@ -210,10 +174,12 @@ def draw_pair(
     '<svg'
     """
     layout, other = _checked(predicted, distances, title), laid_out(gold, "gold")
-    elements, height = _tree_svg(layout, distances, _spans(gold), title, 0, 0)
-    left, top = (layout.width + MARGIN, 0) if layout.beside else (0, height)
+    spans = {(start, end) for _, start, end in walk(gold)[0]}
+    elements, height = _tree_svg(layout, distances, spans, title, 0, 0)
+    beside = layout.width <= BESIDE
+    left, top = (layout.width + MARGIN, 0) if beside else (0, height)
     more, gold_height = _tree_svg(other, None, None, "gold", left, top)
-    if layout.beside:
+    if beside:
         return svg_page(elements + more, left + other.width, max(height, gold_height))
     return svg_page(elements + more, max(layout.width, other.width), top + gold_height)
 
