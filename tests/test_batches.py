@@ -34,10 +34,6 @@ def assert_same(ours, others):
         np.testing.assert_array_equal(classes, c)
 
 
-def classes_in_order(batches):
-    return [tuple(classes.tolist()) for _, classes in everything(batches)]
-
-
 @given(
     lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=60),
     batch_size=st.integers(1, 20),
@@ -68,25 +64,24 @@ def test_an_epoch_holds_every_pair_once(lengths, batch_size, multiple, shuffle, 
     assert sizes[1:] == [batch_size] * (len(sizes) - 1), "more than one batch is not full"
 
 
-def test_without_shuffling_every_epoch_is_the_same():
+def test_without_shuffling_batches_are_sorted_by_length():
     batches = PairBatches(*random_pairs(), batch_size=8)
     first = everything(batches)
     batches.set_epoch(4)
     assert_same(everything(batches), first)
-    # Sorted: widths of the left side never fall, and the one batch that is not full is the last.
     widths = [left.shape[1] for (left, _), _ in first]
     assert widths == sorted(widths)
-    assert len(first[-1][1]) == 83 % 8
+    assert len(first[-1][1]) == 83 % 8  # the one batch that is not full is the last
 
 
 def test_the_order_follows_from_seed_and_epoch_alone():
     pairs = random_pairs()
     batches = PairBatches(*pairs, batch_size=8, shuffle=True, seed=5)
-    orders = []
-    for epoch in range(4):
+    orders = [everything(batches)]
+    for epoch in (1, 2, 3):
         batches.set_epoch(epoch)
         orders.append(everything(batches))
-    for epoch in (2, 0, 3, 3):  # re-entered in any order, after whatever was there before
+    for epoch in (2, 0, 3, 3):  # entered again in any order, after any other epoch
         batches.set_epoch(epoch)
         assert_same(everything(batches), orders[epoch])
     np.random.seed(11)
@@ -97,13 +92,12 @@ def test_the_order_follows_from_seed_and_epoch_alone():
 
 
 def test_epochs_and_seeds_differ_in_the_batches_and_in_their_order():
-    pairs = random_pairs()
     orders = {}
-    for seed in range(3):
-        batches = PairBatches(*pairs, batch_size=8, shuffle=True, seed=seed)
+    for seed in range(2):
+        batches = PairBatches(*random_pairs(), batch_size=8, shuffle=True, seed=seed)
         for epoch in range(3):
             batches.set_epoch(epoch)
-            orders[seed, epoch] = classes_in_order(batches)
+            orders[seed, epoch] = [tuple(classes.tolist()) for _, classes in everything(batches)]
     assert len({tuple(order) for order in orders.values()}) == len(orders)
     # Not the same batches in another order alone: pairs of one length change places.
     kept = set(map(frozenset, orders[0, 0])) & set(map(frozenset, orders[0, 1]))
@@ -112,20 +106,12 @@ def test_epochs_and_seeds_differ_in_the_batches_and_in_their_order():
     assert widths != sorted(widths), "batches come in order of length"
 
 
-def test_a_new_data_set_stands_at_epoch_0():
-    batches = PairBatches(*random_pairs(), batch_size=8, shuffle=True)
-    new = everything(batches)
-    batches.set_epoch(0)
-    assert_same(everything(batches), new)
-
-
-def test_padding_share_by_hand():
+def test_right_lengths_rise_and_fall_by_turns():
     # Sorted by left, right falling or rising: (1, 2) and (1, 4), then (3, 1) alone.
     batches = PairBatches([[1], [1, 2, 3], [4]], [[5, 6], [7], [1, 2, 3, 4]], [0, 1, 2], 2)
     assert [[a.shape, b.shape] for (a, b), _ in everything(batches)] == [
         [(2, 1), (2, 4)], [(1, 3), (1, 1)],
     ]  # fmt: skip
-    assert batches.padding_share() == pytest.approx(2 / 14)
 
 
 @pytest.mark.parametrize("multiple", [1, 3, 12])
@@ -141,14 +127,6 @@ def test_an_empty_sequence_is_one_position_of_padding():
     (left, right), _ = batches[0]
     assert left.tolist() == [[0]] and right.tolist() == [[3]]
     assert batches.padding_share() == pytest.approx(1 - 3 / 5)
-
-
-def test_shapes_are_bounded():
-    left, right, classes = random_pairs(count=2000, longest=25)
-    batches = PairBatches(left, right, classes, 16, multiple=12, shuffle=True)
-    shapes = {(len(c), a.shape[1], b.shape[1]) for (a, b), c in everything(batches)}
-    assert {width for _, *widths in shapes for width in widths} == {1, 13, 25}
-    assert len(shapes) <= 3 * 3 + 1  # the last batch, which is not full, may add one
 
 
 def test_published_data(shared_data):
@@ -167,43 +145,17 @@ def test_published_data(shared_data):
 
 
 @pytest.mark.parametrize(
-    "left, right, classes",
-    [([], [], []), ([[1]], [], [0]), ([[1]], [[1], [2]], [0]), ([[1]], [[1]], [0, 1])],
-    ids=["empty", "no right", "more right", "more classes"],
+    ("changes", "match"),
+    [
+        ({"left": [], "right": [], "classes": []}, "0, 0 and 0"),
+        ({"right": [[1], [2]]}, "1, 2 and 1"),
+        ({"classes": [0, 1]}, "1, 1 and 2"),
+        ({"right": [[4, 0, 5]]}, "pair 0.*0.*padding"),
+        ({"batch_size": 0}, "batch_size.*0"),
+        ({"multiple": -3}, "multiple.*-3"),
+        ({"seed": -1}, "seed.*-1"),
+    ],
 )
-def test_lists_of_other_lengths_are_refused(left, right, classes):
-    with pytest.raises(ValueError, match=rf"{len(left)}, {len(right)} and {len(classes)}\."):
-        PairBatches(left, right, classes, batch_size=2)
-
-
-@pytest.mark.parametrize("argument", ["batch_size", "multiple"])
-@pytest.mark.parametrize("value", [0, -3])
-def test_sizes_below_1_are_refused(argument, value):
-    with pytest.raises(ValueError, match=rf"{argument}.*{value}"):
-        PairBatches([[1]], [[2]], [0], **{"batch_size": 2, "multiple": 3, argument: value})
-
-
-def test_the_seed_is_no_negative_number():
-    with pytest.raises(ValueError, match=r"seed.*-1"):
-        PairBatches([[1]], [[2]], [0], batch_size=2, seed=-1)
-
-
-def test_id_0_is_refused():
-    with pytest.raises(ValueError, match=r"pair 1.*0.*padding"):
-        PairBatches([[1], [2]], [[3], [4, 0, 5]], [0, 1], batch_size=2)
-
-
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_fit_takes_batches_of_all_widths(shuffle):
-    left = [[1] * n for n in (1, 1, 1, 1, 2, 3, 2, 3)]
-    right = [[2] * n for n in (1, 1, 1, 1, 1, 3, 3, 2)]
-    batches = PairBatches(left, right, [0, 1] * 4, batch_size=1, shuffle=shuffle, seed=3)
-    first = [batches[i][1].tolist() for i in range(len(batches))]
-    ids = [keras.Input((None,), dtype="int32") for _ in range(2)]
-    sums = [keras.ops.sum(keras.ops.cast(x, "float32"), 1, keepdims=True) for x in ids]
-    model = keras.Model(ids, keras.layers.Dense(2)(keras.layers.concatenate(sums)))
-    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    model.fit(batches, epochs=2, verbose=0)  # both epochs, or a wrong width would raise
-    assert int(keras.ops.convert_to_numpy(model.optimizer.iterations)) == 2 * len(batches)
-    batches.set_epoch(0)
-    assert [batches[i][1].tolist() for i in range(len(batches))] == first
+def test_bad_arguments(changes, match):
+    with pytest.raises(ValueError, match=match):
+        PairBatches(**{"left": [[1]], "right": [[2]], "classes": [0], "batch_size": 2, **changes})

@@ -1,4 +1,4 @@
-"""`fit`, `evaluate` and `predict` read later batches of other shapes than the first two.
+"""`fit` and `evaluate` read later batches of other shapes than the first two.
 
 On TensorFlow, Keras takes the sizes that vary from the first two: see `utils.keras_private`.
 """
@@ -88,21 +88,8 @@ MAKERS = {
     "sentences": made_sentences,
     "windows": made_windows,
     "pairs": lambda **options: made_pairs([(1, 1)] * 3 + [(2, 1), (2, 4), (3, 3)], **options),
-    "left of one length": lambda **options: made_pairs([(2, n) for n in (1, 1, 4, 2)], **options),
     "trees": made_trees,
 }
-
-
-class Sums(keras.Model):
-    """Sums over all axes but the first: the rows of all batches have the same shape."""
-
-    def call(self, inputs):
-        return [
-            keras.ops.sum(keras.ops.cast(x, "float32"), tuple(range(1, len(x.shape))))
-            if len(x.shape) > 1
-            else keras.ops.cast(x, "float32")
-            for x in keras.tree.flatten(inputs)
-        ]
 
 
 def shapes(batch):
@@ -144,19 +131,6 @@ def test_evaluate_averages_over_all_batches(make):
     rows = read(again, lambda *batch: len(keras.tree.flatten(batch[0])[0]))
     found = model.evaluate(batches, verbose=0, return_dict=True)["loss"]
     assert_close(found, np.average([float(loss) for loss in losses], weights=rows), 1e-5, "loss")
-
-
-def test_predict_gives_the_rows_of_all_batches(make):
-    batches, sums = make(workers=2)[1], Sums()
-    sums(batches[0][0])  # builds the model; otherwise Keras on JAX reads a batch and ends the epoch
-    found = sums.predict(batches, verbose=0)
-    batches = make()[1]
-    expected = [
-        np.concatenate([array.reshape(len(array), -1).sum(1) for array in arrays])
-        for arrays in zip(*read(batches, lambda x, *_: keras.tree.flatten(x)), strict=True)
-    ]
-    for sums, values in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(sums, values)
 
 
 def test_fit_weighs_classes_of_pairs():

@@ -47,14 +47,15 @@ class Unknowing(keras.Model):
 
 
 def test_every_model_has_its_graphs():
-    assert graph_names(language_model()) == ("parser", "language_model", "step")
-    assert graph_names(Ensemble([language_model(), language_model()])) == ("parser",)
-    assert graph_names(classifier()) == ("classifier",)
-    assert graph_names(sequential(ONLSTM(4))) == ("layer",)
-    trees = TreeLSTM(5, embedding_dim=4, units=8)
-    assert graph_names(trees) == ("tree_language_model",)
-    others = {"tree_language_model", "classifier", "layer"}
-    assert set(GRAPHS) == {"parser", "language_model", "step", *others}
+    names = {
+        language_model(): ("parser", "language_model", "step"),
+        Ensemble([language_model(), language_model()]): ("parser",),
+        classifier(): ("classifier",),
+        sequential(ONLSTM(4)): ("layer",),
+        TreeLSTM(5, embedding_dim=4, units=8): ("tree_language_model",),
+    }
+    assert {model: graph_names(model) for model in names} == names
+    assert set(GRAPHS) == {name for several in names.values() for name in several}
 
 
 def stateful():
@@ -74,110 +75,71 @@ def of_strings(layer, dtype="string"):
     return keras.Model(ids, ONLSTM(4)(keras.layers.Embedding(9, 3)(layer(ids))))
 
 
-def _no_strings(subject, read="strings"):
-    return rf"^{subject} works with {read}, which cannot be exported. Export the part [^\n]*\.$"
+def no_strings(subject):
+    return rf"^{subject} works with strings, which cannot be exported. Export the part [^\n]*\.$"
+
+
+def vectorized():
+    return of_strings(keras.layers.TextVectorization(vocabulary=["a"], name="vectorize"))
+
+
+def integers_looked_up():
+    return of_strings(keras.layers.IntegerLookup(vocabulary=[7], name="lookup"), "int64")
+
+
+def strings_into_a_lambda():
+    return of_strings(keras.layers.Lambda(lambda words: keras.ops.zeros((2, 3), "int32")))
+
+
+def in_float16():
+    return sequential(ONLSTM(4, dtype="mixed_float16", name="half"))
+
+
+def cell_in_bfloat16():
+    return Unknowing(keras.layers.RNN(ONLSTMCell(4, dtype="bfloat16", name="cell")))
 
 
 REFUSALS = {
-    "a layer": (lambda: ONLSTM(4), "layer", TypeError, "ONLSTM is no Keras model. Put a layer"),
-    "a function": (lambda: print, None, TypeError, "builtin_function_or_method is no Keras model"),
+    "a layer": (lambda: ONLSTM(4), "layer", "ONLSTM is no Keras model. Put a layer"),
     "no name": (
         language_model,
         None,
-        ValueError,
         "a LanguageModel has no graph None: it has parser, language_model, step",
     ),
-    "a graph of another": (
-        classifier,
-        "parser",
-        ValueError,
-        "a PairClassifier has no graph 'parser': it has classifier",
-    ),
-    "a name of none": (lambda: sequential(ONLSTM(4)), "x", ValueError, "has no graph 'x': it has "),
+    "a graph of another": (classifier, "parser", "a PairClassifier has no graph 'parser'"),
     "a model of LSTM": (
         lambda: language_model(recurrent="lstm", name="other"),
         "language_model",
-        ValueError,
         "the model other has no ON-LSTM in it.*model.export",
     ),
-    "layers of LSTM": (
-        lambda: sequential(keras.layers.LSTM(4)),
-        "layer",
-        ValueError,
-        "has no ON-LSTM in it",
-    ),
-    "stateful": (stateful, None, ValueError, "the layer keeper is stateful.*initial_state"),
-    "half precision": (
-        lambda: sequential(ONLSTM(4, dtype="mixed_float16", name="half")),
-        None,
-        ValueError,
-        "the layer half computes in float16.*float32",
-    ),
-    "a half cell": (
-        lambda: Unknowing(keras.layers.RNN(ONLSTMCell(4, dtype="bfloat16", name="cell"))),
-        None,
-        ValueError,
-        "the layer cell computes in bfloat16",
-    ),
-    "strings": (
-        lambda: of_strings(keras.layers.TextVectorization(vocabulary=["a"], name="vectorize")),
-        None,
-        ValueError,
-        _no_strings("the layer vectorize"),
-    ),
-    "a lookup of strings": (
-        lambda: of_strings(keras.layers.StringLookup(vocabulary=["a"], name="lookup")),
-        None,
-        ValueError,
-        _no_strings("the layer lookup"),
-    ),
-    "a lookup of integers": (
-        lambda: of_strings(keras.layers.IntegerLookup(vocabulary=[7], name="lookup"), "int64"),
-        None,
-        ValueError,
-        _no_strings("the layer lookup", "int64"),
-    ),
-    "an input of strings": (
-        lambda: of_strings(keras.layers.Lambda(lambda words: keras.ops.zeros((2, 3), "int32"))),
-        None,
-        ValueError,
-        _no_strings("the input words"),
-    ),
+    "stateful": (stateful, None, "the layer keeper is stateful.*initial_state"),
+    "half precision": (in_float16, None, "the layer half computes in float16.*float32"),
+    "a half cell": (cell_in_bfloat16, None, "the layer cell computes in bfloat16"),
+    "strings": (vectorized, None, no_strings("the layer vectorize")),
+    "a lookup": (integers_looked_up, None, "^the layer lookup works with int64"),
+    "an input of strings": (strings_into_a_lambda, None, no_strings("the input words")),
     "unknown inputs": (
         lambda: Unknowing(ONLSTM(4)),
         None,
-        ValueError,
         r"the model unknowing does not know its inputs.*inputs=\[keras.Input",
-    ),
-    "an unbuilt model": (
-        lambda: keras.Sequential([ONLSTM(4)], name="unbuilt"),
-        None,
-        ValueError,
-        "the model unbuilt does not know its inputs",
     ),
     "names that become one": (
         lambda: two_names("a b", "a_b"),
         None,
-        ValueError,
         "'a_b' among 'a b', 'a_b': the names of inputs and outputs are .* to differ",
     ),
-    "names without a letter": (
-        lambda: two_names("x", "ö"),
-        None,
-        ValueError,
-        "'ö' among 'x', 'ö': .*begin with a letter",
-    ),
+    "names without a letter": (lambda: two_names("x", "ö"), None, "'ö' among 'x', 'ö': .*letter"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSALS)
 def test_refusals(case):
-    make, name, error, match = REFUSALS[case]
-    with pytest.raises(error, match=match):
+    make, name, match = REFUSALS[case]
+    with pytest.raises(TypeError if case == "a layer" else ValueError, match=match):
         make_graph(make(), name)
 
 
-@pytest.mark.parametrize("keys", [("x", "y"), ("one two", "one_two"), ("_y", "z")])
+@pytest.mark.parametrize("keys", [("x", "y"), ("_y", "z")])
 def test_names_of_outputs_that_do_not_do(keys):
     x = keras.Input((None, 3), name="x")
     output = ONLSTM(4)(x)
@@ -190,35 +152,19 @@ def test_names_of_outputs_that_do_not_do(keys):
 
 
 def test_metadata():
-    model = language_model(vocabulary=WORDS)
-    about = {"perplexity": 90.5}
-    assert make_graph(model, "step", about=about, vocabulary=["other"]).metadata == {
-        "graph": "step",
-        "vocabulary": WORDS,
-        "num_layers": 2,
-        "about": about,
-    }
+    model, about = language_model(vocabulary=WORDS), {"perplexity": 90.5}
+    step = make_graph(model, "step", about=about, vocabulary=["other"])
+    assert step.metadata == {"graph": "step", "vocabulary": WORDS, "num_layers": 2, "about": about}
     words = make_graph(language_model(), "parser", vocabulary=tuple(WORDS)).metadata["vocabulary"]
     assert words == WORDS
-    several = Ensemble([language_model(vocabulary=WORDS) for _ in range(2)])
-    assert make_graph(several, about=about).metadata == {
-        "graph": "parser",
-        "vocabulary": WORDS,
-        "num_layers": 4,
-        "members": [2, 2],
-        "about": about,
-    }
-    assert make_graph(classifier(), labels=("=", "<"), vocabulary=["", "a"]).metadata == {
-        "graph": "classifier",
-        "vocabulary": ["", "a"],
-        "labels": ["=", "<"],
-        "about": None,
-    }
-    assert make_graph(sequential(ONLSTM(4))).metadata == {
-        "graph": "layer",
-        "vocabulary": None,
-        "about": None,
-    }
+    several = make_graph(Ensemble([model, language_model(vocabulary=WORDS)])).metadata
+    assert (several["num_layers"], several["members"]) == (4, [2, 2])
+    pairs = make_graph(classifier(), labels=("=", "<"), vocabulary=["", "a"]).metadata
+    assert pairs == {
+        "graph": "classifier", "vocabulary": ["", "a"], "labels": ["=", "<"], "about": None
+    }  # fmt: skip
+    layer = make_graph(sequential(ONLSTM(4))).metadata
+    assert layer == {"graph": "layer", "vocabulary": None, "about": None}
 
 
 @pytest.mark.parametrize("inputs", [lambda x: [x], lambda x: x])
@@ -231,24 +177,20 @@ def test_inputs_of_a_model_that_does_not_know_them(inputs):
 
 
 def test_draws_go_through_the_whole_range():
-    graphs = {name: make_graph(language_model(), name) for name in ("parser", "step")}
-    graphs["classifier"] = make_graph(classifier())
-    given = draw_inputs(graphs["parser"], 40, 9, seed=1)
-    assert {name: (array.shape, array.dtype.name) for name, array in given.items()} == {
-        "ids": ((40, 9), "int32"),
-        "lengths": ((40,), "int32"),
-    }
+    parser = make_graph(language_model(), "parser")
+    given = draw_inputs(parser, 40, 9, seed=1)
+    assert given["ids"].dtype == given["lengths"].dtype == "int32"
     assert set(given["ids"].ravel()) == set(range(20))
     assert set(given["lengths"]) == set(range(1, 10)) and given["lengths"][0] == 9
-    again, other = (draw_inputs(graphs["parser"], 40, 9, seed=seed) for seed in (1, 2))
+    again, other = (draw_inputs(parser, 40, 9, seed=seed) for seed in (1, 2))
     assert (again["ids"] == given["ids"]).all() and (other["ids"] != given["ids"]).any()
 
-    states = draw_inputs(graphs["step"], 40, 1)
+    states = draw_inputs(make_graph(language_model(), "step"), 40, 1)
     assert list(states) == ["ids", "h_0", "c_0", "h_1", "c_1"]
     assert states["h_0"].shape == (40, 12) and states["h_1"].shape == (40, 8)
     assert states["c_1"].dtype == "float32" and 0.4 < np.abs(states["c_0"]).max() <= 0.5
 
-    pairs = draw_inputs(graphs["classifier"], 40, 9)
+    pairs = draw_inputs(make_graph(classifier()), 40, 9)
     for ids in pairs.values():
         lengths = (ids != 0).sum(axis=1)
         assert ((ids != 0) == (np.arange(9) < lengths[:, None])).all()  # padded on the right alone
@@ -257,17 +199,14 @@ def test_draws_go_through_the_whole_range():
 
 
 def test_draws_for_a_models_own_inputs():
-    x = keras.Input((None, 3), name="x")
-    mask = keras.Input((None,), dtype="bool", name="mask")
+    x, mask = keras.Input((None, 3), name="x"), keras.Input((None,), dtype="bool", name="mask")
     h, c = (keras.Input(batch_shape=(2, 4), name=name) for name in "hc")
     graph = make_graph(keras.Model([x, mask, h, c], ONLSTM(4)(x, initial_state=[h, c], mask=mask)))
     given = draw_inputs(graph, 5, 7)
     assert given["x"].shape == (5, 7, 3) and given["h"].shape == (2, 4)
     assert given["mask"].dtype == bool and set(given["mask"].ravel()) == {True, False}
-    words = make_graph(
-        sequential(keras.layers.Embedding(2, 3), ONLSTM(4), shape=(None,), dtype="int64")
-    )
-    ids = draw_inputs(words, 5, 7)["x"]
+    embedded = sequential(keras.layers.Embedding(2, 3), ONLSTM(4), shape=(None,), dtype="int64")
+    ids = draw_inputs(make_graph(embedded), 5, 7)["x"]
     assert ids.dtype == "int64" and set(ids.ravel()) == {0, 1}  # any embedding has two entries
 
 

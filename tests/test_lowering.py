@@ -56,7 +56,6 @@ def of_trees(dtype):
 PROGRAMS = {
     "fused": of_layer(True, False),
     "fused, masked": of_layer(True, True),
-    "readable": of_layer(False, False),
     "readable, masked": of_layer(False, True),
     "cell": of_cell,
     "language model": of_sentences(LanguageModel, chunk_size=4),

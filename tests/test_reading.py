@@ -93,6 +93,8 @@ def test_files_of_json_and_text(tmp_path):
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(FileNotFoundError, match=r": no such file\.$"):
             read_text(path)
+        with pytest.raises(FileNotFoundError, match=r": no such file\. Do that\.$"):
+            read_json(path, dict, "Do that.")
 
 
 # --- Archives ------------------------------------------------------------------------------------

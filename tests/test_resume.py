@@ -22,6 +22,7 @@ from toy_runs import (
     make_trainer,
     started,
     unbroken_run,
+    weights_of,
     what_is_left,
 )
 
@@ -35,40 +36,26 @@ def unbroken(tmp_path_factory):
     }
 
 
-def check_killed_once(directory, at, expected, **kwargs):
-    directory.mkdir()
-    assert kill(directory, at, **kwargs)
-    survivor = started(directory, **kwargs)
-    survivor.run()
-    assert_equal(what_is_left(survivor), expected)
-    assert not [path for path in directory.iterdir() if path.name.startswith(".")]
+STEP = 1 if keras.backend.backend() == "tensorflow" else 2
 
 
-PARTS = 4  # of the events: each part is a test of its own, to see where it fails
-STEP = 3 if keras.backend.backend() == "tensorflow" else 5
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_killed_at_any_event_of_an_epoch_and_resumed(tmp_path, unbroken, part):
-    """The second epoch: its model is the best one, and the plateau is about to begin."""
-    expected, events = unbroken["plateau"]
-    epoch = events // EPOCHS
-    for at in range(epoch + part, 2 * epoch + PARTS, 2 * PARTS * STEP):
-        check_killed_once(tmp_path / str(at), at, expected)
-
-
-@pytest.mark.parametrize("schedule", ["plateau", "cosine"])
-def test_killed_anywhere_in_a_run_and_resumed(tmp_path, unbroken, schedule):
+@pytest.mark.parametrize(("schedule", "first", "step"), [("plateau", 11, 13), ("cosine", 7, 47)])
+def test_killed_anywhere_in_a_run_and_resumed(tmp_path, unbroken, schedule, first, step):
     expected, events = unbroken[schedule]
-    for at in [0, 1, 2, 3, 4, *range(11, events - 1, 23 * STEP), events - 1]:
-        check_killed_once(tmp_path / str(at), at, expected, schedule=schedule)
+    for at in [*range(5), *range(first, events - 1, step * STEP), events - 1]:
+        directory = tmp_path / str(at)
+        directory.mkdir()
+        assert kill(directory, at, schedule=schedule)
+        survivor = started(directory, schedule=schedule)
+        survivor.run()
+        assert_equal(what_is_left(survivor), expected)
+        assert not [path for path in directory.iterdir() if path.name.startswith(".")]
 
 
-@pytest.mark.parametrize("at", [23, 31])
-def test_killed_again_and_again(tmp_path, unbroken, at):
+def test_killed_again_and_again(tmp_path, unbroken):
     expected, _ = unbroken["plateau"]
     kills = 0
-    while kill(tmp_path, at):
+    while kill(tmp_path, 31):
         kills += 1
     assert kills >= 3
     assert_equal(what_is_left(started(tmp_path)), expected)
@@ -123,12 +110,11 @@ def test_the_unbroken_run_is_as_described(tmp_path, unbroken):
 
 
 def test_best_is_the_model_of_the_best_epoch(tmp_path, unbroken):
-    for epochs in range(1, EPOCHS + 1):
+    for epochs in range(1, BEST_EPOCH + 2):
         trained = make_trainer(tmp_path / str(epochs), epochs=epochs)
         trained.run()
-        last = [ops.convert_to_numpy(w).tobytes() for w in trained.model.trainable_variables]
         best = best_weights(trained.directory)
-        assert (best == last) == (epochs <= BEST_EPOCH)
+        assert (best == weights_of(trained.model)) == (epochs <= BEST_EPOCH)
         assert (best == unbroken["plateau"][0]["best"]) == (epochs >= BEST_EPOCH)
         assert trained.progress.best == max(SCORES[:epochs])
 
@@ -139,21 +125,19 @@ def test_there_is_a_checkpoint_before_the_first_batch(tmp_path, unbroken):
         patch.setattr(trained.model, "train_on_batch", Mock(side_effect=Killed))
         with pytest.raises(Killed):
             trained.run()
-    survivor = make_trainer(tmp_path, seed=99)
-    survivor.resume()
+    survivor = started(tmp_path)
     survivor.run()
     assert_equal(what_is_left(survivor), unbroken["plateau"][0])
 
 
 def test_a_finished_run_can_be_prolonged(tmp_path, unbroken):
     make_trainer(tmp_path, epochs=3).run()
-    longer = make_trainer(tmp_path, seed=99)
-    longer.resume()
+    longer = started(tmp_path)
     longer.run()
     assert_equal(what_is_left(longer), unbroken["plateau"][0])
 
 
-@pytest.mark.parametrize("stops", [[1], [3, 1], [4, 4, 4], [15]])
+@pytest.mark.parametrize("stops", [[3, 1], [4, 4, 4], [15]])
 def test_stopped_after_so_many_batches_and_resumed(tmp_path, unbroken, stops):
     for count in stops:
         trained = started(tmp_path)
@@ -199,7 +183,7 @@ def test_resuming_with_less_data(tmp_path):
     assert_resume_refused(refused, ValueError, "batch 3.*1 batches")
 
 
-@pytest.mark.parametrize("state", [None, [], {}, {"epoch": 1}, "text", 3])
+@pytest.mark.parametrize("state", [None, {"epoch": 1}, "text"])
 def test_resuming_from_a_checkpoint_of_something_else(tmp_path, state):
     saved = make_trainer(tmp_path)
     files_of_saved = tmp_path / "checkpoint.npz"

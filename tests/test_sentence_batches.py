@@ -1,6 +1,5 @@
 """Sentences one by one: every one once an epoch, each read from the initial states."""
 
-import keras
 import numpy as np
 import pytest
 
@@ -99,31 +98,6 @@ def test_the_loss_is_that_of_each_sentence_alone(kind):
     for time in ("first", "second"):
         found = evaluate_windows(reader, SentenceBatches(ids, 0, 8))
         assert_close(found, expected, 1e-5, f"{time} time")
-
-
-def test_training_learns_what_begins_a_sentence():
-    keras.utils.set_random_seed(0)
-    ids = np.tile([2, 3, 0, 4, 5, 6, 0], 40)
-    model = PRPN(
-        len(WORDS),
-        8,
-        8,
-        1,
-        3,
-        2,
-        output_dropout=0.0,
-        inner_dropout=0.0,
-        recurrent_dropout=0.0,
-        seed=0,
-    )
-    reader = TruncatedModel(model, 16, carry=False)
-    reader.compile(keras.optimizers.Adam(0.05))
-    batches = SentenceBatches(ids, 0, 16, shuffle=True)
-    for epoch in range(12):
-        batches.set_epoch(epoch)
-        losses = [float(reader.train_on_batch(*batch)[0]) for batch in batches]
-    # What begins a sentence is one of two words; what follows is certain: log 2 of 7 in 2 tokens.
-    assert np.mean(losses) < 1.3 * 2 * np.log(2) / 7
 
 
 def test_hosts_have_the_whole_batch_together():

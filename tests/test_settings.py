@@ -2,7 +2,14 @@
 
 import pytest
 
-from keras_onlstm.training import Setting, changed, check_settings, described
+from keras_onlstm.training import (
+    Setting,
+    changed,
+    check_settings,
+    described,
+    load_checkpoint,
+    save_checkpoint,
+)
 from keras_onlstm.utils.reading import Choice, Integer, Number
 from toy_runs import bits, make_trainer
 
@@ -34,18 +41,11 @@ def test_values_from_a_command_line():
     [
         ("unit=3", "there is no value 'unit'. Is it units?"),
         ("xyz=3", "there is no value 'xyz'. There are units, rate, tied, kind, most, huge."),
-        ("=3", "there is no value ''. There are"),
         ("units", "is to be NAME=VALUE"),
         ("units=", "units is an integer, 1 or above, not ''"),
-        ("units=0", "units is an integer, 1 or above, not 0"),
         ("units=2.5", "units is an integer, 1 or above, not 2.5"),
-        ("units=true", "units is an integer, 1 or above, not True"),
         ("rate=1.5", "rate is a number from 0 to 1, not 1.5"),
-        ("rate=NaN", "rate is a number from 0 to 1, not nan"),
         (f"huge=1{400 * '0'}", "int too large to convert to float"),
-        ("rate=half", "rate is a number from 0 to 1, not 'half'"),
-        ("tied=yes", "tied is true or false, not 'yes'"),
-        ("kind=rmsprop", "kind is 'sgd' or 'adam', not 'rmsprop'"),
         ("most=2", "most is an integer, 3 or above or null, not 2"),
     ],
 )
@@ -57,10 +57,9 @@ def test_mistakes_are_told(text, message):
 
 def test_values_that_are_missing_or_unknown():
     check_settings(VALUES, SETTINGS)
-    with pytest.raises(ValueError, match="rate is missing"):
-        check_settings({"units": 20}, SETTINGS)
-    with pytest.raises(ValueError, match="there is no value 'unit'"):
-        check_settings(VALUES | {"unit": 3}, SETTINGS)
+    for values, match in (({"units": 20}, "rate is missing"), (VALUES | {"unit": 3}, "'unit'")):
+        with pytest.raises(ValueError, match=match):
+            check_settings(values, SETTINGS)
 
 
 def test_what_help_says():
@@ -73,11 +72,10 @@ def test_what_help_says():
 
 def test_a_run_goes_on_with_its_values_alone(tmp_path):
     make_trainer(tmp_path, record=VALUES).run(max_batches=2)
-    for name, other in {"units": 21, "rate": 0.2, "kind": None}.items():
+    for name, other in {"units": 21, "kind": None}.items():
         trained = make_trainer(tmp_path, seed=9, record=VALUES | {name: other})
         before = bits(trained.model)
-        message = f"the run was begun with {name} {VALUES[name]}, not {other}. Resume it with"
-        with pytest.raises(ValueError, match=message):
+        with pytest.raises(ValueError, match=f"begun with {name} {VALUES[name]}, not {other}"):
             trained.resume()
         assert bits(trained.model) == before
     with pytest.raises(ValueError, match="begun with units 20, not None"):
@@ -87,17 +85,13 @@ def test_a_run_goes_on_with_its_values_alone(tmp_path):
     assert survivor.progress.batch == 2 and survivor.progress.record == VALUES
 
 
-def test_checkpoints_of_before_kept_no_values(tmp_path, monkeypatch):
-    from keras_onlstm.training import trainer
-
-    begun, save = make_trainer(tmp_path), trainer.save_checkpoint
-
-    def without(path, model, state, *arrays):
-        del state["record"]
-        save(path, model, state, *arrays)
-
-    monkeypatch.setattr(trainer, "save_checkpoint", without)
+def test_checkpoints_of_before_kept_no_values(tmp_path):
+    begun = make_trainer(tmp_path)
     begun.run(max_batches=2)
+    path = tmp_path / "checkpoint.npz"
+    state = load_checkpoint(path, begun.model)
+    del state["record"]
+    save_checkpoint(path, begun.model, state)
     survivor = make_trainer(tmp_path, record=VALUES)
     survivor.resume()
     assert survivor.progress.batch == 2

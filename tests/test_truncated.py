@@ -131,9 +131,8 @@ def test_gradients_and_penalties_of_a_later_window(recurrent):
 
 
 def test_penalties_and_dropout_are_of_training_alone():
-    model = make(output_dropout=0.5)
+    model, losses = make(output_dropout=0.5), []
     batch = Windows(TEXT, 4, window=15)[0]
-    losses = []
     for strength in (0.0, 100.0):
         reader = compiled(model, 4, strength, strength)
         losses.append(loss_of_testing(reader, batch))
@@ -142,14 +141,13 @@ def test_penalties_and_dropout_are_of_training_alone():
 
 
 def test_more_padding_changes_nothing():
-    model = make()
+    model, found = make(), []
     inputs, targets, weights = Windows(TEXT, 4, window=15)[0]
-    wider = [np.pad(inputs[name], ((0, 0), (0, 9))) for name in ("ids", "mask")]
-    found = []
-    for ids, mask, y, w in (
-        (inputs["ids"], inputs["mask"], targets, weights),
-        (*wider, np.pad(targets, ((0, 0), (0, 9))), np.pad(weights, ((0, 0), (0, 9)))),
-    ):
+    for more in (0, 9):
+        ids, mask, y, w = (
+            np.pad(x, ((0, 0), (0, more)))
+            for x in (inputs["ids"], inputs["mask"], targets, weights)
+        )
         reader = compiled(model, 4, 2.0, 1.0)
         given = {"ids": ids, "mask": mask, "rows": inputs["rows"]}
         loss = loss_of_training(reader, (given, y, w))
@@ -166,13 +164,3 @@ def test_states_are_reset_before_an_epoch():
     callback.set_model(reader)
     callback.on_epoch_begin(1)
     assert all(np.abs(as_array(state)).max() == 0 for pair in reader.kept for state in pair)
-
-
-def test_two_readers_keep_their_own_states():
-    model = make()
-    readers = [TruncatedModel(model, rows) for rows in (4, 2)]
-    for reader, rows in zip(readers, (4, 2), strict=True):
-        reader.compile()
-        reader.test_on_batch(*Windows(TEXT, rows, window=15)[0])
-    assert readers[0].kept[0][0].shape == (4, 16) and readers[1].kept[0][0].shape == (2, 16)
-    assert len(readers[0].trainable_variables) == len(model.trainable_variables)

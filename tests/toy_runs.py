@@ -72,9 +72,27 @@ def make_trainer(directory, schedule="plateau", seed=0, epochs=EPOCHS, scores=SC
 
 
 def bits(model):
+    """The dtype, shape and bytes of every variable: names do not matter, the order does."""
     variables = [*model.variables, *model.metrics_variables, *model.optimizer.variables]
     arrays = [np.ascontiguousarray(ops.convert_to_numpy(variable)) for variable in variables]
     return [(str(array.dtype), array.shape, array.tobytes()) for array in arrays]
+
+
+def weights_of(model):
+    return [ops.convert_to_numpy(weight).tobytes() for weight in model.trainable_variables]
+
+
+def watch_steps(trained, before=lambda *batch: None, after=lambda logs: None):
+    """Calls functions with the batch before every training step, and with the logs after it."""
+    step = trained.model.train_on_batch
+
+    def watched(*batch, **kwargs):
+        before(*batch)
+        logs = step(*batch, **kwargs)
+        after(logs)
+        return logs
+
+    trained.model.train_on_batch = watched
 
 
 def read_records(directory):
@@ -90,7 +108,7 @@ def best_weights(directory):
     model = keras.saving.load_model(
         directory / "best.keras", compile=False, custom_objects={"PairModel": PairModel}
     )
-    return [ops.convert_to_numpy(weight).tobytes() for weight in model.trainable_variables]
+    return weights_of(model)
 
 
 def what_is_left(trained):
