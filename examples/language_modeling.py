@@ -28,7 +28,7 @@ from keras_onlstm.evaluation.boundaries import peaks
 from keras_onlstm.loading import load_trained
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.training.corpora import IDS, VOCABULARY, read_corpus, read_vocabulary
-from keras_onlstm.training.hosts import ALONE, joined, place
+from keras_onlstm.training.hosts import ALONE, joined
 from keras_onlstm.training.language_model_settings import (
     NAMES,
     PRECISIONS,
@@ -214,8 +214,8 @@ def parse_arguments():
     )
     add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
     add("--hosts", type=int, metavar="M", help="and among M machines with N each (default: 1)")
-    add("--host-id", type=int, metavar="I", help="which this is, from 0 on; srun and mpirun say it")
-    add("--coordinator", metavar="ADDRESS:PORT", help="where host 0 is; srun says it")
+    add("--host-id", type=int, metavar="I", help="index of this host (default: by srun or mpirun)")
+    add("--coordinator", metavar="ADDRESS:PORT", help="of host 0 (default: by srun or mpirun)")
     add("--patience", type=float, default=300.0, metavar="S", help="seconds for hosts to come")
     add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
@@ -298,13 +298,13 @@ def train(options, configuration):
         )
     check_devices(configuration.values, arguments["devices"], arguments["hosts"])
     check_hosts(arguments["hosts"])
-    here = place(arguments["hosts"], options.host_id, options.coordinator)
+    here = arguments["hosts"], options.host_id, options.coordinator, arguments["devices"]
     same = {
         **{f"--{name.replace('_', '-')}": value for name, value in arguments.items()},
         **{f"--set {name}": value for name, value in configuration.values.items()},
         **{"--resume": options.resume, "--steps": options.steps},
     }
-    with joined(here, options.output, same, options.patience) as hosts:
+    with joined(*here, same, options.patience) as hosts:
         begun = [IDS, VOCABULARY]
         goes_on = hosts.of_first(lambda: options.resume and has_begun(options.output, begun))
         initial, vocabulary = beginning(arguments, options.output, goes_on)

@@ -64,13 +64,13 @@ def imported(folder, *names):
             del sys.modules[name]
 
 
-def start(script, *arguments):
-    """A script as a process of its own."""
+def start(script, *arguments, **variables):
+    """A script as a process of its own, with further environment variables."""
     return subprocess.Popen(
         [sys.executable, str(script), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(),
+        env=environment() | variables,
         text=True,
     )
 

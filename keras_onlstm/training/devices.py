@@ -1,21 +1,15 @@
 """Data-parallel training on several devices, of one machine or of several."""
 
-import ctypes
-import os
-import sys
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import keras
 import numpy as np
 
-from keras_onlstm.training.hosts import ALONE, Hosts
 from keras_onlstm.utils.for_tensorflow import has_gpu
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["DataParallel", "check_hosts", "share_of"]
-
-_DAY = 24 * 3600
 
 
 class DataParallel:
@@ -29,21 +23,21 @@ class DataParallel:
     optimizer through `prepare` and every batch through `place`, and compute inside `computing()`.
 
     Args:
-        count: integer, number of devices, of every host.
-        hosts: `Hosts` that compute together, on JAX.
+        count: integer, number of devices of every host. On JAX the devices of all hosts that are
+            `joined` share a batch.
 
     Raises:
         ValueError: if the backend is PyTorch, if there are fewer GPUs, or if the devices were set
             up before.
     """
 
-    def __init__(self, count: int, hosts: Hosts = ALONE) -> None:
+    def __init__(self, count: int) -> None:
         self.count = count
         backend = keras.backend.backend()
         if backend == "tensorflow":
             self._strategy = _mirrored(count)
         elif backend == "jax":
-            self._distribution = _jax_devices(count, hosts)
+            self._distribution = _jax_devices(count)
         else:
             raise ValueError(f"Several devices need TensorFlow or JAX, not {backend}.")
 
@@ -169,11 +163,9 @@ def _mirrored(count):
     return tf.distribute.MirroredStrategy([f"{kind}:{index}" for index in range(count)])
 
 
-def _jax_devices(count, hosts):
+def _jax_devices(count):
     import jax
 
-    if hosts.count > 1:
-        _join(hosts)
     if jax.config.jax_num_cpu_devices < count:
         with suppress(RuntimeError):  # once JAX has started, it keeps the devices it has
             jax.config.update("jax_num_cpu_devices", count)
@@ -184,61 +176,4 @@ def _jax_devices(count, hosts):
     if available < count:
         raise _missing(count, available)
     names = [name for host in sorted(of_host) for name in of_host[host][:count]]
-    distribution = keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)
-    if hosts.count > 1:
-        _connect(distribution.device_mesh.backend_mesh)
-    return distribution
-
-
-def _join(hosts):
-    """Lets JAX know of all hosts.
-
-    JAX ends a host, with a stack trace, that loses its connection to the first. The tunnel does not
-    break, and the meeting of the hosts says in a line which one is lost, long before JAX's time.
-    """
-    import jax
-
-    port, end = hosts.tunnel()
-    hosts.at_end(jax.distributed.shutdown)
-    # It would keep SIGTERM, by which schedulers end a process, from ending this one.
-    jax.config.update("jax_enable_preemption_service", False)
-    jax.distributed.initialize(
-        f"127.0.0.1:{end}",
-        hosts.count,
-        hosts.index,
-        cluster_detection_method="deactivate",  # it would leave each process a single device
-        coordinator_bind_address=f"127.0.0.1:{port}",
-        heartbeat_timeout_seconds=_DAY,
-        shutdown_timeout_seconds=60,
-    )
-
-
-def _connect(mesh):
-    """Lets all devices compute once together, without what Gloo prints about it."""
-    import jax
-    from jax.experimental import multihost_utils
-    from jax.sharding import NamedSharding, PartitionSpec
-
-    shared = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
-    total = jax.jit(lambda x: x.sum(), out_shardings=NamedSharding(mesh, PartitionSpec()))
-    own = np.ones(mesh.local_mesh.size, "float32")
-    with _without_output():
-        multihost_utils.sync_global_devices("begin")
-        total(jax.make_array_from_process_local_data(shared, own)).block_until_ready()
-
-
-@contextmanager
-def _without_output():
-    """A context in which nothing comes out that libraries in C print."""
-    flush = getattr(ctypes.CDLL(None), "fflush", None) if os.name == "posix" else None
-    sys.stdout.flush()
-    kept = os.dup(1)
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 1)
-        yield
-        if flush is not None:
-            flush(None)
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+    return keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)

@@ -6,6 +6,7 @@ stopped.
 """
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -45,7 +46,7 @@ _OPTIMIZERS = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": FusedAdam}
 def _batches_of(part, kind, ids, *arguments, devices=1, hosts=ALONE):
     """Batches of a kind, whose complaints name the part of the corpus."""
     try:
-        return kind(ids, *arguments, multiple=devices, host=hosts.which)
+        return kind(ids, *arguments, multiple=devices, host=(hosts.index, hosts.count))
     except ValueError as error:
         raise ValueError(f"the {part} text: {error}") from error
 
@@ -285,7 +286,7 @@ def train_language_model(
     each, sentences = arguments["devices"] * hosts.count, bool(arguments.get("sentences"))
     of_many = {"devices": each, "hosts": hosts}
     windows = _training_batches(corpus, values, arguments["seed"], sentences, **of_many)
-    devices = DataParallel(arguments["devices"], hosts) if each > 1 else None
+    devices = DataParallel(arguments["devices"]) if each > 1 else None
     with devices.scope() if devices else nullcontext():
         model, reader = make_model(configuration, corpus, windows.rows, devices, initial)
         saved, update = _in_float32(model)
@@ -318,11 +319,19 @@ def train_language_model(
         )
         if hosts.is_first:
             stack.enter_context(running(output, configuration, resume, prepared=[IDS]))
-        hosts.begin()
+        if hosts.count > 1:  # JAX may abort the process
+            print(
+                f"{output}: if a host ends, the others end too. To resume, start all again with "
+                "--resume.",
+                file=sys.stderr,
+                flush=True,
+            )
         begun = [IDS, VOCABULARY]
         if hosts.of_first(lambda: resume and has_begun(output, prepared=begun)):
             check_same_vocabulary(output, corpus.vocabulary, arguments["data"])
             trainer.resume()
+            place = {"checkpoint": [trainer.progress.epoch, trainer.progress.batch]}
+            hosts.agree(place, f"{output}: the epoch and batch of the {{}}")
         elif hosts.is_first:
             write_vocabulary(output, corpus.vocabulary)
         print(
