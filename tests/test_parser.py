@@ -13,8 +13,9 @@ from nltk import Tree
 
 from checks import as_array, assert_close
 from keras_onlstm import command_line
-from keras_onlstm.models import LanguageModel, sentence_reader
+from keras_onlstm.models import LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote
 
@@ -205,13 +206,13 @@ def test_no_sentence(parser, sentence, message):
 
 @pytest.mark.backend("tensorflow")
 def test_twenty_lengths_are_not_traced_one_by_one(monkeypatch):
-    traced, call = [], sentence_reader._Measuring.call
+    traced, measure = [], SentenceReader.measure
 
     def counted(self, ids):
         traced.append(ids.shape)
-        return call(self, ids)
+        return measure(self, ids)
 
-    monkeypatch.setattr(sentence_reader._Measuring, "call", counted)
+    monkeypatch.setattr(SentenceReader, "measure", counted)
     parser = Parser(make())
     for count in range(1, 120, 6):
         parser.parse(["cat"] * count)

@@ -31,43 +31,6 @@ def check_vocabulary_size(vocabulary: Sequence[str] | None, size: int) -> None:
             raise ValueError(f"vocabulary[{place}] is a word, not {reprlib.repr(word)}.")
 
 
-class _Measuring(keras.Model):
-    """Distances of whole sentences, as a model that Keras compiles."""
-
-    def __init__(self, model):
-        super().__init__(name="measuring")  # TensorFlow allows no name with an underscore in front
-        self.model = model
-
-    @staticmethod
-    def inputs(ids, lengths):
-        return ids
-
-    def call(self, ids):
-        distances = self.model.measure(ids)
-        return ops.stack(
-            [distances[name] for name in self.model.gates], axis=1
-        )  # (B, gates, rows, T)
-
-
-class _Scoring(keras.Model):
-    """Log-probabilities of the words of whole sentences, as a model that Keras compiles."""
-
-    inputs = staticmethod(contexts)
-
-    def __init__(self, model):
-        super().__init__(name="scoring")
-        self.model = model
-
-    def call(self, batch):
-        ids = batch["ids"]
-        output = self.model.hidden(ids[:, :-1]).output  # (B, T, D)
-        rows = ops.reshape(output, (-1, output.shape[-1]))
-        logits = self.model.logits(ops.take(rows, batch["firsts"], axis=0))  # (N, V)
-        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
-        places = batch["contexts"] * logits.shape[-1] + ids[:, 1:]  # (B, T), below N V
-        return ops.take(ops.reshape(log_probabilities, (-1,)), places)  # (B, T)
-
-
 class SentenceReader(DistanceModel, DenseInputs, keras.Model):
     """A model that reads sentences. A language model, unless it says that it predicts nothing.
 
@@ -96,7 +59,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        self._readers: dict[type, Callable[..., Any]] = {}  # made when sentences are read
+        self._readers: dict[str, Callable[..., Any]] = {}  # made when sentences are read
 
     def call(
         self,
@@ -153,10 +116,14 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         return self.hidden(ids).distances
 
     def _measured(self, sentences, gates):
+        def stacked(ids):
+            distances = self.measure(ids)
+            return ops.stack([distances[name] for name in self.gates], axis=1)
+
         places = [self.gates.index(name) for name in gates]
         return (
-            (np.concatenate(distances[places]), words)
-            for distances, words in self._read(_Measuring, sentences)
+            (np.concatenate(distances[places]), words)  # of (gates, rows, T)
+            for distances, words in self._read("distances", stacked, sentences)
         )
 
     def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
@@ -174,7 +141,18 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
             ValueError: if the model has no vocabulary, or predicts no words.
         """
         self._check_predicts()
-        return [scores[: words + end] for scores, words in self._read(_Scoring, sentences, end)]
+        found = self._read("scores", self._scores, sentences, contexts, end)
+        return [scores[: words + end] for scores, words in found]
+
+    def _scores(self, batch):
+        """Log-probabilities (B, T) of the words of whole sentences."""
+        ids = batch["ids"]
+        output = self.hidden(ids[:, :-1]).output  # (B, T, D)
+        rows = ops.reshape(output, (-1, output.shape[-1]))
+        logits = self.logits(ops.take(rows, batch["firsts"], axis=0))  # (N, V)
+        log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
+        places = batch["contexts"] * logits.shape[-1] + ids[:, 1:]  # (B, T), below N V
+        return ops.take(ops.reshape(log_probabilities, (-1,)), places)
 
     def generate(
         self,
@@ -235,15 +213,15 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         if "language_model" not in self.graphs:
             raise ValueError(f"{type(self).__name__} predicts no words: each of its models does.")
 
-    def _read(self, kind, sentences, closed=True):
-        """What a model of `kind` makes of every sentence, and how many words that has."""
+    def _read(self, name, function, sentences, inputs=lambda ids, lengths: ids, closed=False):
+        """What a compiled function makes of every sentence, and how many words that has."""
         encoder = self._encoding()
         if not self.built:
             self.build((None, None))
-        if kind not in self._readers:
-            self._readers[kind] = predictor(kind(self), axes=2)
+        if name not in self._readers:
+            self._readers[name] = predictor(self, 2, function)
 
-        def function(ids, lengths):
-            return self._readers[kind](kind.inputs(ids, lengths))
+        def predict(ids, lengths):
+            return self._readers[name](inputs(ids, lengths))
 
-        return read(sentences, encoder, function, multiple=8, closed=closed)
+        return read(sentences, encoder, predict, multiple=8, closed=closed)

@@ -45,20 +45,6 @@ class Accuracy(NamedTuple):
     open_majority: float
 
 
-class _Words(keras.Model):
-    """Log-probabilities of words among those that are not `<root>`, as a model Keras compiles."""
-
-    def __init__(self, model):
-        super().__init__(name="words", autocast=False)
-        self.model = model
-
-    def call(self, batch):
-        logits = self.model.logits(batch["hidden"])
-        is_root = np.arange(len(self.model.vocabulary)) == self.model.root
-        logits = ops.where(is_root, ops.full_like(logits, -np.inf), logits)
-        return self.model.chosen(logits, batch["words"])
-
-
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class TreeGenerator(keras.Model):
     """Generates dependency trees: P(sentence, tree), where a `TreeLSTM` has P(sentence | tree).
@@ -322,6 +308,13 @@ class TreeGenerator(keras.Model):
             self.build()
         return self
 
+    def _log_probabilities(self, batch):
+        """Those of words among all that are not `<root>`."""
+        logits = self.model.logits(batch["hidden"])
+        is_root = np.arange(len(self.model.vocabulary)) == self.model.root
+        logits = ops.where(is_root, ops.full_like(logits, -np.inf), logits)
+        return self.model.chosen(logits, batch["words"])
+
     def _classified(self, hidden, words):
         return self._rows("margins", hidden, words)
 
@@ -331,8 +324,8 @@ class TreeGenerator(keras.Model):
     def _rows(self, name, hidden, words):
         """What a function makes of the words of nodes."""
         if name not in self._functions:
-            model = self._built() if name == "margins" else _Words(self._built().model)
-            self._functions[name] = predictor(model, axes=1)
+            wrapped = self._log_probabilities if name == "words" else None
+            self._functions[name] = predictor(self._built(), 1, wrapped)
 
         def function(hidden: np.ndarray, words: np.ndarray) -> np.ndarray:
             return self._functions[name]({"hidden": hidden, "words": words})

@@ -27,28 +27,6 @@ _TREES = 64  # in a batch that is scored
 _SCORES = 2**26  # and at most so many numbers in its logits, if it is more than a tree
 
 
-class _Scoring(keras.Model):
-    """Log-probabilities of planned words, as a model that Keras compiles."""
-
-    def __init__(self, model):
-        super().__init__(name="scoring")
-        self.model = model
-
-    def call(self, batch):
-        return self.model.log_probabilities(batch["grids"], batch["targets"])
-
-
-class _Hidden(keras.Model):
-    """Hidden states of planned words, as a model that Keras compiles."""
-
-    def __init__(self, model):
-        super().__init__(name="hidden")
-        self.model = model
-
-    def call(self, batch):
-        return self.model.hidden(batch["grids"])
-
-
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class TreeLSTM(keras.Model):
     """Top-down TreeLSTM: predicts each word of a sentence from its path in the dependency tree.
@@ -159,7 +137,7 @@ class TreeLSTM(keras.Model):
             dropout, seed=derived(seed, "output_dropout"), dtype=policy
         )
         self._encoder: TreeEncoder | None = None
-        self._readers: dict[type, Callable[..., Any]] = {}
+        self._readers: dict[str, Callable[..., Any]] = {}
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
@@ -285,7 +263,7 @@ class TreeLSTM(keras.Model):
         Raises:
             ValueError: as `lay_out`.
         """
-        return list(self._read(_Scoring, trees))
+        return list(self._read("scores", self._scores, trees))
 
     def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
         """Log-probabilities of the words of whole trees, log P(S | T).
@@ -299,7 +277,7 @@ class TreeLSTM(keras.Model):
         Raises:
             ValueError: as `lay_out`.
         """
-        return np.array([scores.sum() for scores in self._read(_Scoring, trees)])
+        return np.array([scores.sum() for scores in self._read("scores", self._scores, trees)])
 
     def states(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
         """The hidden states from which the words of trees are predicted.
@@ -313,18 +291,26 @@ class TreeLSTM(keras.Model):
         Raises:
             ValueError: as `lay_out`.
         """
-        return list(self._read(_Hidden, trees))
+        return list(self._read("hidden", self._hidden, trees))
 
-    def _read(self, kind: Any, trees: Iterable[DependencyTree]) -> Iterator[np.ndarray]:
-        """What a model of `kind` makes of the words of every tree."""
+    def _scores(self, batch):
+        return self.log_probabilities(batch["grids"], batch["targets"])
+
+    def _hidden(self, batch):
+        return self.hidden(batch["grids"])
+
+    def _read(
+        self, name: str, function: Callable[[Any], Any], trees: Iterable[DependencyTree]
+    ) -> Iterator[np.ndarray]:
+        """What a compiled function makes of the words of every tree."""
         if not self.built:
             self.build()
-        if kind not in self._readers:
-            self._readers[kind] = predictor(kind(self), axes=1)
+        if name not in self._readers:
+            self._readers[name] = predictor(self, 1, function)
         for layouts in self._batches(trees):
             planned = self.plan(layouts)
             batch = {"grids": planned.grids, "targets": planned.targets}
-            rows = np.asarray(self._readers[kind](batch))[: planned.words]
+            rows = np.asarray(self._readers[name](batch))[: planned.words]
             lengths = [len(self.targets(layout)) for layout in layouts]
             yield from np.split(rows, np.cumsum(lengths)[:-1])
 

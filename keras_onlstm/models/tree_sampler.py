@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-import keras
 import numpy as np
 from keras import ops
 
@@ -37,32 +36,6 @@ class Sample(NamedTuple):
     is_cut: bool
     scores: np.ndarray
     log_probability: float
-
-
-class _Grow(keras.Model):
-    """The next states and logits, as a model that Keras compiles."""
-
-    def __init__(self, model):
-        super().__init__(name="grow", autocast=False)
-        self.model = model
-
-    def call(self, batch):
-        names = ("words", "edges", "states", "left")
-        states = grow(self.model.weights_of_words(), *(batch[name] for name in names))
-        units = self.model.softmax_kernel.shape[-1]
-        return states, self.model.logits(_last_hidden(states, units))
-
-
-class _ReadLeft(keras.Model):
-    """The states after one more left dependent, as a model that Keras compiles."""
-
-    def __init__(self, model):
-        super().__init__(name="read_left", autocast=False)
-        self.model = model
-
-    def call(self, batch):
-        weights = self.model.weights_of_words()
-        return read_left(weights, batch["words"], batch["states"], batch["is_word"])
 
 
 def log_of_yes_and_no(margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -138,8 +111,17 @@ class TreeSampler:
         self.vocabulary = list(model.vocabulary)
         self._dtype = wide_dtype(model.compute_dtype)
         self._units = int(model.softmax_kernel.shape[-1])
-        self._grow = predictor(_Grow(model), axes=1)
-        self._read_left = predictor(_ReadLeft(model), axes=1)
+        self._grow = predictor(model, 1, self._next_states)
+        self._read_left = predictor(model, 1, self._after_left)
+
+    def _next_states(self, batch):
+        names = ("words", "edges", "states", "left")
+        states = grow(self.model.weights_of_words(), *(batch[name] for name in names))
+        return states, self.model.logits(_last_hidden(states, self._units))
+
+    def _after_left(self, batch):
+        weights = self.model.weights_of_words()
+        return read_left(weights, batch["words"], batch["states"], batch["is_word"])
 
     def __call__(
         self, count: int, seed: int, max_words: int, temperature: float, is_drawn: bool

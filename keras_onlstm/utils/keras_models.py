@@ -16,13 +16,28 @@ __all__ = ["DenseInputs", "predictor"]
 _turn = threading.RLock()
 
 
-def predictor(model: keras.Model, axes: int) -> Callable[[Any], Any]:
-    """`model.predict_on_batch` as a function for threads; on JAX they take turns in a process.
+class _Function(keras.Model):
+    """A function of a batch, computed with a model, as a model that Keras compiles."""
+
+    def __init__(self, model, function):
+        super().__init__(name="function", autocast=False)
+        self.model, self.function = model, function
+
+    def call(self, batch):
+        return self.function(batch)
+
+
+def predictor(
+    model: keras.Model, axes: int, function: Callable[[Any], Any] | None = None
+) -> Callable[[Any], Any]:
+    """`model.predict_on_batch`, or that of `function`, for threads; on JAX they take turns.
 
     `axes` is how many of the first axes differ in size from batch to batch: TensorFlow traces the
     model once for all their sizes. Where an attribute holds the function, Keras does not track the
     model.
     """
+    if function is not None:
+        model = _Function(model, function)
     if backend.backend() == "tensorflow":
         return for_tensorflow.traced_once(model, axes)
     if backend.backend() != "jax":
