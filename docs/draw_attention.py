@@ -6,12 +6,11 @@ RUN is an --output directory of `examples/language_modeling.py --model prpn`. Th
 it, unless --output names another file.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 from pathlib import Path
 
 from keras_onlstm.loading import load_model
 from keras_onlstm.parsing import save_heat_maps
+from keras_onlstm.utils.console import ArgumentParser, report
 
 SENTENCE = "the company said it will sell its stake"
 NAME = "prpn_attention.svg"

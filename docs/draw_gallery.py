@@ -5,8 +5,6 @@
 Run it again when the package's model changes. The site makes docs/gallery.md of that file alone.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 import json
 from pathlib import Path
 
@@ -15,6 +13,7 @@ import numpy as np
 from keras_onlstm.datasets import treebank
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, right_branching, score
+from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
 SHORTEST, LONGEST, COUNT = 5, 20, 50  # words, words, sentences

@@ -6,8 +6,6 @@ RUN is an --output directory of examples/logic_inference.py. The picture goes in
 --output names another file.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 from pathlib import Path
 
 import keras
@@ -17,6 +15,7 @@ import numpy as np
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.loading import load_model
 from keras_onlstm.onlstm.step import project, step
+from keras_onlstm.utils.console import ArgumentParser, report
 
 FORMULA = "( ( not ( a ( and b ) ) ) ( or ( ( not c ) ( and ( d ( or a ) ) ) ) ) )"
 NAME = "master_gates.png"

@@ -5,8 +5,6 @@
 The distances are those of one layer of one of the package's models, the tree is the greedy one.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +13,7 @@ import numpy as np
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import build_tree
 from keras_onlstm.parsing.pictures import BAR, BLUE, GREY, RED, laid_out
+from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.svg import MARGIN, svg_page, svg_text
 

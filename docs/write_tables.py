@@ -10,12 +10,11 @@ list of numbers in that form, `{"form": ..., "values": [...]}` in another one, o
 `<!-- table: NAME 1 -->` where the first table of NAME.json stands, up to `<!-- end of table -->`.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 import json
 import re
 from pathlib import Path
 
+from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
 DOCS = Path(__file__).resolve().parent

@@ -19,8 +19,6 @@ What is measured is P(words | tree): such a model is told the tree, a sequential
 which is to be compared with P(sentence).
 """
 
-from keras_onlstm.utils.console import report, table  # isort: split
-
 import collections
 import math
 import random
@@ -53,6 +51,7 @@ from keras_onlstm.training.tree_corpora import (
     reshaped,
     vocabulary_of,
 )
+from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
 

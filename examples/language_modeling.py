@@ -13,8 +13,6 @@ Treebank's ptb.train.txt and so on, and measures its perplexity.
 `keras-onlstm generate`, `score`, `parse` and `compact` use the model: `--model runs/lm`.
 """
 
-from keras_onlstm.utils.console import report, table  # isort: split
-
 import itertools
 import math
 import tempfile
@@ -39,6 +37,7 @@ from keras_onlstm.training.language_model_settings import (
     check_devices,
 )
 from keras_onlstm.training.runs import RESULTS, Experiment, has_begun
+from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
 

@@ -11,8 +11,6 @@ gets right there, it got from structure.
     python examples/logic_inference.py --evaluate runs/logic --pair "( a ( and b ) )" "a"
 """
 
-from keras_onlstm.utils.console import report, table  # isort: split
-
 import math
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.loading import load_trained
 from keras_onlstm.training import Setting
 from keras_onlstm.training.runs import Experiment, has_begun, running
+from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number
 

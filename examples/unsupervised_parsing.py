@@ -13,8 +13,6 @@ can be chosen where nobody annotated a sentence. Writes scores.csv, results.json
 and pictures of some sentences.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report, table  # isort: split
-
 import csv
 from pathlib import Path
 
@@ -33,6 +31,7 @@ from keras_onlstm.datasets import treebank
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import save_picture, score, vote, write_report
 from keras_onlstm.training.runs import Configuration, check_new, running
+from keras_onlstm.utils.console import ArgumentParser, report, table
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.svg import check_png
 

@@ -3,8 +3,6 @@
 Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 import resource
 import sys
 import tempfile
@@ -17,6 +15,7 @@ from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, QUANTIZATIONS
 from keras_onlstm.loading import SHIPPED, load_model, member
 from keras_onlstm.training.runs import CONFIG, read_config
+from keras_onlstm.utils.console import ArgumentParser, report
 
 __all__ = ["export_each", "export_files", "new_parser", "report"]
 

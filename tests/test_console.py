@@ -1,51 +1,20 @@
-"""Ctrl-C and mistakes on the command line: one line each, whatever the libraries make of them."""
+"""Errors and Ctrl-C on the command line end in one line each, and TensorFlow starts silently."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from commands import EXAMPLES, ROOT, environment, ours
-from keras_onlstm.utils import console
+from commands import EXAMPLES, ROOT, environment
 from keras_onlstm.utils.console import ArgumentParser, report
 
 pytestmark = pytest.mark.keras_free
 
-COMMAND = "import sys\nfrom keras_onlstm.command_line import main\nsys.exit(main())\n"
+COMMAND = [sys.executable, "-c", "from keras_onlstm.command_line import main; main()"]
 SCRIPTS = sorted([*EXAMPLES.glob("[a-z]*.py"), *(ROOT / "export").glob("[a-z]*.py")])
-
-
-@pytest.fixture(autouse=True)
-def heeded():
-    """Ctrl-C, which processes in the background are started to ignore."""
-    before = signal.signal(signal.SIGINT, console._interrupt)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def interrupted(script, module, *arguments):
-    """Ctrl-C as soon as a module was imported: the exit status, and what else was said."""
-    said = []
-    with subprocess.Popen(
-        [sys.executable, "-X", "importtime", str(script), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:
-        for line in process.stderr:
-            if not line.startswith("import time:"):
-                said.append(line)
-            elif line.rpartition("|")[2].strip() == module:
-                process.send_signal(signal.SIGINT)
-        output = process.stdout.read()
-    return process.returncode, output, ours("".join(said))
-
 
 HEAVY = ("keras", "tensorflow", "jax", "torch", "matplotlib", "nltk")
 PARSING = """
@@ -75,6 +44,7 @@ def test_help_and_wrong_arguments_wait_for_no_framework():
         env=environment(),
     )
     answers = iter(json.loads(done.stdout))
+    assert len(SCRIPTS) == 10
     for script in SCRIPTS:
         status, said, imported = next(answers)
         assert (status, imported) == (0, []), script
@@ -83,31 +53,32 @@ def test_help_and_wrong_arguments_wait_for_no_framework():
         assert next(answers) == [2, f"{script.name}: {wrong}\n", []]
 
 
-def test_all_scripts_are_there():
-    assert len(SCRIPTS) == 10
+def test_ctrl_c_ends_a_command_in_one_line():
+    with subprocess.Popen(
+        [*COMMAND, "parse"],
+        stdin=-1,
+        stdout=-1,
+        stderr=-1,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        process.stdin.write(b"prices fell\n" * 1024)
+        process.stdin.flush()
+        assert process.stdout.readline() == b"(X prices fell)\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"\nkeras-onlstm: stopped.\n"
+    assert process.returncode == 130
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_ctrl_c_while_a_script_is_imported(script):
-    found = interrupted(script, "numpy", "--preset", "smoke")
-    assert found == (130, "", [f"{script.name}: stopped."])
-
-
-def test_ctrl_c_while_a_script_imports_keras(tmp_path):
-    script, output = EXAMPLES / "logic_inference.py", tmp_path / "run"
-    found = interrupted(
-        script, "tensorflow.python.tf2", "--preset", "smoke", "--output", str(output)
-    )
-    assert found == (130, "", ["logic_inference.py: stopped."])
-    assert not output.exists()
-
-
-@pytest.mark.parametrize("module", ["keras_onlstm.utils.console", "numpy", "tensorflow.python.tf2"])
-def test_ctrl_c_while_the_command_is_imported(tmp_path, module):
-    script = tmp_path / "keras-onlstm"
-    script.write_text(COMMAND)
-    found = interrupted(script, module, "score", "a dog")
-    assert found == (130, "", ["keras-onlstm: stopped."])
+def test_a_reader_that_leaves_ends_a_command_silently():
+    with subprocess.Popen(
+        [*COMMAND, "parse"], stdin=-1, stdout=-1, stderr=-1, env=environment()
+    ) as process:
+        process.stdout.close()
+        process.stdin.write(b"prices fell\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
 
 
 def run(main):
@@ -116,106 +87,78 @@ def run(main):
     return caught.value.code
 
 
-def test_ctrl_c_that_a_library_turns_into_another_error(capfd):
-    def library():
-        try:
-            signal.raise_signal(signal.SIGINT)
-        except KeyboardInterrupt:
-            raise ImportError("initialization failed") from None
-
-    assert run(library) == 130 and capfd.readouterr().err == "\ntest: stopped.\n"
-
-    def without():
-        raise ImportError("initialization failed")
-
-    assert run(without) == 2
-    assert capfd.readouterr().err == "test: error: initialization failed\n"
-
-
-def test_what_ctrl_c_leaves_is_said(capfd):
+def raising(error):
     def main():
-        raise KeyboardInterrupt("The same command goes on.")
+        raise error
 
-    assert run(main) == 130
-    assert capfd.readouterr().err == "\ntest: stopped. The same command goes on.\n"
-
-
-@pytest.mark.parametrize("writes", [True, False])
-def test_other_programs_keep_ctrl_c(writes):
-    """Such as this one, which would not get as far as it does here."""
-
-    def main():
-        with pytest.raises(KeyboardInterrupt):
-            signal.raise_signal(signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-    report(ArgumentParser(prog="test"), main, writes)
+    return main
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
-@pytest.mark.parametrize("flush", [True, False])
-def test_standard_output_that_is_full(flush):
-    code = (
-        "from keras_onlstm.utils.console import ArgumentParser, report\n"
-        f"report(ArgumentParser(prog='test'), lambda: print('a tree', flush={flush}))"
-    )
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", code], stdout=full, stderr=-1, env=environment(), text=True
-        )
-    said = "standard output: cannot be written (No space left on device). Make room on the disk."
-    assert (done.returncode, done.stderr) == (2, f"test: error: {said}\n")
+@pytest.mark.parametrize("error", [ValueError, OSError, ImportError])
+def test_errors_of_the_user_end_in_one_line(error, capfd):
+    assert run(raising(error("a.txt:\nno such file."))) == 2
+    assert capfd.readouterr().err == "test: error: a.txt: no such file.\n"
+
+
+def test_ctrl_c_shows_how_to_resume(capfd):
+    assert run(raising(KeyboardInterrupt("Add --resume."))) == 130
+    assert capfd.readouterr().err == "\ntest: stopped. Add --resume.\n"
 
 
 def test_defects_are_not_hidden():
-    def main():
-        raise TypeError("a defect")
-
     with pytest.raises(TypeError, match="a defect"):
-        report(ArgumentParser(prog="test"), main)
+        report(ArgumentParser(prog="test"), raising(TypeError("a defect")))
 
 
-# --- The noise of TensorFlow ---------------------------------------------------------------------
+# --- TensorFlow's start -------------------------------------------------------------------------
 
 NOISY = """
 import os
-os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called are written\\n")
 os.write(2, b"I0000 00:00:1795432765.971726    6876 cudart_stub.cc:31] no drivers\\n")
-os.write(2, b"E0000 00:00:1795432765.971726    6876 loader.cc:1] a library is damaged\\n")
 if os.environ["DAMAGED"]:
     raise ImportError("cannot load")
-level = os.environ["TF_CPP_MIN_LOG_LEVEL"]
 """
 IMPORTING = """
-import keras_onlstm.utils.console
 import importlib.util, os
-assert importlib.util.find_spec("tensorflow")  # a search is not yet an import
-import tensorflow
-os.write(2, b"I0000 of its own\\n")
-print(tensorflow.level, tensorflow.__spec__.loader.exec_module.__qualname__)
+from keras_onlstm.utils.console import ArgumentParser, report
+
+def main():
+    assert importlib.util.find_spec("tensorflow")  # a search is not yet an import
+    import tensorflow
+    os.write(2, b"a later line\\n")
+    print(os.environ["TF_CPP_MIN_LOG_LEVEL"])
+
+report(ArgumentParser(prog="test"), main)
 """
+
+
+def silent_environment(**variables):
+    changed = environment() | variables
+    del changed["TF_CPP_MIN_LOG_LEVEL"]
+    return changed
 
 
 @pytest.mark.parametrize("damaged", ["", "1"])
 @pytest.mark.parametrize("level", [None, "0"])
-def test_what_tensorflow_says_at_its_start(tmp_path, damaged, level):
-    """Noise is left out, unless a level was set; errors, and whatever comes later, are not."""
+def test_tensorflow_starts_silently_unless_it_fails_or_a_level_is_set(tmp_path, damaged, level):
     (tmp_path / "tensorflow.py").write_text(NOISY)
-    variables = environment() | {"DAMAGED": damaged, "TF_CPP_MIN_LOG_LEVEL": level}
+    variables = silent_environment(DAMAGED=damaged) | (
+        {"TF_CPP_MIN_LOG_LEVEL": level} if level else {}
+    )
     variables["PYTHONPATH"] = os.pathsep.join([str(tmp_path), variables["PYTHONPATH"]])
     done = subprocess.run(
-        [sys.executable, "-c", IMPORTING],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={name: value for name, value in variables.items() if value is not None},
+        [sys.executable, "-c", IMPORTING], capture_output=True, text=True, env=variables
     )
-    said = done.stderr
-    assert "a library is damaged" in said
-    assert ("cudart_stub" in said) == ("before absl" in said) == (level == "0")
+    assert ("cudart_stub" in done.stderr) == bool(damaged or level)
     if damaged:
-        assert said.endswith("ImportError: cannot load\n") and done.returncode == 1
+        assert done.returncode == 2 and done.stderr.endswith("test: error: cannot load\n")
     else:
-        assert said.endswith("I0000 of its own\n")
-        assert done.stdout == f"{level or 3} _LoaderBasics.exec_module\n"
+        assert done.returncode == 0 and done.stderr.endswith("a later line\n")
+        assert done.stdout == f"{level or 3}\n"
+
+
+def test_the_first_tree_prints_nothing_on_standard_error():
+    done = subprocess.run(
+        [*COMMAND, "parse", "prices fell"], capture_output=True, env=silent_environment()
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"(X prices fell)\n", b"")

@@ -68,14 +68,12 @@ def test_shards_hold_every_row_once(files):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_rows_are_those_of_one_sentence_after_the_other(files, tmp_path, workers):
-    shares = []
-    found = process(
-        files, tmp_path / "out", PARSING, 5, workers, lambda _, share: shares.append(share)
-    )
+    done = []
+    found = process(files, tmp_path / "out", PARSING, 5, workers, lambda *n: done.append(n))
     words = 5 + 6 * sum(len(Parser.load().tokenize(sentence)) for sentence in SENTENCES[:4])
     assert found == Counts(31, words, 4)
     assert content(tmp_path / "out") == expected()
-    assert shares == sorted(shares) and shares[-1] == 1.0 and len(shares) == 7
+    assert done == sorted(done) and done[-1] == (31, 31) and len(done) == 7
 
 
 def test_what_is_finished_is_not_done_again(files, tmp_path):
@@ -115,6 +113,11 @@ def test_parquet_in_and_out(files, tmp_path):
     assert rows[1]["error"] == "is None, neither text nor a list of words."
     parser = Parser.load()
     assert [row["trees"] for row in rows[2:]] == [[brackets(parser.parse(s))] for s in SENTENCES]
+    with parquet.ParquetWriter(tmp_path / "gaps.parquet", table.schema) as writer:
+        for part in (table[:0], table[:1], table[:0], table[1:2]):
+            writer.write_table(part)
+    shards = cut([tmp_path / "gaps.parquet"], rows=10, column="body")
+    assert [(shard.row, shard.rows) for shard in shards] == [(0, 1), (1, 1)]
     with pytest.raises(ValueError, match="has no column 'text'; it has id, body"):
         process([tmp_path / "in.parquet"], tmp_path / "other", PARSING)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
@@ -128,11 +131,12 @@ def write_empty_files(directory):
     import pyarrow
 
     table = pyarrow.table({"text": pyarrow.array([], pyarrow.string())})
-    parquet.write_table(table, directory / "no_rows.parquet")
-    parquet.ParquetWriter(directory / "no_row_groups.parquet", table.schema).close()
-    (directory / "no_bytes.txt").write_bytes(b"")
-    return [directory / f"{name}" for name in ("no_rows.parquet", "no_row_groups.parquet",
-                                               "no_bytes.txt")]  # fmt: skip
+    names = ("no_rows.parquet", "no_row_groups.parquet", "no_bytes.txt")
+    paths = [directory / name for name in names]
+    parquet.write_table(table, paths[0])
+    parquet.ParquetWriter(paths[1], table.schema).close()
+    paths[2].write_bytes(b"")
+    return paths
 
 
 def test_files_without_rows(files, tmp_path):
@@ -169,19 +173,6 @@ def test_commands_of_files_without_rows(tmp_path, monkeypatch, capsys, name):
     refused(
         "keras-onlstm", run(name, "--file", tmp_path), f"{tmp_path}: is a directory", "--file FILE"
     )
-
-
-def test_row_groups_without_rows(tmp_path):
-    parquet = pytest.importorskip("pyarrow.parquet")
-    import pyarrow
-
-    table = pyarrow.table({"text": SENTENCES[:2]})
-    with parquet.ParquetWriter(tmp_path / "in.parquet", table.schema) as writer:
-        for part in (table[:0], table[:1], table[:0], table[1:]):
-            writer.write_table(part)
-    shards = cut([tmp_path / "in.parquet"], rows=10)
-    assert [(shard.row, shard.rows) for shard in shards] == [(0, 1), (1, 1)]
-    assert [text for shard in shards for text in read(shard)] == SENTENCES[:2]
 
 
 def records_of(directory):

@@ -9,8 +9,6 @@ the first parses before the others are there. What is large is packed with gzip 
 content. A PRPN, `models/prpn.onnx`, is the second choice.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 import gzip
 import hashlib
 import json
@@ -18,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 from keras_onlstm.loading import SHIPPED, load_model, member
+from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
 HERE = Path(__file__).resolve().parent

@@ -4,13 +4,13 @@ python web/serve.py                 runs/web, at http://127.0.0.1:8000/
 python web/serve.py DIR --port 0    another folder, at any free port
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 import contextlib
 import functools
 import http.server
 import threading
 from pathlib import Path
+
+from keras_onlstm.utils.console import ArgumentParser, report
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):

@@ -7,8 +7,6 @@
 of the package's models and of the page's PRPN.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 import itertools
 import json
 import textwrap
@@ -19,6 +17,7 @@ import numpy as np
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote
 from keras_onlstm.text import tokens
+from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
 HERE = Path(__file__).resolve().parent

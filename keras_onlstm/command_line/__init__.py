@@ -5,12 +5,11 @@ A module has `HELP`, `EXAMPLES` (command lines that `--help` shows), `add_argume
 Nothing that takes time is imported before `run`.
 """
 
-from keras_onlstm.utils.console import ArgumentParser, report  # isort: split
-
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
 from keras_onlstm.command_line import compact, generate, parse, score
+from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.version import __version__
 
 __all__ = ["main"]
@@ -46,9 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.command is None:
         parser.print_help()
         return
-    chosen = _COMMANDS[options.command]
-    writes = getattr(options, "output", None) is not None
-    report(parser, lambda: chosen.run(options), writes)
+    report(parser, lambda: _COMMANDS[options.command].run(options))
 
 
 def _shown(examples):

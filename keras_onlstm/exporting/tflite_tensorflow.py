@@ -1,7 +1,5 @@
 """TensorFlow Lite files, of TensorFlow Lite's own operators alone."""
 
-import contextlib
-import os
 import textwrap
 from collections.abc import Iterable
 from typing import Any
@@ -15,6 +13,7 @@ from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.saved_model_tensorflow import module_of, traced
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.console import silenced
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.provenance import versions
@@ -48,26 +47,13 @@ def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:
         # matrix that embedding and softmax share is in the file twice.
         converter._experimental_disable_per_channel_quantization_for_dense_layers = True
     try:
-        with _quiet():
+        with silenced():  # the C++ parts of the converter log
             return converter.convert()
     except Exception as error:  # the converter has classes of its own
         raise ValueError(
             f"the graph {graph.name} of {graph.model.name} cannot be expressed in the operators of "
             f"TensorFlow Lite ({textwrap.shorten(str(error), 300)})."
         ) from error
-
-
-@contextlib.contextmanager
-def _quiet():
-    """A context without what the converter's C++ parts print on standard error."""
-    saved = os.dup(2)
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
 
 
 def to_tflite(

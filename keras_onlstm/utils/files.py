@@ -16,7 +16,7 @@ from keras_onlstm.utils.types import StrPath
 
 __all__ = [
     "LOCK", "cannot_write", "check_unlocked", "is_left_over", "locked", "remove_left_overs",
-    "replacing", "words_of", "write_json",
+    "replacing", "write_json",
 ]  # fmt: skip
 
 LOCK = ".lock"
@@ -46,12 +46,6 @@ def cannot_write(path: StrPath, error: OSError) -> OSError:
     """
     remedy = _REMEDIES.get(error.errno, "")
     return type(error)(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
-
-
-def words_of(error: OSError) -> str:
-    """What an `OSError` says, one that names no file included: that is standard output."""
-    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-    return str(cannot_write("standard output", error) if full and not error.filename else error)
 
 
 @contextmanager
