@@ -8,6 +8,7 @@ Environment variables:
     XLA_FLAGS: what XLA is told; unless set, to optimize nothing.
 """
 
+import functools
 import gc
 import os
 import subprocess
@@ -18,6 +19,8 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
+
+import commands
 
 BACKENDS = ("tensorflow", "jax", "torch")
 BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -134,6 +137,39 @@ def tree_reference(shared_reference):
     """The arrays of `tree_lstm.npz`."""
     with np.load(shared_reference / "tree_lstm.npz") as opened:
         return dict(opened)
+
+
+@pytest.fixture(scope="module")
+def script(request):
+    """The script that a test file names as its SCRIPT, as a module."""
+    path = request.module.SCRIPT
+    with commands.imported(path.parent, path.stem) as (module,):
+        yield module
+
+
+@pytest.fixture
+def run(script, request):
+    """Runs the command line of that script in this process: (exit status, stdout, stderr)."""
+    return functools.partial(commands.run_script, request.module.SCRIPT, script)
+
+
+@pytest.fixture(scope="session")
+def finished_run(tmp_path_factory):
+    """A function of an example's name: the directory of its smoke run, and what it printed.
+
+    Every run is made once. Tests copy what they change.
+    """
+
+    @functools.cache
+    def finished(name):
+        directory = tmp_path_factory.mktemp(name) / "run"
+        with commands.example(name) as module:
+            arguments = [*commands.SMOKE, "--output", directory]
+            status, output, errors = commands.run_script(f"{name}.py", module, *arguments)
+        assert (status, commands.ours(errors)) == (0, []), errors
+        return directory, output
+
+    return finished
 
 
 def _shared():

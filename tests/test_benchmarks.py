@@ -1,26 +1,23 @@
 """The benchmarks' arithmetic, and that they run. Never how fast anything is."""
 
 import collections
-import importlib
 import json
 import math
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from package import ROOT
+
 BENCHMARKS = ROOT / "benchmarks"
 pytestmark = pytest.mark.keras_free
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _importable():
-    sys.path.insert(0, str(BENCHMARKS))
-    yield
-    sys.path.remove(str(BENCHMARKS))
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
 
 
 def run(*arguments):
@@ -60,7 +57,6 @@ def test_ratios_are_taken_within_a_round():
     # The machine halves its speed in the second of three rounds: no ratio notices.
     assert report.ratios([1.0, 2.0, 1.0], [2.0, 4.0, 2.0]) == [0.5, 0.5, 0.5]
     assert report.quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == [2.0, 3.0, 4.0]
-    assert report.quartiles([7.0]) == [7.0, 7.0, 7.0]
 
 
 def results():
@@ -133,26 +129,18 @@ def test_report_writes_tables_and_plots(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["--backends", "theano"], "theano"),
-        (["--configurations", "huge"], "huge"),
-        (["--rounds", "0"], "--rounds 0"),
-        (["--report", "missing.json"], "missing.json"),
-        (["--report", "README.md"], "README.md"),
-        (["--output", "README.md"], "README.md"),
-    ],
+    "arguments",
+    [["--configurations", "huge"], ["--rounds", "0"], ["--report", "gone.json"]],
+    ids=" ".join,
 )
-def test_bad_arguments_end_in_one_line(arguments, part):
+def test_wrong_arguments_end_in_one_line(arguments):
     finished = run(*arguments)
-    assert finished.returncode == 2
     last = finished.stderr.strip().splitlines()[-1]
-    assert last.startswith("run.py: error:") and part in last
-    assert "Traceback" not in finished.stderr
+    assert finished.returncode == 2 and "Traceback" not in finished.stderr
+    assert last.startswith("run.py: error:") and arguments[1] in last
 
 
-@pytest.mark.parametrize("name", ["ONLSTM", "keras.layers.LSTM, no masks"])
-def test_a_classifier_trains(name):
+def test_a_classifier_trains():
     from classifiers import batch, training_step
     from configurations import get
 
@@ -160,7 +148,7 @@ def test_a_classifier_trains(name):
     for masks in (True, False):
         ids, labels = batch(configuration, masks)
         assert (ids == 0).any() == masks and set(labels.ravel()) <= {0.0, 1.0}
-    step = training_step(name, configuration, "float32")
+    step = training_step("ONLSTM", configuration, "float32")
     losses = [float(step()) for _ in range(3)]
     assert losses[2] < losses[0] < 1.0  # near log 2, and it falls
 
@@ -240,10 +228,3 @@ def test_a_quick_run(tmp_path):
                 assert len(samples[measure]) == 2
                 assert all(math.isfinite(s) and s > 0 for s in samples[measure])
     assert "tokens/s" in (tmp_path / "results.md").read_text()
-
-
-def test_memory_is_that_of_a_process_of_its_own(monkeypatch):
-    module = importlib.import_module("run")
-    monkeypatch.setattr(module, "implementations", lambda *_: ["LanguageModel"])
-    found = module.memory(["training-small"], ["tensorflow"], quick=True)
-    assert found["training-small"]["tensorflow"]["LanguageModel"] >= 0

@@ -1,5 +1,6 @@
 """examples/parse_reranking.py: what it chooses, counts and writes; one line for every mistake."""
 
+import functools
 import json
 import math
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 import commands
-from commands import EXAMPLES, contents, ours
+from commands import EXAMPLES, SMOKE, contents, ours
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.evaluation.candidates import Candidates, read, write
@@ -16,18 +17,8 @@ from keras_onlstm.models import LanguageModel, TreeLSTM
 pytestmark = pytest.mark.backend("tensorflow")
 
 SCRIPT = EXAMPLES / "parse_reranking.py"
-SMOKE = ["--preset", "smoke"]
+refused = functools.partial(commands.refused, SCRIPT)
 PARTS = "validation", "test"
-
-
-@pytest.fixture(scope="module")
-def script():
-    """The example as a module."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(EXAMPLES))
-        import parse_reranking
-
-        yield parse_reranking
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +27,6 @@ def counting(script):
     import _reranking
 
     return _reranking
-
-
-@pytest.fixture
-def run(script, monkeypatch, capsys):
-    return commands.runner(SCRIPT, script, monkeypatch, capsys)
-
-
-def refused(result, *parts):
-    commands.refused(SCRIPT, result, *parts)
 
 
 def numbers(path):
@@ -130,18 +112,6 @@ def test_no_more_than_twenty_trees_are_chosen_from(counting):
     assert len(by_k) == 20 and alone.k == 20
 
 
-def test_published_figures_and_shares_in_the_table(counting):
-    part = part_of(counting, [[ONE_WRONG, RIGHT]] * 4, [[2.0, 1.0]] * 4)
-    logs = counting.log_table([[-2.0, -1.0]] * 4)
-    results = counting.evaluate(dict.fromkeys(PARTS, part), lambda name: logs)
-    rows = {row[0]: row[1:] for row in counting.rows_of(results)}
-    assert rows["parser"][2:6] == ["66.67"] * 4
-    assert rows["log P"][:6] == ["2", "0", *["100.00"] * 4]
-    assert rows["log P"][6:] == ["+33.33", "+33.33 to +33.33", "0.0002"]
-    assert rows["published: LdTreeLSTM, K 4"][2:6] == ["92.66", "89.14", "91.99", "88.69"]
-    assert all(len(row) == len(counting.HEADER) - 1 for row in rows.values())
-
-
 # --- Runs ----------------------------------------------------------------------------------------
 
 
@@ -149,11 +119,8 @@ def test_published_figures_and_shares_in_the_table(counting):
 def smoke(script, tmp_path_factory):
     """The directory of a run of the smoke preset. Not to be changed."""
     output = tmp_path_factory.mktemp("runs") / "smoke"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "sys.argv", [str(SCRIPT), *SMOKE, "--jackknife", "3", "--output", str(output)]
-        )
-        script.main(script.parse_arguments()[1])
+    options = [*SMOKE, "--jackknife", "3", "--output", output]
+    assert commands.run_script(SCRIPT, script, *options)[0] == 0
     return output
 
 
@@ -261,44 +228,18 @@ def test_words_are_as_the_model_knows_them(script, models):
 
 def test_without_a_model(run, script, monkeypatch, tmp_path):
     """The default preset parses NLTK's trees, and says how to rerank."""
-    numbers = {"train": 0, "validation": 1, "test": 2}
-    monkeypatch.setattr(
-        script.dependency_treebank, "load", lambda part: script.made_up(6, numbers[part])
-    )
+    seeds = {"train": 0, "validation": 1, "test": 2}
+    made_up = {part: script.made_up(6, seed) for part, seed in seeds.items()}
+    monkeypatch.setattr(script.dependency_treebank, "load", made_up.get)
     status, text, errors = run("--output", tmp_path / "run")
     assert (status, ours(errors)) == (0, []) and "--model RUN" in text
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     assert results["reranked"] == [] and results["sentences"] == {"validation": 6, "test": 6}
     assert set(results["oracle"]) == {"2", "4", "8", "20"}
-    assert len(numbers_of_line(tmp_path / "run" / "test.scores")) == 20
-
-
-def numbers_of_line(path):
-    return path.read_text().splitlines()[0].split()
+    assert len((tmp_path / "run" / "test.scores").read_text().splitlines()[0].split()) == 20
 
 
 # --- Mistakes ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["--preset", "nonsense"], ["--preset", "'nonsense'", "--help"]),
-        (["--lists", "a", "b"], ["--lists and --scores go together"]),
-        (["--scores", "a", "b"], ["--lists and --scores go together"]),
-        (["--gold", "a", "b"], ["--gold", "--lists"]),
-        (["--lists", "a", "--scores", "b"], ["--lists", "expected 2"]),
-        (["--jackknife", "1"], ["--jackknife 1", "2 or above"]),
-        (["--lists", "a", "b", "--scores", "a", "b", "--jackknife", "2"], ["--jackknife"]),
-        (["--seed", "-1"], ["--seed", "-1"]),
-        ([*SMOKE, "--lists", "a", "b", "--scores", "c", "d"], ["a: no such file"]),
-        ([*SMOKE, "--model", "nowhere"], ["nowhere", "no such model"]),
-    ],
-)
-def test_mistakes_in_arguments(run, tmp_path, monkeypatch, arguments, parts):
-    monkeypatch.chdir(tmp_path)
-    refused(run(*arguments, "--output", tmp_path / "run"), *parts)
-    assert not contents(tmp_path)
 
 
 def test_a_model_of_another_kind(run, models, tmp_path):
@@ -332,15 +273,9 @@ def test_scores_that_are_none(run, smoke, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_model_that_knows_no_numbers(run, script, smoke, models, monkeypatch, tmp_path):
+def test_log_probabilities_that_are_not_finite(run, smoke, models, monkeypatch, tmp_path):
     monkeypatch.setattr(
         TreeLSTM, "log_probability", lambda self, trees: np.full(len(list(trees)), np.nan)
     )
     options = [*SMOKE, *lists_in(smoke), "--model", models[0] / "tree"]
     refused(run(*options, "--output", tmp_path / "run"), "--model", "validation", "finite")
-
-
-def test_a_directory_that_is_there(run, smoke):
-    before = contents(smoke)
-    refused(run(*SMOKE, "--output", smoke), smoke, "exists already")
-    assert contents(smoke) == before

@@ -16,7 +16,7 @@ from keras_onlstm.training.runs import (
     read_config,
     running,
 )
-from keras_onlstm.utils.console import ArgumentParser, table
+from keras_onlstm.utils.console import table
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
@@ -168,9 +168,7 @@ def test_runs_of_earlier_versions(tmp_path):
     ("content", "said"),
     [
         ({}, "arguments is missing. Name the --output directory of a run"),
-        ({"arguments": {}}, "no arguments of this script: preset is missing. Name the --output"),
         ({"arguments": OLD | {"brown": True}}, "no arguments of this script: .*'brown'. Name"),
-        ({"arguments": OLD | {"seed": -1}}, "seed is an integer from 0 to 4294967295, not -1"),
         ({"arguments": OLD, "values": {"units": 3}}, "tied is missing. Restore it, or start"),
         ({"arguments": OLD, "values": {**PRESETS["small"], "unit": 3}}, "'unit'. Is it units"),
         ({"arguments": OLD, "values": 3}, "values is an object or null, not 3. Restore it"),
@@ -182,14 +180,6 @@ def test_what_is_no_record_of_a_run(tmp_path, content, said):
     with pytest.raises(ValueError, match=said) as caught:
         EXPERIMENT.stored(tmp_path)
     assert str(caught.value).startswith(str(tmp_path / "config.json"))
-
-
-def test_a_run_that_is_not_there(tmp_path):
-    missing = tmp_path / "missing"
-    with pytest.raises(FileNotFoundError, match=r"config\.json: no such file\. Name the --output"):
-        EXPERIMENT.configuration(options_of("--output", missing, "--resume"))
-    check_new(missing)
-    assert origin(missing) == {} and not missing.exists()
 
 
 def test_where_a_model_comes_from(tmp_path):
@@ -223,26 +213,9 @@ def test_ctrl_c_says_how_to_go_on_where_that_can_be(tmp_path):
         assert caught.value.args == said
 
 
-# --- What command lines share --------------------------------------------------------------------
-
-
-def test_options_that_are_too_small(capsys):
-    parser = ArgumentParser(prog="test")
-    parser.add_argument("--top-k", type=int)
-    parser.check_least(parser.parse_args([]), top_k=1)
-    parser.check_least(parser.parse_args(["--top-k", "1"]), top_k=1)
-    with pytest.raises(SystemExit):
-        parser.check_least(parser.parse_args(["--top-k", "0"]), top_k=1)
-    assert capsys.readouterr().err.startswith("test: error: --top-k 0: 1 or above (")
-
-
-def test_tables():
-    assert table(["", "n"], [["the", 12], ["a", 3]]).splitlines() == [
-        "      n",
-        "-------",
-        "the  12",
-        "a     3",
-    ]
+def test_tables_of_command_lines_are_aligned():
+    lines = ["      n", "-------", "the  12", "a     3"]
+    assert table(["", "n"], [["the", 12], ["a", 3]]).splitlines() == lines
 
 
 def test_models_are_in_the_record_of_their_run():

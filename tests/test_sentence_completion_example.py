@@ -1,7 +1,9 @@
 """examples/sentence_completion.py: what it chooses, parses, writes; one line for every mistake."""
 
 import csv
+import functools
 import json
+import shutil
 import sys
 import types
 from collections import Counter
@@ -12,9 +14,9 @@ import numpy as np
 import pytest
 
 import commands
-from commands import EXAMPLES, contents, ours
+from commands import EXAMPLES, SMOKE, contents, ours
 from corpora import corpora_in
-from keras_onlstm.datasets import brown, conll, sentence_completion
+from keras_onlstm.datasets import brown, conll
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree, chain
 from keras_onlstm.evaluation.minimal_pairs import interval
@@ -23,7 +25,7 @@ from keras_onlstm.models import LanguageModel, TreeLSTM
 pytestmark = pytest.mark.backend("tensorflow")
 
 SCRIPT = EXAMPLES / "sentence_completion.py"
-SMOKE = ["--preset", "smoke"]
+refused = functools.partial(commands.refused, SCRIPT)
 WORDS = ["<unk>", "<root>", "the", "dog", "sleeps", "cat", "runs", "N", "barks"]
 QUESTIONS = [  # (words before, candidates, words after, answer)
     (("The",), ("Dog", "cat", "eel", "fly", "hen"), ("sleeps",), 1),
@@ -31,25 +33,6 @@ QUESTIONS = [  # (words before, candidates, words after, answer)
     (("In", "1889"), ("a", "b", "c", "d", "e"), ("runs",), 0),  # unknown: the first of equals
     (("the",), ("cat", "dog", "the", "sleeps", "barks"), ("barks",), 1),
 ]
-
-
-@pytest.fixture(scope="module")
-def script():
-    """The example as a module."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(EXAMPLES))
-        import sentence_completion as example
-
-        yield example
-
-
-@pytest.fixture
-def run(script, monkeypatch, capsys):
-    return commands.runner(SCRIPT, script, monkeypatch, capsys)
-
-
-def refused(result, *parts):
-    commands.refused(SCRIPT, result, *parts)
 
 
 def sentences():
@@ -195,15 +178,11 @@ def test_crossing_trees_are_made_projective(run, files, tmp_path):
 
 
 def test_blanks(run, files, shared_data, tmp_path):
+    told = ["--blanks", "--models", files / "chain", "--output", tmp_path / "out"]
     with corpora_in(shared_data / "nltk_data"):
-        for name in ("one", "two"):
-            status, text, _ = run(
-                "--blanks", "--models", files / "chain", "--output", tmp_path / name
-            )
-            assert status == 0
-    found = [(tmp_path / name / "choices.csv").read_text() for name in ("one", "two")]
-    assert found[0] == found[1] and "published" not in text
-    gaps = found[0].count("\nblanks,")
+        status, text, _ = run(*told)
+    gaps = (tmp_path / "out" / "choices.csv").read_text().count("\nblanks,")
+    assert status == 0 and "published" not in text
     assert f"{gaps} of 338 sentences have a gap" in text and f"blanks, {gaps} questions" in text
 
 
@@ -331,32 +310,6 @@ def test_words_of_brown_as_they_are(shared_data):
 # --- Mistakes: one line, status 2, nothing written -----------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        ([], ["--preset smoke is to do"]),
-        (["--preset", "nonsense"], ["--preset", "'nonsense'", "--help"]),
-        ([*SMOKE, "--blanks"], ["--preset smoke: has all of its own"]),
-        (["--questions", "x"], ["--questions and --trees go together"]),
-        (["--blanks", "--trees", "x"], ["--questions and --trees go together"]),
-        (["--prepare-brown", "x"], ["--prepare-brown: needs --parse MODEL"]),
-        (["--parse", "x"], ["--parse: needs --questions and --trees"]),
-        (["--blanks"], ["--models: name the trained runs"]),
-        (["--models", "x"], ["is to do"]),
-        (["--prepare-brown", "x", "--parse", "y", "--models", "z"], ["--models, and --questions"]),
-        (["--prepare-brown", "x", "--parse", "y", "--blanks"], ["--models, and --questions or"]),
-        (["--blanks", "--unknown", "0", "--models", "x"], ["--unknown 0: 1 or above"]),
-        (["--blanks", "--seed", "-1", "--models", "x"], ["--seed: -1"]),
-        (["--questions", "x", "--trees", "y", "--models", "z"], ["y: no such file"]),
-        (["--questions", "x", "--trees", "y", "--parse", "z"], ["questions.txt: no such file"]),
-    ],
-)
-def test_bad_arguments(run, monkeypatch, tmp_path, arguments, parts):
-    monkeypatch.chdir(tmp_path)
-    refused(run(*arguments), *parts)
-    assert contents(tmp_path) == {}
-
-
 def test_trees_that_do_not_match(run, files, tmp_path):
     trees = list(map(fan, sentences()))
     path, output = tmp_path / "trees.conll", tmp_path / "out"
@@ -368,48 +321,27 @@ def test_trees_that_do_not_match(run, files, tmp_path):
     assert not output.exists()
 
 
-def test_bad_runs(run, files, tmp_path):
-    def told(name):
-        return [*options(files), "--models", tmp_path / name, "--output", tmp_path / "out"]
-
-    refused(run(*told("missing")), "missing", "config.json: no such file", "dependency_language")
-    (tmp_path / "other").mkdir()
-    config = tmp_path / "other" / "config.json"
-    config.write_text('{"arguments": {"trees": "bush"}, "values": {"normalize": true}}')
-    refused(
-        run(*told("other")),
-        config,
-        "arguments.trees is 'dependencies' or 'chain' or 'sentence' or 'bidirectional' or 'random'",
-    )
-    config.write_text('{"arguments": {"trees": "chain"}, "values": {"normalize": true}}')
-    refused(run(*told("other")), "best.keras: no trained model")
-    words = ["<eos>", "<unk>", "a"]
-    model = LanguageModel(3, 4, 8, 1, 4, vocabulary=words)
+def test_a_run_of_another_script(run, files, tmp_path):
+    other = tmp_path / "other"
+    told = [*options(files), "--models", other, "--output", tmp_path / "out"]
+    refused(run(*told), other, "config.json: no such file", "dependency_language_model.py")
+    other.mkdir()
+    (other / "config.json").write_text('{"arguments": {"trees": "bush"}, "values": {}}')
+    refused(run(*told), other / "config.json", "arguments.trees is 'dependencies' or 'chain'")
+    shutil.copy(files / "chain" / "config.json", other)
+    model = LanguageModel(3, 4, 8, 1, 4, vocabulary=["<eos>", "<unk>", "a"])
     model.build()
-    model.save(tmp_path / "other" / "best.keras")
-    refused(run(*told("other")), "LanguageModel, and this script needs a TreeLSTM")
+    model.save(other / "best.keras")
+    refused(run(*told), "LanguageModel, and this script needs a TreeLSTM")
     assert not (tmp_path / "out").exists()
 
 
-def test_an_output_that_exists(run, files, tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    before = contents(tmp_path)
-    refused(run(*options(files, "tree"), "--output", tmp_path), tmp_path, "exists")
-    refused(run(*SMOKE, "--output", tmp_path), tmp_path, "exists")
-    assert contents(tmp_path) == before
-
-
-def test_without_spacy_or_with_another_model(run, monkeypatch, files, tmp_path):
-    told = ["--questions", files, "--trees", tmp_path / "trees.conll", "--parse"]
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    refused(run(*told, "fans"), "--parse needs spacy", "pip install spacy")
-    assert contents(tmp_path) == {}
-
-
-def test_models_that_do_not_parse(run, spacy, files, tmp_path):
+def test_models_that_do_not_parse(run, spacy, files, monkeypatch, tmp_path):
     told = ["--questions", files, "--trees", tmp_path / "trees.conll", "--parse"]
     refused(run(*told, "en_core"), "--parse en_core", "[E050] Can't find model. It is not there.")
-    refused(run(*told, "tagger"), "--parse tagger: has no parser, only tagger")
+    refused(run(*told, "tagger"), "--parse tagger", "has no parser")
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    refused(run(*told, "fans"), "pip install spacy")
     assert contents(tmp_path) == {}
 
 
@@ -421,13 +353,3 @@ def test_without_the_treebank(run, files, tmp_path):
             "nltk.downloader",
         )
     assert not (tmp_path / "out").exists()
-
-
-def test_the_halves_are_those_of_the_published_code(script, shared_data):
-    """The first 520 questions are for validation: whoever is right there has 100%."""
-    from _completion import shares
-
-    questions = sentence_completion.load(shared_data / "msr_sentence_completion")
-    right = np.arange(len(questions)) < 520
-    found = shares(right, script.groups(len(questions), right, True))
-    assert [found[name]["accuracy"] for name in ("all", "validation", "test")] == [0.5, 1, 0]

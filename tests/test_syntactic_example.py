@@ -1,4 +1,4 @@
-"""examples/syntactic_evaluation.py: what it trains on, its table, one line for every mistake."""
+"""examples/syntactic_evaluation.py: its texts and its table. Runs: test_run_contract.py."""
 
 import csv
 import functools
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import commands
-from commands import EXAMPLES, contents, ours
+from commands import EXAMPLES, SMOKE, contents, ours
 from corpora import corpora_in
 from keras_onlstm import text
 from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
@@ -22,27 +22,8 @@ from keras_onlstm.training.runs import Configuration
 pytestmark = pytest.mark.backend("tensorflow")
 
 SCRIPT = EXAMPLES / "syntactic_evaluation.py"
-SMOKE = ["--preset", "smoke"]
 WORDS = ["<eos>", "<unk>", ".", "the", "cat", "cats", "sleeps", "sleep", "dog", "dogs"]
-
-
-@pytest.fixture(scope="module")
-def script():
-    """The example as a module."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(EXAMPLES))
-        import syntactic_evaluation as example
-
-        yield example
-
-
-@pytest.fixture
-def run(script, monkeypatch, capsys):
-    return commands.runner(SCRIPT, script, monkeypatch, capsys)
-
-
-def refused(result, *parts):
-    commands.refused(SCRIPT, result, *parts)
+refused = functools.partial(commands.refused, SCRIPT)
 
 
 @pytest.fixture(scope="module")
@@ -70,18 +51,6 @@ def pairs(tmp_path):
     found += [MinimalPair("mine", "plur", (f"the {a}s sleep", f"the {a} sleep")) for a in animals]
     write_table(tmp_path / "pairs.tsv", found)
     return tmp_path / "pairs.tsv"
-
-
-def test_discrimination_is_reported(run, models, tmp_path):
-    mirrored = [("the cat", "sleeps", "sleep"), ("the cats", "sleep", "sleeps")]
-    found = [MinimalPair("mine", who, (f"{who} {a}", f"{who} {b}")) for who, a, b in mirrored]
-    write_table(tmp_path / "mirrored.tsv", found)
-    status, text, errors = run("--evaluate", models[0], "--pairs", tmp_path / "mirrored.tsv")
-    assert (status, ours(errors)) == (0, [])
-    model = keras.saving.load_model(models[0] / "best.keras", compile=False)
-    one, many = (total(model, f"{w} sleeps") - total(model, f"{w} sleep") for w, *_ in mirrored)
-    assert results(models[0])["mine", ""]["discrimination"] == float(one > many)
-    assert "discrimination" in text
 
 
 def total(model, sentence):
@@ -152,27 +121,16 @@ def test_differing_words_alone(run, models, pairs):
     assert results(models[0])["mine", ""]["right"] == sum(right)
 
 
-def test_training_then_the_table(run, script, tmp_path, monkeypatch):
-    few = functools.partial(syntactic_grammar.generate, count=12)
-    monkeypatch.setattr(script.syntactic_grammar, "generate", few)
-    output = tmp_path / "run"
-    given = [*SMOKE, "--set", "epochs=3", "--output", output]
-    status, text, errors = run(*given, "--steps", 3)
-    assert (status, ours(errors)) == (0, []) and "Accuracy" not in text
-    status, text, errors = run("--output", output, "--resume")
-    assert (status, ours(errors)) == (0, [])
+def test_the_table_of_a_trained_run(finished_run):
+    output, text = finished_run("syntactic_evaluation")
     titles = [line.strip() for line in text.splitlines()]
     for row in ROWS:
         assert any(title.startswith(row.name) for title in titles)
-    assert "Subject-verb agreement, long distance" in "\n".join(titles)
+    assert "Subject-verb agreement, long distance" in titles
     simple = next(title for title in titles if title.startswith("Simple"))
     assert simple.split()[-2:] == ["99", "100"]  # what was published
     # It was trained on sentences of this grammar.
     assert results(output)["Simple", ""]["accuracy"] > 0.6
-    names = {path.name for path in output.iterdir()}
-    assert {"config.json", "best.keras", "syntactic_evaluation.csv"} <= names
-    arguments = json.loads((output / "config.json").read_text())["arguments"]
-    assert arguments["preset"] == "smoke" and arguments["brown"] is False
 
 
 def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
@@ -212,14 +170,6 @@ def test_sentences_of_the_grammar_among_a_text(script, tmp_path):
     # Evenly: neither half of the text has more than two thirds of them.
     assert 33 <= sum(line in drawn for line in found["train"][:150]) <= 67
     assert found == {part: text.splitlines() for part, text in script.texts(arguments).items()}
-
-
-def test_halves(run, tmp_path):
-    output = tmp_path / "run"
-    given = ("--precision", "mixed_bfloat16", "--set", "epochs=1", "--steps", 1)
-    status, _, errors = run(*SMOKE, *given, "--output", output)
-    assert (status, ours(errors)) == (0, [])
-    assert json.loads((output / "config.json").read_text())["arguments"]["precision"] == given[1]
 
 
 def test_the_published_recipe(script):
@@ -267,28 +217,6 @@ def test_the_published_pairs(run, shared_data, tmp_path):
 # --- Mistakes: one line, status 2, nothing overwritten -------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["--preset", "huge"], ["--preset", "'huge'"]),
-        (["--max-words", "2"], ["--max-words 2"]),
-        (["--steps", "0"], ["--steps 0"]),
-        ([], ["--data DIR or --brown is needed"]),
-        ([*SMOKE, "--grammar", "5"], ["--grammar: goes with --data or --brown"]),
-        (["--brown", "--grammar", "0"], ["--grammar 0"]),
-        (["--data", "missing"], ["missing: no train.txt"]),
-        ([*SMOKE, "--devices", "21"], ["--devices 21", "20 sequences"]),
-        (["--evaluate", "missing"], ["best.keras: no trained model"]),
-        (["--pairs", "missing.tsv", "--write-pairs", "x.tsv"], ["missing.tsv: no such file"]),
-        (["--write-pairs", "missing/x.tsv"], ["missing"]),
-    ],
-)
-def test_bad_arguments(run, monkeypatch, tmp_path, arguments, parts):
-    monkeypatch.chdir(tmp_path)
-    refused(run(*arguments), *parts)
-    assert contents(tmp_path) == {}
-
-
 def test_bad_pairs(run, models, tmp_path):
     path = tmp_path / "pairs.tsv"
     before = contents(models[0])
@@ -308,13 +236,6 @@ def test_a_model_without_words(run, tmp_path, pairs):
     model.build()
     model.save(tmp_path / "best.keras")
     refused(run("--evaluate", tmp_path, "--pairs", pairs), tmp_path, "vocabulary")
-
-
-def test_an_output_that_exists(run, tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    before = contents(tmp_path)
-    refused(run(*SMOKE, "--output", tmp_path), tmp_path, "exists")
-    assert contents(tmp_path) == before
 
 
 def test_a_brown_corpus_that_is_not_there(run, tmp_path):

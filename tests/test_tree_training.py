@@ -94,8 +94,6 @@ def test_noise_is_drawn_as_its_distribution_says():
     "arguments, message",
     [
         ({"counts": [1, 0, 2]}, "word 1 has"),
-        ({"counts": [1, math.nan]}, "word 1 has"),
-        ({"counts": []}, "counts"),
         ({"counts": [[1, 2]]}, "counts"),
         ({"counts": [1, 2], "k": 0}, "k must be"),
         ({"counts": [1, 2], "learn": "lnz"}, "learn is"),
@@ -293,18 +291,13 @@ def test_halving_stops_where_the_entropy_is_no_number():
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("the 1 2\n", "line 1: has 2 numbers"),
         ("the 1 2 3\ncat 1 2\n", "line 2: has 2 numbers"),
-        ("the 1 2 3\ncat\n", "line 2: has 0 numbers"),
-        ("cat x\nthe 1 2 3\n", "line 1: has 1 numbers"),
         ("the 1 2 3 4\ncat 1 2 3 4\n", "line 1: has 4 numbers"),
         ("2 4\nNew York 1 2 3 4\ncat 1 2 3 4\nthe 1 2 3 4\n", "line 3: has 4 numbers"),
         ("New York x 2 3\ncat 1 2 x\n", "line 2: 'x' is no finite"),
         ("cat 1 x 3\n", "line 1: 'x' is no finite"),
-        ("cat 1 nan 3\n", "line 1: 'nan' is no finite"),
         ("cat 1 1e99 3\n", "line 1: '1e99' is no finite"),
         ("zebra 1 2 3\n", "has none of the 1 words"),
-        ("", "has none of the 1 words"),
     ],
 )
 def test_word_vectors_that_will_not_do(tmp_path, text, message):
@@ -335,13 +328,10 @@ CAT, THE = b"cat 1 2 3", b"the 4 5 6"
 @pytest.mark.parametrize(
     "rows",
     [
-        [CAT, SPACED, NOT_TEXT, THE],
         [SPACED, CAT, THE],  # a word of the vectors may be anything
         [SPACED, SPACED, b". . . 1 2 3", b"at name@domain.com 1 2 3", CAT, THE],
         [NOT_TEXT, CAT, b"\xff \xfe \xe9 1 2 3", THE],
-        [b"2 3", SPACED, CAT, THE],
         [b"2 3 ", CAT + b" ", THE + b" ", b""],
-        [CAT, b"", b"  ", THE, b"", b""],
         [b" 1 2 3", b"12 1 2 3", b"3.5 7 7 7 7", CAT, b"\xc2\xa0 1 2 3", THE],
         [b"\xef\xbb\xbf" + CAT, THE],
     ],
@@ -357,16 +347,11 @@ def test_other_tokens_of_word_vectors_are_passed_over(tmp_path, rows, end):
     }
 
 
-def test_word_vectors_of_tokens_with_blanks(tmp_path):
+def test_words_of_word_vectors_may_have_blanks_or_be_numbers(tmp_path):
     path = tmp_path / "vectors.txt"
-    path.write_bytes(b"York 1 2 3\n" + SPACED + b"\n")
-    assert read_vectors(path, {"New York"}, 3)["New York"].tolist() == [7.0, 8.0, 9.0]
-    path.write_bytes(SPACED + b"\n")
-    assert read_vectors(path, {"New York"}, 3)["New York"].tolist() == [7.0, 8.0, 9.0]
-
-
-def test_word_vectors_of_one_number(tmp_path):
-    path = tmp_path / "vectors.txt"
+    for before in (b"York 1 2 3\n", b""):
+        path.write_bytes(before + SPACED + b"\n")
+        assert read_vectors(path, {"New York"}, 3)["New York"].tolist() == [7.0, 8.0, 9.0]
     path.write_text("3 1\ncat 2\n")
     found = read_vectors(path, {"3", "cat"}, 1)
     assert {word: row.tolist() for word, row in found.items()} == {"3": [1.0], "cat": [2.0]}

@@ -1,14 +1,14 @@
 """examples/unsupervised_parsing.py: its scores, its files, and one line for every mistake."""
 
 import csv
+import functools
 import json
 
 import numpy as np
 import pytest
 
 import commands
-from commands import EXAMPLES, contents, ours
-from corpora import corpora_in
+from commands import EXAMPLES, SMOKE, ours
 from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
@@ -17,26 +17,7 @@ from keras_onlstm.parsing import build_tree, right_branching, score
 pytestmark = pytest.mark.backend("tensorflow")
 
 SCRIPT = EXAMPLES / "unsupervised_parsing.py"
-SMOKE = ["--preset", "smoke"]
-
-
-@pytest.fixture(scope="module")
-def script():
-    """The example as a module."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(EXAMPLES))
-        import unsupervised_parsing
-
-        yield unsupervised_parsing
-
-
-@pytest.fixture
-def run(script, monkeypatch, capsys):
-    return commands.runner(SCRIPT, script, monkeypatch, capsys)
-
-
-def refused(result, *parts):
-    commands.refused(SCRIPT, result, *parts)
+refused = functools.partial(commands.refused, SCRIPT)
 
 
 @pytest.fixture(scope="module")
@@ -143,37 +124,6 @@ def test_the_packages_model(run, tmp_path):
     assert not list((tmp_path / "run").glob("*.svg"))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["--preset", "huge"], ["--preset", "'huge'"]),
-        (["--corpus", "brown"], ["--corpus", "'brown'"]),
-        (["--sections", "23"], ["--sections", "--corpus ptb"]),
-        (["--pictures", "-1"], ["--pictures -1"]),
-        ([*SMOKE, "--models", "missing.npz"], ["missing.npz: no such model"]),
-    ],
-)
-def test_bad_arguments(run, monkeypatch, tmp_path, arguments, parts):
-    monkeypatch.chdir(tmp_path)
-    refused(run(*arguments), *parts)
-    assert contents(tmp_path) == {}
-
-
 def test_models_that_differ(run, models, tmp_path):
     output = tmp_path / "run"
     refused(run(*SMOKE, "--models", *models[1:], "--output", output), "--models", "layers")
-
-
-def test_an_output_that_exists(run, models, tmp_path):
-    (tmp_path / "thesis.tex").write_text("years of work")
-    before = contents(tmp_path)
-    refused(run(*SMOKE, "--models", models[0], "--output", tmp_path), tmp_path, "exists")
-    assert contents(tmp_path) == before
-
-
-def test_a_corpus_that_is_not_there(run, models, tmp_path):
-    output = tmp_path / "run"
-    arguments = ["--corpus", "ptb", "--models", models[0], "--output", output]
-    with corpora_in():
-        refused(run(*arguments), "ptb", "licence")
-    assert not output.exists()
