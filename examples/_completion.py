@@ -1,19 +1,18 @@
 """What sentence_completion.py makes up, counts and shows. No Keras."""
 
-import csv
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import info
+from _common import info, write_csv
 
 from keras_onlstm.datasets.sentence_completion import Question
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.evaluation.minimal_pairs import difference_interval, interval, mcnemar
 from keras_onlstm.evaluation.sentence_completion import Completion, choose
 from keras_onlstm.utils.console import table
-from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.files import write_json
 
 HEADER = ("", "all", "95%", "validation half", "test half", "known candidates", "of")
 # Accuracy in percent: Zhang, Lu, Lapata 2016, Table 1; the best sizes of each.
@@ -123,15 +122,11 @@ def write_files(
 ) -> None:
     """Writes results.json, and choices.csv with a line for every question."""
     write_json(output / "results.json", {"arguments": options, **results})
-    with (
-        replacing(output / "choices.csv") as temporary,
-        open(temporary, "w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.writer(file)
-        writer.writerow(["of", "question", "answer", *(model.name for model in models)])
-        for name, (completions, _) in found.items():
-            chosen = [choose(model.scores[name]).tolist() for model in models]
-            for number, one in enumerate(completions):
-                words = one.question.candidates
-                own = (words[row[number]] for row in chosen)
-                writer.writerow([name, number + 1, words[one.question.answer], *own])
+    rows = [["of", "question", "answer", *(model.name for model in models)]]
+    for name, (completions, _) in found.items():
+        chosen = [choose(model.scores[name]).tolist() for model in models]
+        for number, one in enumerate(completions):
+            words = one.question.candidates
+            own = (words[row[number]] for row in chosen)
+            rows.append([name, number + 1, words[one.question.answer], *own])
+    write_csv(output / "choices.csv", rows)

@@ -25,7 +25,7 @@ import random
 from pathlib import Path
 
 import numpy as np
-from _common import info, new_plot, save_plot
+from _common import info, new_plot, read_epochs, save_plot_of_epochs
 
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import (
@@ -53,7 +53,7 @@ from keras_onlstm.training.tree_corpora import (
 )
 from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import replacing, write_json
-from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
+from keras_onlstm.utils.reading import SEEDS, Choice
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
@@ -95,7 +95,6 @@ EXPERIMENT = Experiment(
     settings=TREE_SETTINGS,
     presets=PRESETS,
 )
-METRICS = {"epochs": [{"epoch": Integer(1), "val_perplexity": float, "loss": float}]}
 PARTS = ("validation", "test")
 NOTES = {"random": ", random trees", "sentence": ", sentences with their ends"}  # in tables
 LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, 9999))  # of paths, from the first to the last
@@ -138,8 +137,6 @@ def parse_arguments():
     parser.check_least(options, steps=1, generate=1)
     if options.data == [NLTK]:
         options.data = NLTK
-    elif options.data is not None and len(options.data) != 3:
-        parser.error(f"--data: takes {NLTK}, or three files: of training, validation and test")
     return parser, options
 
 
@@ -307,19 +304,14 @@ def plot_results(results):
         return
     figure, axes = plot
     for run, result in results.items():
-        history = read_json(Path(run) / "metrics.json", METRICS, "Train the run first.")["epochs"]
+        history = read_epochs(run, "val_perplexity")
         axes.plot(
             [row["epoch"] for row in history],
             [row["val_perplexity"] for row in history],
             "o-",
             label=f"{result['model']}, {Path(run).name}",
         )
-    axes.set(xlabel="epoch", ylabel="validation perplexity", yscale="log")
-    axes.yaxis.set_major_formatter("{x:.0f}")
-    axes.yaxis.set_minor_formatter("{x:.0f}")
-    axes.grid(alpha=0.3, which="both")
-    axes.legend(fontsize="small")
-    save_plot(figure, results, "perplexity")
+    save_plot_of_epochs(figure, axes, results, "validation perplexity")
 
 
 def score(run, path):

@@ -18,7 +18,7 @@ import math
 import tempfile
 from pathlib import Path
 
-from _common import info, new_plot, save_plot
+from _common import info, new_plot, read_epochs, save_plot, save_plot_of_epochs
 
 from keras_onlstm import text
 from keras_onlstm.datasets import propositional_logic, treebank
@@ -38,8 +38,8 @@ from keras_onlstm.training.language_model_settings import (
 )
 from keras_onlstm.training.runs import RESULTS, Experiment, has_begun
 from keras_onlstm.utils.console import report, table
-from keras_onlstm.utils.files import replacing, write_json
-from keras_onlstm.utils.reading import SEEDS, Choice, Integer, read_json
+from keras_onlstm.utils.files import write_json
+from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
@@ -159,14 +159,8 @@ EXPERIMENT = Experiment(
     settings=SETTINGS,
     presets=PRESETS,
     later=(
-        "max_words",
-        "characters",
-        "sentences",
-        "test_sentences",
-        "precision",
-        "start_from",
-        "devices",
-        "hosts",
+        *("max_words", "characters", "sentences", "test_sentences", "precision"),
+        *("start_from", "devices", "hosts"),
     ),
     free=("devices", "hosts"),
 )
@@ -178,9 +172,6 @@ PRPN = EXPERIMENT._replace(
     presets=PRPN_PRESETS,
 )
 EXPERIMENT = EXPERIMENT._replace(variants={"prpn": PRPN})
-METRICS = {  # of these, what a plot shows
-    "epochs": [{"epoch": Integer(1), "val_perplexity": float, "loss": float, "penalty": float}],
-}
 
 
 def parse_arguments():
@@ -281,8 +272,7 @@ def write_formulas(directory):
     shares = {"valid": pairs[::10], "test": pairs[1::10], "train": pairs}
     for part, share in shares.items():
         text = "".join(f"{pair.left}\n" for pair in share)
-        with replacing(Path(directory) / f"{part}.txt") as temporary:
-            temporary.write_text(text)
+        (Path(directory) / f"{part}.txt").write_text(text)
 
 
 def train(options, configuration):
@@ -396,7 +386,7 @@ def plot_results(results):
         return
     figure, axes = plot
     for run, result in results.items():
-        history = read_json(Path(run) / "metrics.json", METRICS, "Train the run first.")["epochs"]
+        history = read_epochs(run, "val_perplexity", "loss", "penalty")
         numbers = [row["epoch"] for row in history]
         name = f"{result['model']}, {Path(run).name}"
         (line,) = axes.plot(
@@ -416,12 +406,7 @@ def plot_results(results):
             ls="--",
             label=f"{name}, test",
         )
-    axes.set(xlabel="epoch", ylabel="perplexity", yscale="log")
-    axes.yaxis.set_major_formatter("{x:.0f}")
-    axes.yaxis.set_minor_formatter("{x:.0f}")
-    axes.grid(alpha=0.3, which="both")
-    axes.legend(fontsize="small")
-    save_plot(figure, results, "perplexity")
+    save_plot_of_epochs(figure, axes, results, "perplexity")
 
 
 def main(options):

@@ -128,15 +128,6 @@ def batches_of(pairs, batch_size, shuffle=False, seed=0):
     )
 
 
-def load_classifier(run):
-    """The best model of a run, which classifies pairs of formulas."""
-    model = load_trained(run, "classifier")
-    sizes = {"vocabulary_size": len(logic.TOKENS) + 1, "classes": len(logic.LABELS)}
-    if not sizes.items() <= model.get_config().items():
-        raise ValueError(f"{run}: its model classifies something else than pairs of formulas.")
-    return model
-
-
 def count_correct(model, batches):
     correct = 0
     for index in range(len(batches)):
@@ -226,7 +217,7 @@ def train(output, configuration, resume):
 def evaluate(runs, corpus=None):
     results = {}
     # Whatever is wrong with a run comes out before the first one is tested.
-    loaded = {run: (EXPERIMENT.stored(run), load_classifier(run)) for run in runs}
+    loaded = {run: (EXPERIMENT.stored(run), load_trained(run, "classifier")) for run in runs}
     for run, (configuration, model) in loaded.items():
         arguments = configuration.arguments
         test = (corpus or load_corpus(configuration)).test
@@ -277,7 +268,7 @@ def plot_results(results):
 
 def classify(run, left, right):
     truth = logic.relation(left, right)  # also checks the formulas
-    model = load_classifier(run)
+    model = load_trained(run, "classifier")
     ids = tuple(np.array([logic.encode(formula)], "int32") for formula in (left, right))
     logits = model.predict_on_batch(ids)[0]
     probabilities = np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()

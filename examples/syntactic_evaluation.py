@@ -14,7 +14,6 @@ subject-verb agreement, reflexive anaphora, negative polarity items, at short an
 Without --pairs the pairs are those of a small grammar of the package.
 """
 
-import csv
 import random
 import tempfile
 import time
@@ -22,7 +21,7 @@ from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
-from _common import info, new_plot, save_plot
+from _common import info, new_plot, save_plot, write_csv
 
 from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
 from keras_onlstm.evaluation.minimal_pairs import (
@@ -47,7 +46,7 @@ from keras_onlstm.training.language_model_settings import (
 )
 from keras_onlstm.training.runs import Experiment
 from keras_onlstm.utils.console import report, table
-from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.progress import advance, progress_bar
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
@@ -232,8 +231,7 @@ def load_corpus(configuration, run):
         raise ValueError("--grammar: goes with --data or --brown; smoke reads nothing else anyway.")
     with tempfile.TemporaryDirectory() as directory:
         for part, text in texts(arguments).items():
-            with replacing(Path(directory) / f"{part}.txt") as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            (Path(directory) / f"{part}.txt").write_text(text, encoding="utf-8")
         return read_corpus(directory, run, None, max_words)
 
 
@@ -380,14 +378,9 @@ def print_table(models):
 
 def write_results(models, options):
     for model in models:
-        with (
-            replacing(model.run / "syntactic_evaluation.csv") as temporary,
-            open(temporary, "w", newline="", encoding="utf-8") as file,
-        ):
-            lines = list(model.lines())
-            writer = csv.DictWriter(file, list(lines[0]))
-            writer.writeheader()
-            writer.writerows(lines)
+        lines = list(model.lines())
+        rows = [lines[0].keys(), *(line.values() for line in lines)]
+        write_csv(model.run / "syntactic_evaluation.csv", rows)
         write_json(
             model.run / "syntactic_evaluation.json",
             {
@@ -395,7 +388,7 @@ def write_results(models, options):
                 "pairs": options.pairs or "of the package's grammar",
                 "differing_words_alone": options.differing,
                 "known_words_alone": options.known,
-                "rows": list(model.lines()),
+                "rows": lines,
             },
         )
 

@@ -13,11 +13,10 @@ can be chosen where nobody annotated a sentence. Writes scores.csv, results.json
 and pictures of some sentences.
 """
 
-import csv
 from pathlib import Path
 
 import numpy as np
-from _common import info
+from _common import info, write_csv
 from _parsing import (
     LABELS,
     SHORT,
@@ -32,7 +31,7 @@ from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import save_picture, score, vote, write_report
 from keras_onlstm.training.runs import Configuration, check_new, running
 from keras_onlstm.utils.console import ArgumentParser, report, table
-from keras_onlstm.utils.files import replacing, write_json
+from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.svg import check_png
 
 COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth", "agreement")
@@ -123,13 +122,7 @@ def rows_of(combined, together, count, baselines):
 
 def write_files(output, rows, scores, options, sentences):
     combined, together, baselines = scores
-    with (
-        replacing(output / "scores.csv") as temporary,
-        open(temporary, "w", newline="", encoding="utf-8") as file,
-    ):
-        writer = csv.writer(file)
-        writer.writerow(HEADER)
-        writer.writerows(rows)
+    write_csv(output / "scores.csv", [HEADER, *rows])
     write_json(
         output / "results.json",
         {
