@@ -3,6 +3,7 @@
 import re
 
 import keras
+import ml_dtypes
 import numpy as np
 import pytest
 from keras import ops
@@ -83,6 +84,22 @@ def test_the_file_holds_numbers_only_also_special_ones(saved):
     kernel.assign(np.zeros(kernel.shape))
     load_checkpoint(path, model)
     assert bits(model) == before
+
+
+def test_arrays_beside_the_model_survive(saved):
+    path, model = saved
+    given = {
+        "0/a": np.arange(6, dtype="int64").reshape(2, 3),
+        "1/b/0": np.array([np.nan, -0.0], "float32"),
+        "1/b/1": np.array([0.1, 2.5], ml_dtypes.bfloat16),
+    }
+    save_checkpoint(path, model, {"epoch": 1}, given)
+    found = {}
+    assert load_checkpoint(path, model, arrays=found) == {"epoch": 1}
+    assert list(found) == list(given)
+    for name, array in given.items():
+        assert found[name].dtype == array.dtype and found[name].tobytes() == array.tobytes()
+    assert load_checkpoint(path, model) == {"epoch": 1}
 
 
 # --- Damage -------------------------------------------------------------------------------------
