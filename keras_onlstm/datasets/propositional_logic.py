@@ -15,12 +15,14 @@ published label checkable and the data cheap to generate.
 import functools
 import itertools
 import random
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import StrPath
 
 __all__ = [
@@ -41,6 +43,7 @@ _WORLDS = {
 }
 _BUCKETS = range(13)  # the last one holds the pairs with 12 operators or more
 _SOURCE = "data/propositionallogic/ of https://github.com/yikangshen/Ordered-Memory"
+_GRAMMAR = "a statement is a variable, a to f, ( not X ), ( X ( and X ) ) or ( X ( or X ) )"
 
 
 class Pair(NamedTuple):
@@ -55,11 +58,6 @@ class Pair(NamedTuple):
     label: str
     left: str
     right: str
-
-
-class _Meaning(NamedTuple):
-    worlds: int  # bit w is set where the statement is true in world w
-    operators: int
 
 
 @dataclass(frozen=True)
@@ -123,14 +121,10 @@ def encode(statement: str) -> list[int]:
         [1, 5, 6, 2]
     """
     tokens = statement.split()
-    try:
-        return [_IDS[token] for token in tokens]
-    except KeyError:
-        index = next(i for i, token in enumerate(tokens) if token not in _IDS)
-        raise ValueError(
-            f"token {index + 1}, {_quote(tokens[index])}, is unknown; "
-            f"use {' '.join(TOKENS)}, separated by spaces"
-        ) from None
+    for number, token in enumerate(tokens, 1):
+        if token not in _IDS:
+            raise ValueError(f"token {number}, {token!r}, is unknown; use {' '.join(TOKENS)}")
+    return [_IDS[token] for token in tokens]
 
 
 def count_operators(statement: str) -> int:
@@ -149,7 +143,7 @@ def count_operators(statement: str) -> int:
         >>> count_operators("( ( not a ) ( and ( b ( or c ) ) ) )")
         3
     """
-    return _parse(statement).operators
+    return _parse(statement)[1]
 
 
 def relation(left: str, right: str) -> str:
@@ -178,21 +172,13 @@ def relation(left: str, right: str) -> str:
         One of `LABELS`.
 
     Raises:
-        ValueError: A statement is empty, has an unknown variable or operator, a bracket that is
-            missing or too many, or tokens after its end. The message names the statement, the
-            token, and what the grammar expects there.
+        ValueError: A statement is malformed.
 
     Example:
         >>> relation("( a ( and b ) )", "a"), relation("( not c )", "c"), relation("a", "f")
         ('<', '^', '#')
     """
-    worlds = []
-    for side, statement in (("left", left), ("right", right)):
-        try:
-            worlds.append(_parse(statement).worlds)
-        except ValueError as error:
-            raise ValueError(f"{side} statement: {error}") from None
-    return _label(*worlds)
+    return _label(_parse(left)[0], _parse(right)[0])
 
 
 def load(directory: StrPath, verify_labels: bool = False) -> Corpus:
@@ -220,30 +206,18 @@ def load(directory: StrPath, verify_labels: bool = False) -> Corpus:
         True
     """
     directory = Path(directory)
-    missing = [name for name in _file_names() if not (directory / name).is_file()]
-    if missing:
-        lost = f"no {', '.join(missing)} in it" if directory.is_dir() else "no such directory"
-        raise FileNotFoundError(
-            f"{directory}: {lost}; expected the files train0 to train12 and test0 to test12, "
-            f"which are published in {_SOURCE}"
-        )
     parse = functools.cache(_parse)  # simple statements occur thousands of times
     train, test = (
         {n: _read(directory / f"{part}{n}", parse, verify_labels) for n in _BUCKETS}
         for part in ("train", "test")
     )
     if not any(train.values()):
-        raise ValueError(
-            f"{directory}: train0 to train12 are all empty; "
-            f"copy the files again from {_SOURCE}, or generate and save some"
-        )
+        raise ValueError(f"{directory}: train0 to train12 are all empty; copy them from {_SOURCE}")
     return Corpus(train, test)
 
 
 def save(corpus: Corpus, directory: StrPath) -> None:
     """Write a corpus in the layout that `load` reads.
-
-    Everything is checked before anything is written.
 
     Args:
         corpus: The pairs. A number of operators without pairs becomes an empty file.
@@ -251,8 +225,6 @@ def save(corpus: Corpus, directory: StrPath) -> None:
 
     Raises:
         FileExistsError: One of the files exists; nothing is overwritten.
-        ValueError: `load` would refuse the corpus: a number of operators outside 0 to 12, an
-            unknown label, a malformed statement, or no training pairs.
 
     Example:
         >>> import os, tempfile
@@ -262,33 +234,18 @@ def save(corpus: Corpus, directory: StrPath) -> None:
         26
     """
     directory = Path(directory)
-    parse = functools.cache(_parse)
-    texts = dict.fromkeys(_file_names(), "")
-    for part, buckets in (("train", corpus.train), ("test", corpus.test)):
-        for n, pairs in buckets.items():
-            if isinstance(n, bool) or n not in _BUCKETS:
-                raise ValueError(f"corpus.{part}[{n!r}]: the key must be an integer from 0 to 12")
-            lines = ["\t".join(pair) for pair in pairs]
-            for index, line in enumerate(lines):
-                checked = _pair(line, parse, False, f"corpus.{part}[{n}]", index + 1)
-                if checked != pairs[index] or "\n" in line:
-                    raise ValueError(
-                        f"corpus.{part}[{n}], line {index + 1}: a line break in a statement; "
-                        "separate tokens by spaces"
-                    )
-            texts[f"{part}{int(n)}"] = "".join(f"{line}\n" for line in lines)
-    if not any(corpus.train.values()):
-        raise ValueError("corpus.train: no pairs, and load would refuse that; generate some more")
-    present = [name for name in texts if (directory / name).exists()]
+    parts = {"train": corpus.train, "test": corpus.test}
+    files = {f"{part}{n}": parts[part].get(n, []) for part in parts for n in _BUCKETS}
+    present = [name for name in files if (directory / name).exists()]
     if present:
         raise FileExistsError(
             f"{directory}: {', '.join(present)} exists and is not overwritten; "
             "name another directory or move the files away"
         )
     directory.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        with open(directory / name, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+    for name, pairs in files.items():
+        text = "".join("\t".join(pair) + "\n" for pair in pairs)
+        (directory / name).write_text(text, encoding="utf-8", newline="\n")
 
 
 def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
@@ -303,13 +260,8 @@ def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
     rounded down and in the order drawn, are for training: as simple pairs are drawn early and
     often, those for testing are the rarer and longer ones, in the published data too.
 
-    How close that comes: 500,000 pairs drawn leave 249,300 to 250,300 (five seeds); 249,069 are
-    published. From generated to published data the total variation distance of the sizes of the
-    buckets is 0.002 to 0.006; within a bucket, that of the labels is at most 0.022 and that of the
-    numbers of tokens at most 0.037, both in the small buckets of 10 and more operators. Two seeds
-    lie as far apart. Other readings do not fit: were the pair dropped rather than the statement
-    drawn again, 215,000 would be left; were variables never negated, the sizes of the buckets
-    would be 0.24 away; were the four variables not distinct, the labels 0.13 away.
+    500,000 pairs drawn leave 249,300 to 250,300 (five seeds); 249,069 are published. The sizes of
+    the buckets differ by a total variation distance of at most 0.006, their labels by 0.022.
 
     Args:
         count: How many pairs to draw. Many are duplicates: half of 500,000.
@@ -392,117 +344,57 @@ def _label(left: int, right: int) -> str:
     return "v" if covering else "#"
 
 
-def _parse(statement: str) -> _Meaning:
-    """Evaluate a statement in one pass, with a stack of our own: Python's has a limit."""
+def _parse(statement: str) -> tuple[int, int]:
+    """The worlds in which a statement is true, and its number of operators."""
+    stack: list = ["", "", ""]  # sentinels, then tokens, worlds, and (word, worlds) of `( and X )`
     tokens = statement.split()
-    operators = tokens.count("and") + tokens.count("or") + tokens.count("not")
-    tokens += ("", "")  # marks the end; two, since the grammar looks at two tokens at a time
-    # The statements that have begun and not ended: None for `( `, awaiting its left part or what
-    # follows that; ("not", 0) for `( not `; (word, left worlds) for `( X ( word `.
-    open_statements: list[tuple[str, int] | None] = []
-    i = 0
-    while True:
-        if tokens[i] == "(":
-            negated = tokens[i + 1] == "not"
-            open_statements.append(("not", 0) if negated else None)
-            i += 2 if negated else 1
+    for number, token in enumerate(tokens, 1):
+        if token in _WORLDS:
+            stack.append(_WORLDS[token])
             continue
-        if tokens[i] not in _WORLDS:
-            or_not = " or 'not'" if i and tokens[i - 1] == "(" else ""
-            raise _fault(tokens, i, f"a variable (a to f) or '('{or_not}")
-        worlds = _WORLDS[tokens[i]]
-        i += 1
-        while open_statements:  # a statement has ended, and perhaps the one around it
-            begun = open_statements.pop()
-            if begun is None:
-                word = tokens[i + 1]
-                if tokens[i] != "(":
-                    raise _fault(tokens, i, "'(' and then 'and' or 'or'")
-                if word != "and" and word != "or":
-                    raise _fault(tokens, i + 1, "'and' or 'or'")
-                open_statements.append((word, worlds))
-                i += 2
-                break
-            word, left = begun
-            if tokens[i] != ")":
-                raise _fault(tokens, i, f"')' to close '( {word}'")
-            i += 1
-            if word == "not":
-                worlds ^= _EVERYWHERE
-                continue
-            if tokens[i] != ")":
-                raise _fault(tokens, i, f"')' to close the statement around '( {word}'")
-            i += 1
-            worlds = left & worlds if word == "and" else left | worlds
+        if token in ("(", "and", "or", "not"):
+            stack.append(token)
+            continue
+        opened, middle, last = stack[-3:]
+        del stack[-3:]
+        if token != ")" or opened != "(":
+            raise ValueError(f"token {number}, {reprlib.repr(token)}, is out of place; {_GRAMMAR}")
+        if middle == "not" and type(last) is int:
+            stack.append(last ^ _EVERYWHERE)
+        elif middle in ("and", "or") and type(last) is int:
+            stack.append((middle, last))
+        elif type(middle) is int and type(last) is tuple:
+            stack.append(middle & last[1] if last[0] == "and" else middle | last[1])
         else:
-            if tokens[i]:
-                raise _fault(tokens, i, "the end")
-            return _Meaning(worlds, operators)
+            raise ValueError(f"token {number}, ')', closes no statement; {_GRAMMAR}")
+    if len(stack) != 4 or type(stack[3]) is not int:
+        raise ValueError(f"{reprlib.repr(statement)} is not one complete statement; {_GRAMMAR}")
+    return stack[3], sum(map(tokens.count, ("and", "or", "not")))
 
 
-def _fault(tokens: list[str], index: int, expected: str) -> ValueError:
-    """Say which token, counted from 1, is wrong and what the grammar expects instead."""
-    token = tokens[index]
-    if index == 0 and not token:
-        wrong = "the statement is empty"
-    elif not token:
-        wrong = f"the statement ends after token {index}, {_quote(tokens[index - 1])}"
-    elif token not in _IDS:
-        wrong = f"token {index + 1}, {_quote(token)}, is no variable, operator or bracket"
-    elif expected == "the end":
-        wrong = f"token {index + 1}, {_quote(token)}, follows a complete statement"
-    else:
-        wrong = f"token {index + 1}, {_quote(token)}, is out of place"
-    return ValueError(f"{wrong}; expected {expected}")
+def _read(path: Path, parse: Callable[[str], tuple[int, int]], verify: bool) -> list[Pair]:
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file; the data are published in {_SOURCE}")
+    with open(path, "rb") as file:
+        return [
+            _pair(line, parse, verify, f"{path}, line {number}")
+            for number, line in enumerate(lines(path, file), 1)
+        ]
 
 
-def _quote(text: str) -> str:
-    return repr(text if len(text) <= 40 else f"{text[:40]}...")
-
-
-def _file_names() -> list[str]:
-    return [f"{part}{n}" for part in ("train", "test") for n in _BUCKETS]
-
-
-def _read(path: Path, parse: Callable[[str], _Meaning], verify: bool) -> list[Pair]:
-    data = path.read_bytes()
-    try:
-        lines = data.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
+def _pair(line: str, parse: Callable[[str], tuple[int, int]], verify: bool, where: str) -> Pair:
+    """Check a line, and take it apart."""
+    fields = line.split("\t")
+    if len(fields) != 3 or len(fields[0]) != 1 or fields[0] not in LABELS:
         raise ValueError(
-            f"{path}, line {number}: byte 0x{data[error.start]:02x} is not UTF-8; "
-            "save the file as UTF-8, or copy it again"
-        ) from None
-    if not lines[-1]:
-        lines.pop()  # what follows the last line break
-    return [_pair(line, parse, verify, path, number) for number, line in enumerate(lines, 1)]
-
-
-def _pair(
-    line: str, parse: Callable[[str], _Meaning], verify: bool, source: object, number: int
-) -> Pair:
-    """Check a line, whose end may be that of Windows, and take it apart."""
-    fields = line.rstrip("\r").split("\t")
-    where = f"{source}, line {number}"
-    if len(fields) != 3:
-        raise ValueError(
-            f"{where}: tab-separated fields: {len(fields)}; expected 3: label, left and right"
+            f"{where}: {reprlib.repr(line)} is not a label, one of {' '.join(LABELS)}, and two "
+            "statements, separated by tabs"
         )
     pair = Pair(*fields)
-    if len(pair.label) != 1 or pair.label not in LABELS:
-        raise ValueError(
-            f"{where}: unknown label {_quote(pair.label)}; expected one of {' '.join(LABELS)}"
-        )
-    meanings = []
-    for side, statement in (("left", pair.left), ("right", pair.right)):
-        try:
-            meanings.append(parse(statement))
-        except ValueError as error:
-            raise ValueError(f"{where}: {side} statement: {error}") from None
-    if verify and pair.label != (label := _label(meanings[0].worlds, meanings[1].worlds)):
-        raise ValueError(
-            f"{where}: the label is {_quote(pair.label)} and by truth table it is {label!r}; "
-            "correct it, or load with verify_labels=False"
-        )
+    try:
+        left, right = parse(pair.left)[0], parse(pair.right)[0]
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    if verify and pair.label != (label := _label(left, right)):
+        raise ValueError(f"{where}: the label is {pair.label!r} and by truth table it is {label!r}")
     return pair
