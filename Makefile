@@ -21,10 +21,10 @@ ONE_THREAD := OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=
 PYTEST = $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # The tests of what is computed. Libraries choose other kernels on other processors, and change with their versions.
-NUMERICAL := averaging cell compact convert cross_entropy cumax derivatives fused fused_jax gallery graphs \
+NUMERICAL := averaging cell compact convert cross_entropy cumax derivatives exports fused fused_jax gallery graphs \
     language_model language_modeling layer layer_arguments layer_dropout layer_fit layer_keras layer_masks loops lstm_loop numerics \
-    onnx onnx_layers onnx_weights pair_classifier products prpn prpn_exports quantize reading_network reference \
-    resume rows single start_from starts step tflite tree_lstm tree_lstm_exports truncated
+    onnx_layers onnx_weights pair_classifier products prpn quantize reading_network reference \
+    resume rows single start_from starts step tree_lstm tree_lstm_exports truncated
 # The kernels of other processors: what the libraries are told, separated by commas. With ONEDNN_MAX_CPU_ISA=AVX2
 # TensorFlow crashes in products of half precision, so only files without any run there.
 KERNELS ?= tensorflow,XLA_FLAGS=--xla_cpu_max_isa=AVX2,TF_ENABLE_ONEDNN_OPTS=0 tensorflow,ONEDNN_MAX_CPU_ISA=AVX2 \

@@ -6,7 +6,7 @@ import numpy as np
 from checks import as_array
 from keras_onlstm.models import PRPN, LanguageModel, PairClassifier
 
-BATCHES, TIMES = (1, 3, 32), (1, 2, 17, 200)
+TIMES = (1, 2, 17, 200)
 LAYERS, VOCABULARY_SIZE = 2, 100
 WORDS = ["<eos>", "<unk>", *(f"word{number}" for number in range(VOCABULARY_SIZE - 2))]
 
@@ -60,6 +60,24 @@ def pair(batch, left, right, seed=0):
         lengths[0] = time
         found.append(rng.integers(1, 9, (batch, time)) * (np.arange(time) < lengths[:, None]))
     return tuple(found)
+
+
+def endpoints(path):
+    """The endpoints of a SavedModel as functions of arrays by name."""
+    import tensorflow as tf
+
+    loaded = tf.saved_model.load(str(path))
+
+    def function(signature):
+        def run(**given):
+            specs = signature.structured_input_signature[1]
+            tensors = {name: tf.constant(given[name], spec.dtype) for name, spec in specs.items()}
+            return {name: array.numpy() for name, array in signature(**tensors).items()}
+
+        run.loaded = loaded  # a signature alone does not keep its variables
+        return run
+
+    return {name: function(signature) for name, signature in loaded.signatures.items()}
 
 
 def log_softmax(logits):

@@ -34,14 +34,6 @@ def test_values():
     assert {w.dtype for w in (kernel, recurrent_kernel, bias)} == {np.dtype("float64")}
 
 
-def test_the_weights_are_copies():
-    given = arrays()
-    for weight in convert.from_torch(**given, chunk_size=CHUNK):
-        weight[:] = 0.0
-    for name, array in arrays().items():
-        assert_close(given[name], array, 0.0, name)
-
-
 def test_a_layer_takes_them():
     weights = convert.from_torch(**arrays(), chunk_size=CHUNK)
     problem = oracle.draw(UNITS, CHUNK, input_dim=INPUTS)
@@ -52,7 +44,7 @@ def test_a_layer_takes_them():
     assert_close(found, oracle.onlstm(*problem, chunk_size=CHUNK).h, SINGLE, "output")
 
 
-@pytest.mark.parametrize("chunk_size", [0, -1, 3, True])
+@pytest.mark.parametrize("chunk_size", [0, 3, True])
 def test_a_chunk_size_that_does_not_divide_is_refused(chunk_size):
     with pytest.raises(ValueError, match=f"chunk_size={chunk_size} does not divide the 4 units"):
         convert.from_torch(**arrays(), chunk_size=chunk_size)
@@ -62,8 +54,6 @@ def test_a_chunk_size_that_does_not_divide_is_refused(chunk_size):
     ("name", "shape"),
     [
         ("ih_weight", (K + 1, INPUTS)),
-        ("ih_bias", (K - 1,)),
-        ("ih_bias", (K, 1)),
         ("hh_weight", (INPUTS, UNITS)),
         ("hh_bias", ()),
     ],
@@ -73,10 +63,9 @@ def test_wrong_shapes_are_refused_by_name(name, shape):
         convert.from_torch(**arrays(**{name: shape}), chunk_size=CHUNK)
 
 
-@pytest.mark.parametrize("name", ["ih_weight", "hh_weight"])
-def test_weights_that_are_no_matrices_are_refused(name):
+def test_weights_that_are_no_matrices_are_refused():
     with pytest.raises(ValueError, match=r"are matrices, \(K, input_dim\) and \(K, units\)"):
-        convert.from_torch(**arrays(**{name: (K,)}), chunk_size=CHUNK)
+        convert.from_torch(**arrays(ih_weight=(K,)), chunk_size=CHUNK)
 
 
 # --- There and back ------------------------------------------------------------------------------
@@ -99,11 +88,14 @@ def test_to_torch_values():
         assert_close(one, given[name], 0.0, name)
 
 
-def test_to_torch_gives_copies():
-    given = layer_weights()
-    for array in convert.to_torch(**given, chunk_size=CHUNK):
+@pytest.mark.parametrize(
+    ("function", "make"), [(convert.from_torch, arrays), (convert.to_torch, layer_weights)]
+)
+def test_the_weights_are_copies(function, make):
+    given = make()
+    for array in function(**given, chunk_size=CHUNK):
         array[:] = 0.0
-    for name, array in layer_weights().items():
+    for name, array in make().items():
         assert_close(given[name], array, 0.0, name)
 
 
@@ -111,10 +103,8 @@ def test_to_torch_gives_copies():
     ("name", "shape", "match"),
     [
         ("kernel", (INPUTS, K + 1), "kernel has .* columns; 4 units with chunk_size=2 have 20"),
-        ("recurrent_kernel", (UNITS, K - 2), "recurrent_kernel has .* columns; 4 units"),
         ("recurrent_kernel", (UNITS + 1, K), "chunk_size=2 does not divide the 5 units of recur"),
         ("bias", (K, 1), "bias has .* columns"),
-        ("kernel", (K,), r"matrices, \(input_dim, K\) and \(units, K\)"),
         ("recurrent_kernel", (K,), r"matrices, \(input_dim, K\) and \(units, K\)"),
     ],
 )
@@ -172,55 +162,42 @@ class Trap:
         return pytest.fail, ("the pickle was run",)
 
 
-def hostile(kind):
-    """The bytes of a file, and its suffix."""
+def of_numpy(save, *args, **kwargs):
     file = io.BytesIO()
-    if kind in ("an object", "a pickle alone"):
-        trap = np.array([Trap()], object)
-        if kind == "an object":
-            np.savez(file, a=trap)
-        else:
-            pickle.dump(trap, file)
-        return file.getvalue(), ".npz"
-    if kind == "a checkpoint of PyTorch":
-        with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr("archive/data.pkl", pickle.dumps(Trap()))
-        return file.getvalue(), ".npz"
-    if kind == "one array":
-        np.save(file, np.ones(3))
-        return file.getvalue(), ".npz"
-    if kind == "damaged":
-        np.savez(file, a=np.arange(100.0))
-        content = bytearray(file.getvalue())
-        content[len(content) // 2] ^= 1
-        return bytes(content), ".npz"
-    header = b'{"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}'
-    return {
-        "bfloat16": (len(header).to_bytes(8, "little") + header + b"ab", ".safetensors"),
-        "nothing": (b"", ".npz"),
-        "nothing at all": (b"", ".safetensors"),
-        "a header too large": (b"\xff" * 64, ".safetensors"),
-        "no JSON": (b"\x04" + 7 * b"\x00" + b"junk", ".safetensors"),
-    }[kind]
+    save(file, *args, **kwargs)
+    return file.getvalue()
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "an object",
-        "a pickle alone",
-        "a checkpoint of PyTorch",
-        "one array",
-        "damaged",
-        "bfloat16",
-        "nothing",
-        "nothing at all",
-        "a header too large",
-        "no JSON",
-    ],
-)
-def test_hostile_files_are_refused(kind, tmp_path):
-    content, suffix = hostile(kind)
+def flipped(content):
+    content = bytearray(content)
+    content[len(content) // 2] ^= 1
+    return bytes(content)
+
+
+def zipped(name, content):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, content)
+    return file.getvalue()
+
+
+BFLOAT16 = b'{"a":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}'
+DAMAGED = {
+    "an object": (of_numpy(np.savez, a=np.array([Trap()], object)), ".npz"),
+    "a pickle": (pickle.dumps(Trap()), ".npz"),
+    "a checkpoint of PyTorch": (zipped("archive/data.pkl", pickle.dumps(Trap())), ".npz"),
+    "one array": (of_numpy(np.save, np.ones(3)), ".npz"),
+    "a changed byte": (flipped(of_numpy(np.savez, a=np.arange(100.0))), ".npz"),
+    "no array": (zipped("a.npy", b"text"), ".npz"),
+    "nothing": (b"", ".npz"),
+    "bfloat16": (len(BFLOAT16).to_bytes(8, "little") + BFLOAT16 + b"ab", ".safetensors"),
+    "a header too large": (b"\xff" * 64, ".safetensors"),
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_damaged_files_are_refused_and_run_no_code(kind, tmp_path):
+    content, suffix = DAMAGED[kind]
     path = tmp_path / f"weights{suffix}"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=rf"weights\{suffix}: not a complete \{suffix} file"):
@@ -232,30 +209,25 @@ def test_truncated_files_are_refused(suffix, tmp_path):
     path = tmp_path / f"weights{suffix}"
     convert.write_arrays(path, {"a": np.arange(100.0), "b": np.ones((2, 3), "float32")})
     whole = path.read_bytes()
-    for size in range(0, len(whole), 37):
+    for size in range(0, len(whole), 97):
         path.write_bytes(whole[:size])
         with pytest.raises(ValueError, match="not a complete"):
             convert.read_arrays(path)
 
 
-@pytest.mark.parametrize("name", ["weights.pt", "weights", "npz", "weights.npz.bak"])
-def test_other_endings_are_refused(name, tmp_path):
-    (tmp_path / name).write_bytes(b"")
+def test_missing_files_and_other_endings(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        convert.read_arrays(tmp_path / "weights.npz")
+    with pytest.raises(FileNotFoundError):
+        convert.write_arrays(tmp_path / "nowhere" / "weights.npz", {"a": np.ones(2)})
+    (tmp_path / "weights.pt").write_bytes(b"")
     for call in (convert.read_arrays, lambda path: convert.write_arrays(path, {})):
         with pytest.raises(ValueError, match=r"kept in \.npz or \.safetensors files"):
-            call(tmp_path / name)
+            call(tmp_path / "weights.pt")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_missing_files(suffix, tmp_path):
-    with pytest.raises(FileNotFoundError, match="no such file"):
-        convert.read_arrays(tmp_path / f"weights{suffix}")
-    with pytest.raises(FileNotFoundError):
-        convert.write_arrays(tmp_path / "nowhere" / f"weights{suffix}", {"a": np.ones(2)})
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("array", [np.array([Trap()], object), np.array(["word"]), [None]])
+@pytest.mark.parametrize("array", [np.array([Trap()], object), np.array(["word"])])
 def test_what_needs_pickle_is_not_written(suffix, array, tmp_path):
     path = tmp_path / f"weights{suffix}"
     convert.write_arrays(path, {"a": np.ones(2)})
@@ -428,7 +400,7 @@ def test_weight_dropout_scales_the_recurrent_matrices_alone():
     assert other.name == "other"
 
 
-@pytest.mark.parametrize("weight_dropout", [-0.1, 1.0, float("nan"), True])
+@pytest.mark.parametrize("weight_dropout", [1.0, float("nan")])
 def test_rates_that_are_none(weight_dropout):
     with pytest.raises(ValueError, match=r"weight_dropout is a share .* in \[0, 1\), not"):
         convert.language_model_from_arrays(state_dict(), 4, weight_dropout=weight_dropout)
@@ -474,7 +446,9 @@ def test_a_missing_decoder_is_the_encoder():
     assert "decoder.weight" not in given and len(given) == 14  # what was given is left alone
 
 
-@pytest.mark.parametrize("name", [name for name in state_dict() if name != "decoder.weight"])
+@pytest.mark.parametrize(
+    "name", ["encoder.weight", "rnn.cells.0.ih.0.weight", "rnn.cells.2.hh.bias", "decoder.bias"]
+)
 def test_a_missing_array(name):
     given = state_dict()
     del given[name]
@@ -482,42 +456,38 @@ def test_a_missing_array(name):
         convert.language_model_from_arrays(given, 4)
 
 
-@pytest.mark.parametrize("name", state_dict())
+@pytest.mark.parametrize(
+    "name",
+    ["decoder.weight", "rnn.cells.0.ih.0.weight", "rnn.cells.2.hh.bias", "decoder.bias"],
+)
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         (lambda a: np.concatenate([a, a[:1]]), r"(has shape|has \d+ rows)"),
-        (lambda a: a[None], "has shape"),
         (lambda a: a[..., :0], "has shape"),
         (lambda a: a[0], "has shape"),
         (lambda a: np.where(a == a.flat[-1], np.nan, a), "is not finite"),
-        (lambda a: np.where(a == a.flat[0], -np.inf, a), "is not finite"),
         (lambda a: a.astype("float64") * 1e39, "is not finite in float32"),
         (lambda a: a.astype("int64"), "is int64, not floating point. Store it as float32"),
         (lambda a: a.astype(object), "is object, not floating point"),
-        (lambda a: a.astype("complex64"), "is complex64, not floating point"),
-        (lambda a: a.astype(str), "is <U.*, not floating point"),
     ],
 )
 def test_a_wrong_array(name, change, match):
     given = state_dict()
     given[name] = change(given[name])
-    wrong = name
-    if name == "encoder.weight" and given[name].shape == (WORDS + 1, SIZE):
-        wrong, match = "decoder.bias", "encoder.weight has as many words"
-    with pytest.raises(ValueError, match=f"^{re.escape(wrong)} .*{match}"):
+    with pytest.raises(ValueError, match=f"^{re.escape(name)} .*{match}"):
+        convert.language_model_from_arrays(given, 4)
+
+
+def test_words_that_the_encoder_does_not_have():
+    given = state_dict()
+    given["encoder.weight"] = np.concatenate([given["encoder.weight"]] * 2)
+    with pytest.raises(ValueError, match=r"^decoder\.bias .*encoder.weight has as many words"):
         convert.language_model_from_arrays(given, 4)
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "rnn.cells.0.hh.weight.grad",
-        "rnn.cells.01.hh.weight",
-        "rnn.cells.0.ih.1.weight",
-        "module.encoder.weight",
-        "optimizer",
-    ],
+    "name", ["rnn.cells.0.hh.weight.grad", "rnn.cells.01.hh.weight", "module.encoder.weight"]
 )
 def test_an_unknown_array(name):
     given = {name: np.ones(3, "float32"), **state_dict()}
@@ -531,24 +501,6 @@ def test_a_layer_that_is_left_out():
     given = {n: a for n, a in state_dict().items() if not n.startswith("rnn.cells.1.")}
     with pytest.raises(ValueError, match=r"^rnn\.cells\.1\.hh\.weight is missing"):
         convert.language_model_from_arrays(given, 4)
-    with pytest.raises(ValueError, match=r"^rnn\.cells\.0\.hh\.weight is missing"):
-        convert.language_model_from_arrays({"encoder.weight": np.ones((3, 4))}, 4)
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        (
-            {"tied": False},
-            r"^rnn\.cells\.2\.hh\.weight is of 8 units, not 12: .*not tied, all of one size.*"
-            "from_torch",
-        ),
-        ({"tied": False, "layers": 2}, r"^rnn\.cells\.1\.hh\.weight is of 8 units, not 12"),
-    ],
-)
-def test_a_structure_that_the_model_does_not_have(options, match):
-    with pytest.raises(ValueError, match=match):
-        convert.language_model_from_arrays(state_dict(**options), 4)
 
 
 def test_sizes_that_the_model_does_not_have():
@@ -563,18 +515,18 @@ def test_sizes_that_the_model_does_not_have():
     given.pop("decoder.weight")
     with pytest.raises(ValueError, match=r"^rnn\.cells\.1\.hh\.weight is of 12 units, not 8: .*"):
         convert.language_model_from_arrays(given, 4)
+    match = r"^rnn\.cells\.2\.hh\.weight is of 8 units, not 12: .*not tied, all of one size"
+    with pytest.raises(ValueError, match=match):
+        convert.language_model_from_arrays(state_dict(tied=False), 4)
 
 
-@pytest.mark.parametrize("chunk_size", [2, 10, 5])
-def test_another_chunk_size_names_the_one_that_fits(chunk_size):
-    with pytest.raises(ValueError, match=r"^rnn\.cells\.0\.hh\.weight .* Give chunk_size=4\."):
-        convert.language_model_from_arrays(state_dict(), chunk_size)
-
-
-@pytest.mark.parametrize("chunk_size", [0, -1, True, 4.0, "4"])
-def test_a_chunk_size_that_is_none(chunk_size):
+def test_chunk_sizes_that_do_not_fit():
+    for chunk_size in (2, 5):
+        match = r"^rnn\.cells\.0\.hh\.weight .* Give chunk_size=4\."
+        with pytest.raises(ValueError, match=match):
+            convert.language_model_from_arrays(state_dict(), chunk_size)
     with pytest.raises(ValueError, match="chunk_size must be an integer, 1 or above"):
-        convert.language_model_from_arrays(state_dict(), chunk_size)
+        convert.language_model_from_arrays(state_dict(), 0)
 
 
 def test_an_lstm_of_pytorch_is_no_onlstm():

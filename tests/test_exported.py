@@ -1,6 +1,7 @@
 """What every format refuses before it starts, and what a file that fails its check leaves."""
 
 import os
+import resource
 import sys
 
 import keras
@@ -40,7 +41,7 @@ def test_other_backends_are_refused(name, model, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("other", ["model", "model.keras", "model.onnx.tflite.txt"])
+@pytest.mark.parametrize("other", ["model", "model.keras"])
 def test_endings(name, other, model, tmp_path):
     ending = os.path.splitext(name)[1]
     with pytest.raises(ValueError, match=rf"{other}: a file of this format ends in \{ending}"):
@@ -52,14 +53,10 @@ def test_endings(name, other, model, tmp_path):
 def test_places_that_cannot_be_written(name, model, tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"missing: no such directory\. Make it first"):
         FORMATS[name](model, tmp_path / "missing" / name)
-    (tmp_path / "file").write_text("a file")
-    with pytest.raises(FileNotFoundError, match="file: no such directory"):
-        FORMATS[name](model, tmp_path / "file" / name)
-    before = contents(tmp_path)
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     with pytest.raises(PermissionError, match=rf"{tmp_path}: cannot be written"):
         FORMATS[name](model, tmp_path / name)
-    assert contents(tmp_path) == before
+    assert contents(tmp_path) == {}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -73,7 +70,7 @@ def test_a_directory_in_the_place_of_the_file(name, model, tmp_path):
 
 
 @pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("quantize", ["int8", True, "Dynamic", 16])
+@pytest.mark.parametrize("quantize", ["int8", True])
 def test_quantizations(name, quantize, model, tmp_path):
     known = "'dynamic', 'float16' or 'weights'" if "onnx" in name else "'dynamic' or 'float16'"
     with pytest.raises(ValueError, match=f"None, {known}, not {quantize!r}"):
@@ -93,7 +90,6 @@ def test_graphs_and_models_are_refused_before_anything_is_written(name, model, t
     ("name", "module", "options"),
     [
         ("model.onnx", "tf2onnx", {}),
-        ("model.onnx", "onnx", {}),
         ("model.onnx", "onnxruntime", {}),
         ("model.onnx", "onnxruntime", {"quantize": "dynamic"}),
         ("model.tflite", "ai_edge_litert", {}),
@@ -123,6 +119,29 @@ def test_what_a_format_cannot_express(name, operators, tmp_path, capfd, caplog):
     assert contents(tmp_path) == before
     assert len(str(caught.value)) < 500  # of pages
     assert "rfinv" not in capfd.readouterr().err + caplog.text  # it is told once
+
+
+def test_a_saved_model_replaces_nothing_else(model, tmp_path):
+    (tmp_path / "file").write_text("years of work")
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "directory" / "thesis.tex").write_text("years of work")
+    before = contents(tmp_path)
+    for name in ("file", "directory"):
+        with pytest.raises(FileExistsError, match=f"{name}: exists, and is no SavedModel"):
+            to_saved_model(model, tmp_path / name)
+    assert contents(tmp_path) == before
+
+
+def test_a_limit_on_the_size_of_a_saved_model(model, tmp_path):
+    path, before = tmp_path / "model", resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
+    try:
+        with pytest.raises(OSError, match="cannot be written") as caught:
+            to_saved_model(model, path, check=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert str(caught.value).startswith(f"{path}: cannot be written (File too large)")
+    assert contents(tmp_path) == {}
 
 
 # --- The check -----------------------------------------------------------------------------------
@@ -191,8 +210,8 @@ def runner(graph, change):
     return run
 
 
-@pytest.mark.parametrize("value", [0.5, -0.5, np.nan, np.inf])
-@pytest.mark.parametrize("sizes", [(3, 2), (3, 17), (3, 1), (1, 2), (1, 17), (1, 1)])
+@pytest.mark.parametrize("value", [-0.5, np.nan])
+@pytest.mark.parametrize("sizes", [(3, 2), (3, 17), (1, 1)])
 def test_one_wrong_number_is_found(graph, value, sizes):
     def change(found, given):
         if given == sizes:
@@ -211,16 +230,15 @@ def test_the_largest_difference_is_told(graph):
     run = runner(graph, change)
     found = checks.compare(run, graph, "float16")
     assert found[1:] == ("all", (1, 2)) and found.largest == pytest.approx(0.04, abs=1e-6)
-    assert checks.compare(run, graph, "dynamic", batches=(3,)).sizes == (3, 17)
     with pytest.raises(ValueError, match=r"up to 0\.04 from Keras"):
         checks.compare(run, graph)
+    assert checks.compare(runner(graph, lambda *_: None), graph) == Difference(0.0, None, None)
 
 
 @pytest.mark.parametrize(
     ("change", "match"),
     [
         (lambda found, _: found.pop("last"), r"gives \['all'\], and Keras \['all', 'last'\]"),
-        (lambda found, _: found.update(more=0), r"gives \['all', 'last', 'more'\], and Keras"),
         (
             lambda found, _: found.update(last=found["last"][:1]),
             r"the file's last has shape \(1, 4\), and Keras's \(3, 4\)",
@@ -230,10 +248,6 @@ def test_the_largest_difference_is_told(graph):
 def test_missing_outputs_and_other_shapes(graph, change, match):
     with pytest.raises(ValueError, match=match):
         checks.compare(runner(graph, change), graph)
-
-
-def test_a_file_without_a_difference(graph):
-    assert checks.compare(runner(graph, lambda *_: None), graph) == Difference(0.0, None, None)
 
 
 def test_keras_computes_with_the_readable_recurrence(model, monkeypatch):
@@ -254,9 +268,7 @@ def test_descriptions(tmp_path):
     found = Exported(
         tmp_path, ("a", "b"), 1_230_000, operators, Difference(0.00123, "a", (3, 2)), 0.0042
     )
-    lines = describe(found).splitlines()
-    assert lines[0] == f"{tmp_path}: a, b" and lines[1].split() == ["size", "1.23", "MB"]
-    assert "55: Kind0 10" in lines[2] and "Kind7 3" in lines[2] and "Kind8" not in lines[2]
-    assert "0.0012 at most" in lines[3] and "4.20 ms" in lines[4] and len(lines) == 5
-    lines = describe(found._replace(difference=None, latency=None)).splitlines()
-    assert lines[3:] == ["  not checked"]
+    text = describe(found)
+    for part in (f"{tmp_path}: a, b", "1.23 MB", "55: Kind0 10", "0.0012 at most", "4.20 ms"):
+        assert part in text
+    assert describe(found._replace(difference=None, latency=None)).endswith("not checked")

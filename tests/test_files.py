@@ -71,10 +71,9 @@ def test_threads_that_write_one_file(tmp_path):
             errors.append(error)
 
     threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcdefgh"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    for call in (threading.Thread.start, threading.Thread.join):
+        for thread in threads:
+            call(thread)
     assert errors == []
     assert left(tmp_path) == ["letters"] and len(path.read_text()) == 2**15
 
@@ -129,6 +128,17 @@ def test_what_the_killed_left(tmp_path):
     assert left(tmp_path) == ["ids", "notes.txt"] and left(tmp_path / "ids") == []
 
 
+def test_a_directory_whose_replacement_was_killed_comes_back(tmp_path):
+    path, place = tmp_path / "model", tmp_path / ".model.dead.part"
+    (place / "model.old").mkdir(parents=True)
+    (place / "model.old" / "old").write_text("old")
+    os.utime(place, (0, 0))
+    with pytest.raises(KeyboardInterrupt), replacing(path):
+        assert (path / "old").read_text() == "old"  # the only one there is
+        raise KeyboardInterrupt
+    assert left(tmp_path) == ["model"] and left(path) == ["old"]
+
+
 # --- What cannot be written: one line that names the file ---------------------------------------
 
 
@@ -141,8 +151,7 @@ def test_a_limit_on_the_size_of_files(tmp_path):
             np.savez(temporary, a=np.zeros(10_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    said = "cannot be written (File too large). Raise the limit on the size of files (ulimit -f)."
-    assert str(caught.value) == f"{path}: {said}"
+    assert str(caught.value).startswith(f"{path}: cannot be written (File too large). Raise the")
     assert left(tmp_path) == []
 
 
@@ -159,14 +168,8 @@ def test_reasons_and_remedies(tmp_path, code, remedy):
     with pytest.raises(OSError) as caught, replacing(path):
         raise OSError(code, os.strerror(code))
     assert str(caught.value) == f"{path}: cannot be written {remedy}"
-
-
-def test_a_directory_that_is_gone(tmp_path):
-    path = tmp_path / "gone" / "notes.txt"
-    with pytest.raises(OSError) as caught:
-        write_json(path, {})
-    reason = "(No such file or directory). Create its directory first."
-    assert str(caught.value) == f"{path}: cannot be written {reason}"
+    with pytest.raises(OSError, match=r"gone/notes\.txt: cannot be written .*Create its directory"):
+        write_json(tmp_path / "gone" / "notes.txt", {})
 
 
 def test_what_was_read_meanwhile_keeps_its_own_error(tmp_path):

@@ -1,4 +1,4 @@
-"""The constants of ONNX files: in half or a quarter of their size, and logits in parts."""
+"""The constants of ONNX files: weights of 8 bits, logits in parts, and opsets."""
 
 import keras
 import numpy as np
@@ -6,101 +6,23 @@ import pytest
 
 import exports
 from checks import SINGLE, assert_close
-from keras_onlstm import ONLSTM, runtime
+from keras_onlstm import ONLSTM
 from keras_onlstm.exporting import onnx_weights, to_onnx
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 
-# How far log-probabilities may be off, and distances; and the size, by float32's.
-BOUNDS = {
-    None: (SINGLE, SINGLE, (1.0, 1.0)),
-    "float16": (5e-3, 2e-4, (0.49, 0.52)),
-    "dynamic": (0.2, 1e-2, (0.24, 0.30)),
-    "weights": (0.1, 5e-3, (0.24, 0.30)),
-}
 
-
-# --- Quantized files -----------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def model():
+@pytest.mark.backend("tensorflow")
+def test_weights_of_eight_bits_lose_nothing(tmp_path):
+    """What is in 8 bits already keeps its values, however the graph orders its columns."""
     model = LanguageModel(2000, 150, 200, 2, 10, seed=0)
     model.build()
-    return exports.with_weights(model, 0.12)
-
-
-@pytest.fixture(scope="module")
-def exported(model, tmp_path_factory):
-    directory, found = tmp_path_factory.mktemp("quantized"), {}
-    for quantize in BOUNDS:
-        path = directory / f"{quantize}.onnx"
-        found[quantize] = to_onnx(model, path, "language_model", quantize=quantize, check=False)
-    return found
-
-
-@pytest.fixture(scope="module")
-def read(model):
-    ids = np.random.default_rng(0).integers(0, 2000, (5, 20))
-    return ids, exports.read(model, ids)
-
-
-@pytest.mark.backend("tensorflow")
-@pytest.mark.parametrize("quantize", BOUNDS)
-def test_quantized_files(exported, read, quantize):
-    one, (off, distances_off, (least, most)) = exported[quantize], BOUNDS[quantize]
-    assert least <= one.size / exported[None].size <= most
-    graph = runtime.load(one.path)
-    assert graph.metadata["quantize"] == quantize
-    found = graph.run(ids=read[0], lengths=np.full(5, 20))
-    assert found.keys() == read[1].keys()
-    for name, array in found.items():
-        bound = off if name == "log_probabilities" else distances_off
-        assert_close(array, read[1][name], bound, f"{name}, {quantize}")
-
-
-@pytest.mark.backend("tensorflow")
-def test_quantized_weights_are_used(exported, read):
-    """Coarser weights give other numbers: nothing was left in float32 by oversight."""
-    runs = [runtime.load(exported[quantize].path).run for quantize in BOUNDS]
-    given = {"ids": read[0], "lengths": np.full(5, 20)}
-    errors = [
-        np.abs(run(**given)["log_probabilities"] - read[1]["log_probabilities"]).max()
-        for run in runs
-    ]
-    assert errors[1] > 10 * errors[0] and min(errors[2:]) > 10 * errors[1]
-
-
-@pytest.mark.backend("tensorflow")
-def test_what_stays_in_float32(exported):
-    import onnx
-
-    model = onnx.load(exported["dynamic"].path)
-    parts = list(onnx_weights.subgraphs(model.graph))
-    nodes = [node for part in parts for node in part.node]
-    assert not any(node.op_type == "MatMul" for node in nodes)
-    sums = [node for node in nodes if node.op_type == "Gemm"]  # of shares, and their means
-    constants = {constant.name: constant for part in parts for constant in part.initializer}
-    matrices = [constants[node.input[1]] for node in sums]
-    wanted = [[n, size] for n, units in ((20, 200), (15, 150)) for size in (units, units, 1, 1)]
-    assert [matrix.dims[:] for matrix in matrices] == wanted
-    assert all(matrix.data_type == onnx.TensorProto.FLOAT for matrix in matrices)
-    assert exported["dynamic"].operators["MatMulInteger"] == 5  # two a layer, and the softmax
-
-
-@pytest.mark.backend("tensorflow")
-def test_weights_of_eight_bits_lose_nothing(model, tmp_path):
-    """What is in 8 bits already keeps its values, however the graph orders its columns."""
+    exports.with_weights(model, 0.12)
     save_eight_bit(model, tmp_path / "model.npz")
     stored, _ = load_eight_bit(tmp_path / "model.npz")
     written = to_onnx(stored, tmp_path / "parser.onnx", "parser", quantize="weights")
     assert written.difference.largest < SINGLE
     assert written.size < 0.3 * to_onnx(stored, tmp_path / "32.onnx", "parser", check=False).size
-
-
-@pytest.mark.backend("tensorflow")
-def test_logits_of_float32_are_added_in_parts(exported):
-    assert [exported[quantize].operators.get("Sum") for quantize in BOUNDS] == [1, None, None, None]
 
 
 # --- Small graphs --------------------------------------------------------------------------------

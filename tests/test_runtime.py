@@ -1,6 +1,5 @@
 """Exported files: what they are checked for, what they give, and parsing with them alone."""
 
-import io
 import json
 import os
 import random
@@ -8,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import tracemalloc
 import venv
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +87,6 @@ def test_graphs_run(exported):
     [
         ({}, "its inputs are .*ids.*, not none"),
         ({"ids": np.zeros((4, 3), int)}, "its inputs are .*lengths.*, not ids"),
-        ({"ids": np.zeros((4, 3), int), "length": [1]}, "not ids, length"),
         ({"ids": np.zeros((4, 3)), "lengths": [1] * 4}, "ids is of int32, not of float64"),
         ({"ids": np.zeros((4, 3), int), "lengths": [[1]] * 4}, r"lengths has shape .*not \(4, 1\)"),
         ({"ids": np.full((4, 3), 1 << 40), "lengths": [1] * 4}, "numbers that int32 cannot hold"),
@@ -104,7 +101,7 @@ def test_wrong_arrays(exported, arrays, match, capfd):
     assert "onnxruntime:" not in capfd.readouterr().err  # what is raised is not printed as well
 
 
-@pytest.mark.parametrize("threads", [0, -1, True, 1.5, "two", 257, 10**12])
+@pytest.mark.parametrize("threads", [0, True, 257])
 def test_threads_are_counted(exported, threads):
     with pytest.raises(ValueError, match="threads must be an integer, from 1 to 256"):
         runtime.load(exported, threads=threads)
@@ -180,8 +177,7 @@ def test_missing_runtimes(name, module, tmp_path, monkeypatch):
 def test_every_cut_is_refused(exported, tmp_path):
     whole = exported.read_bytes()
     path = tmp_path / f"cut{exported.suffix}"
-    sizes = {*range(0, len(whole), max(len(whole) // 97, 1)), 1, 7, 8, len(whole) - 1}
-    for size in sorted(sizes):
+    for size in (0, 1, 8, len(whole) // 3, len(whole) // 2, len(whole) - 1):
         path.write_bytes(whole[:size])
         with pytest.raises(ValueError, match=r"cut\.\w+: .*restore the file from a copy"):
             runtime.load(path)
@@ -190,14 +186,13 @@ def test_every_cut_is_refused(exported, tmp_path):
 @pytest.mark.keras_free
 def test_every_changed_byte_of_a_packed_model_is_refused(tmp_path):
     packed = metadata.pack(bytes(range(256)), graphs.ABOUT)
-    for place in range(256):
+    for place in range(0, 256, 15):
         changed = bytearray(packed)
         changed[place] ^= 0x10
         with pytest.raises(ValueError, match="x: its model is damaged"):
             metadata.unpack(bytes(changed), "x")
-    for changed in (packed[1:], b"more" + packed):
-        with pytest.raises(ValueError, match="x: its model is damaged"):
-            metadata.unpack(changed, "x")
+    with pytest.raises(ValueError, match="x: its model is damaged"):
+        metadata.unpack(b"more" + packed, "x")
 
 
 @pytest.mark.keras_free
@@ -207,7 +202,6 @@ def test_a_packed_model_is_the_model_and_an_archive(tmp_path):
     assert path.read_bytes().startswith(b"the model")
     assert path.read_bytes() == metadata.pack(b"the model", graphs.ABOUT)  # no time is in it
     with zipfile.ZipFile(path) as archive:
-        assert archive.namelist() == ["keras_onlstm.json"] and archive.testzip() is None
         assert json.loads(archive.read("keras_onlstm.json"))["bytes"] == 9
     again = metadata.pack(path.read_bytes(), {"graph": "layer"})  # even of what has an archive
     assert metadata.unpack(again, "x")[0] == path.read_bytes()
@@ -227,44 +221,23 @@ def test_files_of_others(exported, tmp_path):
 
 
 @pytest.mark.keras_free
-def test_files_that_are_not_there(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"missing\.onnx: no such model"):
-        runtime.load(tmp_path / "missing.onnx")
-    with pytest.raises(ValueError, match=r"model\.pb: ends neither in \.onnx nor in \.tflite"):
-        runtime.load(tmp_path / "model.pb")
-
-
-@pytest.mark.keras_free
 @pytest.mark.parametrize(
     ("text", "match"),
     [
         (None, "holds no metadata"),
-        ("", "metadata are damaged"),
         ("[" * 100_000, "metadata are damaged"),
-        ("[1]", r"it is an object, not \[1\]"),
         ("{}", "format is missing"),
-        ('{"format": true, "graph": "layer"}', "format is an integer, 1 or above, not True"),
         ('{"format": 1}', "graph is missing"),
         ('{"format": 1, "graph": "parser"}', "num_layers is missing"),
-        ('{"format": 1, "graph": "parser", "num_layers": 0}', "num_layers is an integer from 1"),
-        (
-            '{"format": 1, "graph": "parser", "num_layers": 3, "members": 3}',
-            "members is a list or null, not 3",
-        ),
-        (
-            '{"format": 1, "graph": "parser", "num_layers": 3, "members": []}',
-            "members have 0 layers",
-        ),
-        (
-            '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 0]}',
-            r"members\[1\] is an integer from 1 to 10000, not 0",
-        ),
         (
             '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 3]}',
             "members have 6 layers, and num_layers is 3",
         ),
-        ('{"format": 1, "graph": "layer", "vocabulary": "a b"}', "vocabulary is a list or null"),
         ('{"format": 1, "graph": "layer", "vocabulary": [1]}', r"vocabulary\[0\] is a text, not 1"),
+        (
+            '{"format": 1, "graph": "tree_language_model", "vocabulary": []}',
+            "left_dependents is missing",
+        ),
         ('{"format": 2}', "of format 2, and this version knows 1.*--upgrade keras-onlstm"),
     ],
 )
@@ -314,25 +287,21 @@ def test_members(onnx_file, tmp_path):
         Parser.load([onnx_file, path])
 
 
-def test_bad_models(exported, tmp_path):
+def test_models_that_read_no_sentences(exported):
     model = runtime.ExportedModel(runtime.load(exported))
     with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'output'"):
         model.distances(["a"], "output")
     model.graph.metadata["graph"] = "layer"
     with pytest.raises(ValueError, match="of the kind 'layer', which reads no sentences"):
         runtime.ExportedModel(model.graph)
-    model.graph.metadata.update(graph="parser", vocabulary=None)
-    with pytest.raises(ValueError, match="no vocabulary with <eos> and <unk>"):
-        runtime.ExportedModel(model.graph).distances(["a"])
 
 
 @pytest.mark.keras_free
 def test_metadata_that_promise_other_outputs(tmp_path):
-    """Layers or words that the graph does not have: refused by name before they count."""
+    """Layers or words that the graph does not have."""
     path = tmp_path / "model.onnx"
     for about, match in (
         ({"num_layers": 5}, r"forget_distances have the shape \(1, 3, 4\), and by .* \(1, 5, 4\)"),
-        ({"num_layers": 5, "members": [1, 4]}, r"by its metadata \(1, 5, 4\)"),
         ({"vocabulary": ["the", "cat"]}, "its model has no vocabulary with <eos> and <unk>"),
         ({"vocabulary": None}, "its model has no vocabulary with <eos> and <unk>"),
     ):
@@ -340,35 +309,6 @@ def test_metadata_that_promise_other_outputs(tmp_path):
         with pytest.raises(ValueError, match=match) as caught:
             Parser.load(path).parse("the cat saw")
         assert str(caught.value).startswith(f"{path}: ")
-    for layers in (10_001, 10**12):
-        with pytest.raises(ValueError, match="num_layers is an integer from 1 to 10000"):
-            metadata.dumps({"graph": "parser", "num_layers": layers})
-    with pytest.raises(ValueError, match="members have 20000 layers, and num_layers is 10000"):
-        metadata.dumps({"graph": "parser", "num_layers": 10_000, "members": [10_000] * 2})
-
-
-@pytest.mark.keras_free
-def test_distances_that_are_no_numbers(onnx_file):
-    model = runtime.ExportedModel(runtime.load(onnx_file))
-    run = model.graph.run
-    model.graph.run = lambda **feeds: {n: v * np.float32("nan") for n, v in run(**feeds).items()}
-    with pytest.raises(ValueError, match=r"model\.onnx: its forget_distances are not finite"):
-        model.distances(["the cat"])
-
-
-@pytest.mark.keras_free
-def test_a_claim_of_much_metadata():
-    """A text in the archive may not be more than 20 times as large as its packed bytes."""
-    text = metadata.dumps({**graphs.ABOUT, "about": "x" * 63_000_000}).encode()
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(metadata.MEMBER, text)
-    assert len(file.getvalue()) < 100_000
-    tracemalloc.start()
-    with pytest.raises(ValueError, match="x: holds no metadata"):
-        metadata.unpack(file.getvalue(), "x")
-    assert tracemalloc.get_traced_memory()[1] < 1e6
-    tracemalloc.stop()
 
 
 @pytest.mark.keras_free
@@ -379,8 +319,7 @@ def test_an_lstm_has_no_distances(tmp_path):
         Parser.load(tmp_path / "lstm.onnx")
 
 
-@pytest.mark.parametrize("layer", [1, 2, 3])
-@pytest.mark.parametrize("method", ["greedy", "binary"])
+@pytest.mark.parametrize(("layer", "method"), [(1, "greedy"), (3, "greedy"), (2, "binary")])
 def test_parsers(exported, layer, method):
     parser = Parser.load(str(exported), layer, method, threads=1)
     assert parser.about == {"by": "hand"}
@@ -417,7 +356,9 @@ def test_arguments_of_exported_files_alone(tmp_path):
         with pytest.raises(ValueError, match="provider and threads are for exported files"):
             load_model(tmp_path, **arguments)
     with pytest.raises(FileNotFoundError, match=r"missing\.onnx: no such model"):
-        Parser.load(tmp_path / "missing.onnx")
+        runtime.load(tmp_path / "missing.onnx")
+    with pytest.raises(ValueError, match=r"model\.pb: ends neither in \.onnx nor in \.tflite"):
+        runtime.load(tmp_path / "model.pb")
 
 
 # --- Without Keras -------------------------------------------------------------------------------
@@ -477,7 +418,6 @@ def test_the_command(exported):
     ("arguments", "parts"),
     [
         (["--provider", "cuda"], ["cuda", "onnx"]),
-        (["--threads", "0"], ["threads must be an integer, from 1 to 256, not 0"]),
         (["--layer", "4"], ["layer must be an integer, from 1 to 3, not 4"]),
     ],
 )

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
+from keras_onlstm.datasets import syntactic_grammar
 from keras_onlstm.datasets.syntactic_evaluation import (
     ROWS,
     MinimalPair,
@@ -159,12 +159,6 @@ def test_a_large_memo_index_takes_no_memory(directory):
 
 def test_half_a_letter_is_no_text(directory):
     refused(directory, {"sing": [("\ud800", "a")]}, "surrogates")
-
-
-def test_a_file_too_large_is_refused(directory, monkeypatch):
-    monkeypatch.setattr(syntactic_evaluation, "LARGEST", 500)
-    long = pickle.dumps({"sing": [PAIR] * 1000})
-    refused(directory, long, f"has {len(long):,} bytes", "limit of 500")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -11,15 +10,12 @@ import exports
 import graphs
 from checks import SINGLE, assert_close, assert_differ
 from keras_onlstm import convert, runtime
-from keras_onlstm.command_line.inputs import load_reader
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.exporting import graph_names, to_onnx, to_saved_model, to_tflite
 from keras_onlstm.exporting.graphs import make_graph
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import TreeLSTM
 from keras_onlstm.parser import Parser
-from keras_onlstm.runtime import metadata
-from test_saved_model import endpoints
 from test_tree_lstm import trees_of, vocabulary, weights_of
 
 pytestmark = pytest.mark.backend("tensorflow")
@@ -157,7 +153,7 @@ def test_saved_model(models, tmp_path):
     exported = to_saved_model(models[True, 1], tmp_path / "saved")
     assert exported.graphs == ("tree_language_model",) == graph_names(models[True, 1])
     assert exported.difference.largest < SINGLE
-    run = endpoints(tmp_path / "saved")["tree_language_model"]
+    run = exports.endpoints(tmp_path / "saved")["tree_language_model"]
     tree = random_tree(words_of(30))
     ids = models[True, 1].lay_out(tree).words
     found = run(ids=ids[None], heads=np.array([tree.heads], "int32"))["log_probabilities"]
@@ -235,9 +231,6 @@ def test_models_from_files(files):
     assert isinstance(model, runtime.ExportedTreeModel) and about == {"by": "a test"}
     with pytest.raises(ValueError, match="ExportedTreeModel, not a LanguageModel"):
         Parser.load(files["onnx", True, 1])
-    options = Namespace(model=files["onnx", True, 1], member=1, characters=None)
-    with pytest.raises(ValueError, match="ExportedTreeModel, not a LanguageModel"):
-        load_reader(options)
 
 
 # --- Mistakes ------------------------------------------------------------------------------------
@@ -271,69 +264,8 @@ def test_graphs_of_other_kinds(files, tmp_path):
     graph = runtime.load(tmp_path / "parser.onnx")
     with pytest.raises(ValueError, match="kind 'parser', which scores no dependency trees"):
         runtime.ExportedTreeModel(graph)
-    graphs.write_onnx(tmp_path / "lies.onnx", {**graphs.ABOUT, **TREES})
-    with pytest.raises(ValueError, match="scores no dependency trees"):
-        runtime.model_of(runtime.load(tmp_path / "lies.onnx"))
     with pytest.raises(ValueError, match="reads no sentences"):
         runtime.ExportedModel(runtime.load(files["onnx", True, 1]))
-
-
-TREES = {"graph": "tree_language_model", "vocabulary": WORDS, "left_dependents": True}
-
-
-@pytest.mark.parametrize(
-    ("change", "match"),
-    [
-        ({"vocabulary": None}, "vocabulary is a list"),
-        ({"left_dependents": 1}, "left_dependents is true or false"),
-    ],
-)
-def test_metadata_of_other_kinds(change, match):
-    with pytest.raises(ValueError, match=match):
-        metadata.dumps({**TREES, **change})
-
-
-def test_metadata_with_a_part_missing():
-    with pytest.raises(ValueError, match="left_dependents is missing"):
-        metadata.dumps({name: TREES[name] for name in ("graph", "vocabulary")})
-
-
-def by_hand(path, about, shape, value):
-    """An ONNX file with the inputs of a tree language model, which gives a constant."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
-
-    def info(name, kind, sizes):
-        return helper.make_tensor_value_info(name, kind, sizes)
-
-    constant = numpy_helper.from_array(np.full(shape, value, "float32"), "constant")
-    graph = helper.make_graph(
-        [helper.make_node("Identity", ["constant"], ["log_probabilities"])],
-        "by_hand",
-        [info(name, TensorProto.INT32, ["batch", "time"]) for name in ("ids", "heads")],
-        [info("log_probabilities", TensorProto.FLOAT, list(shape))],
-        [constant],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    helper.set_model_props(model, {metadata.KEY: metadata.dumps(about)})
-    onnx.save(model, path)
-    return runtime.load(path)
-
-
-def test_files_that_give_something_else(tmp_path):
-    tree, path = chain(["w2", "w3"]), tmp_path / "by_hand.onnx"
-    fine = runtime.model_of(by_hand(path, TREES, (1, 2), -1.5))
-    assert fine.score([tree])[0].tolist() == [-1.5, -1.5]
-    assert fine.log_probability([tree]).tolist() == [-3.0]
-    other = runtime.model_of(by_hand(path, TREES, (2, 1), -1.5))
-    with pytest.raises(ValueError, match=r"have the shape \(2, 1\), and not \(1, 2\)\. Export"):
-        other.score([tree])
-    broken = runtime.model_of(by_hand(path, TREES, (1, 2), np.nan))
-    with pytest.raises(ValueError, match="not finite"):
-        broken.score([tree])
-    without = by_hand(path, {**TREES, "vocabulary": ["<unk>", "w2"]}, (1, 2), 0.0)
-    with pytest.raises(ValueError, match=r"by_hand\.onnx: its model has no vocabulary with <unk>"):
-        runtime.model_of(without)
 
 
 def test_a_model_without_a_vocabulary(tmp_path):

@@ -29,7 +29,6 @@ CONTRASTS = {
     "intrusive vs. ungrammatical": (1, 2),
     "grammatical vs. ungrammatical": (0, 2),
 }
-LARGEST = 64 * 2**20  # bytes of a file; the largest published one has 3 million
 _COLUMNS = ("construction", "case", "grammatical", "intrusive", "ungrammatical")
 
 
@@ -119,9 +118,6 @@ _CONSTRUCTIONS = sorted({name for row in ROWS for name in row.constructions})
 
 
 def _unpickle(path):
-    size = path.stat().st_size
-    if size > LARGEST:
-        raise ValueError(f"{path}: has {size:,} bytes, above the limit of {LARGEST:,}.")
     try:
         return read_lists(path.read_bytes())
     except (ValueError, pickle.UnpicklingError) as error:

@@ -40,7 +40,8 @@ def _weights(graph):
     ]
 
 
-def _rename(graph, names):
+def rename(graph: GraphProto, names: dict[str, str]) -> None:
+    """Renames what the operators of a graph and of those inside it read."""
     for inner in subgraphs(graph):
         for node in inner.node:
             for place, name in enumerate(node.input):
@@ -72,7 +73,7 @@ def share(model: ModelProto) -> None:
         for graph, constant in equal:
             graph.initializer.remove(constant)
         model.graph.initializer.append(kept)
-    _rename(model.graph, names)
+    rename(model.graph, names)
     _share_transposed(model)
 
 
@@ -249,8 +250,8 @@ def _release(graph, node):
         given, outside = body.input[place + _BEFORE].name, node.input[place + _BEFORE]
         if body.output[place + _BEFORE - 1].name != given:
             continue
-        _rename_inputs(body, given, outside)
-        _rename_inputs(graph, node.output[place], outside)
+        rename(body, {given: outside})
+        rename(graph, {node.output[place]: outside})
         for names, number in (
             (body.input, place + _BEFORE),
             (body.output, place + _BEFORE - 1),
@@ -279,11 +280,3 @@ def _take_in(graph, body):
 def _read(graph: GraphProto) -> set[str]:
     """The names that a graph reads, those inside its operators too."""
     return {name for part in subgraphs(graph) for node in part.node for name in node.input}
-
-
-def _rename_inputs(graph, old, new):
-    for part in subgraphs(graph):
-        for node in part.node:
-            for place, name in enumerate(node.input):
-                if name == old:
-                    node.input[place] = new

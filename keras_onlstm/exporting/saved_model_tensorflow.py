@@ -1,7 +1,6 @@
 """SavedModels, whose endpoints are the graphs of a model, and graphs as TensorFlow functions."""
 
 import errno
-import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -97,10 +96,8 @@ def _write(graphs, directory):
     module = module_of(graphs[0].model)
     try:
         tf.saved_model.save(module, str(directory), {_DEFAULT: first, **endpoints})
-    except tf.errors.OpError as error:  # TensorFlow's own classes of what the system says
-        reason = error.message.rpartition(";")[2].strip()
-        codes = {os.strerror(code): code for code in errno.errorcode}
-        raise OSError(codes.get(reason, errno.EIO), reason) from error
+    except tf.errors.OpError as error:
+        raise OSError(errno.EIO, error.message.rpartition(";")[2].strip()) from error
     described = {
         **graphs[0].metadata,
         "graphs": list(endpoints),

@@ -6,7 +6,7 @@ import numpy as np
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.runtime.graph import Graph
-from keras_onlstm.runtime.metadata import REMEDY, TREE_READER
+from keras_onlstm.runtime.metadata import TREE_READER
 from keras_onlstm.text.vocabulary import TreeEncoder
 
 __all__ = ["ExportedTreeModel"]
@@ -63,8 +63,7 @@ class ExportedTreeModel:
             List of arrays (words,), in the order of the sentences, in nats.
 
         Raises:
-            ValueError: if a tree is not projective, `<root>` is one of its words, or the file gives
-                something else than its metadata say.
+            ValueError: if a tree is not projective, or `<root>` is one of its words.
         """
         trees = list(trees)
         for tree in trees:
@@ -112,11 +111,4 @@ class ExportedTreeModel:
             count = len(given[0])
             ids[row, :count], heads[row, :count] = given
         scores = self.graph.run(ids=ids, heads=heads)[_OUTPUT]
-        if scores.shape != (batch, time):
-            raise ValueError(
-                f"{self.graph.path}: its {_OUTPUT} have the shape {scores.shape}, and not "
-                f"{(batch, time)}. {REMEDY}"
-            )
-        if np.isnan(scores).any():
-            raise ValueError(f"{self.graph.path}: its {_OUTPUT} are not finite. {REMEDY}")
         return [scores[row, : len(ids)] for row, (ids, _) in enumerate(rows)]
