@@ -3,7 +3,6 @@
 import io
 import random
 import re
-import subprocess
 import sys
 import tracemalloc
 import zipfile
@@ -136,14 +135,11 @@ def test_what_makes_no_difference(change, tmp_path):
     assert list(conll.read(io.BytesIO(text.encode()))) == TREES
 
 
-def test_standard_input():
-    code = "import sys; from keras_onlstm.datasets import conll\n"
-    code += "for tree in conll.read(sys.stdin.buffer): print(*tree.heads)"
-    for text, said in ((TEN, "4 4 4 0\n2 0\n"), ("a b\n", "standard input, line 1: has 2 columns")):
-        done = subprocess.run(
-            [sys.executable, "-c", code], input=text, capture_output=True, text=True, check=False
-        )
-        assert said in done.stdout + done.stderr
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("a b\n"))
+    sys.stdin.name = "<stdin>"
+    with pytest.raises(ValueError, match=r"^standard input, line 1: has 2 columns"):
+        list(conll.read(sys.stdin))
 
 
 def test_files_without_sentences(tmp_path):
@@ -163,15 +159,9 @@ GOOD = "1 the _ DT DT _ 2 det _ _", "2 cat _ NN NN _ 0 root _ _"
         (["1 the _ DT DT _ 2 det _"], r"line 3: has 9 columns, the lines before 10\."),
         (["the DT 2"], r"line 3: has 3 columns, the lines before 10\."),
         (["3 a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID is '3', not 1\. IDs count"),
-        (["0 a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID is '0', not 1\."),
-        (["x a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID is 'x', not 1\."),
         ([*GOOD, GOOD[1]], r"line 5, column 1: the ID is '2', not 3\."),
-        ([GOOD[1], GOOD[0]], r"line 3, column 1: the ID is '2', not 1\."),
-        ([GOOD[0], "3 a _ DT DT _ 1 det _ _"], r"line 4, column 1: the ID is '3', not 2\."),
         ([GOOD[0], "-2 a _ DT DT _ 1 det _ _"], r"line 4, column 1: the ID is '-2', not 2\."),
-        ([GOOD[0], "2 a _ DT DT _ nan d _ _"], r"line 4, column 7: the head is 'nan', not the pl"),
         ([GOOD[0], "2 a _ DT DT _ -1 d _ _"], r"line 4, column 7: the head is '-1', not the pl"),
-        ([GOOD[0], "2 a _ DT DT _ 1.0 d _ _"], r"line 4, column 7: the head is '1\.0', not the"),
         ([GOOD[0], "2 a _ DT DT _ ² d _ _"], r"line 4, column 7: the head is '²', not the"),
         ([GOOD[0], f"2 a _ DT DT _ {'9' * 5000} d _ _"], r"line 4, column 7: the head is '999"),
     ],
@@ -191,12 +181,11 @@ def test_damaged_lines(rows, message, tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a\t\t0\n", "line 1, column 2: the tag is empty"),
-        ("\tDT\t0\n", "line 1, column 1: the word is empty"),
+        ("a\t\t0\n", "line 1, column 2: is empty"),
+        ("\tDT\t0\n", "line 1, column 1: is empty"),
         ("a\tDT\t\n", "line 1, column 3: the head is '', not"),
-        ("a\tDT\t0\t\n", "line 1, column 4: the relation is empty"),
+        ("a\tDT\t0\t\n", "line 1, column 4: is empty"),
         ("1\ta\t_\tDT\tDT\n", "line 1: has 5 columns. CoNLL-X and CoNLL-U have 10, apart by tabs"),
-        ("The cat sleeps here now.\n", "line 1: has 5 columns"),
         ("a DT 0\nb B 1 x\n", "line 2: has 4 columns, the lines before 3"),
     ],
 )
@@ -208,11 +197,11 @@ def test_damaged_lines_of_few_columns(text, message):
 @pytest.mark.parametrize(
     ("heads", "message"),
     [
-        ("2 1 0", "word 1, 'w1': depends on itself"),
-        ("0 2 1", "word 2, 'w2': is its own head"),
-        ("2 3 1", "word 1, 'w1', and no other: depends on ROOT"),
-        ("0 0 1", "word 2, 'w2': depends on ROOT, as word 1 does"),
-        ("0 4 1", "word 2, 'w2': its head is an integer from 0 to 3, not 4"),
+        ("2 1 0", "word 1, 'w1': its heads do not lead up to ROOT"),
+        ("0 2 1", "word 2, 'w2': its heads do not lead up to ROOT"),
+        ("2 3 1", "no word: exactly one word must depend on ROOT"),
+        ("0 0 1", "word 1, 'w1' and word 2, 'w2': exactly one word must"),
+        ("0 4 1", "word 2, 'w2': its head must be an integer from 0 to 3, not 4"),
         ("0 _ 1", "word 2, 'w2': has no head"),
     ],
 )
@@ -241,25 +230,12 @@ def test_texts_in_other_encodings(tmp_path):
         list(conll.read(path))
     words = [tree.words[0] for tree in conll.read(path, encoding="latin-1")]
     assert words == ["señor", "señora"]
-    with (
-        open(path, encoding="utf-8") as stream,
-        pytest.raises(ValueError, match="after line 0: is not UTF-8 text"),
-    ):
-        list(conll.read(stream))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"tags": "gold"}, "tags is 'coarse' or 'fine', not 'gold'"),
-        ({"invalid": "ignore"}, "invalid is 'raise' or 'skip', not 'ignore'"),
-        ({"encoding": "utf-9"}, "encoding: there is none of the name 'utf-9'"),
-        ({"encoding": "utf-16"}, "encoding: utf-16 has other lines than ASCII"),
-    ],
-)
-def test_arguments(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        conll.read([], **arguments)
+@pytest.mark.parametrize("argument", ["tags", "invalid"])
+def test_unknown_arguments(argument):
+    with pytest.raises(ValueError, match=f"{argument} is '.*' or '.*', not 'gold'"):
+        conll.read([], **{argument: "gold"})
 
 
 def test_files_that_are_not_there(tmp_path):
@@ -312,22 +288,7 @@ def test_what_is_written(tmp_path):
 
 def test_written_trees_are_read_again(tmp_path):
     draw = random.Random(0)
-    alphabet = [
-        "a",
-        "#",
-        "_",
-        " ",
-        "\u2028",
-        "\x0b",
-        "\x85",
-        "\xa0",
-        "é",
-        "日",
-        "😀",
-        '"',
-        "0",
-        "\ufeff",
-    ]
+    alphabet = 'a#_ \u2028\x0b\x85\xa0é日😀"0\ufeff'
     trees = []
     for seed in range(300):
         words = [
@@ -352,11 +313,6 @@ def test_what_does_not_fit_is_not_written(word, tmp_path):
         with pytest.raises(ValueError, match=r"^tree 2, word 1, "):
             conll.write([chain(["x"]), DependencyTree(*arguments)], path)
     assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
-
-
-def test_a_file_that_cannot_be_written(tmp_path):
-    with pytest.raises(OSError, match="trees: cannot be written"):
-        conll.write([], tmp_path / "none" / "trees")
 
 
 # --- Real treebanks ------------------------------------------------------------------------------
@@ -416,9 +372,9 @@ def test_basque(conll2007):
     reader = conll.read(io.BytesIO(text), invalid="skip", encoding="latin-1")
     trees = list(reader)
     assert [list(tree.heads) for tree in trees] == rooted and reader.skipped == 1_007
-    assert all("depends on ROOT, as word" in reason for reason in reader.reasons)
+    assert all("exactly one word must depend on ROOT" in reason for reason in reader.reasons)
     assert sum(not tree.is_projective for tree in trees) == sum(map(crossing, rooted)) == 233
-    with pytest.raises(ValueError, match=r"^lines, line 49: word 11, 'azaldu': depends on ROOT, "):
+    with pytest.raises(ValueError, match=r"^lines, line 49: word .*: exactly one word must"):
         list(conll.read(io.BytesIO(text), encoding="latin-1"))
     with pytest.raises(ValueError, match=r"^lines, line 604: is not UTF-8 text"):
         list(conll.read(io.BytesIO(text), invalid="skip"))

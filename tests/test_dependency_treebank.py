@@ -113,7 +113,7 @@ def test_damaged_treebanks(shared_data, tmp_path):
         assert len(dependency_treebank.load("validation")) == 314
         path.write_text("Yes\tUH\t2\n")
         with pytest.raises(
-            ValueError, match=r"wsj_0160\.dp, line 1: word 1, 'Yes': its head is an"
+            ValueError, match=r"wsj_0160\.dp, line 1: word 1, 'Yes': its head must be an"
         ):
             dependency_treebank.load("validation")
         path.unlink()

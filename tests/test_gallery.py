@@ -15,8 +15,7 @@ from commands import ROOT
 from corpora import corpora_in
 from keras_onlstm.datasets import treebank
 from keras_onlstm.parser import Parser
-from keras_onlstm.parsing import brackets, draw_pair, pictures, right_branching, score
-from test_web import contrast
+from keras_onlstm.parsing import brackets, draw_pair, right_branching, score
 
 DOCS = ROOT / "docs"
 STORED = json.loads((DOCS / "gallery.json").read_text(encoding="utf-8"))
@@ -203,22 +202,6 @@ def test_ordinals(scripts):
     numbers = ("1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "38th", "77th", "111th")
     for number in (*numbers, "112th", "122nd", "1003rd"):
         assert scripts["page"].ordinal(int(number[:-2])) == number
-
-
-def test_colours():
-    """In both themes what the pictures have is told apart, and the style knows their colours."""
-    text = (DOCS / "static" / "gallery.css").read_text(encoding="utf-8")
-    for colour in (pictures.BLUE, pictures.RED, pictures.BAR):
-        assert f'[fill="{colour}"]' in text
-    blocks = re.findall(r"body[^{]*\{([^{}]*)\}", text)
-    light, dark, by_system = (
-        dict(re.findall(r"--gallery-(\w+): (#\w{6});", block)) for block in blocks
-    )
-    assert dark == by_system and light.keys() == dark.keys() and len(light) == 6
-    for theme in (light, dark):
-        assert contrast(theme["ink"], theme["ground"]) >= 7
-        for name in ("both", "other", "branch"):
-            assert contrast(theme[name], theme["ground"]) >= 4.5, name
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
-"""The HTML report, value by value; its sentences and whatever they hold are in test_pictures.py."""
+"""The HTML report, value by value."""
 
+import html
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from nltk import Tree
 
 from keras_onlstm.parsing import draw_pair, right_branching, write_report
+from pictures import HOSTILE, SHOWN
 
 pytestmark = pytest.mark.keras_free
 # Of the constituents between one word and all: 1 of 3 and of 3, 1 of 1 and of 1, 1 of 2 and of 1.
@@ -90,6 +92,15 @@ def test_the_limit(sentences, options, shown, words, tmp_path):
     text = page(tmp_path / "report.html", gold, gold, **options)
     assert [int(sentence[2]) for sentence in SENTENCE.findall(text)] == list(shown)
     assert f"<p>{words} Sort by" in text
+
+
+def test_a_page_needs_no_network_and_shows_words_as_text(tmp_path):
+    tree = right_branching(HOSTILE)
+    text = page(tmp_path / "report.html", [tree], [tree], title="\x03$")
+    (found,) = SENTENCE.findall(text)
+    assert html.unescape(found[4]) == " ".join(SHOWN) and "\ufffd$" in text
+    outside = text.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"http|src=|href=|@import|<link", outside)
 
 
 def test_wrong_arguments(tmp_path):

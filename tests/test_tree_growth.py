@@ -8,7 +8,7 @@ import pytest
 from corpora import corpora_in
 from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, Edge, chain, random_tree
-from keras_onlstm.dependencies.growth import ADDITIONS, Growth, additions
+from keras_onlstm.dependencies.growth import Growth, additions
 from keras_onlstm.dependencies.statistics import statistics, statistics_rows
 from test_dependency_trees import named, projective_trees
 
@@ -26,10 +26,6 @@ def grown(tree, max_words=100):
         words.append(tree.words[step.place - 1])
         growth.add(made[step.place])
     return growth.tree(words), growth
-
-
-def test_the_names_of_decisions():
-    assert ADDITIONS == ("ADD-LEFT", "ADD-RIGHT", "ADD-NX-LEFT", "ADD-NX-RIGHT")
 
 
 def test_decisions_of_a_tree_by_hand():

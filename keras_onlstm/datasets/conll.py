@@ -20,7 +20,6 @@ Sources: Buchholz and Marsi 2006, https://aclanthology.org/W06-2920;
 https://universaldependencies.org/format.html.
 """
 
-import codecs
 import os
 import re
 import reprlib
@@ -30,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.utils.arguments import one_of
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import StrPath
@@ -83,7 +83,7 @@ class Reader(Iterator[DependencyTree]):
     >>> [tree.words for tree in reader], reader.skipped
     ([('yes',)], 1)
     >>> reader.reasons
-    ["lines, line 1: word 1, 'a', and no other: depends on ROOT; one has to."]
+    ['lines, line 1: no word: exactly one word must depend on ROOT, not 0.']
     """
 
     def __init__(self, name: StrPath, rows: Iterable[str], tags: str, skip: bool) -> None:
@@ -172,17 +172,15 @@ def _checked(cells, columns, place):
                 f", column {columns.id + 1}: the ID is {found}, not {place}. IDs count the words "
                 "of a sentence from 1 on, and a blank line ends it."
             )
-    for what, column in (("word", columns.word), ("tag", columns.tag)):
-        if not cells[column]:
-            raise ValueError(f", column {column + 1}: the {what} is empty.")
     if cells[columns.head] != EMPTY and not _NUMBER.fullmatch(cells[columns.head]):
         found = reprlib.repr(cells[columns.head])
         raise ValueError(
             f", column {columns.head + 1}: the head is {found}, not the place of a word, or 0 for "
             "ROOT."
         )
-    if columns.relation is not None and not cells[columns.relation]:
-        raise ValueError(f", column {columns.relation + 1}: the relation is empty.")
+    for column in (columns.word, columns.tag, columns.relation):
+        if column is not None and not cells[column]:
+            raise ValueError(f", column {column + 1}: is empty.")
     return True
 
 
@@ -219,7 +217,7 @@ def read(
         invalid: what to do with sentences that are no tree under one word, or have a word without
             head, `_`: `"raise"` an error, or `"skip"` and count them. Lines that are damaged are
             errors in any case.
-        encoding: of the text, one that has lines as ASCII has them. Streams of text have their own.
+        encoding: of the text, one whose lines end as in ASCII. Streams of text have their own.
         name: of the source, for messages, or `None`: that of the file or stream.
 
     Returns:
@@ -239,20 +237,11 @@ def read(
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     path = Path(directory) / "trees.tab"
     ...     _ = path.write_text("the\\tDT\\t2\\ncat\\tNN\\t3\\nsleeps\\tVBZ\\t0\\n")
-    ...     list(conll.read(path))
-    [DependencyTree(['the', 'cat', 'sleeps'], [2, 3, 0], tags=['DT', 'NN', 'VBZ'])]
+    ...     [tree.heads for tree in conll.read(path)]
+    [(2, 3, 0)]
     """
-    for argument, value, values in (("tags", tags, (*TAGS,)), ("invalid", invalid, INVALID)):
-        if value not in values:
-            raise ValueError(f"{argument} is {' or '.join(map(repr, values))}, not {value!r}.")
-    try:
-        encoding = codecs.lookup(encoding).name
-    except LookupError:
-        raise ValueError(f"encoding: there is none of the name {encoding!r}.") from None
-    if "1\n".encode(encoding) != b"1\n":
-        raise ValueError(
-            f"encoding: {encoding} has other lines than ASCII. Convert the file first."
-        )
+    one_of("tags", tags, TAGS)
+    one_of("invalid", invalid, INVALID)
     if isinstance(source, str | os.PathLike):
         if not Path(source).is_file():
             raise FileNotFoundError(f"{source}: no such file.")
@@ -272,19 +261,12 @@ def _open(path):
 def _rows(name, stream, encoding):
     """The lines of a stream of bytes or of text, without their ends."""
     stream = iter(stream)
-    number = 0
-    try:
-        for line in stream:
-            if isinstance(line, bytes):
-                remedy = "Convert it first, or say which encoding it has: encoding=..."
-                yield from lines(name, chain([line], stream), encoding, remedy)
-                return
-            number += 1
-            yield line.strip("\r\n").removeprefix("\ufeff" if number == 1 else "")
-    except UnicodeDecodeError as error:  # of a stream of text, which says nothing of its lines
-        raise ValueError(
-            f"{name}, after line {number}: is not {error.encoding.upper()} text ({error.reason})."
-        ) from None
+    first = next(stream, "")
+    if isinstance(first, bytes):
+        remedy = "Convert it first, or say which encoding it has: encoding=..."
+        yield from lines(name, chain([first], stream), encoding, remedy)
+    else:
+        yield from (row.strip("\r\n") for row in chain([first.removeprefix("\ufeff")], stream))
 
 
 def write(trees: Iterable[DependencyTree], path: StrPath) -> None:

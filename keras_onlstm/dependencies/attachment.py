@@ -1,12 +1,14 @@
 """Attachment scores: how many words have the right head, and the right relation to it."""
 
-from collections.abc import Collection, Iterable
+import itertools
+import reprlib
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from keras_onlstm.dependencies.tree import DependencyTree
 
-__all__ = ["PUNCTUATION", "Attachment", "Counts", "attachment"]
+__all__ = ["PUNCTUATION", "Attachment", "Counts", "attachment", "check_words"]
 
 PUNCTUATION = frozenset(["``", "''", ",", ".", ":"])  # gold tags of the Penn Treebank
 
@@ -110,7 +112,9 @@ def attachment(
         raise ValueError(f"there are {len(gold)} gold trees and {len(found)} found ones.")
     total = Attachment()
     for number, (one, other) in enumerate(zip(gold, found, strict=True), 1):
-        _check(number, one, other)
+        check_words(f"sentence {number}", other, one.words)
+        if one.tags is None:
+            raise ValueError(f"sentence {number}: the gold tree has no tags, so no punctuation.")
         heads = [a == b for a, b in zip(one.heads, other.heads, strict=True)]
         relations = None
         if one.relations is not None and other.relations is not None:
@@ -123,21 +127,13 @@ def attachment(
     return total
 
 
-def _check(number, gold, found):
-    if len(gold) != len(found):
-        raise ValueError(
-            f"sentence {number}: the gold tree has {len(gold)} words, the found one {len(found)}."
-        )
-    for place, (one, other) in enumerate(zip(gold.words, found.words, strict=True), 1):
-        if one != other:
+def check_words(name: str, found: DependencyTree, expected: Sequence[str]) -> None:
+    """Refuses a tree of other words, with a message that begins with a name."""
+    for place, (word, wanted) in enumerate(itertools.zip_longest(found.words, expected), 1):
+        if word != wanted:
             raise ValueError(
-                f"sentence {number}, word {place}: is {one!r} in the gold tree, {other!r} in the "
-                "found one."
+                f"{name}: word {place} must be {reprlib.repr(wanted)}, not {reprlib.repr(word)}."
             )
-    if gold.tags is None:
-        raise ValueError(
-            f"sentence {number}: the gold tree has no tags, which tell what is punctuation."
-        )
 
 
 def _counts(words, heads, relations):

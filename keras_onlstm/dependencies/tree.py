@@ -1,17 +1,19 @@
 """Dependency trees, and the paths and the order in which a top-down model generates their words."""
 
+import dataclasses
 import enum
-import heapq
-import operator
 import reprlib
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from keras_onlstm.utils.arguments import integer
 
 __all__ = ["DependencyTree", "Edge", "Step", "chain", "random_tree"]
+
+
+_INTEGER = int | np.integer
 
 
 class Edge(enum.IntEnum):
@@ -48,6 +50,7 @@ class Step(NamedTuple):
     left: tuple[int, ...]
 
 
+@dataclasses.dataclass(frozen=True, slots=True, init=False)
 class DependencyTree:
     """A sentence in which every word depends on another one, and one on ROOT. Immutable.
 
@@ -75,10 +78,9 @@ class DependencyTree:
     >>> DependencyTree("the cat sleeps".split(), [2, 1, 0])
     Traceback (most recent call last):
     ...
-    ValueError: word 1, 'the': depends on itself, by way of the words above it.
+    ValueError: word 1, 'the': its heads do not lead up to ROOT.
     """
 
-    __slots__ = ("heads", "relations", "tags", "words")
     words: tuple[str, ...]
     heads: tuple[int, ...]
     tags: tuple[str, ...] | None
@@ -91,44 +93,14 @@ class DependencyTree:
         tags: Sequence[str] | None = None,
         relations: Sequence[str] | None = None,
     ) -> None:
-        def put(name: str, value: Any) -> None:
+        values = {"words": _strings("words", words, len(words)), "heads": _heads(words, heads)}
+        for name, labels in (("tags", tags), ("relations", relations)):
+            values[name] = None if labels is None else _strings(name, labels, len(words))
+        for name, value in values.items():
             object.__setattr__(self, name, value)
-
-        put("words", _strings("words", words, len(words)))
-        if not self.words:
-            raise ValueError("words: a tree has one word at the least.")
-        put("heads", _heads(self.words, heads))
-        put("tags", None if tags is None else _strings("tags", tags, len(words)))
-        relations = relations if relations is None else _strings("relations", relations, len(words))
-        put("relations", relations)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"a DependencyTree does not change: {name} is set when it is made.")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a DependencyTree does not change: {name} stays.")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return DependencyTree, (self.words, self.heads, self.tags, self.relations)
-
-    def _key(self):
-        return self.words, self.heads, self.tags, self.relations
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DependencyTree) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __len__(self) -> int:
         return len(self.words)
-
-    def __repr__(self) -> str:
-        optional = ("tags", "relations")
-        given = [
-            f", {name}={list(getattr(self, name))}" for name in optional if getattr(self, name)
-        ]
-        return f"DependencyTree({list(self.words)}, {list(self.heads)}{''.join(given)})"
 
     def dependents(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """The dependents of ROOT and of every word.
@@ -175,7 +147,12 @@ class DependencyTree:
         4 3 RIGHT (2,)
         1 2 LEFT ()
         """
-        self._check_projective()
+        crossing = _crossing(self.heads)
+        if crossing:
+            raise ValueError(
+                f"{_named(self.words, crossing[0])}: between it and its head stand words that do "
+                "not depend on that head: the tree is not projective. projectivized() makes it so."
+            )
         dependents = self.dependents()
         order, steps = [0], []
         for head in order:  # which grows
@@ -242,16 +219,14 @@ class DependencyTree:
         if len(paths) != len(words):
             raise ValueError(f"{len(paths)} paths for {len(words)} words.")
         heads = [0] * (len(words) + 1)
-        known = [True, *[False] * len(words)]
         for place in sorted(range(1, len(words) + 1), key=lambda place: len(paths[place - 1])):
             source, edge = paths[place - 1][-1] if paths[place - 1] else (-1, Edge.LEFT)
-            if not 0 <= source <= len(words) or not known[source]:
+            if not 0 <= source <= len(words):
                 raise ValueError(f"{_named(words, place)}: its path does not begin at ROOT.")
             heads[place] = heads[source] if edge >= Edge.NX_LEFT else source
-            known[place] = True
         tree = cls(words, heads[1:], tags, relations)
         for place, (found, path) in enumerate(zip(tree.paths(), paths, strict=True), 1):
-            if found != path and found != tuple(map(tuple, path)):
+            if found != tuple(map(tuple, path)):
                 raise ValueError(f"{_named(words, place)}: no tree has its path and those before.")
         return tree
 
@@ -266,15 +241,7 @@ class DependencyTree:
     @property
     def is_projective(self) -> bool:
         """Whether the words between a word and its head all depend on that head in the end."""
-        return not len(_crossing(self.heads))
-
-    def _check_projective(self):
-        crossing = _crossing(self.heads)
-        if len(crossing):
-            raise ValueError(
-                f"{_named(self.words, crossing[0])}: between it and its head stand words that do "
-                "not depend on that head: the tree is not projective. projectivized() makes it so."
-            )
+        return not _crossing(self.heads)
 
     def projectivized(self) -> tuple["DependencyTree", int]:
         """A projective tree: what stands in the way hangs on a word higher up.
@@ -295,10 +262,12 @@ class DependencyTree:
         >>> tree.is_projective, tree.projectivized()[0].heads, tree.projectivized()[1]
         (False, (4, 4, 4, 0, 4), 1)
         """
-        heads, lifts = _lifted(self.heads, _crossing(self.heads).tolist())
-        if not lifts:
-            return self, 0
-        return DependencyTree(self.words, heads, self.tags, self.relations), lifts
+        heads, lifts = [0, *self.heads], 0
+        while crossing := _crossing(heads[1:]):
+            place = min(crossing, key=lambda place: abs(place - heads[place]))
+            heads[place] = heads[heads[place]]
+            lifts += 1
+        return dataclasses.replace(self, heads=tuple(heads[1:])) if lifts else self, lifts
 
 
 def chain(words: Sequence[str]) -> DependencyTree:
@@ -361,50 +330,39 @@ def _named(words, place):
 
 def _strings(name, values, count):
     if isinstance(values, str):
-        raise ValueError(f"{name} is a list of strings, not {reprlib.repr(values)}.")
+        raise ValueError(f"{name} must be a list of strings, not {reprlib.repr(values)}.")
     if len(values) != count:
         raise ValueError(f"{len(values)} {name} for {count} words.")
-    for place, value in enumerate(values):
+    for value in values:
         if not isinstance(value, str) or not value:
             raise ValueError(
-                f"{name}[{place}] is a string that is not empty, not {reprlib.repr(value)}."
+                f"{name} must be strings that are not empty, not {reprlib.repr(value)}."
             )
     return tuple(values)
 
 
 def _heads(words, heads):
     """The heads as integers, if they make a tree."""
-    if len(heads) != len(words):
-        raise ValueError(f"{len(heads)} heads for {len(words)} words.")
-    found, top = [], None
+    count = len(words)
+    if len(heads) != count:
+        raise ValueError(f"{len(heads)} heads for {count} words.")
     for place, head in enumerate(heads, 1):
-        number = operator.index(head) if hasattr(head, "__index__") else -1
-        if isinstance(head, bool) or not 0 <= number <= len(words):
+        if not isinstance(head, _INTEGER) or not 0 <= head <= count:
             raise ValueError(
-                f"{_named(words, place)}: its head is an integer from 0 to {len(words)}, not "
+                f"{_named(words, place)}: its head must be an integer from 0 to {count}, not "
                 f"{reprlib.repr(head)}."
             )
-        if number == place:
-            raise ValueError(f"{_named(words, place)}: is its own head.")
-        if not number and top:
-            raise ValueError(f"{_named(words, place)}: depends on ROOT, as word {top} does.")
-        top = top if number else place
-        found.append(number)
-    if not top:
-        raise ValueError(f"{_named(words, 1)}, and no other: depends on ROOT; one has to.")
-    reached = {0, *_from_the_top(found)}
-    place = next((place for place in range(1, len(words) + 1) if place not in reached), 0)
-    while place not in reached:  # up, until a word comes again: that is in the circle
-        reached.add(place)
-        place = found[place - 1]
-        if place in reached:
-            raise ValueError(
-                f"{_named(words, place)}: depends on itself, by way of the words above it."
-            )
-    return tuple(found)
+    tops = [place for place, head in enumerate(heads, 1) if not head]
+    if len(tops) != 1:
+        names = " and ".join(_named(words, place) for place in tops[:2]) or "no word"
+        raise ValueError(f"{names}: exactly one word must depend on ROOT, not {len(tops)}.")
+    missing = set(range(1, count + 1)).difference(_from_the_top(heads))
+    if missing:
+        raise ValueError(f"{_named(words, min(missing))}: its heads do not lead up to ROOT.")
+    return tuple(map(int, heads))
 
 
-def _from_the_top(heads: Sequence[int]) -> Iterator[int]:
+def _from_the_top(heads: Sequence[int]) -> list[int]:
     """Places, every word after its head. Those in a circle are left out."""
     below: list[list[int]] = [[] for _ in range(len(heads) + 1)]
     for place, head in enumerate(heads, 1):
@@ -412,98 +370,26 @@ def _from_the_top(heads: Sequence[int]) -> Iterator[int]:
     order = [0]
     for place in order:  # which grows
         order += below[place]
-    return iter(order[1:])
+    return order[1:]
 
 
-def _crossing(heads):
+def _crossing(heads: Sequence[int]) -> list[int]:
     """The places, in order, of the words whose arc stands over one that is not below its head."""
-    count = len(heads)
-    above, places = np.array([0, *heads]), np.arange(count + 1)
-    order = np.fromiter(_from_the_top(heads), "int64", count)
-    sizes = np.ones(count + 1, "int64")
-    for place in order[::-1].tolist():
+    above, order = (0, *heads), _from_the_top(heads)
+    sizes = [1] * len(above)
+    for place in reversed(order):
         sizes[above[place]] += sizes[place]
-    # Words below a head have numbers in a row, counted depth first.
-    first = np.zeros(count + 1, "int64")
-    free = first + 1
-    for place in order.tolist():
+    # The words below a head get numbers in a row, counted depth first.
+    number, free = [0] * len(above), [1] * len(above)
+    for place in order:
         head = above[place]
-        first[place] = free[head]
-        free[place] = first[place] + 1
+        number[place] = free[head]
+        free[place] = number[place] + 1
         free[head] += sizes[place]
-    low, high = np.minimum(places, above) + 1, np.maximum(places, above)  # between: low to high - 1
-    lowest, highest = first, first
-    least, most = first[above], first[above] + sizes[above] - 1
-    inside = np.ones(count + 1, bool)
-    width = 1
-    # Minima and maxima over stretches of 1, 2, 4, ... words; two of them cover any stretch.
-    while width <= count:
-        rows = np.flatnonzero((high - low >= width) & (high - low < 2 * width))
-        for start in (low[rows], high[rows] - width):
-            inside[rows] &= (lowest[start] >= least[rows]) & (highest[start] <= most[rows])
-        lowest = np.minimum(lowest[:-width], lowest[width:])
-        highest = np.maximum(highest[:-width], highest[width:])
-        width *= 2
-    inside[0] = True
-    return np.flatnonzero(~inside)
-
-
-def _lifted(heads, crossing):
-    """Heads after the lifts of `projectivized`, and how many there were.
-
-    A lift takes a word, and all below it, from below its head, and from below no other word. So an
-    arc that stands over a word which is not below its head does so until it is lifted itself; and
-    new ones are only among those of the words that hang on that head.
-    """
-    above = [0, *heads]
-    below: list[set[int]] = [set() for _ in above]
+    found = []
     for place, head in enumerate(heads, 1):
-        below[head].add(place)
-    waiting = set(crossing)
-    heap = [(abs(place - above[place]), place) for place in crossing]
-    heapq.heapify(heap)
-    stretches: dict[int, tuple[int, int]] = {}  # around a head, of words that are all below it
-
-    def all_below(head):
-        found, unread = [], [head]
-        while unread:
-            place = unread.pop()
+        between = number[min(place, head) + 1 : max(place, head)]
+        last = number[head] + sizes[head] - 1
+        if between and not number[head] <= min(between) <= max(between) <= last:
             found.append(place)
-            unread += below[place]
-        return found
-
-    def crosses(place):
-        head = above[place]
-        if not head:
-            return False
-        if head not in stretches:
-            found = set(all_below(head))
-            first = last = head
-            while first - 1 in found:
-                first -= 1
-            while last + 1 in found:
-                last += 1
-            stretches[head] = first, last
-        first, last = stretches[head]
-        return not first <= place <= last
-
-    lifts = 0
-    while heap:
-        _, place = heapq.heappop(heap)
-        waiting.discard(place)
-        head = above[place]
-        lost = all_below(place)
-        nearest = max((word for word in lost if word < head), default=0)
-        following = min((word for word in lost if word > head), default=len(above))
-        if head in stretches:
-            first, last = stretches[head]
-            stretches[head] = max(first, nearest + 1), min(last, following - 1)
-        below[head].discard(place)
-        above[place] = above[head]
-        below[above[head]].add(place)
-        lifts += 1
-        changed = {word for word in below[head] if not nearest < word < following}
-        for word in (*(changed - waiting), *([place] if crosses(place) else ())):
-            waiting.add(word)
-            heapq.heappush(heap, (abs(word - above[word]), word))
-    return above[1:], lifts
+    return found

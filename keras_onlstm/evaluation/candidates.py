@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.dependencies.attachment import check_words
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.reading import lines
 from keras_onlstm.utils.types import StrPath
@@ -76,7 +77,7 @@ def read(lists: StrPath, scores: StrPath) -> list[Candidates]:
                 f"{scores}, line {number}: the trees end before its scores do: {lists} has "
                 f"{read:,}. A line has as many scores as there are trees of a sentence."
             )
-        _check_block(block, f"{lists}, sentence {number}", scores)
+        _check_block(block, f"{lists}, sentence {number}")
         found.append(Candidates(block, np.array(row)))
     rest = sum(1 for _ in trees)
     if rest or not found:
@@ -93,46 +94,26 @@ def _numbers(path: StrPath) -> Iterator[list[float]]:
         raise FileNotFoundError(f"{path}: no such file.")
     with open(path, "rb") as file:
         for number, line in enumerate(lines(path, file), 1):
-            row = []
-            for text in line.split():
-                try:
-                    row.append(float(text))
-                except ValueError:
-                    row.append(math.nan)
-                if not math.isfinite(row[-1]):
-                    raise ValueError(
-                        f"{path}, line {number}: {text[:40]!r} is no finite number. A line has the "
-                        "scores of the trees of a sentence, apart by blanks."
-                    )
-            if not row:
+            try:
+                row = [float(text) for text in line.split()]
+            except ValueError:
+                row = []
+            if not row or not all(map(math.isfinite, row)):
                 raise ValueError(
-                    f"{path}, line {number}: has no score. A sentence without a tree has no line."
+                    f"{path}, line {number}: {line[:40]!r} must be the scores of the trees of a "
+                    "sentence, finite numbers apart by blanks."
                 )
             yield row
 
 
-def _check_block(trees, name, scores):
+def _check_block(trees, name):
     for rank, tree in enumerate(trees, 1):
-        if tree.words != trees[0].words:
-            raise ValueError(
-                f"{name}, tree {rank}: {_differing(tree.words, trees[0].words, 'the first tree')} "
-                f"Are there as many trees as {scores} has scores in that line?"
-            )
+        check_words(f"{name}, tree {rank}", tree, trees[0].words)
         if not tree.is_projective:
             raise ValueError(
                 f"{name}, tree {rank}: is not projective, so that no model of these scores it. "
                 "Leave it out, with its score, or write it projectivized()."
             )
-
-
-def _differing(words, others, name):
-    """Where two sentences differ, in words."""
-    if len(words) != len(others):
-        return f"has {len(words)} words, {name} {len(others)}."
-    place = next(
-        p for p, (one, other) in enumerate(zip(words, others, strict=True)) if one != other
-    )
-    return f"word {place + 1} is {words[place][:40]!r}, of {name} {others[place][:40]!r}."
 
 
 def check_golds(
@@ -152,21 +133,18 @@ def check_golds(
 
     >>> from keras_onlstm.dependencies import chain
     >>> from keras_onlstm.evaluation.candidates import Candidates, check_golds
-    >>> check_golds(
-    ...     [Candidates([chain(["he", "fell"])], [0.5])], [chain(["she", "fell"])], "a.conll"
-    ... )
+    >>> found = [Candidates([chain(["he", "fell"])], [0.5])]
+    >>> check_golds(found, [chain(["she", "fell"])], "a.conll")
     Traceback (most recent call last):
     ...
-    ValueError: a.conll, sentence 1: word 1 is 'he', of the gold tree 'she'.
+    ValueError: a.conll, sentence 1: word 1 must be 'she', not 'he'.
     """
     if len(candidates) != len(golds):
         raise ValueError(
             f"{name}: has {len(candidates):,} sentences, and {len(golds):,} gold trees."
         )
     for number, ((trees, _), gold) in enumerate(zip(candidates, golds, strict=True), 1):
-        if trees[0].words != gold.words:
-            differing = _differing(trees[0].words, gold.words, "the gold tree")
-            raise ValueError(f"{name}, sentence {number}: {differing}")
+        check_words(f"{name}, sentence {number}", trees[0], gold.words)
 
 
 def write(candidates: Iterable[Candidates], lists: StrPath, scores: StrPath) -> None:

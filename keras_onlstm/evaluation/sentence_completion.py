@@ -10,7 +10,6 @@ Completion Challenge".
 """
 
 import math
-import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from keras_onlstm.datasets.sentence_completion import CANDIDATES, Question
 from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.dependencies.attachment import check_words
 from keras_onlstm.text.vocabulary import UNKNOWN
 from keras_onlstm.utils.arguments import integer
 
@@ -83,17 +83,7 @@ def arrange(
             "one tree a sentence."
         )
     for number, (tree, sentence) in enumerate(zip(trees, sentences, strict=True), 1):
-        if tree.words == sentence:
-            continue
-        if len(tree) != len(sentence):
-            fault = f"has {len(tree)} words, its sentence {len(sentence)}"
-        else:
-            pairs = enumerate(zip(tree.words, sentence, strict=True), 1)
-            place, (found, word) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
-            fault = f"word {place} is {reprlib.repr(found)}, in its sentence {reprlib.repr(word)}"
-        raise ValueError(
-            f"{name}, tree {number}: {fault}. Parse the words as they are, none split or joined."
-        )
+        check_words(f"{name}, tree {number}", tree, sentence)
     rows = zip(*[iter(trees)] * CANDIDATES, strict=True)
     return [Completion(*pair) for pair in zip(questions, rows, strict=True)]
 
