@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.types import StrPath
 
 __all__ = [
@@ -159,10 +160,13 @@ def locked(directory: StrPath) -> Iterator[None]:
 
     Raises:
         BlockingIOError: if another one works there.
+        ImportError: if `filelock` is not installed.
         OSError: if the directory cannot be written.
     """
-    from filelock import FileLock, Timeout
-
+    try:
+        from filelock import FileLock, Timeout
+    except ImportError as error:
+        raise not_installed(directory, "filelock", error=error) from error
     path = Path(directory) / LOCK
     lock = FileLock(path, timeout=0)
     try:
