@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from keras_onlstm.command_line.inputs import add_language_model, load_reader, report_unknown
+from keras_onlstm.command_line.inputs import add_language_model, report_unknown
 from keras_onlstm.utils.console import seed
 from keras_onlstm.utils.progress import progress_bar
 
@@ -42,7 +42,9 @@ def run(options: argparse.Namespace) -> None:
     options.parser.check_least(options, length=1, top_k=1)
     if not 0 < options.temperature < math.inf:
         options.parser.error(f"--temperature {options.temperature:g}: above 0")
-    reader = load_reader(options)
+    from keras_onlstm.reader import open_reader
+
+    reader = open_reader(options.model, options.member, options.characters)
     if not hasattr(reader.model, "generate"):
         raise ValueError(
             f"{reader.path}: is exported, and generates nothing. Name the model it was exported "

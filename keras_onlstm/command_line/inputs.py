@@ -4,19 +4,14 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from keras_onlstm.utils.reading import lines
-
-if TYPE_CHECKING:
-    from keras_onlstm.reader import Reader
 
 __all__ = [
     "add_exported",
     "add_language_model",
     "add_sentences",
     "check_files",
-    "load_reader",
     "nothing_to",
     "report_unknown",
     "sentences",
@@ -47,7 +42,7 @@ def add_exported(parser: argparse.ArgumentParser, formats: str) -> None:
 
 
 def add_language_model(parser: argparse.ArgumentParser, files: str) -> None:
-    """Adds the options that `load_reader` takes the model from, which may be in such files."""
+    """Adds the options of a language model, which may be in such files."""
     add = parser.add_argument
     add("--model", metavar="PATH", help=f"{files}, or a run; default: the package's")
     add("--member", type=int, default=1, metavar="N", help="of several models (default: the first)")
@@ -127,23 +122,3 @@ def report_unknown(words: Iterable[str]) -> None:
         more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
         line = f"Unknown words: {', '.join(names[:NAMED])}{more}. The model reads them as <unk>."
         print(line, file=sys.stderr)
-
-
-def load_reader(options: argparse.Namespace, **exported: Any) -> "Reader":
-    """The language model that a command line names, of several one.
-
-    Args:
-        options: with `model`, `member` and `characters`.
-        **exported: how an exported file runs, of `loading.load_model`.
-
-    Returns:
-        `keras_onlstm.reader.Reader`.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, no language model, or has no such member.
-        ImportError: if what the file needs is not installed.
-    """
-    from keras_onlstm.reader import open_reader
-
-    return open_reader(options.model, options.member, options.characters, **exported)
