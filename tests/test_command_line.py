@@ -24,7 +24,7 @@ from keras_onlstm.command_line.inputs import sentences
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
-from test_scale import records_of
+from keras_onlstm.version import __version__
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 
@@ -55,7 +55,6 @@ def files(tmp_path_factory):
     classifier = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2)
     classifier((np.ones((1, 2), "int32"),) * 2)
     classifier.save(directory / "pairs.keras")
-    keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)]).save(directory / "dense.keras")
     (directory / "half.npz").write_bytes((directory / "both.npz").read_bytes()[:999])
     (directory / "notes.txt").write_text("the cat\n\n a dog saw the zebra \n")
     (directory / "latin.txt").write_bytes(b"the cat\n\xff\xfe\n")
@@ -67,9 +66,8 @@ def files(tmp_path_factory):
     (run / "config.json").write_text(json.dumps(config))
     (directory / "corpus").mkdir()
     (directory / "corpus" / "valid.txt").write_text("a b ab\nba a\n" * 20)
-    for name, content in (("short", b"the cat"), ("latin", b"a\n\xff\n")):
-        (directory / name).mkdir()
-        (directory / name / "valid.txt").write_bytes(content)
+    (directory / "short").mkdir()
+    (directory / "short" / "valid.txt").write_text("the cat")
     return directory
 
 
@@ -97,7 +95,12 @@ def refused(result, *parts):
 def test_help(command, name):
     text = printed(command(name, "--help"))
     assert text.startswith(f"usage: keras-onlstm {name}") and "--model PATH" in text
-    assert f"    {name} " in printed(command("--help"))
+    for general in (command("--help"), command()):
+        assert f"    {name} " in printed(general)
+
+
+def test_version_is_printed(command):
+    assert printed(command("--version")) == f"keras-onlstm {__version__}\n"
 
 
 def test_help_imports_nothing_that_takes_time():
@@ -186,32 +189,14 @@ TEXTS = {  # and how the model reads them
 }
 
 
-@pytest.mark.parametrize("form", ["table", "json", "parquet"])
-def test_unknown_words_are_counted(command, tmp_path, form):
-    """In every format; the command that prints the sentences also names the words."""
-    expected = [
-        (len(read.split()) + 1, read.count("<unk>"), make().score([read])[0].sum())
-        for read in TEXTS.values()
-    ]
-    if form == "table":
-        status, output, errors = command("score", "--model", "one.keras", *TEXTS)
-        assert ours(errors) == ['Unknown words: "xqzzt", "blorf". The model reads them as <unk>.']
-        found = rows(output)[0]
-        assert list(found) == list(TEXTS)
-        found = [numbers[:3] for numbers in found.values()]
-    else:
-        if form == "parquet":
-            pytest.importorskip("pyarrow")
-        (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS))
-        given = ["--file", tmp_path / "in.txt", "--output", tmp_path / "out", "--format", form]
-        status, _, errors = command("score", "--model", "one.keras", *given, "--workers", 1)
-        found = [
-            (row["tokens"], row["unknown_words"], row["log_probability"])
-            for row in records_of(tmp_path / "out")
-        ]
-    assert status == 0
-    for numbers, right in zip(found, expected, strict=True):
-        assert numbers == pytest.approx(right, abs=1e-3)
+def test_unknown_words_are_counted_and_named(command):
+    status, output, errors = command("score", "--model", "one.keras", *TEXTS)
+    assert ours(errors) == ['Unknown words: "xqzzt", "blorf". The model reads them as <unk>.']
+    found = rows(output)[0]
+    assert status == 0 and list(found) == list(TEXTS)
+    for numbers, read in zip(found.values(), TEXTS.values(), strict=True):
+        right = len(read.split()) + 1, read.count("<unk>"), make().score([read])[0].sum()
+        assert numbers[:3] == pytest.approx(right, abs=1e-3)
 
 
 def test_many_unknown_words_are_named_in_one_line(command):
@@ -234,25 +219,6 @@ def test_a_prompt_is_prepared_as_sentences_are(command):
 def test_scoring_characters(command):
     found, _ = rows(printed(command("score", "--model", "run", "a b")))
     assert found["a b"][2] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
-
-
-def test_scoring_with_an_exported_model_needs_no_keras(tmp_path):
-    path = tmp_path / "model.onnx"
-    exporting.to_onnx(make(), path, graph="language_model")
-    code = (
-        "import sys\n"
-        "from keras_onlstm.command_line import main\n"
-        "main(sys.argv[1:])\n"
-        "print(*({'keras', 'tensorflow'} & sys.modules.keys()), '-')"
-    )
-    given = ["score", "--model", str(path), "--threads", "1", SENTENCE]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *given], capture_output=True, text=True, env=environment()
-    )
-    *text, last = done.stdout.splitlines()
-    assert last == "-", done
-    found, _ = rows("\n".join(text))
-    assert found[SENTENCE][2] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
 
 
 # --- compact -------------------------------------------------------------------------------------
@@ -293,7 +259,8 @@ def test_what_8_bits_cost(command, tmp_path):
 
 # --- Mistakes: one line, status 2 ----------------------------------------------------------------
 
-OUTPUT = ["--output", "new.npz"]
+SCORE = ["score", "--model", "one.keras"]
+COMPACT = ["compact", "--output", "new.npz", "--model"]
 
 
 @pytest.mark.parametrize(
@@ -301,67 +268,28 @@ OUTPUT = ["--output", "new.npz"]
     [
         (["train"], ["'train'", "generate"]),
         (["generate", "--length", "0"], ["--length 0", "1 or above"]),
-        (["generate", "--length", "many"], ["--length", "'many'"]),
         (["generate", "--top-k", "0"], ["--top-k 0", "1 or above"]),
-        (["generate", "--temperature", "0"], ["--temperature 0", "above 0"]),
         (["generate", "--temperature", "nan"], ["--temperature nan", "above 0"]),
-        (["generate", "--temperature", "inf"], ["--temperature inf", "above 0"]),
         (["generate", "--seed", "-1"], ["--seed", "-1"]),
         (["generate", "--model", "gone.keras"], ["gone.keras: no such model", "Name a .keras"]),
         (["generate", "--model", "corpus"], ["best.keras: no such model", "or a run"]),
         (["generate", "--model", "half.npz"], ["half.npz: not a complete model", "Restore it"]),
         (["generate", "--model", "notes.txt"], ["notes.txt: ends neither in .keras nor"]),
-        (["generate", "--model", "plain.keras"], ["plain.keras", "no vocabulary with <eos>"]),
         (["generate", "--model", "both.npz", "--member", "3"], ["--member 3: both.npz holds 2"]),
-        (["generate", "--model", "one.keras", "--member", "0"], ["--member 0: one.keras holds 1"]),
         (["score", "--model", "pairs.keras", "a"], ["pairs.keras: PairClassifier, not a Lang"]),
-        (["score", "--model", "dense.keras", "a"], ["dense.keras: Sequential, not a Language"]),
-        (["score", "--model", "one.keras", "--threads", "2"], ["one.keras", "exported files"]),
-        (["score", "--file", "gone.txt"], ["gone.txt: no such file"]),
-        (
-            ["score", "--model", "one.keras", "--file", "latin.txt"],
-            ["latin.txt, line 2: is not"],
-        ),
-        (
-            ["score", "--model", "one.keras", "--file", "empty.txt"],
-            ["Nothing to score: empty.txt contains no"],
-        ),
-        (["score", "--model", "one.keras"], ["score: standard input contains no words"]),
-        (["compact", *OUTPUT], ["--model"]),
-        (["compact", "--model", "one.keras"], ["--output"]),
-        (["compact", "--model", "one.keras", "--output", "a.h5"], ["a.h5", "ends in .npz"]),
-        (["compact", "--model", "gone.npz", *OUTPUT], ["gone.npz: no such model"]),
-        (["compact", "--model", "a.onnx", *OUTPUT], ["a.onnx: is exported already", "Name the"]),
-        (["compact", "--model", "pairs.keras", *OUTPUT], ["pairs.keras: PairClassifier, not"]),
-        (["compact", "--model", "plain.keras", *OUTPUT], ["plain.keras", "no vocabulary with"]),
-        (
-            ["compact", "--model", "one.keras", "--model", "both.npz", *OUTPUT],
-            ["both.npz: holds several models already", "one by one"],
-        ),
-        (
-            ["compact", "--model", "one.keras", "--model", "other.keras", *OUTPUT],
-            ["model 2: has another vocabulary", "on one corpus"],
-        ),
-        (
-            ["compact", "--model", "one.keras", "--model", "lstm.keras", *OUTPUT],
-            ["model 2: an LSTM has no distances"],
-        ),
-        (
-            ["compact", "--model", "one.keras", "--data", "gone", *OUTPUT],
-            ["gone: no valid.txt", "A corpus is a directory"],
-        ),
-        (
-            ["compact", "--model", "one.keras", "--data", "short", *OUTPUT],
-            ["the validation text: 3 tokens are too few"],
-        ),
-        (
-            ["compact", "--model", "one.keras", "--data", "latin", *OUTPUT],
-            ["latin/valid.txt, line 2: is not UTF-8 text"],
-        ),
-        (
-            ["compact", "--model", "one.keras", "--output", "gone/new.npz"],
-            ["gone/new.npz: cannot be written"],
-        ),
+        ([*SCORE, "--threads", "2"], ["one.keras", "exported files"]),
+        ([*SCORE, "--file", "gone.txt"], ["gone.txt: no such file"]),
+        ([*SCORE, "--file", "latin.txt"], ["latin.txt, line 2: is not"]),
+        ([*SCORE, "--file", "empty.txt"], ["Nothing to score: empty.txt contains no"]),
+        (SCORE, ["score: standard input contains no words"]),
+        ([*COMPACT, "a.onnx"], ["a.onnx: is exported already", "Name the"]),
+        ([*COMPACT, "pairs.keras"], ["pairs.keras: PairClassifier, not"]),
+        ([*COMPACT, "plain.keras"], ["plain.keras", "no vocabulary with"]),
+        ([*COMPACT, "one.keras", "both.npz"], ["both.npz: holds several models"]),
+        ([*COMPACT, "one.keras", "other.keras"], ["model 2: has another vocabulary"]),
+        ([*COMPACT, "one.keras", "lstm.keras"], ["model 2: an LSTM has no distances"]),
+        ([*COMPACT, "one.keras", "--data", "gone"], ["gone: no valid.txt"]),
+        ([*COMPACT, "one.keras", "--data", "short"], ["the validation text: 3 tokens are too few"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
@@ -372,18 +300,28 @@ def test_mistakes(command, files, arguments, parts):
     assert "Traceback" not in result[2] and contents(files) == before
 
 
-def test_a_model_that_was_exported(command, tmp_path):
+def test_exported_models(command, tmp_path):
+    """A new process scores with one without Keras; other graphs and commands are refused."""
     exporting.to_onnx(make(), tmp_path / "model.onnx", graph="language_model")
     exporting.to_onnx(make(), tmp_path / "parser.onnx", graph="parser")
+    code = (
+        "import sys\n"
+        "from keras_onlstm.command_line import main\n"
+        "main(sys.argv[1:])\n"
+        "print(*({'keras', 'tensorflow'} & sys.modules.keys()), '-')"
+    )
+    given = ["score", "--model", tmp_path / "model.onnx", "--threads", "1", SENTENCE]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *given], capture_output=True, text=True, env=environment()
+    )
+    *text, last = done.stdout.splitlines()
+    assert last == "-", done
+    found, _ = rows("\n".join(text))
+    assert found[SENTENCE][2] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
     result = command("generate", "--model", tmp_path / "model.onnx", "a")
     refused(result, "model.onnx: is exported, and generates nothing", "exported from")
     result = command("score", "--model", tmp_path / "parser.onnx", "a")
     refused(result, "parser.onnx: a parser, which gives no probabilities", "language_model")
-
-
-def test_standard_input_that_is_not_utf_8(command):
-    given = ["score", "--model", "one.keras"]
-    refused(command(*given, stdin=b"a cat\n\xff\n"), "standard input, line 2: is not UTF-8 text")
 
 
 def test_a_model_that_has_no_compact_form(tmp_path):
@@ -398,14 +336,6 @@ def test_a_model_that_has_no_compact_form(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_command_the_help_is_printed(capsys):
-    from keras_onlstm.command_line import main
-
-    main([])
-    printed = capsys.readouterr().out
-    assert printed.startswith("usage: keras-onlstm") and "generate" in printed
-
-
 EXAMPLES = [example for module in _COMMANDS.values() for example in module.EXAMPLES]
 
 
@@ -415,8 +345,7 @@ def test_examples_of_the_help(example, monkeypatch, capsys):
     _, name, *arguments = shlex.split(example.partition(" < ")[0])
     with pytest.raises(SystemExit):
         command_line.main([name, "--help"])
-    assert f"examples:\n  {_COMMANDS[name].EXAMPLES[0]}\n" in (said := capsys.readouterr().out)
-    assert f"  {example}\n" in said
+    assert f"  {example}\n" in capsys.readouterr().out
     taken = []
     monkeypatch.setattr(_COMMANDS[name], "run", taken.append)
     command_line.main([name, *arguments])
@@ -429,11 +358,13 @@ def test_a_hyphen_is_standard_input(monkeypatch):
     assert list(sentences(options)) == ["first", "the cat", "a dog", "last"]
 
 
-def test_version_is_printed(capsys):
-    from keras_onlstm.command_line import main
-    from keras_onlstm.version import __version__
-
-    with pytest.raises(SystemExit) as end:
-        main(["--version"])
-    assert end.value.code == 0
-    assert capsys.readouterr().out == f"keras-onlstm {__version__}\n"
+def test_a_keras_model_prints_nothing_on_standard_error(files):
+    """Not even TensorFlow, which a new process has to start."""
+    variables = {k: v for k, v in environment().items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    code = "from keras_onlstm.command_line import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "parse", "--model", files / "one.keras", "the cat"],
+        capture_output=True,
+        env=variables,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"(X the cat)\n", b"")

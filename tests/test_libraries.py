@@ -20,16 +20,10 @@ CHOSEN = (
 )
 
 
-def run(environment, *command, cwd=None):
+def run(environment, *command):
     """Exit status, standard output, and the lines on standard error."""
-    done = subprocess.run(
-        [sys.executable, *map(str, command)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-        cwd=cwd,
-    )
+    command = [sys.executable, *map(str, command)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     return done.returncode, done.stdout, done.stderr.splitlines()
 
 
@@ -52,35 +46,21 @@ def model(tmp_path_factory):
 
 
 def commands(model, directory):
-    """Every command that needs Keras, with what a run of it prints or writes."""
+    """Ways to Keras: in a command, in its processes, in an example."""
     text = directory / "text.txt"
     text.write_text("prices fell\n" * 4)
     files = ["--file", text, "--output", directory / "out", "--workers", "2", "--rows", "2"]
+    example = EXAMPLES / "logic_inference.py"
     return {
         "parse": (*COMMAND, "parse", "--model", model, "prices fell"),
         "shards": (*COMMAND, "parse", "--model", model, *files),
-        "generate": (*COMMAND, "generate", "--model", model, "--length", "3", "prices"),
-        "score": (*COMMAND, "score", "--model", model, "prices fell"),
-        "compact": (*COMMAND, "compact", "--model", model, "--output", directory / "new.npz"),
-        "example": (
-            EXAMPLES / "logic_inference.py",
-            "--preset",
-            "smoke",
-            "--output",
-            directory / "o",
-        ),
+        "example": (example, "--preset", "smoke", "--output", directory / "o"),
     }
 
 
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [
-        ("parse", "torch"),
-        ("generate", "jax"),
-        ("score", "torch"),
-        ("compact", "torch"),
-        ("example", "jax"),
-    ],
+    [("parse", "torch"), ("example", "jax")],
 )
 def test_commands_run_on_the_backend_that_is_installed(name, backend, model, tmp_path):
     needs(backend)
@@ -105,7 +85,7 @@ def test_what_needs_no_keras_says_nothing(tmp_path):
         assert found == (0, "(X prices fell)\n", [])
 
 
-@pytest.mark.parametrize("name", ["parse", "shards", "generate", "score", "compact", "example"])
+@pytest.mark.parametrize("name", ["parse", "shards", "example"])
 def test_without_keras(name, model, tmp_path):
     """Nothing but Keras, and a backend if there is none, is recommended, and that once."""
     command = commands(model, tmp_path)[name]
@@ -117,21 +97,18 @@ def test_without_keras(name, model, tmp_path):
         assert "(No module named 'keras')" in line
 
 
-@pytest.mark.parametrize("name", ["generate", "example"])
+@pytest.mark.parametrize("name", ["parse", "example"])
 def test_without_a_backend(name, model, tmp_path):
     command = commands(model, tmp_path)[name]
     status, _, errors = run(without(tmp_path, *BACKENDS), *command)
     (line,) = errors
     assert status == 2 and "Keras runs on tensorflow, which cannot be imported" in line
-    assert line.endswith(
-        "Install it: pip install tensorflow. Or install jax or torch, and set KERAS_BACKEND to "
-        "its name."
-    )
+    assert "Install it: pip install tensorflow. Or install jax or torch, and set" in line
 
 
 def test_a_backend_that_the_user_set_is_kept(model, tmp_path):
     needs("jax", "torch")
-    command = commands(model, tmp_path)["generate"]
+    command = commands(model, tmp_path)["parse"]
     variables = without(tmp_path, "tensorflow", KERAS_BACKEND="tensorflow")
     status, _, errors = run(variables, *command)
     (line,) = errors
@@ -152,12 +129,7 @@ def test_a_backend_that_the_user_set_is_kept(model, tmp_path):
         ("jax", None, '{"backend": "torch"}', "jax"),
         ("jax", "tensorflow", None, None),
         ("jax", "torch", '{"backend": "tensorflow"}', None),
-        (
-            "jax",
-            None,
-            '{"backend": "numpy"}',
-            None,
-        ),  # NumPy is not one of the backends that can be chosen
+        ("jax", None, '{"backend": "numpy"}', None),  # which cannot be chosen
         ("", None, None, None),
     ],
 )

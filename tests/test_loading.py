@@ -119,9 +119,3 @@ def test_a_model_without_eos(tmp_path):
         language_model(words).save(tmp_path / "m.keras")
         with pytest.raises(ValueError, match=r"m\.keras: its model has no vocabulary with <eos>"):
             Parser.load(tmp_path / "m.keras")
-
-
-def test_other_endings(tmp_path):
-    (tmp_path / "m.h5").write_bytes(b"")
-    with pytest.raises(ValueError, match=r"m\.h5: ends neither in \.keras nor in \.npz"):
-        load_model(tmp_path / "m.h5")

@@ -1,6 +1,5 @@
 """Parser, its compact models and its command line."""
 
-import io
 import json
 import sys
 from xml.etree import ElementTree
@@ -12,7 +11,7 @@ from keras import ops
 from nltk import Tree
 
 from checks import as_array, assert_close
-from keras_onlstm import command_line
+from commands import command_runner
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.models.sentence_reader import SentenceReader
@@ -114,21 +113,10 @@ def test_many_sentences_in_their_order(parser):
 
 def test_words_are_those_of_the_treebank(parser):
     text = 'The 12 cats don\'t see (75.3) "dogs", or do they?'
-    assert parser.tokenize(text) == [
-        "The",
-        "12",
-        "cats",
-        "do",
-        "n't",
-        "see",
-        "75.3",
-        "dogs",
-        "or",
-        "do",
-        "they",
-    ]
+    words = "The 12 cats do n't see 75.3 dogs or do they"
+    assert parser.tokenize(text) == words.split()
     assert parser.tokenize(["(", "x"]) == ["(", "x"]
-    same = parser.distances("the 99 CAT don't 1.25")
+    same = parser.distances("the 99 CAT don\u2019t 1.25")
     assert (same == parser.distances(["the", "N", "cat", "do", "n't", "N.N"])).all()
     assert parser.parse("THE cat").leaves() == ["THE", "cat"]
 
@@ -172,25 +160,16 @@ def test_punctuation_in_trees(parser):
     assert tree[-1] == "." and without.leaves() == parser.tokenize(text)
 
 
-def test_the_apostrophe_of_typesetters(parser):
-    curly = parser.distances("they don\u2019t")
-    assert (curly == parser.distances("they don't")).all()
-
-
 BAD = [
     (b"a cat", "is bytes. Decode it"),
     (None, "is None. Give text or a list of words"),
-    (3, "is of the type int. Give text"),
     ({"a": 1}, "is of the type dict. Give text"),
     ((word for word in ["a"]), "is of the type generator. Give text"),
     (["a", ""], "word 2: is empty. Leave it out"),
     (["a b"], "word 1: 'a b' holds white space"),
     (["a", 3], "word 2: is of the type int. Words are text"),
-    (["a", None], "word 2: is None. Words are text"),
-    ([["a"]], "word 1: is of the type list. Words are text"),
     ("a\x00b", r"holds '\x00' as character 2"),
     (["a", "b\x1b"], r"word 2: holds '\x1b' as character 2"),
-    ("\ud800", r"holds '\ud800' as character 1"),
 ]
 
 
@@ -307,17 +286,12 @@ def test_files_that_are_no_models(model, tmp_path):
 def run(model, tmp_path, monkeypatch, capsys):
     """`keras-onlstm parse` with the model: (exit status, lines of stdout, stderr)."""
     save_eight_bit(model, tmp_path / "model.npz")
+    command = command_runner(monkeypatch, capsys)
 
     def run(*arguments, stdin=b""):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        arguments = ["parse", "--model", tmp_path / "model.npz", *arguments]
-        status = 0
-        try:
-            command_line.main(list(map(str, arguments)))
-        except SystemExit as error:
-            status = error.code
-        captured = capsys.readouterr()
-        return status, captured.out.splitlines(), captured.err
+        given = ["parse", "--model", tmp_path / "model.npz", *arguments]
+        status, output, errors = command(*given, stdin=stdin)
+        return status, output.splitlines(), errors
 
     return run
 
@@ -370,63 +344,14 @@ HOSTILE = "<script> $\\frac$ cat & dog"
 
 
 @pytest.mark.backend("tensorflow")  # nothing here depends on it
-def test_pictures(run, tmp_path):
+def test_pictures_escape_what_words_hold(run):
     status, lines, _ = run("--format", "svg", "--punctuation", HOSTILE)
     texts = [one.text for one in ElementTree.fromstring("\n".join(lines)).iter() if one.text]
     assert status == 0 and {"<", "script", ">", "$", "\\frac", "cat", "&"} <= set(texts)
     _, lines, _ = run("--format", "html", HOSTILE, "...", "a dog")
     page = "\n".join(lines)
-    assert (
-        page.count("<svg") == 2
-        and "<script" not in page
-        and "http" not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
-    )
-    for name, given in (("one.svg", [HOSTILE]), ("page.html", [HOSTILE, "a dog"])):
-        form = name.rpartition(".")[2]
-        expected = run("--format", form, *given)[1]
-        status, lines, _ = run("--format", form, *given, "--output", tmp_path / name)
-        assert (status, lines) == (0, [str(tmp_path / name)])
-        assert (tmp_path / name).read_text().splitlines() == expected
-    for form, start in (("svg", b"<svg"), ("png", b"\x89PNG")):
-        given = ["--format", form, "--output", tmp_path / "new" / form]
-        status, lines, _ = run(*given, "a dog", "...", "The cat. A cat saw.")
-        assert (status, lines) == (0, [f"{tmp_path / 'new' / form}: 1.{form} to 3.{form}"])
-        files = sorted((tmp_path / "new" / form).iterdir())
-        assert [file.name for file in files] == [f"{number}.{form}" for number in (1, 2, 3)]
-        assert all(file.read_bytes().startswith(start) for file in files)
-
-
-@pytest.mark.backend("tensorflow")
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (["svg", "a", "cat"], ["several sentences", "--format html", "--output DIR"]),
-        (["svg", "a", "cat", "--output", "a.svg"], ["several", "a.svg holds one", "--output DIR"]),
-        (["svg", "a", "--output", "a.png"], ["a.png", "does not end in .svg"]),
-        (
-            ["svg", "a", "--output", "notes"],
-            ["notes", "is a file", "a file with a suffix, such as notes.svg"],
-        ),
-        (["svg", "a", "--output", "notes/a.svg"], ["a.svg", "cannot be written"]),
-        (["svg", "a", "--output", "notes/a"], ["notes/a", "cannot be written"]),
-        (["svg", "..."], ["Nothing to parse: "]),
-        (["html", "...", "--output", "a.html"], ["Nothing to parse: "]),
-        (["html", "a", "--output", "gone/a.html"], ["gone/a.html", "cannot be written"]),
-        (["png", "a"], ["--format png", "--output"]),
-        (["json", "a", "--output", "a"], ["--output DIR", "--file"]),
-        (["parquet", "a"], ["--format parquet", "--output"]),
-        (["json", "a", "--workers", "2"], ["--workers", "--output"]),
-        (["svg", "a\x07b"], ["holds", "which no text has"]),
-    ],
-)
-def test_mistakes_of_pictures(run, tmp_path, monkeypatch, arguments, parts):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "notes").write_text("whole")
-    status, lines, errors = run("--format", *arguments)
-    assert status == 2 and not lines and len(errors.splitlines()) == 1
-    assert all(part in errors for part in parts), errors
-    assert {file.name for file in tmp_path.iterdir()} == {"model.npz", "notes"}
-    assert (tmp_path / "notes").read_text() == "whole"
+    assert page.count("<svg") == 2 and "<script" not in page
+    assert "http" not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
 
 
 @pytest.mark.backend("tensorflow")

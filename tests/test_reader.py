@@ -4,10 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_onlstm.command_line.generate import EXAMPLES as GENERATE_EXAMPLES
-from keras_onlstm.command_line.score import EXAMPLES as SCORE_EXAMPLES
 from keras_onlstm.datasets.treebank import known_form
-from keras_onlstm.loading import load_model
 from keras_onlstm.parser import Parser
 from keras_onlstm.reader import Reader
 
@@ -74,10 +71,3 @@ def test_unknown_words():
 def test_control_characters_are_refused(text):
     with pytest.raises(ValueError, match=r"sentence 3: holds .* as character"):
         reader(LOWER).tokens(text, 3)
-
-
-@pytest.mark.parametrize("example", [SCORE_EXAMPLES[0], GENERATE_EXAMPLES[0]])
-def test_words_of_the_first_example_are_known(example):
-    vocabulary = set(load_model(keras=False)[0].vocabulary)
-    words = example.replace('"', "").split()[2:]
-    assert len(words) >= 3 and not set(words) - vocabulary

