@@ -243,10 +243,6 @@ def test_hosts_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run, tm
         np.testing.assert_array_equal(array, expected[name], err_msg=name)
 
     alone = tmp_path / "alone"
-    statuses, _, errors = ends(train(output, "--resume", own=[(), ("--output", alone)]))
-    assert statuses == [2, 2]
-    assert "the epoch and batch of the checkpoint is [3, 0] on host 0 and [" in errors[0][-1]
-
     assert run("--resume", "--output", alone, "--hosts", "1", "--devices", "1")[0] == 0
     arrays, rows = trained(alone)
     for name, array in arrays.items():

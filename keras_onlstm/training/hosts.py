@@ -119,9 +119,10 @@ def joined(
 
     Args:
         hosts: how many hosts there are.
-        host_id: which of them this is, or `None`: as the Slurm, Open MPI or Kubernetes job tells
-            JAX.
-        coordinator: `"ADDRESS:PORT"`, the address of host 0 and a free port, or `None`: likewise.
+        host_id: which of them this is, starting at 0. `None`: JAX takes it from the job of Slurm,
+            Open MPI or Kubernetes.
+        coordinator: `"ADDRESS:PORT"`, the address of host 0 and a free port there. `None`: JAX
+            takes it from the job.
         devices: how many devices each host has.
         arguments: dictionary of JSON values that has to be the same on all hosts.
         patience: seconds within which all hosts have to come.

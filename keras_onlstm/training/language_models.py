@@ -330,8 +330,6 @@ def train_language_model(
         if hosts.of_first(lambda: resume and has_begun(output, prepared=begun)):
             check_same_vocabulary(output, corpus.vocabulary, arguments["data"])
             trainer.resume()
-            place = {"checkpoint": [trainer.progress.epoch, trainer.progress.batch]}
-            hosts.agree(place, f"{output}: the epoch and batch of the {{}}")
         elif hosts.is_first:
             write_vocabulary(output, corpus.vocabulary)
         print(
