@@ -31,26 +31,6 @@ def test_parts(nltk_data):
     assert len({tag for tree in trees for tag in tree.tags}) == 45
 
 
-def test_a_tree(nltk_data):
-    tree = dependency_treebank.load("train")[1]
-    assert " ".join(tree.words) == (
-        "Mr. Vinken is chairman of Elsevier N.V. , the Dutch publishing group ."
-    )
-    assert tree.heads == (2, 3, 0, 3, 4, 7, 12, 12, 12, 12, 12, 5, 3)
-    assert tree.tags[:4] == ("NNP", "NNP", "VBZ", "NN")
-
-
-def test_its_words_are_those_of_the_treebank(nltk_data):
-    from nltk.corpus import treebank
-
-    sentences = [
-        [(word, tag) for word, tag in sentence if tag != "-NONE-"]
-        for sentence in treebank.tagged_sents()
-    ]
-    trees = dependency_treebank.load()
-    assert [list(zip(tree.words, tree.tags, strict=True)) for tree in trees] == sentences
-
-
 @pytest.mark.parametrize(
     ("normalized", "words", "unknown"), [(True, 4_598, 0.1155), (False, 5_147, 0.1391)]
 )

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from corpora import corpora_in
-from keras_onlstm.datasets import conll, dependency_treebank
+from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, Edge, chain, random_tree
 
 pytestmark = pytest.mark.keras_free
@@ -128,38 +128,18 @@ def test_every_projective_tree(words, count):
     assert len(seen) == count  # no two trees have the same paths
 
 
-def assert_the_same_again(trees):
-    for tree in trees:
-        paths = tree.paths()
-        assert DependencyTree.from_paths(tree.words, paths, tree.tags, tree.relations) == tree
-
-
 def test_paths_of_the_dependency_treebank(shared_data):
     with corpora_in(shared_data / "nltk_data"):
         trees = dependency_treebank.load()
     assert len(trees) == 3_914
-    assert_the_same_again(trees)
+    for tree in trees:
+        assert DependencyTree.from_paths(tree.words, tree.paths(), tree.tags) == tree
     edges = [step.edge for tree in trees for step in tree.steps()]
     share = [round(100 * edges.count(edge) / len(edges), 1) for edge in Edge]
     assert share == [28.3, 37.4, 20.6, 13.6]
     assert max(len(path) for tree in trees for path in tree.paths()) == 45
     left = [len(step.left) for tree in trees for step in tree.steps() if step.edge == Edge.RIGHT]
     assert (len(left), sum(map(bool, left)), max(left)) == (35_224, 13_615, 18)
-
-
-def test_paths_of_english_web_treebank(shared_data):
-    files = (
-        shared_data / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu"
-        for part in ("train", "dev", "test")
-    )
-    trees = [tree for file in files for tree in conll.read(file)]
-    projective = [tree for tree in trees if tree.is_projective]
-    assert len(trees) - len(projective) == 288 + 31 + 26
-    assert_the_same_again(projective)
-    for tree in trees:
-        if not tree.is_projective:
-            with pytest.raises(ValueError, match="the tree is not projective"):
-                tree.steps()
 
 
 def test_steps_of_the_reference(tree_reference):

@@ -64,9 +64,9 @@ def test_files(tmp_path):
     [
         ([], {"gates": np.zeros((0, 0))}, None, "needs a word at least"),
         (WORDS, {}, None, "and a map"),
-        (WORDS, {"gates": GATES[:2]}, None, r"gates: 3 words .* not of the shape \(2, 3\)"),
-        (WORDS, {"gates": 2 * GATES}, None, "gates: the numbers of a map are from 0 to 1"),
-        (WORDS, {"gates": GATES * np.nan}, None, "gates: the numbers of a map are from 0 to 1"),
+        (WORDS, {"gates": GATES[:2]}, None, r"gates: a map of 3 words must have .*, not \(2, 3\)"),
+        (WORDS, {"gates": 2 * GATES}, None, "gates: .* numbers from 0 to 1"),
+        (WORDS, {"gates": GATES * np.nan}, None, "gates: .* numbers from 0 to 1"),
         (WORDS, {"gates": GATES}, [0.5], "3 words need as many distances, not 1"),
     ],
 )

@@ -7,8 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nltk import Tree
 
-from corpora import corpora_in
-from keras_onlstm.datasets import treebank
 from keras_onlstm.parsing import conll, outline, random_tree, right_branching, with_punctuation
 
 pytestmark = pytest.mark.keras_free
@@ -72,18 +70,6 @@ def test_outlines_of_many_and_of_strange_words():
         assert read_back(outline(tree)) == tree
     assert outline(Tree("X", ["a b", ""])) == "─┬─ a_b\n └─ _"
     assert outline(Tree("X", ["a"])) == "─── a"
-
-
-def test_outlines_of_a_treebank(shared_data):
-    with corpora_in(shared_data / "nltk_data"):
-        sentences = treebank.load()[:400]
-    draw = random.Random(0)
-    for sentence in sentences:
-        for tree in (sentence.tree, random_tree(sentence.tokens, draw)):
-            found = [line.rpartition(" ")[2] for line in outline(tree).split("\n")]
-            assert found == sentence.tokens
-            read = read_back(outline(tree))
-            assert [t.leaves() for t in read.subtrees()] == [t.leaves() for t in tree.subtrees()]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -3,7 +3,7 @@
 import itertools
 import reprlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from keras_onlstm.dependencies.tree import DependencyTree
@@ -75,7 +75,7 @@ class Attachment:
         if not isinstance(other, Attachment):
             return NotImplemented
         return Attachment(
-            *(_sum(getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+            _sum(self.all, other.all), _sum(self.without_punctuation, other.without_punctuation)
         )
 
 

@@ -25,22 +25,20 @@ ACROSS = 3  # maps side by side
 
 def _checked(words, maps, distances):
     """Words, maps and distances as arrays, if all are of one length."""
-    words = [drawable(word) for word in words]
+    words, count = [drawable(word) for word in words], len(words)
     if not words or not maps:
         raise ValueError("a heat map needs a word at least, and a map.")
     arrays = {name: np.asarray(values, "float64") for name, values in maps.items()}
     for name, array in arrays.items():
-        if array.shape != (len(words), len(words)):
+        if array.shape != (count, count) or not ((array >= 0) & (array <= 1)).all():
             raise ValueError(
-                f"{name}: {len(words)} words need a map of as many rows and columns, not of the "
-                f"shape {array.shape}."
+                f"{name}: a map of {count} words must have the shape ({count}, {count}), not "
+                f"{array.shape}, and numbers from 0 to 1."
             )
-        if not (np.isfinite(array).all() and (array >= 0).all() and (array <= 1).all()):
-            raise ValueError(f"{name}: the numbers of a map are from 0 to 1.")
     if distances is not None:
         distances = np.asarray(distances, "float64")
-        if distances.shape != (len(words),):
-            raise ValueError(f"{len(words)} words need as many distances, not {distances.size}.")
+        if distances.shape != (count,):
+            raise ValueError(f"{count} words need as many distances, not {distances.size}.")
     return words, arrays, distances
 
 
