@@ -6,7 +6,7 @@ import pytest
 
 from keras_onlstm.training import Setting
 from keras_onlstm.training.architectures import ARCHITECTURES
-from keras_onlstm.training.language_model_settings import PRPN_SETTINGS, SETTINGS, VALUES
+from keras_onlstm.training.language_model_settings import PRPN_SETTINGS, SETTINGS
 from keras_onlstm.training.runs import (
     Configuration,
     Experiment,
@@ -190,16 +190,6 @@ def test_where_a_model_comes_from(tmp_path):
     (tmp_path / "results.json").write_text("{}")
     with pytest.raises(ValueError, match=r"results\.json: parameters is missing\. Evaluate the"):
         origin(tmp_path)
-
-
-def test_the_values_of_language_models_are_described():
-    text = EXPERIMENT._replace(
-        settings={name: SETTINGS[name] for name in VALUES},
-        presets={"small": VALUES},
-    )
-    help_text = text.parser("Trains.", "runs/some").format_help()
-    assert "num_layers: recurrent layers (3)" in help_text and "default: small" in help_text
-    assert help_text.startswith("usage: some_training.py")
 
 
 def test_ctrl_c_says_how_to_go_on_where_that_can_be(tmp_path):

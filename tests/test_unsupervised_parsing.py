@@ -3,6 +3,7 @@
 import csv
 import functools
 import json
+from argparse import Namespace
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
     status, text, errors = run(*SMOKE, "--models", *models[:2], "--output", output)
     assert (status, ours(errors)) == (0, [])
     results = json.loads((output / "results.json").read_text())
-    sentences = script.load_sentences(script.parse_arguments()[1])
+    sentences = script.load_sentences(Namespace(preset="smoke"))
     golds = [sentence.tree for sentence in sentences]
     assert len(results["scores"]) == 3 * 2 * 2 and results["sentences"] == len(sentences) == 4
     row = next(
@@ -73,7 +74,7 @@ def test_several_models_parse_together(run, models, script, tmp_path):
         assert (status, ours(errors)) == (0, [])
         found.append(json.loads((output / "results.json").read_text()))
         assert "2 models, all layers, votes, greedy and binary" in text and "agreement" in text
-    sentences = script.load_sentences(script.parse_arguments()[1])
+    sentences = script.load_sentences(Namespace(preset="smoke"))
     golds = [sentence.tree for sentence in sentences]
     together = {(row["layer"], row["rule"]): row for row in found[0]["together"]}
     rules = {
