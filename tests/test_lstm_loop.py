@@ -18,7 +18,7 @@ from checks import (
 )
 from keras_onlstm.models import lstm_loop
 from keras_onlstm.models.regularization import WeightDroppedLSTM
-from keras_onlstm.utils import for_tensorflow
+from keras_onlstm.utils import backend_tensorflow
 from keras_onlstm.utils.numerics import exact_activation
 
 BATCH, FEATURES, UNITS = 3, 4, 5
@@ -86,7 +86,7 @@ HOLES = np.array([[1, 1, 1, 0, 1, 1], [1, 1, 1, 1, 0, 0], [1, 0, 0, 1, 0, 1]], b
 )
 def test_keras_loop_and_every_gradient(time, rate, mask, compiled, float64, runs, monkeypatch):
     if compiled:
-        monkeypatch.setattr(for_tensorflow, "_SMALL", 0)
+        monkeypatch.setattr(backend_tensorflow, "_SMALL", 0)
     # Keras's own tanh has float32's precision on JAX; and another function has Keras's loop run.
     exact = exact_activation(keras.activations.tanh, float64)
     arrays, found, counts = arrays_of(time), [], []

@@ -12,18 +12,18 @@ pytestmark = pytest.mark.backend("torch")
 @pytest.fixture
 def through_onednn(monkeypatch):
     """Takes every product of float32 to oneDNN, however small; counts them."""
-    from keras_onlstm.utils import for_torch
+    from keras_onlstm.utils import backend_torch
 
-    monkeypatch.setattr(for_torch, "_ENTRIES", 0)
-    monkeypatch.setattr(for_torch, "_MULTIPLICATIONS", 0)
+    monkeypatch.setattr(backend_torch, "_ENTRIES", 0)
+    monkeypatch.setattr(backend_torch, "_MULTIPLICATIONS", 0)
     calls = []
-    given = for_torch._onednn
+    given = backend_torch._onednn
 
     def counted(x, turned):
         calls.append(x.shape)
         return given(x, turned)
 
-    monkeypatch.setattr(for_torch, "_onednn", counted)
+    monkeypatch.setattr(backend_torch, "_onednn", counted)
     return calls
 
 
@@ -35,7 +35,7 @@ def arrays(*shapes):
 
 
 def test_values(through_onednn):
-    from keras_onlstm.utils.for_torch import columns_of_steps, product, repeated
+    from keras_onlstm.utils.backend_torch import columns_of_steps, product, repeated
 
     x, matrix, added, inputs = arrays((3, 5), (7, 3), (7, 5), (2, 4, 7))
     wanted = (matrix.double() @ x.double()).numpy()
@@ -51,7 +51,7 @@ def test_values(through_onednn):
 
 
 def test_other_numbers_are_multiplied_as_ever(through_onednn):
-    from keras_onlstm.utils.for_torch import columns_of_steps, product, repeated
+    from keras_onlstm.utils.backend_torch import columns_of_steps, product, repeated
 
     x, matrix, inputs = (array.double() for array in arrays((3, 5), (7, 3), (2, 4, 7)))
     assert (repeated(matrix, 5)(x) == matrix @ x).all() and (product(matrix, x) == matrix @ x).all()

@@ -9,7 +9,7 @@ from checks import EXACT, as_array, assert_close, gradients, tensor
 from keras_onlstm.prpn import ReadingNetwork
 from keras_onlstm.prpn.reading import Reading, readable
 from keras_onlstm.prpn.reading_fused import fused
-from keras_onlstm.utils import for_tensorflow
+from keras_onlstm.utils import backend_tensorflow
 
 MASKS = ("recurrent_mask", "read_mask", "key_mask")
 CASES = [  # steps, batch, slots, units; the attention; the masks; whether steps are compiled
@@ -44,7 +44,7 @@ def drawn(steps, batch, slots, units, attends, masks, rng):
 def test_both_loops_agree(case, float64, monkeypatch):
     *sizes, attends, masks, compiled = CASES[case]
     if compiled:
-        monkeypatch.setattr(for_tensorflow, "_SMALL", 0)
+        monkeypatch.setattr(backend_tensorflow, "_SMALL", 0)
     rng = np.random.default_rng(case)
     arrays = drawn(*sizes, attends, masks, rng)
     derived = [name for name in arrays if name not in MASKS]

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from keras import ops
 
+from keras_onlstm.utils.backend_tensorflow import piece
 from keras_onlstm.utils.differentiable import scan, with_gradient
-from keras_onlstm.utils.for_tensorflow import piece
 from keras_onlstm.utils.numerics import tanh, wide_dtype
 from keras_onlstm.utils.types import Tensor
 

@@ -15,7 +15,7 @@ import keras
 from keras import ops
 
 from keras_onlstm.models import lstm_loop
-from keras_onlstm.utils.for_tensorflow import has_gpu
+from keras_onlstm.utils.backend_tensorflow import has_gpu
 from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Tensor, Tensors
 

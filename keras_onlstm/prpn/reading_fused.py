@@ -13,8 +13,8 @@ from keras import ops
 from keras_onlstm.prpn.normalization import normalized, standardized, through_standardized
 from keras_onlstm.prpn.reading import Reading, look, pushed, recalled, rows
 from keras_onlstm.prpn.step import EPSILON
+from keras_onlstm.utils.backend_tensorflow import piece
 from keras_onlstm.utils.differentiable import scan, with_gradient
-from keras_onlstm.utils.for_tensorflow import piece
 from keras_onlstm.utils.numerics import largest, tanh
 from keras_onlstm.utils.types import Tensor
 

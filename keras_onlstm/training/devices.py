@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_onlstm.utils.for_tensorflow import has_gpu
+from keras_onlstm.utils.backend_tensorflow import has_gpu
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["DataParallel", "check_hosts", "share_of"]

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from keras import backend, ops
 
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, advance, retreat
+from keras_onlstm.utils.backend_tensorflow import compiled
 from keras_onlstm.utils.differentiable import scan, with_gradient
-from keras_onlstm.utils.for_tensorflow import compiled
 from keras_onlstm.utils.numerics import matmul, take_rows
 from keras_onlstm.utils.types import Tensor
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from keras import backend, ops
 
+from keras_onlstm.utils.backend_tensorflow import compiled, has_gpu
 from keras_onlstm.utils.differentiable import with_gradient
-from keras_onlstm.utils.for_tensorflow import compiled, has_gpu
 from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.types import Tensor
 

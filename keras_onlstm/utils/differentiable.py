@@ -5,7 +5,7 @@ from typing import Any
 
 from keras import backend, ops
 
-from keras_onlstm.utils import for_tensorflow, for_torch
+from keras_onlstm.utils import backend_tensorflow, backend_torch
 from keras_onlstm.utils.types import DType, Shape, Tensor, Tensors
 
 __all__ = ["scan", "with_gradient"]
@@ -33,7 +33,7 @@ def scan(
         `(carry, ys)`: the carry after the last row, and a tuple of tensors (T, ...).
     """
     if backend.backend() == "tensorflow":
-        return for_tensorflow.scan(function, carry, xs, ys_specs, reverse)
+        return backend_tensorflow.scan(function, carry, xs, ys_specs, reverse)
     if xs[0].shape[0] == 0:
         # The function runs once on a row of zeros, to learn the shapes of its rows; none is kept.
         row = tuple(ops.cast(ops.sum(x, 0), x.dtype) for x in xs)
@@ -45,7 +45,7 @@ def _derived_once(gradients, refusal):
     """The gradients as they are; in TensorFlow and PyTorch, who derives them again is refused."""
     if backend.backend() == "jax":  # which keeps how they follow from what is given
         return list(gradients)
-    version = {"tensorflow": for_tensorflow, "torch": for_torch}
+    version = {"tensorflow": backend_tensorflow, "torch": backend_torch}
     refusing = version[backend.backend()].refusing
     again = iter(refusing([x for x in gradients if x is not None], refusal))
     return [None if x is None else next(again) for x in gradients]
@@ -91,5 +91,5 @@ def with_gradient(
         return result, gradient
 
     if backend.backend() == "tensorflow":
-        tensors = for_tensorflow.values(tensors)
+        tensors = backend_tensorflow.values(tensors)
     return whole(*tensors)

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import backend
 
-from keras_onlstm.utils import for_tensorflow
+from keras_onlstm.utils import backend_tensorflow
 
 __all__ = ["DenseInputs", "predictor"]
 
@@ -39,7 +39,7 @@ def predictor(
     if function is not None:
         model = _Function(model, function)
     if backend.backend() == "tensorflow":
-        return for_tensorflow.traced_once(model, axes)
+        return backend_tensorflow.traced_once(model, axes)
     if backend.backend() != "jax":
         return model.predict_on_batch
 

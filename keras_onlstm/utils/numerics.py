@@ -55,7 +55,7 @@ def precise(x: Tensor, y: Tensor) -> Tensor:
     """(..., M, K) times (..., K, N); on JAX no accelerator rounds them to fewer bits."""
     if backend.backend() != "jax":
         return x @ y
-    from keras_onlstm.utils.precise_jax import product
+    from keras_onlstm.utils.backend_jax import product
 
     return product(x, y)
 

@@ -39,7 +39,7 @@ from keras_onlstm.onlstm.recurrence.fused_step import (
     through_distances,
 )
 from keras_onlstm.onlstm.step import MASTER_GATES
-from keras_onlstm.utils.for_tensorflow import compiled, has_gpu, refusing, values
+from keras_onlstm.utils.backend_tensorflow import compiled, has_gpu, refusing, values
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]

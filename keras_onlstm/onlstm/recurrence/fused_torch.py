@@ -17,7 +17,7 @@ from keras_onlstm.onlstm.recurrence.fused_step import (
     slopes,
     through_distances,
 )
-from keras_onlstm.utils.for_torch import columns_of_steps, product, repeated
+from keras_onlstm.utils.backend_torch import columns_of_steps, product, repeated
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["run"]
