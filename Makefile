@@ -21,10 +21,8 @@ ONE_THREAD := OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=
 PYTEST = $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # The tests of what is computed. Libraries choose other kernels on other processors, and change with their versions.
-NUMERICAL := averaging cell compact convert cross_entropy cumax derivatives exports fused fused_jax gallery graphs \
-    language_model language_modeling layer layer_arguments layer_dropout layer_fit layer_keras layer_masks loops lstm_loop numerics \
-    onnx_layers onnx_weights pair_classifier products prpn quantize reading_network reference \
-    resume rows single start_from starts step tree_lstm tree_lstm_exports truncated
+NUMERICAL := compact convert exporting models onlstm utils docs/test_gallery.py examples/test_language_modeling.py \
+    examples/test_start_from.py training/test_averaging.py training/test_cross_entropy.py training/test_resume.py
 # The kernels of other processors: what the libraries are told, separated by commas. With ONEDNN_MAX_CPU_ISA=AVX2
 # TensorFlow crashes in products of half precision, so only files without any run there.
 KERNELS ?= tensorflow,XLA_FLAGS=--xla_cpu_max_isa=AVX2,TF_ENABLE_ONEDNN_OPTS=0 tensorflow,ONEDNN_MAX_CPU_ISA=AVX2 \
@@ -80,12 +78,12 @@ test-torch: $(VENV)/.installed-dev ## run the tests that concern PyTorch
 	KERAS_BACKEND=torch $(PYTEST) -m "not keras_free"
 
 test-numerical: $(VENV)/.installed-dev ## run the tests of what is computed, on KERAS_BACKEND
-	$(PYTEST) $(NUMERICAL:%=tests/test_%.py)
+	$(PYTEST) $(NUMERICAL:%=tests/%)
 
 test-portable: $(VENV)/.installed-dev ## run these with the kernels of other processors, on one and on two threads
 	@set -e; for kernels in $(KERNELS); do for threads in $(THREADS); do \
-	    files="$(NUMERICAL:%=tests/test_%.py)"; \
-	    case $$kernels in tensorflow,ONEDNN*) files=$$(grep -L float16 $$files);; esac; \
+	    files="$(NUMERICAL:%=tests/%)"; \
+	    case $$kernels in tensorflow,ONEDNN*) files=$$(grep -rL float16 --include 'test_*.py' $$files);; esac; \
 	    settings="KERAS_BACKEND=$$(echo $$kernels | tr , ' ') OMP_NUM_THREADS=$$threads NPROC=$$threads"; \
 	    settings="$$settings TF_NUM_INTRAOP_THREADS=$$threads TF_NUM_INTEROP_THREADS=$$threads"; \
 	    echo "--- $$settings"; \

@@ -19,9 +19,11 @@ from keras_onlstm.utils.console import table
 
 TESTS = Path(__file__).parent
 FILES = (
-    *("test_cumax.py", "test_cell.py", "test_layer.py", "test_layer_masks.py", "test_fused.py"),
-    *("test_layer_dropout.py", "test_fused_jax.py", "test_reference.py", "test_derivatives.py"),
-    *("test_empty.py", "test_loops.py", "test_prpn.py", "test_tree_lstm.py", "test_lowering.py"),
+    *("onlstm/test_cumax.py", "onlstm/test_cell.py", "onlstm/test_layer.py"),
+    *("onlstm/test_layer_masks.py", "onlstm/test_fused.py", "onlstm/test_layer_dropout.py"),
+    *("onlstm/test_fused_jax.py", "onlstm/test_reference.py", "onlstm/test_derivatives.py"),
+    *("onlstm/test_empty.py", "onlstm/test_lowering.py", "utils/test_loops.py"),
+    *("models/test_prpn.py", "models/test_tree_lstm.py"),
 )
 # Prints the name of the first accelerator that a backend finds.
 FIND = {

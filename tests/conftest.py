@@ -20,7 +20,7 @@ import hypothesis
 import numpy as np
 import pytest
 
-import commands
+from helpers import commands
 
 BACKENDS = ("tensorflow", "jax", "torch")
 BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")

@@ -55,7 +55,7 @@ def _start(name):
     """Prepares a process for the cases of a kind. It gets little more memory than it has."""
     global _kind, _paths, _directory
     sys.path.append(str(ROOT / "examples"))
-    from file_kinds import KINDS
+    from helpers.file_kinds import KINDS
 
     warnings.simplefilter("ignore")
     _kind, _directory = KINDS[name], tempfile.TemporaryDirectory()
@@ -87,7 +87,7 @@ def outcomes(name, seed, numbers):
 def main():
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
-    from file_kinds import KINDS
+    from helpers.file_kinds import KINDS
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0)

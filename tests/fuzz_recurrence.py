@@ -20,8 +20,8 @@ import keras
 import numpy as np
 from keras import ops
 
-import oracle
-from checks import as_array, assert_close
+from helpers import oracle
+from helpers.checks import as_array, assert_close
 from keras_onlstm import ONLSTM
 from keras_onlstm.onlstm.recurrence import fused_jax, fused_step
 

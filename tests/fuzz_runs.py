@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from commands import EXAMPLES, environment
+from helpers.commands import EXAMPLES, environment
 
 # A script that writes a checkpoint four times a second, so that most kills come after a new one.
 DRIVER = """

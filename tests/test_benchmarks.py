@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from package import ROOT
+from helpers.package import ROOT
 
 BENCHMARKS = ROOT / "benchmarks"
 pytestmark = pytest.mark.keras_free
@@ -159,6 +159,7 @@ def test_a_classifier_trains():
 )
 def test_a_language_model_trains(chosen, place, name):
     from configurations import get, implementations
+
     from models import training_step
 
     configuration = get(chosen, quick=True)
@@ -194,6 +195,7 @@ def test_drawn_trees_are_like_the_treebanks():
 
 def test_trees_train():
     from configurations import get, implementations
+
     from models import functions
 
     configuration = get("trees", quick=True)

@@ -3,7 +3,7 @@
 import pytest
 
 import fuzz_files
-from file_kinds import KINDS, Kind
+from helpers.file_kinds import KINDS, Kind
 
 PLAIN = ("corpus", "mrg", "logic", "pickle", "conll")
 

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 
-from checks import EXACT, assert_all_close
 from fuzz_recurrence import Options, check, draw, draw_data, programs, run, surroundings
+from helpers.checks import EXACT, assert_all_close
 from keras_onlstm.onlstm.recurrence import fused_groups, fused_step, fused_torch
 
 # Most where a case is cheap; of what is compiled, one choice of options or two.

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from commands import EXAMPLES, environment
-from package import MODULES, PACKAGE, ROOT, module_name
+from helpers.commands import EXAMPLES, environment
+from helpers.package import MODULES, PACKAGE, ROOT, module_name
 
 BACKENDS = {"tensorflow": "tensorflow", "jax": "jax", "jaxlib": "jax", "torch": "torch"}
 

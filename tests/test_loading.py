@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from checks import assert_close
+from helpers.checks import assert_close
 from keras_onlstm import Parser
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import LanguageModel

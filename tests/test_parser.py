@@ -10,8 +10,8 @@ import pytest
 from keras import ops
 from nltk import Tree
 
-from checks import as_array, assert_close
-from commands import command_runner
+from helpers.checks import as_array, assert_close
+from helpers.commands import command_runner
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.models.sentence_reader import SentenceReader

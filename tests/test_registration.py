@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import keras_onlstm
-from commands import environment, without
+from helpers.commands import environment, without
 from keras_onlstm import _registration
 from keras_onlstm.models import LanguageModel, PairClassifier
 

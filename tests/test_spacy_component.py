@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from commands import environment
+from helpers.commands import environment
 from keras_onlstm import Parser
 from keras_onlstm.parsing import brackets
 

@@ -2,25 +2,26 @@
 
 `keras.layers.RNN` draws dropout masks ahead of its loop, once a sequence, only for cells that are
 instances of `DropoutRNNCell` (Keras 3.15). Without it a cell would draw inside the loop: another
-mask every step, and on JAX a random state that leaks out of the trace. `tests/test_cell.py` fails
-if the class moves or `RNN` stops asking for it.
+mask every step, and on JAX a random state that leaks out of the trace.
+`tests/onlstm/test_cell.py` fails if the class moves or `RNN` stops asking for it.
 
 The layers inside a model, inside its layers and so on, Keras lists by a method with an underscore;
-`tests/test_graphs.py` fails if it goes.
+`tests/exporting/test_graphs.py` fails if it goes.
 
 Where a layer computes in another dtype than its variables have, PyTorch assigns to the copy that
-was cast for it, and the variable stays what it was. `tests/test_layer_keras.py` fails if the scope
-of the casts goes.
+was cast for it, and the variable stays what it was. `tests/onlstm/test_layer_keras.py` fails if the
+scope of the casts goes.
 
 Every function of `keras.ops` first looks for symbolic tensors, in shapes and lists too. PyTorch
 runs operators one by one, and in a loop of small ones that takes as long as they do: `direct` has
 the backend's functions, which `keras.ops` would call, for tensors that have values.
-`tests/test_fused.py` fails if one goes.
+`tests/onlstm/test_fused.py` fails if one goes.
 
 `fit`, `evaluate` and `predict` on TensorFlow take the sizes that vary from the first two batches of
 a `PyDataset` and fail on a later batch of another shape (Keras 3.15). Keras has no argument or
 method to declare these sizes, so a subclass takes the place of its adapter. It treats only
-`VaryingBatches` differently. `tests/test_fit_shapes.py` fails if Keras stops using the subclass.
+`VaryingBatches` differently. `tests/training/test_fit_shapes.py` fails if Keras stops using the
+subclass.
 """
 
 from types import SimpleNamespace

@@ -1,0 +1,164 @@
+"""Errors and Ctrl-C on the command line end in one line each, and TensorFlow starts silently."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from helpers.commands import EXAMPLES, ROOT, environment
+from keras_onlstm.utils.console import ArgumentParser, report
+
+pytestmark = pytest.mark.keras_free
+
+COMMAND = [sys.executable, "-c", "from keras_onlstm.command_line import main; main()"]
+SCRIPTS = sorted([*EXAMPLES.glob("[a-z]*.py"), *(ROOT / "export").glob("[a-z]*.py")])
+
+HEAVY = ("keras", "tensorflow", "jax", "torch", "matplotlib", "nltk")
+PARSING = """
+import contextlib, io, json, os, runpy, sys
+heavy, *paths = sys.argv[1:]
+answers = []
+for path in paths:
+    sys.path.insert(0, os.path.dirname(path))
+    for argument in ("--help", "--no-such"):
+        sys.argv, said, status = [path, argument], io.StringIO(), None
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            try: runpy.run_path(path, run_name="__main__")
+            except SystemExit as error: status = error.code
+        answers.append([status, said.getvalue(), sorted({*heavy.split()} & {*sys.modules})])
+    sys.modules.pop("_common", None)
+    del sys.path[0]
+print(json.dumps(answers))
+"""
+
+
+def test_help_and_wrong_arguments_wait_for_no_framework():
+    done = subprocess.run(
+        [sys.executable, "-c", PARSING, " ".join(HEAVY), *map(str, SCRIPTS)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+    answers = iter(json.loads(done.stdout))
+    assert len(SCRIPTS) == 10
+    for script in SCRIPTS:
+        status, said, imported = next(answers)
+        assert (status, imported) == (0, []), script
+        assert said.startswith(f"usage: {script.name} [-h]") and "--output DIR" in said
+        wrong = "error: unrecognized arguments: --no-such (--help lists the arguments)"
+        assert next(answers) == [2, f"{script.name}: {wrong}\n", []]
+
+
+def test_ctrl_c_ends_a_command_in_one_line():
+    with subprocess.Popen(
+        [*COMMAND, "parse"],
+        stdin=-1,
+        stdout=-1,
+        stderr=-1,
+        env=environment(),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        process.stdin.write(b"prices fell\n" * 1024)
+        process.stdin.flush()
+        assert process.stdout.readline() == b"(X prices fell)\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.read() == b"\nkeras-onlstm: stopped.\n"
+    assert process.returncode == 130
+
+
+def test_a_reader_that_leaves_ends_a_command_silently():
+    with subprocess.Popen(
+        [*COMMAND, "parse"], stdin=-1, stdout=-1, stderr=-1, env=environment()
+    ) as process:
+        process.stdout.close()
+        process.stdin.write(b"prices fell\n")
+        process.stdin.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+def run(main):
+    with pytest.raises(SystemExit) as caught:
+        report(ArgumentParser(prog="test"), main)
+    return caught.value.code
+
+
+def raising(error):
+    def main():
+        raise error
+
+    return main
+
+
+@pytest.mark.parametrize("error", [ValueError, OSError, ImportError])
+def test_errors_of_the_user_end_in_one_line(error, capfd):
+    assert run(raising(error("a.txt:\nno such file."))) == 2
+    assert capfd.readouterr().err == "test: error: a.txt: no such file.\n"
+
+
+def test_ctrl_c_shows_how_to_resume(capfd):
+    assert run(raising(KeyboardInterrupt("Add --resume."))) == 130
+    assert capfd.readouterr().err == "\ntest: stopped. Add --resume.\n"
+
+
+def test_defects_are_not_hidden():
+    with pytest.raises(TypeError, match="a defect"):
+        report(ArgumentParser(prog="test"), raising(TypeError("a defect")))
+
+
+# --- TensorFlow's start -------------------------------------------------------------------------
+
+NOISY = """
+import os
+os.write(2, b"I0000 00:00:1795432765.971726    6876 cudart_stub.cc:31] no drivers\\n")
+if os.environ["DAMAGED"]:
+    raise ImportError("cannot load")
+"""
+IMPORTING = """
+import importlib.util, os
+from keras_onlstm.utils.console import ArgumentParser, report
+
+def main():
+    assert importlib.util.find_spec("tensorflow")  # a search is not yet an import
+    import tensorflow
+    os.write(2, b"a later line\\n")
+    print(os.environ["TF_CPP_MIN_LOG_LEVEL"])
+
+report(ArgumentParser(prog="test"), main)
+"""
+
+
+def silent_environment(**variables):
+    changed = environment() | variables
+    del changed["TF_CPP_MIN_LOG_LEVEL"]
+    return changed
+
+
+@pytest.mark.parametrize("damaged", ["", "1"])
+@pytest.mark.parametrize("level", [None, "0"])
+def test_tensorflow_starts_silently_unless_it_fails_or_a_level_is_set(tmp_path, damaged, level):
+    (tmp_path / "tensorflow.py").write_text(NOISY)
+    variables = silent_environment(DAMAGED=damaged) | (
+        {"TF_CPP_MIN_LOG_LEVEL": level} if level else {}
+    )
+    variables["PYTHONPATH"] = os.pathsep.join([str(tmp_path), variables["PYTHONPATH"]])
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTING], capture_output=True, text=True, env=variables
+    )
+    assert ("cudart_stub" in done.stderr) == bool(damaged or level)
+    if damaged:
+        assert done.returncode == 2 and done.stderr.endswith("test: error: cannot load\n")
+    else:
+        assert done.returncode == 0 and done.stderr.endswith("a later line\n")
+        assert done.stdout == f"{level or 3}\n"
+
+
+def test_the_first_tree_prints_nothing_on_standard_error():
+    done = subprocess.run(
+        [*COMMAND, "parse", "prices fell"], capture_output=True, env=silent_environment()
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"(X prices fell)\n", b"")

@@ -1,0 +1,112 @@
+"""NLTK's dependency treebank: its published counts, and its sentences in another treebank."""
+
+import shutil
+import zipfile
+
+import pytest
+
+from helpers.corpora import corpora_in
+from keras_onlstm.datasets import brown, dependency_treebank, treebank
+from keras_onlstm.text.vocabulary import frequent
+
+pytestmark = pytest.mark.keras_free
+
+
+@pytest.fixture
+def nltk_data(shared_data):
+    with corpora_in(shared_data / "nltk_data"):
+        yield
+
+
+def test_parts(nltk_data):
+    parts = [dependency_treebank.load(part) for part in ("train", "validation", "test")]
+    assert [len(part) for part in parts] == [3_262, 314, 338]
+    assert [sum(map(len, part)) for part in parts] == [78_539, 7_638, 7_907]
+    trees = dependency_treebank.load()
+    assert trees == [tree for part in parts for tree in part]
+    assert all(tree.is_projective and tree.relations is None for tree in trees)
+    lengths = list(map(len, trees))
+    assert min(lengths) == 1 and max(lengths) == 249
+    assert len({word for tree in trees for word in tree.words}) == 11_968
+    assert len({tag for tree in trees for tag in tree.tags}) == 45
+
+
+@pytest.mark.parametrize(
+    ("normalized", "words", "unknown"), [(True, 4_598, 0.1155), (False, 5_147, 0.1391)]
+)
+def test_vocabulary(normalized, words, unknown, nltk_data):
+    train, test = (dependency_treebank.load(part, normalized) for part in ("train", "test"))
+    vocabulary = frequent(tree.words for tree in train)
+    assert len(vocabulary) == words and vocabulary[:2] == ["<unk>", "<root>"]
+    known = set(vocabulary)
+    lacking = [word not in known for tree in test for word in tree.words]
+    assert sum(lacking) / len(lacking) == pytest.approx(unknown, abs=5e-5)
+
+
+def test_normalized_words(nltk_data):
+    plain, tree = (dependency_treebank.load("train", normalized)[0] for normalized in (False, True))
+    assert plain.words[:5] == ("Pierre", "Vinken", ",", "61", "years")
+    assert tree.words[:5] == ("pierre", "vinken", ",", "N", "years")
+    assert (tree.heads, tree.tags) == (plain.heads, plain.tags)
+
+
+def test_frequent_words():
+    sentences = [["b", "a", "a"], ["b", "c", "<unk>", "<unk>"]]
+    assert frequent(sentences) == ["<unk>", "<root>", "a", "b"]
+    assert frequent(sentences, least=1, special=["<eos>"]) == ["<eos>", "<unk>", "a", "b", "c"]
+    assert frequent([], least=3) == ["<unk>", "<root>"]
+    with pytest.raises(ValueError, match="least must be an integer, 1 or above, not 0"):
+        frequent(sentences, least=0)
+
+
+def test_what_is_refused(nltk_data):
+    with pytest.raises(ValueError, match="part is 'train', 'validation', 'test' or None, not 'de"):
+        dependency_treebank.load("dev")
+
+
+def test_a_treebank_that_is_not_there(tmp_path):
+    with (
+        corpora_in(tmp_path),
+        pytest.raises(FileNotFoundError, match="NLTK finds no dependency_treebank corpus: python"),
+    ):
+        dependency_treebank.load()
+
+
+@pytest.mark.parametrize("module", [brown, dependency_treebank, treebank])
+def test_damaged_archives(module, tmp_path):
+    name = module.__name__.rpartition(".")[2]
+    (tmp_path / "corpora").mkdir()
+    (tmp_path / "corpora" / f"{name}.zip").write_bytes(b"PK\3\4 and no more")
+    match = rf"^corpora/{name}\.zip of nltk_data: .*\. Restore it from its source\.$"
+    with corpora_in(tmp_path), pytest.raises(ValueError, match=match):
+        module.load()
+
+
+# With the lowest supported versions NLTK's archive, read in vain, fails again when it is collected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_damaged_treebanks(shared_data, tmp_path):
+    directory = tmp_path / "corpora"
+    with zipfile.ZipFile(shared_data / "nltk_data/corpora/dependency_treebank.zip") as archive:
+        archive.extractall(directory)
+    path = directory / "dependency_treebank" / "wsj_0160.dp"
+    with corpora_in(tmp_path):
+        assert len(dependency_treebank.load("validation")) == 314
+        path.write_text("Yes\tUH\t2\n")
+        with pytest.raises(
+            ValueError, match=r"wsj_0160\.dp, line 1: word 1, 'Yes': its head must be an"
+        ):
+            dependency_treebank.load("validation")
+        path.unlink()
+        assert len(dependency_treebank.load("test")) == 338
+    with corpora_in(tmp_path), pytest.raises(ValueError, match=r"wsj_0160\.dp: cannot be read"):
+        dependency_treebank.load("validation")
+    shutil.rmtree(directory / "dependency_treebank")
+    with zipfile.ZipFile(directory / "dependency_treebank.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        for number in range(1, 200):
+            file.writestr(f"dependency_treebank/wsj_{number:04}.dp", "Yes\tUH\t0\n" * 9)
+    archive = directory / "dependency_treebank.zip"
+    data = bytearray(archive.read_bytes())
+    data[60:66] = b"\xff" * 6  # within the first file
+    archive.write_bytes(data)
+    with corpora_in(tmp_path), pytest.raises(ValueError, match=r"wsj_0001\.dp: cannot be read \("):
+        dependency_treebank.load("train")

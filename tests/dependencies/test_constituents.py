@@ -1,0 +1,100 @@
+"""Dependency trees from constituency trees: a treebank that has both, and sentences by hand."""
+
+import itertools
+
+import pytest
+from nltk import Tree
+
+from helpers.corpora import corpora_in
+from keras_onlstm.datasets import dependency_treebank
+from keras_onlstm.dependencies import attachment, from_constituents
+from keras_onlstm.dependencies.constituents import HEAD_RULES
+
+pytestmark = pytest.mark.keras_free
+
+
+def test_the_treebank_in_both_forms(shared_data):
+    """All 94,084 words of all sentences have the head of the dependency treebank."""
+    from nltk.corpus import treebank
+
+    with corpora_in(shared_data / "nltk_data"):
+        gold = dependency_treebank.load()
+        found = list(map(from_constituents, treebank.parsed_sents()))
+    assert len(gold) == 3_914
+    assert attachment(gold, found).all[:2] == (94_084, 94_084)
+    assert found == gold  # tags, too
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "heads"),
+    [
+        ("(NN cat)", "cat", [0]),
+        ("(S (NP (NNP Kim)) (VP (VBZ sleeps)))", "Kim sleeps", [2, 0]),
+        ("(VP (TO to) (VP (VB be) (VP (VBN seen))))", "to be seen", [2, 0, 2]),
+        ("(NP (NP (NNP Kim) (POS 's)) (NN cat))", "Kim 's cat", [2, 3, 0]),
+        ("(NP (NN cat) (CC and) (NN dog))", "cat and dog", [3, 3, 0]),
+        ("(PP-TMP=1 (IN in) (NP (DT the) (NN end)))", "in the end", [0, 3, 1]),
+        ("(PRN (-LRB- -LRB-) (NP (NN cat)) (-RRB- -RRB-))", "-LRB- cat -RRB-", [2, 0, 2]),
+        ("(FRAG (, ,) (NP (NN cat)) (. .))", ", cat .", [2, 0, 2]),
+        ("(FRAG (, ,) (. .))", ", .", [0, 1]),
+        ("(NEW (NN a) (NN b) (. .))", "a b .", [2, 0, 2]),
+        (
+            "(S (NP-SBJ (-NONE- *-1)) (VP (VB go) (SBAR (-NONE- 0) (S (-NONE- *T*)))) (. .))",
+            "go .",
+            [0, 1],
+        ),
+        (
+            "( (S (NP (DT the) (NN cat)) (VP (MD will) (VP (VB see) (NP (NNP Kim)))) (. .)))",
+            "the cat will see Kim .",
+            [2, 3, 0, 3, 4, 3],
+        ),
+    ],
+)
+def test_by_hand(text, words, heads):
+    tree = from_constituents(Tree.fromstring(text))
+    assert tree.words == tuple(words.split())
+    assert list(tree.heads) == heads
+    assert tree.relations is None
+
+
+def test_every_rule_is_followed():
+    """Of two parts that a rule names, the earlier one in it is the head, on either side."""
+    for label, (side, groups) in HEAD_RULES.items():
+        names = groups.split()
+        for first, second in itertools.pairwise(names):
+            for one in first.split("|"):
+                other = second.split("|")[0]
+                assert _heads_of(label, one, other) == [0, 1]
+                assert _heads_of(label, other, one) == [2, 0]
+        if names and "|" in names[0]:  # within a group the side decides
+            one, other = names[0].split("|")[:2]
+            expected = [2, 0] if side == "right" else [0, 1]
+            assert _heads_of(label, one, other) == _heads_of(label, other, one) == expected
+        same = _heads_of(label, "XX", "XX")  # named by none
+        assert same == ([2, 0] if side == "right" else [0, 1])
+
+
+def _heads_of(label, *tags):
+    tree = Tree(label, [Tree(tag, [f"w{place}"]) for place, tag in enumerate(tags)])
+    return list(from_constituents(tree).heads)
+
+
+def test_deep_trees():
+    tree = Tree("NP", [Tree("NN", ["w"])])
+    for _ in range(5000):
+        tree = Tree("VP", [Tree("VB", ["v"]), tree])
+    assert list(from_constituents(tree).heads) == list(range(5001))
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (Tree("S", [Tree("NP", []), Tree("VB", ["go"])]), r"Tree\('NP', \[\]\) stands in it"),
+        (Tree("S", [Tree("VB", ["go"]), "now"]), "'now' stands in it without a tag"),
+        (Tree("S", ["go", "now"]), "S stands above more than a word"),
+        (Tree("S", [Tree("-NONE-", ["*"])]), "'S': there is no word in it"),
+    ],
+)
+def test_what_is_no_such_tree(tree, message):
+    with pytest.raises(ValueError, match=message):
+        from_constituents(tree)

@@ -1,0 +1,548 @@
+"""Drawings of dependency trees: each is read back into the tree, and nothing in them overlaps."""
+
+import itertools
+import random
+import re
+import runpy
+import unicodedata
+import zipfile
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.package import ROOT
+from helpers.pictures import HOSTILE, SHOWN, elements, png_size, size, texts
+from keras_onlstm.dependencies import DependencyTree, chain, draw, page, random_tree
+from keras_onlstm.dependencies import save_picture as save
+from keras_onlstm.utils.columns import columns
+
+pytestmark = pytest.mark.keras_free
+SVG = "{http://www.w3.org/2000/svg}"
+SENTENCE = "The luxury auto manufacturer last year sold 1,214 cars in the U.S."
+NAMED = "det nn nn nsubj amod tmod root num dobj prep det pobj"
+FIGURE_2 = DependencyTree(
+    SENTENCE.split(),
+    [4, 4, 4, 7, 6, 7, 0, 9, 7, 7, 12, 10],
+    relations=NAMED.split(),
+)
+CROSSED = DependencyTree(
+    ["who", "did", "you", "talk", "to"],
+    [5, 4, 4, 0, 4],
+    relations=["pobj", "aux", "nsubj", "root", "prep"],
+)
+NAMES = ["a", "det", "nsubj:pass", "x" * 30]
+
+
+def any_tree(count, seed, projective=True, named=False):
+    """A random tree; all trees with one word under ROOT are possible."""
+    chance = random.Random(seed)
+    words = ["w" * chance.randint(1, 9) for _ in range(count)]
+    if projective:
+        heads = random_tree(words, seed).heads
+    else:
+        order = chance.sample(range(1, count + 1), count)
+        above = {place: chance.choice(order[:n] or [0]) for n, place in enumerate(order)}
+        heads = [above[place] for place in range(1, count + 1)]
+    relations = [chance.choice(NAMES) for _ in words] if named else None
+    return DependencyTree(words, heads, relations=relations)
+
+
+TREES = st.builds(any_tree, st.integers(1, 14), st.integers(0, 9999), st.booleans(), st.booleans())
+
+
+def sources(tree):
+    """The edges of generation as (source, label) of every word, from where the dependents stand."""
+    found = [("", "")] * len(tree)
+    for head, (left, right) in enumerate(tree.dependents()):
+        for places, name in ((left[::-1], "LEFT"), (right, "RIGHT")):
+            for before, place in zip((head, *places), places, strict=False):
+                found[place - 1] = (before, name if before == head else f"NX-{name}")
+    return found
+
+
+def arcs_of(tree):
+    return [*zip(tree.heads, tree.relations or [""] * len(tree), strict=True)]
+
+
+def levels(spans):
+    """How many arcs are nested in each other below each one, itself included."""
+    found = {}
+    for low, high in sorted(spans, key=lambda span: span[1] - span[0]):
+        inside = [found[other] for other in found if low <= other[0] and other[1] <= high]
+        found[low, high] = 1 + max(inside, default=0)
+    return found
+
+
+# --- Text ----------------------------------------------------------------------------------------
+
+
+def grid(lines):
+    """Lines as columns of a terminal: a wide character is followed by an empty one."""
+    rows = []
+    for line in lines:
+        row = []
+        for character in line:
+            if unicodedata.combining(character):
+                row[-1] += character
+            else:
+                row += [character, *[""] * (unicodedata.east_asian_width(character) in "WF")]
+        rows.append(row)
+    width = max(map(len, rows), default=0)
+    return [row + [" "] * (width - len(row)) for row in rows]
+
+
+def read_arcs(lines):
+    """(source, label) of every word from the lines above the words."""
+    rows = grid(lines)
+    tips = [at for at, character in enumerate(rows[-1]) if character == "▼"]
+    legs = {}
+    for at, character in enumerate(rows[-1]):
+        if character == "│":
+            (legs[at],) = [n for n, tip in enumerate(tips, 1) if abs(tip - at) == 1]
+    found = []
+    for at in tips:
+        level = len(rows) - 2
+        while level > 0 and rows[level][at] not in "┌┐":
+            assert level == 1 or rows[level][at] not in " ─▼", "an arc is interrupted"
+            level -= 1
+        if not level:
+            assert "".join(rows[0]).strip() == "ROOT" and "".join(rows[0][at : at + 4]).strip()
+            label = "".join(rows[1]).strip()
+            found.append((0, "" if set(label) & set("│▼┌") else label))
+            continue
+        go, ends = (1, "┐┤") if rows[level][at] == "┌" else (-1, "┌├")
+        end = at + go
+        while rows[level][end] not in ends:
+            assert rows[level][end] not in " │", "an arc is interrupted"
+            end += go
+        label = "".join(rows[level][min(at, end) + 1 : max(at, end)]).strip("─┼│")
+        found.append((legs[end], re.sub("[─┼]", "", label)))
+    return found
+
+
+def height(tree, named):
+    """The lines above the words: ROOT, its name, a line a level, the tips."""
+    spans = [(min(p, h), max(p, h)) for p, h in enumerate(tree.heads, 1) if h]
+    return 1 + named + max(levels(spans).values(), default=0) + 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(TREES)
+def test_text_is_the_tree(tree):
+    lines = draw(tree).split("\n")
+    assert lines[-1].split() == list(tree.words)
+    assert read_arcs(lines[:-1]) == arcs_of(tree)
+    if tree.is_projective:
+        assert len(lines) == height(tree, tree.relations is not None) + 1
+        assert "┼" not in "".join(lines)
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES.filter(lambda tree: tree.is_projective))
+def test_edges_and_numbers_in_text(tree):
+    edges = draw(tree, arcs="edges").split("\n")
+    assert read_arcs(edges[:-1]) == sources(tree)
+    lines = draw(tree, arcs="both", numbers=True, title="a title").split("\n")
+    assert lines[0] == "a title"
+    words = [line.split() for line in lines].index(list(tree.words))
+    assert read_arcs(lines[1:words]) == arcs_of(tree)
+    order = {step.place: number for number, step in enumerate(tree.steps(), 1)}
+    assert [*map(int, lines[words + 1].split())] == [order[p + 1] for p in range(len(tree))]
+    turned = str.maketrans("└┘┌┐▲", "┌┐└┘▼")
+    below = [line.translate(turned) for line in reversed(lines[words + 2 :])]
+    assert read_arcs(below) == sources(tree)
+
+
+def test_text_to_the_letter():
+    assert draw(DependencyTree(["a", "cat", "sleeps", "here"], [2, 3, 0, 3])).split("\n") == [
+        "       ROOT",
+        "┌─┐┌───┐│┌────┐",
+        "▼ │▼   │▼│    ▼",
+        "a cat sleeps here",
+    ]
+    assert draw(CROSSED).split("\n") == [
+        "                 ROOT",
+        "                 root",
+        " ┌──────pobj──────┼──────┐",
+        " │   ┌────aux────┐│      │",
+        " │   │   ┌─nsubj─┤│┌prep─┼┐",
+        " ▼   ▼   ▼       │▼│     │▼",
+        "who did you      talk     to",
+    ]
+    assert draw(DependencyTree(["a"], [0])) == "ROOT\n▼\na"
+
+
+def test_a_treebank(shared_data):
+    with zipfile.ZipFile(shared_data / "nltk_data/corpora/dependency_treebank.zip") as archive:
+        names = sorted(name for name in archive.namelist() if name.endswith(".dp"))
+        texts = "\n\n".join(archive.read(name).decode() for name in names).strip()
+    sentences = re.split(r"\n\s*\n", texts)
+    assert len(sentences) == 3914
+    for sentence in sentences[::13]:
+        rows = [line.split("\t") for line in sentence.split("\n")]
+        tree = DependencyTree([row[0] for row in rows], [int(row[2]) for row in rows])
+        lines = draw(tree).split("\n")
+        assert lines[-1].split() == list(tree.words) and len(lines) == height(tree, False) + 1
+        assert read_arcs(lines[:-1]) == arcs_of(tree)
+        assert read_arcs(draw(tree, arcs="edges").split("\n")[:-1]) == sources(tree)
+        assert read_svg(draw(tree, "svg")) == arcs_of(tree)
+        assert read_latex(draw(tree, "latex")) == (list(tree.words), arcs_of(tree))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_wide_characters_move_nothing(seed):
+    plain = any_tree(9, seed, named=True)
+    chance = random.Random(seed)
+    kinds = ["\u732b", "\uff21", "\U0001f600", "e\u0301", "\u200dab", "\uac00"]
+    words = ["".join(chance.choices(kinds, k=chance.randint(1, 3))) for _ in plain.words]
+    tree = DependencyTree(words, plain.heads, relations=words)
+    same = ["w" * columns(word) for word in words]
+    twin = DependencyTree(same, plain.heads, relations=same)
+    found, expected = (draw(t, arcs="both", numbers=True).split("\n") for t in (tree, twin))
+    for line, other in zip(found, expected, strict=True):
+        for word in sorted(words, key=len, reverse=True):
+            line = line.replace(word, "w" * columns(word))
+        assert line == other
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 40), st.integers(0, 9999), st.sampled_from([1, 12, 30, 79]), st.booleans())
+def test_pieces_are_the_whole(count, seed, width, named):
+    tree = any_tree(count, seed, named=named)
+    words = [word + "\u732b\u0301" * (len(word) % 2) for word in tree.words]
+    tree = DependencyTree(words, tree.heads, relations=tree.relations)
+    options = {"arcs": "both", "numbers": True}
+    whole = grid(draw(tree, **options).split("\n"))
+    pieces = draw(tree, **options, title="t", width=width).split("\n")
+    assert pieces.pop(0) == "t"
+    pieces = "\n".join(pieces).split("\n\n")
+    line = next(n for n, row in enumerate(whole) if "".join(row).split() == words)
+    starts = [
+        at
+        for at, c in enumerate(whole[line])
+        if c.strip() and "".join(whole[line][:at][-1:]) in " "
+    ]
+    place = 0
+    for piece in pieces:
+        rows = piece.split("\n")
+        (shown,) = [row.split() for row in rows if row.split() == words[place:][: len(row.split())]]
+        first, place = place, place + len(shown)
+        assert shown and (len(shown) == 1 or max(map(columns, rows)) <= width)
+        # A piece begins at the next word, or one column before, with an arc that goes out there.
+        begins = [(starts[first] - n) for n in (0, 1)] if first else [0]
+        ends = [(starts[place] - n) for n in (0, 1)] if place < count else [len(whole[0])]
+        cuts = [
+            [cut for row in whole if (cut := "".join(row[begin:end]).rstrip())]
+            for begin, end in itertools.product(begins, ends)
+        ]
+        assert rows in cuts
+    assert place == count
+
+
+def test_pieces_to_the_letter():
+    assert draw(FIGURE_2, width=46).split("\n") == [
+        " ┌───────det────────┐",
+        " │    ┌─────nn──────┤┌─────────nsubj─────────",
+        " │    │     ┌──nn───┤│        ┌─amod─┐┌─tmod─",
+        " ▼    ▼     ▼       │▼        ▼      │▼",
+        "The luxury auto manufacturer last    year",
+        "",
+        "ROOT",
+        "root",
+        " │┌─────prep──────┐",
+        "┐│├───dobj────┐   │┌──pobj───┐",
+        "┤││    ┌─num─┐│   ││  ┌─det─┐│",
+        "│▼│    ▼     │▼   ▼│  ▼     │▼",
+        "sold 1,214   cars in the    U.S.",
+    ]
+    wide = DependencyTree(["a", "b"], [0, 1], relations=["r", "\u732b" * 3])
+    assert draw(wide).split("\n")[2:] == ["│┌─猫猫猫─┐", "▼│        ▼", "a         b"]
+    assert draw(wide, width=5).split("\n")[2:] == ["│┌─猫猫猫─", "▼│", "a", "", "┐", "▼", "b"]
+    with pytest.raises(ValueError, match="width must be an integer, 1 or above, not 0"):
+        draw(wide, width=0)
+    with pytest.raises(ValueError, match=r"width is of the format 'text', not of 'svg'\."):
+        draw(wide, "svg", width=80)
+
+
+def test_columns():
+    texts = {"cat": 3, "\u732b\u732b": 4, "e\u0301": 1, "\U0001f600": 2, "a\u200db": 2, "": 0}
+    texts |= {"\u1112\u1161\u11ab": 2, "\xad": 1, "\u20dd": 0, "\uff76": 1, "\ufffd": 1}
+    assert {text: columns(text) for text in texts} == texts
+
+
+def test_words_that_are_no_text():
+    tree = DependencyTree(HOSTILE, range(len(HOSTILE)), relations=HOSTILE)
+    shown = [word.replace(" ", "_") for word in SHOWN]
+    lines = draw(tree, title="\x00t").split("\n")
+    assert lines[-1].split() == shown and lines[0] == "\ufffdt"
+    assert [label for _, label in read_arcs(lines[1:-1])] == shown
+    found = texts(draw(tree, "svg", title="<script>\x07"))
+    assert found[: 1 + len(SHOWN)] == ["<script>\ufffd", *SHOWN]
+    assert sorted(found[1 + len(SHOWN) :]) == sorted(["ROOT", *SHOWN])
+
+
+# --- SVG -----------------------------------------------------------------------------------------
+
+
+def numbers_in(path):
+    return [float(number) for number in re.findall(r"[\d.]+", path)]
+
+
+def pictured(text):
+    """(start, end, level's y, title) of the arcs, and the texts, of an SVG."""
+    page = ElementTree.fromstring(text)
+    arcs = []
+    for group in page.findall(f"{SVG}g"):
+        line, tip = (numbers_in(path.get("d")) for path in group.findall(f"{SVG}path"))
+        assert tip[0] == line[-2]  # x
+        arcs.append((line[0], tip[0], line[7] if len(line) > 4 else None, group[0].text))
+    texts = page.findall(f"{SVG}text")
+    assert len(arcs) and len(texts) > len(arcs)
+    return arcs, [(float(e.get("x")), float(e.get("y")), e.text, e) for e in texts]
+
+
+def read_svg(text):
+    """(source, label) of every word: arcs end over its middle and begin five pixels beside it."""
+    arcs, texts = pictured(text)
+    middles = [x for x, _, _, e in texts if e.get("font-size") == "13"]
+    found = [None] * len(middles)
+    for start, end, y, title in arcs:
+        target = int(np.argmin(np.abs(np.subtract(middles, end))))
+        assert abs(middles[target] - end) < 0.15 and found[target] is None
+        source, label = 0, re.search(r"(?: \((.*)\))?$", title)[1] or ""
+        if y is not None:
+            middle = start - 5 * np.sign(end - start)
+            source = int(np.argmin(np.abs(np.subtract(middles, middle)))) + 1
+            assert abs(middles[source - 1] - middle) < 0.25
+        found[target] = source, label
+    return found
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES)
+def test_svg_is_the_tree(tree):
+    text = draw(tree, "svg")
+    assert read_svg(text) == arcs_of(tree)
+    _, texts = pictured(text)
+    assert [shown for *_, shown, e in texts if e.get("font-size") == "13"] == list(tree.words)
+    if tree.is_projective:
+        assert read_svg(draw(tree, "svg", arcs="edges")) == sources(tree)
+
+
+@pytest.mark.parametrize("words", [2, 7, 40, 120])
+@pytest.mark.parametrize("named", [False, True])
+def test_nothing_overlaps(words, named):
+    for seed in range(5):
+        text = draw(any_tree(words, seed, named=named), "svg", arcs="both", numbers=True)
+        across, down, boxes = [], [], []
+        for group in elements(text, "g"):
+            line = numbers_in(group[1].get("d"))
+            if len(line) == 4:
+                down.append((line[0], *sorted((line[1], line[3]))))
+                continue
+            x, start, end, y = line[0], line[1], line[-2], line[7]
+            across.append((y, *sorted((x, end))))
+            down += [(x, *sorted((start, y))), (end, *sorted((start, y)))]
+        for x, top, bottom in down:
+            for y, left, right in across:
+                assert not (left < x - 0.2 and x + 0.2 < right and top + 0.2 < y < bottom - 0.2)
+        for element in elements(text, "text"):
+            size, x = int(element.get("font-size")), float(element.get("x"))
+            half = len(element.text) * size * 0.55 / 2
+            boxes.append((float(element.get("y")), x - half, x + half))
+        boxes.sort()
+        for one, two in itertools.pairwise(boxes):
+            assert one[0] != two[0] or one[2] < two[1]
+        picture = ElementTree.fromstring(text)
+        assert min(left for _, left, _ in boxes) >= 0
+        assert max(right for *_, right in boxes) <= float(picture.get("width"))
+        assert max(y for y, *_ in boxes) < float(picture.get("height"))
+
+
+def test_colours_of_edge_types():
+    text = draw(FIGURE_2, "svg", arcs="edges")
+    looks = {}
+    for group in elements(text, "g"):
+        label = group[0].text.rpartition("(")[2][:-1]
+        path = group[1]
+        looks.setdefault(label, set()).add((path.get("stroke"), path.get("stroke-dasharray")))
+    assert looks == {
+        "LEFT": {("#1b6ca8", None)},
+        "NX-LEFT": {("#1b6ca8", "4 3")},
+        "RIGHT": {("#b23a48", None)},
+        "NX-RIGHT": {("#b23a48", "4 3")},
+    }
+
+
+def test_a_picture_says_what_it_shows():
+    svg = ElementTree.fromstring(draw(CROSSED, "svg"))
+    assert svg.get("role") == "img" and svg[0].text == "who did you talk to"
+    assert "to → who (pobj)" in svg[1].text.split("; ") and svg[1].tag == f"{SVG}desc"
+    assert "ROOT → talk (root)" in svg[1].text.split("; ")
+    titled = ElementTree.fromstring(draw(CROSSED, "svg", title="a <title>"))
+    assert titled[0].text == "a <title>"
+
+
+@pytest.mark.parametrize("words", [18, 60, 300])
+def test_deep_trees_get_flatter_levels(words):
+    tree = DependencyTree(["a"] * words, [0, *[1] * (words - 1)])
+    svg = ElementTree.fromstring(draw(tree, "svg"))
+    arcs, _ = pictured(draw(tree, "svg"))
+    heights = sorted({y for *_, y, _ in arcs if y is not None})
+    assert np.diff(heights) == pytest.approx(min(24, 430 / words), abs=0.11)
+    assert float(svg.get("height")) < 500
+
+
+# --- LaTeX ---------------------------------------------------------------------------------------
+
+UNWRITTEN = {
+    r"\textbackslash{}": "\\",
+    r"\textasciicircum{}": "^",
+    r"\textasciitilde{}": "~",
+    r"\textless{}": "<",
+    r"\textgreater{}": ">",
+    r"\textbar{}": "|",
+    r"\symbol{38}": "&",
+    r"\symbol{34}": '"',
+    r"\rule{1ex}{1ex}": "\ufffd",
+    r"\ ": " ",
+    "{}": "",
+    **{f"\\{c}": c for c in "#$%_{}"},
+}
+COMMAND = re.compile("|".join(map(re.escape, UNWRITTEN)))
+EDGE = re.compile(r"\\depedge\[edge height=(\d+)ex(.*)\]\{(\d+)\}\{(\d+)\}\{(.*)\}")
+
+
+def unwritten(text):
+    return COMMAND.sub(lambda found: UNWRITTEN[found[0]], text)
+
+
+def read_latex(text, below=False):
+    """Words, and (source, label) of each."""
+    lines = [line.strip() for line in text.split("\n")]
+    assert lines[0].startswith(r"\begin{dependency}") and lines[-1] == r"\end{dependency}"
+    assert lines[1].startswith(r"\begin{deptext}")
+    words = [unwritten(word) for word in lines[2].removesuffix(r" \\").split(r" \& ")]
+    found = [None] * len(words)
+    for line in lines[lines.index(r"\end{deptext}") + 1 : -1]:
+        if ("edge below" in line) != below:
+            continue
+        root = re.fullmatch(r"\\deproot\[.*\]\{(\d+)\}\{ROOT(.*)\}", line)
+        if root:
+            place, source, label = int(root[1]), 0, unwritten(root[2]).removeprefix(" ")
+        else:
+            _, options, source, place, label = EDGE.fullmatch(line).groups()
+            assert ("show label" in options) == bool(label)
+            source, place, label = int(source), int(place), unwritten(label)
+        assert found[place - 1] is None
+        found[place - 1] = source, label
+    return words, found
+
+
+@settings(max_examples=200, deadline=None)
+@given(TREES)
+def test_latex_is_the_tree(tree):
+    text = draw(tree, "latex")
+    assert read_latex(text) == (list(tree.words), arcs_of(tree))
+    if tree.is_projective:
+        spans = {(min(p, h), max(p, h)): p for p, h in enumerate(tree.heads, 1) if h}
+        highest = max(levels(spans).values(), default=0)
+        for span, level in levels(spans).items():
+            assert rf"[edge height={4 * level}ex" in next(
+                line
+                for line in text.split("\n")
+                if f"{{{spans[span]}}}{{" in line.partition("}")[2]
+            )
+        # ROOT's arrow is four times as long as it says, and ends above all that.
+        assert rf"\deproot[show label, edge unit distance={highest + 2}ex]" in text
+        both = draw(tree, "latex", arcs="both", numbers=True)
+        for _, options, *_, label in EDGE.findall(both):
+            assert ("dashed" in options) == label.startswith("NX-")
+        assert read_latex(both)[1] == arcs_of(tree)
+        assert read_latex(both, below=True)[1] == sources(tree)
+        order = {step.place: n for n, step in enumerate(tree.steps(), 1)}
+        row = both.split("\n")[3].strip().removesuffix(r" \\").split(r" \& ")
+        assert [*map(int, row)] == [order[place] for place in range(1, len(tree) + 1)]
+
+
+def test_latex_of_what_is_special_there():
+    words = [*"#$%&_{}~^\\|<>\"'`", "--", "``", "''", "a b", "\x07", r"\input{x}", "a&b\\\\c", "%x"]
+    tree = DependencyTree(words, range(len(words)), relations=words)
+    text = draw(tree, "latex", title="one\n\\two")
+    assert text.split("\n")[0] == "% one \\two"
+    found, arcs = read_latex(text.partition("\n")[2])
+    shown = ["\ufffd" if word == "\x07" else word for word in words]
+    assert found == shown and arcs == [*enumerate(shown)]
+    assert "--" not in text and "``" not in text and "''" not in text and r"\input" not in text
+
+
+# --- Files ---------------------------------------------------------------------------------------
+
+
+def test_files(tmp_path):
+    svg = draw(FIGURE_2, "svg", "both", True, "t")
+    save(tmp_path / "a.svg", FIGURE_2, arcs="both", numbers=True, title="t")
+    assert (tmp_path / "a.svg").read_text() == svg
+    with pytest.raises(ValueError, match=r"a\.pdf: a picture ends in \.svg or \.png"):
+        save(tmp_path / "a.pdf", FIGURE_2)
+    pytest.importorskip("resvg_py")
+    save(tmp_path / "a.png", FIGURE_2, arcs="both", numbers=True, title="t")
+    assert png_size(tmp_path / "a.png") == [2 * side for side in size(svg)]
+
+
+# --- Pages, long sentences, wrong arguments ------------------------------------------------------
+
+
+def test_a_page():
+    trees = [random_tree(["<b>", "c", "d"], seed) for seed in range(4)]
+    text = page(trees, arcs="edges", numbers=True, title="A & B", captions=["<i>", "2", "3", "4"])
+    pictures = [
+        draw(tree, "svg", "edges", True, caption)
+        for tree, caption in zip(trees, ["<i>", "2", "3", "4"], strict=True)
+    ]
+    assert re.findall(r"<svg.*?</svg>", text) == pictures
+    assert text.count("A &amp; B") == 2 and "<b>c" not in text and "<i>" not in text
+    outside = text.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"http|src=|href=|@import|<script|<link", outside)
+    assert page(trees).count("Dependency trees") == 2 and draw(trees[1], "svg") in page(trees)
+
+
+def test_long_sentences():
+    words = [f"w{place}" for place in range(5000)]
+    assert len(draw(chain(words)).split("\n")) == 4
+    lines = draw(random_tree(words, 1), arcs="both").split("\n")
+    assert sum(line.count("▼") + line.count("▲") for line in lines) == 10_000
+    assert words in [line.split() for line in lines]
+    # A line of text for every level: 1,500 of them are 10 million characters.
+    assert len(draw(DependencyTree(words[:1500], [0] + [1] * 1499)).split("\n")) == 1 + 1499 + 2
+    fan = DependencyTree(words, [5000] * 4999 + [0])
+    text = draw(fan, "svg")
+    assert read_svg(text) == arcs_of(fan)
+    assert float(ElementTree.fromstring(text).get("height")) < 500
+    assert read_latex(draw(fan, "latex")) == (words, arcs_of(fan))
+
+
+def test_pictures_of_the_documentation(tmp_path):
+    runpy.run_path(str(ROOT / "docs/draw_dependencies.py"))["draw_all"](tmp_path)
+    drawn = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
+    kept = (ROOT / "docs/images").glob("dependency_*.svg")
+    assert drawn == {path.name: path.read_text("utf-8") for path in kept} and len(drawn) == 6
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match=r"format is 'text', 'svg' or 'latex', not 'gif'\."):
+        draw(FIGURE_2, "gif")
+    with pytest.raises(ValueError, match=r"arcs is 'heads', 'edges' or 'both', not None\."):
+        draw(FIGURE_2, arcs=None)
+    with pytest.raises(ValueError, match=r"a DependencyTree is drawn, not list\."):
+        draw([0, 1])
+    for options in ({"arcs": "edges"}, {"arcs": "both"}, {"numbers": True}):
+        for style in ("text", "svg", "latex"):
+            with pytest.raises(ValueError, match=r"word 1, 'who': .* is not projective") as raised:
+                draw(CROSSED, style, **options)
+            assert "\n" not in str(raised.value)
+    with pytest.raises(ValueError, match=r"1 trees need as many captions, not 2\."):
+        page([CROSSED], captions=["a", "b"])

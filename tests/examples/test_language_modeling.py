@@ -1,0 +1,315 @@
+"""examples/language_modeling.py: perplexities, corpora, commands. Runs: test_run_contract.py."""
+
+import functools
+import json
+import math
+import re
+import shutil
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from examples.test_run_contract import assert_same_run, epochs, weights
+from helpers import commands
+from helpers.checks import NO_DROPOUT
+from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from keras_onlstm.datasets import treebank
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.models.eight_bit import load_eight_bit
+from keras_onlstm.training import corpora
+
+# On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
+pytestmark = pytest.mark.backend("tensorflow")
+
+SCRIPT = EXAMPLES / "language_modeling.py"
+COMPACT = ["compact", "--output", "x.npz", "--model"]
+refused = functools.partial(commands.refused, SCRIPT)
+command_refused = functools.partial(commands.refused, "keras-onlstm")
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Runs `keras-onlstm` in this process."""
+    return commands.command_runner(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def smoke(finished_run):
+    """A finished run and what it printed. Not to be changed."""
+    return finished_run("language_modeling")
+
+
+@pytest.fixture
+def copied(smoke, tmp_path):
+    """A copy of the finished run."""
+    return shutil.copytree(smoke[0], tmp_path / "run")
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A corpus of a few hundred words."""
+    directory = tmp_path / "data"
+    directory.mkdir()
+    draw = np.random.default_rng(0).choice
+    for part, lines in (("train", 80), ("valid", 12), ("test", 12)):
+        text = "".join(f"{' '.join(draw(list('abcdefgh'), 7))}\n" for _ in range(lines))
+        (directory / f"{part}.txt").write_text(text)
+    return directory
+
+
+def test_a_run_learns(smoke):
+    directory, output = smoke
+    rows = json.loads((directory / "metrics.json").read_text())["epochs"]
+    assert [row["epoch"] for row in rows] == [1, 2]
+    # 13 words and <eos> at random have perplexity 14: it has learnt something.
+    assert rows[1]["val_perplexity"] < rows[0]["val_perplexity"] < 13
+    results = json.loads((directory / "results.json").read_text())
+    best = min(row["val_perplexity"] for row in rows)
+    assert results["validation_perplexity"] == pytest.approx(best, rel=1e-5)
+    assert f"{results['test_perplexity']:.2f}" in output and " tokens in " in output
+    assert "56.17" in output  # what was published, beside it
+
+
+def test_perplexity_is_that_of_the_model(smoke, script):
+    """The test text read at once, without windows."""
+    model = keras.saving.load_model(smoke[0] / "best.keras", compile=False, safe_mode=True)
+    arguments = script.EXPERIMENT.stored(smoke[0]).arguments
+    corpus = script.load_corpus(arguments, smoke[0], model.vocabulary)
+    logits = model.predict_on_batch(corpus.test[None, :-1])[0].astype("float64")
+    logits -= logits.max(-1, keepdims=True)
+    scores = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    loss = -scores[np.arange(len(corpus.test) - 1), corpus.test[1:]].mean()
+    results = json.loads((smoke[0] / "results.json").read_text())
+    assert results["test_loss"] == pytest.approx(loss, abs=1e-5)
+    assert results["test_perplexity"] == pytest.approx(math.exp(loss), rel=1e-5)
+
+
+def test_a_corpus_of_the_users(run, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(corpora, "MAPPED", 100)  # as if it were large
+    output = tmp_path / "run"
+    status, text, errors = run(*SMOKE, "--data", data, "--output", output, "--recurrent", "lstm")
+    assert (status, ours(errors)) == (0, [])
+    words = (data / "train.txt").read_text().split()
+    counted = sorted(set(words), key=lambda word: (-words.count(word), word))
+    assert (output / "vocabulary.txt").read_text().split() == ["<eos>", "<unk>", *counted]
+    assert (output / "ids" / "train.ids").stat().st_size == 4 * 80 * 8
+    assert "640 tokens, 10 words" in text and text.startswith("Reading") and "LSTM" in text
+    ids = (output / "ids" / "train.ids").stat()
+    status, text, errors = run("--evaluate", output, "--data", data)
+    assert (status, ours(errors)) == (0, []) and "LSTM" in text
+    assert (output / "ids" / "train.ids").stat() == ids  # not written again
+
+
+def test_characters_and_a_limit(run, command, data, tmp_path):
+    output = tmp_path / "run"
+    arguments = ["--data", data, "--output", output, "--characters", "--max-words", 6]
+    status, text, errors = run(*SMOKE, *arguments)
+    assert (status, ours(errors)) == (0, [])
+    words = (output / "vocabulary.txt").read_text().split()
+    assert len(words) == 6 and words[:3] == ["<eos>", "<unk>", "_"]
+    assert f"{80 * 14:,} tokens" in text
+    status, text, _ = command("generate", "--model", output, "a b", "--length", 20)
+    assert status == 0 and text.splitlines()[-1].startswith("a_b")
+    config = json.loads((output / "config.json").read_text())
+    assert config["command"].endswith("--seed 0 --data data --max-words 6 --characters")
+
+
+def test_sentences_one_by_one(run, script, data, tmp_path, monkeypatch):
+    """Without those on which trees are scored, or with them; resumed to the bit."""
+    sentences = [line.split() for line in (data / "train.txt").read_text().splitlines()]
+    held_out = [*sentences[10:15], list("hhhh")]
+    sample = [treebank.ParsedSentence(tokens, None) for tokens in held_out]
+    monkeypatch.setattr(script.treebank, "load", lambda: sample)
+    arguments = [*SMOKE, "--model", "prpn", "--data", data, "--sentences"]
+    arguments += ["--set", "num_layers=1", "epochs=1", "--output"]
+    for name, options, told in (
+        ("without", [], "75 sentences, 5 fewer: without those of NLTK's sample"),
+        ("with", ["--test-sentences", "--steps", 1], "81 sentences, among them those of NLTK's"),
+    ):
+        status, text, errors = run(*arguments, tmp_path / name, *options)
+        assert (status, ours(errors)) == (0, []) and told in text
+    results = json.loads((tmp_path / "without" / "results.json").read_text())
+    model = keras.saving.load_model(tmp_path / "without" / "best.keras")
+    lines = [line.split() for line in (data / "test.txt").read_text().splitlines()]
+    expected = -np.concatenate(model.score(lines)).mean()
+    np.testing.assert_allclose(results["test_loss"], expected, rtol=1e-5)
+    assert run(*arguments, tmp_path / "again", "--steps", 3)[0] == 0
+    assert run("--output", tmp_path / "again", "--resume")[0] == 0
+    assert weights(tmp_path / "again") == weights(tmp_path / "without")
+
+
+def test_half_precision(run, tmp_path):
+    """Training computes in bfloat16 and resumes to the same bits; evaluation is in float32."""
+    half = [*SMOKE, "--precision", "mixed_bfloat16", "--output"]
+    for name, options in (("whole", []), ("stopped", ["--steps", 30])):
+        assert run(*half, tmp_path / name, *options)[0] == 0
+    assert run("--output", tmp_path / "stopped", "--resume")[0] == 0
+    assert_same_run(tmp_path / "stopped", tmp_path / "whole")
+    model = keras.saving.load_model(tmp_path / "whole" / "best.keras", compile=False)
+    assert {layer.dtype_policy.name for layer in model.recurrent_layers} == {"float32"}
+    results = json.loads((tmp_path / "whole" / "results.json").read_text())
+    rows = epochs(tmp_path / "whole")
+    best = min(float(row["val_perplexity"]) for row in rows)
+    assert results["validation_perplexity"] == pytest.approx(best, rel=1e-5)
+    assert float(rows[1]["loss"]) < float(rows[0]["loss"])
+
+
+def test_half_precision_computes_the_loss_of_single_precision(run, tmp_path):
+    """Without dropout, and with weights that do not move, only the rounding of bfloat16 is left."""
+    still = [f"{name}=0" for name in NO_DROPOUT] + ["learning_rate=1e-20", "epochs=1"]
+    losses = []
+    for precision in ("float32", "mixed_bfloat16"):
+        options = ["--precision", precision, "--output", tmp_path / precision]
+        assert run(*SMOKE, *options, "--set", *still)[0] == 0
+        losses.append(float(epochs(tmp_path / precision)[0]["loss"]))
+    # bfloat16 has 8 significant bits. Rounding errors of single words largely cancel in the mean.
+    assert 1e-6 < abs(losses[1] - losses[0]) < 2**-8 * losses[0]
+
+
+# --- Use -----------------------------------------------------------------------------------------
+
+
+def test_generating(command, smoke):
+    before = contents(smoke[0])
+
+    def words(*options):
+        status, output, errors = command("generate", "--model", smoke[0], "( a", *options)
+        assert (status, ours(errors)) == (0, [])
+        return output.split()
+
+    first = words("--seed", 3, "--length", 12)
+    assert first[:2] == ["(", "a"] and len(first) <= 14
+    assert words("--seed", 3, "--length", 12) == first
+    assert len({tuple(words("--seed", n)) for n in range(4)}) == 4
+    assert "<eos>" not in first and "<unk>" not in first
+    # The likeliest word alone leaves nothing to chance, and nearly so does a low temperature.
+    greedy = words("--top-k", 1, "--seed", 1, "--length", 12)
+    assert greedy == words("--temperature", 1e-4, "--seed", 2, "--length", 12)
+    assert contents(smoke[0]) == before
+
+
+def test_generating_stops_at_the_end(command, smoke, monkeypatch):
+    def ends(model, *args, **kwargs):
+        found = real(model, *args, **kwargs)
+        return found._replace(logits=1000.0 * ops.one_hot(ops.zeros_like(args[0]), 13))
+
+    real = LanguageModel.__call__
+    monkeypatch.setattr(LanguageModel, "__call__", ends)
+    status, output, _ = command("generate", "--model", smoke[0], "( a")
+    assert status == 0 and output == "( a\n"
+
+
+def test_scoring(command, smoke, tmp_path):
+    before = contents(smoke[0])
+    (tmp_path / "lines.txt").write_text("( a ( and b ) )\n\na\n")
+    given = ["score", "--model", smoke[0], "--file", tmp_path / "lines.txt"]
+    status, output, errors = command(*given)
+    assert (status, ours(errors)) == (0, [])
+    model = keras.saving.load_model(smoke[0] / "best.keras", compile=False, safe_mode=True)
+    ids = np.array([model.encode(["<eos>", "(", "a", "(", "and", "b", ")", ")", "<eos>"])])
+    logits = ops.convert_to_numpy(model(ids[:, :-1])).astype("float64")[0]
+    scores = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    total = scores[np.arange(8), ids[0, 1:]].sum()
+    row = next(line for line in output.splitlines() if line.startswith("( a ( and b ) )"))
+    tokens, unknown, score, perplexity = row.split()[-4:]
+    assert (int(tokens), int(unknown)) == (8, 0) and float(score) == pytest.approx(total, abs=1e-3)
+    assert float(perplexity) == pytest.approx(math.exp(-total / 8), abs=0.01)
+    assert re.search(r"10 tokens, perplexity \d", output)
+    assert contents(smoke[0]) == before
+
+
+@pytest.fixture
+def formulas(script, tmp_path):
+    """The corpus that a smoke run draws."""
+    (tmp_path / "formulas").mkdir()
+    script.write_formulas(tmp_path / "formulas")
+    return tmp_path / "formulas"
+
+
+def test_a_compact_model(command, smoke, formulas, tmp_path):
+    before = contents(smoke[0])
+    path = tmp_path / "model.npz"
+    given = ["compact", "--model", smoke[0], "--data", formulas]
+    status, output, errors = command(*given, "--output", path)
+    assert (status, ours(errors)) == (0, [])
+    model, about = load_eight_bit(path)
+    results = json.loads((smoke[0] / "results.json").read_text())
+    assert about["test_perplexity"] == results["test_perplexity"]
+    assert about["command"].endswith("--preset smoke --recurrent onlstm --seed 0")
+    exact, rounded = map(float, re.findall(r"perplexity (\S+), with 8 bits (\S+)", output)[0])
+    assert exact == pytest.approx(results["validation_perplexity"], abs=0.01)
+    assert abs(rounded - exact) < 0.1
+    assert len(model.score(["( a"])[0]) == 3
+    assert contents(smoke[0]) == before
+
+
+# --- Mistakes: one line, status 2, nothing overwritten -------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "parts"),
+    [
+        ("valid.txt", None, ["no valid.txt", "train.txt"]),
+        ("valid.txt", b"a b\n\xff\xfe c\n", ["valid.txt", "line 2", "UTF-8"]),
+        ("valid.txt", b"a b\n", ["validation", "3 tokens are too few"]),
+        ("train.txt", b"a b\n", ["training", "3 tokens are too few"]),
+    ],
+)
+def test_a_corpus_that_cannot_be_used(run, data, tmp_path, name, content, parts):
+    (data / name).unlink()
+    if content is not None:
+        (data / name).write_bytes(content)
+    output = tmp_path / "run"
+    refused(run(*SMOKE, "--data", data, "--output", output), *parts)
+    assert not output.exists()
+
+
+def test_a_corpus_that_changed(run, data, tmp_path):
+    output = tmp_path / "run"
+    assert run(*SMOKE, "--data", data, "--output", output, "--steps", 3)[0] == 0
+    before = contents(output)
+    text = (data / "train.txt").read_text()
+    (data / "train.txt").write_text(text.replace("a", "z"))
+    refused(run("--output", output, "--resume"), output / "vocabulary.txt", "is not the vocabulary")
+    (output / "vocabulary.txt").unlink()
+    refused(run("--output", output, "--resume"), output / "vocabulary.txt", "no such file")
+    del before["vocabulary.txt"]
+    assert contents(output) == before
+
+
+def test_resuming_on_other_devices(run, copied):
+    """They do not shape a run: it keeps what it was begun on, and goes on where it is told to."""
+    path = copied / "config.json"
+    config = json.loads(path.read_text())
+    config["arguments"] |= {"devices": 2, "hosts": 3}
+    path.write_text(json.dumps(config))
+    resume = ["--output", copied, "--resume"]
+    refused(run(*resume), "--hosts 3")
+    assert run(*resume, "--hosts", 1, "--devices", 1)[0] == 0
+    assert json.loads(path.read_text()) == config
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "arguments", "what"),
+    [
+        ("metrics.json", "{}", ["--evaluate"], "epochs is missing"),
+        ("results.json", "{}", COMPACT, "parameters is missing"),
+        ("config.json", '{"arguments": {"data": 3}}', COMPACT, "data is a text"),
+        ("vocabulary.txt", "\udcff\n", ["--resume", "--output"], "is not UTF-8 text"),
+    ],
+)
+def test_damaged_records(run, command, copied, name, text, arguments, what):
+    (copied / name).write_text(text, encoding="utf-8", errors="surrogateescape")
+    if arguments[0] == "compact":
+        command_refused(command(*arguments, copied), copied / name, what)
+    else:
+        refused(run(*arguments, copied), copied / name, what)
+
+
+def test_a_model_without_eos(run, copied):
+    model = LanguageModel(4, 4, 4, 1, chunk_size=2, vocabulary=["a", "b", "c", "d"])
+    model.build()
+    model.save(copied / "best.keras")
+    refused(run("--evaluate", copied), copied, "no vocabulary with <eos> and <unk>")

@@ -1,0 +1,168 @@
+"""examples/logic_inference.py: accuracies, pictures, pairs and data. Runs: test_run_contract.py."""
+
+import functools
+import json
+import re
+import shutil
+
+import keras
+import pytest
+from keras import ops
+
+from helpers import commands
+from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.loading import load_trained
+
+# On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
+pytestmark = pytest.mark.backend("tensorflow")
+
+SCRIPT = EXAMPLES / "logic_inference.py"
+PAIR = ["( a ( and b ) )", "a"]
+refused = functools.partial(commands.refused, SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def smoke(finished_run):
+    """A finished run and what it printed. Not to be changed."""
+    return finished_run("logic_inference")
+
+
+@pytest.fixture
+def copied(smoke, tmp_path):
+    """A copy of the finished run."""
+    return shutil.copytree(smoke[0], tmp_path / "run")
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A directory of data files, small enough to read in no time."""
+    directory = tmp_path / "data"
+    logic.save(logic.generate(300), directory)
+    return directory
+
+
+def results_of(directory):
+    return json.loads((directory / "results.json").read_text())["by_operators"]
+
+
+def sizes_of(test):
+    return {str(n): len(pairs) for n, pairs in test.items() if pairs}
+
+
+def test_a_run_leaves_its_files(smoke, script):
+    directory, output = smoke
+    wanted = {"best.keras", "checkpoint.npz", "config.json", "metrics.csv", "metrics.json"}
+    assert wanted <= {path.name for path in directory.iterdir()}
+    (row,) = json.loads((directory / "metrics.json").read_text())["epochs"]
+    assert row["epoch"] == 1 and 0.2 < row["val_accuracy"] <= 1
+    results = results_of(directory)
+    test = logic.generate(script.PRESETS["smoke"]["pairs"], seed=0).test
+    assert {n: cell["pairs"] for n, cell in results.items()} == sizes_of(test)
+    assert all(0 <= cell["accuracy"] <= 1 for cell in results.values())
+    assert f"{100 * results['7']['accuracy']:.1f}" in output
+    assert "ON-LSTM run" in output and "published LSTM" in output
+
+
+def test_pictures_are_pictures(smoke):
+    pytest.importorskip("matplotlib")
+    assert (smoke[0] / "accuracy.png").read_bytes().startswith(b"\x89PNG")
+    assert "</svg>" in (smoke[0] / "accuracy.svg").read_text()[-20:]
+
+
+def test_accuracies_are_those_of_the_model(smoke, script):
+    """Counted anew, one pair at a time and so without any padding."""
+    model = keras.saving.load_model(smoke[0] / "best.keras", compile=False)
+    results = results_of(smoke[0])
+    test = logic.generate(script.PRESETS["smoke"]["pairs"], seed=0).test
+    assert 10 <= len(test[10]) < 40
+    correct = 0
+    for pair in test[10]:
+        ids = [[logic.encode(side)] for side in (pair.left, pair.right)]
+        logits = ops.convert_to_numpy(model(tuple(map(ops.convert_to_tensor, ids))))
+        correct += int(logits.argmax()) == logic.LABELS.index(pair.label)
+    assert results["10"]["accuracy"] == correct / len(test[10])
+
+
+def test_two_runs_side_by_side(run, smoke, copied, tmp_path):
+    other = copied.rename(tmp_path / "other")
+    (other / "results.json").unlink()
+    before = (smoke[0] / "results.json").read_bytes()
+    status, output, errors = run("--evaluate", smoke[0], other)
+    assert (status, ours(errors)) == (0, [])
+    header = next(line for line in output.splitlines() if line.startswith("operators"))
+    assert re.search(r"ON-LSTM run +ON-LSTM other +published ON-LSTM", header)
+    row = next(line for line in output.splitlines() if line.startswith("7 ")).split()
+    assert row[2] == row[3] and row[4:] == ["91", "88"]
+    assert (other / "results.json").read_bytes() == (smoke[0] / "results.json").read_bytes()
+    assert (smoke[0] / "results.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("option", ["--evaluate", "--output"])
+def test_a_pair(run, smoke, option):
+    before = contents(smoke[0])
+    status, output, errors = run(option, smoke[0], "--pair", *PAIR)
+    assert (status, ours(errors)) == (0, [])
+    lines = output.splitlines()
+    shares = [float(line.split("%")[0]) for line in lines]
+    assert len(lines) == 7 and sum(shares) == pytest.approx(100, abs=0.05)
+    assert shares == sorted(shares, reverse=True)
+    (true,) = [line for line in lines if "truth table" in line]
+    assert "( a ( and b ) )  <  a: the left one entails the right one" in true
+    assert contents(smoke[0]) == before
+
+
+def test_data_files_are_used(run, data, tmp_path):
+    options = ["--data", data, "--set", "units=10", "--output", tmp_path / "run"]
+    status, output, errors = run(*SMOKE, *options)
+    assert (status, ours(errors)) == (0, [])
+    corpus = logic.load(data)
+    assert f"{len(corpus.split(6)[0])} training" in output
+    results = results_of(tmp_path / "run")
+    assert {n: cell["pairs"] for n, cell in results.items()} == sizes_of(corpus.test)
+    assert load_trained(tmp_path / "run", "classifier").recurrent.units == 10
+
+
+# --- Mistakes: one line, status 2, nothing overwritten ------------------------------------------
+
+
+def test_data_that_cannot_be_used(run, data, tmp_path):
+    """What is wrong with a file is tested with `propositional_logic.load`."""
+    output = tmp_path / "run"
+    command = [*SMOKE, "--data", data, "--output", output]
+    (data / "train0").write_text("=\ta\ta\n")
+    for n in range(1, 7):
+        (data / f"train{n}").write_text("")
+    refused(run(*command), data, "10")
+    (data / "train0").write_text("")  # those to train on are empty; there are others
+    refused(run(*command), data, "train0 to train6")
+    (data / "train3").write_bytes(b"=\ta\ta\n=\ta\t\xff\n")
+    refused(run(*command), data / "train3", "line 2", "UTF-8")
+    (data / "test7").unlink()
+    refused(run(*command), data, "test7", "published")
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    "left, right, parts",
+    [
+        ("a", "( a ( and b ) ) )", ["right", "token 8", "expected the end"]),
+        ("", "a", ["left", "empty", "expected"]),
+        ("( " * 10_000, "a", ["left", "ends after token 10000", "expected"]),
+        ("( not " * 10_000 + "a" + " )" * 9_999, "a", ["left", "expected ')'"]),
+        ("a\n\x1b[31m\u202e", "b", ["left", "token 2"]),
+        ("a", "\x00", ["right", "token 1"]),
+    ],
+    ids=["closed", "empty", "deep", "nots", "codes", "nul"],
+)
+def test_a_malformed_pair(run, smoke, left, right, parts):
+    result = run("--evaluate", smoke[0], "--pair", left, right)
+    refused(result, *parts)
+    assert "\x1b" not in result[2] and "\x00" not in result[2]
+
+
+def test_a_pair_of_10000_brackets(run, smoke):
+    deep = "( not " * 10_000 + "a" + " )" * 10_000
+    status, output, errors = run("--evaluate", smoke[0], "--pair", deep, "a")
+    assert (status, ours(errors)) == (0, [])
+    assert "=  a: the two are equivalent  <- truth table" in output

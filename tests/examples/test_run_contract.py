@@ -1,0 +1,414 @@
+"""What every example promises of its runs: they resume exactly, mistakes are one line and no harm.
+
+The trainers, whose runs resume, and the other examples, which write results into a new directory,
+are run with their smallest preset. What an example computes is tested in a file of its own.
+"""
+
+import csv
+import json
+import math
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from helpers import commands
+from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from keras_onlstm.models import LanguageModel, PairClassifier
+from keras_onlstm.training import Trainer
+from keras_onlstm.utils.files import locked
+
+# On JAX every process compiles for minutes; `.ci/run` runs the scripts there, and on PyTorch, once.
+pytestmark = pytest.mark.backend("tensorflow")
+
+TRAINERS = [
+    "logic_inference",
+    "language_modeling",
+    "syntactic_evaluation",
+    "dependency_language_model",
+]
+EVERY = [*TRAINERS, "sentence_completion", "parse_reranking", "unsupervised_parsing"]
+trainers = pytest.mark.parametrize("name", TRAINERS, scope="module")
+every = pytest.mark.parametrize("name", EVERY, scope="module")
+
+
+@pytest.fixture(scope="module")
+def example(name):
+    """The example that a test is about, as a module."""
+    with commands.example(name) as module:
+        yield module
+
+
+@pytest.fixture
+def run(example, name):
+    return lambda *arguments: commands.run_script(f"{name}.py", example, *arguments)
+
+
+@pytest.fixture
+def refused(name):
+    return lambda result, *parts: commands.refused(f"{name}.py", result, *parts)
+
+
+@pytest.fixture
+def finished(finished_run, name):
+    """The directory of a finished run. Not to be changed."""
+    return finished_run(name)[0]
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+@pytest.fixture
+def begun(example, tmp_path):
+    """The directory of a run that was killed as soon as it had its configuration."""
+    directory = tmp_path / "begun"
+    directory.mkdir()
+    arguments = example.EXPERIMENT.defaults | {"preset": "smoke"}
+    config = {"arguments": arguments, "values": example.PRESETS["smoke"]}
+    (directory / "config.json").write_text(json.dumps(config))
+    return directory
+
+
+def weights(directory):
+    model = keras.saving.load_model(directory / "best.keras", compile=False, safe_mode=True)
+    return [ops.convert_to_numpy(weight).tobytes() for weight in model.weights]
+
+
+def epochs(directory):
+    with open(directory / "metrics.csv", newline="", encoding="utf-8") as file:
+        return [{**row, "seconds": ""} for row in csv.DictReader(file)]
+
+
+def results(directory):
+    found = {path.name: path.read_text() for path in directory.glob("*.json")}
+    found = {name: json.loads(text) for name, text in found.items() if "metrics" not in name}
+    return {name: found[name] for name in found if name != "config.json"}
+
+
+def without_times(found):
+    """Results without what differs between two evaluations of one model."""
+    return {name: row | {"run": "", "seconds": 0} for name, row in found.items()}
+
+
+def without_pictures(files):
+    """Files that are the same whenever they are written; an SVG holds the time."""
+    return {name: content for name, content in files.items() if name[-4:] not in (".png", ".svg")}
+
+
+# --- A run resumes -------------------------------------------------------------------------------
+
+
+def assert_same_run(directory, other):
+    assert weights(directory) == weights(other)
+    assert epochs(directory) == epochs(other)
+    assert without_times(results(directory)) == without_times(results(other))
+    assert not [path for path in directory.iterdir() if path.name.startswith(".")]
+
+
+@trainers
+def test_stopped_and_resumed_it_equals_a_run_without_stops(
+    run, example, name, begun, finished, monkeypatch
+):
+    """Stopped before its first checkpoint, then within an epoch, and with another preset by now."""
+    (begun / ".checkpoint.npz.dead.part").mkdir()
+    (begun / ".lock").write_text("process 1 on a machine that is no more")
+    other = example.PRESETS["smoke"] | {"batch_size": 7, "learning_rate": 0.5}
+    monkeypatch.setitem(example.PRESETS, "smoke", other)
+    if name != "logic_inference":  # which has no --steps, and is killed below
+        batches = {"language_modeling": 30, "dependency_language_model": 11}.get(name, 7)
+        status, _, errors = run("--output", begun, "--resume", "--steps", batches)
+        assert (status, ours(errors)) == (0, []) and not results(begun)
+        with np.load(begun / "checkpoint.npz") as file:
+            assert json.loads(file["state.json"].tobytes())["batch"] > 0
+    status, _, errors = run("--output", begun, "--resume")
+    assert (status, ours(errors)) == (0, [])
+    assert_same_run(begun, finished)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+@pytest.mark.parametrize(
+    ("name", "awaited"),
+    [("logic_inference", "config.json"), ("language_modeling", "checkpoint.npz")],
+    scope="module",
+)
+def test_kill_9_and_resume(run, name, awaited, finished, tmp_path):
+    directory = tmp_path / "run"
+    process = commands.start(EXAMPLES / f"{name}.py", *SMOKE, "--output", directory)
+    while process.poll() is None and not (directory / awaited).exists():
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    status, _, errors = run("--output", directory, "--resume")
+    assert (status, ours(errors)) == (0, [])
+    assert_same_run(directory, finished)
+
+
+@trainers
+def test_a_finished_run_is_evaluated_again_to_the_same_results(run, copied):
+    before = contents(copied)
+    for arguments in (["--evaluate", copied], ["--output", copied, "--resume"]):
+        found = results(copied)
+        for result in found:
+            (copied / result).unlink()
+        status, output, errors = run(*arguments)
+        assert (status, ours(errors)) == (0, []) and "Epoch" not in output
+        assert without_times(results(copied)) == without_times(found)
+        after = without_pictures(contents(copied))
+        assert after.keys() == without_pictures(before).keys()
+        changed = {path for path in after if after[path] != before[path]}
+        assert changed <= {"syntactic_evaluation.json"}  # which holds the seconds
+
+
+@trainers
+def test_a_run_records_what_it_was_started_with(finished, example):
+    config = json.loads((finished / "config.json").read_text())
+    assert config["arguments"] == example.EXPERIMENT.defaults | {"preset": "smoke"}
+    assert config["values"] == example.PRESETS["smoke"]
+    assert config["versions"]["backend"] == keras.backend.backend()
+    assert config["versions"]["keras"] == keras.__version__
+
+
+@pytest.mark.parametrize("name", ["logic_inference"], scope="module")
+def test_ctrl_c_while_training(run, begun, monkeypatch):
+    def interrupted(trainer):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Trainer, "run", interrupted)
+    status, _, errors = run("--output", begun, "--resume")
+    (line,) = ours(errors)
+    assert status == 130 and "--resume" in line
+
+
+# --- A run resumes with nothing else -------------------------------------------------------------
+
+
+@trainers
+def test_resuming_with_other_arguments(run, refused, begun):
+    before = contents(begun)
+    given = {"--seed": 1, "--preset": "paper", "--data": "/nowhere"}
+    for option, value in given.items():
+        refused(run("--output", begun, "--resume", option, value), begun, f"Leave {option} out")
+    assert contents(begun) == before
+
+
+@trainers
+def test_resuming_with_other_or_damaged_values(run, refused, begun):
+    path = begun / "config.json"
+    config, before = json.loads(path.read_text()), contents(begun)
+    others = {int: lambda value: value + 1, bool: lambda value: not value, float: lambda _: 0.123}
+    for name, value in config["values"].items():
+        if type(value) in others:
+            setting = f"{name}={json.dumps(others[type(value)](value))}"
+            result = run("--output", begun, "--resume", "--set", setting)
+            refused(result, begun, f"was started with {name} ", f"Leave --set {name} out")
+        assert contents(begun) == before
+        path.write_text(json.dumps(config | {"values": config["values"] | {name: []}}))
+        refused(run("--output", begun, "--resume"), path, f"{name} is ", "Restore it")
+        path.write_text(json.dumps(config))
+
+
+DAMAGED = ["", "{", "[]", "{}", '{"arguments": 3}', '{"arguments": {}}', "[" * 100_000]
+
+
+@trainers
+def test_a_damaged_configuration(run, refused, example, name, begun):
+    path = begun / "config.json"
+    arguments = json.loads(path.read_text())["arguments"]
+    wrong = [{other: {}} for other in arguments] + [{"seed": -1}, {"preset": "gone"}, {"brow": 1}]
+    texts = [*DAMAGED, *(json.dumps({"arguments": arguments | one}) for one in wrong)]
+    commands_of = [["--output", begun, "--resume"]]
+    if name != "syntactic_evaluation":  # which evaluates models of other scripts too
+        commands_of.append(["--evaluate", begun])
+    for text in texts:
+        path.write_text(text)
+        before = contents(begun)
+        for command in commands_of:
+            refused(run(*command), path, "Name the --output directory")
+        assert contents(begun) == before
+
+
+@trainers
+def test_a_damaged_or_missing_checkpoint(run, refused, copied):
+    path = copied / "checkpoint.npz"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    before = contents(copied)
+    refused(run("--output", copied, "--resume"), path, "not a complete checkpoint", "Restore it")
+    assert contents(copied) == before
+    path.unlink()
+    refused(run("--output", copied, "--resume"), path, "no such checkpoint")
+
+
+@trainers
+def test_a_damaged_or_missing_model(run, refused, finished, copied):
+    path = copied / "best.keras"
+    whole, first = path.read_bytes(), contents(finished)
+    for share in (0.0, 0.5, 0.999):
+        path.write_bytes(whole[: int(share * len(whole))])
+        before = contents(copied)
+        for runs in ([copied], [finished, copied]):
+            refused(run("--evaluate", *runs), path, "not a complete model")
+        assert contents(copied) == before and contents(finished) == first
+    path.write_bytes(whole)
+    model = keras.saving.load_model(path, compile=False)
+    model.weights[0].assign(model.weights[0] * math.nan)
+    model.save(path)
+    refused(run("--evaluate", copied), path, "is not finite", "Train again")
+    path.unlink()
+    refused(run("--evaluate", copied), path, "no trained model")
+
+
+@trainers
+def test_a_model_of_another_kind(run, refused, name, copied):
+    if name in ("language_modeling", "syntactic_evaluation"):
+        model, kinds = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2), "a LanguageM"
+        model((np.ones((1, 2), "int32"),) * 2)
+    else:
+        model, kinds = LanguageModel(4, 4, 4, 1, chunk_size=2), "a "
+        model.build()
+    model.save(copied / "best.keras")
+    said = f"is a {type(model).__name__}, and this script needs {kinds}"
+    refused(run("--evaluate", copied), copied, said)
+
+
+# --- Directories ---------------------------------------------------------------------------------
+
+
+@trainers
+def test_a_run_that_does_not_exist(run, refused, tmp_path):
+    missing = tmp_path / "missing"
+    for arguments in (["--output", missing, "--resume"], ["--evaluate", missing]):
+        refused(run(*arguments), missing, "no ")
+    assert contents(tmp_path) == {}
+
+
+@every
+def test_an_output_that_exists(run, refused, tmp_path):
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("a file")
+    before = contents(tmp_path)
+    refused(run(*SMOKE, "--output", tmp_path / "foreign"), tmp_path / "foreign", "exists already")
+    refused(run(*SMOKE, "--output", tmp_path / "file"), tmp_path / "file", "--output")
+    assert contents(tmp_path) == before
+
+
+def test_an_output_that_exists_in_a_process_of_its_own(finished_run):
+    directory, _ = finished_run("language_modeling")
+    script, before = EXAMPLES / "language_modeling.py", contents(directory)
+    process = commands.start(script, *SMOKE, "--output", directory)
+    _, errors = process.communicate(timeout=120)
+    result = process.returncode, "", errors
+    commands.refused(script, result, directory, "exists already", "--resume", "--output")
+    assert contents(directory) == before
+
+
+@every
+def test_an_output_where_another_process_is_at_work(run, refused, name, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with locked(tmp_path):
+        before = contents(tmp_path)
+        for arguments in (SMOKE, ["--resume"]) if name in TRAINERS else (SMOKE,):
+            result = run("--output", tmp_path, *arguments)
+            refused(result, tmp_path, f"in use by process {os.getpid()} on ", "another directory")
+        assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["logic_inference", "unsupervised_parsing"], scope="module")
+def test_an_output_that_cannot_be_written(run, refused, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("a file")
+    below = tmp_path / "file" / "run"
+    refused(run(*SMOKE, "--output", below), below, "--output")
+    if os.geteuid():  # root may write anywhere
+        (tmp_path / "read-only").mkdir(mode=0o500)
+        for output in (tmp_path / "read-only", tmp_path / "read-only" / "run"):
+            refused(run(*SMOKE, "--output", output), output, "denied", "--output")
+
+    def mkdir(path, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    directory = tmp_path / "locked"
+    refused(run(*SMOKE, "--output", directory), directory, "Permission denied", "--output")
+
+
+# --- Arguments -----------------------------------------------------------------------------------
+
+PAIR_OF_LISTS = ["--lists", "a", "b", "--scores", "c", "d"]
+PARSED = ["--prepare-brown", "x", "--parse", "y"]
+WRONG = {
+    "logic_inference": [
+        (["--preset", "nonsense"], "'nonsense'", "smoke", "--help"),
+        (["--seed", "-1"], "--seed", "-1"),
+        (["--seed", str(2**32)], "--seed"),
+        (["--nonsense"], "--nonsense", "--help"),
+        ([*SMOKE, "--set", "unit=1"], "--set unit=1", "units"),
+        ([*SMOKE, "--data", "missing"], "missing", "no such"),
+    ],
+    "language_modeling": [
+        (["--steps", "0"], "--steps 0"),
+        (["--devices", "0"], "--devices 0"),
+        (["--devices", "21", *SMOKE], "--devices 21", "20 sequences"),
+        ([*SMOKE, "--test-sentences"], "--test-sentences", "--sentences"),
+        ([*SMOKE, "--data", "missing"], "missing", "train.txt"),
+        ([], "--data DIR is needed", "ptb.train.txt"),
+    ],
+    "syntactic_evaluation": [
+        ([], "--data DIR or --brown is needed"),
+        ([*SMOKE, "--grammar", "5"], "--grammar", "--data or --brown"),
+        (["--data", "missing"], "missing", "train.txt"),
+        ([*SMOKE, "--devices", "21"], "--devices 21", "20 sequences"),
+        (["--pairs", "missing.tsv", "--write-pairs", "x.tsv"], "missing.tsv: no such file"),
+    ],
+    "dependency_language_model": [
+        (["--data", "a", "b"], "--data", "three CoNLL files"),
+        (["--data", "a", "b", "c"], "a: no such file"),
+        ([*SMOKE, "--set", "unit=3"], "units"),
+        (["--score", "a"], "config.json"),
+        (["--generate", "0"], "--generate"),
+        ([*SMOKE, "--left-dependents", "--trees", "chain"], "--left-dependents"),
+    ],
+    "sentence_completion": [
+        ([], "--preset smoke"),
+        ([*SMOKE, "--blanks"], "--preset smoke"),
+        (["--questions", "x"], "--questions and --trees go together"),
+        (["--prepare-brown", "x"], "--prepare-brown", "--parse MODEL"),
+        (["--parse", "x"], "--parse", "--questions and --trees"),
+        (["--blanks"], "--models"),
+        (["--models", "x"], "is to do"),
+        ([*PARSED, "--models", "z"], "--models, and --questions"),
+        ([*PARSED, "--blanks"], "--models, and --questions"),
+        (["--blanks", "--unknown", "0", "--models", "x"], "--unknown 0"),
+        (["--questions", "x", "--trees", "y", "--models", "z"], "y: no such file"),
+        (["--questions", "x", "--trees", "y", "--parse", "z"], "questions.txt: no such file"),
+    ],
+    "parse_reranking": [
+        (["--lists", "a", "b"], "--lists and --scores"),
+        (["--gold", "a", "b"], "--gold", "--lists"),
+        (["--jackknife", "1"], "--jackknife 1"),
+        ([*PAIR_OF_LISTS, "--jackknife", "2"], "--jackknife"),
+        ([*SMOKE, *PAIR_OF_LISTS], "a: no such file"),
+        ([*SMOKE, "--model", "nowhere"], "nowhere", "no such model"),
+    ],
+    "unsupervised_parsing": [
+        (["--sections", "23"], "--sections", "--corpus ptb"),
+        (["--pictures", "-1"], "--pictures -1"),
+        ([*SMOKE, "--models", "missing.npz"], "missing.npz: no such model"),
+    ],
+}
+
+
+@every
+def test_wrong_arguments(run, refused, name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    for arguments, *parts in WRONG[name]:
+        refused(run(*arguments), *parts)
+        assert contents(tmp_path) == {}, arguments

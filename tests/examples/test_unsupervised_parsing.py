@@ -1,0 +1,130 @@
+"""examples/unsupervised_parsing.py: its scores, its files, and one line for every mistake."""
+
+import csv
+import functools
+import json
+from argparse import Namespace
+
+import numpy as np
+import pytest
+
+from helpers import commands
+from helpers.commands import EXAMPLES, SMOKE, ours
+from keras_onlstm.models import Ensemble, LanguageModel
+from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.parser import Parser
+from keras_onlstm.parsing import build_tree, right_branching, score
+
+pytestmark = pytest.mark.backend("tensorflow")
+
+SCRIPT = EXAMPLES / "unsupervised_parsing.py"
+refused = functools.partial(commands.refused, SCRIPT)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Files of two models of three layers, and of one of two."""
+    words = ["<eos>", "<unk>", "N", "the", "company", "said", "it", "will", "sell", "its", "stake"]
+    directory = tmp_path_factory.mktemp("models")
+    paths = []
+    for seed, layers in ((0, 3), (1, 3), (2, 2)):
+        model = LanguageModel(len(words), 8, 16, layers, 4, vocabulary=words, seed=seed)
+        model.build()
+        paths.append(directory / f"{seed}.npz")
+        save_eight_bit(model, paths[-1])
+    return paths
+
+
+def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
+    output = tmp_path / "run"
+    status, text, errors = run(*SMOKE, "--models", *models[:2], "--output", output)
+    assert (status, ours(errors)) == (0, [])
+    results = json.loads((output / "results.json").read_text())
+    sentences = script.load_sentences(Namespace(preset="smoke"))
+    golds = [sentence.tree for sentence in sentences]
+    assert len(results["scores"]) == 3 * 2 * 2 and results["sentences"] == len(sentences) == 4
+    row = next(
+        r
+        for r in results["scores"]
+        if (r["layer"], r["gate"], r["method"]) == (3, "input", "binary")
+    )
+    expected = []
+    for path in models[:2]:
+        distances = Parser.load(path).measure([s.tokens for s in sentences], "input")
+        trees = [
+            build_tree(d[2], s.tokens, "binary") for d, s in zip(distances, sentences, strict=True)
+        ]
+        expected.append(score(trees, golds)["f1"])
+    assert row["f1"]["values"] == pytest.approx(expected)
+    assert row["f1"]["mean"] == pytest.approx(np.mean(expected))
+    assert row["f1"]["deviation"] == pytest.approx(np.std(expected, ddof=1))
+    assert row["f1"]["largest"] == pytest.approx(max(expected))
+    right = score([right_branching(s.tokens) for s in sentences], golds)
+    assert results["baselines"]["right-branching trees"]["f1"] == pytest.approx(right["f1"])
+    assert "±" in text and "47.7" in text and "65.1" in text
+
+
+def test_several_models_parse_together(run, models, script, tmp_path):
+    both = Ensemble([load_eight_bit(path)[0] for path in models[:2]])
+    save_eight_bit(both, tmp_path / "both.npz")
+    found = []
+    for number, given in enumerate((models[:2], [tmp_path / "both.npz"])):
+        output = tmp_path / f"run{number}"
+        status, text, errors = run(*SMOKE, "--models", *given, "--output", output)
+        assert (status, ours(errors)) == (0, [])
+        found.append(json.loads((output / "results.json").read_text()))
+        assert "2 models, all layers, votes, greedy and binary" in text and "agreement" in text
+    sentences = script.load_sentences(Namespace(preset="smoke"))
+    golds = [sentence.tree for sentence in sentences]
+    together = {(row["layer"], row["rule"]): row for row in found[0]["together"]}
+    rules = {
+        (2, "mean distances, greedy"): {"layer": 2, "method": "greedy"},
+        (3, "mean distances, binary"): {"layer": 3, "method": "binary"},
+        (1, "votes, greedy"): {"layer": 1, "voters": ["greedy"], "gate": "forget"},
+        (None, "votes, greedy"): {"voters": ["greedy"], "gate": "forget"},
+        (None, "votes, greedy and binary"): {"gate": "forget"},
+        (2, "votes, greedy and binary, both gates"): {"layer": 2},
+        (None, "votes, greedy and binary, both gates"): {},
+    }
+    assert len(together) == 3 * 5 + 3
+    for key, options in rules.items():
+        trees = list(Parser(both, **options).parse_many(s.tokens for s in sentences))
+        assert together[key]["f1"] == pytest.approx(score(trees, golds)["f1"])
+    one, other = (
+        list(Parser.load(path, 3, "binary").parse_many(s.tokens for s in sentences))
+        for path in models[:2]
+    )
+    row = next(
+        row
+        for row in found[0]["scores"]
+        if (row["layer"], row["gate"], row["method"]) == (3, "forget", "binary")
+    )
+    assert row["agreement"] == pytest.approx(score(one, other)["f1"])
+    row = together[3, "mean distances, binary"]  # of one half of the models and the other
+    assert row["agreement"] == pytest.approx(score(one, other)["f1"])
+    assert found[0]["together"] == found[1]["together"]
+    assert found[0]["scores"] == found[1]["scores"]
+
+
+def test_a_run_leaves_its_files(run, models, tmp_path):
+    output = tmp_path / "run"
+    status, text, _ = run(*SMOKE, "--models", models[0], "--output", output, "--pictures", 2)
+    names = {path.name for path in output.iterdir()}
+    assert status == 0 and "±" not in text
+    assert {"config.json", "report.html", "results.json", "scores.csv"} <= names
+    assert {name for name in names if name.endswith(".svg")} == {"sentence_1.svg", "sentence_3.svg"}
+    with open(output / "scores.csv", newline="", encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    assert len(rows) == 1 + 12 + 4 + 8 and rows[0][1] == "F1"
+    assert (output / "report.html").read_text().count("<details") == 4
+
+
+def test_the_packages_model(run, tmp_path):
+    status, _, errors = run(*SMOKE, "--output", tmp_path / "run", "--pictures", 0)
+    assert (status, ours(errors)) == (0, [])
+    assert not list((tmp_path / "run").glob("*.svg"))
+
+
+def test_models_that_differ(run, models, tmp_path):
+    output = tmp_path / "run"
+    refused(run(*SMOKE, "--models", *models[1:], "--output", output), "--models", "layers")

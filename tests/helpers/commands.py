@@ -1,0 +1,157 @@
+"""What the tests of the command lines share: starting them, and reading what they leave."""
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import io
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+# Arguments with which an example ends within seconds.
+SMOKE = ["--preset", "smoke"]
+
+
+def environment():
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(paths), "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+HIDING = """
+import os, sys
+from importlib.machinery import PathFinder
+
+class Finder(PathFinder):
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        hidden = path is None and name in os.environ["HIDDEN"].split()
+        return None if hidden else super().find_spec(name, path, target)
+
+sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.meta_path]
+"""
+
+
+def without(directory, *modules, **variables):
+    """The environment of processes, and of their children, in which modules are not installed.
+
+    Keras has no settings there but `variables`; what it writes goes into the directory.
+    """
+    (Path(directory) / "sitecustomize.py").write_text(HIDING)
+    changed = environment()
+    changed["PYTHONPATH"] = os.pathsep.join([str(directory), changed["PYTHONPATH"]])
+    changed |= {"HIDDEN": " ".join(modules), "KERAS_HOME": str(directory)}
+    changed.pop("KERAS_BACKEND", None)
+    return changed | variables
+
+
+def free_address():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@contextlib.contextmanager
+def imported(folder, *names):
+    """Scripts of a folder as modules, a list, for a time: other folders may use their names."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(folder))
+        yield [importlib.import_module(name) for name in names]
+        for name in names:
+            sys.modules.pop(name, None)
+
+
+@contextlib.contextmanager
+def example(name):
+    """An example as a module, for a time, in which the package's grammar has few minimal pairs."""
+    from keras_onlstm.datasets import syntactic_grammar
+
+    few = functools.cache(functools.partial(syntactic_grammar.generate, count=12))
+    with (
+        imported(EXAMPLES, name) as (module,),
+        mock.patch.object(syntactic_grammar, "generate", few),
+    ):
+        yield module
+
+
+def start(script, *arguments, **variables):
+    """A script as a process of its own, with further environment variables."""
+    return subprocess.Popen(
+        [sys.executable, str(script), *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment() | variables,
+        text=True,
+    )
+
+
+def run_script(script, module, *arguments):
+    """Runs a script's command line in this process: (exit status, stdout, stderr)."""
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    with (
+        mock.patch.object(sys, "argv", [str(script), *map(str, arguments)]),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        try:
+            parser, options = module.parse_arguments()
+            module.report(parser, lambda: module.main(options))
+        except SystemExit as error:
+            status = error.code
+    return status, out.getvalue(), err.getvalue()
+
+
+def runner(script, module, *_):
+    """A function of arguments that runs a script, as `run_script` does."""
+    return functools.partial(run_script, script, module)
+
+
+def command_runner(monkeypatch, capsys):
+    """A function that runs `keras-onlstm` in this process: (exit status, stdout, stderr)."""
+    from keras_onlstm import command_line
+
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        status = 0
+        try:
+            command_line.main(list(map(str, arguments)))
+        except SystemExit as error:
+            status = error.code
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
+
+    return run
+
+
+def ours(errors):
+    """Lines on stderr but those that TensorFlow writes when it starts."""
+    foreign = re.compile(r"(WARNING: All log messages before absl|[IWE]\d{4} )")
+    return [line for line in errors.splitlines() if line.strip() and not foreign.match(line)]
+
+
+def contents(directory):
+    """Every file below a directory and what is in it."""
+    paths = sorted(Path(directory).rglob("*"))
+    return {
+        str(path.relative_to(directory)): path.is_file()
+        and hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in paths
+    }
+
+
+def refused(script, result, *parts):
+    """Fails unless a command ended with status 2 and one line on stderr that has all of `parts`."""
+    status, _, errors = result
+    assert status == 2, f"exit status {status}: {errors}"
+    (line,) = ours(errors)
+    assert re.match(rf"{re.escape(Path(script).name)}( [a-z]+)?: error: ", line), line
+    assert len(line) < 1500
+    for part in map(str, parts):
+        assert part in line, f"{part!r} is missing in: {line}"

@@ -1,0 +1,14 @@
+"""The files of the package, for the tests that look at all of them."""
+
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+PACKAGE = ROOT / "keras_onlstm"
+MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+
+
+def module_name(path):
+    """The dotted name of a file, whose path is relative to the package."""
+    parts = ["keras_onlstm", *PurePosixPath(path).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

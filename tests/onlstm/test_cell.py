@@ -1,0 +1,232 @@
+"""The cell called by hand, what it refuses, its weights, and the private part of Keras it needs."""
+
+import keras
+import numpy as np
+import pytest
+
+from helpers import oracle
+from helpers.checks import EXACT, SINGLE, assert_all_close, assert_close, dtype_of, tensor
+from keras_onlstm import ONLSTM, ONLSTMCell
+from keras_onlstm.onlstm.step import gate_offsets
+from keras_onlstm.utils.keras_private import DropoutRNNCell
+
+UNITS = 6
+
+
+def built(problem, chunk_size, **options):
+    cell = ONLSTMCell(UNITS, chunk_size, **options)
+    cell.build((None, problem.x.shape[-1]))
+    cell.set_weights(problem.weights[: 3 if cell.use_bias else 2])
+    return cell
+
+
+@pytest.mark.parametrize("chunk_size", [1, 3, UNITS])
+def test_equals_the_equations(chunk_size, float64):
+    problem = oracle.draw(UNITS, chunk_size, time=3)
+    cell = built(problem, chunk_size, dtype=float64)
+    states = [tensor(s, float64) for s in problem.states]
+    for t in range(3):
+        output, states = cell(tensor(problem.x[:, t], float64), states)
+        result = oracle.onlstm(problem.x[:, : t + 1], *problem[1:], chunk_size=chunk_size)
+        assert [dtype_of(x) for x in (output, *states)] == [float64] * 3
+        expected = [result.outputs[:, t], result.h, result.c]
+        assert_all_close([output, *states], expected, EXACT, ["output", "h", "c"])
+
+
+def test_its_initial_state_is_zero():
+    cell = ONLSTMCell(UNITS, 2, dtype="mixed_bfloat16")
+    states = cell.get_initial_state(batch_size=3)
+    assert [dtype_of(s) for s in states] == ["bfloat16"] * 2
+    assert_all_close(states, [np.zeros((3, UNITS))] * 2, 0.0, ["h", "c"])
+
+
+def test_its_symbolic_call_has_the_shapes_of_a_real_one():
+    h, states = ONLSTMCell(UNITS, 2)(
+        keras.KerasTensor((None, 3)), [keras.KerasTensor((None, UNITS))] * 2
+    )
+    assert [x.shape for x in (h, *states)] == [(None, UNITS)] * 3
+    assert ONLSTMCell(UNITS).compute_output_shape((5, 3)) == ((5, UNITS), [(5, UNITS)] * 2)
+
+
+@pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
+@pytest.mark.parametrize("name", ["units", "chunk_size"])
+@pytest.mark.parametrize("value", [0, -2, True, 2.0, "2", None])
+def test_sizes_are_positive_integers(make, name, value):
+    sizes = {"units": 6, "chunk_size": 2, name: value}
+    with pytest.raises(ValueError, match=f"{name} must be an integer, 1 or above, not {value!r}"):
+        make(**sizes)
+
+
+@pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
+def test_sizes_may_be_integers_of_numpy(make):
+    layer = make(np.int64(6), np.int32(3))
+    assert (layer.units, layer.chunk_size) == (6, 3)
+    assert {type(layer.units), type(layer.chunk_size)} == {int}
+
+
+@pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
+def test_chunks_divide_the_units(make):
+    with pytest.raises(ValueError, match="chunk_size=4 does not divide units=6"):
+        make(6, chunk_size=4)
+
+
+@pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
+@pytest.mark.parametrize("name", ["dropout", "recurrent_dropout", "recurrent_weight_dropout"])
+@pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, True, "0.5", None, float("nan")])
+def test_rates_are_shares(make, name, rate):
+    with pytest.raises(ValueError, match=rf"{name} is a share to drop, in \[0, 1\), not {rate!r}"):
+        make(6, **{name: rate})
+
+
+@pytest.mark.parametrize("shape", [(2,), (2, 5, 3), (2, None)])
+def test_it_reads_one_step(shape):
+    with pytest.raises(ValueError, match="ONLSTMCell reads one time step"):
+        ONLSTMCell(UNITS).build(shape)
+
+
+def test_without_a_bias():
+    problem = oracle.draw(UNITS, 2)
+    cell = built(problem, 2, use_bias=False)
+    assert cell.bias is None
+    assert [w.name for w in cell.weights] == ["kernel", "recurrent_kernel"]
+    states = [tensor(s, "float32") for s in problem.states]
+    _, found = cell(tensor(problem.x[:, 0], "float32"), states)
+    problem = problem._replace(x=problem.x[:, :1], bias=0 * problem.bias)
+    result = oracle.onlstm(*problem, chunk_size=2)
+    assert_all_close(found, [result.h, result.c], SINGLE, ["h", "c"])
+
+
+@pytest.mark.parametrize("start", ["zeros", keras.initializers.Constant(0.25)])
+def test_unit_forget_bias_adds_one_to_the_forget_gate_alone(start):
+    cell = ONLSTMCell(UNITS, 3, bias_initializer=start, unit_forget_bias=True)
+    cell.build((None, 3))
+    expected = np.full(4 * UNITS + 2 * UNITS // 3, 0.0 if start == "zeros" else 0.25)
+    expected[-UNITS:] += 1.0
+    assert gate_offsets(UNITS, 3)["forget"].stop == len(expected)
+    assert_close(cell.bias, expected, 0.0, "bias")
+
+
+def test_initializers():
+    constant = keras.initializers.Constant
+    cell = ONLSTMCell(
+        UNITS,
+        2,
+        kernel_initializer=constant(0.1),
+        recurrent_initializer=constant(0.2),
+        bias_initializer=constant(0.3),
+    )
+    cell.build((None, 3))
+    for weight, value, shape in zip(
+        cell.weights, (0.1, 0.2, 0.3), ((3, 30), (UNITS, 30), (30,)), strict=True
+    ):
+        assert_close(weight, np.full(shape, value), 1e-7, weight.name)
+
+
+def test_default_initializers():
+    cell = ONLSTMCell(UNITS, 2)
+    cell.build((None, 3))
+    kernel, recurrent_kernel, bias = cell.get_weights()
+    limit = np.sqrt(6 / (3 + 30))
+    assert 0.8 * limit < np.abs(kernel).max() <= limit
+    assert_close(recurrent_kernel @ recurrent_kernel.T, np.eye(UNITS), SINGLE, "orthogonal rows")
+    assert_close(bias, np.zeros(30), 0.0, "bias")
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("relu", lambda x: np.maximum(x, 0.0)), (None, lambda x: x)],
+)
+@pytest.mark.parametrize("which", ["activation", "recurrent_activation"])
+def test_activations(which, name, function):
+    problem = oracle.draw(UNITS, 2, time=1)
+    cell = built(problem, 2, **{which: name})
+    states = [tensor(s, "float32") for s in problem.states]
+    _, found = cell(tensor(problem.x[:, 0], "float32"), states)
+    result = oracle.onlstm(*problem, chunk_size=2, **{which: function})
+    assert_all_close(found, [result.h, result.c], SINGLE, ["h", "c"])
+
+
+@pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
+def test_regularizers(make):
+    problem = oracle.draw(UNITS, 2)
+    layer = make(
+        UNITS,
+        2,
+        kernel_regularizer=keras.regularizers.L1(0.5),
+        recurrent_regularizer=keras.regularizers.L2(0.25),
+        bias_regularizer=keras.regularizers.L2(2.0),
+    )
+    layer.build((4, 3) if make is ONLSTMCell else (4, 5, 3))
+    layer.set_weights(problem.weights)
+    expected = [
+        0.5 * np.abs(problem.kernel).sum(),
+        0.25 * np.square(problem.recurrent_kernel).sum(),
+        2.0 * np.square(problem.bias).sum(),
+    ]
+    # Sums of up to 180 numbers, of order 30.
+    assert_all_close(layer.losses, expected, 1e-4, ["kernel", "recurrent kernel", "bias"])
+
+
+@pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
+def test_constraints_belong_to_their_weights(make):
+    constraints = [keras.constraints.MaxNorm(m) for m in (0.1, 0.2, 0.3)]
+    layer = make(
+        UNITS,
+        2,
+        kernel_constraint=constraints[0],
+        recurrent_constraint=constraints[1],
+        bias_constraint=constraints[2],
+    )
+    layer.build((4, 3) if make is ONLSTMCell else (4, 5, 3))
+    assert [w.constraint for w in layer.weights] == constraints
+
+
+def test_stacked_cells_equal_one_after_the_other(float64):
+    first = oracle.draw(UNITS, 2, seed=1)
+    second = oracle.draw(UNITS, 3, input_dim=UNITS, seed=2)
+    cells = [built(first, 2, dtype=float64), built(second, 3, dtype=float64)]
+    layer = keras.layers.RNN(
+        keras.layers.StackedRNNCells(cells, dtype=float64),
+        return_sequences=True,
+        return_state=True,
+        dtype=float64,
+    )
+    states = [[tensor(s, float64) for s in p.states] for p in (first, second)]
+    x = tensor(first.x, float64)
+    below = oracle.onlstm(*first, chunk_size=2)
+    above = oracle.onlstm(below.outputs, *second[1:], chunk_size=3)
+    output, *last = layer(x, initial_state=states)
+    assert_close(output, above.outputs, EXACT, "outputs")
+    for found, result, name in zip(last, (below, above), ("below", "above"), strict=True):
+        assert_all_close(found, [result.h, result.c], EXACT, [f"h {name}", f"c {name}"])
+
+
+def test_keras_still_asks_instances_of_its_private_class_for_masks():
+    """Fails if `keras.layers.RNN` no longer asks ahead of its loop: see `utils.keras_private`."""
+    asked = []
+
+    class Asked(DropoutRNNCell, keras.layers.Layer):
+        state_size = output_size = 3
+
+        def get_dropout_mask(self, step_input):
+            asked.append("inputs")
+
+        def get_recurrent_dropout_mask(self, step_input):
+            asked.append("states")
+
+        def reset_dropout_mask(self):
+            asked.append("reset inputs")
+
+        def reset_recurrent_dropout_mask(self):
+            asked.append("reset states")
+
+        def call(self, inputs, states, training=False):
+            asked.append("step")
+            return inputs, [inputs]
+
+    keras.layers.RNN(Asked())(np.zeros((2, 4, 3), "float32"))
+    ahead, behind = asked[:2], asked[-2:]
+    assert ahead == ["inputs", "states"]
+    assert behind == ["reset inputs", "reset states"]
+    assert set(asked[2:-2]) == {"step"}
+    assert issubclass(ONLSTMCell, DropoutRNNCell)

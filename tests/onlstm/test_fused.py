@@ -1,0 +1,424 @@
+"""The fused recurrence against the readable one: values, and gradients by everything there is.
+
+Both are the same layer with the same weights. The loss is a random combination of all results,
+drawn so that each counts; single results are looked at where a mistake could hide behind others.
+"""
+
+import re
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from helpers import oracle
+from helpers.checks import (
+    as_array,
+    assert_all_close,
+    assert_close,
+    assert_differ,
+    finite_differences,
+    gradients,
+    loaded,
+    tensor,
+)
+from keras_onlstm import ONLSTM
+from keras_onlstm.onlstm.recurrence.fused_groups import column_groups
+
+TOLERANCE = 1e-10  # what two float64 versions may differ by
+SINGLE = 1e-5
+RESULTS = oracle.Result._fields
+GIVEN = ("inputs", "h", "c", "kernel", "recurrent_kernel", "bias")
+ALL = {"return_sequences": True, "return_state": True, "return_distances": True}
+
+
+def layer_for(problem, chunk_size, fused, **options):
+    units = problem.h.shape[1]
+    return loaded(ONLSTM(units, chunk_size, fused=fused, **{**ALL, **options}), problem)
+
+
+def values_and_gradients(layer, problem, dtype, *, weights, **call):
+    """Results, and gradients of their sum weighted with `weights` by inputs, states and weights."""
+
+    def results(x, h, c):
+        found = layer(x, initial_state=[h, c], **call)
+        return found if isinstance(found, tuple) else (found,)
+
+    def loss(*given):
+        found = [ops.cast(y, dtype) for y in results(*given)]
+        return sum(ops.sum(y * tensor(w, dtype)) for y, w in zip(found, weights, strict=True))
+
+    given = [np.asarray(a, dtype) for a in (problem.x, *problem.states)]
+    found = results(*(tensor(a, dtype) for a in given))
+    return list(map(as_array, found)), gradients(loss, given, layer.trainable_variables)
+
+
+def weights_for(problem, kept=RESULTS, seed=5):
+    """Random weights of all results, 0 for those not in `kept`."""
+    batch, time, units = *problem.x.shape[:2], problem.h.shape[1]
+    shapes = [(batch, time, units), (batch, units), (batch, units), (batch, time), (batch, time)]
+    rng = np.random.default_rng(seed)
+    drawn = [rng.normal(size=shape) for shape in shapes]
+    return [w if name in kept else 0 * w for name, w in zip(RESULTS, drawn, strict=True)]
+
+
+def compare(problem, chunk_size, dtype, tolerance, kept=RESULTS, call=None, **options):
+    found, expected = (
+        values_and_gradients(
+            layer_for(problem, chunk_size, fused, dtype=dtype, **options),
+            problem,
+            dtype,
+            weights=weights_for(problem, kept),
+            **(call or {}),
+        )
+        for fused in (True, False)
+    )
+    assert_all_close(found[0], expected[0], tolerance, RESULTS)
+    # Gradients grow with the number of steps; the tolerance is for numbers of order 1.
+    scale = max(1.0, *(np.abs(g).max(initial=0.0) for g in expected[1]))
+    names = [f"gradient by {name}" for name in GIVEN[: len(expected[1])]]
+    assert_all_close(found[1], expected[1], tolerance * scale, names)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("units", "chunk_size", "batch", "time", "input_dim"),
+    [
+        (6, 2, 4, 1, 3),
+        (6, 2, 4, 2, 3),
+        (6, 1, 1, 7, 3),
+        (6, 6, 3, 7, 1),
+        (12, 4, 8, 5, 5),
+        (12, 3, 11, 5, 2),  # columns by eights, and three
+        (12, 3, 11, 9, 10),  # more than eight steps, and features, which have nothing to do with it
+    ],
+)
+def test_shapes(units, chunk_size, batch, time, input_dim, float64):
+    problem = oracle.draw(units, chunk_size, batch, time, input_dim)
+    compare(problem, chunk_size, float64, TOLERANCE)
+
+
+@pytest.mark.parametrize("mask", ["left", "right", "holes", "a row without any", "all"])
+@pytest.mark.parametrize("go_backwards", [False, True])
+def test_masks(mask, go_backwards, float64):
+    problem = oracle.draw(6, 2, batch=4, time=5)
+    call = {"mask": oracle.masks(4, 5)[mask]}
+    compare(problem, 2, float64, TOLERANCE, call=call, go_backwards=go_backwards)
+
+
+@pytest.mark.parametrize("kept", RESULTS)
+@pytest.mark.parametrize("mask", [None, "holes"])
+def test_losses_of_one_result(kept, mask, float64):
+    problem = oracle.draw(6, 2, batch=3, time=5)
+    call = {"mask": oracle.masks(3, 5)[mask]} if mask else None
+    _, found = compare(problem, 2, float64, TOLERANCE, kept=[kept], call=call)
+    for gradient, name in zip(found, GIVEN, strict=True):
+        assert_differ(gradient, 0 * gradient, 1e-3, f"gradient of {kept} by {name}")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"use_bias": False},
+        {"dropout": 0.4},
+        {"recurrent_dropout": 0.5},
+        {"recurrent_weight_dropout": 0.45},
+        {"dropout": 0.4, "recurrent_dropout": 0.5, "recurrent_weight_dropout": 0.45},
+        {"zero_output_for_mask": True},
+    ],
+    ids=lambda options: ", ".join(options),
+)
+def test_options(options, float64):
+    problem = oracle.draw(6, 2, batch=4, time=5)
+    call = {"training": True, "mask": oracle.masks(4, 5)["right"]}
+    dropped = [value for name, value in options.items() if "dropout" in name]
+    if dropped:
+        # Two calls are compared, values and gradients: the masks have to be the same in both.
+        options = {**options, "seed": 3}
+        once = [
+            layer_for(problem, 2, fused, dtype=float64, **options)(
+                tensor(problem.x, float64), **call
+            )
+            for fused in (True, False)
+        ]
+        assert_all_close(*once, TOLERANCE, RESULTS)
+        call["mask"] = None
+    compare(problem, 2, float64, TOLERANCE, call=call, **options)
+
+
+@pytest.mark.parametrize("return_sequences", [False, True])
+def test_a_loss_of_the_output_alone(return_sequences, float64):
+    problem = oracle.draw(6, 2, batch=3, time=5)
+    outputs, h = (weights_for(problem)[i] for i in (0, 1))
+    options = {"return_state": False, "return_distances": False, "dtype": float64}
+    found, expected = (
+        values_and_gradients(
+            layer_for(problem, 2, fused, return_sequences=return_sequences, **options),
+            problem,
+            float64,
+            weights=[outputs if return_sequences else h],
+        )
+        for fused in (True, False)
+    )
+    assert_all_close(found[0], expected[0], TOLERANCE, ["output"])
+    assert_all_close(found[1], expected[1], TOLERANCE, GIVEN)
+
+
+def test_finite_differences(float64):
+    problem = oracle.draw(4, 2, batch=2, time=3, input_dim=2)
+    weights = weights_for(problem)
+    layer = layer_for(problem, 2, True, dtype=float64)
+    mask = oracle.masks(2, 3)["holes"]
+    _, found = values_and_gradients(layer, problem, float64, weights=weights, mask=mask)
+
+    def loss(*given):
+        results = oracle.onlstm(*given, chunk_size=2, mask=mask)
+        # In the place of the output before the first step the layer has the same zeros.
+        return sum(np.sum(y * w) for y, w in zip(results, weights, strict=True))
+
+    expected = finite_differences(loss, [problem.x, *problem.states, *problem.weights])
+    assert_all_close(found, expected, 1e-7, GIVEN)
+
+
+def test_in_single_precision():
+    problem = oracle.draw(12, 3, batch=11, time=7)
+    compare(problem, 3, "float32", SINGLE)
+
+
+def test_large_enough_to_be_compiled():
+    """On TensorFlow the steps of large layers are compiled with XLA; here they all are."""
+    problem = oracle.draw(200, 10, batch=11, time=4, input_dim=8)
+    scaled = problem._replace(recurrent_kernel=problem.recurrent_kernel / 6)
+    call = {"mask": oracle.masks(11, 4)["holes"], "training": True}
+    compare(scaled, 10, "float32", SINGLE, call=call)
+
+
+@pytest.mark.backend("tensorflow")
+@pytest.mark.parametrize("mask", ["holes", None])
+def test_products_outside_of_what_is_compiled(mask, monkeypatch):
+    """As halves have them, but in 32 bits, where little is lost; without a mask, dropped states."""
+    from keras_onlstm.onlstm.recurrence import fused_tensorflow
+
+    monkeypatch.setattr(fused_tensorflow, "_products_apart", lambda sizes: True)
+    problem = oracle.draw(40, 5, batch=11, time=4)
+    scaled = problem._replace(recurrent_kernel=problem.recurrent_kernel / 3)
+    call = {"mask": mask and oracle.masks(11, 4)[mask], "training": True}
+    options = {} if mask else {"recurrent_dropout": 0.5, "seed": 3}
+    compare(scaled, 5, "float32", SINGLE, call=call, **options)
+
+
+def test_a_stateful_layer_goes_on(float64):
+    problem = oracle.draw(6, 2, batch=3, time=8)
+    layers = [layer_for(problem, 2, f, stateful=True, dtype=float64) for f in (True, False)]
+    mask = oracle.masks(3, 8)["holes"]
+    for part in (slice(0, 3), slice(3, 8)):
+        x = tensor(problem.x[:, part], float64)
+        found, expected = (layer(x, mask=mask[:, part]) for layer in layers)
+        assert_all_close(found, expected, TOLERANCE, RESULTS)
+    whole = layer_for(problem, 2, True, dtype=float64)(tensor(problem.x, float64), mask=mask)
+    assert_all_close(found[1:3], whole[1:3], TOLERANCE, RESULTS[1:3])
+
+
+def root_mean_square(found, expected):
+    return [np.sqrt(np.mean((a - b) ** 2)) for a, b in zip(found, expected, strict=True)]
+
+
+@pytest.mark.parametrize("units", [12, 48])  # the larger one is compiled on TensorFlow
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_half_precision(policy, units):
+    """No further from float64 than the readable one, but for the luck of single roundings.
+
+    Which library multiplies, and so where it rounds, depends on the processor: one small problem
+    may be off by a quarter, four larger ones together by an eighth.
+    """
+    squares = []
+    for seed in range(4):
+        problem = oracle.draw(units, 3, batch=64, time=9, seed=seed)
+        rounded = problem._replace(x=as_array(tensor(problem.x, policy[6:])))
+        weights = weights_for(problem)
+        expected = list(oracle.onlstm(*rounded, chunk_size=3))
+        exact = layer_for(rounded, 3, False)
+        expected += values_and_gradients(exact, rounded, "float32", weights=weights)[1]
+        errors = []
+        for fused in (True, False):
+            layer = layer_for(rounded, 3, fused, dtype=policy)
+            found = values_and_gradients(layer, rounded, "float32", weights=weights)
+            errors.append(root_mean_square([*found[0], *map(as_array, found[1])], expected))
+        squares.append(np.square(errors))
+    names = [*RESULTS, *(f"gradient by {name}" for name in GIVEN)]
+    for fused, readable, name in zip(*np.sqrt(np.mean(squares, 0)), names, strict=True):
+        assert fused <= 1.2 * readable, f"{name}: error {fused:.3g}, of the readable {readable:.3g}"
+
+
+def test_symbolic_lengths_and_batches():
+    """One model for every length and batch, as `fit` meets them."""
+    inputs = keras.Input((None, 3))
+    layers = [ONLSTM(6, 2, fused=fused, **ALL) for fused in (True, False)]
+    models = [keras.Model(inputs, layer(inputs)) for layer in layers]
+    models[1].set_weights(models[0].get_weights())
+    rng = np.random.default_rng(0)
+    for batch, time in ((4, 5), (2, 5), (2, 7), (1, 1)):
+        x = rng.normal(size=(batch, time, 3)).astype("float32")
+        found, expected = (model.predict(x, verbose=0) for model in models)
+        assert_all_close(found, expected, SINGLE, RESULTS)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "shown"),
+    [
+        ("activation", "relu", "relu"),
+        ("activation", None, "linear"),
+        ("recurrent_activation", "hard_sigmoid", "hard_sigmoid"),
+        ("recurrent_activation", keras.layers.LeakyReLU(name="leaky"), "LeakyReLU"),
+    ],
+)
+def test_other_activations_are_refused_by_name(argument, value, shown):
+    message = rf"fused=True: {argument} is .*{re.escape(shown)}.*fused='auto'"
+    with pytest.raises(ValueError, match=message):
+        ONLSTM(6, 2, fused=True, **{argument: value})
+    problem = oracle.draw(6, 2)
+    x = tensor(problem.x, "float32")
+    found, expected = (
+        layer_for(problem, 2, fused, **{argument: value})(x) for fused in ("auto", False)
+    )
+    assert_all_close(found, expected, 0.0, RESULTS)
+
+
+def test_auto_is_the_default_and_fuses():
+    problem = oracle.draw(6, 2)
+    x = tensor(problem.x, "float32")
+    default = loaded(ONLSTM(6, 2, **ALL), problem)
+    assert default.fused == "auto"
+    assert_all_close(default(x), layer_for(problem, 2, True)(x), 0.0, RESULTS)
+
+
+@pytest.mark.backend("tensorflow")
+@pytest.mark.parametrize("units", [6, 200])
+def test_xla_compiles_the_whole_model(units):
+    import tensorflow as tf
+
+    problem = oracle.draw(units, 2, batch=11, time=4)
+    problem = problem._replace(recurrent_kernel=problem.recurrent_kernel * 2 / units)
+    layer = layer_for(problem, 2, True)
+    mask = tf.constant(oracle.masks(11, 4)["holes"])
+    weights = weights_for(problem)
+
+    def step(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            results = layer(x, mask=mask, training=True)
+            loss = sum(
+                tf.reduce_sum(y * tensor(w, "float32"))
+                for y, w in zip(results, weights, strict=True)
+            )
+        return results, tape.gradient(loss, [x, *(v.value for v in layer.trainable_variables)])
+
+    x = tensor(problem.x, "float32")
+    plain, compiled = step(x), tf.function(step, jit_compile=True)(x)
+    assert_all_close(compiled[0], plain[0], SINGLE, RESULTS)
+    for found, expected in zip(compiled[1], plain[1], strict=True):
+        scale = max(1.0, np.abs(as_array(expected)).max())
+        assert_close(found, expected, SINGLE * scale, "gradient")
+
+
+@pytest.mark.parametrize(
+    ("batch", "expected"),
+    [
+        (None, [slice(None)]),
+        (1, [slice(None)]),
+        (7, [slice(None)]),
+        (8, [slice(None)]),
+        (9, [slice(0, 8), slice(8, 9)]),
+        (20, [slice(0, 16), slice(16, 20)]),
+        (24, [slice(None)]),
+    ],
+)
+def test_columns_go_by_eights_and_what_is_over_by_itself(batch, expected):
+    assert column_groups(batch) == expected
+
+
+@pytest.mark.backend("tensorflow")
+def test_lengths_share_what_is_compiled():
+    import tensorflow as tf
+
+    from keras_onlstm.onlstm.recurrence import fused_groups, fused_step, fused_tensorflow
+
+    layer = ONLSTM(200, 10, return_sequences=True)
+    layer.build((None, None, 8))
+    fused_tensorflow.compiled.cache_clear()
+
+    @tf.function(reduce_retracing=True)
+    def step(x):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x, training=True))
+        return tape.gradient(loss, [v.value for v in layer.trainable_variables])
+
+    rng = np.random.default_rng(0)
+    for time in (7, 5, 9, 6, 12, 3, 8):
+        step(tf.constant(rng.normal(size=(4, time, 8)).astype("float32")))
+    assert step.experimental_get_tracing_count() <= 2
+    sizes = fused_step.Sizes(200, 10, "float32")
+    forward = fused_tensorflow.compiled(fused_groups.forward_step, sizes=sizes, save=True)
+    backward = fused_tensorflow.compiled(fused_groups.backward_step_of, sizes=sizes)
+    for one in (forward, backward):
+        assert one.experimental_get_tracing_count() <= 2
+    assert fused_tensorflow.compiled.cache_info().misses == 2
+    # Both steps, with and without a static size of the batch: at most four compilations.
+
+
+@pytest.mark.backend("tensorflow")
+def test_upstream_gradients_of_unknown_shape():
+    import tensorflow as tf
+
+    problem = oracle.draw(6, 2, batch=11)
+    layer = layer_for(problem, 2, True)
+
+    def gradient(x, hide):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            h = layer(x, training=True)[0]
+            h = hide(h)
+            loss = tf.reduce_sum(h * h)
+        return tape.gradient(loss, x)
+
+    def hidden(x):
+        return tf.py_function(lambda y: y, [x], tf.float32)
+
+    x = tensor(problem.x, "float32")
+    found = tf.function(lambda x: gradient(x, hidden))(x)
+    assert_close(found, gradient(x, tf.identity), SINGLE, "gradient by the inputs")
+
+
+@pytest.mark.backend("torch")
+def test_a_gradient_may_be_asked_for_twice():
+    problem = oracle.draw(6, 2)
+    layer = layer_for(problem, 2, True)
+    import torch
+
+    x = torch.tensor(problem.x, dtype=torch.float32, requires_grad=True)
+    loss = layer(x)[0].sum()
+    first = torch.autograd.grad(loss, x, retain_graph=True)[0]
+    assert_close(torch.autograd.grad(loss, x)[0], first, 0.0, "second gradient")
+
+
+@pytest.mark.backend("torch")
+def test_nothing_is_kept_where_no_gradient_is_asked_for(monkeypatch):
+    import torch
+
+    from keras_onlstm.onlstm.recurrence import fused_torch
+
+    saved, forward = [], fused_torch._forward
+
+    def seen(given, sizes, save):
+        saved.append(save)
+        return forward(given, sizes, save)
+
+    monkeypatch.setattr(fused_torch, "_forward", seen)
+    problem = oracle.draw(6, 2)
+    layer, x = loaded(ONLSTM(6, 2), problem), tensor(problem.x, "float32")
+    layer(x)
+    with torch.no_grad():
+        layer(x)
+    layer.trainable = False
+    layer(x)
+    assert saved == [True, False, False]

@@ -1,0 +1,112 @@
+"""The fused recurrence in JAX: what is compiled of it, and how often. Its values: `test_fused`."""
+
+from types import SimpleNamespace
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from helpers import oracle
+from helpers.checks import as_array, loaded, tensor
+from keras_onlstm import ONLSTM
+from keras_onlstm.onlstm.recurrence import fused_jax
+
+pytestmark = pytest.mark.backend("jax")
+
+PROBLEM = oracle.draw(6, 2, batch=3, time=5)
+
+
+def small_layer():
+    return loaded(ONLSTM(6, 2, fused=True, return_sequences=True), PROBLEM)
+
+
+def traced(function, problem=PROBLEM):
+    """What a function of the inputs computes, as JAX writes it down."""
+    import jax
+
+    return jax.make_jaxpr(function)(problem.x.astype("float32"))
+
+
+def gradient_of(layer):
+    import jax
+
+    return jax.grad(lambda x: ops.sum(layer(x)))
+
+
+def loops(jaxpr):
+    """The scans of a computation, those of the compiled functions that it calls included."""
+    for equation in jaxpr.eqns:
+        if equation.primitive.name == "scan":
+            yield equation
+        elif equation.primitive.name in ("jit", "pjit"):
+            yield from loops(equation.params["jaxpr"].jaxpr)
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [("cpu", [slice(0, 8), slice(8, 11)]), ("gpu", [slice(None)]), ("tpu", [slice(None)])],
+)
+def test_columns_go_by_eights_on_processors_alone(device, expected, monkeypatch):
+    import jax
+
+    monkeypatch.setattr(jax, "default_backend", lambda: device)
+    assert fused_jax._column_groups(11) == expected
+
+
+def test_devices_share_what_is_traced_and_divides_evenly(monkeypatch):
+    """Each has its own rows. Other batches, and whatever is not compiled, run as they are."""
+    import jax
+
+    layer = small_layer()
+    even, odd = oracle.draw(6, 2, batch=4, time=5), oracle.draw(6, 2, batch=3, time=4)
+    expected = as_array(layer(tensor(even.x, "float32")))
+    shared = object.__new__(keras.distribution.DataParallel)
+    shared._device_mesh = SimpleNamespace(
+        # Nothing can run on it. Keras's meshes have automatic axes, whatever JAX's default.
+        backend_mesh=jax.sharding.AbstractMesh(
+            (2,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,)
+        )
+    )
+    monkeypatch.setattr(keras.distribution, "distribution", lambda: shared)
+    assert "shard_map" in str(traced(layer, even))
+    assert "shard_map" not in str(traced(layer, odd))
+    assert (as_array(layer(tensor(even.x, "float32"))) == expected).all()
+
+
+def test_inference_keeps_nothing():
+    layer, gates = small_layer(), "f32[5,30,3]"  # (T, K, B)
+    inference, training = (str(traced(function)) for function in (layer, gradient_of(layer)))
+    assert gates in training and gates not in inference
+
+
+def test_both_loops_are_part_of_what_surrounds_them():
+    """XLA moves nothing across the border of a function that is called, so there must be none.
+
+    JAX inlines the functions while it traces (until 0.10) or while it lowers (from 0.11 on).
+    """
+    import jax
+
+    gradient = jax.jit(gradient_of(small_layer()))
+    lowered = gradient.lower(tensor(PROBLEM.x, "float32")).as_text()
+    main = lowered.partition("func.func public @main")[2].partition("func.func private")[0]
+    assert main.count("stablehlo.while") == lowered.count("stablehlo.while") == 2
+
+
+@pytest.mark.parametrize(("units", "inside"), [(6, False), (200, True)])
+def test_small_layers_compute_outside_the_loop_what_they_can(units, inside):
+    """Of all steps at once: the way back of a large layer has exponentials in every step."""
+    problem = oracle.draw(units, 2, batch=3, time=5)
+    layer = loaded(ONLSTM(units, 2, fused=True), problem)
+    _, backward = loops(traced(gradient_of(layer), problem))
+    assert (" exp " in str(backward.params["jaxpr"])) is inside
+
+
+def test_eager_calls_of_one_shape_compile_once():
+    layer, x = small_layer(), tensor(PROBLEM.x, "float32")
+    fused_jax._differentiable.cache_clear()
+    for factor in (1.0, 2.0, 3.0):
+        layer(x * np.float32(factor))
+    assert fused_jax._differentiable()._cache_size() == 1
+    # Each of these would stay with JAX for ever.
+    assert fused_jax._derived_backwards() is fused_jax._derived_backwards()

@@ -1,0 +1,75 @@
+"""Heat maps: every number where it belongs, whatever the words are."""
+
+import numpy as np
+import pytest
+
+from helpers.pictures import HOSTILE, SHOWN, elements, numbers, png_size, size, texts
+from keras_onlstm.parsing import draw_heat_maps, save_heat_maps
+from keras_onlstm.parsing.heat_maps import BLUE, CELL
+
+WORDS = ["<eos>", "prices", "fell"]
+GATES = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.25, 0.5, 0.0]])
+
+
+def cells(svg):
+    """(column, row, number) of every cell, counted from the leftmost and the topmost one."""
+    found = [
+        numbers(box, "x", "y", "fill-opacity")
+        for box in elements(svg, "rect")
+        if box.get("fill") == BLUE
+    ]
+    left, top = min(x for x, _, _ in found), min(y for _, y, _ in found)
+    return {
+        (round((x - left) / CELL, 6), round((y - top) / CELL, 6)): number for x, y, number in found
+    }
+
+
+def test_every_number_is_a_cell():
+    svg = draw_heat_maps(WORDS, {"gates": GATES}, [0.1, 0.9, 0.4])
+    # Row 0 has nothing to show: the topmost cell is that of row 1.
+    assert cells(svg) == {(0, 0): 1.0, (0, 1): 0.25, (1, 1): 0.5}
+    assert sorted(texts(svg)) == sorted(["gates", *WORDS, *WORDS])
+    assert all(f"<title>{d}</title>" in svg for d in ("0.100", "0.900", "0.400"))
+    assert "<title>0.900</title>" not in draw_heat_maps(WORDS, {"gates": GATES})
+
+
+def test_maps_stand_three_by_three():
+    svg = draw_heat_maps(WORDS, {str(number): GATES for number in range(4)})
+    places = cells(svg)
+    assert len(places) == 12
+    columns, rows = ({round(place[axis], 3) for place in places} for axis in (0, 1))
+    assert len(columns) == 6 and len(rows) == 4  # two of each map, in two rows of maps
+
+
+def test_words_that_are_no_text():
+    maps = {word: np.zeros((len(HOSTILE),) * 2) for word in HOSTILE}
+    found = texts(draw_heat_maps(HOSTILE, maps))
+    assert len(found) == len(HOSTILE) * (1 + 2 * len(HOSTILE)) and set(found) == set(SHOWN)
+
+
+def test_files(tmp_path):
+    given = WORDS, {"gates": GATES, "predict": GATES, "reading 1": GATES}, [0.1, 0.9, 0.4]
+    save_heat_maps(tmp_path / "x.svg", *given)
+    svg = draw_heat_maps(*given)
+    assert (tmp_path / "x.svg").read_text() == svg
+    with pytest.raises(ValueError, match=r"x\.pdf: a picture ends in \.svg or \.png"):
+        save_heat_maps(tmp_path / "x.pdf", *given)
+    pytest.importorskip("resvg_py")
+    save_heat_maps(tmp_path / "x.png", *given)
+    assert png_size(tmp_path / "x.png") == [2 * side for side in size(svg)]
+
+
+@pytest.mark.parametrize(
+    ("words", "maps", "distances", "message"),
+    [
+        ([], {"gates": np.zeros((0, 0))}, None, "needs a word at least"),
+        (WORDS, {}, None, "and a map"),
+        (WORDS, {"gates": GATES[:2]}, None, r"gates: a map of 3 words must have .*, not \(2, 3\)"),
+        (WORDS, {"gates": 2 * GATES}, None, "gates: .* numbers from 0 to 1"),
+        (WORDS, {"gates": GATES * np.nan}, None, "gates: .* numbers from 0 to 1"),
+        (WORDS, {"gates": GATES}, [0.5], "3 words need as many distances, not 1"),
+    ],
+)
+def test_what_cannot_be_drawn(words, maps, distances, message):
+    with pytest.raises(ValueError, match=message):
+        draw_heat_maps(words, maps, distances)

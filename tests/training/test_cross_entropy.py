@@ -1,0 +1,123 @@
+"""The loss of tokens: values and slopes of few words and of many, in every precision."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from helpers.checks import EXACT, SINGLE, as_array, assert_close, dtype_of, gradients, tensor
+from keras_onlstm.utils import cross_entropy
+from keras_onlstm.utils.cross_entropy import token_losses
+
+FEW, MANY = 7, 1003
+RNG = np.random.default_rng(3)
+
+
+def draw(words, scale=3.0):
+    """Targets (2, 3), logits (2, 3, V) and what the losses are weighed with (2, 3)."""
+    targets = RNG.integers(0, words, (2, 3))
+    return targets, scale * RNG.normal(size=(2, 3, words)), RNG.normal(size=(2, 3))
+
+
+def expected(targets, logits):
+    """Losses, and the derivative of each with respect to its logits."""
+    top = logits.max(-1, keepdims=True)
+    shares = np.exp(logits - top) / np.exp(logits - top).sum(-1, keepdims=True)
+    hit = np.eye(logits.shape[-1])[targets]
+    return -np.log((shares * hit).sum(-1)), shares - hit
+
+
+def found(targets, logits, weights, dtype):
+    """Losses, and the gradient of their weighted sum."""
+    losses = token_losses(tensor(targets, "int32"), tensor(logits, dtype))
+    weights = tensor(weights, dtype)
+    (slopes,) = gradients(lambda x: ops.sum(token_losses(targets, x) * weights), [logits])
+    return losses, slopes
+
+
+@pytest.mark.parametrize("words", [FEW, MANY])
+def test_values_and_slopes(words, float64):
+    targets, logits, weights = draw(words)
+    losses, slopes = found(targets, logits, weights, float64)
+    wanted, steps = expected(targets, logits)
+    assert_close(losses, wanted, EXACT, "losses")
+    assert_close(slopes, steps * weights[..., None], EXACT, "slopes")
+
+
+@pytest.mark.parametrize("words", [FEW, MANY])
+def test_narrow_logits_have_wide_losses(words):
+    targets, logits, _ = draw(words)
+    narrow = tensor(logits, "bfloat16")
+    losses = token_losses(tensor(targets, "int32"), narrow)
+    assert dtype_of(losses) == "float32"
+    assert_close(losses, expected(targets, as_array(narrow))[0], SINGLE, "losses")
+
+
+@pytest.mark.parametrize("words", [FEW, MANY])
+def test_logits_that_are_far_apart(words):
+    """Exponentials of these are infinite, and 0."""
+    logits = np.where(np.arange(words) == 4, 1e4, -1e4)[None, None].astype("float32")
+    for target, loss in ((4, 0.0), (5, 2e4)):
+        losses, slopes = found(np.array([[target]]), logits, np.ones((1, 1)), "float32")
+        assert_close(losses, [[loss]], 0.0, f"loss of {target}")
+        steps = (np.arange(words) == 4) * 1.0 - (np.arange(words) == target)
+        assert_close(slopes, steps[None, None], 0.0, f"slopes of {target}")
+
+
+@pytest.mark.backend("tensorflow")
+@pytest.mark.parametrize("compiled", [False, True])
+def test_in_graphs_of_any_size(compiled):
+    import tensorflow as tf
+
+    signature = [tf.TensorSpec((None, None), "int32"), tf.TensorSpec((None, None, MANY), "float64")]
+
+    @tf.function(input_signature=signature, jit_compile=compiled)
+    def function(targets, logits):
+        with tf.GradientTape() as tape:
+            tape.watch(logits)
+            losses = token_losses(targets, logits)
+        return losses, tape.gradient(losses, logits)
+
+    for steps in (3, 1, 0):
+        targets, logits, _ = draw(MANY)
+        targets, logits = targets[:, :steps], logits[:, :steps]
+        losses, slopes = function(targets.astype("int32"), logits)
+        for one, wanted in zip((losses, slopes), expected(targets, logits), strict=True):
+            assert_close(one, wanted, EXACT, f"{steps} steps")
+
+
+@pytest.mark.backend("tensorflow")
+def test_a_gpu_has_an_operation_of_its_own(monkeypatch):
+    import tensorflow as tf
+
+    targets, logits, _ = draw(MANY)
+    monkeypatch.setattr(cross_entropy, "compiled", None)
+    with pytest.raises(TypeError):
+        token_losses(targets, logits)
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+    assert_close(token_losses(targets, logits), expected(targets, logits)[0], EXACT, "losses")
+
+
+@pytest.mark.backend("tensorflow")
+def test_second_derivatives_are_refused_by_name():
+    import tensorflow as tf
+
+    targets, logits, _ = draw(MANY)
+    x = tf.constant(logits)
+    with tf.GradientTape() as outer:
+        outer.watch(x)
+        with tf.GradientTape() as inner:
+            inner.watch(x)
+            loss = tf.reduce_sum(token_losses(targets, x))
+        slopes = inner.gradient(loss, x)
+    with pytest.raises(
+        NotImplementedError, match=r"keras\.ops\.sparse_categorical_crossentropy has"
+    ):
+        outer.gradient(slopes, x)
+
+
+def test_it_is_what_keras_has():
+    targets, logits, _ = draw(MANY)
+    logits = tensor(logits, "float32")
+    loss = keras.ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
+    assert_close(token_losses(targets, logits), loss, SINGLE, "losses")

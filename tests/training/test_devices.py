@@ -1,0 +1,150 @@
+"""Data-parallel training: several replicas lose what one does, to rounding."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+
+from helpers.commands import EXAMPLES, contents, environment, free_address, ours, start
+from keras_onlstm.training.devices import DataParallel
+
+BACKEND = keras.backend.backend()
+# A process of its own for each number of devices: they are set up once.
+TRAIN = """
+import json, sys
+from contextlib import nullcontext
+import keras, numpy as np
+from keras_onlstm.models import LanguageModel
+from keras_onlstm.training import AveragedSGD, TruncatedModel, Windows, evaluate_windows
+from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.training.hosts import joined
+
+count, host = int(sys.argv[1]), json.loads(sys.argv[2])
+together = joined(*host, count, {"count": count})
+hosts = together.__enter__()
+devices = DataParallel(count) if count > 1 else None
+text = np.arange(900) % 7
+many = {"multiple": count * hosts.count, "host": (hosts.index, hosts.count)}
+windows = Windows(text, 9, window=20, jitter=False, **many)
+rates = ("word", "input", "hidden", "output", "recurrent_weight")
+with devices.scope() if devices else nullcontext():
+    keras.utils.set_random_seed(0)
+    model = LanguageModel(30, 12, 24, 2, 4, seed=0, **{f"{rate}_dropout": 0.0 for rate in rates})
+    reader = TruncatedModel(model, windows.rows, 2.0, 1.0)
+    optimizer = AveragedSGD(5.0, global_clipnorm=0.25)
+    reader.compile(devices.prepare(optimizer) if devices else optimizer)
+    reader.optimizer.build(reader.trainable_variables)
+    reader.optimizer.start_averaging()
+    found = []
+    for index in range(len(windows)):
+        batch = devices.place(windows[index]) if devices else windows[index]
+        logs = reader.train_on_batch(*batch, return_dict=True)
+        found.append([float(logs["loss"]), float(logs["penalty"])])
+    states = [float(abs(keras.ops.convert_to_numpy(s)).sum()) for p in reader.kept for s in p]
+    last = [float(abs(keras.ops.convert_to_numpy(w)).sum()) for w in model.trainable_variables]
+    check = TruncatedModel(model, windows.rows)
+    check.compile()
+    shared = devices and keras.backend.backend() == "tensorflow"  # there one device evaluates
+    held = 0 if shared else evaluate_windows(check, windows)
+    with reader.optimizer.averaged_weights():
+        mean = [float(abs(keras.ops.convert_to_numpy(w)).sum()) for w in model.trainable_variables]
+print(json.dumps({"losses": found, "states": states, "last": last, "mean": mean, "held": held}))
+together.__exit__(None, None, None)
+"""
+
+
+def start_training(count, host=(1, None, None)):
+    return start("-c", TRAIN, count, json.dumps(host))
+
+
+def finish_training(process):
+    output, errors = process.communicate(timeout=400)
+    assert process.returncode == 0, errors[-3000:]
+    return json.loads(output.splitlines()[-1])
+
+
+@pytest.fixture(scope="module")
+def one():
+    """What a single device finds."""
+    return finish_training(start_training(1))
+
+
+@pytest.mark.backend("tensorflow", "jax")
+def test_two_replicas_are_one_to_rounding(one):
+    """Of nine sequences one device has five, the other four and an empty one."""
+    two = finish_training(start_training(2))
+    if BACKEND == "tensorflow":
+        one = {**one, "held": 0}
+    losses = np.array(one["losses"])
+    assert len(losses) > 4 and losses[0, 0] - losses[-1, 0] > 0.05
+    compare(two, one)
+    assert one["last"] != one["mean"]
+
+
+def compare(several, one):
+    for name, numbers in one.items():
+        # Sums of up to 2,300 numbers.
+        np.testing.assert_allclose(several[name], numbers, rtol=2e-5, atol=2e-5, err_msg=name)
+
+
+@pytest.mark.backend("jax")
+def test_two_hosts_of_two_devices_are_one_to_rounding(one):
+    """Of nine sequences the first host has six, the second the rest and three empty ones."""
+    address = free_address()
+    started = [start_training(2, (2, index, address)) for index in range(2)]
+    outputs = [process.communicate(timeout=200) for process in started]
+    assert [process.returncode for process in started] == [0, 0], outputs
+    several = json.loads(outputs[0][0].splitlines()[-1])
+    assert 0.5 < one["held"] < 3
+    compare(several, one)
+    assert outputs[1][0] == ""
+
+
+@pytest.mark.backend("torch")
+def test_pytorch_is_refused():
+    with pytest.raises(ValueError, match="Several devices need TensorFlow or JAX, not torch"):
+        DataParallel(2)
+
+
+@pytest.mark.backend("tensorflow")
+def test_more_than_there_are():
+    keras.ops.ones(1)  # from here on there is one
+    with pytest.raises(ValueError, match="9 devices were asked for, and there are 1"):
+        DataParallel(9)
+
+
+@pytest.mark.backend("tensorflow")
+def test_the_example_on_two_devices(tmp_path):
+    """Dropout included, so not to the same losses; resumed on one and the same terms.
+
+    By Adam, whose step is one operation on each device's weights, and in halves.
+    """
+    run = ["--preset", "smoke", "--devices", 2, "--output", tmp_path / "run"]
+    run += ["--precision", "mixed_bfloat16", "--set", "optimizer=adam", "learning_rate=0.01"]
+    process = start(EXAMPLES / "language_modeling.py", *run)
+    _, errors = process.communicate(timeout=400)
+    assert process.returncode == 0 and ours(errors) == [], errors
+    rows = json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"]
+    assert rows[1]["val_perplexity"] < rows[0]["val_perplexity"] < 13
+    assert "results.json" in contents(tmp_path / "run")
+
+
+@pytest.mark.backend("tensorflow", "jax")
+def test_importing_the_package_starts_no_device():
+    check = {
+        "tensorflow": "from tensorflow.python.eager.context import context\n"
+        "started = context()._initialized",
+        "jax": "from jax._src import xla_bridge\nstarted = bool(xla_bridge._backends)",
+    }[BACKEND]
+    code = (
+        "import keras, keras_onlstm.models, keras_onlstm.training.devices\n"
+        f"{check}\nassert not started, 'at import'\n"
+        f"keras.ops.ones(1)\n{check.splitlines()[-1]}\nassert started, 'the check is blind'\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, env=environment(), text=True
+    )
+    assert done.returncode == 0, done.stderr[-1000:]

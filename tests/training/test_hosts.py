@@ -1,0 +1,276 @@
+"""Training on several hosts: what they share, what is refused, and what a lost host leaves."""
+
+import json
+import shutil
+import signal
+import socket
+import time
+
+import keras
+import numpy as np
+import pytest
+
+from helpers import commands
+from helpers.commands import EXAMPLES, contents, environment, free_address, ours, start
+from keras_onlstm.training.hosts import joined
+
+SCRIPT = EXAMPLES / "language_modeling.py"
+
+
+def ends(processes, seconds=240):
+    """Exit statuses, standard outputs and lines of errors."""
+    processes = list(processes)  # all are started before the first is waited for
+    outputs = [process.communicate(timeout=seconds) for process in processes]
+    statuses = [process.returncode for process in processes]
+    return statuses, [output for output, _ in outputs], [ours(errors) for _, errors in outputs]
+
+
+def slurm(index):
+    """Variables of a job of two tasks on this machine."""
+    return {
+        "SLURM_JOB_ID": "1",
+        "SLURM_NTASKS": "2",
+        "SLURM_PROCID": str(index),
+        "SLURM_LOCALID": str(index),
+        "SLURM_STEP_NODELIST": "localhost",
+    }
+
+
+SHARE = """
+import json, sys
+from pathlib import Path
+from keras_onlstm.training import corpora
+from keras_onlstm.training.hosts import joined
+
+index, directory = int(sys.argv[1]), Path(sys.argv[2])
+with joined(2, None, None, 2, {"--seed": 0, "--data": None}) as hosts:
+    print("together")
+    shared = [hosts.index, hosts.gather("a" * index), hosts.of_first(lambda: hosts.index + 7)]
+    texts = []
+    for corpora.MAPPED in (10_000, 10):  # of a large one, only host 0 reads the text
+        data = directory / ("nowhere" if index and corpora.MAPPED == 10 else "data")
+        corpus = corpora.read_corpus(data, directory / "run", hosts=hosts)
+        ids = [part.tolist() for part in corpus[1:]]
+        texts.append([corpus.vocabulary, ids, type(corpus.train).__name__])
+    (directory / f"{index}.json").write_text(json.dumps([shared, texts]))
+    corpora.MAPPED = 10_000
+    corpora.read_corpus(directory / ["data", "other"][index], directory, hosts=hosts)
+"""
+
+
+@pytest.mark.backend("jax")
+def test_hosts_share_values_and_corpora(tmp_path):
+    """JAX finds the hosts in the variables of Slurm. Corpora that differ are refused."""
+    for name, train in (("data", "a b a\nb c"), ("other", "a b a\nb b c")):
+        (tmp_path / name).mkdir()
+        for part, text in (("train", train), ("valid", "a c"), ("test", "b")):
+            (tmp_path / name / f"{part}.txt").write_text(text)
+    port = free_address().rpartition(":")[2]
+    statuses, outputs, errors = ends(
+        start("-c", SHARE, index, tmp_path, JAX_COORDINATOR_PORT=port, **slurm(index))
+        for index in range(2)
+    )
+    ids = [[2, 3, 2, 0, 3, 4, 0], [2, 4, 0], [3, 0]]
+    texts = [[["<eos>", "<unk>", "a", "b", "c"], ids, kind] for kind in ("ndarray", "memmap")]
+    for index in range(2):
+        found = json.loads((tmp_path / f"{index}.json").read_text())
+        assert found == [[index, ["", "a"], 7], texts]
+        name = tmp_path / ["data", "other"][index]
+        assert errors[index][-1].startswith(f"ValueError: {name}: the digest of its text is ")
+    assert statuses == [1, 1] and "together" in outputs[0] and outputs[1] == ""
+
+
+JOIN = """
+import json, sys
+from keras_onlstm.training.hosts import joined
+
+with joined(*json.loads(sys.argv[1]), {}, patience=float(sys.argv[2]), heartbeat=15) as hosts:
+    print("together", flush=True)
+    while True:
+        hosts.wait()
+"""
+
+
+def join(*place, patience=60, **variables):
+    return start("-c", JOIN, json.dumps(place), patience, **variables)
+
+
+@pytest.mark.backend("jax")
+@pytest.mark.parametrize(
+    ("hosts", "devices", "found"), [(3, (1, 1), "2 hosts"), (2, (1, 2), "[1, 2] devices")]
+)
+def test_other_numbers_of_hosts_and_devices_are_refused(hosts, devices, found):
+    variables = {"JAX_COORDINATOR_PORT": free_address().rpartition(":")[2]}
+    statuses, _, errors = ends(
+        join(hosts, None, None, devices[index], **variables, **slurm(index)) for index in range(2)
+    )
+    assert statuses == [1, 1]
+    for lines in errors:
+        assert lines[-1].startswith(f"ValueError: --hosts {hosts}, --devices ")
+        assert found in lines[-1]
+
+
+@pytest.mark.backend("jax")
+@pytest.mark.parametrize(("index", "how"), [(0, "KILL"), (1, "KILL"), (1, "STOP")])
+def test_a_lost_host_ends_the_others(index, how):
+    """Also one that only falls silent, as if the network was cut."""
+    address = free_address()
+    processes = [join(2, host, address, 1) for host in range(2)]
+    assert "together\n" in iter(processes[0].stdout.readline, "")
+    processes[index].send_signal(signal.Signals[f"SIG{how}"])
+    assert processes[1 - index].wait(timeout=60) != 0
+    processes[index].kill()
+    ends(processes)
+
+
+@pytest.mark.backend("jax")
+@pytest.mark.parametrize("index", [0, 1, None])
+def test_hosts_that_do_not_come_together(index):
+    address = None if index is None else free_address()
+    _, _, ((*_, line),) = ends([join(2, index, address, 1, patience=0.5)])
+    assert ("no job of Slurm" if index is None else "not all of them came within 0.5 s") in line
+
+
+@pytest.mark.backend("jax")
+def test_options_that_cannot_be_right_are_refused():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for hosts, place in [(2, "10.0.0.1"), (2, "a:b"), (2, f"localhost:{port}"), (1, "a:1")]:
+            match = "need --hosts N" if hosts == 1 else f"--coordinator {place}: give ADDRESS:PORT"
+            with pytest.raises(ValueError, match=match), joined(hosts, 0, place, 1, {}):
+                pass
+
+
+# The example. All that follows starts processes, which takes seconds: they share what they can.
+
+SMALL = [
+    "--preset", "smoke", "--devices", 2, "--set", "num_layers=1", "jitter=false", "epochs=3",
+    "window=40", "learning_rate=1.0",
+]  # fmt: skip
+
+# The script, with hosts that are lost sooner.
+TRAIN = """
+import functools, sys
+sys.argv[:2] = ["language_modeling.py"]
+import language_modeling as script
+script.joined = functools.partial(script.joined, heartbeat=15)
+parser, options = script.parse_arguments()
+script.report(parser, lambda: script.main(options))
+"""
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Runs the script's command line in this process: (exit status, stdout, stderr)."""
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    import language_modeling
+
+    return commands.runner(SCRIPT, language_modeling, monkeypatch, capsys)
+
+
+def train(output, *arguments, own=((), ())):
+    arguments = ["--output", output, "--hosts", 2, "--coordinator", free_address(), *arguments]
+    path = f"{EXAMPLES}:{environment()['PYTHONPATH']}"
+    return [
+        start("-c", TRAIN, index, *arguments, "--host-id", index, *own[index], PYTHONPATH=path)
+        for index in range(2)
+    ]
+
+
+def wait_for_epochs(output, count, processes):
+    path = output / "metrics.json"
+    end = time.monotonic() + 100
+    while not path.is_file() or len(json.loads(path.read_text())["epochs"]) < count:
+        ended = [process for process in processes if process.poll() is not None]
+        assert time.monotonic() < end and not ended, ends(ended)
+        time.sleep(0.05)
+
+
+def trained(output):
+    """What a run has learnt, and what it has measured."""
+    with np.load(output / "checkpoint.npz") as file:
+        arrays = {name: file[name] for name in file.files if name != "state.json"}
+    rows = json.loads((output / "metrics.json").read_text())["epochs"]
+    return arrays, [{name: row[name] for name in row if name != "seconds"} for row in rows]
+
+
+def hint(output):
+    return (
+        f"{output}: if a host ends, the others end too. To resume, start all again with --resume."
+    )
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    output = tmp_path_factory.mktemp("hosts") / "run"
+    statuses, outputs, errors = ends(train(output, *SMALL))
+    assert (statuses, errors) == ([0, 0], [[hint(output)]] * 2)
+    return output, outputs
+
+
+@pytest.mark.backend("jax")
+def test_only_the_first_host_writes_and_prints(unbroken):
+    output, (first, second) = unbroken
+    assert first.count("Epoch ") == 3 and "Perplexity" in first
+    assert second == ""
+    names = set(contents(output))
+    assert {"config.json", "checkpoint.npz", "best.keras", "results.json"} <= names
+    assert {name for name in names if name.startswith(".")} <= {".lock"}
+    config = json.loads((output / "config.json").read_text())
+    assert (config["arguments"]["hosts"], config["arguments"]["devices"]) == (2, 2)
+
+
+@pytest.mark.backend("jax")
+def test_hosts_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run, tmp_path):
+    output = tmp_path / "run"
+    for killed in (1, 0):
+        resume = () if killed else ("--resume",)
+        processes = train(output, *(SMALL if killed else resume))
+        wait_for_epochs(output, 2 - killed, processes)
+        processes[killed].kill()
+        statuses, _, errors = ends(processes)
+        assert statuses[killed] == -signal.SIGKILL and statuses[1 - killed] != 0
+        assert hint(output) in errors[1 - killed]
+        if killed:
+            shutil.copytree(output, tmp_path / "alone")
+
+    statuses, _, errors = ends(train(output, "--resume"))
+    assert (statuses, errors) == ([0, 0], [[hint(output)]] * 2)
+    arrays, rows = trained(output)
+    expected, expected_rows = trained(unbroken[0])
+    assert arrays.keys() == expected.keys() and rows == expected_rows
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
+
+    alone = tmp_path / "alone"
+    assert run("--resume", "--output", alone, "--hosts", "1", "--devices", "1")[0] == 0
+    arrays, rows = trained(alone)
+    for name, array in arrays.items():
+        # Sums in another order.
+        np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=2e-5, err_msg=name)
+    assert rows[2]["val_perplexity"] == pytest.approx(expected_rows[2]["val_perplexity"], rel=2e-5)
+
+
+@pytest.mark.backend("jax")
+def test_hosts_with_other_arguments_are_refused_and_write_nothing(tmp_path):
+    seeds = [["--seed", 0], ["--seed", 1]]
+    statuses, outputs, errors = ends(train(tmp_path / "run", *SMALL, own=seeds))
+    line = "language_modeling.py: error: --seed is 0 on host 0 and 1 on host 1."
+    assert statuses == [2, 2] and "Epoch" not in outputs[0] and outputs[1] == ""
+    assert errors == [[f"{line} Start all hosts with the same."]] * 2
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.backend("jax")
+def test_more_devices_than_rows_are_refused(run, tmp_path):
+    hosts = ["--output", tmp_path / "run", "--preset", "smoke", "--hosts", 2, "--devices", 11]
+    commands.refused(SCRIPT, run(*hosts), "--devices 11", "2 hosts")
+    assert contents(tmp_path) == {}
+
+
+@pytest.mark.backend("tensorflow", "torch")
+def test_other_backends_are_refused(run, tmp_path):
+    result = run("--output", tmp_path / "run", "--preset", "smoke", "--hosts", 2, "--host-id", 0)
+    needs = f"--hosts 2: needs JAX (KERAS_BACKEND=jax), not {keras.backend.backend()}."
+    commands.refused(SCRIPT, result, needs)
+    assert contents(tmp_path) == {}

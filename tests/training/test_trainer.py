@@ -1,0 +1,221 @@
+"""The trainer: what it counts, records, keeps and shows."""
+
+import math
+import re
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from helpers.toy_runs import (
+    best_weights,
+    bits,
+    make_batches,
+    make_trainer,
+    read_records,
+    watch_steps,
+    weights_of,
+)
+from keras_onlstm.training import AveragedSGD, load_checkpoint, save_checkpoint
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    trained = make_trainer(tmp_path_factory.mktemp("finished"), epochs=1)
+    trained.run()
+    return trained, load_checkpoint(trained.directory / "checkpoint.npz", trained.model)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epoch", -1),
+        ("batch", 1.5),
+        ("seconds", None),
+        ("sums", {"loss": "low"}),
+        ("history", [{"epoch": 1, "loss": None}]),
+        ("callbacks", [[]]),
+        ("callbacks", [{"wait": "long"}]),
+    ],
+)
+def test_progress_of_wrong_kinds_changes_nothing(finished, name, value):
+    """In a checkpoint whose variables are right."""
+    trained, state = finished
+    save_checkpoint(trained.directory / "checkpoint.npz", trained.model, {**state, name: value})
+    trained.model.set_weights([variable * 2 for variable in trained.model.get_weights()])
+    before = bits(trained.model), vars(trained.callbacks[0]).copy(), trained.progress
+    with pytest.raises(ValueError, match=r"checkpoint\.npz: not a checkpoint of a Trainer"):
+        trained.resume()
+    assert (bits(trained.model), vars(trained.callbacks[0]), trained.progress) == before
+
+
+def test_loss_and_accuracy_are_means_over_the_pairs_of_the_epoch(tmp_path):
+    """By hand from the logits; without dropout and at a rate of 0 no batch changes them."""
+    trained = make_trainer(tmp_path, epochs=2)
+    trained.model.dropout.rate = 0.0
+    trained.model.optimizer.learning_rate = 0.0
+    expected = []
+    for epoch in range(2):  # in other batches: they pad differently, and this model sees it
+        trained.batches.set_epoch(epoch)
+        losses, hits = [], []
+        for inputs, classes in (trained.batches[i] for i in range(3)):
+            logits = np.float64(ops.convert_to_numpy(trained.model(inputs)))
+            logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+            losses += (-logs[np.arange(len(classes)), classes]).tolist()
+            hits += (logits.argmax(-1) == classes).tolist()
+        assert len(hits) == 10 and 0 < sum(hits) < 10
+        expected.append((np.mean(losses), np.mean(hits)))
+    for row, (loss, accuracy) in zip(trained.run(), expected, strict=True):
+        assert row["loss"] == pytest.approx(loss, abs=1e-6)
+        assert row["accuracy"] == pytest.approx(accuracy, abs=1e-6)
+
+
+def test_every_epoch_has_the_batches_of_its_number(tmp_path):
+    """After a resumption too, which a comparison of two runs that both forget it would not show."""
+    seen = []
+    for epochs in (2, 4):
+        trained = make_trainer(tmp_path, epochs=epochs)
+        watch_steps(trained, lambda x, y: seen.append(y.tolist()))
+        if epochs == 4:
+            trained.resume()
+        trained.run()
+    batches, wanted = make_batches(), []
+    for epoch in range(4):
+        batches.set_epoch(epoch)
+        wanted.append([batches[i][1].tolist() for i in range(3)])
+    assert [seen[i : i + 3] for i in range(0, len(seen), 3)] == wanted
+    assert len(set(map(str, wanted))) == 4
+
+
+@pytest.mark.parametrize(
+    ("mode", "scores", "best"),
+    [("max", [math.nan, 0.1, math.nan], 0.1), ("min", list(np.float32([0.5, 0.25, 0.5])), 0.25)],
+)
+def test_the_best_score_is_that_of_the_mode_and_a_number(tmp_path, mode, scores, best):
+    trained = make_trainer(tmp_path, epochs=3, mode=mode, scores=scores)
+    trained.run()
+    assert trained.progress.best == best
+    two = make_trainer(tmp_path / "two", epochs=2)
+    two.run()
+    assert best_weights(tmp_path) == weights_of(two.model)
+    if mode == "min":  # NumPy's numbers are recorded
+        assert [row["val_score"] for row in read_records(tmp_path)[1]] == scores
+
+
+def test_learning_rates_of_batches(tmp_path):
+    given, seen = [], []
+
+    def rate(epoch, batch):
+        given.append((epoch, batch))
+        return 0.01 * (1 + batch) / (1 + epoch)
+
+    trained = make_trainer(tmp_path, epochs=2, learning_rate=rate)
+    optimizer = trained.model.optimizer
+    watch_steps(
+        trained, lambda *_: seen.append(float(ops.convert_to_numpy(optimizer.learning_rate)))
+    )
+    history = trained.run()
+    assert given == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
+    np.testing.assert_allclose(seen, [0.01, 0.02, 0.03, 0.005, 0.01, 0.015], rtol=1e-6)
+    # Of 10 pairs the last batch of an epoch may have any of 4, 4 and 2.
+    sizes = [len(make_batches()[index][1]) for index in range(3)]
+    expected = sum(n * r for n, r in zip(sizes, seen[:3], strict=True)) / 10
+    assert history[0]["learning_rate"] == pytest.approx(expected)
+
+
+class Weighted:
+    """Batches with weights of targets: only some count."""
+
+    def __init__(self):
+        self.batches = make_batches()
+
+    def __len__(self):
+        return len(self.batches)
+
+    def set_epoch(self, epoch):
+        self.batches.set_epoch(epoch)
+
+    def __getitem__(self, index):
+        inputs, classes = self.batches[index]
+        return inputs, classes, (np.arange(len(classes)) <= index).astype("float32")
+
+
+def test_weights_say_what_counts(tmp_path):
+    trained = make_trainer(tmp_path, epochs=1)
+    trained.batches = Weighted()
+    placed, given, losses = [], [], []
+    trained.place = lambda batch: placed.append(batch) or batch
+    watch_steps(
+        trained, lambda *batch: given.append(batch), lambda logs: losses.append(logs["loss"])
+    )
+    (row,) = trained.run()
+    assert given == placed and all(len(batch) == 3 for batch in placed)
+    counts = [float(batch[2].sum()) for batch in placed]
+    assert len(set(counts)) > 1
+    assert row["loss"] == pytest.approx(np.average(losses, weights=counts))
+
+
+def test_a_part_of_the_model_is_saved(tmp_path):
+    trained = make_trainer(tmp_path, epochs=1)
+    part = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    trained.saved = part
+    trained.run()
+    found = keras.saving.load_model(tmp_path / "best.keras", compile=False)
+    for one, other in zip(found.weights, part.weights, strict=True):
+        assert (ops.convert_to_numpy(one) == ops.convert_to_numpy(other)).all()
+
+
+def test_epochs_begin_once_also_where_a_run_stops_within_one(tmp_path):
+    epochs = []
+    for stop in (4, None):
+        began = keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: epochs.append(epoch)
+        )
+        trained = make_trainer(tmp_path, epochs=3, callbacks=[began])
+        if stop is None:
+            trained.resume()
+        trained.run(max_batches=stop)
+    assert epochs == [0, 1, 2]
+
+
+def test_an_average_is_what_is_validated_and_saved(tmp_path):
+    """And training goes on from the weights themselves."""
+    trained = make_trainer(tmp_path, epochs=2)
+    model = trained.model
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(AveragedSGD(0.5), loss, run_eagerly=True)
+    model.optimizer.build(model.trainable_variables)
+    model.optimizer.start_averaging()
+    model.test_on_batch(*trained.batches[0])
+    steps, validated = [], []
+
+    def weights():
+        return [ops.convert_to_numpy(w).copy() for w in model.trainable_variables]
+
+    def before(*_):
+        if len(steps) == 3:
+            assert all((a == b).all() for a, b in zip(weights(), steps[-1], strict=True))
+
+    def validate():
+        validated.append(weights())
+        return {"val_score": float(len(validated))}
+
+    watch_steps(trained, before, lambda logs: steps.append(weights()))
+    trained.validate = validate
+    trained.run()
+    for count, found in ((3, validated[0]), (6, validated[1])):
+        for place, mean in enumerate(found):
+            expected = np.mean([step[place] for step in steps[:count]], axis=0)
+            np.testing.assert_allclose(mean, expected, atol=1e-6)
+    assert best_weights(tmp_path) == [weight.tobytes() for weight in validated[1]]
+
+
+def test_every_epoch_has_a_line(tmp_path, capsys):
+    make_trainer(tmp_path, epochs=2, verbose=True).run()
+    lines = capsys.readouterr().out
+    for epoch, line in enumerate(lines.splitlines(), start=1):
+        begins = rf"Epoch {epoch}/2: 10 samples in \d+ s, [\d,]+ a second, "
+        numbers = r"accuracy \d[\d.]*, loss \d[\d.]*, val_score 0\.\d+"
+        assert re.fullmatch(begins + numbers, line), line
+    assert epoch == 2 and line.endswith("val_score 0.3")
