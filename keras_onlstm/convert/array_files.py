@@ -1,6 +1,5 @@
 """Files of plain arrays, `.npz` and `.safetensors`, and the arrays of the authors' state dicts."""
 
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -91,7 +90,7 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
     {'decoder.bias': array([0., 0., 0.])}
     """
     kind = _kind(path)
-    plain = {}
+    plain: dict[str, Any] = {}
     for name, array in arrays.items():
         array = np.asarray(array)
         if array.dtype.kind not in "fiubc":  # numbers
@@ -103,7 +102,7 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
         plain[name] = np.asarray(array, array.dtype.newbyteorder("="), order="C")
     if kind == ".npz":
         with replacing(path) as temporary:
-            _write_npz(temporary, plain)
+            np.savez(temporary, **plain)
         return
     save = _safetensors().save
     try:
@@ -127,14 +126,6 @@ def _safetensors():
     except ImportError as error:
         raise not_installed("A .safetensors file", "safetensors", error=error) from error
     return safetensors.numpy
-
-
-def _write_npz(path, arrays):
-    # np.savez takes names for its own arguments, and pickles objects.
-    with zipfile.ZipFile(path, "w") as file:
-        for name, array in arrays.items():
-            with file.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def stored(variable: Any) -> np.ndarray:
