@@ -30,7 +30,7 @@ from keras_onlstm.training import trainer
 
 class Trainer(trainer.Trainer):
     def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs, checkpoint_seconds=0.25, verbose=False)
+        super().__init__(*args, **kwargs | {"checkpoint_seconds": 0.25, "verbose": False})
 
 training.Trainer = trainer.Trainer = Trainer
 sys.argv = sys.argv[1:]
