@@ -31,7 +31,7 @@ THREADS ?= 1 2
 
 # The cases of `make fuzz`: tests/fuzz_NAME.py, a backend, a number of cases. FUZZ_SEED=2 draws other cases.
 FUZZ_SEED ?= 1
-FUZZ ?= files:tensorflow:3000 runs:tensorflow:6 recurrence:tensorflow:120 recurrence:jax:480 recurrence:torch:1000
+FUZZ ?= files:tensorflow:3000 runs:tensorflow:6 recurrence:tensorflow:120 recurrence:jax:360 recurrence:torch:1000
 FUZZ_RUN := runs/fuzz
 
 # Where `make docs` and `make web` build, and where the page's WebAssembly is installed.
