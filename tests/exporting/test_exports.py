@@ -30,8 +30,9 @@ pytestmark = pytest.mark.backend("tensorflow")
 
 FORMATS = ("onnx", "tflite", "saved")
 GRAPHS = ("parser", "language_model", "step")
-BATCHES = (1, 3, 8)
-BATCH = 3  # of TensorFlow Lite files
+BATCHES = (1, 3, 8, 32)
+BATCH = 3
+FIXED = {"prpn": 8, "large": 5}  # batches of TensorFlow Lite files, 3 where not named
 SCANS = {"parser": 2, "language_model": 2, "step": 0, "classifier": 2, "layer": 2}
 LOOPS = {"parser": 2, "language_model": 2, "step": 0, "classifier": 2, "layer": 3}
 
@@ -80,7 +81,7 @@ def exported(models, tmp_path_factory):
             found["onnx", name, graph] = to_onnx(model, f"{path}.onnx", graph, **checked)
             checked["check"] &= name == "language_model"
             found["tflite", name, graph] = to_tflite(
-                model, f"{path}.tflite", graph, batch=BATCH, **checked
+                model, f"{path}.tflite", graph, batch=FIXED.get(name, BATCH), **checked
             )
         checked["check"] = name == "classifier"
         saved = to_saved_model(model, directory / name, **checked)
@@ -106,6 +107,10 @@ def read(models):
     return {name: (ids, exports.read(models[name], ids)) for name in ("language_model", "prpn")}
 
 
+def batches(suffix, name):
+    return (FIXED.get(name, BATCH),) if suffix == "tflite" else BATCHES
+
+
 # --- Values --------------------------------------------------------------------------------------
 
 
@@ -115,7 +120,7 @@ def read(models):
 @pytest.mark.parametrize("name", ["language_model", "prpn"])
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_sentences(files, read, suffix, name, graph, time, padded):
-    for batch in (BATCH,) if suffix == "tflite" else BATCHES:
+    for batch in batches(suffix, name):
         _, lengths = exports.sentences(batch, time, seed=time)
         lengths = lengths if padded else np.full(batch, time)
         ids, run = read[name][0][:batch, :time], files[suffix, name, graph]
@@ -146,7 +151,7 @@ def test_sentences_alone_and_in_a_batch(files, graph):
 @pytest.mark.parametrize("name", ["language_model", "prpn"])
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_steps_are_the_whole_sentence(models, files, read, suffix, name):
-    for batch in (BATCH,) if suffix == "tflite" else BATCHES:
+    for batch in batches(suffix, name):
         ids = read[name][0][:batch, :50]
         found = exports.step_by_step(files[suffix, name, "step"], models[name], ids)
         for output, array in exports.part(read[name][1], 50, np.full(batch, 50)).items():
@@ -160,7 +165,7 @@ def test_pairs(files, models, suffix, times):
     left, right = exports.pair(32, *times)
     expected = exports.classified(models["classifier"], left, right)
     assert_differ(expected[:1], expected[1:], 0.2, "probabilities of pairs")
-    for batch in (BATCH,) if suffix == "tflite" else (1, 3, 32):
+    for batch in batches(suffix, "classifier"):
         found = run(left=left[:batch], right=right[:batch])["probabilities"]
         assert_close(found, expected[:batch], SINGLE, "probabilities")
         longer = [np.pad(ids[:batch], ((0, 0), (0, 3))) for ids in (left, right)]
@@ -176,6 +181,16 @@ def test_layers(files, models, suffix, time):
     assert found.keys() == expected.keys()
     for output, array in expected.items():
         assert_close(found[output], array, SINGLE, output)
+
+
+@pytest.mark.parametrize("time", TIMES)
+def test_masked_layers_of_any_size(files, models, time):
+    whole = draw_inputs(make_graph(models["layer"]), max(BATCHES), time, seed=time)
+    for batch in BATCHES:
+        given = {name: array[:batch] for name, array in whole.items()}
+        found = files["onnx", "layer", "layer"](**given)
+        for output, array in models["layer"](given).items():
+            assert_close(found[output], array, SINGLE, f"{output}, batch {batch}")
 
 
 def test_a_softmax_with_weights_of_its_own(tmp_path):
@@ -324,11 +339,11 @@ def large(tmp_path_factory):
     )
     model.build()
     exports.with_weights(model, 0.12)
-    ids = np.random.default_rng(0).integers(0, 2000, (BATCH, 20))
+    ids = np.random.default_rng(0).integers(0, 2000, (FIXED["large"], 20))
     found = {}
     for suffix, quantize in BOUNDS:
         path = directory / f"{quantize}.{suffix}"
-        to, options = (to_onnx, {}) if suffix == "onnx" else (to_tflite, {"batch": BATCH})
+        to, options = (to_onnx, {}) if suffix == "onnx" else (to_tflite, {"batch": FIXED["large"]})
         options |= {"quantize": quantize, "check": False}
         found[suffix, quantize] = to(model, path, "language_model", **options)
     return SimpleNamespace(ids=ids, read=exports.read(model, ids), exported=found)
@@ -342,13 +357,25 @@ def test_quantized_files(large, suffix, quantize):
     assert least <= one.size / large.exported[suffix, None].size <= most
     graph = runtime.load(one.path)
     assert graph.metadata["quantize"] == quantize
-    found = graph.run(ids=large.ids, lengths=np.full(BATCH, 20))
+    found = graph.run(ids=large.ids, lengths=np.full(FIXED["large"], 20))
     assert found.keys() == large.read.keys()
     for name, array in found.items():
         bound = off if name == "log_probabilities" else distances_off
         assert_close(array, large.read[name], bound, f"{name}, {quantize}")
-    error = np.abs(found["log_probabilities"] - large.read["log_probabilities"]).max()
-    assert quantize is None or error > off / 20  # nothing was left in float32 by oversight
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "tflite"])
+def test_quantized_weights_are_used(large, suffix):
+    """Coarser weights give other numbers: nothing was left in float32 by oversight."""
+    given = {"ids": large.ids, "lengths": np.full(FIXED["large"], 20)}
+    error = {}
+    for kind, quantize in BOUNDS:
+        if kind == suffix:
+            found = runtime.load(large.exported[suffix, quantize].path).run(**given)
+            difference = found["log_probabilities"] - large.read["log_probabilities"]
+            error[quantize] = np.abs(difference).max()
+    exact, halves, *bytes_ = error.values()
+    assert halves > 10 * exact and min(bytes_) > 10 * halves
 
 
 def test_what_dynamic_quantization_leaves_in_float32(large):
