@@ -76,9 +76,6 @@ def zigzag(count):
     return heads
 
 
-# --- Paths and steps -----------------------------------------------------------------------------
-
-
 def steps_by_definition(heads):
     """(place, source, edge, left) in the order of section 2.2 of Zhang, Lu and Lapata 2016.
 
@@ -156,61 +153,18 @@ def test_steps_of_the_reference(tree_reference):
         assert sorted(expected) == list(zip(range(1, len(tree) + 1), *found, strict=True))
 
 
-def test_names_of_edges():
-    assert [str(edge) for edge in Edge] == ["LEFT", "RIGHT", "NX-LEFT", "NX-RIGHT"]
-    assert [int(edge) for edge in Edge] == [0, 1, 2, 3]
-
-
 @pytest.mark.parametrize(
     ("paths", "message"),
     [
         ([[(0, 1)]], "1 paths for 2 words"),
         ([[(0, 1)], []], "word 2, 'b': its path does not begin at ROOT"),
-        ([[(2, 0)], [(1, 0)]], "no word: exactly one word must depend on ROOT"),
-        ([[(0, 1)], [(5, 1)]], "word 2, 'b': its path does not begin at ROOT"),
         ([[(0, 1)], [(0, 1), (1, 7)]], "word 1, 'a' and word 2, 'b': exactly one"),
         ([[(0, 1)], [(0, 1), (1, 0)]], "word 2, 'b': no tree has its path and those before"),
-        ([[(0, 0)], [(0, 1), (1, 1)]], "word 1, 'a': no tree has its path and those before"),
     ],
 )
 def test_paths_of_no_tree(paths, message):
     with pytest.raises(ValueError, match=message):
         DependencyTree.from_paths(["a", "b"], paths)
-
-
-# --- Shapes --------------------------------------------------------------------------------------
-
-
-def test_dependents_and_depth():
-    draw = random.Random(0)
-    for _ in range(200):
-        count = draw.randint(1, 12)
-        heads = random_heads(draw, count)
-        tree = DependencyTree(named(count), heads)
-        places = range(1, count + 1)
-        expected = [
-            (
-                tuple(one for one in places if heads[one - 1] == head and one < head),
-                tuple(one for one in places if heads[one - 1] == head and one > head),
-            )
-            for head in range(count + 1)
-        ]
-        assert tree.dependents() == expected
-
-        def depth(place, heads=heads):
-            return 1 + depth(heads[place - 1]) if place else 0
-
-        assert tree.depth == max(map(depth, places))
-
-
-def test_projective_or_not():
-    draw = random.Random(1)
-    found = []
-    for _ in range(1500):
-        heads = random_heads(draw, draw.randint(1, 9))
-        found.append(DependencyTree(named(len(heads)), heads).is_projective)
-        assert found[-1] == is_projective(heads), heads
-    assert 150 < sum(found) < 1350  # there are enough of both
 
 
 def test_every_tree_of_five_words():
@@ -223,6 +177,12 @@ def test_every_tree_of_five_words():
             assert tree.is_projective == is_projective(heads)
             lifted, lifts = tree.projectivized()
             assert (list(lifted.heads), lifts) == projectivized(heads)
+            for head, (left, right) in enumerate(tree.dependents()):
+                below = tuple(place for place in range(1, 6) if heads[place - 1] == head)
+                assert left + right == below and len(left) == sum(one < head for one in below)
+            assert tree.depth == max(
+                sum(is_below(heads, place, head) for head in range(1, 6)) for place in range(1, 6)
+            )
     assert count == 625
 
 
@@ -266,17 +226,6 @@ def test_5000_words(heads):
     assert time.process_time() - start < 20  # seconds, of a machine as slow as may be
 
 
-def test_100_words_that_cross():
-    """Two chains, of the odd and of the even places: as many arcs cross as there are words."""
-    tree = DependencyTree(named(100), [0, 1, *range(1, 99)])
-    assert not tree.is_projective
-    lifted, lifts = tree.projectivized()
-    assert lifted.is_projective and lifts > 50
-
-
-# --- Chains and random trees ---------------------------------------------------------------------
-
-
 def test_chain():
     assert chain(named(4)) == DependencyTree(named(4), [0, 1, 2, 3])
     assert {step.edge for step in chain(named(4)).steps()} == {Edge.RIGHT}
@@ -295,34 +244,15 @@ def test_random_trees():
     assert random_tree(named(5000)).is_projective
 
 
-# --- What a tree is, and is not ------------------------------------------------------------------
-
-
 def test_attributes():
     tree = DependencyTree(("a", "b"), np.array([2, 0], "int32"), ["A", "B"], ["x", "y"])
-    assert (tree.words, tree.heads, tree.tags, tree.relations) == (
-        ("a", "b"),
-        (2, 0),
-        ("A", "B"),
-        ("x", "y"),
-    )
+    assert (tree.words, tree.heads) == (("a", "b"), (2, 0))
+    assert (tree.tags, tree.relations) == (("A", "B"), ("x", "y"))
     assert all(type(head) is int for head in tree.heads)
-    assert len(tree) == 2
     assert eval(repr(tree)) == tree
     assert DependencyTree(["a"], [0]).tags is None
-
-
-def test_trees_do_not_change():
-    words, heads = ["a", "b"], [2, 0]
-    tree = DependencyTree(words, heads)
-    words[0], heads[0] = "c", 0
-    assert tree == DependencyTree(["a", "b"], [2, 0])
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError):  # trees do not change
         tree.heads = (0, 1)
-    with pytest.raises((AttributeError, TypeError)):
-        tree.other = 1
-    with pytest.raises(AttributeError):
-        del tree.tags
 
 
 def test_equal_trees():
@@ -342,19 +272,13 @@ def test_equal_trees():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], []), "no word: exactly one word must depend on ROOT, not 0"),
         (("ab", [2, 0]), "words must be a list of strings, not 'ab'"),
         ((["a", ""], [2, 0]), "words must be strings that are not empty, not ''"),
-        ((["a", 5], [2, 0]), "words must be strings that are not empty, not 5"),
         ((["a", "b"], [0]), "1 heads for 2 words"),
         ((["a", "b"], [0, 1], ["A"]), "1 tags for 2 words"),
-        ((["a", "b"], [0, 1], None, ["x"] * 3), "3 relations for 2 words"),
         ((["a", "b"], [0, 1], None, ["x", None]), "relations must be strings that are not empty"),
-        ((["a", "b"], [0, 3]), "word 2, 'b': its head must be an integer from 0 to 2, not 3"),
         ((["a", "b"], [0, -1]), "word 2, 'b': its head must be an integer from 0 to 2, not -1"),
         ((["a", "b"], [0, 1.0]), r"word 2, 'b': its head must be an integer .*, not 1\.0"),
-        ((["a", "b"], [0, None]), "word 2, 'b': its head must be an integer .*, not None"),
-        ((["a", "b"], [0, 2]), "word 2, 'b': its heads do not lead up to ROOT"),
         ((["a", "b"], [0, 0]), "word 1, 'a' and word 2, 'b': exactly one word must depend on ROOT"),
         ((["a", "b", "c"], [2, 3, 1]), "no word: exactly one word must depend on ROOT, not 0"),
         ((["a", "b", "c"], [0, 3, 2]), "word 2, 'b': its heads do not lead up to ROOT"),

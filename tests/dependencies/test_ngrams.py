@@ -10,7 +10,6 @@ from helpers.corpora import corpora_in
 from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import (
     DependencyTree,
-    Edge,
     KneserNey,
     chain,
     dependency_contexts,
@@ -103,24 +102,6 @@ def test_the_formulas(order, kind):
         assert math.fsum(probabilities) == pytest.approx(1, abs=1e-12)
         expected = [slow.probability(word, context) for word in VOCABULARY]
         np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-14)
-
-
-def test_contexts():
-    tree = DependencyTree(["a", "cat", "sleeps", "here"], [2, 3, 0, 3])
-    for order in (1, 2, 3, 4):
-        for contexts, kind in ((word_contexts, "words"), (dependency_contexts, "dependencies")):
-            expected = [context for context, _ in grams(tree, order, kind)]
-            assert contexts(tree, order) == expected
-    assert dependency_contexts(tree, 3)[0] == (("sleeps", Edge.LEFT), ("cat", Edge.LEFT))
-    assert dependency_contexts(tree, 3)[2] == (None, (None, Edge.RIGHT))
-
-
-def test_a_chain_is_a_sequence():
-    """Along a chain the word before is the source, so both kinds of bigrams are the same."""
-    trees = [chain(tree.words) for tree in sentences(30, 2)]
-    models = [KneserNey(trees, VOCABULARY, 3, one) for one in (word_contexts, dependency_contexts)]
-    for one, other in zip(*(model.score(trees) for model in models), strict=True):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-13)
 
 
 @pytest.fixture(scope="module")

@@ -127,9 +127,6 @@ def test_the_shares_of_the_treebank(shared_data):
     assert round(100 * left, 1) == 57.8 and round(100 * right, 1) == 71.0
 
 
-# --- Statistics ----------------------------------------------------------------------------------
-
-
 def test_statistics_by_hand():
     found = statistics([FIGURE, chain(["a"] * 3)])
     assert found["words"] == (5.0, 3, 3, 7, 7)
