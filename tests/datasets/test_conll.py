@@ -6,7 +6,6 @@ import re
 import sys
 import tracemalloc
 import zipfile
-from itertools import groupby
 
 import pytest
 
@@ -47,9 +46,6 @@ def lines_of(*rows, end="\n"):
     return "".join("\t".join(row.split()) + end for row in rows)
 
 
-# --- What is read --------------------------------------------------------------------------------
-
-
 def test_the_formats_are_told_apart(tmp_path):
     path = tmp_path / "trees"
     path.write_text(TEN)
@@ -80,9 +76,6 @@ def test_comments_before_and_after_words(number, comment):
     tree = without_relations(tree) if number == 3 else tree
     read = [comment, *rows, "", comment, "", "", rows[0], comment, rows[1], comment]
     assert list(conll.read(read)) == [tree, tree]
-
-
-def test_comments_with_tabs_before_words_of_ten_columns():
     assert list(conll.read(["#\tpage\t3", "#\tpage\t3\tx", *TEN.splitlines()])) == TREES
 
 
@@ -148,22 +141,16 @@ def test_files_without_sentences(tmp_path):
     assert list(conll.read(["", "# nothing", ""])) == []
 
 
-# --- What is refused -----------------------------------------------------------------------------
-
-GOOD = "1 the _ DT DT _ 2 det _ _", "2 cat _ NN NN _ 0 root _ _"
+GOOD = "1 the _ DT DT _ 2 det _ _"
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
         (["1 the _ DT DT _ 2 det _"], r"line 3: has 9 columns, the lines before 10\."),
-        (["the DT 2"], r"line 3: has 3 columns, the lines before 10\."),
         (["3 a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID is '3', not 1\. IDs count"),
-        ([*GOOD, GOOD[1]], r"line 5, column 1: the ID is '2', not 3\."),
-        ([GOOD[0], "-2 a _ DT DT _ 1 det _ _"], r"line 4, column 1: the ID is '-2', not 2\."),
-        ([GOOD[0], "2 a _ DT DT _ -1 d _ _"], r"line 4, column 7: the head is '-1', not the pl"),
-        ([GOOD[0], "2 a _ DT DT _ ² d _ _"], r"line 4, column 7: the head is '²', not the"),
-        ([GOOD[0], f"2 a _ DT DT _ {'9' * 5000} d _ _"], r"line 4, column 7: the head is '999"),
+        ([GOOD, "2 a _ DT DT _ ² d _ _"], r"line 4, column 7: the head is '²', not the"),
+        ([GOOD, f"2 a _ DT DT _ {'9' * 5000} d _ _"], r"line 4, column 7: the head is '999"),
     ],
 )
 def test_damaged_lines(rows, message, tmp_path):
@@ -182,11 +169,8 @@ def test_damaged_lines(rows, message, tmp_path):
     ("text", "message"),
     [
         ("a\t\t0\n", "line 1, column 2: is empty"),
-        ("\tDT\t0\n", "line 1, column 1: is empty"),
         ("a\tDT\t\n", "line 1, column 3: the head is '', not"),
-        ("a\tDT\t0\t\n", "line 1, column 4: is empty"),
         ("1\ta\t_\tDT\tDT\n", "line 1: has 5 columns. CoNLL-X and CoNLL-U have 10, apart by tabs"),
-        ("a DT 0\nb B 1 x\n", "line 2: has 4 columns, the lines before 3"),
     ],
 )
 def test_damaged_lines_of_few_columns(text, message):
@@ -198,10 +182,7 @@ def test_damaged_lines_of_few_columns(text, message):
     ("heads", "message"),
     [
         ("2 1 0", "word 1, 'w1': its heads do not lead up to ROOT"),
-        ("0 2 1", "word 2, 'w2': its heads do not lead up to ROOT"),
-        ("2 3 1", "no word: exactly one word must depend on ROOT"),
         ("0 0 1", "word 1, 'w1' and word 2, 'w2': exactly one word must"),
-        ("0 4 1", "word 2, 'w2': its head must be an integer from 0 to 3, not 4"),
         ("0 _ 1", "word 2, 'w2': has no head"),
     ],
 )
@@ -216,22 +197,6 @@ def test_sentences_that_are_no_tree(heads, message):
     assert len(reader.reasons) == 1 and reader.reasons[0].startswith(f"trees, line 4: {message}")
 
 
-def test_ten_reasons_are_kept():
-    reader = conll.read(["a\tA\t1", ""] * 12, invalid="skip")
-    assert list(reader) == []
-    assert reader.skipped == 12 and len(reader.reasons) == 10
-
-
-def test_texts_in_other_encodings(tmp_path):
-    path = tmp_path / "trees"
-    path.write_bytes("señor\tN\t0\n\nseñora\tN\t0\n".encode("latin-1"))
-    message = f"{path}, line 1: is not UTF-8 text (invalid continuation byte). Convert it first, or"
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        list(conll.read(path))
-    words = [tree.words[0] for tree in conll.read(path, encoding="latin-1")]
-    assert words == ["señor", "señora"]
-
-
 @pytest.mark.parametrize("argument", ["tags", "invalid"])
 def test_unknown_arguments(argument):
     with pytest.raises(ValueError, match=f"{argument} is '.*' or '.*', not 'gold'"):
@@ -242,9 +207,6 @@ def test_files_that_are_not_there(tmp_path):
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(FileNotFoundError, match=r": no such file\."):
             conll.read(path)
-
-
-# --- Memory --------------------------------------------------------------------------------------
 
 
 def test_memory_is_that_of_a_sentence():
@@ -260,24 +222,6 @@ def test_memory_is_that_of_a_sentence():
         tracemalloc.stop()
     assert count == 40_000
     assert peak < 200_000  # bytes; the trees at once would have millions
-
-
-def test_a_sentence_comes_before_the_next_is_read():
-    def rows():
-        yield from ("a\tA\t0", "")
-        raise AssertionError("read on")
-
-    assert next(conll.read(rows())).words == ("a",)
-
-
-def test_long_sentences(tmp_path):
-    words = [f"w{place}" for place in range(5000)]
-    fan = DependencyTree(words, [0, *[1] * 4999])
-    conll.write([chain(words), fan], tmp_path / "long")
-    assert list(conll.read(tmp_path / "long")) == [chain(words), fan]
-
-
-# --- Writing -------------------------------------------------------------------------------------
 
 
 def test_what_is_written(tmp_path):
@@ -313,15 +257,6 @@ def test_what_does_not_fit_is_not_written(word, tmp_path):
         with pytest.raises(ValueError, match=r"^tree 2, word 1, "):
             conll.write([chain(["x"]), DependencyTree(*arguments)], path)
     assert path.read_text() == "before" and list(tmp_path.iterdir()) == [path]
-
-
-# --- Real treebanks ------------------------------------------------------------------------------
-
-
-def crossing(heads):
-    """Whether arcs cross, those of ROOT, which stands before the words, included."""
-    arcs = [(min(pair), max(pair)) for pair in enumerate(heads, 1)]
-    return any(a < c < b < d for a, b in arcs for c, d in arcs)
 
 
 @pytest.mark.parametrize(
@@ -361,19 +296,12 @@ def conll2007(shared_data):
 def test_basque(conll2007):
     """A treebank of which 1,007 of 2,595 sentences have several words under ROOT."""
     text = conll2007["eus.train"]
-    heads = [
-        [int(line.split("\t")[6]) for line in group]
-        for full, group in groupby(text.decode("latin-1").split("\n"), bool)
-        if full
-    ]
-    rooted = [one for one in heads if one.count(0) == 1]
-    assert (len(heads), len(heads) - len(rooted)) == (2_595, 1_007)
-    assert sum(map(crossing, heads)) == 669
     reader = conll.read(io.BytesIO(text), invalid="skip", encoding="latin-1")
     trees = list(reader)
-    assert [list(tree.heads) for tree in trees] == rooted and reader.skipped == 1_007
+    assert (len(trees), reader.skipped) == (2_595 - 1_007, 1_007)
+    assert len(reader.reasons) == 10
     assert all("exactly one word must depend on ROOT" in reason for reason in reader.reasons)
-    assert sum(not tree.is_projective for tree in trees) == sum(map(crossing, rooted)) == 233
+    assert sum(not tree.is_projective for tree in trees) == 233
     with pytest.raises(ValueError, match=r"^lines, line 49: word .*: exactly one word must"):
         list(conll.read(io.BytesIO(text), encoding="latin-1"))
     with pytest.raises(ValueError, match=r"^lines, line 604: is not UTF-8 text"):

@@ -1,6 +1,5 @@
 """NLTK's dependency treebank: its published counts, and its sentences in another treebank."""
 
-import shutil
 import zipfile
 
 import pytest
@@ -82,8 +81,6 @@ def test_damaged_archives(module, tmp_path):
         module.load()
 
 
-# With the lowest supported versions NLTK's archive, read in vain, fails again when it is collected.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_damaged_treebanks(shared_data, tmp_path):
     directory = tmp_path / "corpora"
     with zipfile.ZipFile(shared_data / "nltk_data/corpora/dependency_treebank.zip") as archive:
@@ -100,13 +97,3 @@ def test_damaged_treebanks(shared_data, tmp_path):
         assert len(dependency_treebank.load("test")) == 338
     with corpora_in(tmp_path), pytest.raises(ValueError, match=r"wsj_0160\.dp: cannot be read"):
         dependency_treebank.load("validation")
-    shutil.rmtree(directory / "dependency_treebank")
-    with zipfile.ZipFile(directory / "dependency_treebank.zip", "w", zipfile.ZIP_DEFLATED) as file:
-        for number in range(1, 200):
-            file.writestr(f"dependency_treebank/wsj_{number:04}.dp", "Yes\tUH\t0\n" * 9)
-    archive = directory / "dependency_treebank.zip"
-    data = bytearray(archive.read_bytes())
-    data[60:66] = b"\xff" * 6  # within the first file
-    archive.write_bytes(data)
-    with corpora_in(tmp_path), pytest.raises(ValueError, match=r"wsj_0001\.dp: cannot be read \("):
-        dependency_treebank.load("train")

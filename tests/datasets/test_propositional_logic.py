@@ -24,7 +24,7 @@ def published(shared_data):
     return logic.load(shared_data / "propositionallogic")
 
 
-# --- An oracle: trees evaluated with Python's own connectives, world by world. -------------------
+# An oracle: trees evaluated with Python's own connectives, world by world.
 
 WORLDS = [
     dict(zip("abcdef", values, strict=True))
@@ -84,13 +84,8 @@ def test_relation_agrees_with_brute_force(left, right):
 
 @settings(max_examples=100, deadline=None)
 @given(trees)
-def test_identities(tree):
-    statement = write(tree)
-    assert logic.relation(statement, statement) == "="
-    assert logic.relation(statement, f"( not ( not {statement} ) )") == "="
-    if len({holds(tree, world) for world in WORLDS}) == 2:  # neither tautology nor contradiction
-        assert logic.relation(statement, f"( not {statement} )") == "^"
-    assert logic.count_operators(statement) == operators(tree)
+def test_operators_are_counted(tree):
+    assert logic.count_operators(write(tree)) == operators(tree)
 
 
 ALWAYS, NEVER = "( a ( or ( not a ) ) )", "( a ( and ( not a ) ) )"
@@ -99,21 +94,11 @@ ALWAYS, NEVER = "( a ( or ( not a ) ) )", "( a ( and ( not a ) ) )"
 @pytest.mark.parametrize(
     ("left", "right", "label"),
     [
-        ("a", "a", "="),
-        ("( not ( a ( and b ) ) )", "( ( not a ) ( or ( not b ) ) )", "="),  # De Morgan
-        ("( a ( and b ) )", "a", "<"),
-        ("f", "( f ( or e ) )", "<"),
-        ("( a ( or b ) )", "b", ">"),
-        ("( not c )", "c", "^"),
-        ("( d ( and e ) )", "( ( not d ) ( and f ) )", "|"),
-        ("( d ( or e ) )", "( ( not d ) ( or f ) )", "v"),
-        ("a", "f", "#"),
-        ("( a ( or b ) )", "( b ( or c ) )", "#"),
         *((NEVER, "b", "<"), ("b", NEVER, ">"), (ALWAYS, "b", ">"), ("b", ALWAYS, "<")),
         *((NEVER, ALWAYS, "<"), (ALWAYS, NEVER, ">"), (ALWAYS, "( b ( or ( not b ) ) )", "=")),
     ],
 )
-def test_relation_by_hand(left, right, label):
+def test_relations_of_tautologies_and_contradictions(left, right, label):
     assert logic.relation(left, right) == label
 
 
@@ -137,10 +122,8 @@ def test_relation_of_very_deep_statements():
         ("( a ( xor b ) )", "token 4, 'xor', is out of place"),
         ("( a ( not b ) )", "token 7, ')', closes no statement"),
         ("( a and b )", "token 5, ')', is out of place"),
-        *((text, "is not one complete statement") for text in ("( not a", "( a ( or b )", "a b")),
-        *((text, "is not one complete statement") for text in ("( a", "(", "not a", "a and b")),
-        *((text, "closes no statement") for text in ("( ( a ) )",)),
-        *((text, "is out of place") for text in ("( )", ")", "a )", "( not a b )", "( not a ) )")),
+        *((text, "is not one complete statement") for text in ("(", "( a", "a b", "not a")),
+        *((text, "is out of place") for text in ("( )", ")", "( not a b )", "( not a ) )")),
     ],
 )
 def test_malformed_statements(statement, message):
@@ -158,9 +141,6 @@ def test_encode():
     assert logic.encode("") == []
     with pytest.raises(ValueError, match="token 3, 'nor', is unknown"):
         logic.encode("( a nor b )")
-
-
-# --- The published data. --------------------------------------------------------------------------
 
 
 def test_all_published_labels(published):
@@ -190,9 +170,6 @@ def test_published_split(published):
     assert train == [pair for i, pair in enumerate(in_order, 1) if i % 10]
 
 
-# --- Files. ---------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def directory(tmp_path):
     for n in range(13):
@@ -217,11 +194,7 @@ def test_load_small_files(directory):
     ("content", "line", "message"),
     [
         (b"=\ta\ta\n=\ta\n", 2, "'=\\ta' is not a label"),
-        (b"=\ta\ta\tb\n", 1, "is not a label"),
-        (b"=\ta\ta\n\n=\ta\ta\n", 2, "'' is not a label"),
         (b"=\ta\ta\nx\ta\ta\n", 2, "is not a label, one of = < > ^ | v #"),
-        (b"=<\ta\ta\n", 1, "is not a label"),
-        (b"=\ta\t( not a\n", 1, "is not one complete statement"),
         (b"=\t\ta\n", 1, "is not one complete statement"),
         (b"=\ta\ta\r\n=\tg\ta\r\n", 2, "token 1, 'g', is out of place"),
         (b"=\ta\ta\n=\t\xff\ta\n", 2, "is not UTF-8 text"),
@@ -271,9 +244,6 @@ def test_save_overwrites_nothing(tmp_path):
     assert (tmp_path / "test4").read_text() == "mine"
 
 
-# --- Splitting. -----------------------------------------------------------------------------------
-
-
 def test_split_counts_across_buckets():
     pairs = [Pair("#", left, right) for left in "abcdef" for right in "abcdef" if left != right]
     corpus = Corpus({0: pairs[:2], 1: pairs[2:5], 3: pairs[5:9]}, {})
@@ -292,9 +262,6 @@ def test_split_arguments(arguments):
         Corpus({}, {}).split(**arguments)
 
 
-# --- The generator. -------------------------------------------------------------------------------
-
-
 def test_generated_pairs_are_sound():
     corpus = logic.generate(20_000, seed=3)
     for n in range(13):
@@ -303,10 +270,8 @@ def test_generated_pairs_are_sound():
         assert len(corpus.train[n]) == int(0.85 * len(pairs))
         for pair in pairs:
             assert pair.label == logic.relation(pair.left, pair.right)
-            assert (logic.relation(pair.left, ALWAYS), logic.relation(pair.left, NEVER)) == (
-                "<",
-                ">",
-            )
+            assert logic.relation(pair.left, ALWAYS) == "<"
+            assert logic.relation(pair.left, NEVER) == ">"
             most = max(logic.count_operators(pair.left), logic.count_operators(pair.right))
             assert min(most, 12) == n
             assert len(set("abcdef") & set(f"{pair.left} {pair.right}".split())) <= 4

@@ -55,12 +55,10 @@ def refused(directory, data, *parts):
         assert part in str(error.value)
 
 
-# --- The published files -------------------------------------------------------------------------
-
-
 def test_the_published_files(shared_data):
     pairs = load(shared_data / "LM_syneval")
     assert collections.Counter(pair.construction for pair in pairs) == COUNTS
+    assert {name for row in ROWS for name in row.constructions} == set(COUNTS)
     assert len(pairs) == 163_124
     assert sum(len(pair.sentences) for pair in pairs) == 337_072
     assert {len(p.sentences) for p in pairs if "npi" in p.construction} == {3}
@@ -70,25 +68,12 @@ def test_the_published_files(shared_data):
     assert {pair.case for pair in simple} == {"sing_MS_MV", "plur_MS_MV"}
 
 
-def test_a_row_for_every_construction():
-    names = [name for row in ROWS for name in row.constructions]
-    assert set(names) == set(COUNTS) and len(ROWS) == 19
-    threes = [row for row in ROWS if row.contrast]
-    assert len(threes) == 6
-    assert {name for row in threes for name in row.constructions} == {
-        name for name in COUNTS if "npi" in name
-    }
-
-
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_pickles_of_every_protocol(directory, protocol):
     data = pickle.dumps(cases(("l'été\u2028", "l\u00e9t\u00e9")), protocol)
     (directory / "simple_agrmt.pickle").write_bytes(data)
     found = next(pair for pair in load(directory) if pair.construction == "simple_agrmt")
     assert found.sentences == ("l'été\u2028", "l\u00e9t\u00e9")
-
-
-# --- Hostile files -------------------------------------------------------------------------------
 
 
 class Harm:
@@ -131,8 +116,9 @@ def nested(levels):
         b"}" + b"X\x01\x00\x00\x00a" + b"\x85" * 2_000_000 + b"]s.",
         b"}(" + b"]" * 20_000 + b"a" * 20_000 + b"u.",
         b"\x80\x02}X\x01\x00\x00\x00a]q\x00h\x00as.",
+        b"\x80\x02}r" + struct.pack("<I", 2**31) + b"j\x01\x00\x00\x00.",
     ],
-    ids=["references", "a key of references", "tuples", "a deep key", "lists", "itself"],
+    ids=["references", "key of references", "tuples", "deep key", "lists", "itself", "large memo"],
 )
 def test_nested_pickles_are_refused_at_once(directory, data):
     """Nothing is built, hashed or printed on the way."""
@@ -153,14 +139,6 @@ def test_references(directory):
         refused(directory, pickle.dumps({"sing": shared, "plur": shared}, protocol), "refused")
 
 
-def test_a_large_memo_index_takes_no_memory(directory):
-    refused(directory, b"\x80\x02}r" + struct.pack("<I", 2**31) + b"j\x01\x00\x00\x00.")
-
-
-def test_half_a_letter_is_no_text(directory):
-    refused(directory, {"sing": [("\ud800", "a")]}, "surrogates")
-
-
 @pytest.mark.parametrize(
     "data", [b"", b"no pickle", pickle.dumps(cases())[:-5], b"\x80\x02}q\x00h\x05.", b"(l", b"0."]
 )
@@ -174,11 +152,9 @@ def test_incomplete_pickles(directory, data):
         ({}, "no cases"),
         ([PAIR], "refused"),
         ({"sing": PAIR}, "refused"),
-        ({("a", "b"): [PAIR]}, "refused"),
-        ({"sing": [PAIR, ("a b", "a c", "a d", "a e")]}, "refused"),
         ({"sing": [("a",)]}, "refused"),
         ({"sing": [["a", "b"]]}, "refused"),
-        ({"sing": [("a", ("b", "c"))]}, "refused"),
+        ({"sing": [("\ud800", "a")]}, "surrogates"),
         ({"sing": [PAIR, ("a", " ")]}, "'sing', item 2"),
     ],
 )
@@ -192,9 +168,8 @@ def test_a_missing_file_or_directory(directory):
         load(directory)
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load(directory / "nowhere")
-
-
-# --- Tables --------------------------------------------------------------------------------------
+    with pytest.raises(FileNotFoundError, match=r"mine\.tsv: no such file"):
+        read_table(directory / "mine.tsv")
 
 
 def test_a_table_keeps_what_was_written(tmp_path):
@@ -202,6 +177,8 @@ def test_a_table_keeps_what_was_written(tmp_path):
         MinimalPair("agreement", "plural", PAIR),
         MinimalPair("polarity", "é", THREE),
         MinimalPair("quotes", '"', ('he said "', '"he said')),
+        # Python's reader of such tables stops at 131,072 characters.
+        MinimalPair("long", "b", ("x" * 200_000, "y " * 100_000 + "z")),
     ]
     for some in (pairs, pairs[:1]):
         write_table(tmp_path / "pairs.tsv", some)
@@ -226,8 +203,6 @@ HEADER = "construction\tcase\tgrammatical\tungrammatical\n"
     ("text", "part"),
     [
         ("", "first line"),
-        ("the author laughs\tthe author laugh\n", "first line"),
-        ("construction\tcase\tgrammatical\n", "first line"),
         ("construction\tcase\tcase\tgrammatical\tungrammatical\n", "first line"),
         (HEADER, "no minimal pairs"),
         (HEADER + "a\tb\tc d\n", "line 2: has 3 columns"),
@@ -244,18 +219,6 @@ def test_bad_tables(tmp_path, text, part):
     assert str(path) in str(error.value)
 
 
-def test_cells_of_any_length(tmp_path):
-    """Python's reader of such tables stops at 131,072 characters."""
-    pairs = [MinimalPair("a", "b", ("x" * 200_000, "y " * 100_000 + "z"))]
-    write_table(tmp_path / "pairs.tsv", pairs)
-    assert read_table(tmp_path / "pairs.tsv") == pairs
-
-
-def test_no_table(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"mine\.tsv: no such file"):
-        read_table(tmp_path / "mine.tsv")
-
-
 def test_what_does_not_fit_into_a_table(tmp_path):
     path = tmp_path / "pairs.tsv"
     write_table(path, [MinimalPair("a", "b", PAIR)])
@@ -264,8 +227,6 @@ def test_what_does_not_fit_into_a_table(tmp_path):
         write_table(path, [MinimalPair("a", "b\tc", PAIR)])
     assert path.read_bytes() == before
 
-
-# --- The package's grammar -----------------------------------------------------------------------
 
 SINGULAR = {"is", "himself", "herself"}
 
