@@ -36,8 +36,6 @@ def completion(candidates, answer=0):
     return Completion(one, tuple(map(chain, one.sentences)))
 
 
-# --- Trees of questions --------------------------------------------------------------------------
-
 QUESTIONS = [question("abcde"), question("fghij")]
 SENTENCES = [words for one in QUESTIONS for words in one.sentences]
 
@@ -51,18 +49,13 @@ def test_trees_go_to_their_sentences():
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        (SENTENCES[:9], "msr.conll: 9 trees for 10 sentences"),
+        (SENTENCES[:9], "9 trees for 10 sentences"),
         ([*SENTENCES[:7], ("it", "H"), *SENTENCES[8:]], "tree 8: word 2 must be 'h', not 'H'"),
-        ([*SENTENCES[:7], ("i", "t", "h"), *SENTENCES[8:]], "tree 8: word 1 must be 'it', not 'i'"),
     ],
 )
 def test_trees_of_other_sentences(sentences, message):
-    with pytest.raises(ValueError, match=f"msr.conll.*{message.removeprefix('msr.conll')}") as one:
+    with pytest.raises(ValueError, match=f"msr.conll.*{message}"):
         arrange(QUESTIONS, map(chain, sentences), "msr.conll")
-    assert "\n" not in str(one.value)
-
-
-# --- Scores and choices --------------------------------------------------------------------------
 
 
 def test_the_first_of_equals_is_chosen():
@@ -154,9 +147,6 @@ def test_what_a_model_reads_in_the_place_of_a_tree():
     assert read[:1] == [("it", "a", "0")] and read[-1:] == [("it", "a", "1")] and len(read) == 10
 
 
-# --- Groups and baselines ------------------------------------------------------------------------
-
-
 def test_halves():
     found = groups(1040, np.arange(1040) % 3 == 0)
     counts = {name: int(rows.sum()) for name, rows in found.items()}
@@ -197,9 +187,6 @@ def test_frequency_in_brown_answers_a_quarter(shared_data):
     assert abs(np.mean(found) - 0.253) < 0.003  # of equal counts the alphabet decides
     often = [word for word in ordered if counts[word] >= 2]
     assert round(100 * np.mean(all_known(completions, often, normalize))) == 54
-
-
-# --- Questions made of a treebank ----------------------------------------------------------------
 
 
 def sentence(noun, tag="NN"):
