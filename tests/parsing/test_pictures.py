@@ -69,26 +69,12 @@ def test_svg_is_the_file_that_was_looked_at(name, tmp_path):
     assert (tmp_path / "tree.svg").read_text("utf-8") == drawn(*CASES[name])
 
 
-def test_defaults():
-    assert draw(GOLD) == draw(GOLD, None, "")
-    assert draw_pair(SHORT, GOLD) == draw_pair(SHORT, GOLD, None, "predicted")
-
-
 @pytest.mark.parametrize(("words", "branches"), [(17, 16 * 26), (18, 430), (5000, 430)])
 def test_deep_trees_get_flatter_levels(words, branches):
     text = draw(right_branching(["a"] * words), [0.5] * words)
     assert size(text)[1] == 22 + branches + 12 + 13 + 54 + 12
     assert len(elements(text, "path")) == 2 * (words - 1)
     assert len(elements(text, "circle")) == words - 2  # the sentence has none, nor have words
-
-
-@pytest.mark.parametrize(("letters", "beside"), [(70, True), (71, False)])
-def test_trees_wider_than_640_are_one_above_the_other(letters, beside):
-    # 8 words: 12 + 7.4 a letter + 7 gaps of 14 + 12, so 70 letters make 640.
-    tree = right_branching([*["a" * 9] * 7, "a" * (letters - 63)])
-    width, height = size(draw(tree))
-    expected = [2 * width + 12, height] if beside else [width, 2 * height]
-    assert size(draw_pair(tree, tree)) == pytest.approx(expected, abs=1)
 
 
 def test_distances_that_do_not_fit(tmp_path):
@@ -135,9 +121,6 @@ def test_words_that_are_no_text():
     found = texts(draw_pair(right_branching(HOSTILE), gold, None, "$\\alpha\x02"))
     assert found[: 1 + len(SHOWN)] == ["$\\alpha\ufffd", *SHOWN]
     assert "NP\ufffd" in found and "$\\sum\ufffd" in found
-
-
-# --- PNG -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["one", "beside_labels"])

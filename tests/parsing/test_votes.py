@@ -73,9 +73,6 @@ def flattened(tree, rng):
     return Tree("S", [found]) if rng.random() < 0.2 else found
 
 
-# --- Trees ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("count", range(1, 9))
 def test_the_best_of_all_trees(count):
     rng = np.random.default_rng(count)
@@ -93,34 +90,8 @@ def test_the_best_of_all_trees(count):
     assert flat or count < 3
 
 
-@pytest.mark.parametrize("make", [left_branching, right_branching, balanced])
-def test_a_tree_by_itself_is_elected(make):
-    for count in (1, 2, 3, 17):
-        assert consensus([make(words(count))]) == make(words(count))
-
-
-def test_of_equal_trees_the_one_that_parts_further_left():
-    flat = Tree("S", words(5))
-    assert consensus([flat]) == right_branching(words(5))
-    assert vote(np.zeros((2, 5)), words(5), weights=[0, 0]) == right_branching(words(5))
-    both = [left_branching(words(3)), right_branching(words(3))]
-    assert consensus(both) == consensus(both[::-1]) == right_branching(words(3))
-
-
-def test_weights_decide():
-    left, right = left_branching(words(6)), right_branching(words(6))
-    assert consensus([left, right], [1.5, 1]) == left
-    assert consensus([left, right, right], [1.5, 1, 0]) == left
-    distances = np.array([np.arange(6), -np.arange(6)])  # left- and right-branching, binary
-    assert vote(distances, words(6), ["binary"], [1.5, 1]) == left
-    assert vote(distances, words(6), ["binary"], [1, 1.5]) == right
-
-
 def test_words_that_are_alike():
     assert consensus([left_branching(["a", "a", "a"])]) == left_branching(["a", "a", "a"])
-
-
-# --- Distances -----------------------------------------------------------------------------------
 
 
 def rows(most):
@@ -169,8 +140,6 @@ def test_many_words():
     assert vote(distances, words(1100), weights=[1, 0]) == vote(distances[:1], words(1100))
 
 
-# --- Mistakes ------------------------------------------------------------------------------------
-
 PAIR = [left_branching("abc"), right_branching("abc")]
 
 
@@ -180,9 +149,7 @@ PAIR = [left_branching("abc"), right_branching("abc")]
         ([], None, "There is no tree to vote"),
         ([Tree("S", [])], None, "A sentence without words has no tree"),
         ([*PAIR, balanced("abd")], None, "tree 3: has other words than the first tree"),
-        ([*PAIR, balanced("abb")], None, "tree 3: has other words"),
         (PAIR, [1], r"2 voters need as many weights, not shape \(1,\)"),
-        (PAIR, [1, -1], r"weights are numbers, 0 or above, not \[1.0, -1.0\]"),
         (PAIR, [1, math.nan], "weights are numbers, 0 or above"),
     ],
 )
@@ -196,7 +163,6 @@ def test_trees_that_cannot_vote(trees, weights, match):
     [
         ([[]], [], {}, "A sentence without words has no tree"),
         ([0.1, 0.2], "ab", {}, r"2 words need rows of as many distances, not shape \(2,\)"),
-        (np.zeros((0, 2)), "ab", {}, r"not shape \(0, 2\)"),
         ([[0.1, 0.2], [0.1, math.nan]], "ab", {}, "the distance of word 2 in row 2 is nan: not a"),
         ([[0.1, 0.2]], "ab", {"methods": ()}, r"methods are 'greedy', 'binary' or both, not \(\)"),
         ([[0.1, 0.2]], "ab", {"weights": [1, 1]}, "1 voters need as many weights"),
