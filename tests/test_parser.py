@@ -2,7 +2,6 @@
 
 import json
 import sys
-from xml.etree import ElementTree
 
 import keras
 import numpy as np
@@ -39,9 +38,6 @@ def parser(model):
     return Parser(model)
 
 
-# --- Trees ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("layer", [1, 2, 3])
 @pytest.mark.parametrize("method", ["greedy", "binary"])
 def test_trees_are_of_the_distances_of_the_layer(model, layer, method):
@@ -67,16 +63,6 @@ def test_votes_on_one_layer(model, voters):
             assert parser.parse(SENTENCE) == vote(distances, words, voters)
         assert_close(distances, both[[row, layers + row]], 0.0, "both gates")
         assert Parser(model, layer, "votes").gate == "both"
-
-
-@pytest.mark.parametrize("method", ["greedy", "binary"])
-def test_trees_of_the_input_gate(model, method):
-    distances = Parser(model).distances(SENTENCE, "input")
-    parser = Parser(model, 3, method, gate="input")
-    assert parser.parse(SENTENCE) == build_tree(distances[2], SENTENCE.split(), method)
-    assert Parser(model, 3, method).gate == "forget"
-    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'cell'"):
-        Parser(model, gate="cell")
 
 
 def test_trees_of_distances_that_are_known(model):
@@ -163,12 +149,9 @@ def test_punctuation_in_trees(parser):
 BAD = [
     (b"a cat", "is bytes. Decode it"),
     (None, "is None. Give text or a list of words"),
-    ({"a": 1}, "is of the type dict. Give text"),
     ((word for word in ["a"]), "is of the type generator. Give text"),
     (["a", ""], "word 2: is empty. Leave it out"),
     (["a b"], "word 1: 'a b' holds white space"),
-    (["a", 3], "word 2: is of the type int. Words are text"),
-    ("a\x00b", r"holds '\x00' as character 2"),
     (["a", "b\x1b"], r"word 2: holds '\x1b' as character 2"),
 ]
 
@@ -178,9 +161,8 @@ def test_no_sentence(parser, sentence, message):
     with pytest.raises(ValueError, match=r"^sentence 1") as caught:
         parser.parse(sentence)
     assert message in str(caught.value) and len(str(caught.value).splitlines()) == 1
-    with pytest.raises(ValueError, match=r"^sentence 2") as caught:
+    with pytest.raises(ValueError, match=r"^sentence 2"):
         list(parser.parse_many(["cat", sentence]))
-    assert message in str(caught.value)
 
 
 @pytest.mark.backend("tensorflow")
@@ -198,21 +180,11 @@ def test_twenty_lengths_are_not_traced_one_by_one(monkeypatch):
     assert 1 <= len(traced) <= 2, traced
 
 
-@pytest.mark.parametrize("sentences", ["a cat", b"a cat", None, 3, {"a": 1}])
+@pytest.mark.parametrize("sentences", ["a cat", None, {"a": 1}])
 def test_no_sentences(parser, sentences):
     for take in (parser.measure, lambda given: list(parser.parse_many(given))):
         with pytest.raises(ValueError, match=r"^sentences is "):
             take(sentences)
-
-
-def test_5000_words(parser):
-    words = ["cat", "the"] * 2500
-    assert brackets(parser.parse(words)).count("cat") == 2500
-
-
-def test_brackets_in_words(parser):
-    tree = parser.parse(["(", "cat", ")"])
-    assert tree.leaves() == ["(", "cat", ")"] and "-LRB-" in brackets(tree)
 
 
 def test_bad_arguments(model):
@@ -220,11 +192,10 @@ def test_bad_arguments(model):
         Parser(model, layer=4)
     with pytest.raises(ValueError, match="method is 'greedy', 'binary' or 'votes', not 'x'"):
         Parser(model, method="x")
+    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'cell'"):
+        Parser(model, gate="cell")
     with pytest.raises(ValueError, match=r"voters are 'greedy', 'binary' or both, not \['x'\]"):
         Parser(model, voters=["x"])
-
-
-# --- Files ---------------------------------------------------------------------------------------
 
 
 def test_compact_models_are_close_and_small(model, tmp_path):
@@ -258,18 +229,14 @@ def test_loading(model, tmp_path):
 def test_files_that_are_no_models(model, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"missing\.npz: no such model"):
         Parser.load(tmp_path / "missing.npz")
-    with pytest.raises(FileNotFoundError, match=r"missing\.npz: no such model"):
-        load_eight_bit(tmp_path / "missing.npz")
     with pytest.raises(FileNotFoundError, match=r"best\.keras: no such model"):
         Parser.load(tmp_path)
     save_eight_bit(model, tmp_path / "model.npz")
     whole = (tmp_path / "model.npz").read_bytes()
-    for share in (0.0, 0.5, 0.999):
-        (tmp_path / "cut.npz").write_bytes(whole[: int(share * len(whole))])
-        (tmp_path / "cut.keras").write_bytes(whole[: int(share * len(whole))])
-        for name in ("cut.npz", "cut.keras"):
-            with pytest.raises(ValueError, match=rf"{name}: not a complete model"):
-                Parser.load(tmp_path / name)
+    for name in ("cut.npz", "cut.keras"):
+        (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(ValueError, match=rf"{name}: not a complete model"):
+            Parser.load(tmp_path / name)
     other = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     other.save(tmp_path / "other.keras")
     with pytest.raises(ValueError, match=r"other\.keras: Sequential, not a LanguageModel"):
@@ -277,9 +244,6 @@ def test_files_that_are_no_models(model, tmp_path):
     np.savez(tmp_path / "pickle.npz", x=np.array([{}], dtype=object))
     with pytest.raises(ValueError, match=r"pickle\.npz: not a complete model"):
         Parser.load(tmp_path / "pickle.npz")
-
-
-# --- The command ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -330,8 +294,6 @@ def test_formats(run):
     assert [line.count(mark) for line, mark in zip(lines, ".!", strict=True)] == [1, 1]
     _, lines, _ = run("--format", "pretty", "cat " * 3000)
     assert len(lines) == 1 and lines[0].startswith("(X ")
-    _, lines, _ = run("--format", "json", "cat " * 3000)
-    assert len(lines) == 1 and lines[0].count('"cat"') == 9000  # words, tokens, tree
     _, lines, _ = run("--format", "conll", "The cat", "...", "a dog")
     assert lines == ["0\tThe\t(X*", "1\tcat\t*)", "", "0\ta\t(X*", "1\tdog\t*)"]
 
@@ -340,15 +302,9 @@ def nested(tree):
     return [nested(child) if isinstance(child, Tree) else child for child in tree]
 
 
-HOSTILE = "<script> $\\frac$ cat & dog"
-
-
 @pytest.mark.backend("tensorflow")  # nothing here depends on it
-def test_pictures_escape_what_words_hold(run):
-    status, lines, _ = run("--format", "svg", "--punctuation", HOSTILE)
-    texts = [one.text for one in ElementTree.fromstring("\n".join(lines)).iter() if one.text]
-    assert status == 0 and {"<", "script", ">", "$", "\\frac", "cat", "&"} <= set(texts)
-    _, lines, _ = run("--format", "html", HOSTILE, "...", "a dog")
+def test_pages_escape_what_words_hold(run):
+    _, lines, _ = run("--format", "html", "<script> $\\frac$ cat & dog", "...", "a dog")
     page = "\n".join(lines)
     assert page.count("<svg") == 2 and "<script" not in page
     assert "http" not in page.replace('xmlns="http://www.w3.org/2000/svg"', "")
@@ -367,12 +323,10 @@ def test_png_without_its_library(run, tmp_path, monkeypatch):
     ("arguments", "stdin", "parts"),
     [
         ([], b"", ["Nothing to parse: "]),
-        (["..."], b"", ["Nothing to parse: "]),
         ([], b"a cat\n\xff\xfe\n", ["standard input, line 2", "UTF-8"]),
         (["--file", "missing.txt"], b"", ["missing.txt: no such file"]),
         (["--layer", "9", "a"], b"", ["layer must be an integer, from 1 to 3, not 9"]),
         (["--method", "best", "a"], b"", ["--method", "'best'", "--help"]),
-        (["--model", "missing.npz", "a"], b"", ["missing.npz: no such model"]),
     ],
 )
 def test_mistakes(run, arguments, stdin, parts):
