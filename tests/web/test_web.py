@@ -69,15 +69,6 @@ def test_the_tests_in_javascript_pass(node):
     assert int(re.search(r"^# pass (\d+)", found.stdout, re.MULTILINE)[1]) >= 20
 
 
-def test_lines_are_short_and_names_are_used():
-    for path in SCRIPTS:
-        text = path.read_text(encoding="utf-8")
-        assert max(map(len, text.splitlines())) <= 100, path
-        for names in re.findall(r"^import \{([^}]*)\}", text, re.MULTILINE):
-            for name in filter(None, map(str.strip, names.split(","))):
-                assert len(re.findall(rf"\b{name}\b", text)) > 1, f"{path}: {name}"
-
-
 def test_cases_are_what_the_package_gives(run, tmp_path):
     status, _, errors = run("write_cases", "--output", tmp_path)
     assert (status, errors) == (0, "")
@@ -140,9 +131,6 @@ def test_what_cannot_be_served(run, scripts, tmp_path):
         port = taken.server_port
         result = run("serve", tmp_path, "--port", port)
     commands.refused("serve.py", result, f"--port {port}: cannot be had", "--port 0")
-
-
-# --- Colours -------------------------------------------------------------------------------------
 
 
 def themes():

@@ -79,6 +79,14 @@ class Page:
     def until_drawn(self):
         self.tab.wait_for_selector("#results[aria-busy=false]", state="attached")
 
+    def release(self, held):
+        """Lets the held requests go until the page has loaded."""
+        while not self.tab.locator("#loading").is_hidden():
+            while held:
+                held.pop().continue_()
+            self.tab.wait_for_timeout(50)
+        self.until_drawn()
+
     def until(self, expression):
         """Waits; Playwright's own way needs eval, which the page forbids."""
         end = time.monotonic() + 30
@@ -211,11 +219,7 @@ def test_a_link_to_the_prpn_loads_it_first(tab):
     assert page.trees() == case["prpn"][0] and page.tab.locator("#progress").is_visible()
     page.tab.check("#model input[value=onlstm]", force=True)
     assert page.tab.locator("svg").count() == 0  # none of another model
-    while not page.tab.locator("#loading").is_hidden():
-        while held:
-            held.pop().continue_()
-        page.tab.wait_for_timeout(50)
-    page.until_drawn()
+    page.release(held)
     assert page.trees() == case["trees"][0]
     page.check()
 
@@ -247,10 +251,7 @@ def test_the_first_model_parses_before_the_others_are_there(tab, folder, tmp_pat
     first = Parser.load(tmp_path / "first.onnx")
     assert page.trees() == [brackets(vote(first.distances(SENTENCE, "both"), SENTENCE.split()))]
     assert page.tab.locator("#progress").is_visible()
-    while not page.tab.locator("#loading").is_hidden():
-        while held:
-            held.pop().continue_()
-        page.tab.wait_for_timeout(50)
+    page.release(held)
     page.until("said.textContent.endsWith('of 5 models.')")
     assert page.trees() == [brackets(Parser.load().parse(SENTENCE))]
     page.check()
@@ -303,17 +304,13 @@ def test_a_link_carries_the_sentence(page, tab):
 def test_examples(page):
     texts = page.tab.locator("#examples option").all_text_contents()[1:]
     assert len(texts) >= 8
-    for text in texts[1:3]:
-        page.tab.select_option("#examples", label=text)
-        page.until_drawn()
-        assert page.tab.input_value("#text") == text
-        assert page.trees() == [brackets(tree) for tree in Parser.load().parse_many([text])]
+    page.tab.select_option("#examples", label=texts[1])
+    page.until_drawn()
+    assert page.tab.input_value("#text") == texts[1]
+    assert page.trees() == [brackets(tree) for tree in Parser.load().parse_many([texts[1]])]
 
 
-def test_what_is_copied(page):
-    page.tab.click("text=Copy brackets")
-    page.tab.wait_for_selector("button >> text=Copied")
-    assert page.tab.evaluate("navigator.clipboard.readText()") == page.trees()[0]
+def test_a_copied_picture(page):
     page.tab.click("text=Copy SVG")
     page.until("said.textContent === 'Copy SVG: done.'")
     picture = page.tab.evaluate("navigator.clipboard.readText()")
@@ -445,11 +442,9 @@ OVERLAPS = """() => {
 }"""
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [320, 400, 900, 1400])
-def test_nothing_overlaps_or_is_cut(page, width, scheme):
+def test_nothing_overlaps_or_is_cut(page, width):
     page.tab.set_viewport_size({"width": width, "height": 900})
-    page.tab.emulate_media(color_scheme=scheme)
     for tree, text in (("votes", SENTENCE), ("both", "Investors who bought shares lost money."),
                        ("votes", "dog"), ("binary", "incomprehensibilities " * 12)):  # fmt: skip
         page.choose(tree=tree)
