@@ -7,7 +7,7 @@ waits for it, and what is registered are stand-ins that import a class when a fi
 
 import importlib
 import sys
-from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.machinery import SourceFileLoader
 
 from keras_onlstm.utils.libraries import BACKENDS, backend_not_installed
 
@@ -66,10 +66,13 @@ class _Finder:
     def find_spec(self, fullname, path=None, target=None):
         if fullname != "keras":
             return None
-        spec = PathFinder.find_spec(fullname)
-        if spec is not None and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = _Loader(fullname, spec.loader.path)
-        return spec
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if spec is not None:
+                if isinstance(spec.loader, SourceFileLoader):
+                    spec.loader = _Loader(fullname, spec.loader.path)
+                return spec
+        return None
 
 
 class _Loader(SourceFileLoader):

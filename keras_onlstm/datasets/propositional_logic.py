@@ -178,7 +178,13 @@ def relation(left: str, right: str) -> str:
         >>> relation("( a ( and b ) )", "a"), relation("( not c )", "c"), relation("a", "f")
         ('<', '^', '#')
     """
-    return _label(_parse(left)[0], _parse(right)[0])
+    worlds = []
+    for side, statement in (("left", left), ("right", right)):
+        try:
+            worlds.append(_parse(statement)[0])
+        except ValueError as error:
+            raise ValueError(f"{side} statement: {error}") from None
+    return _label(*worlds)
 
 
 def load(directory: StrPath, verify_labels: bool = False) -> Corpus:

@@ -47,7 +47,7 @@ def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:
         # matrix that embedding and softmax share is in the file twice.
         converter._experimental_disable_per_channel_quantization_for_dense_layers = True
     try:
-        with silenced():  # the C++ parts of the converter log
+        with silenced(replay=False):  # the C++ parts of the converter log the error as well
             return converter.convert()
     except Exception as error:  # the converter has classes of its own
         raise ValueError(

@@ -85,8 +85,11 @@ def status_of(error: BaseException) -> int:
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
-    """A context that keeps standard error of C++ libraries silent, unless an exception ends it."""
+def silenced(replay: bool = True) -> Iterator[None]:
+    """A context that keeps standard error of C++ libraries silent.
+
+    If an exception ends it and `replay` is true, what they wrote is written then.
+    """
     sys.stderr.flush()
     errors = os.dup(2)
     with tempfile.TemporaryFile() as written:
@@ -95,7 +98,8 @@ def silenced() -> Iterator[None]:
             yield
         except Exception:
             written.seek(0)
-            os.write(errors, written.read())
+            if replay:
+                os.write(errors, written.read())
             raise
         finally:
             sys.stderr.flush()

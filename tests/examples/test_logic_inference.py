@@ -138,6 +138,7 @@ def test_data_that_cannot_be_used(run, data, tmp_path):
     refused(run(*command), data, "train0 to train6")
     (data / "train3").write_bytes(b"=\ta\ta\n=\ta\t\xff\n")
     refused(run(*command), data / "train3", "line 2", "UTF-8")
+    (data / "train3").write_text("")
     (data / "test7").unlink()
     refused(run(*command), data, "test7", "published")
     assert not output.exists()
@@ -146,10 +147,10 @@ def test_data_that_cannot_be_used(run, data, tmp_path):
 @pytest.mark.parametrize(
     "left, right, parts",
     [
-        ("a", "( a ( and b ) ) )", ["right", "token 8", "expected the end"]),
-        ("", "a", ["left", "empty", "expected"]),
-        ("( " * 10_000, "a", ["left", "ends after token 10000", "expected"]),
-        ("( not " * 10_000 + "a" + " )" * 9_999, "a", ["left", "expected ')'"]),
+        ("a", "( a ( and b ) ) )", ["right", "token 8", "out of place"]),
+        ("", "a", ["left", "not one complete statement"]),
+        ("( " * 10_000, "a", ["left", "not one complete statement"]),
+        ("( not " * 10_000 + "a" + " )" * 9_999, "a", ["left", "not one complete statement"]),
         ("a\n\x1b[31m\u202e", "b", ["left", "token 2"]),
         ("a", "\x00", ["right", "token 1"]),
     ],

@@ -317,7 +317,7 @@ def test_trees_that_do_not_match(run, files, tmp_path):
     conll.write(trees[:-1], path)
     refused(run(*told), path, "19 trees for 20 sentences", "Parse them again")
     conll.write([*trees[:3], fan(["The", "flea", "sleeps"]), *trees[4:]], path)
-    refused(run(*told), path, "tree 4: word 2 is 'flea'", "'fly'")
+    refused(run(*told), path, "tree 4: word 2 must be 'fly'", "'fly'")
     assert not output.exists()
 
 

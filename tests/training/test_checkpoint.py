@@ -187,7 +187,7 @@ def test_pickles_are_not_opened(saved):
         [file[name] for name in file.files]
     assert Bomb.exploded
     Bomb.exploded = False
-    assert_refused(path, "kernel holds pickled objects")
+    assert_refused(path, "Object arrays cannot be loaded when allow_pickle=False")
     assert not Bomb.exploded
 
 
