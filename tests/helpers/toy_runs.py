@@ -15,7 +15,6 @@ from keras_onlstm.utils import files
 
 EPOCHS = 5
 SCORES = [0.1, 0.3, 0.2, 0.3, 0.1]  # of the epochs: the second is the best, no other is better
-BEST_EPOCH = 2
 
 
 class PairModel(keras.Model):

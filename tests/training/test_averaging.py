@@ -67,14 +67,6 @@ def test_the_mean_is_plain_and_the_steps_are_too(kind):
         assert_close(step(plain, number), steps[number], 1e-6, "a step")
 
 
-def test_only_its_own_variables_are_the_optimizers():
-    model = make(AveragedSGD(0.1))
-    plain = make(keras.optimizers.SGD(0.1))
-    more = len(model.optimizer.variables) - len(plain.optimizer.variables)
-    assert more == 2 + len(model.trainable_variables)
-    assert not {id(v) for v in model.optimizer.variables} & {id(v) for v in model.variables}
-
-
 def test_weights_come_back_after_an_error():
     model = make(AveragedSGD(0.1))
     model.optimizer.start_averaging()

@@ -1,6 +1,5 @@
 """Callbacks in the trainer: when they are called, and their states in a resumed run."""
 
-import csv
 import functools
 import math
 import threading
@@ -15,7 +14,6 @@ from helpers.toy_runs import (
     kill,
     make_batches,
     make_trainer,
-    read_records,
     started,
     unbroken_run,
     watch_steps,
@@ -189,9 +187,6 @@ def test_a_callback_can_end_the_run_over_a_loss_that_is_not_a_number(tmp_path):
     history = trained.run()
     assert len(calls) == 5 and trained.progress.stopped
     assert [math.isnan(row["loss"]) for row in history] == [False, True]
-    again = make_trainer(tmp_path, callbacks=[keras_callbacks.TerminateOnNaN()])
-    again.resume()
-    assert len(again.run()) == 2
 
 
 # --- Resuming ----------------------------------------------------------------------------------
@@ -282,21 +277,6 @@ def test_the_state_of_a_trigger_is_the_scores_so_far():
 
 
 # --- Others ------------------------------------------------------------------------------------
-
-
-def test_a_csv_file_has_every_epoch_once(tmp_path):
-    """With `append=True`; the last resumption finds that the run was stopped."""
-    directory, path = tmp_path / "run", tmp_path / "log.csv"
-    directory.mkdir()
-    for _ in range(4):
-        logger = keras_callbacks.CSVLogger(path, append=True)
-        started(directory, callbacks=[logger, early()]).run(max_batches=5)
-    with open(path, newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["epoch"] for row in rows] == ["0", "1", "2", "3"]
-    _, history = read_records(directory)
-    for name in ("loss", "val_score"):
-        assert [float(row[name]) for row in rows] == [row[name] for row in history]
 
 
 class Growing:

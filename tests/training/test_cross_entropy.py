@@ -1,6 +1,5 @@
 """The loss of tokens: values and slopes of few words and of many, in every precision."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -114,10 +113,3 @@ def test_second_derivatives_are_refused_by_name():
         NotImplementedError, match=r"keras\.ops\.sparse_categorical_crossentropy has"
     ):
         outer.gradient(slopes, x)
-
-
-def test_it_is_what_keras_has():
-    targets, logits, _ = draw(MANY)
-    logits = tensor(logits, "float32")
-    loss = keras.ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
-    assert_close(token_losses(targets, logits), loss, SINGLE, "losses")

@@ -1,14 +1,12 @@
 """Data-parallel training: several replicas lose what one does, to rounding."""
 
 import json
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 
-from helpers.commands import EXAMPLES, contents, environment, free_address, ours, start
+from helpers.commands import EXAMPLES, contents, free_address, ours, start
 from keras_onlstm.training.devices import DataParallel
 
 BACKEND = keras.backend.backend()
@@ -130,21 +128,3 @@ def test_the_example_on_two_devices(tmp_path):
     rows = json.loads((tmp_path / "run" / "metrics.json").read_text())["epochs"]
     assert rows[1]["val_perplexity"] < rows[0]["val_perplexity"] < 13
     assert "results.json" in contents(tmp_path / "run")
-
-
-@pytest.mark.backend("tensorflow", "jax")
-def test_importing_the_package_starts_no_device():
-    check = {
-        "tensorflow": "from tensorflow.python.eager.context import context\n"
-        "started = context()._initialized",
-        "jax": "from jax._src import xla_bridge\nstarted = bool(xla_bridge._backends)",
-    }[BACKEND]
-    code = (
-        "import keras, keras_onlstm.models, keras_onlstm.training.devices\n"
-        f"{check}\nassert not started, 'at import'\n"
-        f"keras.ops.ones(1)\n{check.splitlines()[-1]}\nassert started, 'the check is blind'\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, env=environment(), text=True
-    )
-    assert done.returncode == 0, done.stderr[-1000:]

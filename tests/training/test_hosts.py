@@ -111,20 +111,19 @@ def test_other_numbers_of_hosts_and_devices_are_refused(hosts, devices, found):
 
 
 @pytest.mark.backend("jax")
-@pytest.mark.parametrize(("index", "how"), [(0, "KILL"), (1, "KILL"), (1, "STOP")])
-def test_a_lost_host_ends_the_others(index, how):
-    """Also one that only falls silent, as if the network was cut."""
+def test_a_host_that_falls_silent_ends_the_others():
+    """As if the network was cut. A host that is killed: see below."""
     address = free_address()
     processes = [join(2, host, address, 1) for host in range(2)]
     assert "together\n" in iter(processes[0].stdout.readline, "")
-    processes[index].send_signal(signal.Signals[f"SIG{how}"])
-    assert processes[1 - index].wait(timeout=60) != 0
-    processes[index].kill()
+    processes[1].send_signal(signal.SIGSTOP)
+    assert processes[0].wait(timeout=60) != 0
+    processes[1].kill()
     ends(processes)
 
 
 @pytest.mark.backend("jax")
-@pytest.mark.parametrize("index", [0, 1, None])
+@pytest.mark.parametrize("index", [0, None])
 def test_hosts_that_do_not_come_together(index):
     address = None if index is None else free_address()
     _, _, ((*_, line),) = ends([join(2, index, address, 1, patience=0.5)])
@@ -157,15 +156,6 @@ script.joined = functools.partial(script.joined, heartbeat=15)
 parser, options = script.parse_arguments()
 script.report(parser, lambda: script.main(options))
 """
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Runs the script's command line in this process: (exit status, stdout, stderr)."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    import language_modeling
-
-    return commands.runner(SCRIPT, language_modeling, monkeypatch, capsys)
 
 
 def train(output, *arguments, own=((), ())):

@@ -1,27 +1,23 @@
 """Killed anywhere and resumed, a run ends with the bits of one that never stopped."""
 
 import math
-from unittest.mock import Mock
 
 import keras
 import pytest
 from keras import ops
 
 from helpers.toy_runs import (
-    BEST_EPOCH,
     EPOCHS,
     SCORES,
     Killed,
     Killer,
     assert_equal,
-    best_weights,
     bits,
     kill,
     make_batches,
     make_trainer,
     started,
     unbroken_run,
-    weights_of,
     what_is_left,
 )
 from keras_onlstm.training import PairBatches, load_checkpoint, trainer
@@ -59,15 +55,6 @@ def test_killed_again_and_again(tmp_path, unbroken):
         kills += 1
     assert kills >= 3
     assert_equal(what_is_left(started(tmp_path)), expected)
-
-
-def test_two_runs_are_equal(tmp_path, unbroken):
-    again, events = unbroken_run(tmp_path)
-    assert_equal(again, unbroken["plateau"][0])
-    assert events == unbroken["plateau"][1]
-    other = make_trainer(tmp_path / "other", seed=1)
-    other.run()
-    assert bits(other.model) != again["bits"]
 
 
 def test_how_often_checkpoints_are_written_changes_nothing(tmp_path, unbroken):
@@ -109,34 +96,6 @@ def test_the_unbroken_run_is_as_described(tmp_path, unbroken):
     assert steps == 15 and [row["learning_rate"] for row in rows] == pytest.approx(rates, abs=1e-8)
 
 
-def test_best_is_the_model_of_the_best_epoch(tmp_path, unbroken):
-    for epochs in range(1, BEST_EPOCH + 2):
-        trained = make_trainer(tmp_path / str(epochs), epochs=epochs)
-        trained.run()
-        best = best_weights(trained.directory)
-        assert (best == weights_of(trained.model)) == (epochs <= BEST_EPOCH)
-        assert (best == unbroken["plateau"][0]["best"]) == (epochs >= BEST_EPOCH)
-        assert trained.progress.best == max(SCORES[:epochs])
-
-
-def test_there_is_a_checkpoint_before_the_first_batch(tmp_path, unbroken):
-    trained = make_trainer(tmp_path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trained.model, "train_on_batch", Mock(side_effect=Killed))
-        with pytest.raises(Killed):
-            trained.run()
-    survivor = started(tmp_path)
-    survivor.run()
-    assert_equal(what_is_left(survivor), unbroken["plateau"][0])
-
-
-def test_a_finished_run_can_be_prolonged(tmp_path, unbroken):
-    make_trainer(tmp_path, epochs=3).run()
-    longer = started(tmp_path)
-    longer.run()
-    assert_equal(what_is_left(longer), unbroken["plateau"][0])
-
-
 @pytest.mark.parametrize("stops", [[3, 1], [4, 4, 4], [15]])
 def test_stopped_after_so_many_batches_and_resumed(tmp_path, unbroken, stops):
     for count in stops:
@@ -158,10 +117,6 @@ def assert_resume_refused(refused, error, match):
         refused.resume()
     assert str(caught.value).startswith(str(refused.directory / "checkpoint.npz"))
     assert bits(refused.model) == before and refused.progress is progress
-
-
-def test_resuming_what_is_not_there(tmp_path):
-    assert_resume_refused(make_trainer(tmp_path), FileNotFoundError, "no such checkpoint")
 
 
 def test_resuming_another_run(tmp_path):

@@ -16,7 +16,6 @@ from keras_onlstm.training.runs import (
     read_config,
     running,
 )
-from keras_onlstm.utils.console import table
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
@@ -172,7 +171,6 @@ def test_runs_of_earlier_versions(tmp_path):
         ({"arguments": OLD, "values": {"units": 3}}, "tied is missing. Restore it, or start"),
         ({"arguments": OLD, "values": {**PRESETS["small"], "unit": 3}}, "'unit'. Is it units"),
         ({"arguments": OLD, "values": 3}, "values is an object or null, not 3. Restore it"),
-        ({"arguments": OLD, "command": 3}, "command is a text or null, not 3. Restore it"),
     ],
 )
 def test_what_is_no_record_of_a_run(tmp_path, content, said):
@@ -201,11 +199,6 @@ def test_ctrl_c_says_how_to_go_on_where_that_can_be(tmp_path):
         ):
             raise KeyboardInterrupt
         assert caught.value.args == said
-
-
-def test_tables_of_command_lines_are_aligned():
-    lines = ["      n", "-------", "the  12", "a     3"]
-    assert table(["", "n"], [["the", 12], ["a", 3]]).splitlines() == lines
 
 
 def test_models_are_in_the_record_of_their_run():

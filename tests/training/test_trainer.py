@@ -31,11 +31,9 @@ def finished(tmp_path_factory):
     ("name", "value"),
     [
         ("epoch", -1),
-        ("batch", 1.5),
         ("seconds", None),
         ("sums", {"loss": "low"}),
         ("history", [{"epoch": 1, "loss": None}]),
-        ("callbacks", [[]]),
         ("callbacks", [{"wait": "long"}]),
     ],
 )
@@ -90,10 +88,13 @@ def test_every_epoch_has_the_batches_of_its_number(tmp_path):
 
 @pytest.mark.parametrize(
     ("mode", "scores", "best"),
-    [("max", [math.nan, 0.1, math.nan], 0.1), ("min", list(np.float32([0.5, 0.25, 0.5])), 0.25)],
+    [
+        ("max", [math.nan, 0.1, math.nan, 0.1], 0.1),
+        ("min", list(np.float32([0.5, 0.25, 0.5])), 0.25),
+    ],
 )
 def test_the_best_score_is_that_of_the_mode_and_a_number(tmp_path, mode, scores, best):
-    trained = make_trainer(tmp_path, epochs=3, mode=mode, scores=scores)
+    trained = make_trainer(tmp_path, epochs=len(scores), mode=mode, scores=scores)
     trained.run()
     assert trained.progress.best == best
     two = make_trainer(tmp_path / "two", epochs=2)
@@ -156,27 +157,18 @@ def test_weights_say_what_counts(tmp_path):
     assert row["loss"] == pytest.approx(np.average(losses, weights=counts))
 
 
-def test_a_part_of_the_model_is_saved(tmp_path):
-    trained = make_trainer(tmp_path, epochs=1)
-    part = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
-    trained.saved = part
-    trained.run()
-    found = keras.saving.load_model(tmp_path / "best.keras", compile=False)
-    for one, other in zip(found.weights, part.weights, strict=True):
-        assert (ops.convert_to_numpy(one) == ops.convert_to_numpy(other)).all()
-
-
-def test_epochs_begin_once_also_where_a_run_stops_within_one(tmp_path):
-    epochs = []
+def test_epochs_begin_and_end_once_also_where_a_run_stops_within_one(tmp_path):
+    began, ended = [], []
     for stop in (4, None):
-        began = keras.callbacks.LambdaCallback(
-            on_epoch_begin=lambda epoch, logs: epochs.append(epoch)
+        callback = keras.callbacks.LambdaCallback(
+            on_epoch_begin=lambda epoch, logs: began.append(epoch),
+            on_epoch_end=lambda epoch, logs: ended.append(epoch),
         )
-        trained = make_trainer(tmp_path, epochs=3, callbacks=[began])
+        trained = make_trainer(tmp_path, epochs=3, callbacks=[callback])
         if stop is None:
             trained.resume()
         trained.run(max_batches=stop)
-    assert epochs == [0, 1, 2]
+    assert began == ended == [0, 1, 2]
 
 
 def test_an_average_is_what_is_validated_and_saved(tmp_path):
@@ -214,8 +206,7 @@ def test_an_average_is_what_is_validated_and_saved(tmp_path):
 def test_every_epoch_has_a_line(tmp_path, capsys):
     make_trainer(tmp_path, epochs=2, verbose=True).run()
     lines = capsys.readouterr().out
-    for epoch, line in enumerate(lines.splitlines(), start=1):
-        begins = rf"Epoch {epoch}/2: 10 samples in \d+ s, [\d,]+ a second, "
-        numbers = r"accuracy \d[\d.]*, loss \d[\d.]*, val_score 0\.\d+"
-        assert re.fullmatch(begins + numbers, line), line
-    assert epoch == 2 and line.endswith("val_score 0.3")
+    assert re.findall(r"^Epoch (\d)/2: .*val_score (.*)$", lines, re.M) == [
+        ("1", "0.1"),
+        ("2", "0.3"),
+    ]

@@ -10,7 +10,6 @@ from keras import ops
 
 from helpers.checks import SINGLE, as_array, assert_close, gradients
 from helpers.corpora import corpora_in
-from helpers.toy_runs import bits
 from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.models import TreeLSTM
@@ -21,7 +20,6 @@ from keras_onlstm.training import (
     NoiseContrastive,
     TreeBatches,
     TreeLearner,
-    evaluate_trees,
 )
 from keras_onlstm.training.runs import Configuration
 from keras_onlstm.training.tree_corpora import TREE_VALUES, TreeCorpus, read_trees, reshaped
@@ -94,8 +92,6 @@ def test_noise_is_drawn_as_its_distribution_says():
     "arguments, message",
     [
         ({"counts": [1, 0, 2]}, "word 1 has"),
-        ({"counts": [[1, 2]]}, "counts"),
-        ({"counts": [1, 2], "k": 0}, "k must be"),
         ({"counts": [1, 2], "learn": "lnz"}, "learn is"),
     ],
 )
@@ -204,14 +200,6 @@ def test_noise_is_for_training_alone():
     assert estimation.constant.path in [v.path for v in learner.trainable_variables]
 
 
-def test_evaluation_is_the_mean_over_all_words():
-    model, trees = small_model(), small_trees(17)
-    learner = TreeLearner(model)
-    learner.compile()
-    expected = -np.concatenate(model.score(trees)).mean()
-    assert_close(evaluate_trees(learner, batches_of(model, trees, 4)), expected, SINGLE, "loss")
-
-
 @pytest.mark.parametrize("noise", [0, 8])
 def test_it_learns(noise):
     """Words that follow from their paths alone: log P nears 0, where frequencies stay at 1.6."""
@@ -250,7 +238,6 @@ class Held(keras.Model):
 
 # Entropies; the rates after each epoch; whose epoch's weights the model has; after which it ends.
 HALVINGS = [
-    ([5.0, 4.0, 3.0], [1.0, 1.0, 1.0], [1, 2, 3], None),
     ([5.0, 4.0, 4.5, 3.0, 3.5], [1.0, 1.0, 0.5, 0.25, 0.125], [1, 2, 2, 4, 4], 5),
     # Not better by a ten-thousandth: halved, but not rolled back.
     ([5.0, 4.9999, 4.9998], [1.0, 0.5, 0.25], [1, 2, 3], 3),
@@ -292,10 +279,7 @@ def test_halving_stops_where_the_entropy_is_no_number():
     "text, message",
     [
         ("the 1 2 3\ncat 1 2\n", "line 2: has 2 numbers"),
-        ("the 1 2 3 4\ncat 1 2 3 4\n", "line 1: has 4 numbers"),
         ("2 4\nNew York 1 2 3 4\ncat 1 2 3 4\nthe 1 2 3 4\n", "line 3: has 4 numbers"),
-        ("New York x 2 3\ncat 1 2 x\n", "line 2: 'x' is no finite"),
-        ("cat 1 x 3\n", "line 1: 'x' is no finite"),
         ("cat 1 1e99 3\n", "line 1: '1e99' is no finite"),
         ("zebra 1 2 3\n", "has none of the 1 words"),
     ],
@@ -328,7 +312,6 @@ CAT, THE = b"cat 1 2 3", b"the 4 5 6"
 @pytest.mark.parametrize(
     "rows",
     [
-        [SPACED, CAT, THE],  # a word of the vectors may be anything
         [SPACED, SPACED, b". . . 1 2 3", b"at name@domain.com 1 2 3", CAT, THE],
         [NOT_TEXT, CAT, b"\xff \xfe \xe9 1 2 3", THE],
         [b"2 3 ", CAT + b" ", THE + b" ", b""],
@@ -445,11 +428,6 @@ def test_a_model_begins_with_word_vectors(tmp_path):
     assert_close(table[3], [1.0, 2.0, 3.0], 0.0, "b")
     rest = [place for place in range(9) if place != 3]
     assert_close(table[rest], before[rest], 0.0, "others")
-
-
-def test_one_seed_one_start():
-    one, other = (make_tree_model(configuration(), WORDS, corpus().train)[1] for _ in range(2))
-    assert bits(one) == bits(other)
 
 
 def test_trees_of_files(tmp_path):
