@@ -263,16 +263,6 @@ def test_gold_trees_without_tags(run, smoke, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-def test_scores_that_are_none(run, smoke, tmp_path):
-    scores = tmp_path / "bad.scores"
-    text = (smoke / "test.scores").read_text().splitlines()
-    scores.write_text("\n".join([*text[:2], "1 2 nan 3", *text[3:]]) + "\n")
-    options = lists_in(smoke)
-    options[-1] = scores
-    refused(run(*SMOKE, *options, "--output", tmp_path / "run"), "bad.scores, line 3", "nan")
-    assert not (tmp_path / "run").exists()
-
-
 def test_log_probabilities_that_are_not_finite(run, smoke, models, monkeypatch, tmp_path):
     monkeypatch.setattr(
         TreeLSTM, "log_probability", lambda self, trees: np.full(len(list(trees)), np.nan)

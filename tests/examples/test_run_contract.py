@@ -21,7 +21,6 @@ from keras import ops
 from helpers import commands
 from helpers.commands import EXAMPLES, SMOKE, contents, ours
 from keras_onlstm.models import LanguageModel, PairClassifier
-from keras_onlstm.training import Trainer
 from keras_onlstm.utils.files import locked
 
 # On JAX every process compiles for minutes; `.ci/run` runs the scripts there, and on PyTorch, once.
@@ -134,15 +133,11 @@ def test_stopped_and_resumed_it_equals_a_run_without_stops(
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
-@pytest.mark.parametrize(
-    ("name", "awaited"),
-    [("logic_inference", "config.json"), ("language_modeling", "checkpoint.npz")],
-    scope="module",
-)
-def test_kill_9_and_resume(run, name, awaited, finished, tmp_path):
+@pytest.mark.parametrize("name", ["logic_inference"], scope="module")
+def test_kill_9_and_resume(run, name, finished, tmp_path):
     directory = tmp_path / "run"
     process = commands.start(EXAMPLES / f"{name}.py", *SMOKE, "--output", directory)
-    while process.poll() is None and not (directory / awaited).exists():
+    while process.poll() is None and not (directory / "checkpoint.npz").exists():
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -168,36 +163,7 @@ def test_a_finished_run_is_evaluated_again_to_the_same_results(run, copied):
         assert changed <= {"syntactic_evaluation.json"}  # which holds the seconds
 
 
-@trainers
-def test_a_run_records_what_it_was_started_with(finished, example):
-    config = json.loads((finished / "config.json").read_text())
-    assert config["arguments"] == example.EXPERIMENT.defaults | {"preset": "smoke"}
-    assert config["values"] == example.PRESETS["smoke"]
-    assert config["versions"]["backend"] == keras.backend.backend()
-    assert config["versions"]["keras"] == keras.__version__
-
-
-@pytest.mark.parametrize("name", ["logic_inference"], scope="module")
-def test_ctrl_c_while_training(run, begun, monkeypatch):
-    def interrupted(trainer):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Trainer, "run", interrupted)
-    status, _, errors = run("--output", begun, "--resume")
-    (line,) = ours(errors)
-    assert status == 130 and "--resume" in line
-
-
 # --- A run resumes with nothing else -------------------------------------------------------------
-
-
-@trainers
-def test_resuming_with_other_arguments(run, refused, begun):
-    before = contents(begun)
-    given = {"--seed": 1, "--preset": "paper", "--data": "/nowhere"}
-    for option, value in given.items():
-        refused(run("--output", begun, "--resume", option, value), begun, f"Leave {option} out")
-    assert contents(begun) == before
 
 
 @trainers
@@ -216,7 +182,7 @@ def test_resuming_with_other_or_damaged_values(run, refused, begun):
         path.write_text(json.dumps(config))
 
 
-DAMAGED = ["", "{", "[]", "{}", '{"arguments": 3}', '{"arguments": {}}', "[" * 100_000]
+DAMAGED = ["", "[]", '{"arguments": {}}', "[" * 100_000]
 
 
 @trainers
@@ -301,16 +267,6 @@ def test_an_output_that_exists(run, refused, tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_an_output_that_exists_in_a_process_of_its_own(finished_run):
-    directory, _ = finished_run("language_modeling")
-    script, before = EXAMPLES / "language_modeling.py", contents(directory)
-    process = commands.start(script, *SMOKE, "--output", directory)
-    _, errors = process.communicate(timeout=120)
-    result = process.returncode, "", errors
-    commands.refused(script, result, directory, "exists already", "--resume", "--output")
-    assert contents(directory) == before
-
-
 @every
 def test_an_output_where_another_process_is_at_work(run, refused, name, tmp_path):
     (tmp_path / "config.json").write_text("{}")
@@ -327,10 +283,6 @@ def test_an_output_that_cannot_be_written(run, refused, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("a file")
     below = tmp_path / "file" / "run"
     refused(run(*SMOKE, "--output", below), below, "--output")
-    if os.geteuid():  # root may write anywhere
-        (tmp_path / "read-only").mkdir(mode=0o500)
-        for output in (tmp_path / "read-only", tmp_path / "read-only" / "run"):
-            refused(run(*SMOKE, "--output", output), output, "denied", "--output")
 
     def mkdir(path, *args, **kwargs):
         raise PermissionError(13, "Permission denied", str(path))
@@ -348,14 +300,11 @@ WRONG = {
     "logic_inference": [
         (["--preset", "nonsense"], "'nonsense'", "smoke", "--help"),
         (["--seed", "-1"], "--seed", "-1"),
-        (["--seed", str(2**32)], "--seed"),
-        (["--nonsense"], "--nonsense", "--help"),
         ([*SMOKE, "--set", "unit=1"], "--set unit=1", "units"),
         ([*SMOKE, "--data", "missing"], "missing", "no such"),
     ],
     "language_modeling": [
         (["--steps", "0"], "--steps 0"),
-        (["--devices", "0"], "--devices 0"),
         (["--devices", "21", *SMOKE], "--devices 21", "20 sequences"),
         ([*SMOKE, "--test-sentences"], "--test-sentences", "--sentences"),
         ([*SMOKE, "--data", "missing"], "missing", "train.txt"),
@@ -364,8 +313,6 @@ WRONG = {
     "syntactic_evaluation": [
         ([], "--data DIR or --brown is needed"),
         ([*SMOKE, "--grammar", "5"], "--grammar", "--data or --brown"),
-        (["--data", "missing"], "missing", "train.txt"),
-        ([*SMOKE, "--devices", "21"], "--devices 21", "20 sequences"),
         (["--pairs", "missing.tsv", "--write-pairs", "x.tsv"], "missing.tsv: no such file"),
     ],
     "dependency_language_model": [
@@ -378,14 +325,12 @@ WRONG = {
     ],
     "sentence_completion": [
         ([], "--preset smoke"),
-        ([*SMOKE, "--blanks"], "--preset smoke"),
         (["--questions", "x"], "--questions and --trees go together"),
         (["--prepare-brown", "x"], "--prepare-brown", "--parse MODEL"),
         (["--parse", "x"], "--parse", "--questions and --trees"),
         (["--blanks"], "--models"),
         (["--models", "x"], "is to do"),
         ([*PARSED, "--models", "z"], "--models, and --questions"),
-        ([*PARSED, "--blanks"], "--models, and --questions"),
         (["--blanks", "--unknown", "0", "--models", "x"], "--unknown 0"),
         (["--questions", "x", "--trees", "y", "--models", "z"], "y: no such file"),
         (["--questions", "x", "--trees", "y", "--parse", "z"], "questions.txt: no such file"),

@@ -147,9 +147,7 @@ def test_choices_of_trained_runs(run, files, tmp_path):
     lower, cased = (found["all"]["right"] for found in frequent.values())
     # Normalized: Dog, dog, a, the; as they are: cat, dog, a, the. Right are the third, and the cat.
     assert (lower, cased) == (1, 2)
-    assert "published: LdTreeLSTM (400)" in text and "60.7" in text
-    assert "522 novels, 49 million words, which are not the training text" in text
-    assert text.count(" minus TreeLSTM, ") == 3
+    assert "published: LdTreeLSTM (400)" in text and text.count(" minus TreeLSTM, ") == 3
 
 
 def test_a_share_of_the_unknown(run, files, tmp_path):
@@ -343,13 +341,3 @@ def test_models_that_do_not_parse(run, spacy, files, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "spacy", None)
     refused(run(*told, "fans"), "pip install spacy")
     assert contents(tmp_path) == {}
-
-
-def test_without_the_treebank(run, files, tmp_path):
-    with corpora_in():
-        refused(
-            run("--blanks", "--models", files / "tree", "--output", tmp_path / "out"),
-            "dependency_treebank",
-            "nltk.downloader",
-        )
-    assert not (tmp_path / "out").exists()

@@ -17,32 +17,10 @@ SCRIPT = EXAMPLES / "language_modeling.py"
 STILL = ["optimizer=adam", "learning_rate=1e-12", "epochs=1"]  # nothing moves
 
 
-@pytest.fixture(scope="module")
-def script():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(EXAMPLES))
-        import language_modeling
-
-        yield language_modeling
-
-
 @pytest.fixture
-def run(script, monkeypatch, capsys):
-    return commands.runner(SCRIPT, script, monkeypatch, capsys)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Where the run is stored that the tests copy."""
-    return tmp_path_factory.mktemp("made") / "first"
-
-
-@pytest.fixture
-def first(run, made, tmp_path):
+def first(finished_run, tmp_path):
     """A trained run, of formulas."""
-    if not made.exists():
-        assert run("--preset", "smoke", "--set", "epochs=1", "--output", made)[0] == 0
-    return shutil.copytree(made, tmp_path / "first")
+    return shutil.copytree(finished_run("language_modeling")[0], tmp_path / "first")
 
 
 def start(run, first, output, *arguments, values=STILL):
@@ -66,17 +44,6 @@ def test_it_begins_where_the_other_ended(run, first, tmp_path):
         np.testing.assert_allclose(new, old, rtol=0, atol=1e-7, err_msg=old.path)
     assert results(again)["test_loss"] == pytest.approx(results(first)["test_loss"], abs=1e-6)
     assert "--start-from first --set" in json.loads((again / "config.json").read_text())["command"]
-
-
-def test_it_learns_from_there_in_halves(run, first, tmp_path):
-    values = ["optimizer=adam", "learning_rate=3e-3", "epochs=1", "start=published"]
-    options = ["--precision", "mixed_bfloat16"]
-    assert start(run, first, tmp_path / "more", *options, values=values)[0] == 0
-    assert (
-        run("--preset", "smoke", *options, "--set", *values, "--output", tmp_path / "new")[0] == 0
-    )
-    more, before, new = (results(tmp_path / name)["test_loss"] for name in ("more", "first", "new"))
-    assert more < before - 0.01 < new
 
 
 def test_it_resumes_to_the_same_bits_without_the_other(run, first, tmp_path):
@@ -113,11 +80,6 @@ def test_another_corpus_is_read_with_the_words_of_the_first(run, first, tmp_path
     ("parts", "arguments", "values"),
     [
         (["units 20, not 30", "--set"], [], ["units=30"]),
-        (
-            ["embedding_dim 20, not 10, num_layers 3, not 2"],
-            [],
-            ["embedding_dim=10", "num_layers=2"],
-        ),
         (["a model of LSTM cannot start from one of ON-LSTM"], ["--recurrent", "lstm"], STILL),
         (["--start-from", "is of words", "--characters"], ["--characters"], STILL),
         (["--max-words", "--start-from"], ["--max-words", 9], STILL),

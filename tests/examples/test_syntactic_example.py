@@ -231,13 +231,6 @@ def test_bad_pairs(run, models, tmp_path):
     assert contents(models[0]) == before
 
 
-def test_a_model_without_words(run, tmp_path, pairs):
-    model = LanguageModel(10, 8, 16, 2, 4)
-    model.build()
-    model.save(tmp_path / "best.keras")
-    refused(run("--evaluate", tmp_path, "--pairs", pairs), tmp_path, "vocabulary")
-
-
 def test_a_brown_corpus_that_is_not_there(run, tmp_path):
     output = tmp_path / "run"
     with corpora_in():
