@@ -3,7 +3,6 @@
 import io
 import json
 import sys
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -19,7 +18,6 @@ from keras_onlstm.parsing import brackets, build_tree, vote
 from keras_onlstm.runtime import ExportedModel
 from keras_onlstm.runtime import load as load_graph
 
-OLD = Path(__file__).parents[1] / "data" / "before_starts.npz"
 VOCABULARY = ["<eos>", "<unk>", "N", "the", "cat", "saw", "a", "dog", "do", "n't"]
 SENTENCES = ["the cat saw a dog", "a zebra", "", "do n't", "the cat the cat the cat saw N dog"]
 
@@ -77,19 +75,12 @@ def test_a_file_of_keras(ensemble, tmp_path):
         assert_close(found, expected, 1e-6, "distances")
 
 
-def test_unbuilt_members():
-    models = [LanguageModel(10, 8, 16, 2, 4, vocabulary=VOCABULARY, seed=s) for s in (0, 1)]
-    assert Ensemble(models).distances(["the cat"])[0].shape == (4, 2)
-    assert all(model.built for model in models)
-
-
 @pytest.mark.parametrize(
     ("make", "match"),
     [
         (list, "An ensemble needs a model at least"),
         (lambda: [member(2, 0), PairClassifier(9, 7, units=20)], "model 2: PairClassifier, not"),
         (lambda: [member(2, 0), member(2, 0, recurrent="lstm")], "model 2: an LSTM has no dist"),
-        (lambda: [member(2, 0), member(2, 0, VOCABULARY[::-1])], "model 2: has another vocabulary"),
         (
             lambda: [LanguageModel(size, 8, 16, 2, 4) for size in (10, 10, 11)],
             "model 3: has another vocabulary than model 1",
@@ -137,11 +128,6 @@ def test_one_model_in_a_list_is_that_model(models):
     assert parser.model is models[0] and (parser.layer, parser.method) == (2, "greedy")
 
 
-def test_layers_that_not_all_have(models):
-    with pytest.raises(ValueError, match="layer must be an integer, from 1 to 2, not 3"):
-        Parser(models, 3)
-
-
 # --- Files ---------------------------------------------------------------------------------------
 
 
@@ -163,12 +149,6 @@ def test_compact_files(ensemble, models, tmp_path):
         assert file["about.json"].tobytes().count(b"dog") == 1
 
 
-def test_files_from_before_there_were_several():
-    model, about = load_eight_bit(OLD)
-    assert isinstance(model, LanguageModel) and about == {"from": "a test"}
-    assert Parser(model).method == "greedy"
-
-
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("suffix", [".onnx", ".tflite"])
 def test_exported_files(ensemble, tmp_path, suffix):
@@ -186,15 +166,6 @@ def test_exported_files(ensemble, tmp_path, suffix):
     assert parser.parse(SENTENCE) == Parser(ensemble).parse(SENTENCE)
     if suffix == ".onnx":
         assert written.operators["Scan"] == 5
-
-
-@pytest.mark.backend("tensorflow")
-@pytest.mark.parametrize("suffix", [".onnx", ".tflite"])
-def test_exported_files_of_8_bits(ensemble, tmp_path, suffix):
-    write = exporting.to_onnx if suffix == ".onnx" else exporting.to_tflite
-    written = write(ensemble, tmp_path / f"parser{suffix}", quantize="dynamic")
-    found = Parser.load(written.path).distances(SENTENCE)
-    assert_close(found, ensemble.distances([SENTENCE])[0], 0.1, "distances")
 
 
 @pytest.mark.backend("tensorflow")

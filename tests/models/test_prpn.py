@@ -167,11 +167,6 @@ def test_weights_there_and_back(tied, float64):
         assert_close(other.variable, place.variable, 0.0, place.name)
 
 
-def test_what_is_known_already_is_no_argument():
-    with pytest.raises(ValueError, match="units follows from the arrays"):
-        convert.prpn_from_arrays({}, slots=3, units=4)
-
-
 @pytest.mark.parametrize("lookback", [0, 3])
 def test_padding_at_the_end(lookback, float64):
     """It neither moves the states nor changes what is said of the words before it."""

@@ -1,14 +1,11 @@
-"""Where weights start: the scale of the gates, the frequencies of words, and what is learned so."""
+"""Where weights start: the scale of the gates, and the frequencies of words."""
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from helpers.checks import NO_DROPOUT, as_array, assert_close
-from keras_onlstm import text
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.training import TruncatedModel, Windows
 
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
@@ -61,46 +58,3 @@ def test_what_is_refused():
             model.start_at_frequencies(counts)
     with pytest.raises(ValueError, match="start is 'scaled' or 'published', not 'random'"):
         LanguageModel(5, 4, 8, 1, 4, start="random")
-
-
-@pytest.fixture(scope="module")
-def corpus(shared_data):
-    return text.corpus.load(shared_data / "ptb", max_words=1000)
-
-
-def make_model(corpus, start):
-    size = len(corpus.vocabulary)
-    model = LanguageModel(size, 50, 50, 3, 10, start=start, seed=0, **NO_DROPOUT)
-    if start == "published":
-        model.build()
-    else:
-        model.start_at_frequencies(np.bincount(corpus.train, minlength=size))
-    return model
-
-
-@pytest.mark.backend("tensorflow")
-def test_it_learns_more_than_frequencies_from_the_start(corpus):
-    """And with the published start it does not within 200 steps."""
-    shares = np.bincount(corpus.train) / len(corpus.train)
-    windows = Windows(corpus.train, 30, 10, False)
-    scaled, published = (make_model(corpus, start) for start in ("scaled", "published"))
-    reader = TruncatedModel(scaled, 30)
-    reader.compile(keras.optimizers.Adam(2.5e-3, global_clipnorm=0.25))
-    reader.optimizer.build(reader.trainable_variables)
-    at_the_start = [as_array(variable) for variable in reader.optimizer.variables]
-
-    def below():
-        """How far below the loss of word frequencies that of steps 150 to 200 is, in nats."""
-        found = []
-        for step in range(200):
-            loss = reader.train_on_batch(*windows[step], return_dict=True)["loss"]
-            found.append(-np.mean(np.log(shares[windows[step][1]])) - float(loss))
-        return np.mean(found[150:])
-
-    assert below() > 0.25
-    # The same training of the other weights: compiling it anew would take as long.
-    scaled.set_weights(published.get_weights())
-    for variable, value in zip(reader.optimizer.variables, at_the_start, strict=True):
-        variable.assign(value)
-    reader.reset_states()
-    assert below() < 0.0

@@ -119,17 +119,6 @@ def test_log_probability_by_hand(kind, float64):
     assert_close(generator.log_probability(trees), expected, 1e-9, "log P(S, T)")
 
 
-def test_classifiers_by_hand(float64):
-    generator = generator_of(model_of(dtype=float64))
-    nodes = generator.nodes(random_trees(9))
-    assert_close(nodes.hidden[0], [0.01] * 4, 1e-12, "ROOT")
-    assert nodes.words[0] == 1
-    kernel = arrays([generator.model.softmax_kernel])[0]
-    expected = margins_by_hand(generator, np.concatenate([nodes.hidden, kernel[nodes.words]], -1))
-    found = generator({"hidden": nodes.hidden, "words": nodes.words})
-    assert_close(found, expected, 1e-9, "margins")
-
-
 def sizes_by_series(yes, most):
     """The probabilities of trees of 1, 2, ... words, where every decision is yes with `yes`.
 
@@ -354,14 +343,6 @@ def test_each_classifier_keeps_its_best_epoch():
             assert_close(one[number], other[number], 1e-6, ADDITIONS[number])
 
 
-def test_progress_counts_batches():
-    steps = []
-    trees = random_trees(6)
-    nodes = sum(len(tree) + 1 for tree in trees)
-    TreeGenerator.train(model_of(), trees, epochs=2, units=4, batch_size=8, progress=steps.append)
-    assert steps == [1] * (2 * math.ceil(nodes / 8))
-
-
 # --- Files and mistakes --------------------------------------------------------------------------
 
 
@@ -380,14 +361,10 @@ def test_mistakes():
     generator = generator_of(model)
     mistakes = [
         (lambda: generator.sample(0), "n must be an integer, 1 or above, not 0."),
-        (lambda: generator.sample(1, seed=-1), "seed must be an integer, 0 or above, not -1."),
-        (lambda: generator.sample(1, max_words=0), "max_words must be an integer"),
         (lambda: generator.sample(1, temperature=0.0), "temperature must be a number above 0"),
         (lambda: generator.sample(1, additions="all"), "additions is 'likelier' or 'drawn', not"),
         (lambda: generator.log_probability([]), "there is no tree."),
         (lambda: TreeGenerator.train(model, []), "there is no tree."),
-        (lambda: TreeGenerator.train(model, RULES, epochs=0), "epochs must be an integer"),
-        (lambda: TreeGenerator(model, units=0), "units must be an integer, 1 or above, not 0."),
         (lambda: TreeGenerator(TreeLSTM(3, 2, 4)), "The model has no vocabulary with <unk>"),
     ]
     for use, message in mistakes:
