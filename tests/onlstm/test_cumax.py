@@ -135,7 +135,7 @@ def test_gradient(float64):
 
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((), -1), ((), 0), ((3,), 1), ((3, 4), 2), ((3, 4), 3), ((3, 4), -3), ((3, 4), -4)],
+    [((), -1), ((3,), 1), ((3, 4), -3)],
 )
 def test_a_scalar_and_an_axis_that_is_none_are_refused(shape, axis):
     message = f"axis={axis} is none of those of a tensor of rank {len(shape)}"

@@ -15,7 +15,7 @@ from helpers.checks import (
     loaded,
     tensor,
 )
-from keras_onlstm import ONLSTM, ONLSTMCell, cumax
+from keras_onlstm import ONLSTM, ONLSTMCell
 
 PROBLEM = oracle.draw(6, 2, batch=4, time=5)
 ALL = {"return_sequences": True, "return_state": True, "return_distances": True}
@@ -55,17 +55,6 @@ def test_results_and_gradients(batch, time, fused, masked):
         assert [tuple(y.shape) for y in found] == [y.shape for y in expected]
     ones = np.ones_like(states[0])
     expected = [np.zeros_like(x), 2 * ones, 3 * ones, *(0 * w for w in PROBLEM.weights)]
-    assert_all_close(by_all, expected, 0.0, PROBLEM._fields)
-
-
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("fused", [False, True])
-def test_the_last_output_of_no_steps_is_zero(fused, masked):
-    x, states, mask = drawn(4, 0)
-    layer = loaded(ONLSTM(6, 2, fused=fused), PROBLEM)
-    found, by_all = results_and_gradients(layer, x, states, mask if masked else None)
-    assert_close(found[0], np.zeros((4, 6)), 0.0, "last output")
-    expected = [np.zeros_like(g) for g in (x, *states, *PROBLEM.weights)]
     assert_all_close(by_all, expected, 0.0, PROBLEM._fields)
 
 
@@ -140,10 +129,6 @@ def test_states_of_two_batches_are_refused_where_the_sequences_know_of_none():
 def test_cells_read_batches_without_sequences():
     layer = keras.layers.RNN(ONLSTMCell(6, 2), return_sequences=True)
     assert tuple(layer(np.ones((0, 5, 3), "float32")).shape) == (0, 5, 6)
-
-
-def test_cumax_of_nothing():
-    assert tuple(cumax(np.ones((0, 4), "float32")).shape) == (0, 4)
 
 
 @pytest.mark.parametrize("make", [lambda: ONLSTM(6, 2), lambda: keras.layers.RNN(ONLSTMCell(6, 2))])

@@ -106,16 +106,6 @@ def test_masks(mask, go_backwards, float64):
     compare(problem, 2, float64, TOLERANCE, call=call, go_backwards=go_backwards)
 
 
-@pytest.mark.parametrize("kept", RESULTS)
-@pytest.mark.parametrize("mask", [None, "holes"])
-def test_losses_of_one_result(kept, mask, float64):
-    problem = oracle.draw(6, 2, batch=3, time=5)
-    call = {"mask": oracle.masks(3, 5)[mask]} if mask else None
-    _, found = compare(problem, 2, float64, TOLERANCE, kept=[kept], call=call)
-    for gradient, name in zip(found, GIVEN, strict=True):
-        assert_differ(gradient, 0 * gradient, 1e-3, f"gradient of {kept} by {name}")
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -144,6 +134,15 @@ def test_options(options, float64):
         assert_all_close(*once, TOLERANCE, RESULTS)
         call["mask"] = None
     compare(problem, 2, float64, TOLERANCE, call=call, **options)
+
+
+@pytest.mark.parametrize("kept", RESULTS)
+def test_losses_of_one_result(kept, float64):
+    problem = oracle.draw(6, 2, batch=3, time=5)
+    call = {"mask": oracle.masks(3, 5)["holes"]}
+    _, found = compare(problem, 2, float64, TOLERANCE, kept=[kept], call=call)
+    for gradient, name in zip(found, GIVEN, strict=True):
+        assert_differ(gradient, 0 * gradient, 1e-3, f"gradient of {kept} by {name}")
 
 
 @pytest.mark.parametrize("return_sequences", [False, True])
@@ -178,11 +177,6 @@ def test_finite_differences(float64):
 
     expected = finite_differences(loss, [problem.x, *problem.states, *problem.weights])
     assert_all_close(found, expected, 1e-7, GIVEN)
-
-
-def test_in_single_precision():
-    problem = oracle.draw(12, 3, batch=11, time=7)
-    compare(problem, 3, "float32", SINGLE)
 
 
 def test_large_enough_to_be_compiled():
@@ -266,9 +260,7 @@ def test_symbolic_lengths_and_batches():
 @pytest.mark.parametrize(
     ("argument", "value", "shown"),
     [
-        ("activation", "relu", "relu"),
         ("activation", None, "linear"),
-        ("recurrent_activation", "hard_sigmoid", "hard_sigmoid"),
         ("recurrent_activation", keras.layers.LeakyReLU(name="leaky"), "LeakyReLU"),
     ],
 )
@@ -282,14 +274,6 @@ def test_other_activations_are_refused_by_name(argument, value, shown):
         layer_for(problem, 2, fused, **{argument: value})(x) for fused in ("auto", False)
     )
     assert_all_close(found, expected, 0.0, RESULTS)
-
-
-def test_auto_is_the_default_and_fuses():
-    problem = oracle.draw(6, 2)
-    x = tensor(problem.x, "float32")
-    default = loaded(ONLSTM(6, 2, **ALL), problem)
-    assert default.fused == "auto"
-    assert_all_close(default(x), layer_for(problem, 2, True)(x), 0.0, RESULTS)
 
 
 @pytest.mark.backend("tensorflow")
@@ -325,10 +309,7 @@ def test_xla_compiles_the_whole_model(units):
     ("batch", "expected"),
     [
         (None, [slice(None)]),
-        (1, [slice(None)]),
-        (7, [slice(None)]),
         (8, [slice(None)]),
-        (9, [slice(0, 8), slice(8, 9)]),
         (20, [slice(0, 16), slice(16, 20)]),
         (24, [slice(None)]),
     ],

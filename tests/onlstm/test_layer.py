@@ -65,17 +65,6 @@ def test_equals_the_equations(chunk_size, time, with_state, go_backwards, float6
     assert_all_close(layer(x, initial_state=states), expected[:3], EXACT, NAMES[:3])
 
 
-def test_in_single_precision():
-    problem = oracle.draw(UNITS, 2, time=7)
-    expected = oracle.onlstm(*problem, chunk_size=2)
-    states = [tensor(s, "float32") for s in problem.states]
-    x = tensor(problem.x, "float32")
-    found = onlstm(problem, 2)(x, initial_state=states)
-    assert {dtype_of(y) for y in found} == {"float32"}
-    assert_all_close(found, expected, SINGLE, NAMES)
-    assert_all_close(rnn(problem, 2)(x, initial_state=states), expected[:3], SINGLE, NAMES[:3])
-
-
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("return_state", [False, True])
 @pytest.mark.parametrize("return_distances", [False, True])
@@ -164,23 +153,6 @@ def test_gradients(case, float64):
     found = layer_gradients(layer, problem, everything, weights, float64, mask)
     # The error of the differences: rounding of a sum of order 100, over the step of 1e-6.
     assert_all_close(found, expected, 1e-7, problem._fields)
-
-
-def test_gradients_equal_those_of_the_cell_in_rnn(float64):
-    problem = oracle.draw(UNITS, 3, seed=6)
-    weights = loss_weights(oracle.onlstm(*problem, chunk_size=3))
-    of_both = range(3)  # RNN knows no distances
-    found, expected = (
-        layer_gradients(
-            make(problem, 3, go_backwards=True, dtype=float64),
-            problem,
-            of_both,
-            weights,
-            float64,
-        )
-        for make in (onlstm, rnn)
-    )
-    assert_all_close(found, expected, EXACT, problem._fields)
 
 
 @pytest.mark.parametrize("alone", ["c", "forget_distance", "input_distance"])

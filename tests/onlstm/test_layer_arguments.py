@@ -23,13 +23,6 @@ EVERYTHING = {"return_sequences": True, "return_state": True}
 X = np.zeros((4, 5, 3), "float32")
 
 
-def test_it_shows_the_arguments_of_its_cell():
-    layer = ONLSTM(UNITS, CHUNK, activation="relu", dropout=0.25, seed=9)
-    assert (layer.units, layer.chunk_size, layer.dropout, layer.seed) == (UNITS, CHUNK, 0.25, 9)
-    assert layer.activation is keras.activations.relu
-    assert isinstance(layer.recurrent_initializer, keras.initializers.Orthogonal)
-
-
 @pytest.mark.parametrize(
     ("options", "changes"),
     [
@@ -109,10 +102,7 @@ def test_it_reads_sequences(shape):
     "shapes",
     [
         [(4, UNITS)],
-        [(4, UNITS)] * 3,
         [(4, UNITS), (4, UNITS - 1)],
-        [(4, UNITS), (UNITS,)],
-        [(4, 1, UNITS), (4, UNITS)],
         [(1, UNITS)] * 2,
     ],
 )

@@ -85,20 +85,3 @@ def test_fit_learns(over_cell):
     y += [] if over_cell else [EXPECTED.forget_distance.astype("float32")]
     losses = model.fit(X, y, epochs=5, batch_size=4, verbose=0).history["loss"]
     assert (np.diff(losses) < 0).all()
-
-
-@pytest.mark.backend("tensorflow")
-def test_the_published_size_in_rnn_trains_with_xla():
-    layer = keras.layers.RNN(ONLSTMCell(1150, chunk_size=10))
-    model = keras.Sequential([keras.Input((3, 20)), layer])
-    model.compile(keras.optimizers.SGD(1.0), "mse", jit_compile=True)
-    model.optimizer.build(model.trainable_variables)
-    before = model.get_weights()
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(2, 3, 20)).astype("float32")
-    y = rng.uniform(-0.5, 0.5, (2, 1150)).astype("float32")
-    losses = [model.train_on_batch(x, y) for _ in range(2)]
-    assert losses[1] < losses[0]
-    for new, old in zip(model.get_weights(), before, strict=True):
-        assert np.isfinite(new).all()
-        assert_differ(new, old, 0.0, "weights before and after a step")

@@ -71,36 +71,6 @@ def test_stateful_wants_batches_of_one_size():
         ONLSTM(UNITS, stateful=True).build((None, 5, 3))
 
 
-@pytest.mark.parametrize(
-    ("merge_mode", "name", "return_sequences"),
-    [
-        ("concat", None, False),
-        ("sum", None, True),
-        ("concat", "right", True),
-        ("concat", "left", False),
-        ("sum", "left", True),
-    ],
-)
-def test_bidirectional_equals_two_layers(merge_mode, name, return_sequences):
-    mask = None if name is None else oracle.masks(4, 6)[name]
-    layer = keras.layers.Bidirectional(
-        ONLSTM(UNITS, CHUNK, return_sequences=return_sequences), merge_mode=merge_mode
-    )
-    layer.build(X.shape)
-    other = oracle.draw(UNITS, CHUNK, seed=4)
-    layer.set_weights([*PROBLEM.weights, *other.weights])
-    # Bidirectional sets `zero_output_for_mask` where it merges sequences.
-    options = {"mask": mask, "zero_output_for_mask": return_sequences}
-    ahead = from_zero(**options).outputs
-    back = from_zero(other._replace(x=PROBLEM.x), go_backwards=True, **options).outputs
-    if return_sequences:
-        back = back[:, ::-1]
-    else:
-        ahead, back = ahead[:, -1], back[:, -1]
-    expected = ahead + back if merge_mode == "sum" else np.concatenate([ahead, back], -1)
-    assert_close(layer(X, mask=mask), expected, SINGLE, "output")
-
-
 MERGED = {
     "concat": lambda ahead, back: [np.concatenate([ahead, back], -1)],
     "sum": lambda ahead, back: [ahead + back],
@@ -114,7 +84,7 @@ MERGED = {
     ("merge_mode", "mask_name"),
     [("concat", None), ("sum", "left"), ("mul", "right"), ("ave", "holes"), (None, "right")],
 )
-def test_bidirectional_hands_on_the_distances_of_both_directions(merge_mode, mask_name):
+def test_bidirectional_is_two_layers_and_hands_on_the_distances_of_both(merge_mode, mask_name):
     mask = None if mask_name is None else oracle.masks(4, 6)[mask_name]
     layer = ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING)
     layer = keras.layers.Bidirectional(layer, merge_mode=merge_mode)
@@ -136,16 +106,26 @@ def test_bidirectional_hands_on_the_distances_of_both_directions(merge_mode, mas
         assert all(size in (None, real) for size, real in pairs), found.shape
 
 
-@pytest.mark.parametrize("return_sequences", [False, True])
-def test_bidirectional_of_distances_without_states_is_refused(return_sequences):
-    options = {"return_sequences": return_sequences, "return_distances": True, "name": "ordered"}
+def test_bidirectional_of_distances_without_states_is_refused():
+    options = {"return_sequences": True, "return_distances": True, "name": "ordered"}
     refusal = r"ordered: keras\.layers\.Bidirectional would merge .* return_state=True too: [^\n]*$"
     with pytest.raises(ValueError, match=refusal):
         keras.layers.Bidirectional(ONLSTM(UNITS, CHUNK, **options))
     backward = ONLSTM(UNITS, CHUNK, go_backwards=True, **options)
-    plain = ONLSTM(UNITS, CHUNK, return_sequences=return_sequences)
+    plain = ONLSTM(UNITS, CHUNK, return_sequences=True)
     with pytest.raises(ValueError, match=refusal):
         keras.layers.Bidirectional(plain, backward_layer=backward)
+
+
+def test_bidirectional_without_sequences_joins_the_last_outputs():
+    layer = keras.layers.Bidirectional(ONLSTM(UNITS, CHUNK))
+    layer.build(X.shape)
+    other = oracle.draw(UNITS, CHUNK, seed=4)
+    layer.set_weights([*PROBLEM.weights, *other.weights])
+    mask = oracle.masks(4, 6)["left"]
+    ahead = from_zero(mask=mask).outputs[:, -1]
+    back = from_zero(other._replace(x=PROBLEM.x), mask=mask, go_backwards=True).outputs[:, -1]
+    assert_close(layer(X, mask=mask), np.concatenate([ahead, back], -1), SINGLE, "output")
 
 
 @pytest.mark.parametrize("over_cell", [False, True])

@@ -130,17 +130,6 @@ def test_running_sums_are_not_rounded_on_accelerators(dtype):
     assert len(sums) >= 2 and all("precision = [HIGHEST, HIGHEST]" in line for line in sums)
 
 
-@pytest.mark.backend("jax")
-def test_a_call_to_the_host_is_refused():
-    import jax
-
-    def asks(x):
-        return jax.pure_callback(np.sin, jax.ShapeDtypeStruct((), "float32"), x)
-
-    with pytest.raises(NotImplementedError, match="callback"):
-        lowered("cpu", asks, np.float32(1.0))
-
-
 @pytest.mark.backend("tensorflow")
 def test_operators_have_kernels_for_gpus(made):
     """But for those that no value passes through, and those within what XLA compiles."""

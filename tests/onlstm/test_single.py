@@ -109,6 +109,6 @@ def test_which_one_runs_when(monkeypatch):
         monkeypatch.setattr(module, function, seen(name, getattr(module, function)))
     problem = oracle.draw(12, 3)
     for steps in (1, 2):
-        for fused in (True, False):
+        for fused in ("auto", False):
             loaded(ONLSTM(12, 3, fused=fused), problem)(tensor(problem.x[:, :steps], "float32"))
     assert ran == ["fused", "single", "fused", "reference"]

@@ -10,7 +10,6 @@ from helpers.checks import (
     EXACT,
     SINGLE,
     assert_all_close,
-    assert_close,
     dtype_of,
     finite_differences,
     gradients,
@@ -84,14 +83,6 @@ def test_gradients(chunk_size, float64):
     assert_all_close(
         gradients(loss, [z, c]), finite_differences(expected, [z, c]), 1e-8, ["z", "c"]
     )
-
-
-def test_the_last_chunk_is_neither_written_nor_forgotten(float64):
-    z, c = (ops.convert_to_tensor(x, dtype=float64) for x in problem(2))
-    new = run(z, c, 2)
-    assert_close(new.c[:, -2:], c[:, -2:], 0.0, "last chunk of the cell state")
-    assert_close(new.master_forget[:, -1], np.ones(3), 0.0, "last of the master forget gate")
-    assert_close(new.master_input[:, -1], np.zeros(3), 0.0, "last of the master input gate")
 
 
 @pytest.mark.parametrize("chunk_size", [1, 3, UNITS])
