@@ -50,7 +50,6 @@ def files(tmp_path_factory):
     models[1].save(directory / "two.keras")
     save_eight_bit(Ensemble(models), directory / "both.npz", [{"by": "one"}, {"by": "two"}])
     make(recurrent="lstm").save(directory / "lstm.keras")
-    make([*WORDS[:-1], "bird"]).save(directory / "other.keras")
     make(["a", "b"]).save(directory / "plain.keras")
     classifier = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2)
     classifier((np.ones((1, 2), "int32"),) * 2)
@@ -199,14 +198,6 @@ def test_unknown_words_are_counted_and_named(command):
         assert numbers[:3] == pytest.approx(right, abs=1e-3)
 
 
-def test_many_unknown_words_are_named_in_one_line(command):
-    words = [f"w{'x' * number}" for number in range(1, 24)]
-    status, _, errors = command("score", "--model", "one.keras", " ".join(words * 2))
-    named = ", ".join(f'"{word}"' for word in words[:20])
-    expected = [f"Unknown words: {named} and 3 more. The model reads them as <unk>."]
-    assert (status, ours(errors)) == (0, expected)
-
-
 def test_a_prompt_is_prepared_as_sentences_are(command):
     drawn = make().generate(["the", "cat", "<unk>"], 5)
     status, output, errors = command(
@@ -267,7 +258,6 @@ COMPACT = ["compact", "--output", "new.npz", "--model"]
     ("arguments", "parts"),
     [
         (["train"], ["'train'", "generate"]),
-        (["generate", "--length", "0"], ["--length 0", "1 or above"]),
         (["generate", "--top-k", "0"], ["--top-k 0", "1 or above"]),
         (["generate", "--temperature", "nan"], ["--temperature nan", "above 0"]),
         (["generate", "--seed", "-1"], ["--seed", "-1"]),
@@ -286,7 +276,6 @@ COMPACT = ["compact", "--output", "new.npz", "--model"]
         ([*COMPACT, "pairs.keras"], ["pairs.keras: PairClassifier, not"]),
         ([*COMPACT, "plain.keras"], ["plain.keras", "no vocabulary with"]),
         ([*COMPACT, "one.keras", "both.npz"], ["both.npz: holds several models"]),
-        ([*COMPACT, "one.keras", "other.keras"], ["model 2: has another vocabulary"]),
         ([*COMPACT, "one.keras", "lstm.keras"], ["model 2: an LSTM has no distances"]),
         ([*COMPACT, "one.keras", "--data", "gone"], ["gone: no valid.txt"]),
         ([*COMPACT, "one.keras", "--data", "short"], ["the validation text: 3 tokens are too few"]),
@@ -322,18 +311,6 @@ def test_exported_models(command, tmp_path):
     refused(result, "model.onnx: is exported, and generates nothing", "exported from")
     result = command("score", "--model", tmp_path / "parser.onnx", "a")
     refused(result, "parser.onnx: a parser, which gives no probabilities", "language_model")
-
-
-def test_a_model_that_has_no_compact_form(tmp_path):
-    class Other(LanguageModel):
-        def get_config(self):
-            return {"name": self.name}
-
-    model = Other(len(WORDS), 8, 16, 2, 4, vocabulary=WORDS)
-    model.build()
-    with pytest.raises(ValueError, match=r"a\.npz: a Other has no compact form"):
-        save_eight_bit(model, tmp_path / "a.npz")
-    assert not list(tmp_path.iterdir())
 
 
 EXAMPLES = [example for module in _COMMANDS.values() for example in module.EXAMPLES]

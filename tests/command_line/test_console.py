@@ -155,10 +155,3 @@ def test_tensorflow_starts_silently_unless_it_fails_or_a_level_is_set(tmp_path, 
     else:
         assert done.returncode == 0 and done.stderr.endswith("a later line\n")
         assert done.stdout == f"{level or 3}\n"
-
-
-def test_the_first_tree_prints_nothing_on_standard_error():
-    done = subprocess.run(
-        [*COMMAND, "parse", "prices fell"], capture_output=True, env=silent_environment()
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"(X prices fell)\n", b"")

@@ -119,11 +119,9 @@ def test_a_backend_that_the_user_set_is_kept(model, tmp_path):
     ("installed", "variable", "settings", "expected"),
     [
         ("tensorflow jax torch", None, None, None),
-        ("tensorflow jax torch", "", None, None),
         ("jax torch", None, None, "jax"),
         ("torch", "", None, "torch"),
         ("torch", None, "{", "torch"),
-        ("torch", None, "{}", "torch"),
         ("torch", None, '{"backend": "tensorflow"}', "torch"),  # which Keras writes by itself
         ("jax torch", None, '{"backend": "torch"}', None),
         ("jax", None, '{"backend": "torch"}', "jax"),

@@ -201,9 +201,7 @@ def test_a_directory_of_something_else(files, tmp_path):
     process(files, output, PARSING, 5)
     for parsing, rows, what in (
         (PARSING, 6, "rows"),
-        (PARSING._replace(punctuation=True), 5, "punctuation"),
         (PARSING._replace(load={"method": "binary"}), 5, "load"),
-        (PARSING._replace(form="json"), 5, "form"),
     ):
         with pytest.raises(ValueError, match=f"was begun with other {what}"):
             process(files, output, parsing, rows)
