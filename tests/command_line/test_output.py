@@ -6,11 +6,11 @@ import pytest
 
 from helpers import commands
 from helpers.commands import contents, ours
+from helpers.parsed_files import records_of
 from keras_onlstm.command_line.parse import FORMATS, PICTURES, SHARDED
 from keras_onlstm.command_line.score import FORMATS as SCORE_FORMATS
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.models.eight_bit import save_eight_bit
-from scale.test_scale import records_of
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 

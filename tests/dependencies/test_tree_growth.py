@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from dependencies.test_dependency_trees import named, projective_trees
 from helpers.corpora import corpora_in
+from helpers.dependency_trees import named, projective_trees
 from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, Edge, chain, random_tree
 from keras_onlstm.dependencies.growth import Growth, additions

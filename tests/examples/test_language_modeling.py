@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from examples.test_run_contract import assert_same_run, epochs, weights
 from helpers import commands
 from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from helpers.runs import assert_same_run, epochs, weights
 from keras_onlstm.datasets import treebank
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit

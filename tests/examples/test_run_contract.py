@@ -4,10 +4,8 @@ The trainers, whose runs resume, and the other examples, which write results int
 are run with their smallest preset. What an example computes is tested in a file of its own.
 """
 
-import csv
 import json
 import math
-import os
 import shutil
 import signal
 import time
@@ -16,10 +14,10 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from helpers import commands
 from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from helpers.runs import assert_same_run, results, without_times
 from keras_onlstm.models import LanguageModel, PairClassifier
 from keras_onlstm.utils.files import locked
 
@@ -76,40 +74,12 @@ def begun(example, tmp_path):
     return directory
 
 
-def weights(directory):
-    model = keras.saving.load_model(directory / "best.keras", compile=False, safe_mode=True)
-    return [ops.convert_to_numpy(weight).tobytes() for weight in model.weights]
-
-
-def epochs(directory):
-    with open(directory / "metrics.csv", newline="", encoding="utf-8") as file:
-        return [{**row, "seconds": ""} for row in csv.DictReader(file)]
-
-
-def results(directory):
-    found = {path.name: path.read_text() for path in directory.glob("*.json")}
-    found = {name: json.loads(text) for name, text in found.items() if "metrics" not in name}
-    return {name: found[name] for name in found if name != "config.json"}
-
-
-def without_times(found):
-    """Results without what differs between two evaluations of one model."""
-    return {name: row | {"run": "", "seconds": 0} for name, row in found.items()}
-
-
 def without_pictures(files):
     """Files that are the same whenever they are written; an SVG holds the time."""
     return {name: content for name, content in files.items() if name[-4:] not in (".png", ".svg")}
 
 
 # --- A run resumes -------------------------------------------------------------------------------
-
-
-def assert_same_run(directory, other):
-    assert weights(directory) == weights(other)
-    assert epochs(directory) == epochs(other)
-    assert without_times(results(directory)) == without_times(results(other))
-    assert not [path for path in directory.iterdir() if path.match(".*.part")]
 
 
 @trainers

@@ -8,6 +8,7 @@ import pytest
 
 from helpers import exports, graphs
 from helpers.checks import SINGLE, assert_close, assert_differ
+from helpers.tree_models import trees_of, vocabulary, weights_of
 from keras_onlstm import convert, runtime
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.exporting import graph_names, to_onnx, to_saved_model, to_tflite
@@ -15,7 +16,6 @@ from keras_onlstm.exporting.graphs import make_graph
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import TreeLSTM
 from keras_onlstm.parser import Parser
-from models.test_tree_lstm import trees_of, vocabulary, weights_of
 
 pytestmark = pytest.mark.backend("tensorflow")
 

@@ -8,8 +8,8 @@ import keras
 import numpy as np
 import pytest
 
-from dependencies.test_dependency_trees import projective_trees
 from helpers.checks import SINGLE, assert_close
+from helpers.dependency_trees import projective_trees
 from keras_onlstm.dependencies import DependencyTree, random_tree
 from keras_onlstm.dependencies.growth import ADDITIONS, additions
 from keras_onlstm.loading import load_model

@@ -10,9 +10,17 @@ from keras import ops
 from helpers import tree_oracle as oracle
 from helpers.checks import EXACT, SINGLE, as_array, assert_close, assert_differ, gradients
 from helpers.corpora import corpora_in
+from helpers.tree_models import (
+    converted,
+    small_model,
+    small_trees,
+    trees_of,
+    vocabulary,
+    weights_of,
+)
 from keras_onlstm import convert
 from keras_onlstm.datasets import dependency_treebank
-from keras_onlstm.dependencies import DependencyTree, chain, random_tree
+from keras_onlstm.dependencies import DependencyTree, chain
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training import TreeBatches, TreeLearner
@@ -21,38 +29,6 @@ from keras_onlstm.tree_lstm.step import readable
 
 TOLERANCE = 1e-9
 WAYS = ("readable", "fast")
-
-
-def vocabulary(size):
-    return ["<unk>", "<root>", *(f"w{number}" for number in range(2, size))]
-
-
-def trees_of(file):
-    words, heads, start, trees = vocabulary(int(file["vocabulary_size"])), file["heads"], 0, []
-    for length in file["lengths"]:
-        end = start + length
-        names = [words[number] for number in file["words"][start:end]]
-        trees.append(DependencyTree(names, heads[start:end].tolist()))
-        start = end
-    return trees
-
-
-def weights_of(file, prefix):
-    names = ("log_probability", "hidden", "tree_log_probability")
-    return {
-        name.removeprefix(prefix): array
-        for name, array in file.items()
-        if name.startswith(prefix)
-        and not name.startswith(f"{prefix}nce.")
-        and not name.endswith(".grad")
-        and name.removeprefix(prefix) not in names
-    }
-
-
-def converted(file, prefix):
-    words = vocabulary(int(file["vocabulary_size"]))
-    arrays = weights_of(file, prefix)
-    return convert.tree_lstm_from_arrays(arrays, vocabulary=words, dtype="float64")
 
 
 def log_softmax(logits, targets):
@@ -111,26 +87,6 @@ def test_what_a_model_says_of_the_reference_trees(tree_reference, prefix, float6
     assert_close(model.log_probability(trees), expected, TOLERANCE, "trees")
     hidden = np.concatenate(model.states(trees))
     assert_close(hidden, tree_reference[f"{prefix}hidden"], TOLERANCE, "hidden")
-
-
-def small_model(**kwargs):
-    """A model whose weights are as large as those of a trained one, so that mistakes show."""
-    arguments = {"embedding_dim": 3, "units": 5, "vocabulary": vocabulary(9), "seed": 1}
-    model = TreeLSTM(9, **{**arguments, **kwargs})
-    model.build()
-    for variable in model.trainable_variables:
-        variable.assign(7.0 * as_array(variable))
-    return model
-
-
-def small_trees(count=8, seed=0):
-    draw = np.random.default_rng(seed)
-    names = vocabulary(9)
-    trees = []
-    for number in range(count):
-        words = [names[place] for place in draw.integers(2, 9, draw.integers(1, 14))]
-        trees.append(random_tree(words, seed=number))
-    return [*trees, chain(["w2", "w3", "w4"]), DependencyTree(["w2", "w9", "w3"], [2, 0, 2])]
 
 
 def expected_of(model, trees):
@@ -328,6 +284,7 @@ def test_published_parameter_counts(arguments, units, expected):
 def test_a_file_keeps_the_model(make, tmp_path):
     if make is bidirectional:
         model, trees = bidirectional(), list(map(chain, SENTENCES))
+        model.build()
     else:
         options = {"num_layers": 2, "left_dependents": True, "dropout": 0.3, "input_dropout": 0.2}
         model, trees = small_model(**options), small_trees()

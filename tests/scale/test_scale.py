@@ -1,6 +1,5 @@
 """Large files parsed in shards: the rows of one process, stops, kills, and what cannot be read."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from helpers.commands import command_runner, refused
+from helpers.parsed_files import ODD, SENTENCES, content, records_of
 from keras_onlstm import Parser
 from keras_onlstm.parsing import brackets
 from keras_onlstm.scale import corpus
@@ -20,9 +20,6 @@ from keras_onlstm.scale.tasks import Parsing
 
 pytestmark = pytest.mark.keras_free
 
-ODD = b"\xef\xbb\xbfPrices fell. It rained.\r\n\n...\nx\xff\na\x00b\nthe cat sat on the mat\nlast"
-SENTENCES = ["the cat saw a dog", "prices fell", "a dog sat", "it rained, and it snowed."] * 6
-
 
 @pytest.fixture
 def files(tmp_path):
@@ -30,11 +27,6 @@ def files(tmp_path):
     paths[0].write_bytes(ODD)
     paths[1].write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
     return paths
-
-
-def content(directory):
-    paths = sorted(path for path in directory.iterdir() if path.name[0] in "0123456789")
-    return "".join(path.read_text() for path in paths)
 
 
 def expected():
@@ -173,15 +165,6 @@ def test_commands_of_files_without_rows(tmp_path, monkeypatch, capsys, name):
     refused(
         "keras-onlstm", run(name, "--file", tmp_path), f"{tmp_path}: is a directory", "--file FILE"
     )
-
-
-def records_of(directory):
-    if any(directory.glob("*.jsonl")):
-        return list(map(json.loads, content(directory).splitlines()))
-    import pyarrow.parquet
-
-    paths = sorted(directory.glob("*.parquet"))
-    return [row for path in paths for row in pyarrow.parquet.read_table(path).to_pylist()]
 
 
 def test_a_data_set(files):

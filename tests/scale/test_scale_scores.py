@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from helpers.parsed_files import ODD, SENTENCES, records_of
 from keras_onlstm import Parser
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.loading import load_model
@@ -11,7 +12,6 @@ from keras_onlstm.parsing import brackets
 from keras_onlstm.scale.corpus import Counts, process
 from keras_onlstm.scale.shards import cut, read
 from keras_onlstm.scale.tasks import Parsing, Scoring
-from scale.test_scale import ODD, SENTENCES, records_of
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])

@@ -10,6 +10,7 @@ from keras import ops
 
 from helpers.checks import SINGLE, as_array, assert_close, gradients
 from helpers.corpora import corpora_in
+from helpers.tree_models import converted, small_model, small_trees, trees_of, weights_of
 from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.models import TreeLSTM
@@ -24,7 +25,6 @@ from keras_onlstm.training import (
 from keras_onlstm.training.runs import Configuration
 from keras_onlstm.training.tree_corpora import TREE_VALUES, TreeCorpus, read_trees, reshaped
 from keras_onlstm.training.tree_models import make_tree_model, train_tree_model
-from models.test_tree_lstm import converted, small_model, small_trees, trees_of, weights_of
 
 TOLERANCE = 1e-9
 WORDS = ["<unk>", "<root>", *"abcdefg"]

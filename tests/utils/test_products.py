@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers import oracle
-from onlstm.test_fused import SINGLE, compare
+from helpers.fused import SINGLE, compare
 
 pytestmark = pytest.mark.backend("torch")
 
