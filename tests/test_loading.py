@@ -28,8 +28,6 @@ def test_models_of_before(kind):
             assert_close(scores, file[f"{kind}.{number}.scores"], 1e-5, "scores")
 
 
-# --- Damaged files -------------------------------------------------------------------------------
-
 WORDS = ["<eos>", "<unk>", "the", "cat"]
 
 
@@ -95,9 +93,6 @@ def test_compact_configurations(tmp_path, changes, match):
     save_eight_bit(language_model(None), path)
     rewrite(path, **changes)
     refused(path, match)
-
-
-# --- Models that are of no use -------------------------------------------------------------------
 
 
 def test_weights_that_are_not_finite(tmp_path):

@@ -87,9 +87,6 @@ def refused(result, *parts):
     commands.refused("keras-onlstm", result, *parts)
 
 
-# --- Help ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help(command, name):
     text = printed(command(name, "--help"))
@@ -115,9 +112,6 @@ def test_help_imports_nothing_that_takes_time():
             capture_output=True, text=True, env=environment(),
         )  # fmt: skip
         assert done.stdout.splitlines()[-1] == "-", done
-
-
-# --- generate ------------------------------------------------------------------------------------
 
 
 def test_generating_from_files_of_every_kind(command):
@@ -148,9 +142,6 @@ def test_the_packages_first_model(command):
     assert text.split() == ["prices", "fell", *model.generate("prices fell", 5)]
     text = printed(command("score", "prices fell"))
     assert f"{model.score(['prices fell'])[0].sum():.3f}" in text
-
-
-# --- score ---------------------------------------------------------------------------------------
 
 
 def rows(text):
@@ -212,9 +203,6 @@ def test_scoring_characters(command):
     assert found["a b"][2] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
 
 
-# --- compact -------------------------------------------------------------------------------------
-
-
 def test_compact_files_of_files(command, tmp_path):
     """One model, an ensemble, and models that come together, in 8 bits already or not."""
     one, both = tmp_path / "one.npz", tmp_path / "both.npz"
@@ -247,8 +235,6 @@ def test_what_8_bits_cost(command, tmp_path):
     text = printed(command("compact", "--model", "run", "--output", output))
     assert "run: --data DIR, a corpus, would tell" in text  # its own is gone
 
-
-# --- Mistakes: one line, status 2 ----------------------------------------------------------------
 
 SCORE = ["score", "--model", "one.keras"]
 COMPACT = ["compact", "--output", "new.npz", "--model"]

@@ -110,8 +110,6 @@ def test_defects_are_not_hidden():
         report(ArgumentParser(prog="test"), raising(TypeError("a defect")))
 
 
-# --- TensorFlow's start -------------------------------------------------------------------------
-
 NOISY = """
 import os
 os.write(2, b"I0000 00:00:1795432765.971726    6876 cudart_stub.cc:31] no drivers\\n")

@@ -68,9 +68,6 @@ def test_weights_that_are_no_matrices_are_refused():
         convert.from_torch(**arrays(ih_weight=(K,)), chunk_size=CHUNK)
 
 
-# --- There and back ------------------------------------------------------------------------------
-
-
 def layer_weights(**replaced):
     rng = np.random.default_rng(1)
     shapes = {"kernel": (INPUTS, K), "recurrent_kernel": (UNITS, K), "bias": (K,)}
@@ -112,8 +109,6 @@ def test_to_torch_refuses_wrong_shapes(name, shape, match):
     with pytest.raises(ValueError, match=match):
         convert.to_torch(**layer_weights(**{name: shape}), chunk_size=CHUNK)
 
-
-# --- Files ---------------------------------------------------------------------------------------
 
 SUFFIXES = (".npz", ".safetensors")
 
@@ -254,8 +249,6 @@ def test_without_safetensors(tmp_path, monkeypatch):
             call(path)
     convert.write_arrays(tmp_path / "weights.npz", {"a": np.ones(2)})
 
-
-# --- Language models -----------------------------------------------------------------------------
 
 WORDS, SIZE, LARGE = 11, 8, 12
 IDS = np.array([[1, 5, 2, 10, 0], [3, 3, 9, 4, 7]])

@@ -68,9 +68,6 @@ def levels(spans):
     return found
 
 
-# --- Text ----------------------------------------------------------------------------------------
-
-
 def grid(lines):
     """Lines as columns of a terminal: a wide character is followed by an empty one."""
     rows = []
@@ -238,9 +235,6 @@ def test_words_that_are_no_text():
     assert sorted(found[1 + len(SHOWN) :]) == sorted(["ROOT", *SHOWN])
 
 
-# --- SVG -----------------------------------------------------------------------------------------
-
-
 def numbers_in(path):
     return [float(number) for number in re.findall(r"[\d.]+", path)]
 
@@ -315,8 +309,6 @@ def test_nothing_overlaps(words, named):
         assert max(right for *_, right in boxes) <= float(picture.get("width"))
         assert max(y for y, *_ in boxes) < float(picture.get("height"))
 
-
-# --- LaTeX ---------------------------------------------------------------------------------------
 
 UNWRITTEN = {
     r"\textbackslash{}": "\\",
@@ -399,9 +391,6 @@ def test_latex_of_what_is_special_there():
     assert "--" not in text and "``" not in text and "''" not in text and r"\input" not in text
 
 
-# --- Files ---------------------------------------------------------------------------------------
-
-
 def test_files(tmp_path):
     tree, options = any_tree(7, 0, named=True), {"arcs": "both", "numbers": True, "title": "t"}
     svg = draw(tree, "svg", **options)
@@ -410,9 +399,6 @@ def test_files(tmp_path):
     pytest.importorskip("resvg_py")
     save(tmp_path / "a.png", tree, **options)
     assert png_size(tmp_path / "a.png") == [2 * side for side in size(svg)]
-
-
-# --- Pages, long sentences, wrong arguments ------------------------------------------------------
 
 
 def test_a_page():

@@ -86,9 +86,6 @@ def test_scores_of_another_shape_or_not_finite(parser, scores):
         parser.best_trees(scores)
 
 
-# --- Features and training, against dictionaries and strings -------------------------------------
-
-
 def features_of(parser, words, tags, head, dependent):
     """The features of an arc: a set, as strings say them."""
     words = ["<root>", *words]

@@ -155,9 +155,6 @@ def test_half_precision(run, tmp_path):
     assert float(rows[1]["loss"]) < float(rows[0]["loss"])
 
 
-# --- Use -----------------------------------------------------------------------------------------
-
-
 def test_generating(command, smoke):
     before = contents(smoke[0])
 
@@ -208,9 +205,6 @@ def test_a_compact_model(command, smoke, formulas, tmp_path):
     assert abs(rounded - exact) < 0.1
     assert len(model.score(["( a"])[0]) == 3
     assert contents(smoke[0]) == before
-
-
-# --- Mistakes: one line, status 2, nothing overwritten -------------------------------------------
 
 
 @pytest.mark.parametrize(

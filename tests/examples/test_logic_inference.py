@@ -123,9 +123,6 @@ def test_data_files_are_used(run, data, tmp_path):
     assert load_trained(tmp_path / "run", "classifier").recurrent.units == 10
 
 
-# --- Mistakes: one line, status 2, nothing overwritten ------------------------------------------
-
-
 def test_data_that_cannot_be_used(run, data, tmp_path):
     """What is wrong with a file is tested with `propositional_logic.load`."""
     output = tmp_path / "run"

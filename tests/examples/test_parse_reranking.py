@@ -42,8 +42,6 @@ def lists_in(directory, *parts):
     ]
 
 
-# --- What is counted and chosen ------------------------------------------------------------------
-
 TAGS = ["DT", "NN", "VB", ",", "."]
 GOLD = DependencyTree(["the", "dog", "barks", ",", "."], [2, 3, 0, 3, 3], TAGS, list("abcde"))
 
@@ -110,9 +108,6 @@ def test_no_more_than_twenty_trees_are_chosen_from(counting):
     part = part_of(counting, [[ONE_WRONG] * 24 + [RIGHT]], [np.arange(25.0)[::-1]])
     (alone, _), by_k = counting.choices(part, counting.log_table([np.arange(25.0)]))
     assert len(by_k) == 20 and alone.k == 20
-
-
-# --- Runs ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -237,9 +232,6 @@ def test_without_a_model(run, script, monkeypatch, tmp_path):
     assert results["reranked"] == [] and results["sentences"] == {"validation": 6, "test": 6}
     assert set(results["oracle"]) == {"2", "4", "8", "20"}
     assert len((tmp_path / "run" / "test.scores").read_text().splitlines()[0].split()) == 20
-
-
-# --- Mistakes ------------------------------------------------------------------------------------
 
 
 def test_a_model_of_another_kind(run, models, tmp_path):

@@ -79,9 +79,6 @@ def without_pictures(files):
     return {name: content for name, content in files.items() if name[-4:] not in (".png", ".svg")}
 
 
-# --- A run resumes -------------------------------------------------------------------------------
-
-
 @trainers
 def test_stopped_and_resumed_it_equals_a_run_without_stops(
     run, example, name, begun, finished, monkeypatch
@@ -131,9 +128,6 @@ def test_a_finished_run_is_evaluated_again_to_the_same_results(run, copied):
         assert after.keys() == without_pictures(before).keys()
         changed = {path for path in after if after[path] != before[path]}
         assert changed <= {"syntactic_evaluation.json"}  # which holds the seconds
-
-
-# --- A run resumes with nothing else -------------------------------------------------------------
 
 
 @trainers
@@ -215,9 +209,6 @@ def test_a_model_of_another_kind(run, refused, name, copied):
     refused(run("--evaluate", copied), copied, said)
 
 
-# --- Directories ---------------------------------------------------------------------------------
-
-
 @trainers
 def test_a_run_that_does_not_exist(run, refused, tmp_path):
     missing = tmp_path / "missing"
@@ -261,8 +252,6 @@ def test_an_output_that_cannot_be_written(run, refused, tmp_path, monkeypatch):
     directory = tmp_path / "locked"
     refused(run(*SMOKE, "--output", directory), directory, "Permission denied", "--output")
 
-
-# --- Arguments -----------------------------------------------------------------------------------
 
 PAIR_OF_LISTS = ["--lists", "a", "b", "--scores", "c", "d"]
 PARSED = ["--prepare-brown", "x", "--parse", "y"]

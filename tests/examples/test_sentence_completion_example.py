@@ -80,9 +80,6 @@ def options(files, *runs):
     ]
 
 
-# --- What is chosen ------------------------------------------------------------------------------
-
-
 def chosen(model, shape, word):
     """Choices by sentences that are scored one by one, the first of equals by strict comparison."""
     choices = []
@@ -202,9 +199,6 @@ def test_smoke(run, tmp_path):
     assert "chance" in text and (output / "choices.csv").is_file()
 
 
-# --- Trees by spaCy ------------------------------------------------------------------------------
-
-
 class Token(types.SimpleNamespace):
     pass
 
@@ -303,9 +297,6 @@ def test_words_of_brown_as_they_are(shared_data):
     assert not any(len(word) == 1 and not word.isalnum() for word, _ in pairs)
     # 1,161,192 tokens, 6,051 of them the second of a doubled mark of punctuation.
     assert sum(len(words) for some in files.values() for words in some) == 1_155_141
-
-
-# --- Mistakes: one line, status 2, nothing written -----------------------------------------------
 
 
 def test_trees_that_do_not_match(run, files, tmp_path):

@@ -214,9 +214,6 @@ def test_the_published_pairs(run, shared_data, tmp_path):
     assert (status, ours(errors)) == (0, []) and "163,124 minimal pairs" in text
 
 
-# --- Mistakes: one line, status 2, nothing overwritten -------------------------------------------
-
-
 def test_bad_pairs(run, models, tmp_path):
     path = tmp_path / "pairs.tsv"
     before = contents(models[0])

@@ -72,9 +72,6 @@ def models(tmp_path_factory):
     return directory
 
 
-# --- What they write -----------------------------------------------------------------------------
-
-
 def test_smoke_onnx(run, tmp_path):
     directory = tmp_path / "a" / "b"
     status, text, errors = run("to_onnx", "--preset", "smoke", "--no-check", "--output", directory)
@@ -157,8 +154,6 @@ def test_quantized_from_a_compact_model(run, models, tmp_path):
     assert about["quantize"] == "dynamic" and about["about"] == {"perplexity": 90.5}
 
 
-# --- Mistakes ------------------------------------------------------------------------------------
-
 SMALL, SMOKE = ["--model", "{models}/small.npz"], ["--preset", "smoke"]
 SEVERAL = ["--model", "{models}/several.npz"]
 MISTAKES = [
@@ -224,9 +219,6 @@ def test_a_provider_that_is_not_there(run, models, tmp_path, monkeypatch):
     result = run("to_onnx", *arguments, "--provider", "cuda")
     commands.refused("to_onnx.py", result, "ONNX Runtime has no CUDAExecutionProvider")
     assert contents(tmp_path) == before
-
-
-# --- Parsing with exported files -----------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

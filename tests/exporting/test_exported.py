@@ -29,9 +29,6 @@ def model():
     return exports.with_weights(keras.Model(x, ONLSTM(4)(x)))
 
 
-# --- Refusals ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_other_backends_are_refused(name, model, tmp_path, monkeypatch):
     monkeypatch.setattr(keras.backend, "backend", lambda: "jax")
@@ -142,9 +139,6 @@ def test_a_limit_on_the_size_of_a_saved_model(model, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert str(caught.value).startswith(f"{path}: cannot be written (File too large)")
     assert contents(tmp_path) == {}
-
-
-# --- The check -----------------------------------------------------------------------------------
 
 
 def older(model, path):
@@ -258,9 +252,6 @@ def test_keras_computes_with_the_readable_recurrence(model, monkeypatch):
     found = checks.expected(graph, given)
     assert runs == [1] and isinstance(found["output"], np.ndarray)
     assert_close(found["output"], model(given["x"]), 1e-6, "output")
-
-
-# --- What is told --------------------------------------------------------------------------------
 
 
 def test_descriptions(tmp_path):

@@ -111,9 +111,6 @@ def batches(suffix, name):
     return (FIXED.get(name, BATCH),) if suffix == "tflite" else BATCHES
 
 
-# --- Values --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("time", TIMES)
 @pytest.mark.parametrize("graph", ["parser", "language_model"])
@@ -200,9 +197,6 @@ def test_a_softmax_with_weights_of_its_own(tmp_path):
     found = runtime.load(exported.path).run(ids=ids, lengths=lengths)
     for output, array in exports.part(exports.read(model, ids), 17, lengths).items():
         assert_close(found[output], array, SINGLE, output)
-
-
-# --- What is in a file ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
@@ -316,8 +310,6 @@ def test_batches_are_counted(models, tmp_path, batch):
     assert list(tmp_path.iterdir()) == []
 
 
-# --- Smaller weights -----------------------------------------------------------------------------
-
 # How far log-probabilities may be off, and distances; and the size, by float32's.
 BOUNDS = {
     ("onnx", None): (SINGLE, SINGLE, (1.0, 1.0)),
@@ -401,9 +393,6 @@ def test_only_logits_of_float32_are_added_in_parts(large):
     sums = {quantize: large.exported["onnx", quantize].operators.get("Sum") for quantize in
             (None, "float16", "dynamic", "weights")}  # fmt: skip
     assert sums == {None: 1, "float16": None, "dynamic": None, "weights": None}
-
-
-# --- PRPN ----------------------------------------------------------------------------------------
 
 
 def test_the_prpn_has_gates_of_every_kind(models, read):

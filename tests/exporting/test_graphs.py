@@ -43,9 +43,6 @@ class Unknowing(keras.Model):
         return x
 
 
-# --- Names and refusals --------------------------------------------------------------------------
-
-
 def test_every_model_has_its_graphs():
     names = {
         language_model(): ("parser", "language_model", "step"),
@@ -148,9 +145,6 @@ def test_names_of_outputs_that_do_not_do(keys):
         graph.function(draw_inputs(graph, 1, 2))
 
 
-# --- What a graph is -----------------------------------------------------------------------------
-
-
 def test_metadata():
     model, about = language_model(vocabulary=WORDS), {"perplexity": 90.5}
     step = make_graph(model, "step", about=about, vocabulary=["other"])
@@ -208,9 +202,6 @@ def test_draws_for_a_models_own_inputs():
     embedded = sequential(keras.layers.Embedding(2, 3), ONLSTM(4), shape=(None,), dtype="int64")
     ids = draw_inputs(make_graph(embedded), 5, 7)["x"]
     assert ids.dtype == "int64" and set(ids.ravel()) == {0, 1}  # any embedding has two entries
-
-
-# --- Cells run as layers -------------------------------------------------------------------------
 
 
 def rnn(**options):

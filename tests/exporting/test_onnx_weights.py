@@ -25,9 +25,6 @@ def test_weights_of_eight_bits_lose_nothing(tmp_path):
     assert written.size < 0.3 * to_onnx(stored, tmp_path / "32.onnx", "parser", check=False).size
 
 
-# --- Small graphs --------------------------------------------------------------------------------
-
-
 def softmax_model(features, words=200):
     """An ONNX model of a product, a bias and log-softmax, and what goes in and comes out."""
     from onnx import TensorProto, helper, numpy_helper
@@ -98,9 +95,6 @@ def test_halves_are_finite():
     wide = half.astype("float32")
     expected = exports.log_softmax(rows.astype("float64") @ wide + constants["bias"])
     assert_close(run(model, rows), expected, 2 * SINGLE, "log-probabilities")
-
-
-# --- Opsets --------------------------------------------------------------------------------------
 
 
 @pytest.mark.backend("tensorflow")

@@ -82,9 +82,6 @@ def trees(count):
     return [shape(words_of(count, seed)) for seed in range(2) for shape in SHAPES]
 
 
-# --- Values --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("batch", [1, BATCH])
 @pytest.mark.parametrize("count", [1, 17, 200])
 @pytest.mark.parametrize(("suffix", "left", "layers"), FILES)
@@ -159,9 +156,6 @@ def test_saved_model(models, tmp_path):
     assert_close(found[0], models[True, 1].score([tree])[0], SINGLE, "scores")
 
 
-# --- What is in a file ---------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("suffix", "left", "layers"), FILES)
 def test_what_a_file_says_of_itself(scorers, suffix, left, layers):
     scorer = scorers[suffix, left, layers]
@@ -206,9 +200,6 @@ def test_the_check_compares_with_the_grids_of_training():
     assert_close(expected[0], model.score([tree])[0], 1e-6, "of Keras")
 
 
-# --- Without Keras -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("suffix", ["onnx", "tflite"])
 def test_scores_without_keras(models, files, suffix):
     path = files[suffix, False, 1]
@@ -230,9 +221,6 @@ def test_models_from_files(files):
     assert isinstance(model, runtime.ExportedTreeModel) and about == {"by": "a test"}
     with pytest.raises(ValueError, match="ExportedTreeModel, not a LanguageModel"):
         Parser.load(files["onnx", True, 1])
-
-
-# --- Mistakes ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

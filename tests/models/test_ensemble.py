@@ -39,9 +39,6 @@ def ensemble(models):
     return Ensemble(models)
 
 
-# --- The model -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("gate", ["forget", "input"])
 def test_distances_are_those_of_the_members(ensemble, models, gate):
     assert (ensemble.num_layers, ensemble.members) == (5, (3, 2))
@@ -92,8 +89,6 @@ def test_models_that_do_not_go_together(make, match):
         Ensemble(make())
 
 
-# --- Parsing -------------------------------------------------------------------------------------
-
 SENTENCE = "the cat saw a dog do n't saw the N a"
 
 
@@ -126,9 +121,6 @@ def test_trees_of_mean_distances(ensemble, method):
 def test_one_model_in_a_list_is_that_model(models):
     parser = Parser(models[:1])
     assert parser.model is models[0] and (parser.layer, parser.method) == (2, "greedy")
-
-
-# --- Files ---------------------------------------------------------------------------------------
 
 
 def test_compact_files(ensemble, models, tmp_path):
@@ -174,9 +166,6 @@ def test_a_saved_model(ensemble, tmp_path):
     assert written.graphs == ("parser",) and written.difference.largest < SINGLE
     described = json.loads((written.path / "assets.extra" / "keras_onlstm.json").read_text())
     assert described["members"] == [3, 2]
-
-
-# --- The command ---------------------------------------------------------------------------------
 
 
 @pytest.mark.backend("tensorflow")  # nothing here depends on it

@@ -190,8 +190,6 @@ def test_bad_arguments(arguments, match):
         LanguageModel(20, **{"embedding_dim": 8, "units": 16, "chunk_size": 4, **arguments})
 
 
-# --- Whole sentences -----------------------------------------------------------------------------
-
 WORDS = ["<eos>", "<unk>", *"abcdefgh"]
 SENTENCES = ["a b c", "h", "a zebra c d e f g h a b c", "", "b"]
 

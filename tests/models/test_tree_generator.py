@@ -108,9 +108,6 @@ def log_probability_by_hand(generator, tree):
     return total
 
 
-# --- What it says of trees -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_log_probability_by_hand(kind, float64):
     generator = generator_of(model_of(dtype=float64, **KINDS[kind]))
@@ -182,9 +179,6 @@ def test_trees_are_drawn_as_often_as_they_are_probable():
 
     assert near(sum(found.values()), mass)
     assert all(near(found[tree], expected[tree]) for tree in trees)
-
-
-# --- What it draws -------------------------------------------------------------------------------
 
 
 def check_samples(generator, samples, tolerance):
@@ -266,8 +260,6 @@ def test_many_trees_come_in_batches(monkeypatch):
     assert [sample.tree for sample in parts] == [sample.tree for sample in whole]
 
 
-# --- How the classifiers are trained -------------------------------------------------------------
-
 # What stands below a word, and beside it, follows from the word.
 RULES = [
     DependencyTree(["a", "b"], [2, 0]),
@@ -341,9 +333,6 @@ def test_each_classifier_keeps_its_best_epoch():
     for number, epoch in enumerate(best):
         for one, other in zip(kept, after[epoch][1], strict=True):
             assert_close(one[number], other[number], 1e-6, ADDITIONS[number])
-
-
-# --- Files and mistakes --------------------------------------------------------------------------
 
 
 def test_files(tmp_path):

@@ -14,9 +14,6 @@ TOLERANCE = 1e-6  # the same operations in float32
 TANH, SIGMOID = keras.activations.tanh, keras.activations.sigmoid
 
 
-# --- A single step -------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("masked", [None, [True, False, True], [False, False, False]])
 @pytest.mark.parametrize("dropped", [True, False])
@@ -56,9 +53,6 @@ def test_one_step_with_other_activations():
     assert_all_close(found, other, TOLERANCE, Recurrence._fields)
     usual = reference.run_single(given._replace(activation=TANH, recurrent_activation=SIGMOID))
     assert_differ(found.h, usual.h, 0.1, "other activations")
-
-
-# --- Another recurrence in its place -------------------------------------------------------------
 
 
 def test_a_layer_runs_what_takes_the_place_of_its_own():

@@ -28,9 +28,6 @@ pytestmark = pytest.mark.keras_free
 BASELINES = (left_branching, right_branching, balanced, random_tree)
 
 
-# --- The algorithms, written from their definitions with recursion -------------------------------
-
-
 def greedy(distances, tokens):
     """((x<i) (x_i (x>i))), nested tuples."""
     if len(tokens) == 1:
@@ -152,8 +149,6 @@ def test_bad_input(distances, tokens, method, match):
         build_tree(distances, tokens, method)
 
 
-# --- Scores --------------------------------------------------------------------------------------
-
 GOLD = Tree.fromstring("(S (NP-SBJ (DT the) (NN cat)) (VP saw (NP=2 a dog) (PP on (NP the mat))))")
 
 
@@ -213,9 +208,6 @@ def test_trees_that_do_not_match():
         score([balanced("ab")] * 2, [balanced("ab"), balanced("abc")])
     with pytest.raises(ValueError, match="sentence 1: has no words"):
         score([Tree("X", [])], [Tree("X", [])])
-
-
-# --- The treebank --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -64,9 +64,6 @@ def known(sentence, gate="forget"):
     return rows[:, 0 if gate == "forget" else 1].T
 
 
-# --- Graphs --------------------------------------------------------------------------------------
-
-
 def test_graphs_run(exported):
     graph = runtime.load(exported, threads=1)
     assert sorted(graph.inputs) == ["ids", "lengths"]
@@ -171,9 +168,6 @@ def test_missing_runtimes(name, module, tmp_path, monkeypatch):
         runtime.load(tmp_path / name)
 
 
-# --- Damaged files -------------------------------------------------------------------------------
-
-
 def test_every_cut_is_refused(exported, tmp_path):
     whole = exported.read_bytes()
     path = tmp_path / f"cut{exported.suffix}"
@@ -254,9 +248,6 @@ def test_metadata_come_back():
     assert found == {**about, "format": 1}
     with pytest.raises(ValueError, match="graph is missing"):
         metadata.dumps({"vocabulary": None})
-
-
-# --- Sentences -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("gate", ["forget", "input"])
@@ -360,8 +351,6 @@ def test_arguments_of_exported_files_alone(tmp_path):
     with pytest.raises(ValueError, match=r"model\.pb: ends neither in \.onnx nor in \.tflite"):
         runtime.load(tmp_path / "model.pb")
 
-
-# --- Without Keras -------------------------------------------------------------------------------
 
 FOREIGN = ("keras", "tensorflow", "jax", "torch")
 

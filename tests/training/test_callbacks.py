@@ -106,9 +106,6 @@ def test_callbacks_are_called_in_the_thread_that_trains(tmp_path):
     assert slow.threads == [True] * 3
 
 
-# --- Stopping ----------------------------------------------------------------------------------
-
-
 def early(**kwargs):
     given = {"mode": "max", "patience": 2, "restore_best_weights": True, **kwargs}
     return keras_callbacks.EarlyStopping("val_score", **given)
@@ -187,9 +184,6 @@ def test_a_callback_can_end_the_run_over_a_loss_that_is_not_a_number(tmp_path):
     history = trained.run()
     assert len(calls) == 5 and trained.progress.stopped
     assert [math.isnan(row["loss"]) for row in history] == [False, True]
-
-
-# --- Resuming ----------------------------------------------------------------------------------
 
 
 def both():
@@ -274,9 +268,6 @@ def test_the_state_of_a_trigger_is_the_scores_so_far():
     first.scores = [3.0, 2.5]
     restore_state([other], *state_of([first]))
     assert other.scores == first.scores and other.scores is not first.scores
-
-
-# --- Others ------------------------------------------------------------------------------------
 
 
 class Growing:

@@ -102,9 +102,6 @@ def test_arrays_beside_the_model_survive(saved):
     assert load_checkpoint(path, model) == {"epoch": 1}
 
 
-# --- Damage -------------------------------------------------------------------------------------
-
-
 def assert_refused(path, match, model=None):
     model = make_model(seed=5) if model is None else model
     before = bits(model)
@@ -223,9 +220,6 @@ def test_a_missing_file_or_a_directory(tmp_path):
             load_checkpoint(path, model)
 
 
-# --- Interrupted writes -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TypeError])
 def test_an_interrupted_write_leaves_the_checkpoint_before(saved, monkeypatch, error):
     path, model = saved
@@ -240,9 +234,6 @@ def test_an_interrupted_write_leaves_the_checkpoint_before(saved, monkeypatch, e
         save_checkpoint(path, model, {"epoch": object() if error is TypeError else 4})  # no JSON
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == [path.name]
-
-
-# --- Files --------------------------------------------------------------------------------------
 
 
 def test_replacing_needs_the_whole_file(tmp_path):

@@ -108,9 +108,6 @@ def test_stopped_after_so_many_batches_and_resumed(tmp_path, unbroken, stops):
     assert_equal(what_is_left(survivor), unbroken["plateau"][0])
 
 
-# --- Refusals: nothing is changed --------------------------------------------------------------
-
-
 def assert_resume_refused(refused, error, match):
     before, progress = bits(refused.model), refused.progress
     with pytest.raises(error, match=match) as caught:

@@ -30,9 +30,6 @@ TOLERANCE = 1e-9
 WORDS = ["<unk>", "<root>", *"abcdefg"]
 
 
-# --- Noise-contrastive estimation ---------------------------------------------------------------
-
-
 @pytest.mark.parametrize("learn", ["ln_z", "z", None])
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
 def test_the_reference_losses_and_gradients_of_noise(tree_reference, prefix, learn, float64):
@@ -100,9 +97,6 @@ def test_noise_that_will_not_do(arguments, message):
         NoiseContrastive(**arguments)
 
 
-# --- Batches --------------------------------------------------------------------------------------
-
-
 def batches_of(model, trees, size=3, **kwargs):
     return TreeBatches(model, [model.lay_out(tree) for tree in trees], size, **kwargs)
 
@@ -167,9 +161,6 @@ def test_no_tree_is_no_batch():
         TreeBatches(small_model(), [], 2)
 
 
-# --- Losses ---------------------------------------------------------------------------------------
-
-
 def test_losses_by_word_and_by_sentence():
     model, trees = small_model(), small_trees()
     batches = batches_of(model, trees, len(trees))
@@ -222,9 +213,6 @@ def test_it_learns(noise):
     assert np.concatenate(model.score(trees)).mean() > (-0.35 if noise else -0.15)
 
 
-# --- The halved learning rate -------------------------------------------------------------------
-
-
 class Held(keras.Model):
     """A model of one weight, and a rate."""
 
@@ -270,9 +258,6 @@ def test_halving_stops_where_the_entropy_is_no_number():
     for entropy in (5.0, math.nan, math.nan):
         halving.on_epoch_end(0, {"val_entropy": entropy})
     assert model.stop_training
-
-
-# --- Word vectors ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -348,8 +333,6 @@ def test_a_large_file_of_longer_word_vectors_is_not_read_to_its_end(tmp_path):
     path.write_text("w x 2 3 4\n" * 5000 + "cat 1 2 3\n")
     assert sorted(read_vectors(path, {"cat", "w x"}, 3)) == ["cat", "w x"]
 
-
-# --- Runs -----------------------------------------------------------------------------------------
 
 VALUES = TREE_VALUES | {
     "embedding_dim": 3, "units": 4, "input_dropout": 0.2, "output_dropout": 0.2, "epochs": 2,

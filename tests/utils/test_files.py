@@ -139,9 +139,6 @@ def test_a_directory_whose_replacement_was_killed_comes_back(tmp_path):
     assert left(tmp_path) == ["model"] and left(path) == ["old"]
 
 
-# --- What cannot be written: one line that names the file ---------------------------------------
-
-
 def test_a_limit_on_the_size_of_files(tmp_path):
     path = tmp_path / "arrays.npz"
     before = resource.getrlimit(resource.RLIMIT_FSIZE)

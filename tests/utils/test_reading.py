@@ -19,9 +19,6 @@ from keras_onlstm.utils.reading import (
 pytestmark = pytest.mark.keras_free
 
 
-# --- Kinds ---------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "right", "wrong", "message"),
     [
@@ -61,9 +58,6 @@ def test_a_fault_is_told_in_a_part_of_a_line():
     assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
 
 
-# --- JSON and text -------------------------------------------------------------------------------
-
-
 def test_what_is_no_json():
     for text in (b"", b"{", b"\xff", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}"):
         with pytest.raises(ValueError, match="not valid JSON"):
@@ -95,9 +89,6 @@ def test_files_of_json_and_text(tmp_path):
             read_text(path)
         with pytest.raises(FileNotFoundError, match=r": no such file\. Do that\.$"):
             read_json(path, dict, "Do that.")
-
-
-# --- Archives ------------------------------------------------------------------------------------
 
 
 def test_arrays_of_npz_files_come_back(tmp_path):

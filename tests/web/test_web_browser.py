@@ -166,9 +166,6 @@ def tab(chromium, address):
         context.close()
 
 
-# --- Trees ---------------------------------------------------------------------------------------
-
-
 def test_trees_are_those_of_the_package(page):
     read = 0
     for case in CASES["texts"]:
@@ -257,9 +254,6 @@ def test_the_first_model_parses_before_the_others_are_there(tab, folder, tmp_pat
     page.check()
 
 
-# --- What can be given ---------------------------------------------------------------------------
-
-
 def test_texts_without_words(page):
     for text, said in (
         ("", "Type a sentence."),
@@ -321,9 +315,6 @@ def test_a_copied_picture(page):
     assert texts[: len(SENTENCE.split())] == SENTENCE.split()
     fills = {element.get("fill") for element in root.iter(f"{name}rect")}
     assert len(fills) == 4 and all(fill.startswith("rgb(") for fill in fills)
-
-
-# --- Keyboard and screen reader ------------------------------------------------------------------
 
 
 def focused(page):
@@ -408,8 +399,6 @@ def test_long_sentences_scroll_by_keys(page):
     assert page.tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-# --- Appearance ----------------------------------------------------------------------------------
-
 OVERLAPS = """() => {
   const found = [];
   const shown = [...document.querySelectorAll(
@@ -474,9 +463,6 @@ def test_themes(page):
     assert back() == light
 
 
-# --- Without a network ---------------------------------------------------------------------------
-
-
 def test_offline_after_the_first_load(chromium, folder, scripts):
     context = chromium.new_context()
     with scripts["serve"].serving(folder) as address:
@@ -535,9 +521,6 @@ def test_what_comes_unpacked_is_taken(tab, folder):
     page.check()
 
 
-# --- In the documentation -------------------------------------------------------------------------
-
-
 def test_in_a_documentation(chromium, page, folder, scripts, tmp_path):
     """The page below it has a link to it, and its service worker leaves it alone."""
     assert page.tab.locator("#documentation").is_hidden()
@@ -557,9 +540,6 @@ def test_in_a_documentation(chromium, page, folder, scripts, tmp_path):
         below.tab.wait_for_selector("text=here")
         assert below.tab.evaluate(controlled) is False
     context.close()
-
-
-# --- Weight --------------------------------------------------------------------------------------
 
 
 def test_weight(folder):
