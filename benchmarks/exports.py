@@ -27,7 +27,7 @@ import report
 from run import cpu_model
 
 from keras_onlstm import ONLSTM, exporting, runtime
-from keras_onlstm.utils.provenance import versions
+from keras_onlstm.utils.libraries import versions
 
 BASE = "LSTM of ONNX Runtime"
 REST, LEAST = 0.03, 0.05  # seconds between turns, and of a turn

@@ -7,6 +7,7 @@ The arc that leads to a word ends over its middle, those that go out begin at it
 two arcs of a projective tree meet anywhere but at the word from which both begin.
 """
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ import numpy as np
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
 from keras_onlstm.utils.arguments import one_of
 
-__all__ = ["ARCS", "Arc", "Drawing", "Side", "drawing", "spread"]
+__all__ = ["ARCS", "Arc", "Drawing", "Side", "columns", "drawing", "spread"]
 
 ARCS = ("heads", "edges", "both")
 
@@ -125,3 +126,34 @@ def spread(
         start = middles[-1] + cells[place - 1][1] + gap if place else 0
         middles.append(max([start + before, *least]))
     return middles
+
+
+def columns(text: str) -> int:
+    """The columns that a terminal needs for a text.
+
+    East Asian wide characters, emoji among them, take two; what is put onto other characters, and
+    what nobody sees, takes none. Each character counts by itself, as most terminals have it.
+
+    Args:
+        text: without control characters.
+
+    Returns:
+        Integer.
+
+    Source: Unicode Standard Annex 11, "East Asian Width", https://www.unicode.org/reports/tr11/.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies.arcs import columns
+    >>> columns("cat"), columns("\\N{CJK UNIFIED IDEOGRAPH-732B}"), columns("e\\u0301")
+    (3, 2, 1)
+    """
+    return len(text) if text.isascii() else sum(map(_width, text))
+
+
+def _width(character):
+    if unicodedata.category(character) in ("Mn", "Me", "Cf") and character != "\xad":
+        return 0
+    if "\u1160" <= character <= "\u11ff":  # second and third letters of a Korean syllable
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -7,8 +7,7 @@ middle of its dependent. So `┼` is always a crossing, which only trees that ar
 import bisect
 import re
 
-from keras_onlstm.dependencies.arcs import Drawing, spread
-from keras_onlstm.utils.columns import columns
+from keras_onlstm.dependencies.arcs import Drawing, columns, spread
 from keras_onlstm.utils.svg import drawable
 
 __all__ = ["text_of"]

@@ -2,9 +2,8 @@
 
 from html import escape
 
-from keras_onlstm.dependencies.arcs import Drawing, Side, spread
+from keras_onlstm.dependencies.arcs import Drawing, Side, columns, spread
 from keras_onlstm.dependencies.tree import Edge
-from keras_onlstm.utils.columns import columns
 from keras_onlstm.utils.svg import CHARACTER, FONT, MARGIN, drawable, svg_page, svg_text
 
 __all__ = ["svg_of"]

@@ -23,8 +23,7 @@ from keras_onlstm.onlstm.recurrence import Recurrence, readable, refusal
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.provenance import versions
+from keras_onlstm.utils.libraries import not_installed, versions
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["to_onnx"]

@@ -14,7 +14,7 @@ from keras_onlstm.prpn import reading
 from keras_onlstm.prpn import reading_network as prpn
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.provenance import versions
+from keras_onlstm.utils.libraries import versions
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["METADATA", "module_of", "to_saved_model", "traced"]

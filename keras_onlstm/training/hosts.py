@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from keras_onlstm.utils.console import status_of
-from keras_onlstm.utils.provenance import versions
+from keras_onlstm.utils.libraries import versions
 
 __all__ = ["ALONE", "Hosts", "joined"]
 

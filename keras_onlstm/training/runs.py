@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from keras_onlstm.training.settings import changed, check_settings, described
 from keras_onlstm.utils.console import ArgumentParser, seed
 from keras_onlstm.utils.files import LOCK, check_unlocked, is_left_over, locked, write_json
-from keras_onlstm.utils.provenance import versions
+from keras_onlstm.utils.libraries import versions
 from keras_onlstm.utils.reading import Choice, Integer, check_kind, read_json
 
 __all__ = [

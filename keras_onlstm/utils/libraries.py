@@ -1,8 +1,10 @@
-"""Libraries that may not be installed: the error message, and the backend that Keras runs on."""
+"""Libraries: what is installed, in which version, and the backend that Keras runs on."""
 
+import importlib.metadata
 import importlib.util
 import json
 import os
+import platform
 import shlex
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ __all__ = [
     "is_installed",
     "keras_not_installed",
     "not_installed",
+    "versions",
 ]
 
 BACKENDS = ("tensorflow", "jax", "torch")  # their import names, which are also those of pip
@@ -131,3 +134,24 @@ class _Announcer:
             sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
             if is_installed("keras"):
                 print(self.line, file=sys.stderr, flush=True)
+
+
+def versions(*further: str) -> dict[str, str]:
+    """The versions of Python, of this package and of the libraries that results depend on.
+
+    Args:
+        *further: names of other distributions.
+
+    Returns:
+        Dictionary from names to versions, without what is not installed.
+    """
+    versions = {
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+    }
+    for name in ("keras-onlstm", "keras", "tensorflow", "jax", "torch", "numpy", *further):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions

@@ -16,7 +16,7 @@ from helpers.package import ROOT
 from helpers.pictures import HOSTILE, SHOWN, elements, png_size, size, texts
 from keras_onlstm.dependencies import DependencyTree, chain, draw, page, random_tree
 from keras_onlstm.dependencies import save_picture as save
-from keras_onlstm.utils.columns import columns
+from keras_onlstm.dependencies.arcs import columns
 
 pytestmark = pytest.mark.keras_free
 SVG = "{http://www.w3.org/2000/svg}"
