@@ -147,16 +147,6 @@ def test_choices_of_trained_runs(run, files, tmp_path):
     assert "published: LdTreeLSTM (400)" in text and text.count(" minus TreeLSTM, ") == 3
 
 
-def test_a_share_of_the_unknown(run, files, tmp_path):
-    """With ever less for the unknown, a known candidate is chosen where there is one."""
-    told = [*options(files, "cased"), "--unknown", 10**15, "--output", tmp_path]
-    assert run(*told)[0] == 0
-    with open(tmp_path / "choices.csv", newline="", encoding="utf-8") as file:
-        choices = [row[3] for row in csv.reader(file)][1:]
-    assert choices[0] == "cat" and choices[2] == "a"
-    assert json.loads((tmp_path / "results.json").read_text())["arguments"]["unknown"] == 10**15
-
-
 def test_crossing_trees_are_made_projective(run, files, tmp_path):
     trees = list(map(fan, sentences()))
     words = trees[5].words  # of three

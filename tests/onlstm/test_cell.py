@@ -39,14 +39,6 @@ def test_its_initial_state_is_zero():
     assert_all_close(states, [np.zeros((3, UNITS))] * 2, 0.0, ["h", "c"])
 
 
-def test_its_symbolic_call_has_the_shapes_of_a_real_one():
-    h, states = ONLSTMCell(UNITS, 2)(
-        keras.KerasTensor((None, 3)), [keras.KerasTensor((None, UNITS))] * 2
-    )
-    assert [x.shape for x in (h, *states)] == [(None, UNITS)] * 3
-    assert ONLSTMCell(UNITS).compute_output_shape((5, 3)) == ((5, UNITS), [(5, UNITS)] * 2)
-
-
 @pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
 @pytest.mark.parametrize("name", ["units", "chunk_size"])
 @pytest.mark.parametrize("value", [0, True, 2.0])

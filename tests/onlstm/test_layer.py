@@ -164,13 +164,3 @@ def test_gradients_through_one_result_alone(alone, float64):
     layer = onlstm(problem, 2, dtype=float64)
     found = layer_gradients(layer, problem, which, weights, float64)
     assert_all_close(found, expected, 1e-8, problem._fields)
-
-
-def test_lengths_may_vary_from_call_to_call():
-    problem = oracle.draw(UNITS, 2, time=9)
-    layer = onlstm(problem, 2)
-    zeros = np.zeros_like(problem.h)
-    for batch, time in ((4, 9), (2, 1), (3, 4)):
-        x = problem.x[:batch, :time]
-        expected = oracle.onlstm(x, zeros[:batch], zeros[:batch], *problem.weights, chunk_size=2)
-        assert_all_close(layer(tensor(x, "float32")), expected, SINGLE, NAMES)

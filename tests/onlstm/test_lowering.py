@@ -137,14 +137,6 @@ def test_operators_have_kernels_for_gpus(made):
     assert not missing(traced(model, inputs, options))
 
 
-@pytest.mark.backend("tensorflow")
-def test_an_operator_without_a_kernel_would_be_found():
-    import tensorflow as tf
-
-    graph = tf.function(lambda x: tf.strings.length(tf.strings.as_string(x)))
-    assert "AsString" in missing(graph.get_concrete_function(tf.TensorSpec((2,), "float32")))
-
-
 def traced(model, inputs, options):
     import tensorflow as tf
 

@@ -251,13 +251,6 @@ def test_hosts_with_other_arguments_are_refused_and_write_nothing(tmp_path):
     assert contents(tmp_path) == {}
 
 
-@pytest.mark.backend("jax")
-def test_more_devices_than_rows_are_refused(run, tmp_path):
-    hosts = ["--output", tmp_path / "run", "--preset", "smoke", "--hosts", 2, "--devices", 11]
-    commands.refused(SCRIPT, run(*hosts), "--devices 11", "2 hosts")
-    assert contents(tmp_path) == {}
-
-
 @pytest.mark.backend("tensorflow", "torch")
 def test_other_backends_are_refused(run, tmp_path):
     result = run("--output", tmp_path / "run", "--preset", "smoke", "--hosts", 2, "--host-id", 0)

@@ -10,7 +10,6 @@ from helpers.toy_runs import (
     EPOCHS,
     SCORES,
     Killed,
-    Killer,
     assert_equal,
     bits,
     kill,
@@ -66,18 +65,6 @@ def test_how_often_checkpoints_are_written_changes_nothing(tmp_path, unbroken):
         trained.run()
     assert len(written) == 1 + EPOCHS  # at the start and after every epoch
     assert_equal(what_is_left(trained), unbroken["plateau"][0])
-
-
-def test_the_same_trainer_goes_on_after_an_interruption(tmp_path, unbroken):
-    expected, events = unbroken["plateau"]
-    trained = make_trainer(tmp_path)
-    with pytest.MonkeyPatch.context() as patch:
-        Killer(patch, trained, events // 2)
-        with pytest.raises(Killed):
-            trained.run()
-    trained.resume()
-    trained.run()
-    assert_equal(what_is_left(trained), expected)
 
 
 def test_the_unbroken_run_is_as_described(tmp_path, unbroken):

@@ -1,11 +1,9 @@
 """The bits of a training step depend on the batch and the variables, not on the batches before."""
 
 import shutil
-from contextlib import nullcontext
 
 import keras
 import numpy as np
-import pytest
 
 from helpers.toy_runs import PairModel, bits
 from keras_onlstm.training import PairBatches, Trainer, trainer
@@ -58,10 +56,3 @@ def differing(tmp_path, monkeypatch):
 
 def test_restored_before_every_batch_in_turn(tmp_path, monkeypatch):
     assert differing(tmp_path, monkeypatch) == []
-
-
-@pytest.mark.backend("tensorflow")
-def test_the_test_sees_what_other_traces_do(tmp_path, monkeypatch):
-    """Else the one above would be worth nothing, here or with another version of TensorFlow."""
-    monkeypatch.setattr(trainer, "traced_alike", lambda *_: nullcontext())
-    assert differing(tmp_path, monkeypatch)
