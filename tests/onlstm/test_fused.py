@@ -156,18 +156,6 @@ def test_products_outside_of_what_is_compiled(mask, monkeypatch):
     compare(scaled, 5, "float32", SINGLE, call=call, **options)
 
 
-def test_a_stateful_layer_goes_on(float64):
-    problem = oracle.draw(6, 2, batch=3, time=8)
-    layers = [layer_for(problem, 2, f, stateful=True, dtype=float64) for f in (True, False)]
-    mask = oracle.masks(3, 8)["holes"]
-    for part in (slice(0, 3), slice(3, 8)):
-        x = tensor(problem.x[:, part], float64)
-        found, expected = (layer(x, mask=mask[:, part]) for layer in layers)
-        assert_all_close(found, expected, TOLERANCE, RESULTS)
-    whole = layer_for(problem, 2, True, dtype=float64)(tensor(problem.x, float64), mask=mask)
-    assert_all_close(found[1:3], whole[1:3], TOLERANCE, RESULTS[1:3])
-
-
 def root_mean_square(found, expected):
     return [np.sqrt(np.mean((a - b) ** 2)) for a, b in zip(found, expected, strict=True)]
 

@@ -23,27 +23,6 @@ EVERYTHING = {"return_sequences": True, "return_state": True}
 X = np.zeros((4, 5, 3), "float32")
 
 
-@pytest.mark.parametrize(
-    ("options", "changes"),
-    [
-        ({"activation": "relu"}, {"activation": lambda x: np.maximum(x, 0.0)}),
-        ({"activation": None}, {"activation": lambda x: x}),
-        ({"recurrent_activation": None}, {"recurrent_activation": lambda x: x}),
-        ({"use_bias": False}, {}),
-    ],
-)
-def test_activations_and_bias(options, changes):
-    problem = oracle.draw(UNITS, CHUNK, time=3)
-    layer = ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING, **options)
-    loaded(layer, problem)
-    if "use_bias" in options:
-        problem = problem._replace(bias=0 * problem.bias)
-    states = [tensor(s, "float32") for s in problem.states]
-    found = layer(tensor(problem.x, "float32"), initial_state=states)
-    expected = oracle.onlstm(*problem, chunk_size=CHUNK, **changes)
-    assert_all_close(found, expected, SINGLE, NAMES)
-
-
 def test_the_activity_regularizer_adds_its_loss():
     problem = oracle.draw(UNITS, CHUNK)
     layer = ONLSTM(UNITS, CHUNK, activity_regularizer=keras.regularizers.L2(0.5))

@@ -143,13 +143,6 @@ def test_a_policy_of_another_mode_is_refused():
         ONLSTM(UNITS, CHUNK, dtype="int4_from_float32").build((None, None, 3))
 
 
-def test_the_remedy_of_the_refusal_works():
-    model = model_with_both()
-    model.quantize("float8", filters=lambda layer: not isinstance(layer, ONLSTMCell))
-    assert model.layers[-1].quantization_mode == "float8"
-    assert model.layers[1].cell.quantization_mode is None
-
-
 @pytest.mark.parametrize("mode", ["int8", "float8"])
 def test_the_models_of_the_package_name_their_own_ways(mode):
     reader = LanguageModel(5, embedding_dim=4, units=8, chunk_size=2)
