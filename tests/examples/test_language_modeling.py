@@ -12,6 +12,7 @@ import pytest
 from keras import ops
 
 from helpers import commands
+from helpers.checks import NO_DROPOUT
 from helpers.commands import EXAMPLES, SMOKE, contents, ours
 from helpers.runs import assert_same_run, epochs, weights
 from keras_onlstm.datasets import treebank
@@ -153,6 +154,18 @@ def test_half_precision(run, tmp_path):
     best = min(float(row["val_perplexity"]) for row in rows)
     assert results["validation_perplexity"] == pytest.approx(best, rel=1e-5)
     assert float(rows[1]["loss"]) < float(rows[0]["loss"])
+
+
+def test_half_precision_computes_the_loss_of_single_precision(run, tmp_path):
+    """Without dropout, and with weights that do not move, only the rounding of bfloat16 is left."""
+    still = [f"{name}=0" for name in NO_DROPOUT] + ["learning_rate=1e-20", "epochs=1"]
+    losses = []
+    for precision in ("float32", "mixed_bfloat16"):
+        options = ["--precision", precision, "--output", tmp_path / precision]
+        assert run(*SMOKE, *options, "--set", *still)[0] == 0
+        losses.append(float(epochs(tmp_path / precision)[0]["loss"]))
+    # bfloat16 has 8 significant bits. Rounding errors of single words largely cancel in the mean.
+    assert 1e-6 < abs(losses[1] - losses[0]) < 2**-8 * losses[0]
 
 
 def test_generating(command, smoke):
