@@ -82,6 +82,15 @@ def test_equals_the_equation(x):
     assert_close(cumax(x), exact(x), 2e-6, "cumax")
 
 
+@given(logits, st.floats(-1e3, 1e3, width=32))
+def test_a_constant_added_changes_nothing(x, constant):
+    shifted = x + np.float32(constant)
+    # What is compared has the rounding of the addition already in it.
+    assert_close(cumax(shifted), exact(shifted), 1e-6, "cumax of shifted logits")
+    whole = np.rint(x)  # whole numbers below 2^24 are shifted without rounding
+    assert_close(cumax(whole + np.float32(64)), cumax(whole), 1e-6, "shifted by 64")
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_does_not_overflow(sign):
     x = sign * np.array([[1e4, 0.0, -1e4], [-1e4, 1e4, 0.0], [1e4, 1e4, 1e4]], "float32")
@@ -126,7 +135,7 @@ def test_gradient(float64):
 
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((), -1), ((3,), 1), ((3, 4), -3)],
+    [((), -1), ((), 0), ((3,), 1), ((3, 4), 2), ((3, 4), 3), ((3, 4), -3), ((3, 4), -4)],
 )
 def test_a_scalar_and_an_axis_that_is_none_are_refused(shape, axis):
     message = f"axis={axis} is none of those of a tensor of rank {len(shape)}"

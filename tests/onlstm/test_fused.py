@@ -92,9 +92,10 @@ def test_options(options, float64):
 
 
 @pytest.mark.parametrize("kept", RESULTS)
-def test_losses_of_one_result(kept, float64):
+@pytest.mark.parametrize("mask", [None, "holes"])
+def test_losses_of_one_result(kept, mask, float64):
     problem = oracle.draw(6, 2, batch=3, time=5)
-    call = {"mask": oracle.masks(3, 5)["holes"]}
+    call = {"mask": oracle.masks(3, 5)[mask]} if mask else None
     _, found = compare(problem, 2, float64, TOLERANCE, kept=[kept], call=call)
     for gradient, name in zip(found, GIVEN, strict=True):
         assert_differ(gradient, 0 * gradient, 1e-3, f"gradient of {kept} by {name}")
@@ -185,6 +186,31 @@ def test_half_precision(policy, units):
     names = [*RESULTS, *(f"gradient by {name}" for name in GIVEN)]
     for fused, readable, name in zip(*np.sqrt(np.mean(squares, 0)), names, strict=True):
         assert fused <= 1.2 * readable, f"{name}: error {fused:.3g}, of the readable {readable:.3g}"
+
+
+def test_in_single_precision():
+    problem = oracle.draw(12, 3, batch=11, time=7)
+    compare(problem, 3, "float32", SINGLE)
+
+
+def test_auto_is_the_default_and_fuses():
+    problem = oracle.draw(6, 2)
+    x = tensor(problem.x, "float32")
+    default = loaded(ONLSTM(6, 2, **ALL), problem)
+    assert default.fused == "auto"
+    assert_all_close(default(x), layer_for(problem, 2, True)(x), 0.0, RESULTS)
+
+
+def test_a_stateful_layer_goes_on(float64):
+    problem = oracle.draw(6, 2, batch=3, time=8)
+    layers = [layer_for(problem, 2, f, stateful=True, dtype=float64) for f in (True, False)]
+    mask = oracle.masks(3, 8)["holes"]
+    for part in (slice(0, 3), slice(3, 8)):
+        x = tensor(problem.x[:, part], float64)
+        found, expected = (layer(x, mask=mask[:, part]) for layer in layers)
+        assert_all_close(found, expected, TOLERANCE, RESULTS)
+    whole = layer_for(problem, 2, True, dtype=float64)(tensor(problem.x, float64), mask=mask)
+    assert_all_close(found[1:3], whole[1:3], TOLERANCE, RESULTS[1:3])
 
 
 def test_symbolic_lengths_and_batches():

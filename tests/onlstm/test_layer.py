@@ -65,6 +65,17 @@ def test_equals_the_equations(chunk_size, time, with_state, go_backwards, float6
     assert_all_close(layer(x, initial_state=states), expected[:3], EXACT, NAMES[:3])
 
 
+def test_in_single_precision():
+    problem = oracle.draw(UNITS, 2, time=7)
+    expected = oracle.onlstm(*problem, chunk_size=2)
+    states = [tensor(s, "float32") for s in problem.states]
+    x = tensor(problem.x, "float32")
+    found = onlstm(problem, 2)(x, initial_state=states)
+    assert {dtype_of(y) for y in found} == {"float32"}
+    assert_all_close(found, expected, SINGLE, NAMES)
+    assert_all_close(rnn(problem, 2)(x, initial_state=states), expected[:3], SINGLE, NAMES[:3])
+
+
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("return_state", [False, True])
 @pytest.mark.parametrize("return_distances", [False, True])
@@ -155,6 +166,23 @@ def test_gradients(case, float64):
     assert_all_close(found, expected, 1e-7, problem._fields)
 
 
+def test_gradients_equal_those_of_the_cell_in_rnn(float64):
+    problem = oracle.draw(UNITS, 3, seed=6)
+    weights = loss_weights(oracle.onlstm(*problem, chunk_size=3))
+    of_both = range(3)  # RNN knows no distances
+    found, expected = (
+        layer_gradients(
+            make(problem, 3, go_backwards=True, dtype=float64),
+            problem,
+            of_both,
+            weights,
+            float64,
+        )
+        for make in (onlstm, rnn)
+    )
+    assert_all_close(found, expected, EXACT, problem._fields)
+
+
 @pytest.mark.parametrize("alone", ["c", "forget_distance", "input_distance"])
 def test_gradients_through_one_result_alone(alone, float64):
     problem = oracle.draw(UNITS, 2, batch=2, time=3, input_dim=2, seed=7)
@@ -164,3 +192,13 @@ def test_gradients_through_one_result_alone(alone, float64):
     layer = onlstm(problem, 2, dtype=float64)
     found = layer_gradients(layer, problem, which, weights, float64)
     assert_all_close(found, expected, 1e-8, problem._fields)
+
+
+def test_lengths_may_vary_from_call_to_call():
+    problem = oracle.draw(UNITS, 2, time=9)
+    layer = onlstm(problem, 2)
+    zeros = np.zeros_like(problem.h)
+    for batch, time in ((4, 9), (2, 1), (3, 4)):
+        x = problem.x[:batch, :time]
+        expected = oracle.onlstm(x, zeros[:batch], zeros[:batch], *problem.weights, chunk_size=2)
+        assert_all_close(layer(tensor(x, "float32")), expected, SINGLE, NAMES)

@@ -54,8 +54,6 @@ def test_equals_the_equations(name, go_backwards, zero_output_for_mask, float64)
     x = tensor(problem.x, float64)
     layer = ONLSTM(UNITS, CHUNK, return_distances=True, dtype=float64, **EVERYTHING, **options)
     assert_all_close(loaded(layer, problem)(x, **call), expected, EXACT, NAMES)
-    layer = loaded(ONLSTM(UNITS, CHUNK, dtype=float64, **options), problem)
-    assert_close(layer(x, **call), expected.outputs[:, -1], EXACT, "the last output alone")
     cell = ONLSTMCell(UNITS, CHUNK, dtype=float64)
     layer = keras.layers.RNN(cell, dtype=float64, **EVERYTHING, **options)
     outputs, h, c = loaded(layer, problem)(x, **call)
@@ -68,6 +66,46 @@ def test_equals_the_equations(name, go_backwards, zero_output_for_mask, float64)
         started = np.cumsum(read, 1) > 0
     outputs = ops.convert_to_numpy(outputs)
     assert_close(outputs[started], expected.outputs[started], EXACT, "outputs of RNN")
+
+
+@pytest.mark.parametrize(
+    ("name", "zero_output_for_mask"),
+    [("left", False), ("right", False), ("right", True), ("holes", True), ("all", False)],
+)
+def test_the_last_output_is_the_last_of_the_sequence(name, zero_output_for_mask):
+    problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
+    layer = ONLSTM(UNITS, CHUNK, zero_output_for_mask=zero_output_for_mask)
+    found = loaded(layer, problem)(
+        tensor(problem.x, "float32"),
+        initial_state=[tensor(s, "float32") for s in problem.states],
+        mask=MASKS[name],
+    )
+    expected = oracle.onlstm(
+        *problem, chunk_size=CHUNK, mask=MASKS[name], zero_output_for_mask=zero_output_for_mask
+    )
+    assert_close(found, expected.outputs[:, -1], SINGLE, "last output")
+
+
+def test_one_masked_step():
+    problem = oracle.draw(UNITS, CHUNK, BATCH, time=1)
+    mask = np.array([[True], [False], [True], [False]])
+    layer = ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING)
+    found = loaded(layer, problem)(
+        tensor(problem.x, "float32"),
+        initial_state=[tensor(s, "float32") for s in problem.states],
+        mask=mask,
+    )
+    expected = oracle.onlstm(*problem, chunk_size=CHUNK, mask=mask)
+    assert_all_close(found, expected, SINGLE, NAMES)
+
+
+def test_what_is_masked_may_hold_anything():
+    problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
+    layer = loaded(ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING), problem)
+    mask = MASKS["holes"]
+    other = np.where(mask[..., None], problem.x, 77.0)
+    found, expected = (layer(tensor(x, "float32"), mask=mask) for x in (other, problem.x))
+    assert_all_close(found, expected, 0.0, NAMES)
 
 
 @pytest.mark.parametrize(("fused", "go_backwards"), [(False, True), (True, False)])
@@ -99,7 +137,7 @@ def test_masks_may_be_numbers_and_have_a_last_axis():
         assert_close(layer(x, mask=same), expected, 0.0, f"mask of {same.dtype} {same.shape}")
 
 
-@pytest.mark.parametrize("shape", [(BATCH,), (BATCH, TIME, 2), (1, TIME)])
+@pytest.mark.parametrize("shape", [(BATCH,), (BATCH, TIME, 2), (BATCH, TIME - 1), (1, TIME)])
 def test_masks_of_another_shape_are_refused(shape):
     layer = ONLSTM(UNITS, CHUNK)
     with pytest.raises(ValueError, match=r"mask is \(batch, time\), one value a step; got shape"):
@@ -228,3 +266,16 @@ def test_models_mask_without_a_warning(recurrent):
     assert_close(model(np.where(mask, IDS, 8), mask=mask), logits, 1e-6, "language model")
     alone = model(IDS[:, [0, 1, 3]])
     assert_close(alone, logits[:, [0, 1, 3]], 1e-6, "the words alone")
+
+
+def test_the_mask_is_handed_on_with_sequences_and_distances_alone():
+    mask = ops.convert_to_tensor(MASKS["left"])
+    layer = ONLSTM(UNITS, return_sequences=True, return_state=True, return_distances=True)
+    assert layer.supports_masking
+    of_sequence, *rest = layer.compute_mask(None, mask)
+    assert_close(of_sequence, MASKS["left"], 0.0, "mask of the outputs")
+    assert rest[:2] == [None] * 2
+    for distance_mask in [*rest[2:], *layer.compute_mask(None, mask[..., None])[-2:]]:
+        assert_close(distance_mask, MASKS["left"], 0.0, "mask of the distances")
+    assert ONLSTM(UNITS, return_sequences=True).compute_mask(None, None) is None
+    assert ONLSTM(UNITS).compute_mask(None, mask) is None
