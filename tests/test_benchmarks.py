@@ -159,7 +159,6 @@ def test_a_classifier_trains():
 )
 def test_a_language_model_trains(chosen, place, name):
     from configurations import get, implementations
-
     from models import training_step
 
     configuration = get(chosen, quick=True)

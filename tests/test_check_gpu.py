@@ -4,9 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import check_gpu
+import pytest
 
 pytestmark = pytest.mark.keras_free
 

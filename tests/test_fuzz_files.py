@@ -1,8 +1,8 @@
 """Some of the damaged files of `fuzz_files.py`, and the outcomes that are findings."""
 
+import fuzz_files
 import pytest
 
-import fuzz_files
 from helpers.file_kinds import KINDS, Kind
 
 PLAIN = ("corpus", "mrg", "logic", "pickle", "conll")

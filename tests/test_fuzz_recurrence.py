@@ -3,8 +3,8 @@
 import keras
 import numpy as np
 import pytest
-
 from fuzz_recurrence import Options, check, draw, draw_data, programs, run, surroundings
+
 from helpers.checks import EXACT, assert_all_close
 from keras_onlstm.onlstm.recurrence import fused_groups, fused_step, fused_torch
 

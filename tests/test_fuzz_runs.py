@@ -1,8 +1,7 @@
 """One of the kills of fuzz_runs.py."""
 
-import pytest
-
 import fuzz_runs
+import pytest
 
 
 # On JAX each of these processes would compile for minutes; the command kills there too.
