@@ -60,7 +60,7 @@ def commands(model, directory):
 
 @pytest.mark.parametrize(
     ("name", "backend"),
-    [("parse", "torch"), ("example", "jax")],
+    [("parse", "jax"), ("example", "torch")],
 )
 def test_commands_run_on_the_backend_that_is_installed(name, backend, model, tmp_path):
     needs(backend)
