@@ -131,35 +131,6 @@ def test_the_cell_alone_draws_at_every_call_in_training():
         assert_all_close([h, same_h, c], [result.h, result.h, result.c], SINGLE, ["h", "h", "c"])
 
 
-@pytest.fixture
-def draws(monkeypatch):
-    """The cells that have drawn masks, in order."""
-    cells = []
-    draw = ONLSTMCell.draw_masks
-
-    def counted(cell, batch_size):
-        cells.append(cell)
-        return draw(cell, batch_size)
-
-    monkeypatch.setattr(ONLSTMCell, "draw_masks", counted)
-    return cells
-
-
-def test_rnn_has_the_cell_draw_ahead_of_its_loop(draws):
-    # Keras does so for instances of the class that `keras_private` imports, and for no others.
-    layer = rnn(seed=3, **RATES["all"])
-    layer(X, training=True)
-    assert draws == [layer.cell]
-    layer(X, training=True)
-    assert draws == [layer.cell] * 2
-
-
-def test_stacked_cells_draw_once_each(draws):
-    cells = [ONLSTMCell(UNITS, CHUNK, seed=seed, **RATES["all"]) for seed in (3, 4)]
-    keras.layers.RNN(cells)(X, training=True)
-    assert draws == cells
-
-
 @pytest.mark.parametrize("make", [onlstm, rnn])
 def test_nothing_is_kept_from_a_call(make):
     layer = make(seed=3, **RATES["all"])
