@@ -263,7 +263,7 @@ def _release(graph, node):
 
 
 def _take_in(graph, body):
-    """Puts the constants of a graph into the body that alone reads them."""
+    """Moves constants of a graph into the loop body if only the body reads them."""
     inside = _read(body)
     others = {name for node in graph.node for name in node.input}
     for node in graph.node:

@@ -24,7 +24,7 @@ class Nodes(NamedTuple):
     hidden: np.ndarray  # (N, U) hidden states from which they were predicted
     words: np.ndarray  # (N,) int32 ids
     made: np.ndarray  # (N, 4) bool, as of `keras_onlstm.dependencies.growth.Additions`
-    is_open: np.ndarray  # (N, 4) bool, likewise
+    is_open: np.ndarray  # (N, 4) bool, as of `keras_onlstm.dependencies.growth.Additions`
 
 
 class AdditionClassifiers(keras.layers.Layer):
@@ -104,7 +104,7 @@ class _Learner(keras.Model):
 
 
 def in_batches(function: Callable[..., Any], size: int, *arrays: np.ndarray) -> np.ndarray:
-    """What a compiled function makes of the N rows of arrays, in batches of one size."""
+    """Applies a compiled function to the N rows of arrays, in batches of one size."""
     count, found = len(arrays[0]), []
     for start in range(0, count, size):
         rows = np.minimum(np.arange(start, start + size), count - 1)

@@ -17,7 +17,7 @@ _SMALL = 2**14
 
 @functools.lru_cache(maxsize=64)
 def compiled(function: Callable[..., Any], **options: Hashable) -> Callable[..., Any]:
-    """A function of tensors, compiled with XLA once for each size, whoever asks."""
+    """A function of tensors that XLA compiles once per size, shared by all callers."""
     import tensorflow as tf
 
     return tf.function(functools.partial(function, **options), jit_compile=True)
@@ -41,7 +41,7 @@ def has_gpu() -> bool:
 
 
 def refusing(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
-    """The tensors, of which there is no gradient but a `NotImplementedError` with the message."""
+    """The same tensors; differentiating them raises `NotImplementedError` with the message."""
     import tensorflow as tf
 
     @tf.custom_gradient
@@ -57,7 +57,7 @@ def refusing(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
 def values(tensors: Sequence[Tensor]) -> list[Tensor]:
     """The tensors, and the values of variables as they are now.
 
-    A variable would be read again on the way back, after whatever was assigned to it meanwhile.
+    The backward pass would read a variable again, after it may have been assigned a new value.
     """
     import tensorflow as tf
 

@@ -71,7 +71,7 @@ def repeated(matrix: Tensor, columns: int) -> Callable[..., Tensor]:
 
 
 def refusing(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
-    """The tensors, of which there is no gradient but a `NotImplementedError` with the message."""
+    """The same tensors; differentiating them raises `NotImplementedError` with the message."""
     import torch
 
     class Identity(torch.autograd.Function):

@@ -9,7 +9,7 @@ __all__ = ["Substitution"]
 
 
 class Substitution:
-    """Holds a function that runs in the place of another one, or `None`."""
+    """Holds the function that replaces another one, or `None`."""
 
     def __init__(self, name: str) -> None:
         self._function: ContextVar[Callable[..., Any] | None] = ContextVar(name, default=None)
