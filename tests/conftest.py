@@ -63,6 +63,14 @@ hypothesis.settings.load_profile("keras_onlstm")
 gc.set_threshold(20_000, 50, 50)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _frozen_objects():
+    """Takes what a module leaves behind out of garbage collection, which Keras and tests call."""
+    yield
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_configure(config):
     """JAX keeps what it compiled, most of its tests' time, each worker for itself."""
     if BACKEND == "jax" and hasattr(config, "cache"):

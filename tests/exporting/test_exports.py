@@ -183,11 +183,12 @@ def test_layers(files, models, suffix, time):
 @pytest.mark.parametrize("time", TIMES)
 def test_masked_layers_of_any_size(files, models, time):
     whole = draw_inputs(make_graph(models["layer"]), max(BATCHES), time, seed=time)
+    expected = models["layer"](whole)
     for batch in BATCHES:
         given = {name: array[:batch] for name, array in whole.items()}
         found = files["onnx", "layer", "layer"](**given)
-        for output, array in models["layer"](given).items():
-            assert_close(found[output], array, SINGLE, f"{output}, batch {batch}")
+        for output, array in expected.items():
+            assert_close(found[output], array[:batch], SINGLE, f"{output}, batch {batch}")
 
 
 def test_a_softmax_with_weights_of_its_own(tmp_path):
