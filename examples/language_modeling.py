@@ -46,7 +46,7 @@ from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 # `SETTINGS` says what each value means, and so does --help.
 PRESETS = {
     "smoke": {  # shows in seconds that everything works
-        "embedding_dim": 20, "units": 20, "chunk_size": 5, "word_dropout": 0.1,
+        "embedding_dim": 20, "units": 20, "num_layers": 2, "chunk_size": 5, "word_dropout": 0.1,
         "input_dropout": 0.1, "hidden_dropout": 0.1, "output_dropout": 0.1,
         "recurrent_weight_dropout": 0.1, "activation": 2.0, "temporal": 1.0, "epochs": 2,
         "batch_size": 20, "window": 20, "jitter": True, "optimizer": "sgd", "learning_rate": 10.0,

@@ -61,7 +61,7 @@ PRESETS = {
     "smoke": {  # shows in seconds that everything works, on sentences of the package's grammar
         "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4, "tie_weights": True,
         "word_dropout": 0.0, "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0,
-        "recurrent_weight_dropout": 0.0, "activation": 0.0, "temporal": 0.0, "epochs": 8,
+        "recurrent_weight_dropout": 0.0, "activation": 0.0, "temporal": 0.0, "epochs": 4,
         "batch_size": 20, "window": 10, "jitter": False, "optimizer": "adam",
         "learning_rate": 2e-2, "clip": 5.0, "decay": 0.0, "warmup": 0.05, "max_words": None,
     },

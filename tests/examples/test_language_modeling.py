@@ -122,27 +122,32 @@ def test_sentences_one_by_one(run, script, data, tmp_path, monkeypatch):
     held_out = [*sentences[10:15], list("hhhh")]
     sample = [treebank.ParsedSentence(tokens, None) for tokens in held_out]
     monkeypatch.setattr(script.treebank, "load", lambda: sample)
-    arguments = [*SMOKE, "--model", "prpn", "--data", data, "--sentences"]
-    arguments += ["--set", "num_layers=1", "epochs=1", "--output"]
+    arguments = [*SMOKE, "--data", data, "--sentences"]
     for name, options, told in (
         ("without", [], "75 sentences, 5 fewer: without those of NLTK's sample"),
-        ("with", ["--test-sentences", "--steps", 1], "81 sentences, among them those of NLTK's"),
+        (
+            "with",
+            ["--model", "prpn", "--test-sentences"],
+            "81 sentences, among them those of NLTK's",
+        ),
     ):
-        status, text, errors = run(*arguments, tmp_path / name, *options)
+        options += ["--set", "num_layers=1", "epochs=1", "--output", tmp_path / name]
+        status, text, errors = run(*arguments, *options)
         assert (status, ours(errors)) == (0, []) and told in text
-    results = json.loads((tmp_path / "without" / "results.json").read_text())
-    model = keras.saving.load_model(tmp_path / "without" / "best.keras")
-    lines = [line.split() for line in (data / "test.txt").read_text().splitlines()]
-    expected = -np.concatenate(model.score(lines)).mean()
-    np.testing.assert_allclose(results["test_loss"], expected, rtol=1e-5)
-    assert run(*arguments, tmp_path / "again", "--steps", 3)[0] == 0
+        results = json.loads((tmp_path / name / "results.json").read_text())
+        model = keras.saving.load_model(tmp_path / name / "best.keras")
+        lines = [line.split() for line in (data / "test.txt").read_text().splitlines()]
+        expected = -np.concatenate(model.score(lines)).mean()
+        np.testing.assert_allclose(results["test_loss"], expected, rtol=1e-5)
+    arguments += ["--set", "num_layers=1", "epochs=1", "--output", tmp_path / "again"]
+    assert run(*arguments, "--steps", 3)[0] == 0
     assert run("--output", tmp_path / "again", "--resume")[0] == 0
     assert weights(tmp_path / "again") == weights(tmp_path / "without")
 
 
 def test_half_precision(run, tmp_path):
     """Training computes in bfloat16 and resumes to the same bits; evaluation is in float32."""
-    half = [*SMOKE, "--precision", "mixed_bfloat16", "--output"]
+    half = [*SMOKE, "--precision", "mixed_bfloat16", "--set", "num_layers=1", "--output"]
     for name, options in (("whole", []), ("stopped", ["--steps", 30])):
         assert run(*half, tmp_path / name, *options)[0] == 0
     assert run("--output", tmp_path / "stopped", "--resume")[0] == 0
