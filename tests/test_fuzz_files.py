@@ -18,7 +18,7 @@ def test_damaged_files_are_read_or_refused_by_name(name, tmp_path):
 
 
 @pytest.mark.backend("tensorflow")
-@pytest.mark.parametrize("name", ["language_modeling", "compact", "keras", "checkpoint", "onnx"])
+@pytest.mark.parametrize("name", ["keras", "checkpoint", "onnx"])
 def test_damaged_models_in_a_process_of_their_own(name):
     outcomes = fuzz_files.outcomes(name, 0, range(8))
     assert set(outcomes) == set(range(8)), outcomes
