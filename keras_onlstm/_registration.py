@@ -1,15 +1,15 @@
 """Registers the package's classes with Keras without importing Keras or the classes.
 
 `import keras_onlstm` does not import Keras: exported parsers run without it. Saved models must
-still load whichever of the two is imported first. So if Keras is not there yet, an import hook
-waits for it, and what is registered are stand-ins that import a class when a file needs it.
+still load whichever of the two is imported first. So if Keras is not imported yet, an import hook
+waits for it. What is registered are stand-ins that import a class when a file needs it.
 """
 
 import importlib
 import sys
-from importlib.machinery import SourceFileLoader
+from contextlib import contextmanager
 
-from keras_onlstm.utils.libraries import BACKENDS, backend_not_installed
+from keras_onlstm.utils.libraries import BACKENDS, around_import, backend_not_installed
 
 __all__ = ["register_with_keras"]
 
@@ -39,7 +39,7 @@ def register_with_keras() -> None:
     if sys.modules.get("keras") is not None:
         _register()
     else:
-        sys.meta_path = [_Finder(), *sys.meta_path]
+        around_import("keras", _registering)
 
 
 def _register():
@@ -60,33 +60,15 @@ class _StandIn:
         return getattr(module, self.name).from_config(config)
 
 
-class _Finder:
-    """Finds Keras for `_Loader`."""
-
-    def find_spec(self, fullname, path=None, target=None):
-        if fullname != "keras":
-            return None
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
-            if spec is not None:
-                if isinstance(spec.loader, SourceFileLoader):
-                    spec.loader = _Loader(fullname, spec.loader.path)
-                return spec
-        return None
-
-
-class _Loader(SourceFileLoader):
-    """Registers the classes after the import of Keras."""
-
-    def exec_module(self, module):
-        try:
-            super().exec_module(module)
-        except ImportError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing not in BACKENDS:
-                raise
-            # The traceback would end deep inside Keras.
-            raise backend_not_installed(missing, error) from None
-        # A new list: another thread may be iterating over the old one.
-        sys.meta_path = [one for one in sys.meta_path if not isinstance(one, _Finder)]
-        _register()
+@contextmanager
+def _registering():
+    """A context in which Keras is imported, and after which the classes are registered."""
+    try:
+        yield
+    except ImportError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in BACKENDS:
+            raise
+        # The traceback would end deep inside Keras.
+        raise backend_not_installed(missing, error) from None
+    _register()

@@ -9,9 +9,9 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from keras_onlstm.utils.libraries import choose_backend, keras_not_installed
+from keras_onlstm.utils.libraries import around_import, choose_backend, keras_not_installed
 from keras_onlstm.utils.reading import SEEDS
 
 __all__ = ["ArgumentParser", "report", "seed", "silenced", "status_of", "table"]
@@ -107,23 +107,6 @@ def silenced(replay: bool = True) -> Iterator[None]:
             os.close(errors)
 
 
-class _SilentTensorFlow:
-    """Finds TensorFlow for `import`, which Keras runs deep inside its own, and silences it.
-
-    TensorFlow logs a few lines about the machine before it reads TF_CPP_MIN_LOG_LEVEL.
-    """
-
-    def find_spec(self, name, path=None, target=None):
-        if name != "tensorflow":
-            return None
-        for finder in sys.meta_path:
-            spec: Any = None if finder is self else finder.find_spec(name, path, target)
-            if spec is not None:
-                spec.loader.exec_module = silenced()(spec.loader.exec_module)
-                return spec
-        return None
-
-
 def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
     """Runs a command; what the user can mend ends in one line and exit status 2.
 
@@ -144,7 +127,8 @@ def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
     choose_backend(parser.prog)
     if "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-        sys.meta_path = [_SilentTensorFlow(), *sys.meta_path]
+        # TensorFlow logs a few lines about the machine before it reads the variable.
+        around_import("tensorflow", silenced)
     try:
         main()
         sys.stdout.flush()

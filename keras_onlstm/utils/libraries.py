@@ -7,10 +7,13 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 __all__ = [
     "BACKENDS",
+    "around_import",
     "backend_not_installed",
     "choose_backend",
     "configured_backend",
@@ -119,21 +122,56 @@ def choose_backend(program: str) -> None:
         f"{program}: {configured} is not installed, so Keras runs on {installed[0]}. "
         f"{_VARIABLE}={installed[0]} leaves this line out."
     )
-    sys.meta_path = [_Announcer(line), *sys.meta_path]
+
+    @contextmanager
+    def announced():
+        print(line, file=sys.stderr, flush=True)
+        yield
+
+    around_import("keras", announced)
 
 
-class _Announcer:
-    """Finds nothing; prints a line when Keras is imported."""
+def around_import(module: str, context: Callable[[], AbstractContextManager]) -> None:
+    """Makes the import of a module that others import later run within a context.
 
-    def __init__(self, line):
-        self.line = line
+    Args:
+        module: top-level name of a module that is not imported yet.
+        context: function that returns the context manager, called when the import begins.
+
+    Example:
+
+    >>> import contextlib, sys
+    >>> from keras_onlstm.utils.libraries import around_import
+    >>> around_import("this", lambda: contextlib.redirect_stdout(None))
+    >>> import this  # would print the Zen of Python
+    """
+    sys.meta_path = [_ContextFinder(module, context), *sys.meta_path]
+
+
+class _ContextFinder:
+    """Finds what the finders after it find, and wraps the loading of one module."""
+
+    def __init__(self, module, context):
+        self.module, self.context = module, context
 
     def find_spec(self, fullname, path=None, target=None):
-        if fullname == "keras":
+        if fullname != self.module:
+            return None
+        following = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        specs = (finder.find_spec(fullname, path, target) for finder in following)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and spec.loader is not None:
+            spec.loader.exec_module = self._wrapped(spec.loader.exec_module)
+        return spec
+
+    def _wrapped(self, exec_module):
+        def wrapped(module):
+            with self.context():
+                exec_module(module)
             # A new list: another thread may be iterating over the old one.
             sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
-            if is_installed("keras"):
-                print(self.line, file=sys.stderr, flush=True)
+
+        return wrapped
 
 
 def versions(*further: str) -> dict[str, str]:
