@@ -16,6 +16,7 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import filelock
 import hypothesis
 import numpy as np
 import pytest
@@ -165,17 +166,23 @@ def run(script, request):
 def finished_run(tmp_path_factory):
     """A function of an example's name: the directory of its smoke run, and what it printed.
 
-    Every run is made once. Tests copy what they change.
+    Every run is made once, by one of the workers. Tests copy what they change.
     """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
 
     @functools.cache
     def finished(name):
-        directory = tmp_path_factory.mktemp(name) / "run"
-        with commands.example(name) as module:
-            arguments = [*commands.SMOKE, "--output", directory]
-            status, output, errors = commands.run_script(f"{name}.py", module, *arguments)
-        assert (status, commands.ours(errors)) == (0, []), errors
-        return directory, output
+        directory, printed = shared / name / "run", shared / name / "printed.txt"
+        with filelock.FileLock(shared / f"{name}.lock"):
+            if not printed.exists():
+                with commands.example(name) as module:
+                    arguments = [*commands.SMOKE, "--output", directory]
+                    status, output, errors = commands.run_script(f"{name}.py", module, *arguments)
+                assert (status, commands.ours(errors)) == (0, []), errors
+                printed.write_text(output)
+        return directory, printed.read_text()
 
     return finished
 

@@ -56,14 +56,7 @@ import keras
 
 
 @pytest.mark.backend("tensorflow")  # every order is a process that imports it
-@pytest.mark.parametrize(
-    "imports",
-    [
-        "import keras_onlstm, keras",
-        "import keras, keras_onlstm",
-        TOGETHER,
-    ],
-)
+@pytest.mark.parametrize("imports", ["import keras_onlstm, keras", TOGETHER])
 def test_models_load_whatever_is_imported_first(imports, saved):
     code = (
         f"{imports}\nimport sys\nfrom pathlib import Path\n"

@@ -122,6 +122,7 @@ def test_the_example_on_two_devices(tmp_path):
     """
     run = ["--preset", "smoke", "--devices", 2, "--output", tmp_path / "run"]
     run += ["--precision", "mixed_bfloat16", "--set", "optimizer=adam", "learning_rate=0.01"]
+    run += ["num_layers=1"]
     process = start(EXAMPLES / "language_modeling.py", *run)
     _, errors = process.communicate(timeout=400)
     assert process.returncode == 0 and ours(errors) == [], errors
