@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 __all__ = [
     "BACKENDS",
@@ -159,7 +160,7 @@ class _ContextFinder:
             return None
         following = sys.meta_path[sys.meta_path.index(self) + 1 :]
         specs = (finder.find_spec(fullname, path, target) for finder in following)
-        spec = next((spec for spec in specs if spec is not None), None)
+        spec: Any = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
             spec.loader.exec_module = self._wrapped(spec.loader.exec_module)
         return spec
