@@ -64,6 +64,12 @@ hypothesis.settings.load_profile("keras_onlstm")
 gc.set_threshold(20_000, 50, 50)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _generators_are_registered():
+    """Hypothesis asks the garbage collector for NumPy's random generator, which later is frozen."""
+    hypothesis.given(hypothesis.strategies.none())(lambda none: None)()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _frozen_objects():
     """Takes what a module leaves behind out of garbage collection, which Keras and tests call."""

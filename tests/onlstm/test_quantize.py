@@ -1,7 +1,5 @@
 """`quantize` of Keras: matrices in 8 bits, and a refusal of what there is not."""
 
-import gc
-
 import keras
 import numpy as np
 import pytest
@@ -29,14 +27,6 @@ X = PROBLEM.x.astype("float32")
 MASK = oracle.masks(4, 5)["left"]
 ALL = {"return_sequences": True, "return_state": True, "return_distances": True}
 NAMES = oracle.Result._fields
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _frozen_objects():
-    """Keras collects garbage after every quantization: seconds, among the objects of all tests."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 def in_8_bits(matrix):
