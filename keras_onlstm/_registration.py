@@ -1,8 +1,8 @@
 """Registers the package's classes with Keras without importing Keras or the classes.
 
 `import keras_onlstm` does not import Keras: exported parsers run without it. Saved models must
-still load whichever of the two is imported first. So if Keras is not imported yet, an import hook
-waits for it. What is registered are stand-ins that import a class when a file needs it.
+load whether Keras or this package is imported first. So if Keras is not imported yet, an import
+hook waits for it. What is registered are stand-ins that import a class when a file needs it.
 """
 
 import importlib

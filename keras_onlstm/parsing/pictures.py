@@ -204,7 +204,7 @@ def save_picture(
 
     Args:
         path: ends in `.svg` or `.png`. PNG needs `pip install resvg-py font-source-sans-pro`, and
-            leaves out characters that no installed font has.
+            shows characters that no installed font has as boxes.
         predicted: `nltk.Tree`.
         gold: another one, or `None`.
         distances: as in `draw`.

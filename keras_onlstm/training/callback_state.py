@@ -27,7 +27,7 @@ def _state(callback):
 def state_of(
     callbacks: Sequence[keras.callbacks.Callback],
 ) -> tuple[list[dict[str, Any]], Arrays]:
-    """The states of callbacks, as `get_state` returns them or the counters of two Keras callbacks.
+    """The states of callbacks, from `get_state`, or the counters of two Keras callbacks.
 
     Args:
         callbacks: list of Keras callbacks.

@@ -115,7 +115,7 @@ def joined(
 ) -> Iterator[Hosts]:
     """A context in which the hosts of a training are connected. Only host 0 prints there.
 
-    Enter it before anything computes. The process cannot compute any more after an error in it.
+    Enter it before anything computes. After an error inside the context the process cannot compute.
 
     Args:
         hosts: how many hosts there are.
@@ -158,7 +158,7 @@ def joined(
     except BaseException as error:
         lost = "Gloo" in str(error)  # the library by which JAX's CPU devices communicate
         if jax.distributed.is_initialized():
-            # JAX would wait for the other hosts at exit, and they for what this one computes.
+            # At exit JAX would wait for the other hosts, and these for this one: a deadlock.
             atexit.register(os._exit, 2 if lost else status_of(error))
             atexit.register(sys.stdout.flush)  # before that
         if lost:
@@ -183,7 +183,7 @@ def _connect(hosts, host_id, coordinator, devices, patience, heartbeat):
                 f"that is free on host 0 ({error})."
             ) from error
     jax.config.update("jax_num_cpu_devices", devices)
-    # It would keep SIGTERM, by which schedulers end a process, from ending this one.
+    # JAX would catch SIGTERM, by which schedulers end a process.
     jax.config.update("jax_enable_preemption_service", False)
     pool = ThreadPool(1)  # in a thread, so that Ctrl-C ends the wait
     connection = pool.apply_async(
@@ -192,7 +192,7 @@ def _connect(hosts, host_id, coordinator, devices, patience, heartbeat):
         {
             # JAX's default under Slurm and Open MPI is one device for each process.
             "local_device_ids": list(range(devices)) if devices > 1 else None,
-            "initialization_timeout": int(patience) + 60,  # which JAX aborts the process after
+            "initialization_timeout": int(patience) + 60,  # then JAX aborts the process
             "heartbeat_timeout_seconds": heartbeat,
         },
     )

@@ -24,7 +24,7 @@ class ArgumentParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
 
     def check_least(self, options: argparse.Namespace, **least: int) -> None:
-        """Refuses options that are given and below the least value, which is given by name."""
+        """Refuses options below their least value. Options that were left out pass."""
         for name, smallest in least.items():
             value = vars(options)[name]
             if value is not None and value < smallest:
@@ -44,7 +44,7 @@ def table(header: Sequence, rows: Iterable[Sequence]) -> str:
 
     Args:
         header: titles of the columns.
-        rows: of as many values each.
+        rows: rows, each as long as the header.
 
     Returns:
         Text of many lines.
@@ -110,7 +110,7 @@ def silenced(replay: bool = True) -> Iterator[None]:
 def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
     """Runs a command; what the user can mend ends in one line and exit status 2.
 
-    Ctrl-C ends it in one line and exit status 130. That line has what the `KeyboardInterrupt` says.
+    Ctrl-C ends it in one line and exit status 130. The exception's message is part of the line.
 
     Where Keras's backend is not installed and another one is, Keras runs on that.
 
@@ -131,7 +131,7 @@ def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
         around_import("tensorflow", silenced)
     try:
         main()
-        sys.stdout.flush()
+        print(end="", flush=True)  # does nothing where standard output is closed
     except KeyboardInterrupt as error:
         parser.exit(130, f"\n{parser.prog}: stopped. {error}".rstrip() + "\n")
     except BrokenPipeError:  # the reader has seen enough

@@ -55,7 +55,7 @@ def replacing(path: StrPath) -> Iterator[Path]:
 
     The temporary path is in a directory beside `path`, of a name that nobody can foretell and where
     nobody else may write. What a killed process leaves there goes when `path` is written again,
-    from an hour later on: until then another process may be at it.
+    but not within an hour: another process may still use it.
 
     Args:
         path: where the file, or the directory, shall be. What stands there stays until the new one
@@ -106,7 +106,7 @@ def _move(place, path):
             with open(file, "rb") as written:
                 os.fsync(written.fileno())
     try:
-        if made.is_dir() and path.exists():  # a directory takes the place of none
+        if made.is_dir() and path.exists():  # os.replace would refuse a directory that is not empty
             os.replace(path, old)
         os.replace(made, path)
     finally:

@@ -150,7 +150,7 @@ def around_import(module: str, context: Callable[[], AbstractContextManager]) ->
 
 
 class _ContextFinder:
-    """Finds what the finders after it find, and wraps the loading of one module."""
+    """Asks the finders after it for one module, and wraps its loading."""
 
     def __init__(self, module, context):
         self.module, self.context = module, context
