@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -158,7 +159,9 @@ class _ContextFinder:
     def find_spec(self, fullname, path=None, target=None):
         if fullname != self.module:
             return None
-        following = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        # Nothing follows where another thread has imported the module and removed this finder.
+        following = itertools.dropwhile(lambda finder: finder is not self, sys.meta_path)
+        next(following, None)
         specs = (finder.find_spec(fullname, path, target) for finder in following)
         spec: Any = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:

@@ -122,25 +122,20 @@ def test_sentences_one_by_one(run, script, data, tmp_path, monkeypatch):
     held_out = [*sentences[10:15], list("hhhh")]
     sample = [treebank.ParsedSentence(tokens, None) for tokens in held_out]
     monkeypatch.setattr(script.treebank, "load", lambda: sample)
-    arguments = [*SMOKE, "--data", data, "--sentences"]
+    arguments = [*SMOKE, "--data", data, "--sentences", "--set", "num_layers=1", "epochs=1"]
+    prpn = ["--model", "prpn", "--test-sentences"]
     for name, options, told in (
         ("without", [], "75 sentences, 5 fewer: without those of NLTK's sample"),
-        (
-            "with",
-            ["--model", "prpn", "--test-sentences"],
-            "81 sentences, among them those of NLTK's",
-        ),
+        ("with", prpn, "81 sentences, among them those of NLTK's"),
     ):
-        options += ["--set", "num_layers=1", "epochs=1", "--output", tmp_path / name]
-        status, text, errors = run(*arguments, *options)
+        status, text, errors = run(*arguments, *options, "--output", tmp_path / name)
         assert (status, ours(errors)) == (0, []) and told in text
         results = json.loads((tmp_path / name / "results.json").read_text())
         model = keras.saving.load_model(tmp_path / name / "best.keras")
         lines = [line.split() for line in (data / "test.txt").read_text().splitlines()]
         expected = -np.concatenate(model.score(lines)).mean()
         np.testing.assert_allclose(results["test_loss"], expected, rtol=1e-5)
-    arguments += ["--set", "num_layers=1", "epochs=1", "--output", tmp_path / "again"]
-    assert run(*arguments, "--steps", 3)[0] == 0
+    assert run(*arguments, "--steps", 3, "--output", tmp_path / "again")[0] == 0
     assert run("--output", tmp_path / "again", "--resume")[0] == 0
     assert weights(tmp_path / "again") == weights(tmp_path / "without")
 
@@ -163,11 +158,8 @@ def test_half_precision(run, tmp_path):
 
 def test_half_precision_computes_the_loss_of_single_precision(run, tmp_path):
     """Without dropout, and with weights that do not move, only the rounding of bfloat16 is left."""
-    still = [f"{name}=0" for name in NO_DROPOUT] + [
-        "learning_rate=1e-20",
-        "epochs=1",
-        "num_layers=1",
-    ]
+    still = [f"{name}=0" for name in NO_DROPOUT]
+    still += ["learning_rate=1e-20", "epochs=1", "num_layers=1"]
     losses = []
     for precision in ("float32", "mixed_bfloat16"):
         options = ["--precision", precision, "--output", tmp_path / precision]
