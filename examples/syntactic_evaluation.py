@@ -59,27 +59,23 @@ SETTINGS = {
 # `SETTINGS` says what each value means, and so does --help.
 PRESETS = {
     "smoke": {  # shows in seconds that everything works, on sentences of the package's grammar
-        "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4, "tie_weights": True,
-        "word_dropout": 0.0, "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0,
-        "recurrent_weight_dropout": 0.0, "activation": 0.0, "temporal": 0.0, "epochs": 4,
-        "batch_size": 20, "window": 10, "jitter": False, "optimizer": "adam",
-        "learning_rate": 2e-2, "clip": 5.0, "decay": 0.0, "warmup": 0.05, "max_words": None,
+        "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4, "word_dropout": 0.0,
+        "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0,
+        "recurrent_weight_dropout": 0.0, "epochs": 4, "batch_size": 20, "bptt": 10,
+        "learning_rate": 2e-2, "clipnorm": 5.0, "max_words": None,
     },
     "small": {  # an hour on two cores for two million words
-        "embedding_dim": 200, "units": 400, "num_layers": 2, "chunk_size": 10,
-        "tie_weights": True, "word_dropout": 0.0, "input_dropout": 0.1, "hidden_dropout": 0.1,
-        "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "activation": 0.0,
-        "temporal": 0.0, "epochs": 4, "batch_size": 32, "window": 35, "jitter": False,
-        "optimizer": "adam", "learning_rate": 4e-3, "clip": 0.25, "decay": 0.0, "warmup": 0.08,
-        "max_words": 12_000,
+        "embedding_dim": 200, "units": 400, "num_layers": 2, "chunk_size": 10, "word_dropout": 0.0,
+        "input_dropout": 0.1, "hidden_dropout": 0.1, "output_dropout": 0.2,
+        "recurrent_weight_dropout": 0.0, "epochs": 4, "batch_size": 32, "bptt": 35,
+        "learning_rate": 4e-3, "warmup": 0.08, "clipnorm": 0.25, "max_words": 12_000,
     },
     "paper": {  # the published recipe, for 90 million words
         "embedding_dim": 200, "units": 650, "num_layers": 2, "chunk_size": 10,
         "tie_weights": False, "word_dropout": 0.0, "input_dropout": 0.2, "hidden_dropout": 0.2,
-        "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "activation": 0.0,
-        "temporal": 0.0, "epochs": 40, "batch_size": 128, "window": 35, "jitter": False,
-        "optimizer": "plateau", "learning_rate": 20.0, "clip": 0.25, "decay": 0.0,
-        "max_words": 50_000, "start": "published",
+        "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "epochs": 40, "batch_size": 128,
+        "bptt": 35, "optimizer": "sgd", "learning_rate": 20.0, "schedule": "plateau",
+        "clipnorm": 0.25, "max_words": 50_000, "start": "published",
     },
 }  # fmt: skip
 PRESETS = {name: {**VALUES, **values} for name, values in PRESETS.items()}

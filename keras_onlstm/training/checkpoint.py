@@ -16,6 +16,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm.training.settings import current_values
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.reading import parse_json, read_npz, reason
 from keras_onlstm.utils.types import StrPath
@@ -157,6 +158,7 @@ def _check_record(path, state, record):
     stored = state.get("record") if isinstance(state, dict) else None  # earlier versions had none
     if not isinstance(stored, dict) or record is None:
         return
+    stored = current_values(stored)
     for name in {**stored, **record}:
         if stored.get(name) != record.get(name):
             raise ValueError(

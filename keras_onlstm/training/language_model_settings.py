@@ -57,33 +57,43 @@ _PRPN = {
                              "published: as in the published code"),
 }  # fmt: skip
 _TRAINING = {
-    "activation": Setting(Number(0.0), "strength of the penalty on the last output"),
-    "temporal": Setting(Number(0.0), "strength of that on its change from word to word"),
+    "activation_regularization": Setting(Number(0.0), "penalty on large outputs of the last layer"),
+    "temporal_regularization": Setting(Number(0.0), "penalty on their change from word to word"),
     "epochs": Setting(Integer(1), "epochs"),
     "batch_size": Setting(Integer(1), "sequences read side by side"),
-    "window": Setting(Integer(10), "words of back-propagation"),
-    "jitter": Setting(bool, "whether the window varies"),
-    "optimizer": Setting(Choice(("sgd", "plateau", "adam", "halved")), "sgd: averaged when "
-                         "validation stops falling (the published recipe of ON-LSTM); plateau: a "
-                         "fourth of the rate then; adam: up, and down along a cosine; halved: Adam "
-                         "without momentum, half the rate after two epochs that were no better "
-                         "(that of PRPN)"),
-    "learning_rate": Setting(Number(0.0), "learning rate, of adam the highest"),
-    "warmup": Setting(_RATE, "share of all steps in which that of adam rises"),
-    "clip": Setting(Number(0.0), "largest norm of the gradient"),
-    "decay": Setting(Number(0.0), "decay of the weights; of halved a part of the gradient"),
+    "bptt": Setting(Integer(10), "words of truncated backpropagation through time"),
+    "variable_bptt": Setting(bool, "draw the length of every window around bptt"),
+    "optimizer": Setting(Choice(("sgd", "asgd", "adam", "adamw", "adam_l2")), "asgd: SGD whose "
+                         "weights are averaged once validation stops falling (the published recipe "
+                         "of ON-LSTM); adamw: decoupled weight decay; adam_l2: the decay is a part "
+                         "of the gradient (the published recipe of PRPN)"),
+    "beta_1": Setting(_RATE, "decay rate of the first moment of Adam"),
+    "epsilon": Setting(Number(0.0), "added to the denominator of Adam"),
+    "learning_rate": Setting(Number(0.0), "learning rate; with cosine the highest"),
+    "schedule": Setting(Choice(("constant", "cosine", "plateau")), "of the learning rate; cosine: "
+                        "linear warmup, then down along a cosine; plateau: lower after epochs "
+                        "without a better validation perplexity"),
+    "warmup": Setting(_RATE, "cosine: share of all steps in which the rate rises"),
+    "plateau_factor": Setting(_RATE, "plateau: what the rate is multiplied by"),
+    "plateau_patience": Setting(Integer(1), "plateau: epochs without a better perplexity"),
+    "clipnorm": Setting(Number(0.0), "largest norm of all gradients together"),
+    "weight_decay": Setting(Number(0.0), "weight decay, of every optimizer but adam"),
 }  # fmt: skip
 # What shapes each model, and its training.
 MODELS = {"language_model": _RECURRENT, "prpn": _PRPN}
 SETTINGS = {**_RECURRENT, **_TRAINING}
 PRPN_SETTINGS = {**_PRPN, **_TRAINING}
 # Where a preset does not say.
-VALUES = {"num_layers": 3, "tie_weights": True, "start": "scaled", "warmup": 0.05}
+_TRAINING_VALUES = {
+    "activation_regularization": 0.0, "temporal_regularization": 0.0, "variable_bptt": False,
+    "optimizer": "adam", "beta_1": 0.9, "epsilon": 1e-7, "schedule": "cosine", "warmup": 0.05,
+    "plateau_factor": 0.25, "plateau_patience": 1, "weight_decay": 0.0,
+}  # fmt: skip
+VALUES = {"num_layers": 3, "tie_weights": True, "start": "scaled", **_TRAINING_VALUES}
 PRPN_VALUES = {
     "num_layers": 2, "slots": 15, "lookback": 5, "resolution": 0.1, "hard": True,
     "residual_blocks": 0, "tie_weights": True, "parsing_network": True, "reading_attention": True,
-    "predict_attention": True, "start": "scaled", "activation": 0.0, "temporal": 0.0,
-    "jitter": False, "warmup": 0.05,
+    "predict_attention": True, "start": "scaled", **_TRAINING_VALUES,
 }  # fmt: skip
 
 

@@ -38,10 +38,6 @@ from keras_onlstm.training.windows import Windows
 
 __all__ = ["evaluation", "learning_rate", "make_model", "train_language_model"]
 
-# The rate is multiplied by this after so many epochs that were no better.
-_FALLS = {"plateau": (0.25, 1), "halved": (0.5, 2)}
-_OPTIMIZERS = {"sgd": AveragedSGD, "plateau": AveragedSGD, "adam": FusedAdam}
-
 
 def _batches_of(part, kind, ids, *arguments, devices=1, hosts=ALONE):
     """Batches of a kind, whose complaints name the part of the corpus."""
@@ -141,12 +137,8 @@ def make_model(
     ...     "hidden_dropout": 0.0,
     ...     "output_dropout": 0.0,
     ...     "recurrent_weight_dropout": 0.0,
-    ...     "activation": 0.0,
-    ...     "temporal": 0.0,
-    ...     "optimizer": "adam",
     ...     "learning_rate": 1e-3,
-    ...     "clip": 0.25,
-    ...     "decay": 0.0,
+    ...     "clipnorm": 0.25,
     ... }
     >>> ids = np.array([2, 0, 2, 0])
     >>> corpus = Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
@@ -164,7 +156,8 @@ def make_model(
     elif values["start"] != "published":
         model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
     carry = not arguments.get("sentences")
-    reader = TruncatedModel(model, rows, values["activation"], values["temporal"], carry)
+    penalties = values["activation_regularization"], values["temporal_regularization"]
+    reader = TruncatedModel(model, rows, *penalties, carry)
     optimizer = _optimizer(values)
     reader.compile(devices.prepare(optimizer) if devices else optimizer)
     optimizer.build(reader.trainable_variables)
@@ -181,11 +174,17 @@ def _in_float32(model):
 
 
 def _optimizer(values):
-    rate, options = values["learning_rate"], {"global_clipnorm": values["clip"]}
-    if values["optimizer"] == "halved":
-        return PenalizedAdam(rate, penalty=values["decay"], beta_1=0.0, epsilon=1e-9, **options)
-    kind = _OPTIMIZERS[values["optimizer"]]
-    return kind(rate, weight_decay=values["decay"] or None, **options)
+    name, decay = values["optimizer"], values["weight_decay"]
+    options = {"learning_rate": values["learning_rate"], "global_clipnorm": values["clipnorm"]}
+    if name in ("sgd", "asgd"):
+        kind = AveragedSGD if name == "asgd" else keras.optimizers.SGD
+        return kind(weight_decay=decay or None, **options)
+    options |= {"beta_1": values["beta_1"], "epsilon": values["epsilon"]}
+    if name == "adam_l2":
+        return PenalizedAdam(penalty=decay, **options)
+    if name == "adam" and decay:
+        raise ValueError(f"weight_decay={decay} needs optimizer=adamw, adam_l2, sgd or asgd.")
+    return FusedAdam(weight_decay=decay or None, **options)
 
 
 def learning_rate(
@@ -198,8 +197,8 @@ def learning_rate(
         windows: `Windows`, `SentenceBatches` or `TreeBatches` of the training text.
 
     Returns:
-        Function of epoch and batch, both from 0, as `Trainer` takes it; `None` where the rate falls
-        after epochs instead.
+        Function of epoch and batch, both from 0, as `Trainer` takes it; `None` for the schedule
+        `plateau`, which changes the rate of the optimizer after epochs.
 
     Example:
 
@@ -207,17 +206,17 @@ def learning_rate(
     >>> from keras_onlstm.training import Windows
     >>> from keras_onlstm.training.language_models import learning_rate
     >>> windows = Windows(np.arange(101), 1, window=10, jitter=False)
-    >>> values = {"optimizer": "adam", "learning_rate": 0.1, "warmup": 0.5}
+    >>> values = {"schedule": "cosine", "learning_rate": 0.1, "warmup": 0.5}
     >>> rate = learning_rate(values | {"epochs": 1}, windows)
     >>> [round(rate(0, batch), 3) for batch in range(10)]
     [0.0, 0.02, 0.04, 0.06, 0.065, 0.05, 0.035, 0.021, 0.01, 0.002]
     """
-    if values["optimizer"] in _FALLS:
+    if values["schedule"] == "plateau":
         return None
 
     def rate(epoch, batch):
         scale = windows.share(batch)
-        if values["optimizer"] == "adam":
+        if values["schedule"] == "cosine":
             done = (epoch + batch / len(windows)) / values["epochs"]
             scale *= min(done / (values["warmup"] or 1e-9), 0.5 + 0.5 * math.cos(math.pi * done))
         return values["learning_rate"] * scale
@@ -227,13 +226,16 @@ def learning_rate(
 
 def _callbacks(values):
     callbacks = [ResetStates()]
-    if values["optimizer"] == "sgd":
+    if values["optimizer"] == "asgd":
         callbacks.append(NonMonotonicTrigger("val_perplexity"))
-    if values["optimizer"] in _FALLS:
-        factor, patience = _FALLS[values["optimizer"]]
+    if values["schedule"] == "plateau":
         callbacks.append(
             keras.callbacks.ReduceLROnPlateau(
-                "val_perplexity", factor=factor, patience=patience, min_delta=0.0, mode="min"
+                "val_perplexity",
+                factor=values["plateau_factor"],
+                patience=values["plateau_patience"],
+                min_delta=0.0,
+                mode="min",
             )
         )
     return callbacks
@@ -244,7 +246,7 @@ def _training_batches(corpus, values, seed, sentences, **of_many):
     if sentences:
         shape = corpus.vocabulary.index(EOS), rows, True
         return _batches_of("training", SentenceBatches, corpus.train, *shape, seed, **of_many)
-    shape = rows, values["window"], values["jitter"]
+    shape = rows, values["bptt"], values["variable_bptt"]
     return _batches_of("training", Windows, corpus.train, *shape, seed, **of_many)
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from keras_onlstm.training.settings import changed, check_settings, described
+from keras_onlstm.training.settings import changed, check_settings, current_values, described
 from keras_onlstm.utils.console import ArgumentParser, seed
 from keras_onlstm.utils.files import LOCK, check_unlocked, is_left_over, locked, write_json
 from keras_onlstm.utils.libraries import versions
@@ -226,6 +226,7 @@ class Experiment(NamedTuple):
             values = config.get("values")
             # Runs of earlier versions kept the name of the preset alone.
             values = one.presets[arguments["preset"]] if values is None else values
+            values = current_values(values)
             check_settings(values, one.settings)
         except ValueError as error:
             raise ValueError(f"{path}: {error}. Restore it, or start another run.") from error

@@ -8,7 +8,35 @@ from typing import Any, NamedTuple
 
 from keras_onlstm.utils.reading import Number, check_kind
 
-__all__ = ["Setting", "changed", "check_settings", "described"]
+__all__ = ["Setting", "changed", "check_settings", "current_values", "described"]
+
+# Names that runs of earlier versions stored, and those of today.
+_RENAMED = {
+    "activation": "activation_regularization",
+    "temporal": "temporal_regularization",
+    "window": "bptt",
+    "jitter": "variable_bptt",
+    "clip": "clipnorm",
+    "decay": "weight_decay",
+}
+# Their optimizers, which included the schedule, of language models and of TreeLSTM.
+_OPTIMIZERS = {
+    "sgd": {"optimizer": "asgd", "schedule": "constant"},
+    "plateau": {"optimizer": "sgd", "schedule": "plateau"},
+    "adam": {"optimizer": "adam", "schedule": "cosine"},
+    "halved": {
+        "optimizer": "adam_l2",
+        "beta_1": 0.0,
+        "epsilon": 1e-9,
+        "schedule": "plateau",
+        "plateau_factor": 0.5,
+        "plateau_patience": 2,
+    },
+}
+_TREE_OPTIMIZERS = {
+    "adam": {"optimizer": "adam", "schedule": "cosine"},
+    "halved": {"optimizer": "sgd", "schedule": "plateau"},
+}
 
 
 class Setting(NamedTuple):
@@ -45,6 +73,34 @@ def check_settings(values: dict[str, Any], settings: Mapping[str, Setting]) -> N
     check_kind(values, {name: setting.kind for name, setting in settings.items()})
     for name in values:
         _check_known(name, settings)
+
+
+def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a run under their current names.
+
+    Args:
+        values: dictionary, which a run of this version or of an earlier one stored.
+
+    Returns:
+        Dictionary. Values of this version stay as they are.
+
+    Example:
+
+    >>> from keras_onlstm.training.settings import current_values
+    >>> current_values({"clip": 5.0, "longest": 150, "optimizer": "halved"})
+    {'clipnorm': 5.0, 'longest': 150, 'optimizer': 'sgd', 'schedule': 'plateau'}
+    """
+    optimizer = values.get("optimizer")
+    if "schedule" in values or not isinstance(optimizer, str):
+        return dict(values)
+    found = {_RENAMED.get(name, name): value for name, value in values.items()}
+    if "longest" in found:
+        return found | _TREE_OPTIMIZERS.get(optimizer, {})
+    found |= {"beta_1": 0.9, "epsilon": 1e-7, "plateau_factor": 0.25, "plateau_patience": 1}
+    found |= _OPTIMIZERS.get(optimizer, {})
+    if found["optimizer"] == "adam" and found.get("weight_decay"):
+        found["optimizer"] = "adamw"
+    return found
 
 
 def _check_known(name, settings):

@@ -186,14 +186,16 @@ TREE_SETTINGS = {
     "normalize": Setting(bool, "words in lower case, digits as N"),
     "least_count": Setting(Integer(1), "words of the training trees that are rarer are unknown"),
     "longest": Setting(Integer(1), "sentences of more words are not trained on"),
-    "epochs": Setting(Integer(1), "epochs, of halved the most there are"),
+    "epochs": Setting(Integer(1), "epochs; plateau may end earlier"),
     "batch_size": Setting(Integer(1), "trees in a batch"),
-    "optimizer": Setting(Choice(("adam", "halved")), "adam: up, and down along a cosine; halved: "
-                         "SGD on the sum over a sentence, half the rate and the best weights when "
-                         "validation stops falling (the published recipe)"),
-    "learning_rate": Setting(Number(0.0), "learning rate, of adam the highest"),
-    "warmup": Setting(_RATE, "share of all steps in which that of adam rises"),
-    "clip": Setting(Number(0.0), "largest norm of the gradient"),
+    "optimizer": Setting(Choice(("sgd", "adam")), "sgd: on the sum over a sentence, not on the "
+                         "mean over words (the published recipe)"),
+    "learning_rate": Setting(Number(0.0), "learning rate; with cosine the highest"),
+    "schedule": Setting(Choice(("constant", "cosine", "plateau")), "of the learning rate; cosine: "
+                        "linear warmup, then down along a cosine; plateau: half of it, and back to "
+                        "the best weights, when validation stops falling (the published recipe)"),
+    "warmup": Setting(_RATE, "cosine: share of all steps in which the rate rises"),
+    "clipnorm": Setting(Number(0.0), "largest norm of all gradients together"),
     "noise": Setting(Integer(0), "words of noise for every word, by noise-contrastive estimation; "
                      "0: the softmax"),
     "ln_z": Setting(Number(), "logarithm of its constant Z at the start"),
@@ -201,5 +203,6 @@ TREE_SETTINGS = {
 }  # fmt: skip
 TREE_VALUES = {  # where a preset does not say
     "num_layers": 1, "left_layers": 1, "input_dropout": 0.0, "normalize": True, "least_count": 2,
-    "longest": 150, "clip": 5.0, "warmup": 0.05, "noise": 0, "ln_z": 9.0, "learn": "ln_z",
+    "longest": 150, "optimizer": "adam", "schedule": "cosine", "clipnorm": 5.0, "warmup": 0.05,
+    "noise": 0, "ln_z": 9.0, "learn": "ln_z",
 }  # fmt: skip

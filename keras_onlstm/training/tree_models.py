@@ -83,10 +83,10 @@ def make_tree_model(
     batches = TreeBatches(
         model, layouts, values["batch_size"], shuffle=True, seed=arguments["seed"], noise=noise
     )
-    halved = values["optimizer"] == "halved"
-    learner = TreeLearner(model, noise, values["batch_size"] if halved else None)
-    kind = keras.optimizers.SGD if halved else FusedAdam
-    optimizer = kind(values["learning_rate"], global_clipnorm=values["clip"])
+    is_sgd = values["optimizer"] == "sgd"
+    learner = TreeLearner(model, noise, values["batch_size"] if is_sgd else None)
+    kind = keras.optimizers.SGD if is_sgd else FusedAdam
+    optimizer = kind(values["learning_rate"], global_clipnorm=values["clipnorm"])
     learner.compile(optimizer)
     optimizer.build(learner.trainable_variables)
     return model, learner, batches
@@ -165,7 +165,6 @@ def train_tree_model(
     arguments, values = configuration.arguments, configuration.values
     model, learner, batches = make_tree_model(configuration, corpus.vocabulary, corpus.train)
     measure = tree_evaluation(model, corpus.validation, values["batch_size"])
-    halved = values["optimizer"] == "halved"
 
     def validate() -> dict[str, float]:
         entropy = measure()
@@ -179,8 +178,8 @@ def train_tree_model(
         epochs=values["epochs"],
         monitor="val_perplexity",
         mode="min",
-        callbacks=[HalvingWithRollback()] if halved else [],
-        learning_rate=None if halved else learning_rate(values, batches),
+        callbacks=[HalvingWithRollback()] if values["schedule"] == "plateau" else [],
+        learning_rate=learning_rate(values, batches),
         saved=model,
         record={**configuration.record, "left_dependents": arguments["left_dependents"]},
         unit="words",

@@ -114,6 +114,44 @@ def test_kill_9_and_resume(run, name, finished, tmp_path):
     assert_same_run(directory, finished)
 
 
+EARLIER_NAMES = {
+    "activation_regularization": "activation",
+    "temporal_regularization": "temporal",
+    "bptt": "window",
+    "variable_bptt": "jitter",
+    "clipnorm": "clip",
+    "weight_decay": "decay",
+}
+LATER_NAMES = {"schedule", "beta_1", "epsilon", "plateau_factor", "plateau_patience"}
+
+
+def of_an_earlier_version(values):
+    values = {name: values[name] for name in values if name not in LATER_NAMES}
+    optimizer = {"asgd": "sgd"}.get(values["optimizer"], values["optimizer"])
+    values = {EARLIER_NAMES.get(name, name): value for name, value in values.items()}
+    return values | {"optimizer": optimizer}
+
+
+@pytest.mark.parametrize("name", ["language_modeling", "dependency_language_model"], scope="module")
+def test_a_run_of_an_earlier_version_resumes(run, finished, tmp_path):
+    """Its values had other names, and the optimizer named the schedule too."""
+    directory = tmp_path / "run"
+    assert run(*SMOKE, "--output", directory, "--steps", 11)[0] == 0
+    path = directory / "config.json"
+    config = json.loads(path.read_text())
+    earlier = of_an_earlier_version(config["values"])
+    assert earlier.keys() != config["values"].keys()
+    path.write_text(json.dumps(config | {"values": earlier}))
+    with np.load(directory / "checkpoint.npz") as file:
+        arrays = dict(file)
+    state = json.loads(arrays["state.json"].tobytes())
+    state["record"] = of_an_earlier_version(state["record"])
+    arrays["state.json"] = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
+    np.savez(directory / "checkpoint.npz", **arrays)
+    assert run("--output", directory, "--resume")[0] == 0
+    assert_same_run(directory, finished)
+
+
 @trainers
 def test_a_finished_run_is_evaluated_again_to_the_same_results(run, copied):
     before = contents(copied)

@@ -187,7 +187,8 @@ def test_the_published_recipe(script):
 
 
 def test_the_learning_rate_falls_on_a_plateau(run, script, pairs, tmp_path, monkeypatch):
-    values = {"optimizer": "plateau", "learning_rate": 1e-30, "epochs": 3, "batch_size": 100}
+    values = {"optimizer": "sgd", "schedule": "plateau", "learning_rate": 1e-30, "epochs": 3}
+    values |= {"batch_size": 100}
     monkeypatch.setitem(script.PRESETS, "smoke", script.PRESETS["smoke"] | values)
     output = tmp_path / "run"
     status, _, errors = run(*SMOKE, "--output", output, "--pairs", pairs)

@@ -143,8 +143,8 @@ def test_options_that_cannot_be_right_are_refused():
 # The example. All that follows starts processes, which takes seconds: they share what they can.
 
 SMALL = [
-    "--preset", "smoke", "--devices", 2, "--set", "num_layers=1", "jitter=false", "epochs=3",
-    "window=40", "learning_rate=1.0",
+    "--preset", "smoke", "--devices", 2, "--set", "num_layers=1", "variable_bptt=false", "epochs=3",
+    "bptt=40", "learning_rate=1.0",
 ]  # fmt: skip
 
 # The script, with hosts that are lost sooner.

@@ -370,7 +370,8 @@ def left_by(directory):
     return sorted(array for array in arrays if array[0]), rows
 
 
-KINDS = [{}, {"optimizer": "halved", "learning_rate": 1.0}, {"noise": 3, "left_dependents": False}]
+PUBLISHED = {"optimizer": "sgd", "schedule": "plateau", "learning_rate": 1.0}
+KINDS = [{}, PUBLISHED, {"noise": 3, "left_dependents": False}]
 
 
 @pytest.mark.parametrize("values", KINDS)
