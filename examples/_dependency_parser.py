@@ -16,9 +16,9 @@ import zlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from _eisner import best_trees
 
 from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.dependencies.eisner import best_trees
 
 # What a feature looks at: fields of the head, and fields of the dependent. w is the word, p its
 # first letters, t the tag, < the tag before, > the tag after.

@@ -21,162 +21,64 @@ which is to be compared with P(sentence).
 
 import collections
 import math
-import random
 from pathlib import Path
 
 import numpy as np
-from _common import info, new_plot, read_epochs, save_plot_of_epochs
+from _common import info
 
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import (
-    DependencyTree,
     Edge,
     KneserNey,
     dependency_contexts,
     page,
-    random_tree,
     word_contexts,
 )
 from keras_onlstm.loading import load_trained
-from keras_onlstm.training.runs import RESULTS, Experiment
-from keras_onlstm.training.tree_corpora import (
-    NLTK,
-    SEQUENTIAL,
-    SHAPES,
-    TREE_SETTINGS,
-    TREE_VALUES,
-    TreeCorpus,
-    normalized,
-    read_trees,
-    reshaped,
-    vocabulary_of,
-)
-from keras_onlstm.utils.console import report, table
+from keras_onlstm.training.config import run_parser
+from keras_onlstm.training.runs import RESULTS
+from keras_onlstm.training.tree_config import SEQUENTIAL, TreeLSTMConfig
+from keras_onlstm.training.tree_corpora import normalized, read_trees, reshaped
+from keras_onlstm.utils.console import at_least, report, table
 from keras_onlstm.utils.files import replacing, write_json
-from keras_onlstm.utils.reading import SEEDS, Choice
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
-# `TREE_SETTINGS` says what each value means, and so does --help.
-PRESETS = {
-    "smoke": {  # shows in seconds that everything works
-        "embedding_dim": 8, "units": 16, "left_layers": 1, "input_dropout": 0.1,
-        "output_dropout": 0.1, "epochs": 2, "batch_size": 16, "learning_rate": 1e-2,
-    },
-    "small": {  # minutes on a core
-        "embedding_dim": 100, "units": 200, "input_dropout": 0.4, "output_dropout": 0.5,
-        "epochs": 12, "batch_size": 32, "learning_rate": 8e-3,
-    },
-    "paper": {  # the published recipe, as of the parsing experiments
-        "embedding_dim": 100, "units": 200, "num_layers": 2, "output_dropout": 0.2, "epochs": 50,
-        "batch_size": 64, "optimizer": "sgd", "learning_rate": 1.0, "schedule": "plateau",
-        "normalize": False,
-    },
-}  # fmt: skip
-PRESETS = {name: {**TREE_VALUES, **values} for name, values in PRESETS.items()}
-EXPERIMENT = Experiment(
-    "examples/dependency_language_model.py",
-    kinds={  # of the arguments that a run keeps
-        "preset": Choice(tuple(PRESETS)),
-        "data": (Choice((NLTK,)), [str], None),
-        "trees": Choice(SHAPES),
-        "left_dependents": bool,
-        "vectors": (str, None),
-        "seed": SEEDS,
-    },
-    defaults={
-        "preset": "small",
-        "data": None,
-        "trees": "dependencies",
-        "left_dependents": False,
-        "vectors": None,
-        "seed": 0,
-    },
-    settings=TREE_SETTINGS,
-    presets=PRESETS,
-)
 PARTS = ("validation", "test")
 NOTES = {"random": ", random trees", "sentence": ", sentences with their ends"}  # in tables
 LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, 9999))  # of paths, from the first to the last
 
 
 def parse_arguments():
-    description = "Language models over dependency trees: TreeLSTM and LdTreeLSTM."
-    parser = EXPERIMENT.parser(description, "runs/dependency_language_model")
+    about = "Language models over dependency trees: TreeLSTM and LdTreeLSTM."
+    name = "dependency_language_model"
+    parser = run_parser([TreeLSTMConfig], f"{name}.py", about, f"runs/{name}")
     add = parser.add_argument
-    add(
-        "--data",
-        nargs="+",
-        metavar="FILE",
-        help=f"CoNLL files of training, validation and test, or {NLTK} (default), its dependency "
-        "treebank; smoke has trees of its own",
-    )
-    add(
-        "--trees",
-        choices=SHAPES,
-        help="as they are, or the same words as something else: one after the other, so with an "
-        "end, from both ends, in trees drawn at random (default: as they are)",
-    )
-    add(
-        "--left-dependents",
-        action="store_true",
-        default=None,
-        help="LdTreeLSTM: read the left dependents of a word before its right ones",
-    )
-    add("--vectors", metavar="FILE", help="word vectors to begin with, as GloVe's, in text")
-    add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
     add("--score", metavar="CONLL", help="do not train: score these trees by the run in --output")
     add(
         "--generate",
-        type=int,
+        type=at_least(1),
         metavar="N",
-        help="do not train the model: draw N sentences with their trees by the run in --output",
+        help="do not train: draw N sentences with their trees by the run in --output",
     )
-    options = parser.parse_args()
-    parser.check_least(options, steps=1, generate=1)
-    if options.data == [NLTK]:
-        options.data = NLTK
-    return parser, options
+    return parser, parser.parse_args()
 
 
-def drawn_trees(arguments, values):
-    """Trees that need no file: a word says how deep it stands, and on which side."""
-    generator = random.Random(0)
-    parts = []
-    for count in (120, 30, 30):
-        trees = []
-        for number in range(count):
-            shape = random_tree(["word"] * generator.randint(1, 12), generator.randrange(10**6))
-            depths = [len(path) for path in shape.paths()]
-            sides = [
-                "left" if head > place else "right" for place, head in enumerate(shape.heads, 1)
-            ]
-            words = [f"{s}-{'abcd'[d % 4]}" for s, d in zip(sides, depths, strict=True)]
-            trees.append(reshaped(DependencyTree(words, shape.heads), arguments["trees"], number))
-        parts.append(trees)
-    vocabulary = vocabulary_of(parts[0], values, arguments["trees"])
-    return TreeCorpus(vocabulary, *parts, skipped=dict.fromkeys(("train", "validation", "test"), 0))
-
-
-def load_trees(configuration, vocabulary=None):
+def load_trees(config, vocabulary=None):
     """The trees of a run, as it was started."""
-    arguments, values = configuration.arguments, configuration.values
-    data = arguments["data"]
-    if data is None and arguments["preset"] == "smoke":
-        return drawn_trees(arguments, values)
-    corpus = read_trees(data or NLTK, values, arguments["trees"], vocabulary)
+    corpus = read_trees(config, vocabulary)
     for part, count in corpus.skipped.items():
         if count:
-            info(f"{part}: {count:,} sentences left out, which are no projective trees")
+            info(f"{part}: {count:,} sentences left out, whose trees are not projective")
     return corpus
 
 
-def train(options, configuration):
+def train(config, options):
     from keras_onlstm.training.tree_models import train_tree_model
 
-    corpus = load_trees(configuration)
-    return train_tree_model(options.output, configuration, corpus, options.resume, options.steps)
+    shape = options.resume, options.steps, options.log_every
+    return train_tree_model(options.output, config, load_trees(config), *shape)
 
 
 def described(scores, trees):
@@ -220,26 +122,25 @@ def counted(corpus):
 def evaluate(runs):
     results, references = {}, {}
     loaded = {
-        run: (EXPERIMENT.stored(run), load_trained(run, "tree_language_model")) for run in runs
+        run: (TreeLSTMConfig.load(run), load_trained(run, "tree_language_model")) for run in runs
     }
-    for run, (configuration, model) in loaded.items():
-        corpus = load_trees(configuration, model.vocabulary)
+    for run, (config, model) in loaded.items():
+        corpus = load_trees(config, model.vocabulary)
         parts = {part: getattr(corpus, part) for part in PARTS}
         found = {part: described(model.score(trees), trees) for part, trees in parts.items()}
         results[run] = {
             "model": model.title,
-            "trees": configuration.arguments["trees"],
+            "trees": config.trees,
             "parameters": model.count_params(),
             **{f"{part}_perplexity": found[part]["perplexity"] for part in parts},
             **{part: found[part] for part in parts},
         }
-        write_json(Path(run) / RESULTS, {**results[run], "arguments": configuration.arguments})
-        if configuration.arguments["trees"] == "dependencies":
-            key = str(configuration.arguments["data"]), *corpus.vocabulary
+        write_json(Path(run) / RESULTS, {**results[run], "data": list(config.data)})
+        if config.trees == "dependencies":
+            key = str(config.data), *corpus.vocabulary
             references[key] = corpus
     # Where all runs saw the same words they are compared with what counting them gives.
     show(results, counted(*references.values()) if len(references) == 1 else [])
-    plot_results(results)
 
 
 def nats_a_word(found):
@@ -298,28 +199,12 @@ def means(results):
     return rows
 
 
-def plot_results(results):
-    plot = new_plot()
-    if plot is None:
-        return
-    figure, axes = plot
-    for run, result in results.items():
-        history = read_epochs(run, "val_perplexity")
-        axes.plot(
-            [row["epoch"] for row in history],
-            [row["val_perplexity"] for row in history],
-            "o-",
-            label=f"{result['model']}, {Path(run).name}",
-        )
-    save_plot_of_epochs(figure, axes, results, "validation perplexity")
-
-
 def score(run, path):
     """Prints log P(words | tree) of the trees of a file."""
-    configuration = EXPERIMENT.stored(run)
+    config = TreeLSTMConfig.load(run)
     model = load_trained(run, "tree_language_model")
     reader = conll.read(path)
-    trees = [prepared(tree, configuration) for tree in reader]
+    trees = [prepared(tree, config) for tree in reader]
     if not trees:
         raise ValueError(f"{path}: has no tree.")
     rows = [
@@ -329,23 +214,22 @@ def score(run, path):
     info(table(["", "words", "log P (nats)", "perplexity"], rows))
 
 
-def prepared(tree, configuration):
-    tree = normalized(tree) if configuration.values["normalize"] else tree
-    return reshaped(tree, configuration.arguments["trees"])
+def prepared(tree, config):
+    tree = normalized(tree) if config.normalize else tree
+    return reshaped(tree, config.trees)
 
 
 def generate(run, count):
     """Draws sentences with their trees, and writes them as a page."""
-    from keras_onlstm.training.tree_generation import generate_trees
+    from keras_onlstm.models.tree_generation import generate_trees
 
-    configuration = EXPERIMENT.stored(run)
+    config = TreeLSTMConfig.load(run)
     model = load_trained(run, "tree_language_model")
-    if configuration.arguments["trees"] in SEQUENTIAL:
+    if config.trees in SEQUENTIAL:
         raise ValueError(f"{run}: its model is sequential. Name a run of trees with --output.")
-    corpus = load_trees(configuration, model.vocabulary)
+    corpus = load_trees(config, model.vocabulary)
     info("Training the four classifiers that say where a tree grows")
-    seed = configuration.arguments["seed"]
-    found = generate_trees(model, corpus.train, corpus.validation, count, seed)
+    found = generate_trees(model, corpus.train, corpus.validation, count, config.seed)
     info("\nAccuracy of their decisions on the validation trees\n")
     info(table(found.accuracy_header, found.accuracies))
     info("\nTrees: mean (a tenth, half and nine tenths are at most; the largest)\n")
@@ -370,8 +254,7 @@ def main(options):
         return evaluate(options.evaluate)
     if options.score:
         return score(options.output, options.score)
-    configuration = EXPERIMENT.configuration(options)
-    if train(options, configuration):
+    if train(options.config_class.from_options(options), options):
         evaluate([options.output])
     return None
 

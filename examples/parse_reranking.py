@@ -27,8 +27,8 @@ from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.evaluation import candidates as files
 from keras_onlstm.evaluation.candidates import Candidates
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.training.runs import Configuration, check_new, running
-from keras_onlstm.utils.console import ArgumentParser, report, seed, table
+from keras_onlstm.training.runs import check_new, running
+from keras_onlstm.utils.console import ArgumentParser, at_least, report, seed, table
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.progress import progress_bar
 
@@ -36,8 +36,8 @@ from keras_onlstm.utils.progress import progress_bar
 
 PARTS = ("validation", "test")
 PRESETS = {
-    "smoke": {"epochs": 1, "bits": 6, "candidates": 4},  # on sentences of a grammar of their own
-    "default": {"epochs": 5, "bits": 22, "candidates": 20},  # minutes
+    "debug": {"epochs": 1, "bits": 6, "candidates": 4},  # on sentences of a grammar of their own
+    "medium": {"epochs": 5, "bits": 22, "candidates": 20},  # minutes
 }
 BLOCK = 32  # sentences, whose trees a model reads at a time
 _NOT_NORMALIZED = frozenset("0123456789ABCDEFGHIJKLMOPQRSTUVWXYZ")  # N is of digits
@@ -49,17 +49,16 @@ def parse_arguments():
     )
     add = parser.add_argument
     pair = {"nargs": 2, "metavar": ("VALID", "TEST")}
-    add("--preset", choices=PRESETS, default="default", help="smoke: made-up sentences, seconds")
+    add("--preset", choices=PRESETS, default="medium", help="debug: made-up sentences, seconds")
     add("--model", metavar="RUN", help="a trained TreeLSTM, which reranks; default: none does")
     add("--lists", **pair, help="do not parse: trees in CoNLL files, K of every sentence")
     add("--scores", **pair, help="and the parser's scores of them, those of a sentence in a line")
     add("--gold", **pair, help="and the gold trees, if --lists are not of NLTK's treebank")
-    add("--jackknife", type=int, metavar="N", help="write lists of the training sentences as well, "
+    add("--jackknife", type=at_least(2), metavar="N", help="write lists of the training sentences as well, "
         "of parsers that were trained on the other N - 1 parts of N")  # fmt: skip
     add("--seed", type=seed, default=0, help="of the parser and of draws (default: 0)")
     add("--output", metavar="DIR", default="runs/parse_reranking", help="where to write")
     options = parser.parse_args()
-    parser.check_least(options, jackknife=2)
     if (options.lists is None) != (options.scores is None):
         parser.error("--lists and --scores go together")
     if options.gold and not options.lists:
@@ -104,7 +103,7 @@ def load_golds(options):
     """Gold trees of the parts, those to train a parser on included."""
     if options.gold:
         return {part: tagged(path) for part, path in zip(PARTS, options.gold, strict=True)}
-    if options.preset == "smoke":
+    if options.preset == "debug":
         return {part: made_up(30, place) for place, part in enumerate(("train", *PARTS))}
     info("Reading NLTK's dependency treebank")
     return {part: dependency_treebank.load(part) for part in ("train", *PARTS)}
@@ -150,7 +149,7 @@ def given(options, golds):
     return found
 
 
-def smoke_model(seed):
+def debug_model(seed):
     """A small model that has learnt the grammar."""
     from keras_onlstm.models import TreeLSTM
     from keras_onlstm.training import TreeBatches, TreeLearner
@@ -169,7 +168,7 @@ def smoke_model(seed):
 def load_reranker(options):
     """The model that reranks, or `None`."""
     if options.model is None:
-        return smoke_model(options.seed) if options.preset == "smoke" else None
+        return debug_model(options.seed) if options.preset == "debug" else None
     from keras_onlstm.loading import load_model
 
     model = load_model(options.model)[0]
@@ -216,7 +215,7 @@ def main(options):
     found = given(options, golds) if options.lists else None
     model = load_reranker(options)
     output = Path(options.output)
-    with running(output, Configuration(vars(options), values)):
+    with running(output, {**vars(options), **values}):
         about = {}
         if found is None:
             found, about = parsed(values, golds, options, output)

@@ -4,7 +4,7 @@ Which of five words fills the gap of a sentence? The one with which a trained mo
 of the sentence likeliest, given its dependency tree. The questions are those of the MSR challenge,
 or made of NLTK's dependency treebank.
 
-    python examples/sentence_completion.py --preset smoke          # all made up, seconds
+    python examples/sentence_completion.py --preset debug          # all made up, seconds
     python examples/sentence_completion.py --models RUN RUN --blanks
     python examples/sentence_completion.py --questions DIR --trees msr.conll --parse en_core_web_sm
     python examples/sentence_completion.py --questions DIR --trees msr.conll --models RUN RUN
@@ -35,27 +35,19 @@ from keras_onlstm.evaluation.sentence_completion import (
 )
 from keras_onlstm.loading import load_trained
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.training.runs import Configuration, check_new, read_config, running
-from keras_onlstm.training.tree_corpora import SHAPES, TREE_VALUES, TreeCorpus, normalized, reshaped
-from keras_onlstm.utils.console import ArgumentParser, report, seed
+from keras_onlstm.training.runs import check_new, running
+from keras_onlstm.training.tree_config import TreeLSTMConfig
+from keras_onlstm.training.tree_corpora import TreeCorpus, normalized, reshaped
+from keras_onlstm.utils.console import ArgumentParser, at_least, report, seed
 from keras_onlstm.utils.progress import advance, progress_bar
-from keras_onlstm.utils.reading import Choice
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
-PRESETS = {
-    "smoke": {  # of the models that it trains
-        **TREE_VALUES, "embedding_dim": 8, "units": 16, "output_dropout": 0.0, "epochs": 10,
-        "batch_size": 20, "optimizer": "adam", "learning_rate": 3e-2,
-    },
-    "default": {},  # trains nothing
-}  # fmt: skip
-SMOKE = {  # models: (trees, left dependents)
+DEBUG = {  # models that --preset debug trains: (trees, left dependents)
     "tree_lstm": ("dependencies", False),
     "ld_tree_lstm": ("dependencies", True),
     "lstm": ("chain", False),
 }
-STORED = {"arguments": {"trees": Choice(SHAPES)}, "values": {"normalize": bool}}
 PARTS = ("train", "valid", "test")
 
 
@@ -64,29 +56,28 @@ def parse_arguments():
         prog="sentence_completion.py", description="Sentence completion with TreeLSTM."
     )
     add = parser.add_argument
-    add("--preset", choices=PRESETS, default="default", help="smoke: made-up sentences, seconds")
+    add("--preset", choices=("debug",), help="debug: made-up sentences, seconds")
     add("--models", nargs="+", metavar="RUN", help="trained runs of dependency_language_model.py")
     add("--questions", metavar="DIR", help="directory of the two files of the MSR challenge")
     add("--trees", metavar="FILE", help="CoNLL file of the trees of its 5,200 sentences")
     add("--parse", metavar="MODEL", help="make --trees, or --prepare-brown, with this spaCy model")
     add("--blanks", action="store_true", help="and questions made of NLTK's dependency treebank")
     add("--prepare-brown", metavar="DIR", help="parse NLTK's Brown corpus to train on: three files")
-    add("--unknown", type=int, default=1, metavar="N", help="N rare words share the probability of "
+    add("--unknown", type=at_least(1), default=1, metavar="N", help="N rare words share the probability of "
         "<unk> (default: 1, as published)")  # fmt: skip
-    add("--seed", type=seed, default=0, help="of --blanks, and of smoke (default: 0)")
+    add("--seed", type=seed, default=0, help="of --blanks, and of debug (default: 0)")
     add("--output", metavar="DIR", default="runs/sentence_completion", help="where to write")
     options = parser.parse_args()
-    parser.check_least(options, unknown=1)
     check_together(parser, options)
     return parser, options
 
 
 def check_together(parser, options):
     asked = options.questions or options.blanks
-    if options.preset == "smoke":
+    if options.preset:
         given = options.models or asked or options.trees or options.parse or options.prepare_brown
         if given:
-            parser.error("--preset smoke: has all of its own; leave the other options out")
+            parser.error("--preset debug: has all of its own; leave the other options out")
         return
     if (options.questions is None) != (options.trees is None):
         parser.error("--questions and --trees go together")
@@ -96,7 +87,7 @@ def check_together(parser, options):
         parser.error("--parse: needs --questions and --trees to make, or --prepare-brown")
     if not (asked or options.prepare_brown):
         parser.error(
-            "--questions and --trees, --blanks, --prepare-brown or --preset smoke is to do"
+            "--questions and --trees, --blanks, --prepare-brown or --preset debug is to do"
         )
     if asked and not (options.models or options.parse):
         parser.error("--models: name the trained runs to evaluate")
@@ -165,19 +156,21 @@ def load_questions(options):
     return found
 
 
-def train_smoke(options, trees):
+def train_debug(options, trees):
     """Small models of made-up trees, each a run: their directories."""
     from keras_onlstm.training.tree_models import train_tree_model
 
     runs = []
-    for name, (shape, left_dependents) in SMOKE.items():
+    for name, (shape, left_dependents) in DEBUG.items():
         shaped = [reshaped(tree, shape) for tree in trees]
         vocabulary = frequent(tree.words for tree in shaped)
         corpus = TreeCorpus(vocabulary, shaped, shaped[:20], shaped[:20], {})
-        arguments = {"trees": shape, "left_dependents": left_dependents, "seed": options.seed,
-                     "vectors": None, "data": "made up"}  # fmt: skip
+        config = TreeLSTMConfig.from_preset(
+            "debug", trees=shape, left_dependents=left_dependents, seed=options.seed,
+            input_dropout=0.0, output_dropout=0.0, epochs=10, batch_size=20, learning_rate=3e-2,
+        )  # fmt: skip
         run = Path(options.output) / name
-        train_tree_model(run, Configuration(arguments, PRESETS["smoke"]), corpus)
+        train_tree_model(run, config, corpus)
         runs.append(str(run))
     return runs
 
@@ -189,9 +182,8 @@ class Evaluated:
     """A trained run, and what it chooses."""
 
     def __init__(self, run):
-        remedy = "Name a run of dependency_language_model.py."
-        stored = read_config(run, STORED, remedy)
-        self.shape, self.normalizes = stored["arguments"]["trees"], stored["values"]["normalize"]
+        config = TreeLSTMConfig.load(run)
+        self.shape, self.normalizes = config.trees, config.normalize
         self.model = load_trained(run, "tree_language_model")
         kind = "LSTM" if self.shape == "chain" else self.model.title
         self.name = f"{kind}{', random trees' if self.shape == 'random' else ''}, {run}"
@@ -248,18 +240,18 @@ def of_vocabularies(models):
     return {f"{title} of {model.name}": model for model in reversed(distinct.values())}
 
 
-def smoke(options):
+def debug(options):
     """Made-up questions, and small models that learn to answer them."""
     trees, completions = made_up(options.seed)
     found = {
         "made-up questions": (completions, True),
         "blanks": (blanks(trees, trees[:40], options.seed), False),
     }
-    return found, list(map(Evaluated, train_smoke(options, trees)))
+    return found, list(map(Evaluated, train_debug(options, trees)))
 
 
 def main(options):
-    evaluates = options.models or options.preset == "smoke"
+    evaluates = options.models or options.preset
     if evaluates:
         check_new(options.output)
     if options.parse:
@@ -267,12 +259,12 @@ def main(options):
     if not evaluates:
         return
     found, models = {}, []
-    if options.preset != "smoke":
+    if not options.preset:
         found, models = load_questions(options), list(map(Evaluated, options.models))
     output = Path(options.output)
-    with running(output, Configuration(vars(options), PRESETS[options.preset])):
-        if options.preset == "smoke":
-            found, models = smoke(options)
+    with running(output, vars(options)):
+        if options.preset:
+            found, models = debug(options)
         results = evaluate(found, models, options.unknown)
         write_files(output, vars(options), found, models, results)
     info(f"\nResults: {output / 'results.json'}")

@@ -6,7 +6,7 @@ subject-verb agreement, reflexive anaphora, negative polarity items, at short an
 
     python examples/syntactic_evaluation.py --data ptb --brown            # an hour on two cores
     python examples/syntactic_evaluation.py --data ptb --brown --recurrent lstm --output runs/lstm
-    python examples/syntactic_evaluation.py --output runs/syntax --resume # go on after a stop
+    python examples/syntactic_evaluation.py --output runs/syntax --resume # resume after a stop
     python examples/syntactic_evaluation.py --evaluate runs/syntax runs/lstm --pairs LM_syneval
     python examples/syntactic_evaluation.py --evaluate runs/lm --pairs mine.tsv
     python examples/syntactic_evaluation.py --write-pairs mine.tsv        # a table to start from
@@ -18,10 +18,12 @@ import random
 import tempfile
 import time
 from collections import defaultdict
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
-from _common import info, new_plot, save_plot, write_csv
+from _common import info, write_csv
 
 from keras_onlstm.datasets import brown, syntactic_evaluation, syntactic_grammar
 from keras_onlstm.evaluation.minimal_pairs import (
@@ -35,79 +37,65 @@ from keras_onlstm.evaluation.minimal_pairs import (
 )
 from keras_onlstm.loading import load_trained
 from keras_onlstm.text.corpus import find, sentences
-from keras_onlstm.training import Setting
-from keras_onlstm.training.corpora import IDS, read_corpus
-from keras_onlstm.training.language_model_settings import (
-    NAMES,
-    PRECISIONS,
-    SETTINGS,
-    VALUES,
-    check_devices,
-)
-from keras_onlstm.training.runs import Experiment
+from keras_onlstm.training.config import option, run_parser
+from keras_onlstm.training.corpora import IDS, read_corpus, split_lines
+from keras_onlstm.training.language_model_config import NAMES, LanguageModelConfig
 from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.progress import advance, progress_bar
-from keras_onlstm.utils.reading import SEEDS, Choice, Integer
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
-SETTINGS = {
-    **SETTINGS,
-    "max_words": Setting((Integer(3), None), "words to know, where --max-words does not say"),
-}
-# `SETTINGS` says what each value means, and so does --help.
-PRESETS = {
-    "smoke": {  # shows in seconds that everything works, on sentences of the package's grammar
-        "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4, "word_dropout": 0.0,
-        "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0,
-        "recurrent_weight_dropout": 0.0, "epochs": 4, "batch_size": 20, "bptt": 10,
-        "learning_rate": 2e-2, "clipnorm": 5.0, "max_words": None,
-    },
-    "small": {  # an hour on two cores for two million words
-        "embedding_dim": 200, "units": 400, "num_layers": 2, "chunk_size": 10, "word_dropout": 0.0,
-        "input_dropout": 0.1, "hidden_dropout": 0.1, "output_dropout": 0.2,
-        "recurrent_weight_dropout": 0.0, "epochs": 4, "batch_size": 32, "bptt": 35,
-        "learning_rate": 4e-3, "warmup": 0.08, "clipnorm": 0.25, "max_words": 12_000,
-    },
-    "paper": {  # the published recipe, for 90 million words
-        "embedding_dim": 200, "units": 650, "num_layers": 2, "chunk_size": 10,
-        "tie_weights": False, "word_dropout": 0.0, "input_dropout": 0.2, "hidden_dropout": 0.2,
-        "output_dropout": 0.2, "recurrent_weight_dropout": 0.0, "epochs": 40, "batch_size": 128,
-        "bptt": 35, "optimizer": "sgd", "learning_rate": 20.0, "schedule": "plateau",
-        "clipnorm": 0.25, "max_words": 50_000, "start": "published",
-    },
-}  # fmt: skip
-PRESETS = {name: {**VALUES, **values} for name, values in PRESETS.items()}
 
-EXPERIMENT = Experiment(
-    "examples/syntactic_evaluation.py",
-    kinds={  # of the arguments that a run keeps
-        "preset": Choice(tuple(PRESETS)),
-        "recurrent": Choice(tuple(NAMES)),
-        "data": (str, None),
-        "brown": bool,
-        "grammar": (Integer(1), None),
-        "max_words": (Integer(3), None),
-        "seed": SEEDS,
-        "precision": Choice(PRECISIONS),
-        "devices": Integer(1),
-    },
-    defaults={
-        "preset": "small",
-        "recurrent": "onlstm",
-        "data": None,
-        "brown": False,
-        "grammar": None,
-        "max_words": None,
-        "seed": 0,
-        "precision": "float32",
-        "devices": 1,
-    },
-    settings=SETTINGS,
-    presets=PRESETS,
-    later=("grammar", "precision"),
-)
+@dataclass(frozen=True, kw_only=True)
+class SyntaxConfig(LanguageModelConfig):
+    """The values of a language model that is trained on complete sentences."""
+
+    program: ClassVar[str] = "python examples/syntactic_evaluation.py"
+    presets: ClassVar = {
+        "debug": {  # on sentences of the package's grammar
+            "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4,
+            "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0, "batch_size": 20,
+            "bptt": 10, "learning_rate": 2e-2, "warmup": 0.05, "clipnorm": 5.0, "max_words": None,
+        },
+        "medium": {},  # an hour on two cores for two million words
+        "paper": {  # for 90 million words
+            "units": 650, "tie_weights": False, "input_dropout": 0.2, "hidden_dropout": 0.2,
+            "epochs": 40, "batch_size": 128, "optimizer": "sgd", "learning_rate": 20.0,
+            "warmup": 0.05, "schedule": "plateau", "max_words": 50_000, "start": "published",
+        },
+    }  # fmt: skip
+
+    preset: str = option("medium", "Starting values.", "run", choices=("debug", "medium", "paper"))
+    brown: bool = option(False, "Train on the Brown corpus as well.", "data")
+    grammar: int | None = option(
+        None, "Train on up to N correct sentences of the package's grammar as well.", "data", 1
+    )
+    max_words: int | None = option(12_000, "Keep the N most frequent words.", "data", 3)
+    embedding_dim: int = option(200, "Size of word vectors and of the last layer.", "model", 1)
+    units: int = option(400, "Size of the other layers.", "model", 1)
+    num_layers: int = option(2, "Recurrent layers.", "model", 1, 100)
+    word_dropout: float = option(0.0, "Share of words dropped.", "model", 0.0, 1.0)
+    input_dropout: float = option(0.1, "Dropout of word vectors.", "model", 0.0, 1.0)
+    hidden_dropout: float = option(0.1, "Dropout between layers.", "model", 0.0, 1.0)
+    output_dropout: float = option(0.2, "Dropout after the last layer.", "model", 0.0, 1.0)
+    recurrent_weight_dropout: float = option(0.0, "Dropout of kernels.", "model", 0.0, 1.0)
+    activation_regularization: float = option(0.0, "Penalty on outputs.", "training", 0.0)
+    temporal_regularization: float = option(0.0, "Penalty on their change.", "training", 0.0)
+    epochs: int = option(4, "Epochs.", "training", 1)
+    warmup: float = option(0.08, "cosine: share of steps with a rising rate.", "training", 0.0, 1.0)
+
+    def check(self):
+        super().check()
+        if self.grammar and not (self.data or self.brown):
+            raise ValueError("--grammar: goes with --data or --brown")
+        if self.preset != "debug" and not (self.data or self.brown):
+            raise ValueError(
+                "--data DIR or --brown is needed: a folder of train.txt, valid.txt and test.txt, or "
+                "NLTK's Brown corpus"
+            )
+
+
 # Accuracy of ON-LSTM and LSTM: Shen et al. 2019, Table 3. Rows as in syntactic_evaluation.ROWS.
 PUBLISHED = dict(
     zip(
@@ -124,43 +112,16 @@ PUBLISHED = dict(
 
 
 def parse_arguments():
-    description = "Targeted syntactic evaluation of ON-LSTM."
-    parser = EXPERIMENT.parser(description, "runs/syntactic_evaluation")
+    about = "Targeted syntactic evaluation of ON-LSTM."
+    name = "syntactic_evaluation"
+    parser = run_parser([SyntaxConfig], f"{name}.py", about, f"runs/{name}")
     add = parser.add_argument
-    add("--recurrent", choices=NAMES, help="the recurrent layers (default: onlstm)")
-    add("--data", metavar="DIR", help="directory of the corpus; smoke has one of its own")
-    add("--brown", action="store_true", default=None, help="train on the Brown corpus as well")
-    add(
-        "--grammar",
-        type=int,
-        metavar="N",
-        help="put up to N correct sentences of the package's grammar among those to train on",
-    )
-    add("--max-words", type=int, metavar="N", help="keep the N most frequent words")
-    add(
-        "--precision",
-        choices=PRECISIONS,
-        help="in which the training computes; what is kept has 32 bits (default: float32)",
-    )
-    add("--devices", type=int, metavar="N", help="share each batch among N devices (default: 1)")
-    add("--steps", type=int, metavar="N", help="stop after N batches; --resume goes on")
     add("--evaluate", metavar="RUN", nargs="+", help="do not train: evaluate these trained runs")
     add("--pairs", metavar="PATH", help="a .tsv table, or the directory of the published pickles")
     add("--differing", action="store_true", help="compare only the words in which pairs differ")
     add("--known", action="store_true", help="leave out pairs that differ in unknown words")
     add("--write-pairs", metavar="FILE", help="do nothing but write the pairs as a table")
-    options = parser.parse_args()
-    parser.check_least(options, grammar=1, max_words=3, devices=1, steps=1)
-    return parser, options
-
-
-def shares(sentences):
-    """Sentences for training, validation and test, 18 : 1 : 1, in their order."""
-    return {
-        "train": [s for i, s in enumerate(sentences) if i % 20 not in (0, 10)],
-        "valid": sentences[::20],
-        "test": sentences[10::20],
-    }
+    return parser, parser.parse_args()
 
 
 def among(lines, others):
@@ -184,25 +145,24 @@ def of_grammar(count):
     return shuffled(syntactic_grammar.generate(count=-(-count // cases), seed=1))[:count]
 
 
-def texts(arguments):
+def texts(config):
     """Texts of the parts of the corpus, where it is not read as it is.
 
     The Penn Treebank's text has no full stops. Beside another text, and since the minimal pairs
     end in one, it gets them: every line of every part ends in a full stop.
     """
-    if not arguments["brown"] and arguments["data"] is None:
-        parts = shares(shuffled(syntactic_grammar.generate(count=40)))
+    if not config.brown and not config.data:
+        parts = split_lines(shuffled(syntactic_grammar.generate(count=40)))
     else:
-        parts = {part: [] for part in shares([])}
-        if arguments["data"] is not None:
-            for part, lines in parts.items():
-                lines += (" ".join(words) for words in sentences(find(arguments["data"], part)))
-        if arguments["brown"]:
+        parts = {part: [] for part in split_lines([])}
+        for part, lines in parts.items() if config.data else ():
+            lines += (" ".join(words) for words in sentences(find(config.data[0], part)))
+        if config.brown:
             info("Reading the Brown corpus")
-            for part, share in shares([" ".join(words) for words in brown.load()]).items():
+            for part, share in split_lines([" ".join(words) for words in brown.load()]).items():
                 parts[part] += share
-        if arguments["grammar"] is not None:
-            drawn = of_grammar(arguments["grammar"])
+        if config.grammar is not None:
+            drawn = of_grammar(config.grammar)
             info(f"{len(drawn):,} sentences of the package's grammar among them")
             parts["train"] = among(parts["train"], drawn)
     return {
@@ -210,33 +170,24 @@ def texts(arguments):
     }
 
 
-def load_corpus(configuration, run):
+def load_corpus(config, run):
     """The corpus of a run."""
-    arguments, values = configuration.arguments, configuration.values
-    max_words = arguments["max_words"] or values["max_words"]
-    if arguments["data"] is not None:
-        info(f"Reading {arguments['data']}")
-        if not (arguments["brown"] or arguments["grammar"]):
-            return read_corpus(arguments["data"], run, None, max_words)
-    elif not arguments["brown"] and arguments["preset"] != "smoke":
-        raise ValueError(
-            "--data DIR or --brown is needed: a directory of train.txt, valid.txt and test.txt, or "
-            "NLTK's Brown corpus."
-        )
-    if arguments["grammar"] and arguments["data"] is None and not arguments["brown"]:
-        raise ValueError("--grammar: goes with --data or --brown; smoke reads nothing else anyway.")
+    if config.data:
+        info(f"Reading {' '.join(config.data)}")
+        if not (config.brown or config.grammar):
+            return read_corpus(config, run)
     with tempfile.TemporaryDirectory() as directory:
-        for part, text in texts(arguments).items():
+        for part, text in texts(config).items():
             (Path(directory) / f"{part}.txt").write_text(text, encoding="utf-8")
-        return read_corpus(directory, run, None, max_words)
+        return read_corpus(replace(config, data=[directory]), run)
 
 
-def train(output, configuration, resume, steps):
+def train(config, options):
     from keras_onlstm.training.language_models import train_language_model
 
-    check_devices(configuration.values, configuration.arguments["devices"])
-    corpus = load_corpus(configuration, output)
-    return train_language_model(output, configuration, corpus, resume, steps)
+    corpus = load_corpus(config, options.output)
+    shape = options.resume, options.steps, options.log_every
+    return train_language_model(options.output, config, corpus, *shape)
 
 
 def load_pairs(path):
@@ -389,50 +340,11 @@ def write_results(models, options):
         )
 
 
-def plot_results(models):
-    plot = new_plot()
-    if plot is None:
-        return
-    figure, axes = plot
-    rows = list(models[0].outcomes)
-    figure.set_size_inches(8, 1.5 + 0.3 * len(rows))
-    names = [f"{row.phenomenon}: {row.name}" if row.phenomenon else row.name for row in rows]
-    if len(models) == 2:
-        for place, row in enumerate(rows):
-            both = paired(models, row)
-            if both is not None:
-                middle, low, high = (100 * number for number in difference_interval(*both))
-                axes.plot([low, high], [place, place], color="tab:blue")
-                axes.plot(middle, place, "o", color="tab:blue")
-        axes.axvline(0, color="black", lw=0.8)
-        axes.set_xlabel(f"{models[0].name} minus {models[1].name}, percent", loc="right")
-    else:
-        for index, model in enumerate(models):
-            for place, row in enumerate(rows):
-                right = model.right(row)
-                if len(right):
-                    low, high = (100 * x for x in interval(int(right.sum()), len(right)))
-                    height = place + 0.15 * index
-                    axes.plot([low, high], [height, height], color=f"C{index}")
-                    axes.plot(
-                        100 * right.mean(), height, "o", color=f"C{index}",
-                        label=None if place else model.name,
-                    )  # fmt: skip
-        axes.axvline(50, color="black", lw=0.8)
-        axes.set_xlabel("accuracy, percent")
-        axes.legend(fontsize="small")
-    axes.set_yticks(range(len(rows)), names, fontsize="small")
-    axes.invert_yaxis()
-    axes.grid(alpha=0.3)
-    save_plot(figure, [model.run for model in models], "syntactic_evaluation")
-
-
 def evaluate(runs, options):
     pairs = load_pairs(options.pairs)
     models = [Evaluated(run, pairs, options.differing, options.known) for run in runs]
     write_results(models, options)
     print_table(models)
-    plot_results(models)
 
 
 def main(options):
@@ -442,8 +354,7 @@ def main(options):
         return info(f"{options.write_pairs}: {len(pairs):,} minimal pairs")
     if options.evaluate:
         return evaluate(options.evaluate, options)
-    configuration = EXPERIMENT.configuration(options, prepared=[IDS])
-    if train(options.output, configuration, options.resume, options.steps):
+    if train(options.config_class.from_options(options, prepared=[IDS]), options):
         evaluate([options.output], options)
     return None
 

@@ -17,20 +17,20 @@ from pathlib import Path
 
 import numpy as np
 from _common import info, write_csv
-from _parsing import (
-    LABELS,
-    SHORT,
-    evaluate_baselines,
-    evaluate_models,
-    evaluate_together,
-    measure,
-)
 
 from keras_onlstm.datasets import treebank
+from keras_onlstm.evaluation.unsupervised_parsing import (
+    LABELS,
+    SHORT,
+    baseline_scores,
+    ensemble_scores,
+    measured_distances,
+    model_scores,
+)
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import save_picture, score, vote, write_report
-from keras_onlstm.training.runs import Configuration, check_new, running
-from keras_onlstm.utils.console import ArgumentParser, report, table
+from keras_onlstm.training.runs import check_new, running
+from keras_onlstm.utils.console import ArgumentParser, at_least, report, table
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.svg import check_png
 
@@ -48,7 +48,7 @@ PUBLISHED = {
     "left-branching trees": (9.0,),
     "right-branching trees": (39.8,),
 }
-SMOKE = [  # a treebank that needs no download
+DEBUG = [  # a treebank that needs no download
     "(S (NP the company) (VP said (SBAR (S (NP it) (VP will (VP sell (NP its stake)))))))",
     "(S (NP (NP shares) (PP of (NP the bank))) (VP fell (NP N N)))",
     "(S (NP the new law) (VP takes (NP effect) (PP in (NP january))))",
@@ -61,24 +61,29 @@ def parse_arguments():
         prog="unsupervised_parsing.py", description="Unsupervised parsing with ON-LSTM."
     )
     add = parser.add_argument
-    add("--preset", choices=("smoke", "full"), default="full", help="smoke: four sentences")
+    add("--preset", choices=("debug",), help="debug: four sentences")
     add("--models", nargs="+", metavar="PATH", help="files or runs; default: the package's")
     add("--corpus", choices=("sample", "ptb"), default="sample", help="default: sample")
     add("--sections", nargs="+", type=int, metavar="N", help="of ptb; 23 is the test set")
-    add("--pictures", type=int, default=5, metavar="N", help="sentences to draw (default: 5)")
+    add(
+        "--pictures",
+        type=at_least(0),
+        default=5,
+        metavar="N",
+        help="sentences to draw (default: 5)",
+    )
     add("--output", metavar="DIR", default="runs/unsupervised_parsing", help="where to write")
     options = parser.parse_args()
     if options.sections and options.corpus != "ptb":
         parser.error("--sections: the sample has none, --corpus ptb has")
-    parser.check_least(options, pictures=0)
     return parser, options
 
 
 def load_sentences(options):
-    if options.preset == "smoke":
+    if options.preset:
         from nltk import Tree
 
-        trees = [Tree.fromstring(text) for text in SMOKE]
+        trees = [Tree.fromstring(text) for text in DEBUG]
         return [treebank.ParsedSentence(tree.leaves(), tree) for tree in trees]
     return treebank.load(corpus=options.corpus, sections=options.sections)
 
@@ -174,10 +179,10 @@ def main(options):
     sentences = load_sentences(options)
     words = sum(len(sentence.tokens) for sentence in sentences)
     info(f"{len(sentences):,} sentences, {words:,} words")
-    with running(options.output, Configuration(vars(options), {})):
-        measured = [one for parser in parsers for one in measure(parser, sentences)]
-        combined, baselines = evaluate_models(measured, sentences), evaluate_baselines(sentences)
-        together = evaluate_together(measured, sentences) if len(measured) > 1 else {}
+    with running(options.output, vars(options)):
+        measured = [one for parser in parsers for one in measured_distances(parser, sentences)]
+        combined, baselines = model_scores(measured, sentences), baseline_scores(sentences)
+        together = ensemble_scores(measured, sentences) if len(measured) > 1 else {}
         rows = rows_of(combined, together, len(measured), baselines)
         output = Path(options.output)
         write_files(output, rows, (combined, together, baselines), options, sentences)

@@ -1,31 +1,22 @@
-"""Exports a trained model to ONNX, one file a graph, and runs each in ONNX Runtime.
+"""Exports a trained model to ONNX, one file per graph, and runs each in ONNX Runtime.
 
-    python export/to_onnx.py                                   the package's parser
+    python export/to_onnx.py                                   # the package's parser
     python export/to_onnx.py --model runs/language_modeling --graph parser --quantize dynamic
 
-Any batch size and any length will do for the files. Each is compared with Keras, at two batch sizes
-and three lengths, before it gets its name.
+The files take any batch size and any length. Each is compared with Keras, at two batch sizes and
+three lengths, before it gets its name. `keras-onlstm export onnx` does the same.
 """
 
-from _common import export_files, new_parser, report
-
-from keras_onlstm.exporting import OF_ONNX
+from keras_onlstm.command_line import export
+from keras_onlstm.utils.console import ArgumentParser, report
 
 
 def parse_arguments():
-    parser = new_parser("Exports ON-LSTM models to ONNX.", "runs/onnx", OF_ONNX)
-    add = parser.add_argument
-    add("--opset", type=int, default=18, metavar="N", help="of ONNX's operators; default: 18")
-    add("--provider", choices=("cpu", "cuda"), default="cpu", help="to check with; default: cpu")
+    parser = ArgumentParser(prog="to_onnx.py", description="Exports ON-LSTM models to ONNX.")
+    export.add_format(parser, "onnx")
     return parser, parser.parse_args()
-
-
-def main(options):
-    from keras_onlstm.exporting import to_onnx
-
-    export_files(options, to_onnx, ".onnx", opset=options.opset, provider=options.provider)
 
 
 if __name__ == "__main__":
     parser, options = parse_arguments()
-    report(parser, lambda: main(options))
+    report(parser, lambda: export.run(options))

@@ -29,8 +29,7 @@ CLASSES = {
     "prpn.parsing_network": ["ParsingNetwork"],
     "prpn.predict_network": ["PredictNetwork", "_Linear"],
     "prpn.reading_network": ["ReadingLayer", "ReadingNetwork"],
-    "training.adam": ["FusedAdam", "PenalizedAdam"],
-    "training.averaging": ["AveragedAdam", "AveragedSGD"],
+    "training.optimizers": ["AveragedAdam", "AveragedSGD", "FusedAdam", "PenalizedAdam"],
 }
 
 

@@ -120,7 +120,7 @@ def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, 
         path: of the file, for the message.
         model: what `load_model` returned: several models, or one.
         about: likewise, what is known of their origin.
-        number: from 1 on, of `--member`.
+        number: from 1 on, of `--model-index`.
 
     Returns:
         The model, and what is known of its origin.
@@ -138,7 +138,7 @@ def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, 
     models = getattr(model, "models", [model])
     count = len(models)
     if not 1 <= number <= count:
-        raise ValueError(f"--member {number}: {path} holds {count}, from 1 to {count}.")
+        raise ValueError(f"--model-index {number}: {path} holds {count}, from 1 to {count}.")
     return models[number - 1], about[number - 1] if isinstance(about, list) else about
 
 

@@ -9,6 +9,7 @@ from keras_onlstm.loading import SHIPPED, load_model, member
 from keras_onlstm.text.splitting import sentences_of
 from keras_onlstm.text.tokens import check_sentence
 from keras_onlstm.text.vocabulary import UNKNOWN, check_vocabulary
+from keras_onlstm.utils.reading import check_kind
 from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Reader", "open_reader", "stored_argument"]
@@ -104,9 +105,11 @@ def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
     """
     if not Path(path).is_dir():
         return None
+    from keras_onlstm.training.earlier import current_config
     from keras_onlstm.training.runs import CONFIG, read_config
 
     if not (Path(path) / CONFIG).is_file():
         return None
-    config = read_config(path, {"arguments": ({name: (*kinds, ...)}, ...)})
-    return config.get("arguments", {}).get(name)
+    config = current_config(read_config(path, {name: (*kinds, ...), "arguments": (dict, ...)}))
+    check_kind(config, {name: (*kinds, ...)})
+    return config.get(name)

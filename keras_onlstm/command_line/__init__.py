@@ -8,13 +8,21 @@ Nothing that takes time is imported before `run`.
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
-from keras_onlstm.command_line import compact, generate, parse, score
+from keras_onlstm.command_line import compact, evaluate, export, generate, parse, score, train
 from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.version import __version__
 
 __all__ = ["main"]
 
-_COMMANDS = {"parse": parse, "generate": generate, "score": score, "compact": compact}
+_COMMANDS = {
+    "parse": parse,
+    "train": train,
+    "evaluate": evaluate,
+    "export": export,
+    "generate": generate,
+    "score": score,
+    "compact": compact,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -40,7 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             formatter_class=RawDescriptionHelpFormatter,
         )
         one.set_defaults(parser=one)
-        module.add_arguments(one)
+        if module is train:  # whose options depend on the kind of model
+            train.add_arguments(one, arguments)
+        else:
+            module.add_arguments(one)
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()

@@ -103,8 +103,8 @@ def _validation_ids(path, model, options):
     characters = options.characters or stored_argument(path, "characters", (bool,))
     data = options.data
     if data is None:
-        data = stored_argument(path, "data", (str, None))
-        if data is None or not Path(data).is_dir():
+        [data, *others] = stored_argument(path, "data", ([str],)) or [None]
+        if data is None or others or not Path(data).is_dir():
             return None
     return encode(find(data, "valid"), model.vocabulary, "character" if characters else "word")
 

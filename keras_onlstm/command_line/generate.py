@@ -4,7 +4,7 @@ import argparse
 import math
 
 from keras_onlstm.command_line.inputs import add_language_model, report_unknown
-from keras_onlstm.utils.console import seed
+from keras_onlstm.utils.console import at_least, seed
 from keras_onlstm.utils.progress import progress_bar
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
@@ -13,7 +13,7 @@ HELP = "words that a language model goes on with"
 EXAMPLES = (
     "keras-onlstm generate the company said",
     "keras-onlstm generate --model runs/lm --length 20 --temperature 0.7 the",
-    "keras-onlstm generate --member 2 --top-k 10 --seed 3",
+    "keras-onlstm generate --model-index 2 --top-k 10 --seed 3",
 )
 
 
@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("words", nargs="*", metavar="WORD", help="to go on after; default: none")
     add_language_model(parser, "a .keras or an .npz file")
-    add("--length", type=int, default=50, metavar="N", help="at most so many (default: 50)")
+    add("--length", type=at_least(1), default=50, metavar="N", help="at most so many (default: 50)")
     add("--temperature", type=float, default=1.0, help="lower is bolder (default: 1)")
-    add("--top-k", type=int, metavar="K", help="draw among the K likeliest alone")
+    add("--top-k", type=at_least(1), metavar="K", help="draw among the K likeliest alone")
     add("--seed", type=seed, default=0, help="of the draws (default: 0)")
 
 
@@ -39,12 +39,11 @@ def run(options: argparse.Namespace) -> None:
         ValueError: if it predicts no words.
         ImportError: if what it needs is not installed.
     """
-    options.parser.check_least(options, length=1, top_k=1)
     if not 0 < options.temperature < math.inf:
         options.parser.error(f"--temperature {options.temperature:g}: above 0")
     from keras_onlstm.reader import open_reader
 
-    reader = open_reader(options.model, options.member, options.characters)
+    reader = open_reader(options.model, options.model_index, options.characters)
     if not hasattr(reader.model, "generate"):
         raise ValueError(
             f"{reader.path}: is exported, and generates nothing. Name the model it was exported "

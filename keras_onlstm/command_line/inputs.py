@@ -45,7 +45,13 @@ def add_language_model(parser: argparse.ArgumentParser, files: str) -> None:
     """Adds the options of a language model, which may be in such files."""
     add = parser.add_argument
     add("--model", metavar="PATH", help=f"{files}, or a run; default: the package's")
-    add("--member", type=int, default=1, metavar="N", help="of several models (default: the first)")
+    add(
+        "--model-index",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of several models (default: the first)",
+    )
     add(
         "--characters",
         action="store_true",

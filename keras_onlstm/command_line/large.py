@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from keras_onlstm.utils.console import at_least
 from keras_onlstm.utils.progress import advance, progress_bar
 
 __all__ = ["add_large", "check_large", "process"]
@@ -16,10 +17,20 @@ _DEFAULTS = {"workers": None, "ray": None, "rows": 10_000, "max_words": None, "c
 def add_large(parser: argparse.ArgumentParser) -> None:
     """Adds the options of large files."""
     add = parser.add_argument
-    add("--workers", type=int, metavar="N", help="of shards: processes (default: one a core)")
+    add(
+        "--workers",
+        type=at_least(1),
+        metavar="N",
+        help="of shards: processes (default: one a core)",
+    )
     add("--ray", metavar="ADDRESS", help="of shards: read them on this Ray cluster, auto finds one")
-    add("--rows", type=int, metavar="N", help="of shards: lines in each (default: 10000)")
-    add("--max-words", type=int, metavar="N", help="of shards: what has more words is not read")
+    add("--rows", type=at_least(1), metavar="N", help="of shards: lines in each (default: 10000)")
+    add(
+        "--max-words",
+        type=at_least(1),
+        metavar="N",
+        help="of shards: what has more words is not read",
+    )
     add("--column", help="of shards: column of Parquet files that has the text (default: text)")
 
 
@@ -45,7 +56,6 @@ def check_large(options: argparse.Namespace, sharded: bool, forms: str) -> None:
             "--output DIR: takes --file FILE, and no sentences. A name with a suffix, such as "
             f"{options.output}.txt, is a file"
         )
-    options.parser.check_least(options, workers=1, rows=1, max_words=1)
 
 
 def process(options: argparse.Namespace, task: Any) -> None:

@@ -126,7 +126,7 @@ def _task(options, form=FORMATS[1]):
     from keras_onlstm.scale.tasks import Scoring
 
     load = {
-        **{"path": options.model, "number": options.member, "characters": options.characters},
+        **{"path": options.model, "number": options.model_index, "characters": options.characters},
         **{"provider": options.provider, "threads": options.threads},
     }
     return Scoring(form, load=load)

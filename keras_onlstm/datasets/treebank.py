@@ -12,15 +12,16 @@ import codecs
 import io
 import re
 import reprlib
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterable
 from itertools import chain
+from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.datasets.nltk_corpora import RESTORE, file_content, found
 from keras_onlstm.utils.reading import lines
-from keras_onlstm.utils.types import NltkTree
+from keras_onlstm.utils.types import NltkTree, StrPath
 
-__all__ = ["ParsedSentence", "known_form", "load", "normalize", "without_punctuation"]
+__all__ = ["ParsedSentence", "known_form", "load", "normalize", "read", "without_punctuation"]
 
 WORD_TAGS = frozenset(
     [
@@ -151,14 +152,19 @@ def _files(corpus, sections):
     return ptb, chosen
 
 
-def _trees(reader, name):
-    """The trees of a file, of words alone."""
-    from nltk import Tree
-
+def _nltk_trees(reader, name):
+    """The trees of a file of NLTK."""
     path, content = file_content(reader, name)
     encoding = codecs.lookup(reader.encoding(name)).name
+    yield from _trees(path, lines(path, io.BytesIO(content), encoding, RESTORE))
+
+
+def _trees(path, rows):
+    """The trees of the lines of a file, of words alone."""
+    from nltk import Tree
+
     number = 0
-    for number, text in _blocks(path, lines(path, io.BytesIO(content), encoding, RESTORE)):
+    for number, text in _blocks(path, rows):
         try:
             tree = Tree.fromstring(text, remove_empty_top_bracketing=True)
             if not tree.label() and len(tree) > 1:
@@ -228,10 +234,39 @@ def load(
     """
     if corpus not in ("sample", "ptb"):
         raise ValueError(f"corpus is 'sample' or 'ptb', not {corpus!r}.")
-    sentences = []
     reader, names = _files(corpus, sections)
-    for tree in chain.from_iterable(_trees(reader, name) for name in names):
-        tokens = tree.leaves()
-        if max_length is None or len(tokens) <= max_length:
-            sentences.append(ParsedSentence(tokens, tree))
+    trees = chain.from_iterable(_nltk_trees(reader, name) for name in names)
+    sentences = (ParsedSentence(tree.leaves(), tree) for tree in trees)
+    return [one for one in sentences if max_length is None or len(one.tokens) <= max_length]
+
+
+def read(paths: Iterable[StrPath]) -> list[ParsedSentence]:
+    """Reads files of bracketed trees with part-of-speech tags, such as those of a treebank.
+
+    Args:
+        paths: of UTF-8 files.
+
+    Returns:
+        List of `ParsedSentence`, without sentences that have no words.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if a file contains no tree or something else than trees.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.datasets import treebank
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "trees.mrg")
+    >>> _ = path.write_text("( (S (NP (NNS Shares)) (VP (VBD fell)) (. .)) )")
+    >>> treebank.read([path])[0].tokens
+    ['shares', 'fell']
+    """
+    sentences = []
+    for path in map(Path, paths):
+        if not path.is_file():
+            raise FileNotFoundError(f"{path}: no such file. Name files of bracketed trees.")
+        with open(path, "rb") as file:
+            for tree in _trees(path, lines(path, file)):
+                sentences.append(ParsedSentence(tree.leaves(), tree))
     return sentences

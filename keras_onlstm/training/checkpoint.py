@@ -8,7 +8,8 @@ numbers.
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,19 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.training.settings import current_values
+from keras_onlstm.training.earlier import current_values
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.reading import parse_json, read_npz, reason
+from keras_onlstm.utils.reading import Integer, check_kind, parse_json, read_npz, reason
 from keras_onlstm.utils.types import StrPath
 
-__all__ = ["load_checkpoint", "save_checkpoint"]
+__all__ = [
+    "Progress",
+    "check_progress",
+    "load_checkpoint",
+    "restore_state",
+    "save_checkpoint",
+    "state_of",
+]
 
 _STATE = "state.json"
 _FURTHER = "arrays/"  # before the names of arrays that are not the model's
@@ -182,3 +190,111 @@ def _difference(variables, arrays):
                 f"of shape {wanted.shape}"
             )
     return None
+
+
+@dataclass
+class Progress:
+    """The state of the training, beside the variables."""
+
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0  # spent in the current epoch so far
+    samples: float = 0  # seen in the current epoch so far; tokens, where batches weigh them
+    sums: dict = field(default_factory=dict)  # of loss and metrics over these samples
+    best: float | None = None
+    history: list = field(default_factory=list)
+    callbacks: list = field(default_factory=list)  # states of callbacks and schedules
+    record: dict = field(default_factory=dict)
+    stopped: bool = False  # by a callback or a schedule, before the last epoch
+
+    @classmethod
+    def of_state(cls, state: dict[str, Any], record: dict[str, Any]) -> "Progress":
+        """The progress that a checkpoint holds, with the record of the run."""
+        return cls(**{n: state[n] for n in _PROGRESS if n in state} | {"record": record})
+
+
+_PROGRESS = {  # of Progress, as JSON
+    "epoch": Integer(),
+    "batch": Integer(),
+    "seconds": float,
+    "samples": float,
+    "sums": {str: float},
+    "best": (float, None),
+    "history": [{str: float}],
+    "callbacks": [{str: (float, bool, None, [(float, bool)])}],
+    "record": (dict, ...),
+    "stopped": (bool, ...),
+}
+
+
+def check_progress(path: StrPath, state: Any) -> None:
+    """Refuses a checkpoint that a `Trainer` did not write."""
+    try:
+        check_kind(state, _PROGRESS, "the state")
+    except ValueError as error:
+        raise ValueError(
+            f"{path}: not a checkpoint of a Trainer ({error}). Restore it from a copy."
+        ) from error
+
+
+Arrays = dict[str, np.ndarray]
+
+_KERAS_COUNTERS = {
+    keras.callbacks.EarlyStopping: ("best", "best_epoch", "best_weights", "stopped_epoch", "wait"),
+    keras.callbacks.ReduceLROnPlateau: ("best", "cooldown_counter", "wait"),
+}
+
+
+def _state(callback):
+    """The state of one callback: a dictionary, empty if nothing is stored of it."""
+    if hasattr(callback, "get_state"):
+        return callback.get_state()
+    kinds = [kind for kind in _KERAS_COUNTERS if isinstance(callback, kind)]
+    return {name: getattr(callback, name, None) for kind in kinds for name in _KERAS_COUNTERS[kind]}
+
+
+def state_of(
+    callbacks: Sequence[keras.callbacks.Callback],
+) -> tuple[list[dict[str, Any]], Arrays]:
+    """The states of callbacks, from `get_state`, or the counters of two Keras callbacks.
+
+    Args:
+        callbacks: list of Keras callbacks.
+
+    Returns:
+        A list of dictionaries of JSON values, one per callback, and a dictionary of the arrays in
+        lists of arrays, with keys such as `"0/best_weights/2"`: callback, name, position.
+    """
+    numbers: list[dict[str, Any]] = []
+    arrays: Arrays = {}
+    for index, callback in enumerate(callbacks):
+        numbers.append({})
+        for name, value in _state(callback).items():
+            if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+                arrays |= {f"{index}/{name}/{at}": array for at, array in enumerate(value)}
+            else:
+                numbers[-1][name] = value
+    return numbers, arrays
+
+
+def restore_state(
+    callbacks: Sequence[keras.callbacks.Callback], numbers: list[dict[str, Any]], arrays: Arrays
+) -> None:
+    """Gives callbacks the states that `state_of` returned.
+
+    Checkpoints of earlier versions hold more names than a state has. These are ignored.
+
+    Args:
+        callbacks: list of Keras callbacks.
+        numbers: list of dictionaries, one per callback.
+        arrays: dictionary.
+    """
+    for index, (callback, values) in enumerate(zip(callbacks, numbers, strict=True)):
+        state = _state(callback)
+        for name in state:
+            own = [arrays[key] for key in arrays if key.startswith(f"{index}/{name}/")]
+            state[name] = own or values.get(name, state[name])
+        if hasattr(callback, "set_state"):
+            callback.set_state(state)
+        else:
+            vars(callback).update(state)

@@ -6,13 +6,17 @@ texts.
 
 import hashlib
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from keras_onlstm import text
-from keras_onlstm.training.hosts import ALONE, Hosts
+from keras_onlstm.datasets import propositional_logic
+from keras_onlstm.text import corpus
+from keras_onlstm.text.corpus import Corpus
+from keras_onlstm.training.language_model_config import TextConfig
+from keras_onlstm.training.processes import ALONE, Processes
 from keras_onlstm.utils.files import replacing, write_json
 from keras_onlstm.utils.progress import advance, progress_bar
 from keras_onlstm.utils.reading import read_json, read_text
@@ -22,6 +26,7 @@ __all__ = [
     "VOCABULARY",
     "check_same_vocabulary",
     "read_corpus",
+    "split_lines",
     "word_counts",
     "write_vocabulary",
 ]
@@ -33,26 +38,24 @@ MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instea
 
 
 def read_corpus(
-    directory: str | Path,
+    config: TextConfig,
     run: str | Path,
     vocabulary: Sequence[str] | None = None,
-    max_words: int | None = None,
-    level: str = "word",
-    hosts: Hosts = ALONE,
-) -> text.corpus.Corpus:
-    """A corpus as ids, those of a large one in files of the run, which are mapped into memory.
+    processes: Processes = ALONE,
+) -> Corpus:
+    """The corpus of a run as ids.
 
-    A run that goes on finds the latter there, unless the files of the corpus have changed. Of
-    several hosts each reads a small corpus for itself; a large one the first host alone turns into
-    ids.
+    Those of a large one are in files of the run, which are mapped into memory; a run that is
+    resumed finds them there, unless the files of the corpus have changed. Of several processes each
+    reads a small corpus for itself; a large one only the first one turns into ids.
 
     Args:
-        directory: of the corpus.
+        config: `LanguageModelConfig` or `PRPNConfig`. Its `data` is the folder of `train.txt`,
+            `valid.txt` and `test.txt`, or some text files, whose lines are split 18 : 1 : 1. The
+            preset `debug` without `data` has formulas of propositional logic.
         run: directory of the run.
-        vocabulary: as in `text.corpus.load`.
-        max_words: likewise.
-        level: likewise.
-        hosts: `Hosts` that all read the same.
+        vocabulary: list of tokens, or `None`: that of the training text.
+        processes: `Processes` that all read the same.
 
     Returns:
         `text.corpus.Corpus`.
@@ -65,40 +68,94 @@ def read_corpus(
 
     >>> import pathlib, tempfile
     >>> from keras_onlstm.training.corpora import read_corpus
-    >>> directory = pathlib.Path(tempfile.mkdtemp())
-    >>> for part in ("train", "valid", "test"):
-    ...     _ = (directory / f"{part}.txt").write_text("a b")
-    >>> read_corpus(directory, "runs/new").train.tolist()
-    [2, 3, 0]
+    >>> from keras_onlstm.training.language_model_config import LanguageModelConfig
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.txt")
+    >>> _ = path.write_text("a b\\n" * 20)
+    >>> corpus = read_corpus(LanguageModelConfig(data=[path]), "runs/new")
+    >>> len(corpus.train), corpus.valid.tolist()
+    (54, [2, 3, 0])
     """
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = _directory(config, temporary)
+        return _read(config, directory, Path(run) / IDS, vocabulary, processes)
+
+
+def _directory(config, temporary):
+    """The folder of the three parts of a corpus; those of other texts are written to `temporary`."""
+    if not config.data:
+        if config.preset != "debug":
+            raise ValueError(
+                "--data is needed: a folder of train.txt, valid.txt and test.txt, or of the Penn "
+                "Treebank's ptb.train.txt, ptb.valid.txt and ptb.test.txt, or text files."
+            )
+        lines, parts = _toy_lines(), {"valid": slice(0, None, 10), "test": slice(1, None, 10)}
+        _write_parts(temporary, {"train": lines, **{p: lines[s] for p, s in parts.items()}})
+        return temporary
+    if len(config.data) == 1 and not Path(config.data[0]).is_file():
+        return config.data[0]
+    lines = [line for path in config.data for line in read_text(path).splitlines() if line.strip()]
+    if len(lines) < 20:
+        raise ValueError(
+            f"--data {config.data[0]}: {len(lines)} lines are too few. Give 20 or more."
+        )
+    _write_parts(temporary, split_lines(lines))
+    return temporary
+
+
+def split_lines(lines: Sequence[str]) -> dict[str, Sequence[str]]:
+    """Splits sentences 18 : 1 : 1 into those for training, validation and test, in their order.
+
+    Args:
+        lines: list.
+
+    Returns:
+        Dictionary of lists: `train`, `valid` and `test`.
+    """
+    train = [line for number, line in enumerate(lines) if number % 20 not in (0, 10)]
+    return {"train": train, "valid": lines[::20], "test": lines[10::20]}
+
+
+def _toy_lines():
+    """Formulas that are drawn."""
+    pairs, _ = propositional_logic.generate(3000, seed=0).split()
+    return [pair.left for pair in pairs[:1000]]
+
+
+def _write_parts(directory, parts):
+    for part, lines in parts.items():
+        text = "".join(f"{line}\n" for line in lines)
+        (Path(directory) / f"{part}.txt").write_text(text, encoding="utf-8")
+
+
+def _read(config, directory, cache, vocabulary, processes):
+    level, max_words = "character" if config.characters else "word", config.max_words
 
     def load(cache=None, progress=None):
-        return text.corpus.load(directory, vocabulary, max_words, level, cache, progress)
+        return corpus.load(directory, vocabulary, max_words, level, cache, progress)
 
-    if not hosts.of_first(lambda: _size(directory) > MAPPED):
-        corpus = load()
-        hosts.agree({"text": _digest(corpus)}, f"{directory}: the digest of its {{}}")
-        return corpus
-    cache = Path(run) / IDS
-    if not hosts.is_first:
-        hosts.wait()
-        return text.corpus.mapped(_words(cache / VOCABULARY, "Start all hosts again."), cache)
+    if not processes.of_first(lambda: _size(directory) > MAPPED):
+        found = load()
+        processes.agree({"text": _digest(found)}, f"{directory}: the digest of its {{}}")
+        return found
+    if not processes.is_first:
+        processes.wait()
+        return corpus.mapped(_words(cache / VOCABULARY, "Start all processes again."), cache)
     cache.mkdir(parents=True, exist_ok=True)
-    texts = {part: _file_digest(text.corpus.find(directory, part)) for part in text.corpus.PARTS}
+    texts = {part: _file_digest(corpus.find(directory, part)) for part in corpus.PARTS}
     limit = max_words if vocabulary is None else "words that were given"
     # Ids of earlier versions, which have no <eos> for blank lines, lack the last entry.
     made = {"texts": texts, "level": level, "max_words": limit, "blank_lines": True}
     words = _words_of_ids(cache, made, vocabulary)
     if words is not None:
-        corpus = text.corpus.mapped(words, cache)
+        found = corpus.mapped(words, cache)
     else:
         (cache / ORIGIN).unlink(missing_ok=True)
         with progress_bar("tokens", file=sys.stdout) as bar:
-            corpus = load(cache, lambda tokens: advance(bar, tokens))
-        _write_words(cache / VOCABULARY, corpus.vocabulary)
+            found = load(cache, lambda tokens: advance(bar, tokens))
+        _write_words(cache / VOCABULARY, found.vocabulary)
         write_json(cache / ORIGIN, {**made, **_bytes_of_ids(cache)})
-    hosts.wait()
-    return corpus
+    processes.wait()
+    return found
 
 
 def _words_of_ids(cache, made, vocabulary):

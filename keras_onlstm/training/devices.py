@@ -1,4 +1,4 @@
-"""Data-parallel training on several devices, of one machine or of several."""
+"""Data-parallel training on several devices, of one process or of several."""
 
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 from keras_onlstm.utils.backend_tensorflow import has_gpu
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["DataParallel", "check_hosts", "share_of"]
+__all__ = ["DataParallel", "check_processes", "share_of"]
 
 
 class DataParallel:
@@ -23,8 +23,8 @@ class DataParallel:
     optimizer through `prepare` and every batch through `place`, and compute inside `computing()`.
 
     Args:
-        count: integer, number of devices of every host. On JAX the devices of all hosts that are
-            `joined` share a batch.
+        count: integer, number of devices of every process. On JAX the devices of all processes that
+            are `joined` share a batch.
 
     Raises:
         ValueError: if the backend is PyTorch, if there are fewer GPUs, or if the devices were set
@@ -87,7 +87,7 @@ class DataParallel:
 
         Args:
             batch: nested arrays, all (batch, ...), with a batch that `count` divides; on several
-                hosts the share of this one.
+                processes the share of this one.
 
         Returns:
             The same structure, for `train_on_batch`.
@@ -105,8 +105,8 @@ class DataParallel:
         return keras.tree.map_structure(share, batch)
 
 
-def check_hosts(count: int) -> None:
-    """Refuses several hosts where the backend cannot train on them.
+def check_processes(count: int) -> None:
+    """Refuses several processes where the backend cannot train on them.
 
     Args:
         count: how many there are.
@@ -116,7 +116,7 @@ def check_hosts(count: int) -> None:
     """
     backend = keras.backend.backend()
     if count > 1 and backend != "jax":
-        raise ValueError(f"--hosts {count}: needs JAX (KERAS_BACKEND=jax), not {backend}.")
+        raise ValueError(f"--num-processes {count}: needs JAX (KERAS_BACKEND=jax), not {backend}.")
 
 
 def share_of(weights: Tensor | None) -> float | Tensor:
@@ -169,11 +169,11 @@ def _jax_devices(count):
     if jax.config.jax_num_cpu_devices < count:
         with suppress(RuntimeError):  # once JAX has started, it keeps the devices it has
             jax.config.update("jax_num_cpu_devices", count)
-    of_host: dict[int, list[str]] = {}
+    of_process: dict[int, list[str]] = {}
     for device in jax.devices():
-        of_host.setdefault(device.process_index, []).append(f"{device.platform}:{device.id}")
-    available = min(map(len, of_host.values()))
+        of_process.setdefault(device.process_index, []).append(f"{device.platform}:{device.id}")
+    available = min(map(len, of_process.values()))
     if available < count:
         raise _missing(count, available)
-    names = [name for host in sorted(of_host) for name in of_host[host][:count]]
+    names = [name for process in sorted(of_process) for name in of_process[process][:count]]
     return keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)

@@ -1,25 +1,19 @@
-"""The training of a language model on a corpus: the model, the loop, its evaluation.
-
-A script chooses values for the `SETTINGS` of `language_model_settings` and a corpus;
-`train_language_model` does the rest in the directory of a run, and goes on with it wherever it was
-stopped.
-"""
+"""The training of a language model on a corpus: the model, its optimizer, the loop, its evaluation."""
 
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import keras
 import numpy as np
 
+from keras_onlstm.models import PRPN, LanguageModel
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.vocabulary import EOS
-from keras_onlstm.training.adam import FusedAdam, PenalizedAdam
-from keras_onlstm.training.architectures import architecture, take_weights
-from keras_onlstm.training.averaging import AveragedSGD, NonMonotonicTrigger
+from keras_onlstm.training.bptt import ResetStates, TruncatedModel, Windows, evaluate_windows
 from keras_onlstm.training.corpora import (
     IDS,
     VOCABULARY,
@@ -28,23 +22,113 @@ from keras_onlstm.training.corpora import (
     write_vocabulary,
 )
 from keras_onlstm.training.devices import DataParallel
-from keras_onlstm.training.hosts import ALONE, Hosts
-from keras_onlstm.training.runs import Configuration, has_begun, running
-from keras_onlstm.training.sentences import SentenceBatches
+from keras_onlstm.training.language_model_config import TextConfig
+from keras_onlstm.training.optimizers import AveragedSGD, PenalizedAdam
+from keras_onlstm.training.processes import ALONE, Processes
+from keras_onlstm.training.runs import has_begun, running
+from keras_onlstm.training.schedules import NonMonotonicTrigger, PlateauSchedule, WarmupSchedule
+from keras_onlstm.training.sentence_batches import SentenceBatches
 from keras_onlstm.training.trainer import Trainer
-from keras_onlstm.training.trees import TreeBatches
-from keras_onlstm.training.truncated import ResetStates, TruncatedModel, evaluate_windows
-from keras_onlstm.training.windows import Windows
 
-__all__ = ["evaluation", "learning_rate", "make_model", "train_language_model"]
+__all__ = ["evaluation", "make_model", "train_language_model"]
+
+_MODELS = {"language_model": LanguageModel, "prpn": PRPN}
 
 
-def _batches_of(part, kind, ids, *arguments, devices=1, hosts=ALONE):
-    """Batches of a kind, whose complaints name the part of the corpus."""
+def make_model(config: TextConfig, vocabulary: Sequence[str]) -> SentenceReader:
+    """The untrained language model of a run.
+
+    Args:
+        config: `LanguageModelConfig` or `PRPNConfig`.
+        vocabulary: list of tokens.
+
+    Returns:
+        `LanguageModel` or `PRPN`.
+
+    Example:
+
+    >>> from keras_onlstm.training.language_model_config import LanguageModelConfig
+    >>> from keras_onlstm.training.language_models import make_model
+    >>> config = LanguageModelConfig.from_preset("debug", units=16, chunk_size=4)
+    >>> make_model(config, ["<eos>", "<unk>", "a"]).units
+    16
+    """
+    keras.utils.set_random_seed(config.seed)
+    return _MODELS[config.model](
+        len(vocabulary),
+        vocabulary=vocabulary,
+        seed=config.seed,
+        dtype="mixed_bfloat16" if config.compute_dtype == "bfloat16" else "float32",
+        **config.group("model"),
+    )
+
+
+def _initialize(model, config, corpus, initial):
+    """Sets the first weights: those of another model, or the words' frequencies."""
+    if initial is not None:
+        _copy_weights(model, initial)
+    elif config.start != "published":
+        model.start_at_frequencies(word_counts(corpus.train, len(corpus.vocabulary)))
+
+
+def _copy_weights(model, other):
+    """Gives a model the weights of another one of the same kind, sizes and vocabulary."""
+    if other.title != model.title:
+        raise ValueError(f"a model of {model.title} cannot start from one of {other.title}.")
+    if other.vocabulary != model.vocabulary:
+        raise ValueError("a model cannot start from one with another vocabulary.")
+    for each in (model, other):
+        if not each.built:
+            each.build()
+    if [x.shape for x in other.weights] != [x.shape for x in model.weights]:
+        old, new = other.get_config(), model.get_config()
+        sizes = ", ".join(
+            f"{name} {old[name]}, not {new[name]}"
+            for name in new
+            if isinstance(new[name], int) and old[name] != new[name] and name != "seed"
+        )
+        raise ValueError(f"the model to start from has {sizes}. Change them with flags.")
+    model.set_weights(other.get_weights())
+
+
+def _optimizer(config):
+    options = {"learning_rate": config.learning_rate, "global_clipnorm": config.clipnorm}
+    decay = config.weight_decay
+    if config.optimizer in ("sgd", "asgd"):
+        kind = AveragedSGD if config.optimizer == "asgd" else keras.optimizers.SGD
+        return kind(weight_decay=decay or None, **options)
+    options |= {"beta_1": config.beta_1, "epsilon": config.epsilon}
+    if config.optimizer == "adam_l2":
+        return PenalizedAdam(penalty=decay, **options)
+    return keras.optimizers.Adam(weight_decay=decay or None, **options)  # with decay AdamW
+
+
+def _schedules(config, optimizer):
+    schedules = [NonMonotonicTrigger(optimizer)] if config.optimizer == "asgd" else []
+    if config.schedule == "plateau":
+        return [
+            *schedules,
+            PlateauSchedule(optimizer, config.plateau_factor, config.plateau_patience),
+        ]
+    warmup = config.warmup if config.schedule == "cosine" else None
+    return [*schedules, WarmupSchedule(config.learning_rate, warmup)]
+
+
+def _batches_of(part, kind, ids, *arguments, devices=1, processes=ALONE):
+    """Batches of a kind, whose errors name the part of the corpus."""
     try:
-        return kind(ids, *arguments, multiple=devices, host=(hosts.index, hosts.count))
+        return kind(ids, *arguments, multiple=devices, process=(processes.index, processes.count))
     except ValueError as error:
         raise ValueError(f"the {part} text: {error}") from error
+
+
+def _training_batches(config, corpus, **shared):
+    rows, seed = config.batch_size, config.seed
+    if config.sentences:
+        shape = corpus.vocabulary.index(EOS), rows, True, seed
+        return _batches_of("training", SentenceBatches, corpus.train, *shape, **shared)
+    shape = rows, config.bptt, config.variable_bptt, seed
+    return _batches_of("training", Windows, corpus.train, *shape, **shared)
 
 
 def evaluation(
@@ -54,22 +138,22 @@ def evaluation(
     batch_size: int,
     sentences: bool = False,
     devices: int = 1,
-    hosts: Hosts = ALONE,
+    processes: Processes = ALONE,
 ) -> Callable[[], float]:
     """A function that measures the mean loss over a whole text, read in one pass.
 
     Args:
-        model: `LanguageModel`, or another that `TruncatedModel` takes.
+        model: `LanguageModel`, `PRPN`, or another that `TruncatedModel` takes.
         part: name of the text, for messages: `"validation"`, `"test"`.
         ids: integers (tokens,), the text.
         batch_size: in how many pieces it is read, side by side.
-        sentences: whether each sentence is read on its own instead, so many side by side.
-        devices: how many share a batch, those of all hosts together.
-        hosts: `Hosts` that read it together.
+        sentences: whether each sentence is read on its own instead, that many side by side.
+        devices: how many share a batch, those of all processes together.
+        processes: `Processes` that read it together.
 
     Returns:
         Function without arguments that returns the mean of the negative log-probabilities, in nats:
-        the perplexity's logarithm.
+        the logarithm of the perplexity.
 
     Raises:
         ValueError: if the text is too short.
@@ -82,90 +166,22 @@ def evaluation(
     >>> from keras_onlstm.training.language_models import evaluation
     >>> model = LanguageModel(4, embedding_dim=8, units=16, chunk_size=4)
     >>> measure = evaluation(model, "test", np.arange(200) % 4, batch_size=2)
-    >>> 3 < math.exp(measure()) < 5  # it has not learnt anything yet
+    >>> 3 < math.exp(measure()) < 5  # untrained: as many as there are words
     True
     """
-    of_many = {"devices": devices, "hosts": hosts}
+    shared = {"devices": devices, "processes": processes}
     if sentences:
         eos = model.encode([EOS])[0]
-        batches = _batches_of(part, SentenceBatches, ids, eos, batch_size, **of_many)
+        batches = _batches_of(part, SentenceBatches, ids, eos, batch_size, **shared)
     else:
-        batches = _batches_of(part, Windows, ids, batch_size, 70, False, **of_many)
+        batches = _batches_of(part, Windows, ids, batch_size, 70, False, **shared)
     reader = TruncatedModel(model, batches.rows, carry=not sentences)
     reader.compile()
     return lambda: evaluate_windows(reader, batches)
 
 
-def make_model(
-    configuration: Configuration,
-    corpus: Corpus,
-    rows: int,
-    devices: DataParallel | None = None,
-    initial: SentenceReader | None = None,
-) -> tuple[SentenceReader, TruncatedModel]:
-    """The language model of a run, and what trains it.
-
-    Args:
-        configuration: whose `arguments` have `recurrent` and `seed`, and whose `values` are of
-            `SETTINGS`; or `model` `"prpn"` and values of `PRPN_SETTINGS`. With `sentences` among
-            the arguments each sentence is read on its own.
-        corpus: whose vocabulary the model gets, and of whose training text the frequencies.
-        rows: how many sequences are read side by side.
-        devices: that share a batch, or `None`.
-        initial: a model whose weights this one starts with, or `None`: as `start` of the values
-            says.
-
-    Returns:
-        `LanguageModel` or `PRPN`, and compiled `TruncatedModel`.
-
-    Raises:
-        ValueError: if the model to start from is of another kind, or of other sizes.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.text.corpus import Corpus
-    >>> from keras_onlstm.training.language_model_settings import VALUES
-    >>> from keras_onlstm.training.language_models import make_model
-    >>> from keras_onlstm.training.runs import Configuration
-    >>> values = VALUES | {
-    ...     "embedding_dim": 8,
-    ...     "units": 16,
-    ...     "chunk_size": 4,
-    ...     "word_dropout": 0.0,
-    ...     "input_dropout": 0.0,
-    ...     "hidden_dropout": 0.0,
-    ...     "output_dropout": 0.0,
-    ...     "recurrent_weight_dropout": 0.0,
-    ...     "learning_rate": 1e-3,
-    ...     "clipnorm": 0.25,
-    ... }
-    >>> ids = np.array([2, 0, 2, 0])
-    >>> corpus = Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
-    >>> configuration = Configuration({"recurrent": "onlstm", "seed": 0}, values)
-    >>> model, reader = make_model(configuration, corpus, rows=2)
-    >>> model.vocabulary, reader.batch_size
-    (['<eos>', '<unk>', 'a'], 2)
-    """
-    arguments, values = configuration.arguments, configuration.values
-    vocabulary = corpus.vocabulary
-    keras.utils.set_random_seed(arguments["seed"])
-    model = architecture(arguments).make(vocabulary, arguments, values)
-    if initial is not None:
-        take_weights(model, initial)
-    elif values["start"] != "published":
-        model.start_at_frequencies(word_counts(corpus.train, len(vocabulary)))
-    carry = not arguments.get("sentences")
-    penalties = values["activation_regularization"], values["temporal_regularization"]
-    reader = TruncatedModel(model, rows, *penalties, carry)
-    optimizer = _optimizer(values)
-    reader.compile(devices.prepare(optimizer) if devices else optimizer)
-    optimizer.build(reader.trainable_variables)
-    return model, reader
-
-
 def _in_float32(model):
-    """The model, or one that computes in 32 bits, and a function that gives it the weights."""
+    """The model, or one that computes in float32, and a function that gives it the weights."""
     if model.dtype_policy.compute_dtype == model.dtype_policy.variable_dtype:
         return model, lambda: None
     other = type(model).from_config(model.get_config() | {"dtype": model.variable_dtype})
@@ -173,106 +189,30 @@ def _in_float32(model):
     return other, lambda: other.set_weights(model.get_weights())
 
 
-def _optimizer(values):
-    name, decay = values["optimizer"], values["weight_decay"]
-    options = {"learning_rate": values["learning_rate"], "global_clipnorm": values["clipnorm"]}
-    if name in ("sgd", "asgd"):
-        kind = AveragedSGD if name == "asgd" else keras.optimizers.SGD
-        return kind(weight_decay=decay or None, **options)
-    options |= {"beta_1": values["beta_1"], "epsilon": values["epsilon"]}
-    if name == "adam_l2":
-        return PenalizedAdam(penalty=decay, **options)
-    if name == "adam" and decay:
-        raise ValueError(f"weight_decay={decay} needs optimizer=adamw, adam_l2, sgd or asgd.")
-    return FusedAdam(weight_decay=decay or None, **options)
-
-
-def learning_rate(
-    values: Mapping, windows: Windows | SentenceBatches | TreeBatches
-) -> Callable[[int, int], float] | None:
-    """The rate of every batch: that of the values, times the length of its window.
-
-    Args:
-        values: dictionary of what is in `SETTINGS`.
-        windows: `Windows`, `SentenceBatches` or `TreeBatches` of the training text.
-
-    Returns:
-        Function of epoch and batch, both from 0, as `Trainer` takes it; `None` for the schedule
-        `plateau`, which changes the rate of the optimizer after epochs.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.training import Windows
-    >>> from keras_onlstm.training.language_models import learning_rate
-    >>> windows = Windows(np.arange(101), 1, window=10, jitter=False)
-    >>> values = {"schedule": "cosine", "learning_rate": 0.1, "warmup": 0.5}
-    >>> rate = learning_rate(values | {"epochs": 1}, windows)
-    >>> [round(rate(0, batch), 3) for batch in range(10)]
-    [0.0, 0.02, 0.04, 0.06, 0.065, 0.05, 0.035, 0.021, 0.01, 0.002]
-    """
-    if values["schedule"] == "plateau":
-        return None
-
-    def rate(epoch, batch):
-        scale = windows.share(batch)
-        if values["schedule"] == "cosine":
-            done = (epoch + batch / len(windows)) / values["epochs"]
-            scale *= min(done / (values["warmup"] or 1e-9), 0.5 + 0.5 * math.cos(math.pi * done))
-        return values["learning_rate"] * scale
-
-    return rate
-
-
-def _callbacks(values):
-    callbacks = [ResetStates()]
-    if values["optimizer"] == "asgd":
-        callbacks.append(NonMonotonicTrigger("val_perplexity"))
-    if values["schedule"] == "plateau":
-        callbacks.append(
-            keras.callbacks.ReduceLROnPlateau(
-                "val_perplexity",
-                factor=values["plateau_factor"],
-                patience=values["plateau_patience"],
-                min_delta=0.0,
-                mode="min",
-            )
-        )
-    return callbacks
-
-
-def _training_batches(corpus, values, seed, sentences, **of_many):
-    rows = values["batch_size"]
-    if sentences:
-        shape = corpus.vocabulary.index(EOS), rows, True
-        return _batches_of("training", SentenceBatches, corpus.train, *shape, seed, **of_many)
-    shape = rows, values["bptt"], values["variable_bptt"]
-    return _batches_of("training", Windows, corpus.train, *shape, seed, **of_many)
-
-
 def train_language_model(
     output: str | Path,
-    configuration: Configuration,
+    config: TextConfig,
     corpus: Corpus,
     resume: bool = False,
     steps: int | None = None,
-    hosts: Hosts = ALONE,
+    log_every: int = 0,
+    processes: Processes = ALONE,
     initial: SentenceReader | None = None,
 ) -> bool:
-    """Trains a language model in the directory of a run, or goes on with it.
+    """Trains a language model in the directory of a run, or resumes it.
 
     The directory receives what `Trainer` writes, `config.json` and `vocabulary.txt`; `best.keras`
     is the model of the best perplexity on the validation text.
 
     Args:
         output: the directory.
-        configuration: as in `make_model`, whose `arguments` have `devices`, `data` and what else
-            the script keeps too.
+        config: `LanguageModelConfig` or `PRPNConfig`.
         corpus: `text.corpus.Corpus`.
-        resume: whether to go on with the run.
+        resume: whether to resume the run.
         steps: after how many batches to stop, or `None`.
-        hosts: `Hosts` that train it together, each on so many devices. The first alone writes.
-        initial: as in `make_model`; of no use to a run that goes on.
+        log_every: as of `Trainer`.
+        processes: `Processes` that train it together. Only the first one writes.
+        initial: a model whose weights a new run starts with, or `None`: as `config.start` says.
 
     Returns:
         Whether training is complete.
@@ -281,22 +221,26 @@ def train_language_model(
         BlockingIOError: if another process is at work in the directory.
         FileExistsError: if a run, or anything else, is there before a new one.
         OSError: if a file cannot be written.
-        ValueError: if a text is too short, the corpus is another one than the run began with, its
-            checkpoint is damaged or of another run, or the model to start from is not alike.
+        ValueError: if a text is too short, the corpus is not the one that the run began with, its
+            checkpoint is damaged or of another run, or the model to start from differs.
     """
-    arguments, values = configuration.arguments, configuration.values
-    each, sentences = arguments["devices"] * hosts.count, bool(arguments.get("sentences"))
-    of_many = {"devices": each, "hosts": hosts}
-    windows = _training_batches(corpus, values, arguments["seed"], sentences, **of_many)
-    devices = DataParallel(arguments["devices"]) if each > 1 else None
+    shared = {"devices": config.devices * processes.count, "processes": processes}
+    batches = _training_batches(config, corpus, **shared)
+    devices = DataParallel(config.devices) if shared["devices"] > 1 else None
     with devices.scope() if devices else nullcontext():
-        model, reader = make_model(configuration, corpus, windows.rows, devices, initial)
+        model = make_model(config, corpus.vocabulary)
+        _initialize(model, config, corpus, initial)
+        penalties = config.activation_regularization, config.temporal_regularization
+        reader = TruncatedModel(model, batches.rows, *penalties, carry=not config.sentences)
+        optimizer = _optimizer(config)
+        reader.compile(devices.prepare(optimizer) if devices else optimizer)
+        optimizer.build(reader.trainable_variables)
         saved, update = _in_float32(model)
     with ExitStack() as stack:
         if devices:
             stack.enter_context(devices.computing())
-        rows = values["batch_size"] if sentences else 10
-        measure = evaluation(saved, "validation", corpus.valid, rows, sentences, **of_many)
+        rows = config.batch_size if config.sentences else 10
+        measure = evaluation(saved, "validation", corpus.valid, rows, config.sentences, **shared)
 
         def validate():
             update()
@@ -304,35 +248,32 @@ def train_language_model(
 
         trainer = Trainer(
             reader,
-            windows,
+            batches,
             validate,
             output,
-            epochs=values["epochs"],
+            epochs=config.epochs,
             monitor="val_perplexity",
             mode="min",
-            callbacks=_callbacks(values),
-            learning_rate=learning_rate(values, windows),
+            callbacks=[ResetStates()],
+            schedules=_schedules(config, optimizer),
             place=devices.place if devices else None,
             saved=saved,
-            record=configuration.record,
-            verbose=hosts.is_first,
+            record=config.record(),
+            verbose=processes.is_first,
+            log_every=log_every,
             unit="tokens",
-            hosts=hosts,
+            processes=processes,
         )
-        if hosts.is_first:
-            stack.enter_context(running(output, configuration, resume, prepared=[IDS]))
-        if hosts.count > 1:  # JAX may abort the process
-            print(
-                f"{output}: if a host ends, the others end too. To resume, start all again with "
-                "--resume.",
-                file=sys.stderr,
-                flush=True,
-            )
+        if processes.is_first:
+            stack.enter_context(running(output, config.to_json(), resume, prepared=[IDS]))
+        if processes.count > 1:  # JAX may abort the process
+            message = "if a process ends, the others end too. Then start all again with --resume."
+            print(f"{output}: {message}", file=sys.stderr, flush=True)
         begun = [IDS, VOCABULARY]
-        if hosts.of_first(lambda: resume and has_begun(output, prepared=begun)):
-            check_same_vocabulary(output, corpus.vocabulary, arguments["data"])
+        if processes.of_first(lambda: resume and has_begun(output, prepared=begun)):
+            check_same_vocabulary(output, corpus.vocabulary, " ".join(config.data))
             trainer.resume()
-        elif hosts.is_first:
+        elif processes.is_first:
             write_vocabulary(output, corpus.vocabulary)
         print(
             f"{model.title}, {model.count_params():,} parameters, "
@@ -340,4 +281,4 @@ def train_language_model(
             flush=True,
         )
         trainer.run(steps)
-    return trainer.progress.epoch == values["epochs"]
+    return trainer.progress.epoch == config.epochs

@@ -3,24 +3,194 @@
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vectors import read_vectors
-from keras_onlstm.training.adam import FusedAdam
 from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary, write_vocabulary
-from keras_onlstm.training.halving import HalvingWithRollback
-from keras_onlstm.training.language_models import learning_rate
-from keras_onlstm.training.noise_contrastive import NoiseContrastive
-from keras_onlstm.training.runs import Configuration, has_begun, running
+from keras_onlstm.training.runs import has_begun, running
+from keras_onlstm.training.schedules import Stateful, WarmupSchedule, multiply_learning_rate
 from keras_onlstm.training.trainer import Trainer
-from keras_onlstm.training.tree_corpora import SEQUENTIAL, TreeCorpus
-from keras_onlstm.training.trees import TreeBatches, TreeLearner, evaluate_trees
+from keras_onlstm.training.tree_batches import TreeBatches
+from keras_onlstm.training.tree_config import TreeLSTMConfig
+from keras_onlstm.training.tree_corpora import TreeCorpus
+from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
+from keras_onlstm.utils.cross_entropy import token_losses
+from keras_onlstm.utils.types import Identifier, Tensor
 
-__all__ = ["make_tree_model", "train_tree_model", "tree_evaluation"]
+__all__ = [
+    "HalvingWithRollback",
+    "TreeLearner",
+    "evaluate_trees",
+    "make_tree_model",
+    "train_tree_model",
+    "tree_evaluation",
+]
+
+
+class TreeLearner(keras.Model):
+    """A `TreeLSTM` with the loss of its words.
+
+    Takes what `TreeBatches` yields. The loss is the mean over words, in nats. With `sentences` it
+    is their sum over the words of a batch, divided by that number, in training; and with
+    noise-contrastive estimation that of `noise`. Evaluation is always by the full softmax, and by
+    word.
+
+    Args:
+        model: `TreeLSTM`.
+        noise: `NoiseContrastive`, or `None`: by the softmax.
+        sentences: positive integer, or `None`.
+        **kwargs: of `keras.Model`.
+
+    Call arguments:
+        grids: dictionary of integer arrays, as of `TreeLSTM`; `noise` among them where there is.
+        training: whether to drop.
+
+    Returns:
+        Hidden states (N, U) of the planned words.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import chain
+    >>> from keras_onlstm.models import TreeLSTM
+    >>> from keras_onlstm.training import TreeBatches, TreeLearner, evaluate_trees
+    >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"], seed=0)
+    >>> learner = TreeLearner(model)
+    >>> learner.compile("sgd")
+    >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
+    >>> for inputs, targets, weights in batches:
+    ...     _ = learner.train_on_batch(inputs, targets, weights)
+    >>> 1.0 < evaluate_trees(learner, batches) < 1.3  # the logarithm of three words is 1.1
+    True
+    """
+
+    def __init__(
+        self,
+        model: TreeLSTM,
+        noise: NoiseContrastive | None = None,
+        sentences: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**{"dtype": model.dtype_policy, **kwargs})
+        self.model, self.noise, self.sentences = model, noise, sentences
+        if not model.built:
+            model.build()
+        self.built = True
+
+    def call(self, grids: dict[str, Tensor], training: bool = False) -> Tensor:
+        return self.model.features(grids, training=training)
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Tensor = None,
+        y_pred: Any = None,
+        sample_weight: Tensor = None,
+        training: bool = True,
+    ) -> Tensor:
+        if training and self.noise is not None:
+            kernel = ops.convert_to_tensor(self.model.softmax_kernel, dtype=y_pred.dtype)
+            losses = self.noise(y_pred, kernel, y, x["noise"])
+        else:
+            losses = token_losses(y, self.model.logits(y_pred))
+        weights = ops.cast(sample_weight, losses.dtype)
+        by_word = not training or self.sentences is None
+        return ops.sum(losses * weights) / (ops.sum(weights) if by_word else self.sentences)
+
+    def compile(self, optimizer: Identifier = "sgd", **kwargs: Any) -> None:
+        """As `keras.Model.compile`, with the loss of a language model.
+
+        Args:
+            optimizer: of `keras.Model.compile`.
+            **kwargs: of `keras.Model.compile`, without `loss`.
+        """
+        super().compile(optimizer, loss=None, **kwargs)
+
+
+def evaluate_trees(learner: TreeLearner, batches: TreeBatches) -> float:
+    """The mean loss over the words of trees.
+
+    Args:
+        learner: compiled `TreeLearner`.
+        batches: `TreeBatches`.
+
+    Returns:
+        Mean of the negative log-probabilities of the words, in nats: the perplexity's logarithm.
+
+    Example:
+
+    >>> from keras_onlstm.dependencies import chain
+    >>> from keras_onlstm.models import TreeLSTM
+    >>> from keras_onlstm.training import TreeBatches, TreeLearner, evaluate_trees
+    >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"], seed=0)
+    >>> learner = TreeLearner(model)
+    >>> learner.compile()
+    >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
+    >>> 1.0 < evaluate_trees(learner, batches) < 1.3  # about as many as there are words
+    True
+    """
+    total = words = 0.0
+    for inputs, targets, weights in (batches[index] for index in range(len(batches))):
+        count = float(weights.sum())
+        loss = learner.test_on_batch(inputs, targets, weights, return_dict=True)["loss"]
+        total, words = total + float(loss) * count, words + count
+    return total / words
+
+
+class HalvingWithRollback(Stateful):
+    """Halves the learning rate once validation stops falling, and ends when it does so again.
+
+    After the first epoch whose entropy is not below that of the epoch before, by a ten-thousandth
+    at the least, the rate is halved, and after every later one too; the second such epoch is the
+    last. An epoch that is worse than the best gets the weights of the best back. At the end the
+    model has these.
+
+    Source: https://github.com/XingxingZhang/td-treelstm, the published code.
+
+    Args:
+        model: compiled `keras.Model`.
+        factor: by how much one epoch has to be better than the one before.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import HalvingWithRollback
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> schedule = HalvingWithRollback(model)
+    >>> for entropy in (5.0, 4.0, 4.5):
+    ...     schedule.step(entropy)
+    >>> round(float(model.optimizer.learning_rate), 4), schedule.rises
+    (0.005, 1)
+    """
+
+    stored = ("rises", "last", "best", "best_weights")
+
+    def __init__(self, model: keras.Model, factor: float = 1.0001) -> None:
+        self.model, self.factor = model, factor
+        self.rises = 0
+        self.last: float | None = None
+        self.best: float | None = None
+        self.best_weights: list[np.ndarray] = []
+
+    def step(self, score: float) -> None:
+        if self.last is not None and not score * self.factor <= self.last:
+            self.rises += 1
+        self.last = score
+        if self.best is None or score < self.best:
+            self.best = score
+            self.best_weights = [np.array(weight) for weight in self.model.get_weights()]
+        elif score > self.best:
+            self.model.set_weights(self.best_weights)
+        if self.rises:
+            multiply_learning_rate(self.model.optimizer, 0.5)
+        if self.rises == 2:
+            self.model.stop_training = True
 
 
 def _counts(model, layouts):
@@ -32,61 +202,52 @@ def _counts(model, layouts):
 
 
 def make_tree_model(
-    configuration: Configuration, vocabulary: Sequence[str], trees: Sequence[DependencyTree]
+    config: TreeLSTMConfig, vocabulary: Sequence[str], trees: Sequence[DependencyTree]
 ) -> tuple[TreeLSTM, TreeLearner, TreeBatches]:
     """The model of a run, what trains it, and its batches.
 
     Args:
-        configuration: whose `arguments` have `seed`, `trees`, `left_dependents` and `vectors`, and
-            whose `values` are of `TREE_SETTINGS`.
+        config: `TreeLSTMConfig`.
         vocabulary: list of words.
         trees: list of `DependencyTree` to train on.
 
     Returns:
         `TreeLSTM` or `BidirectionalLSTM`, compiled `TreeLearner`, and `TreeBatches`.
-
-    Raises:
-        ValueError: if a sequential model is to read left dependents.
     """
-    arguments, values = configuration.arguments, configuration.values
-    keras.utils.set_random_seed(arguments["seed"])
-    sizes = len(vocabulary), values["embedding_dim"], values["units"], values["num_layers"]
+    keras.utils.set_random_seed(config.seed)
+    sizes = len(vocabulary), config.embedding_dim, config.units, config.num_layers
     options = {
-        "dropout": values["output_dropout"],
-        "input_dropout": values["input_dropout"],
+        "dropout": config.output_dropout,
+        "input_dropout": config.input_dropout,
         "vocabulary": vocabulary,
-        "seed": arguments["seed"],
-        "output_bias": not values["noise"],
+        "seed": config.seed,
+        "output_bias": not config.noise,
     }
-    shape = arguments["trees"]
-    if arguments["left_dependents"] and shape in SEQUENTIAL:
-        raise ValueError("--left-dependents: a sequential model has none to read.")
-    if shape == "bidirectional":
+    if config.trees == "bidirectional":
         model: TreeLSTM = BidirectionalLSTM(*sizes, **options)
     else:
         model = TreeLSTM(
             *sizes,
-            left_dependents=arguments["left_dependents"],
-            left_layers=values["left_layers"],
-            sequential=shape in ("chain", "sentence"),
+            left_dependents=config.left_dependents,
+            left_layers=config.left_layers,
+            sequential=config.trees in ("chain", "sentence"),
             **options,
         )
     model.build()
-    if arguments["vectors"] is not None:
-        _put_vectors(model, arguments["vectors"])
+    if config.vectors is not None:
+        _put_vectors(model, config.vectors)
     layouts = [model.lay_out(tree) for tree in trees]
     noise = None
-    if values["noise"]:
-        learn = None if values["learn"] == "nothing" else values["learn"]
+    if config.noise:
+        learn = None if config.learn == "nothing" else config.learn
         counts = _counts(model, layouts)
-        noise = NoiseContrastive(counts, values["noise"], ln_z=values["ln_z"], learn=learn)
-    batches = TreeBatches(
-        model, layouts, values["batch_size"], shuffle=True, seed=arguments["seed"], noise=noise
-    )
-    is_sgd = values["optimizer"] == "sgd"
-    learner = TreeLearner(model, noise, values["batch_size"] if is_sgd else None)
-    kind = keras.optimizers.SGD if is_sgd else FusedAdam
-    optimizer = kind(values["learning_rate"], global_clipnorm=values["clipnorm"])
+        noise = NoiseContrastive(counts, config.noise, ln_z=config.ln_z, learn=learn)
+    size = config.batch_size
+    batches = TreeBatches(model, layouts, size, shuffle=True, seed=config.seed, noise=noise)
+    is_sgd = config.optimizer == "sgd"
+    learner = TreeLearner(model, noise, size if is_sgd else None)
+    kind = keras.optimizers.SGD if is_sgd else keras.optimizers.Adam
+    optimizer = kind(config.learning_rate, global_clipnorm=config.clipnorm)
     learner.compile(optimizer)
     optimizer.build(learner.trainable_variables)
     return model, learner, batches
@@ -135,22 +296,24 @@ def tree_evaluation(
 
 def train_tree_model(
     output: str | Path,
-    configuration: Configuration,
+    config: TreeLSTMConfig,
     corpus: TreeCorpus,
     resume: bool = False,
     steps: int | None = None,
+    log_every: int = 0,
 ) -> bool:
-    """Trains a TreeLSTM in the directory of a run, or goes on with it.
+    """Trains a TreeLSTM in the directory of a run, or resumes it.
 
     The directory receives what `Trainer` writes, `config.json` and `vocabulary.txt`; `best.keras`
     is the model of the best perplexity on the validation trees.
 
     Args:
         output: the directory.
-        configuration: as in `make_tree_model`, whose `arguments` have `data` too.
+        config: `TreeLSTMConfig`.
         corpus: `TreeCorpus`.
-        resume: whether to go on with the run.
+        resume: whether to resume the run.
         steps: after how many batches to stop, or `None`.
+        log_every: as of `Trainer`.
 
     Returns:
         Whether training is complete.
@@ -162,9 +325,13 @@ def train_tree_model(
         ValueError: if the trees are others than those the run began with, or its checkpoint is
             damaged or of another run.
     """
-    arguments, values = configuration.arguments, configuration.values
-    model, learner, batches = make_tree_model(configuration, corpus.vocabulary, corpus.train)
-    measure = tree_evaluation(model, corpus.validation, values["batch_size"])
+    model, learner, batches = make_tree_model(config, corpus.vocabulary, corpus.train)
+    measure = tree_evaluation(model, corpus.validation, config.batch_size)
+    if config.schedule == "plateau":
+        schedule: Any = HalvingWithRollback(learner)
+    else:
+        warmup = config.warmup if config.schedule == "cosine" else None
+        schedule = WarmupSchedule(config.learning_rate, warmup)
 
     def validate() -> dict[str, float]:
         entropy = measure()
@@ -175,18 +342,18 @@ def train_tree_model(
         batches,
         validate,
         output,
-        epochs=values["epochs"],
+        epochs=config.epochs,
         monitor="val_perplexity",
         mode="min",
-        callbacks=[HalvingWithRollback()] if values["schedule"] == "plateau" else [],
-        learning_rate=learning_rate(values, batches),
+        schedules=[schedule],
         saved=model,
-        record={**configuration.record, "left_dependents": arguments["left_dependents"]},
+        record=config.record(),
+        log_every=log_every,
         unit="words",
     )
-    with running(output, configuration, resume):
+    with running(output, config.to_json(), resume):
         if resume and has_begun(output, prepared=[VOCABULARY]):
-            check_same_vocabulary(output, corpus.vocabulary, arguments["data"])
+            check_same_vocabulary(output, corpus.vocabulary, " ".join(config.data))
             trainer.resume()
         else:
             write_vocabulary(output, corpus.vocabulary)
@@ -197,4 +364,4 @@ def train_tree_model(
             flush=True,
         )
         trainer.run(steps)
-    return trainer.progress.epoch == values["epochs"] or learner.stop_training
+    return trainer.progress.epoch == config.epochs or learner.stop_training

@@ -4,31 +4,61 @@ TensorFlow starts silently in a command, unless TF_CPP_MIN_LOG_LEVEL is set.
 """
 
 import argparse
+import difflib
 import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from keras_onlstm.utils.libraries import around_import, choose_backend, keras_not_installed
 from keras_onlstm.utils.reading import SEEDS
 
-__all__ = ["ArgumentParser", "report", "seed", "silenced", "status_of", "table"]
+__all__ = ["ArgumentParser", "at_least", "report", "seed", "silenced", "status_of", "table"]
 
 
 class ArgumentParser(argparse.ArgumentParser):
-    """An argument parser whose errors are one line."""
+    """An argument parser whose errors are one line, and suggest the nearest flag.
+
+    Attributes:
+        elsewhere: dictionary from flags that it does not have to what an error reports of them.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **kwargs})
+        self.elsewhere: dict[str, str] = {}
+
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        options, unknown = self.parse_known_args(args, namespace)
+        parser = getattr(options, "parser", self)  # of a command
+        for flag in (text.partition("=")[0] for text in unknown):
+            near = difflib.get_close_matches(flag, [*parser._option_string_actions, "--help"], 1)
+            hint = parser.elsewhere.get(flag) or (f"did you mean {near[0]}?" if near else "unknown")
+            parser.error(f"unexpected argument {flag}: {hint}")
+        return options
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
 
-    def check_least(self, options: argparse.Namespace, **least: int) -> None:
-        """Refuses options below their least value. Options that were left out pass."""
-        for name, smallest in least.items():
-            value = vars(options)[name]
-            if value is not None and value < smallest:
-                self.error(f"--{name.replace('_', '-')} {value}: {smallest} or above")
+
+def at_least(least: int) -> Callable[[str], int]:
+    """The type of an option that takes integers.
+
+    Args:
+        least: smallest value.
+
+    Returns:
+        Function of a text.
+    """
+
+    def integer(text: str) -> int:
+        number = int(text)
+        if number < least:
+            raise argparse.ArgumentTypeError(f"{number} is not an integer, {least} or above")
+        return number
+
+    return integer
 
 
 def seed(text: str) -> int:

@@ -121,7 +121,7 @@ def test_generating_from_files_of_every_kind(command):
         "the", "cat", *drawn,
     ]  # fmt: skip
     rounded = load_eight_bit("both.npz")[0].models
-    for more, model in (([], rounded[0]), (["--member", 2], rounded[1])):
+    for more, model in (([], rounded[0]), (["--model-index", 2], rounded[1])):
         text = printed(command("generate", "--model", "both.npz", *more, "the cat", *given[2:]))
         assert text.split() == ["the", "cat", *model.generate("the cat", 9, 0.7, 3, 5)]
     lstm = printed(command("generate", "--model", "lstm.keras", "--length", 4))
@@ -251,7 +251,10 @@ COMPACT = ["compact", "--output", "new.npz", "--model"]
         (["generate", "--model", "corpus"], ["best.keras: no such model", "or a run"]),
         (["generate", "--model", "half.npz"], ["half.npz: not a complete model", "Restore it"]),
         (["generate", "--model", "notes.txt"], ["notes.txt: ends neither in .keras nor"]),
-        (["generate", "--model", "both.npz", "--member", "3"], ["--member 3: both.npz holds 2"]),
+        (
+            ["generate", "--model", "both.npz", "--model-index", "3"],
+            ["--model-index 3: both.npz holds 2"],
+        ),
         (["score", "--model", "pairs.keras", "a"], ["pairs.keras: PairClassifier, not a Lang"]),
         ([*SCORE, "--threads", "2"], ["one.keras", "exported files"]),
         ([*SCORE, "--file", "gone.txt"], ["gone.txt: no such file"]),

@@ -114,7 +114,7 @@ def test_one_or_all_of_several(run, models, tmp_path):
     several, _ = load_eight_bit(models / "several.npz")
     arguments = ["--model", models / "several.npz", "--graph", "parser", "--output", tmp_path]
     for number, model in enumerate(several.models, 1):
-        status, _, errors = run("to_onnx", *arguments, "--no-check", "--member", number)
+        status, _, errors = run("to_onnx", *arguments, "--no-check", "--model-index", number)
         assert (status, ours(errors)) == (0, [])
         parser = Parser.load(tmp_path / "parser.onnx")
         assert parser.about == {"seed": number - 1}
@@ -162,12 +162,12 @@ MISTAKES = [
     (
         SCRIPTS[:1],
         [*SEVERAL, "--graph", "step"],
-        ["--graph step: this Ensemble has parser", "--member N exports one"],
+        ["--graph step: this Ensemble has parser", "--model-index N exports one"],
     ),
     (
         SCRIPTS[:1],
-        [*SEVERAL, "--member", "3"],
-        ["--member 3: ", "several.npz holds 2, from 1 to 2"],
+        [*SEVERAL, "--model-index", "3"],
+        ["--model-index 3: ", "several.npz holds 2, from 1 to 2"],
     ),
     (SCRIPTS[:1], ["--model", "{models}/none.keras"], ["none.keras: no such model"]),
     (
@@ -178,7 +178,7 @@ MISTAKES = [
     (SCRIPTS[:1], ["--model", "{models}/corrupted.npz"], ["corrupted.npz: not a complete model"]),
     (SCRIPTS[:1], ["--model", "{models}/model.onnx"], ["model.onnx: is exported already"]),
     (SCRIPTS, ["--model", "{models}/lstm.keras"], ["the model other has no ON-LSTM in it"]),
-    (SCRIPTS, [*SMALL, *SMOKE], ["--model and --member do not go with --preset"]),
+    (SCRIPTS, [*SMALL, *SMOKE], ["--model and --model-index do not go with --preset"]),
     (SCRIPTS[:1], ["--preset", "huge"], ["--preset", "'huge'"]),
     (["to_tflite"], [*SMALL, "--batch", "0"], ["batch must be an integer, 1 or above, not 0"]),
     (["to_onnx"], [*SMALL, "--opset", "3"], ["opset must be an integer, from 18", "not 3"]),

@@ -9,10 +9,10 @@ import time
 import keras
 import numpy as np
 import pytest
+from keras_onlstm.training.hosts import joined
 
 from helpers import commands
 from helpers.commands import EXAMPLES, contents, environment, free_address, ours, start
-from keras_onlstm.training.hosts import joined
 
 SCRIPT = EXAMPLES / "language_modeling.py"
 

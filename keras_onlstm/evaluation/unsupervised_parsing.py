@@ -1,14 +1,18 @@
-"""What unsupervised_parsing.py scores: trees of single models, of several together, and baselines.
+"""Scores of unsupervised parsers: of single models, of several together, and of baselines.
 
-A model's measures are a dictionary of the gates, with an array (layers, words) a sentence.
+The distances of a model are a dictionary from gates to lists of arrays (layers, words), one per
+sentence.
 """
 
 import itertools
 import random
 import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from keras_onlstm.datasets.treebank import ParsedSentence
 from keras_onlstm.parsing import (
     balanced,
     build_tree,
@@ -19,13 +23,47 @@ from keras_onlstm.parsing import (
     vote,
 )
 from keras_onlstm.parsing.trees import METHODS
+from keras_onlstm.utils.types import NltkTree
+
+__all__ = [
+    "LABELS",
+    "SHORT",
+    "baseline_scores",
+    "ensemble_scores",
+    "measured_distances",
+    "model_scores",
+    "tree_scores",
+]
 
 SHORT = 10  # words, of what the literature calls WSJ10
 LABELS = ("ADJP", "NP", "PP", "INTJ")
 
 
-def evaluate(trees, sentences):
-    """Scores over all lengths and over short sentences, in one flat dictionary."""
+Distances = Mapping[str, Sequence[np.ndarray]]
+
+
+def tree_scores(
+    trees: Sequence[NltkTree], sentences: Sequence[ParsedSentence]
+) -> dict[str, float | None]:
+    """Scores over all lengths and over short sentences.
+
+    Args:
+        trees: list of `nltk.Tree`.
+        sentences: list of `ParsedSentence`, with the gold trees.
+
+    Returns:
+        Dictionary of `f1`, `corpus_f1`, `evalb_f1`, `depth`, `f1_short`, and the recall of labels.
+
+    Example:
+
+    >>> from nltk import Tree
+    >>> from keras_onlstm.datasets.treebank import ParsedSentence
+    >>> from keras_onlstm.evaluation.unsupervised_parsing import tree_scores
+    >>> gold = Tree.fromstring("(S (NP the cat) (VP saw it))")
+    >>> tree = Tree.fromstring("(X (X the cat) (X saw it))")
+    >>> tree_scores([tree], [ParsedSentence(gold.leaves(), gold)])["f1"]
+    1.0
+    """
     short = [i for i, sentence in enumerate(sentences) if len(sentence.tokens) <= SHORT]
     everything = score(trees, [sentence.tree for sentence in sentences])
     brief = score([trees[i] for i in short], [sentences[i].tree for i in short])
@@ -37,8 +75,16 @@ def evaluate(trees, sentences):
     return row
 
 
-def measure(parser, sentences):
-    """The measures of every model that a parser has: a list."""
+def measured_distances(parser: Any, sentences: Sequence[ParsedSentence]) -> list[Distances]:
+    """The distances of every model that a parser has.
+
+    Args:
+        parser: `Parser`.
+        sentences: list of `ParsedSentence`.
+
+    Returns:
+        List of dictionaries, one per model.
+    """
     members = getattr(parser.model, "members", (parser.model.num_layers,))
     gates = parser.model.gates
     count, ends = (
@@ -57,10 +103,21 @@ def measure(parser, sentences):
     ]
 
 
-def evaluate_models(measured, sentences):
-    """{(layer, gate, method): scores} of single models: means and more over all of them.
+def model_scores(
+    measured: Sequence[Distances], sentences: Sequence[ParsedSentence]
+) -> dict[tuple[int, str, str], dict[str, Any]]:
+    """Scores of single models: means and more over all of them.
 
-    `agreement` is the F1 of one model's trees against another's, which needs no gold trees.
+    Args:
+        measured: list of the distances of models.
+        sentences: list of `ParsedSentence`.
+
+    Returns:
+        Dictionary from layer, gate and method to scores. `agreement` is the F1 of one model's trees
+        against another's, which needs no gold trees.
+
+    Raises:
+        ValueError: if the models have other gates or another number of layers.
     """
     gates = tuple(measured[0])
     if any(tuple(one) != gates for one in measured):
@@ -79,7 +136,7 @@ def evaluate_models(measured, sentences):
             )
             for one in measured
         ]
-        rows[key] = combine([evaluate(of_one, sentences) for of_one in trees])
+        rows[key] = _combined([tree_scores(of_one, sentences) for of_one in trees])
         pairs = [score(*pair)["f1"] for pair in itertools.combinations(trees, 2)]
         rows[key]["agreement"] = statistics.fmean(pairs) if pairs else None
     return rows
@@ -90,9 +147,9 @@ def _trees(distances, sentences, make):
     return [make(numbers, sentence.tokens) for numbers, sentence in pairs]
 
 
-def combine(models):
+def _combined(models):
     """Means, standard deviations and largest values over models, of every score."""
-    summaries = {}
+    summaries: dict[str, Any] = {}
     for name in models[0]:
         values = [model[name] for model in models]
         if None in values:
@@ -108,12 +165,21 @@ def combine(models):
     return summaries
 
 
-def evaluate_together(measured, sentences):
-    """{(layer, rule): scores} of all models together, by their first distances, those of the forget
-    gates, unless the rule names both; layer `None` is all.
+def ensemble_scores(
+    measured: Sequence[Distances], sentences: Sequence[ParsedSentence]
+) -> dict[tuple[int | None, str], dict[str, Any]]:
+    """Scores of several models together.
 
-    The rules are those of `Parser`: trees of mean distances, and votes. `agreement` is the F1 of
-    the trees of one half of the models against those of the other.
+    The rules are those of `Parser`: trees of mean distances, and votes. They use the distances of
+    the forget gates unless the rule names both.
+
+    Args:
+        measured: list of the distances of two models or more.
+        sentences: list of `ParsedSentence`.
+
+    Returns:
+        Dictionary from layer, `None` for all, and rule to scores. `agreement` is the F1 of the
+        trees of one half of the models against those of the other.
     """
 
     def of_means(method):
@@ -145,14 +211,21 @@ def evaluate_together(measured, sentences):
         for rule in rules:
             if layer is None and not rule.startswith("votes"):
                 continue  # layers measure on scales of their own
-            scores = evaluate(trees(measured, layer, rule), sentences)
+            scores = tree_scores(trees(measured, layer, rule), sentences)
             halves = [trees(part, layer, rule) for part in (measured[:half], measured[half:])]
             results[layer, rule] = {**scores, "agreement": score(*halves)["f1"]}
     return results
 
 
-def evaluate_baselines(sentences):
-    """{name: scores} of trees that need no model."""
+def baseline_scores(sentences: Sequence[ParsedSentence]) -> dict[str, dict[str, float | None]]:
+    """Scores of trees that need no model.
+
+    Args:
+        sentences: list of `ParsedSentence`.
+
+    Returns:
+        Dictionary from the names of baselines to scores.
+    """
     draw = random.Random(0)
     makers = {
         "random trees": lambda tokens: random_tree(tokens, draw),
@@ -161,6 +234,6 @@ def evaluate_baselines(sentences):
         "right-branching trees": right_branching,
     }
     return {
-        name: evaluate([make(sentence.tokens) for sentence in sentences], sentences)
+        name: tree_scores([make(sentence.tokens) for sentence in sentences], sentences)
         for name, make in makers.items()
     }

@@ -1,7 +1,7 @@
-"""The hosts of one training: processes that JAX's distributed runtime connects.
+"""The processes of one training, which JAX's distributed runtime connects.
 
-Every host runs the same command. Host 0 alone writes and prints. Keras is not imported, and JAX
-only where there are several hosts.
+Every process runs the same command. Only process 0 writes and prints. Keras is not imported, and
+JAX only where there are several processes.
 """
 
 import atexit
@@ -22,20 +22,20 @@ import numpy as np
 from keras_onlstm.utils.console import status_of
 from keras_onlstm.utils.libraries import versions
 
-__all__ = ["ALONE", "Hosts", "joined"]
+__all__ = ["ALONE", "Processes", "joined"]
 
 
 @dataclass(frozen=True)
-class Hosts:
-    """The hosts of a training, as one of them sees them.
+class Processes:
+    """The processes of a training, as one of them sees them.
 
     Args:
-        count: how many hosts there are.
+        count: how many processes there are.
         index: which of them this is, starting at 0.
 
     Example:
 
-    >>> from keras_onlstm.training.hosts import ALONE
+    >>> from keras_onlstm.training.processes import ALONE
     >>> ALONE.count, ALONE.is_first, ALONE.of_first(lambda: 7)
     (1, True, 7)
     """
@@ -45,17 +45,17 @@ class Hosts:
 
     @property
     def is_first(self) -> bool:
-        """True on the host that writes and prints."""
+        """True on the process that writes and prints."""
         return self.index == 0
 
     def gather(self, value: Any = None) -> list:
-        """Waits until all hosts have called this, and collects a value from each.
+        """Waits until all processes have called this, and collects a value from each.
 
         Args:
             value: JSON value.
 
         Returns:
-            List of the values of all hosts, in their order.
+            List of the values of all processes, in their order.
         """
         if self.count == 1:
             return [value]
@@ -67,11 +67,11 @@ class Hosts:
         return [json.loads(bytes(row[:size])) for row, size in zip(rows, sizes, strict=True)]
 
     def wait(self) -> None:
-        """Waits until all hosts have called this."""
+        """Waits until all processes have called this."""
         self.gather()
 
     def of_first(self, function: Callable[[], Any]) -> Any:
-        """Calls a function on host 0 only, and returns its result on all hosts.
+        """Calls a function on process 0 only, and returns its result on all processes.
 
         Args:
             function: function without arguments that returns a JSON value.
@@ -82,105 +82,107 @@ class Hosts:
         return self.gather(function() if self.is_first else None)[0]
 
     def agree(self, values: Mapping[str, Any], what: str) -> None:
-        """Refuses hosts that were started differently.
+        """Refuses processes that were started differently.
 
         Args:
             values: dictionary of JSON values by name.
             what: description of the values, with an `{}` for the name.
 
         Raises:
-            ValueError: on every host, if they differ.
+            ValueError: on every process, if they differ.
         """
         first, *others = self.gather(dict(values))
         for index, other in enumerate(others, 1):
             for name in (n for n in {**first, **other} if first.get(n) != other.get(n)):
                 _refuse(
-                    f"{what.format(name)} is {first.get(name)} on host 0 and {other.get(name)} on "
-                    f"host {index}. Start all hosts with the same."
+                    f"{what.format(name)} is {first.get(name)} on process 0 and {other.get(name)} on "
+                    f"process {index}. Start all processes with the same."
                 )
 
 
-ALONE = Hosts()
+ALONE = Processes()
 
 
 @contextlib.contextmanager
 def joined(
-    hosts: int,
-    host_id: int | None,
+    processes: int,
+    process_id: int | None,
     coordinator: str | None,
     devices: int,
     arguments: Mapping[str, Any],
     patience: float = 300.0,
     heartbeat: int = 100,
-) -> Iterator[Hosts]:
-    """A context in which the hosts of a training are connected. Only host 0 prints there.
+) -> Iterator[Processes]:
+    """A context in which the processes of a training are connected. Only process 0 prints there.
 
     Enter it before anything computes. After an error inside the context the process cannot compute.
 
     Args:
-        hosts: how many hosts there are.
-        host_id: which of them this is, starting at 0. `None`: JAX takes it from the job of Slurm,
+        processes: how many processes there are.
+        process_id: which of them this is, starting at 0. `None`: JAX takes it from the job of Slurm,
             Open MPI or Kubernetes.
-        coordinator: `"ADDRESS:PORT"`, the address of host 0 and a free port there. `None`: JAX
+        coordinator: `"ADDRESS:PORT"`, the address of process 0 and a free port there. `None`: JAX
             takes it from the job.
-        devices: how many devices each host has.
-        arguments: dictionary of JSON values that has to be the same on all hosts.
-        patience: seconds within which all hosts have to come.
-        heartbeat: seconds after which JAX ends all hosts if one is silent.
+        devices: how many devices each process has.
+        arguments: dictionary of JSON values that has to be the same on all processes.
+        patience: seconds within which all processes have to come.
+        heartbeat: seconds after which JAX ends all processes if one is silent.
 
     Yields:
-        `Hosts`.
+        `Processes`.
 
     Raises:
-        OSError: if the hosts do not come together, or one of them ends.
-        ValueError: if the hosts differ, or it is not known which of them this is.
+        OSError: if the processes do not come together, or one of them ends.
+        ValueError: if the processes differ, or it is not known which of them this is.
 
     Example:
 
-    >>> from keras_onlstm.training.hosts import joined
-    >>> with joined(1, None, None, 1, {"seed": 0}) as hosts:
-    ...     hosts.count
+    >>> from keras_onlstm.training.processes import joined
+    >>> with joined(1, None, None, 1, {"seed": 0}) as processes:
+    ...     processes.count
     1
     """
-    if hosts == 1:
-        if host_id is not None or coordinator is not None:
-            raise ValueError("--host-id and --coordinator need --hosts N, with N of 2 or above.")
+    if processes == 1:
+        if process_id is not None or coordinator is not None:
+            raise ValueError(
+                "--process-id and --coordinator need --num-processes N, with N of 2 or above."
+            )
         yield ALONE
         return
     import jax
 
     try:
-        here = _connect(hosts, host_id, coordinator, devices, patience, heartbeat)
+        here = _connect(processes, process_id, coordinator, devices, patience, heartbeat)
         here.agree(versions(), "the version of {}")
         here.agree(arguments, "{}")
         yield here
-        jax.distributed.shutdown()  # waits for all hosts
+        jax.distributed.shutdown()  # waits for all processes
     except BaseException as error:
         lost = "Gloo" in str(error)  # the library by which JAX's CPU devices communicate
         if jax.distributed.is_initialized():
-            # At exit JAX would wait for the other hosts, and these for this one: a deadlock.
+            # At exit JAX would wait for the other processes, and these for this one: a deadlock.
             atexit.register(os._exit, 2 if lost else status_of(error))
             atexit.register(sys.stdout.flush)  # before that
         if lost:
             raise ConnectionError(
-                "another host has ended: see its output. Start all hosts again, with --resume if "
+                "another process has ended: see its output. Start all processes again, with --resume if "
                 "the run had begun."
             ) from error
         raise
 
 
-def _connect(hosts, host_id, coordinator, devices, patience, heartbeat):
+def _connect(processes, process_id, coordinator, devices, patience, heartbeat):
     import jax
 
     if coordinator is not None:
         try:
             port = int(coordinator.rpartition(":")[2])
-            if host_id == 0:  # JAX crashes without a message if the port is taken
+            if process_id == 0:  # JAX crashes without a message if the port is taken
                 socket.create_server(("", port)).close()
         except (OSError, OverflowError, ValueError) as error:
             raise ValueError(
                 f"--coordinator {coordinator}: give ADDRESS:PORT, as in 10.0.0.1:7000, with a port "
-                f"that is free on host 0 ({error})."
+                f"that is free on process 0 ({error})."
             ) from error
     jax.config.update("jax_num_cpu_devices", devices)
     # JAX would catch SIGTERM, by which schedulers end a process.
@@ -188,7 +190,7 @@ def _connect(hosts, host_id, coordinator, devices, patience, heartbeat):
     pool = ThreadPool(1)  # in a thread, so that Ctrl-C ends the wait
     connection = pool.apply_async(
         jax.distributed.initialize,
-        (coordinator, None if host_id is None else hosts, host_id),
+        (coordinator, None if process_id is None else processes, process_id),
         {
             # JAX's default under Slurm and Open MPI is one device for each process.
             "local_device_ids": list(range(devices)) if devices > 1 else None,
@@ -200,30 +202,30 @@ def _connect(hosts, host_id, coordinator, devices, patience, heartbeat):
         connection.get(patience)
     except multiprocessing.TimeoutError:
         raise TimeoutError(
-            f"--hosts {hosts}: not all of them came within {patience:g} s. Start one process for "
-            "each, all with the --coordinator of host 0 and each with a --host-id of its own."
+            f"--num-processes {processes}: not all of them came within {patience:g} s. Start one process for "
+            "each, all with the --coordinator of process 0 and each with a --process-id of its own."
         ) from None
     except ValueError as error:
-        if None not in (host_id, coordinator):
+        if None not in (process_id, coordinator):
             raise
         raise ValueError(
-            f"--hosts {hosts}: JAX finds no job of Slurm, Open MPI or Kubernetes here. Give "
-            "--host-id and --coordinator ADDRESS:PORT."
+            f"--num-processes {processes}: JAX finds no job of Slurm, Open MPI or Kubernetes here. Give "
+            "--process-id and --coordinator ADDRESS:PORT."
         ) from error
     pool.terminate()
     found = list(Counter(device.process_index for device in jax.devices()).values())
-    if len(found) != hosts or len(set(found)) > 1:
+    if len(found) != processes or len(set(found)) > 1:
         _refuse(
-            f"--hosts {hosts}, --devices {devices}: JAX finds {len(found)} hosts, with {found} "
-            "devices. Start all hosts with the same --hosts and --devices, one process for each."
+            f"--num-processes {processes}, --devices {devices}: JAX finds {len(found)} processes, with {found} "
+            "devices. Start all processes with the same --num-processes and --devices, one process for each."
         )
     if jax.process_index() > 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # also for libraries in C++
-    return Hosts(hosts, jax.process_index())
+    return Processes(processes, jax.process_index())
 
 
 def _refuse(message: str) -> NoReturn:
-    """Ends the connection on all hosts, which all raise the same error."""
+    """Ends the connection on all processes, which all raise the same error."""
     import jax
 
     jax.distributed.shutdown()

@@ -71,7 +71,7 @@ class NoiseContrastive(keras.layers.Layer):
     Example:
 
     >>> import numpy as np
-    >>> from keras_onlstm.training import NoiseContrastive
+    >>> from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
     >>> estimation = NoiseContrastive([8, 1, 1], k=5)
     >>> estimation.draw(4, np.random.default_rng(0)).shape
     (4, 5)

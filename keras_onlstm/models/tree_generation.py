@@ -74,7 +74,7 @@ def generate_trees(
 
     >>> from keras_onlstm.dependencies import random_tree
     >>> from keras_onlstm.models import TreeLSTM
-    >>> from keras_onlstm.training.tree_generation import generate_trees
+    >>> from keras_onlstm.models.tree_generation import generate_trees
     >>> words = ["<unk>", "<root>", "a", "cat", "sleeps"]
     >>> model = TreeLSTM(5, embedding_dim=4, units=8, vocabulary=words, seed=0)
     >>> trees = [random_tree(["a", "cat", "sleeps"], seed) for seed in range(9)]

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from keras_onlstm.training.windows import own_rows
+from keras_onlstm.training.bptt import own_rows
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.keras_private import VaryingBatches
 
@@ -71,7 +71,7 @@ class SentenceBatches(VaryingBatches):
             devices want it that share a batch.
         width: positive integer that divides all widths: a backend that compiles for each width
             does so the less often, the larger it is.
-        host: as in `Windows`.
+        process: as in `Windows`.
         **kwargs: of `keras.utils.PyDataset`.
 
     Raises:
@@ -102,7 +102,7 @@ class SentenceBatches(VaryingBatches):
         seed: int = 0,
         multiple: int = 1,
         width: int = 8,
-        host: tuple[int, int] = (0, 1),
+        process: tuple[int, int] = (0, 1),
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -111,7 +111,7 @@ class SentenceBatches(VaryingBatches):
             raise ValueError("it holds no sentence.")
         self.batch_size = integer("batch_size", batch_size)
         self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
-        self._own = own_rows(self.rows, host)
+        self._own = own_rows(self.rows, process)
         self.shuffle, self.seed = shuffle, integer("seed", seed, 0)
         lengths = np.array([len(sentence) + 1 for sentence in self.sentences])
         self._widths = -(-lengths // integer("width", width)) * width
@@ -137,12 +137,8 @@ class SentenceBatches(VaryingBatches):
         return len(self._batches)
 
     def samples(self, index: int) -> int:
-        """The number of words of a whole batch, `<eos>` and those of other hosts included."""
+        """The number of words of a whole batch, `<eos>` and those of other processes included."""
         return sum(len(self.sentences[member]) + 1 for member in self._batches[index])
-
-    def share(self, index: int) -> float:
-        """What the learning rate of a batch is multiplied with, as that of `Windows`: 1."""
-        return 1.0
 
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         members = self._batches[index]

@@ -1,0 +1,141 @@
+"""`keras-onlstm evaluate`: the perplexity of language models, and the trees that they make."""
+
+import argparse
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from keras_onlstm.training.config import Config
+from keras_onlstm.training.language_model_config import LanguageModelConfig, TextConfig
+from keras_onlstm.training.prpn_config import PRPNConfig
+from keras_onlstm.training.runs import RESULTS, read_config
+from keras_onlstm.utils.console import table
+from keras_onlstm.utils.files import write_json
+
+__all__ = ["EXAMPLES", "HELP", "add_arguments", "load_config", "perplexities", "run"]
+
+HELP = "perplexity on a text, F1 on a treebank"
+EXAMPLES = (
+    "keras-onlstm evaluate --model runs/lm",
+    "keras-onlstm evaluate --model runs/lm runs/prpn --data FOLDER",
+    "keras-onlstm evaluate --model runs/lm --treebank trees.mrg",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Adds the options of the command."""
+    add = parser.add_argument
+    add("--model", nargs="+", metavar="PATH", help="runs; with --treebank also files of models. "
+        "Default with --treebank: the package's parser")  # fmt: skip
+    add(
+        "--data", nargs="+", metavar="PATH", help="folder or text files (default: those of the run)"
+    )
+    add("--treebank", nargs="+", metavar="FILE", help="score trees against these bracketed ones")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Prints a table of perplexities, or of F1.
+
+    Args:
+        options: of the command line.
+
+    Raises:
+        FileNotFoundError: if a run or a file is missing.
+        ValueError: if one is damaged or of another kind.
+    """
+    if options.treebank:
+        print(_treebank_table(options.model or [None], options.treebank))
+        return
+    if not options.model:
+        raise ValueError("--model: name a trained run, such as --model runs/lm.")
+    results = perplexities(options.model, options.data)
+    rows = [
+        [run, result["model"], f"{result['parameters']:,}",
+         *(f"{result[f'{part}_perplexity']:.2f}" for part in ("validation", "test"))]
+        for run, result in results.items()
+    ]  # fmt: skip
+    print(table(["perplexity", "model", "parameters", "validation", "test"], rows))
+
+
+def load_config(run: str | Path) -> TextConfig:
+    """The values of a run of a language model or a PRPN.
+
+    Args:
+        run: its directory.
+
+    Returns:
+        `LanguageModelConfig` or `PRPNConfig`.
+
+    Raises:
+        FileNotFoundError: if there is no run.
+        ValueError: if its `config.json` is damaged or of another kind of model.
+    """
+    kind: type[Config] = LanguageModelConfig
+    remedy = "Name the --output directory of a run that keras-onlstm train started."
+    content = read_config(run, dict, remedy)
+    if "prpn" in (content.get("model"), dict(content.get("arguments") or {}).get("model")):
+        kind = PRPNConfig
+    return kind.load(run)  # type: ignore[return-value]
+
+
+def perplexities(runs: list[str], data: list[str] | None = None) -> dict[str, dict[str, Any]]:
+    """Measures the perplexity of trained runs, and writes it to their `results.json`.
+
+    Args:
+        runs: list of directories.
+        data: the text, as of `TextConfig`, or `None`: that of each run.
+
+    Returns:
+        Dictionary from the runs to `model`, `parameters`, and the loss in nats and the perplexity
+        of validation and test.
+
+    Raises:
+        FileNotFoundError: if a run or a text is missing.
+        ValueError: if one is damaged.
+    """
+    from keras_onlstm.loading import load_trained
+    from keras_onlstm.training.corpora import read_corpus
+    from keras_onlstm.training.language_models import evaluation
+
+    results = {}
+    # Whatever is wrong with a run is reported before the first one is measured.
+    loaded = {run: (load_config(run), load_trained(run, "language_model")) for run in runs}
+    for run, (config, model) in loaded.items():
+        config = replace(config, data=tuple(data)) if data else config
+        if config.data:
+            print(f"Reading {' '.join(config.data)}", flush=True)
+        corpus = read_corpus(config, run, model.vocabulary)
+        alone = config.sentences
+        losses = {
+            "validation": evaluation(model, "validation", corpus.valid, 10, alone)(),
+            "test": evaluation(model, "test", corpus.test, 10 if alone else 1, alone)(),
+        }
+        results[run] = {
+            "model": model.title,
+            "parameters": model.count_params(),
+            **{f"{part}_loss": loss for part, loss in losses.items()},
+            **{f"{part}_perplexity": math.exp(loss) for part, loss in losses.items()},
+        }
+        write_json(Path(run) / RESULTS, {**results[run], "data": list(config.data)})
+    return results
+
+
+def _treebank_table(models, paths):
+    from keras_onlstm.datasets import treebank
+    from keras_onlstm.evaluation.unsupervised_parsing import baseline_scores, tree_scores
+    from keras_onlstm.parser import Parser
+
+    sentences = treebank.read(paths)
+    scores = {}
+    for model in models:
+        parser = Parser.load(model)
+        distances = parser.measure([sentence.tokens for sentence in sentences])
+        pairs = zip(distances, sentences, strict=True)
+        trees = [parser.tree(numbers, sentence.tokens) for numbers, sentence in pairs]
+        scores[str(model or "the package's parser")] = tree_scores(trees, sentences)
+    scores |= baseline_scores(sentences)
+    names = ("f1", "corpus_f1", "f1_short")
+    rows = [[name, *(f"{100 * found[key]:.1f}" for key in names)] for name, found in scores.items()]
+    print(f"{len(sentences):,} sentences")
+    return table(["F1 in percent", "by sentence", "corpus", "to 10 words"], rows)

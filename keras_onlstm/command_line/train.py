@@ -1,0 +1,155 @@
+"""`keras-onlstm train`: a language model or a PRPN on one's own text."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from keras_onlstm.training.config import run_parser
+from keras_onlstm.training.language_model_config import LanguageModelConfig, TextConfig
+from keras_onlstm.training.prpn_config import PRPNConfig
+from keras_onlstm.utils.console import ArgumentParser, at_least
+
+__all__ = ["CONFIGS", "EXAMPLES", "HELP", "add_arguments", "run"]
+
+HELP = "train a language model on text"
+EXAMPLES = (
+    "keras-onlstm train --data FOLDER --preset small --output runs/lm",
+    "keras-onlstm train --data mine.txt --units 300 --epochs 5 --learning-rate 3e-3",
+    "keras-onlstm train --model prpn --data FOLDER",
+    "keras-onlstm train --output runs/lm --resume",
+)
+CONFIGS = (LanguageModelConfig, PRPNConfig)
+
+
+def add_arguments(
+    parser: ArgumentParser,
+    arguments: Sequence[str] | None = None,
+    output: str = "runs/language_model",
+) -> None:
+    """Adds the options of the command.
+
+    Args:
+        parser: `ArgumentParser`.
+        arguments: the command line, which chooses the kind of model; `None`: of the process.
+        output: default of `--output`.
+    """
+    run_parser(CONFIGS, parser.prog, HELP, output, arguments, parser)
+    add = parser.add_argument_group("processes").add_argument
+    add(
+        "--process-id",
+        type=int,
+        metavar="I",
+        help="Index of this process (default: of srun, mpirun).",
+    )
+    add("--coordinator", metavar="ADDRESS:PORT", help="Of process 0 (default: of srun, mpirun).")
+    add(
+        "--patience",
+        type=at_least(0),
+        default=300,
+        metavar="S",
+        help="Seconds to wait for processes.",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Trains, and says where the model is.
+
+    Args:
+        options: of the command line.
+
+    Raises:
+        FileExistsError: if there is a run, or anything else, in the directory of a new one.
+        FileNotFoundError: if the text or the run to resume is missing.
+        ValueError: if a value is not what it may be, or the text is unsuitable.
+        OSError: if a file cannot be written.
+    """
+    config = read_config(options)
+    if train(config, options):
+        print(f"Model: {Path(options.output) / 'best.keras'}")
+
+
+def read_config(options: argparse.Namespace) -> TextConfig:
+    """The values of the run that the command line starts or resumes."""
+    from keras_onlstm.training.corpora import IDS
+
+    return options.config_class.from_options(options, prepared=[IDS])
+
+
+def train(config: TextConfig, options: argparse.Namespace) -> bool:
+    """Trains a language model.
+
+    Args:
+        config: `LanguageModelConfig` or `PRPNConfig`.
+        options: of the command line: `output`, `resume`, and those of this process.
+
+    Returns:
+        Whether training is complete, and this process the one that writes.
+    """
+    from keras_onlstm.training.corpora import IDS, VOCABULARY, read_corpus
+    from keras_onlstm.training.devices import check_processes
+    from keras_onlstm.training.language_models import train_language_model
+    from keras_onlstm.training.processes import joined
+    from keras_onlstm.training.runs import has_begun
+
+    check_processes(config.num_processes)
+    here = config.num_processes, options.process_id, options.coordinator, config.devices
+    values = {f"--{name.replace('_', '-')}": value for name, value in config.to_json().items()}
+    same = {**values, "--resume": options.resume, "--steps": options.steps}
+    with joined(*here, same, options.patience) as processes:
+        begun = [IDS, VOCABULARY]
+        resumes = processes.of_first(lambda: options.resume and has_begun(options.output, begun))
+        initial, vocabulary = _initial(config, options.output, resumes)
+        if config.data:
+            print(f"Reading {' '.join(config.data)}", flush=True)
+        corpus = read_corpus(config, options.output, vocabulary, processes)
+        if config.sentences and config.data:
+            corpus = _of_sentences(corpus, config.test_sentences)
+        shape = config, corpus, options.resume, options.steps, options.log_every
+        return train_language_model(options.output, *shape, processes, initial) and (
+            processes.is_first
+        )
+
+
+def _initial(config, output, resumes):
+    """The model to start from, and the vocabulary of the texts; `None` for either."""
+    from keras_onlstm.loading import load_trained
+    from keras_onlstm.training.corpora import read_vocabulary
+
+    if config.init_from is None:
+        return None, None
+    if resumes:
+        return None, read_vocabulary(output)
+    model = load_trained(config.init_from, "language_model")
+    if type(config).load(config.init_from).characters != config.characters:
+        level = "words" if config.characters else "characters"
+        raise ValueError(
+            f"--init-from {config.init_from}: is of {level}. Use --characters for both or neither."
+        )
+    return model, model.vocabulary
+
+
+def _of_sentences(corpus, test_sentences):
+    """A corpus to learn to parse from, without the sentences on which trees are scored."""
+    try:
+        from keras_onlstm.datasets import treebank
+        from keras_onlstm.text.vocabulary import Encoder
+        from keras_onlstm.training.sentence_batches import split, with_sentences, without_sentences
+
+        sample = treebank.load()
+    except FileNotFoundError as error:
+        if test_sentences:
+            raise
+        print(f"No sentence is left out of the training: {error}", file=sys.stderr)
+        return corpus
+    encode = Encoder(corpus.vocabulary)
+    # Numbers, signs and words with hyphens are written in other ways there.
+    alike = {
+        place for place, word in enumerate(corpus.vocabulary) if not word.isalpha() or word == "N"
+    }
+    choose = with_sentences if test_sentences else without_sentences
+    chosen = choose(corpus.train, encode.eos, map(encode, (s.tokens for s in sample)), alike)
+    before, after = (len(split(ids, encode.eos)) for ids in (corpus.train, chosen))
+    what = "with those" if test_sentences else f"{before - after:,} fewer: without those"
+    print(f"{after:,} sentences, {what} of NLTK's sample, on which trees are scored", flush=True)
+    return corpus._replace(train=chosen)

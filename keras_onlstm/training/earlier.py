@@ -1,0 +1,124 @@
+"""Names and values of runs that earlier versions started, as they are called today."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keras_onlstm.utils.reading import check_kind
+
+__all__ = ["current_config", "current_values"]
+
+_NAMES = {
+    "activation": "activation_regularization",
+    "temporal": "temporal_regularization",
+    "window": "bptt",
+    "jitter": "variable_bptt",
+    "clip": "clipnorm",
+    "decay": "weight_decay",
+    "precision": "compute_dtype",
+    "start_from": "init_from",
+    "hosts": "num_processes",
+}
+# Optimizers included the schedule, of language models and of TreeLSTM.
+_OPTIMIZERS = {
+    "sgd": {"optimizer": "asgd", "schedule": "constant"},
+    "plateau": {"optimizer": "sgd", "schedule": "plateau"},
+    "adam": {"optimizer": "adam", "schedule": "cosine"},
+    "halved": {
+        "optimizer": "adam_l2",
+        "beta_1": 0.0,
+        "epsilon": 1e-9,
+        "schedule": "plateau",
+        "plateau_factor": 0.5,
+        "plateau_patience": 2,
+    },
+}
+_TREE_OPTIMIZERS = {
+    "adam": {"optimizer": "adam", "schedule": "cosine"},
+    "halved": {"optimizer": "sgd", "schedule": "plateau"},
+}
+# By kind of model: the names of the presets, and the arguments that came later.
+_PRESETS = {
+    "language_model": {
+        "smoke": "debug", "parser": "small", "small": "medium", "reproduction": "large",
+    },
+    "prpn": {"smoke": "debug", "parsing": "small", "small": "medium", "characters": "large"},
+    "tree_lstm": {"smoke": "debug"},
+    "pair_classifier": {"smoke": "debug", "demo": "small", "default": "medium"},
+}  # fmt: skip
+_TEXT = {
+    "max_words": None, "characters": False, "sentences": False, "test_sentences": False,
+    "compute_dtype": "float32", "init_from": None, "devices": 1, "num_processes": 1,
+}  # fmt: skip
+_SYNTAX = {"max_words": None, "grammar": None, "compute_dtype": "float32", "devices": 1}
+_RUN = {"arguments": dict, "values": (dict, None, ...), "command": (str, None, ...)}
+
+
+def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a run under their current names.
+
+    Args:
+        values: dictionary, as this version or an earlier one stored it.
+
+    Returns:
+        Dictionary.
+
+    Example:
+
+    >>> from keras_onlstm.training.earlier import current_values
+    >>> current_values({"clip": 5.0, "longest": 150, "optimizer": "halved"})
+    {'clipnorm': 5.0, 'longest': 150, 'optimizer': 'sgd', 'schedule': 'plateau'}
+    """
+    found = {_NAMES.get(name, name): value for name, value in values.items()}
+    if found.get("compute_dtype") == "mixed_bfloat16":
+        found["compute_dtype"] = "bfloat16"
+    optimizer = found.get("optimizer")
+    if "schedule" in found or not isinstance(optimizer, str):
+        return found
+    if "longest" in found:
+        return found | _TREE_OPTIMIZERS.get(optimizer, {})
+    found |= {"beta_1": 0.9, "epsilon": 1e-7, "plateau_factor": 0.25, "plateau_patience": 1}
+    found |= _OPTIMIZERS.get(optimizer, {})
+    if found["optimizer"] == "adam" and found.get("weight_decay"):
+        found["optimizer"] = "adamw"
+    return found
+
+
+def current_config(
+    config: Mapping[str, Any],
+    model: str = "language_model",
+    of_preset: Callable[[str], Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """The content of a `config.json` in today's form.
+
+    Args:
+        config: dictionary. One of this version stays as it is.
+        model: the kind of model that a run of an earlier version is taken to be of, but for PRPN.
+        of_preset: function from the name of a preset to its values, for the earliest runs, which
+            kept only that name.
+
+    Returns:
+        Dictionary.
+
+    Raises:
+        ValueError: if it is neither of this version nor of an earlier one.
+    """
+    if "model" in config:
+        return dict(config)
+    check_kind(config, _RUN)
+    values = current_values(config.get("values") or {})
+    arguments = current_values(config["arguments"])
+    if arguments.get("model") == "prpn":
+        model = "prpn"
+    if isinstance(arguments.get("preset"), str):
+        arguments["preset"] = _PRESETS[model].get(arguments["preset"], arguments["preset"])
+        if not values and of_preset is not None:
+            values = dict(of_preset(arguments["preset"]))
+    if model in ("language_model", "prpn"):
+        arguments = (_SYNTAX if "brown" in arguments else _TEXT) | arguments
+    if arguments.get("max_words") is None and values.get("max_words") is not None:
+        arguments["max_words"] = values["max_words"]
+    if model != "pair_classifier" and isinstance(arguments.get("data"), str):
+        arguments["data"] = [arguments["data"]]
+    elif model != "pair_classifier":
+        arguments["data"] = arguments.get("data") or []
+    return {**values, **arguments, "model": model}

@@ -1,0 +1,158 @@
+"""The values that shape the training of a language model, and their presets. No Keras.
+
+A preset lists what differs from the defaults. In all kinds of models `debug` shows in seconds that
+everything works, `small` takes minutes on a core, `medium` an hour or two on two cores, `large` has
+the published sizes, and `paper` is the published recipe.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from keras_onlstm.training.config import Config, option, rate
+from keras_onlstm.utils.reading import STARTS
+
+__all__ = ["NAMES", "PRESETS", "LanguageModelConfig", "TextConfig"]
+
+NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
+PRESETS = ("debug", "small", "medium", "large", "paper")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextConfig(Config):
+    """The values that a language model and a PRPN share: the text, and the training."""
+
+    program: ClassVar[str] = "keras-onlstm train"
+    free: ClassVar[tuple[str, ...]] = ("devices", "num_processes")
+
+    data: tuple[str, ...] = option(
+        (), "Folder of train.txt, valid.txt and test.txt, or text files that are split.", "data"
+    )
+    max_words: int | None = option(None, "Keep the N most frequent words.", "data", 3)
+    characters: bool = option(False, "Read characters instead of words.", "data")
+    sentences: bool = option(False, "Read each sentence on its own.", "data")
+    test_sentences: bool = option(
+        False, "With --sentences: also train on those of NLTK's treebank sample.", "data"
+    )
+    init_from: str | None = option(
+        None, "Start with the vocabulary and the best weights of this run.", "data"
+    )
+
+    epochs: int = option(20, "Epochs.", "training", 1)
+    batch_size: int = option(32, "Sequences that are read side by side.", "training", 1)
+    bptt: int = option(35, "Words of truncated backpropagation through time.", "training", 10)
+    variable_bptt: bool = option(False, "Draw the length of each window around bptt.", "training")
+    optimizer: str = option(
+        "adam",
+        "asgd: SGD whose weights are averaged once validation stops improving; adamw: decoupled "
+        "weight decay; adam_l2: weight decay as a part of the gradient.",
+        "training",
+        choices=("sgd", "asgd", "adam", "adamw", "adam_l2"),
+    )
+    beta_1: float = rate(0.9, "Decay rate of Adam's first moment.", "training")
+    epsilon: float = option(1e-7, "Added to the denominator of Adam.", "training", 0.0)
+    learning_rate: float = option(4e-3, "Learning rate; with cosine the highest.", "training", 0.0)
+    schedule: str = option(
+        "cosine",
+        "Of the learning rate. cosine: linear warmup, then down along a cosine; plateau: lower "
+        "after epochs without a better validation perplexity.",
+        "training",
+        choices=("constant", "cosine", "plateau"),
+    )
+    warmup: float = rate(0.05, "cosine: share of all steps with a rising rate.", "training")
+    plateau_factor: float = rate(0.25, "plateau: factor of the learning rate.", "training")
+    plateau_patience: int = option(1, "plateau: epochs without improvement.", "training", 1)
+    clipnorm: float = option(0.25, "Largest norm of all gradients together.", "training", 0.0)
+    weight_decay: float = option(0.0, "Weight decay, of every optimizer but adam.", "training", 0.0)
+    activation_regularization: float = option(
+        0.0, "Penalty on large outputs of the last layer.", "training", 0.0
+    )
+    temporal_regularization: float = option(
+        0.0, "Penalty on their change from word to word.", "training", 0.0
+    )
+    compute_dtype: str = option(
+        "float32",
+        "Dtype of the computation. Weights are float32.",
+        "training",
+        choices=("float32", "bfloat16"),
+    )
+    devices: int = option(1, "Devices of each process that share a batch.", "training", 1)
+    num_processes: int = option(1, "Processes, each with its devices (JAX).", "training", 1)
+
+    def check(self) -> None:
+        if self.devices * self.num_processes > self.batch_size:
+            each = f" of {self.num_processes} processes" if self.num_processes > 1 else ""
+            raise ValueError(
+                f"--devices {self.devices}{each}: the batch has only {self.batch_size} sequences "
+                "to share. Use fewer devices or a larger --batch-size."
+            )
+        if self.optimizer == "adam" and self.weight_decay:
+            raise ValueError(
+                f"--weight-decay {self.weight_decay}: needs --optimizer adamw, adam_l2, sgd or asgd"
+            )
+        if self.test_sentences and not self.sentences:
+            raise ValueError("--test-sentences: goes with --sentences")
+        if self.max_words is not None and self.init_from is not None:
+            raise ValueError("--max-words: the vocabulary is that of the run of --init-from")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig(TextConfig):
+    """The values of an ON-LSTM or LSTM language model."""
+
+    model: ClassVar[str] = "language_model"
+    presets: ClassVar = {
+        "debug": {
+            "embedding_dim": 20, "units": 20, "num_layers": 2, "chunk_size": 5, "word_dropout": 0.1,
+            "input_dropout": 0.1, "hidden_dropout": 0.1, "output_dropout": 0.1,
+            "recurrent_weight_dropout": 0.1, "activation_regularization": 2.0,
+            "temporal_regularization": 1.0, "epochs": 2, "batch_size": 20, "bptt": 20,
+            "variable_bptt": True, "optimizer": "asgd", "learning_rate": 10.0,
+            "schedule": "constant", "weight_decay": 1.2e-6,
+        },
+        "small": {  # several of them parse together
+            "embedding_dim": 150, "units": 300, "word_dropout": 0.0, "input_dropout": 0.1,
+            "hidden_dropout": 0.1, "output_dropout": 0.2, "recurrent_weight_dropout": 0.1,
+            "activation_regularization": 0.0, "temporal_regularization": 0.0, "epochs": 1,
+            "learning_rate": 5e-3, "warmup": 0.25,
+        },
+        "medium": {},
+        "large": {  # two hours on two cores with AMX, in bfloat16
+            "embedding_dim": 400, "units": 1150, "input_dropout": 0.35, "hidden_dropout": 0.25,
+            "output_dropout": 0.4, "recurrent_weight_dropout": 0.35, "batch_size": 64,
+            "learning_rate": 3e-3,
+        },
+        "paper": {  # days on a GPU
+            "embedding_dim": 400, "units": 1150, "word_dropout": 0.1, "input_dropout": 0.5,
+            "hidden_dropout": 0.3, "output_dropout": 0.45, "recurrent_weight_dropout": 0.45,
+            "activation_regularization": 2.0, "temporal_regularization": 1.0, "epochs": 1000,
+            "batch_size": 20, "bptt": 70, "variable_bptt": True, "optimizer": "asgd",
+            "learning_rate": 30.0, "schedule": "constant", "weight_decay": 1.2e-6,
+            "start": "published",
+        },
+    }  # fmt: skip
+
+    preset: str = option("medium", "Starting values.", "run", choices=PRESETS)
+    activation_regularization: float = option(
+        1.0, "Penalty on large outputs of the last layer.", "training", 0.0
+    )
+    temporal_regularization: float = option(
+        0.5, "Penalty on their change from word to word.", "training", 0.0
+    )
+    recurrent: str = option("onlstm", "Recurrent layers.", "model", choices=tuple(NAMES))
+    embedding_dim: int = option(300, "Size of word vectors and of the last layer.", "model", 1)
+    units: int = option(500, "Size of the other layers.", "model", 1)
+    num_layers: int = option(3, "Recurrent layers.", "model", 1, 100)
+    chunk_size: int = option(10, "Units that share a value of the master gates.", "model", 1)
+    tie_weights: bool = option(True, "One matrix for embedding and softmax.", "model")
+    word_dropout: float = rate(0.05, "Share of words dropped.")
+    input_dropout: float = rate(0.25, "Dropout of word vectors.")
+    hidden_dropout: float = rate(0.2, "Dropout between layers.")
+    output_dropout: float = rate(0.35, "Dropout after the last layer.")
+    recurrent_weight_dropout: float = rate(0.2, "Dropout of the recurrent kernels.")
+    start: str = option(
+        "scaled",
+        "Initial weights. scaled: at the words' frequencies, with gates that move; published: as "
+        "in the published code.",
+        "model",
+        choices=STARTS.values,
+    )

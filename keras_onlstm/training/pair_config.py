@@ -1,0 +1,54 @@
+"""The values that shape the training of a classifier of pairs, and their presets. No Keras."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from keras_onlstm.training.config import Config, option, rate
+from keras_onlstm.training.language_model_config import NAMES
+
+__all__ = ["PairClassifierConfig"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairClassifierConfig(Config):
+    """The values of a classifier of pairs of formulas."""
+
+    model: ClassVar[str] = "pair_classifier"
+    program: ClassVar[str] = "python examples/logic_inference.py"
+    presets: ClassVar = {
+        "debug": {
+            "units": 20, "embedding_dim": 16, "chunk_size": 5, "epochs": 1, "batch_size": 64,
+            "learning_rate": 5e-3, "pairs": 3_000,
+        },
+        "small": {
+            "units": 120, "embedding_dim": 32, "epochs": 8, "learning_rate": 3e-3, "pairs": 200_000,
+        },
+        "medium": {},  # a quarter of an hour on two cores
+        "paper": {
+            "units": 400, "embedding_dim": 128, "dropout": 0.2, "epochs": 50,
+            "learning_rate": 1e-3, "schedule": "plateau",
+        },
+    }  # fmt: skip
+
+    preset: str = option(
+        "medium", "Starting values.", "run", choices=("debug", "small", "medium", "paper")
+    )
+    data: str | None = option(None, "Folder of the published files. Default: draw pairs.", "data")
+    pairs: int = option(
+        500_000, "Pairs to draw without --data; some 250,000 of 500,000 differ.", "data", 1
+    )
+    recurrent: str = option("onlstm", "Recurrent layer.", "model", choices=tuple(NAMES))
+    units: int = option(200, "Size of the recurrent and of the hidden layer.", "model", 1)
+    embedding_dim: int = option(64, "Size of word vectors.", "model", 1)
+    chunk_size: int = option(10, "Units that share a value of the master gates.", "model", 1)
+    dropout: float = rate(0.0, "Dropout.")
+    epochs: int = option(6, "Epochs; more help.", "training", 1)
+    batch_size: int = option(128, "Pairs in a batch.", "training", 1)
+    learning_rate: float = option(2e-3, "Learning rate; with cosine the highest.", "training", 0.0)
+    schedule: str = option(
+        "cosine",
+        "Of the learning rate. plateau: half of it after 2 epochs without a better validation "
+        "accuracy (the published recipe).",
+        "training",
+        choices=("cosine", "plateau"),
+    )

@@ -1,0 +1,175 @@
+"""Schedules of the learning rate, and the trigger of averaged SGD.
+
+Each is an object with `step(score)`, called after every epoch, `get_state()` and `set_state(state)`.
+One that has `rate(done)` sets the learning rate of every batch.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_onlstm.utils.arguments import integer
+
+__all__ = [
+    "NonMonotonicTrigger",
+    "PlateauSchedule",
+    "Stateful",
+    "WarmupSchedule",
+    "multiply_learning_rate",
+]
+
+
+class Stateful:
+    """Base class: the attributes named in `stored` are the state."""
+
+    stored: tuple[str, ...] = ()
+
+    def get_state(self) -> dict[str, Any]:
+        """The state for a checkpoint: a dictionary of numbers and lists of numbers or arrays."""
+        return {name: getattr(self, name) for name in self.stored}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Restores what `get_state` returned.
+
+        Args:
+            state: dictionary.
+        """
+        vars(self).update(state)
+
+    def step(self, score: float) -> None:
+        """Takes notice of an epoch.
+
+        Args:
+            score: of the validation.
+        """
+
+
+class WarmupSchedule(Stateful):
+    """A constant learning rate, or linear warmup and then down along a cosine.
+
+    Args:
+        learning_rate: number, the constant, or the highest of the cosine.
+        warmup: share of the training in which the rate rises, or `None`: it is constant.
+
+    Example:
+
+    >>> from keras_onlstm.training import WarmupSchedule
+    >>> schedule = WarmupSchedule(0.1, warmup=0.5)
+    >>> [round(schedule.rate(done / 10), 3) for done in range(10)]
+    [0.0, 0.02, 0.04, 0.06, 0.065, 0.05, 0.035, 0.021, 0.01, 0.002]
+    """
+
+    def __init__(self, learning_rate: float, warmup: float | None = None) -> None:
+        self.learning_rate, self.warmup = learning_rate, warmup
+
+    def rate(self, done: float) -> float:
+        """The learning rate.
+
+        Args:
+            done: share of the training that is done, from 0 to 1.
+
+        Returns:
+            Number.
+        """
+        if self.warmup is None:
+            return self.learning_rate
+        cosine = 0.5 + 0.5 * math.cos(math.pi * done)
+        return self.learning_rate * min(done / (self.warmup or 1e-9), cosine)
+
+
+class PlateauSchedule(Stateful):
+    """Lowers the learning rate of an optimizer after epochs without a better score.
+
+    Does what `keras.callbacks.ReduceLROnPlateau` with `min_delta=0` does.
+
+    Args:
+        optimizer: Keras optimizer.
+        factor: number below 1, by which the rate is multiplied.
+        patience: positive integer, epochs without a better score before that.
+        mode: `"min"` if a lower score is better, `"max"` if a higher one is.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import PlateauSchedule
+    >>> optimizer = keras.optimizers.SGD(0.5)
+    >>> schedule = PlateauSchedule(optimizer, factor=0.5, patience=1)
+    >>> for score in (3.0, 2.0, 4.0):
+    ...     schedule.step(score)
+    >>> float(optimizer.learning_rate)
+    0.25
+    """
+
+    stored = ("best", "wait")
+
+    def __init__(
+        self, optimizer: keras.optimizers.Optimizer, factor: float, patience: int, mode: str = "min"
+    ) -> None:
+        self.optimizer, self.factor = optimizer, factor
+        self.patience = integer("patience", patience)
+        self.sign = {"min": -1, "max": 1}[mode]
+        self.best: float | None = None
+        self.wait = 0
+
+    def step(self, score: float) -> None:
+        if self.best is None or self.sign * (score - self.best) > 0:
+            self.best, self.wait = score, 0
+            return
+        self.wait += 1
+        if self.wait >= self.patience:
+            multiply_learning_rate(self.optimizer, self.factor)
+            self.wait = 0
+
+
+class NonMonotonicTrigger(Stateful):
+    """Starts the averaging of an optimizer when a score is worse than it was long ago.
+
+    After each epoch it compares the score with the best of all epochs but the last `patience`: if
+    it is worse, it calls `optimizer.start_averaging()`.
+
+    Source: Merity et al. 2018, algorithm 1, https://arxiv.org/abs/1708.02182.
+
+    Args:
+        optimizer: `AveragedSGD` or `AveragedAdam`, built.
+        patience: integer, 0 or above: 5 in the published recipe.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import AveragedSGD, NonMonotonicTrigger
+    >>> optimizer = AveragedSGD(0.1)
+    >>> optimizer.build([keras.Variable([0.0])])
+    >>> trigger = NonMonotonicTrigger(optimizer, patience=1)
+    >>> for score in (3.0, 2.0, 4.0):
+    ...     trigger.step(score)
+    ...     print(optimizer.is_averaging)
+    False
+    False
+    True
+    """
+
+    stored = ("scores",)
+
+    def __init__(self, optimizer: keras.optimizers.Optimizer, patience: int = 5) -> None:
+        if not hasattr(optimizer, "start_averaging"):
+            raise ValueError(
+                "NonMonotonicTrigger needs an optimizer that averages, such as AveragedSGD, not "
+                f"{type(optimizer).__name__}."
+            )
+        self.start_averaging: Callable[[], None] = optimizer.start_averaging
+        self.patience = integer("patience", patience, 0)
+        self.scores: list[float] = []
+
+    def step(self, score: float) -> None:
+        long_ago = self.scores[: len(self.scores) - self.patience]
+        if len(self.scores) > self.patience and not score <= min(long_ago):
+            self.start_averaging()
+        self.scores.append(score)
+
+
+def multiply_learning_rate(optimizer: keras.optimizers.Optimizer, factor: float) -> None:
+    """Multiplies the learning rate of an optimizer with a number."""
+    rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
+    optimizer.learning_rate = rate * factor

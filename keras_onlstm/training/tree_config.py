@@ -1,0 +1,96 @@
+"""The values that shape the training of a TreeLSTM, and their presets. No Keras."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from keras_onlstm.training.config import Config, option, rate
+
+__all__ = ["NLTK", "SEQUENTIAL", "SHAPES", "TreeLSTMConfig"]
+
+NLTK = "nltk"  # the name of NLTK's dependency treebank
+SEQUENTIAL = ("chain", "sentence", "bidirectional")  # read as sequences
+SHAPES = ("dependencies", *SEQUENTIAL, "random")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeLSTMConfig(Config):
+    """The values of a TreeLSTM, or of an LSTM over the same trees."""
+
+    model: ClassVar[str] = "tree_lstm"
+    program: ClassVar[str] = "python examples/dependency_language_model.py"
+    presets: ClassVar = {
+        "debug": {
+            "embedding_dim": 8, "units": 16, "input_dropout": 0.1, "output_dropout": 0.1,
+            "epochs": 2, "batch_size": 16, "learning_rate": 1e-2,
+        },
+        "small": {},
+        "paper": {  # of the parsing experiments
+            "num_layers": 2, "input_dropout": 0.0, "output_dropout": 0.2, "epochs": 50,
+            "batch_size": 64, "optimizer": "sgd", "learning_rate": 1.0, "schedule": "plateau",
+            "normalize": False,
+        },
+    }  # fmt: skip
+
+    preset: str = option("small", "Starting values.", "run", choices=("debug", "small", "paper"))
+    data: tuple[str, ...] = option(
+        (),
+        f"CoNLL files of training, validation and test, or {NLTK}, its dependency treebank. "
+        "Default: the treebank; debug draws trees of its own.",
+        "data",
+    )
+    trees: str = option(
+        "dependencies",
+        "dependencies: the trees as they are; chain: one word after the other, as an LSTM reads "
+        "them; sentence: a chain with its end; bidirectional: from both ends; random: random trees.",
+        "data",
+        choices=SHAPES,
+    )
+    normalize: bool = option(True, "Lower case, digits as N.", "data")
+    least_count: int = option(2, "Rarer words of the training trees are unknown.", "data", 1)
+    longest: int = option(150, "Longest sentence that is trained on, in words.", "data", 1)
+    vectors: str | None = option(None, "Text file of word vectors to begin with.", "data")
+    left_dependents: bool = option(
+        False, "LdTreeLSTM: read the left dependents of a word before its right ones.", "model"
+    )
+    embedding_dim: int = option(100, "Size of word vectors.", "model", 1)
+    units: int = option(200, "Size of the layers.", "model", 1)
+    num_layers: int = option(1, "Layers of each of the four LSTMs.", "model", 1, 100)
+    left_layers: int = option(1, "Layers of the LSTM of left dependents.", "model", 1, 100)
+    input_dropout: float = rate(0.4, "Dropout of word vectors.")
+    output_dropout: float = rate(0.5, "Dropout before the softmax.")
+    epochs: int = option(12, "Epochs; plateau may end earlier.", "training", 1)
+    batch_size: int = option(32, "Trees in a batch.", "training", 1)
+    optimizer: str = option(
+        "adam",
+        "sgd: on the sum over a sentence instead of the mean over words (the published recipe).",
+        "training",
+        choices=("sgd", "adam"),
+    )
+    learning_rate: float = option(8e-3, "Learning rate; with cosine the highest.", "training", 0.0)
+    schedule: str = option(
+        "cosine",
+        "Of the learning rate. cosine: linear warmup, then down along a cosine; plateau: half of "
+        "it, and back to the best weights, when validation stops falling (the published recipe).",
+        "training",
+        choices=("constant", "cosine", "plateau"),
+    )
+    warmup: float = rate(0.05, "cosine: share of all steps with a rising rate.", "training")
+    clipnorm: float = option(5.0, "Largest norm of all gradients together.", "training", 0.0)
+    noise: int = option(
+        0, "Noise words for each word (noise-contrastive estimation). 0: softmax.", "training", 0
+    )
+    ln_z: float = option(9.0, "Logarithm of its normalizing constant Z at the start.", "training")
+    learn: str = option(
+        "ln_z",
+        "What is learnt of Z (z: as published).",
+        "training",
+        choices=("ln_z", "z", "nothing"),
+    )
+
+    def check(self) -> None:
+        if self.left_dependents and self.trees in SEQUENTIAL:
+            raise ValueError("--left-dependents: a sequential model has none to read")
+        if self.data not in ((), (NLTK,)) and len(self.data) != 3:
+            raise ValueError(
+                f"--data takes {NLTK}, or three CoNLL files: for training, validation and test"
+            )
