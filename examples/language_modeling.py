@@ -1,17 +1,17 @@
 """Language modelling with ON-LSTM (Shen et al. 2019, Sec. 5.1), by the recipe of AWD-LSTM, or PRPN.
 
-Trains a word model on a corpus, a folder of train.txt, valid.txt and test.txt or the Penn Treebank's
-ptb.train.txt and so on, and measures its perplexity.
+Trains a word model on a corpus, a folder of train.txt, valid.txt and test.txt or the Penn
+Treebank's ptb.train.txt and so on, and measures its perplexity.
 
     python examples/language_modeling.py --data ptb                     # two hours on two cores
     python examples/language_modeling.py --data ptb --preset paper      # the published recipe
     python examples/language_modeling.py --data ptb --model prpn        # Shen et al. 2018
     python examples/language_modeling.py --output runs/lm --resume      # resume after a stop
-    srun -N 4 python examples/language_modeling.py --data ptb --num-processes 4 --devices 8  # on JAX
+    srun -N 4 python examples/language_modeling.py --data ptb --num-processes 4 --devices 8
     python examples/language_modeling.py --evaluate runs/lm             # test a trained run
 
-`keras-onlstm train` and `evaluate` do the same. `generate`, `score`, `parse`, `compact` and `export`
-use the model: `--model runs/lm`.
+`keras-onlstm train` and `evaluate` do the same. `generate`, `score`, `parse`, `compact` and
+`export` use the model: `--model runs/lm`.
 """
 
 import itertools

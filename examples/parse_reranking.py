@@ -54,8 +54,8 @@ def parse_arguments():
     add("--lists", **pair, help="do not parse: trees in CoNLL files, K of every sentence")
     add("--scores", **pair, help="and the parser's scores of them, those of a sentence in a line")
     add("--gold", **pair, help="and the gold trees, if --lists are not of NLTK's treebank")
-    add("--jackknife", type=at_least(2), metavar="N", help="write lists of the training sentences as well, "
-        "of parsers that were trained on the other N - 1 parts of N")  # fmt: skip
+    add("--jackknife", type=at_least(2), metavar="N", help="write lists of the training sentences "
+        "as well, of parsers that were trained on the other N - 1 parts of N")  # fmt: skip
     add("--seed", type=seed, default=0, help="of the parser and of draws (default: 0)")
     add("--output", metavar="DIR", default="runs/parse_reranking", help="where to write")
     options = parser.parse_args()

@@ -63,8 +63,8 @@ def parse_arguments():
     add("--parse", metavar="MODEL", help="make --trees, or --prepare-brown, with this spaCy model")
     add("--blanks", action="store_true", help="and questions made of NLTK's dependency treebank")
     add("--prepare-brown", metavar="DIR", help="parse NLTK's Brown corpus to train on: three files")
-    add("--unknown", type=at_least(1), default=1, metavar="N", help="N rare words share the probability of "
-        "<unk> (default: 1, as published)")  # fmt: skip
+    add("--unknown", type=at_least(1), default=1, metavar="N", help="N rare words share the "
+        "probability of <unk> (default: 1, as published)")  # fmt: skip
     add("--seed", type=seed, default=0, help="of --blanks, and of debug (default: 0)")
     add("--output", metavar="DIR", default="runs/sentence_completion", help="where to write")
     options = parser.parse_args()

@@ -91,8 +91,8 @@ class SyntaxConfig(LanguageModelConfig):
             raise ValueError("--grammar: goes with --data or --brown")
         if self.preset != "debug" and not (self.data or self.brown):
             raise ValueError(
-                "--data DIR or --brown is needed: a folder of train.txt, valid.txt and test.txt, or "
-                "NLTK's Brown corpus"
+                "--data DIR or --brown is needed: a folder of train.txt, valid.txt and test.txt, "
+                "or NLTK's Brown corpus"
             )
 
 

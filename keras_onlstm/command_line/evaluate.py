@@ -130,12 +130,15 @@ def _treebank_table(models, paths):
     scores = {}
     for model in models:
         parser = Parser.load(model)
-        distances = parser.measure([sentence.tokens for sentence in sentences])
+        distances = parser.measure([sentence.tokens for sentence in sentences], parser.gate)
         pairs = zip(distances, sentences, strict=True)
         trees = [parser.tree(numbers, sentence.tokens) for numbers, sentence in pairs]
         scores[str(model or "the package's parser")] = tree_scores(trees, sentences)
     scores |= baseline_scores(sentences)
     names = ("f1", "corpus_f1", "f1_short")
-    rows = [[name, *(f"{100 * found[key]:.1f}" for key in names)] for name, found in scores.items()]
+    rows = []
+    for name, found in scores.items():
+        values = [found[key] for key in names]
+        rows.append([name, *("" if value is None else f"{100 * value:.1f}" for value in values)])
     print(f"{len(sentences):,} sentences")
     return table(["F1 in percent", "by sentence", "corpus", "to 10 words"], rows)

@@ -5,9 +5,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -100,11 +98,7 @@ def run(options: argparse.Namespace) -> None:
             missing = ", ".join(sorted(set(wanted) - set(available)))
             raise ValueError(
                 f"--graph {missing}: this {type(model).__name__} has {', '.join(available)}."
-                + (
-                    " --model-index N exports one of its models."
-                    if hasattr(model, "models")
-                    else ""
-                )
+                + (" --model-index N exports one of them." if hasattr(model, "models") else "")
             )
         wanted = [name for name in available if name in wanted]
         if not wanted:
@@ -119,7 +113,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"Memory of this process at its most: {memory / 1e6:.0f} MB")
 
 
-def _export(options, model, directory, graphs, known) -> Iterator[Any]:
+def _export(options, model, directory, graphs, known):
     from keras_onlstm.exporting import to_onnx, to_saved_model, to_tflite
 
     known = {**known, "check": not options.no_check}

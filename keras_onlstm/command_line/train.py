@@ -42,7 +42,7 @@ def add_arguments(
         metavar="I",
         help="Index of this process (default: of srun, mpirun).",
     )
-    add("--coordinator", metavar="ADDRESS:PORT", help="Of process 0 (default: of srun, mpirun).")
+    add("--coordinator", metavar="ADDRESS:PORT", help="Of process 0 (default: of srun).")
     add(
         "--patience",
         type=at_least(0),

@@ -44,7 +44,7 @@ class _Pairs(NamedTuple):
     size: int  # K
 
     @classmethod
-    def of(cls, size):
+    def of(cls, size: int) -> "_Pairs":
         # With a half at rank a and one at rank b, from 1 on, at least a b - 1 pairs are as good.
         ranks = np.arange(1, size + 1)
         left, right = np.nonzero(ranks[:, None] * ranks <= size)

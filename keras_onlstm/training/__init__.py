@@ -24,23 +24,39 @@ if TYPE_CHECKING:
     from keras_onlstm.training.tree_batches import TreeBatches
     from keras_onlstm.training.tree_models import HalvingWithRollback, TreeLearner, evaluate_trees
 
+__all__ = [
+    "AveragedAdam",
+    "AveragedSGD",
+    "HalvingWithRollback",
+    "NonMonotonicTrigger",
+    "PairBatches",
+    "PenalizedAdam",
+    "PlateauSchedule",
+    "ResetStates",
+    "SentenceBatches",
+    "Trainer",
+    "TreeBatches",
+    "TreeLearner",
+    "TruncatedModel",
+    "WarmupSchedule",
+    "Windows",
+    "contiguous",
+    "evaluate_trees",
+    "evaluate_windows",
+    "load_checkpoint",
+    "save_checkpoint",
+]
+
 # The modules that import Keras, which takes seconds and which `--help` does not need.
-_MODULES = {
-    "bptt": ["ResetStates", "TruncatedModel", "Windows", "contiguous", "evaluate_windows"],
-    "checkpoint": ["load_checkpoint", "save_checkpoint"],
-    "optimizers": ["AveragedAdam", "AveragedSGD", "PenalizedAdam"],
-    "pair_batches": ["PairBatches"],
-    "schedules": ["NonMonotonicTrigger", "PlateauSchedule", "WarmupSchedule"],
-    "sentence_batches": ["SentenceBatches"],
-    "trainer": ["Trainer"],
-    "tree_batches": ["TreeBatches"],
-    "tree_models": ["HalvingWithRollback", "TreeLearner", "evaluate_trees"],
-}
-__all__ = sorted(name for names in _MODULES.values() for name in names)
+_MODULES = (
+    "bptt", "checkpoint", "optimizers", "pair_batches", "schedules", "sentence_batches", "trainer",
+    "tree_batches", "tree_models",
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
+    for module in _MODULES if name in __all__ else ():
+        names = vars(import_module(f"{__name__}.{module}"))
         if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
+            return names[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

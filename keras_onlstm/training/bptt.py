@@ -1,4 +1,4 @@
-"""Truncated backpropagation through time: windows of a text, and the model that keeps its states."""
+"""Truncated backpropagation through time: windows of a text, and a model with states."""
 
 import math
 from typing import Any

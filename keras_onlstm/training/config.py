@@ -9,10 +9,10 @@ import json
 import shlex
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
-from typing import Any, ClassVar, Self, get_args, get_origin
+from typing import Any, ClassVar, Self, get_args
 
 from keras_onlstm.training.earlier import current_config
 from keras_onlstm.training.runs import CONFIG, check_new, read_config
@@ -23,7 +23,6 @@ from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number, check_kin
 __all__ = ["Config", "option", "rate", "run_parser"]
 
 _BESIDE = ("model", "command", "versions")  # in config.json, beside the values
-_PREFERRED = ("preset", "seed")  # the flags with which the command of a run begins
 
 
 def option(
@@ -37,7 +36,7 @@ def option(
     """A field of a `Config`.
 
     Args:
-        default: its default.
+        default: its default. That of a field that may be `None` has to be that, or `least` given.
         help: one line for `--help`.
         group: title of the group of flags that it belongs to.
         least: smallest value of a number, or `None`.
@@ -47,35 +46,19 @@ def option(
     Returns:
         `dataclasses.field`.
     """
-    metadata = {"help": help, "group": group, "least": least, "most": most, "choices": choices}
-    return field(default=default, metadata=metadata)
+    sample = type(least if default is None else default)
+    kind: Any = {bool: bool, int: Integer, float: Number, tuple: [str]}.get(sample, str)
+    if choices:
+        kind = Choice(tuple(choices))
+    elif kind in (Integer, Number):
+        limits = {"least": least, "most": most}
+        kind = kind(**{name: limit for name, limit in limits.items() if limit is not None})
+    return field(default=default, metadata={"help": help, "group": group, "kind": kind})
 
 
 def rate(default: float, help: str, group: str = "model") -> Any:
     """An `option` between 0 and 1."""
     return option(default, help, group, 0.0, 1.0)
-
-
-def _types(one):
-    """The type of a field's values, and whether they may be `None` too."""
-    types = get_args(one.type) if get_origin(one.type) is not tuple else (tuple,)
-    types = types or (one.type,)
-    return next(kind for kind in types if kind is not NoneType), NoneType in types
-
-
-def _kind(one):
-    """What a field may be, as `keras_onlstm.utils.reading` describes."""
-    kind, optional = _types(one)
-    least, most, choices = (one.metadata[name] for name in ("least", "most", "choices"))
-    if choices:
-        kind = Choice(tuple(choices))
-    elif kind in (int, float):
-        narrow = Integer if kind is int else Number
-        limits = {"least": least, "most": most}
-        kind = narrow(**{name: limit for name, limit in limits.items() if limit is not None})
-    elif kind is tuple:
-        kind = [str]
-    return (kind, None) if optional else kind
 
 
 def _flag(name):
@@ -84,11 +67,11 @@ def _flag(name):
 
 def _parsed(one, text):
     """The value of a text of the command line. What is not a value is refused later."""
-    kind, optional = _types(one)
-    if optional and text == "none":
+    kind = one.metadata["kind"]
+    if text == "none" and NoneType in get_args(one.type):
         return None
     try:
-        return kind(text) if kind in (int, float) else text
+        return {Integer: int, Number: float}.get(type(kind), str)(text)
     except ValueError:
         return text
 
@@ -134,14 +117,14 @@ class Config:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, tuple):
-                value = list(value)
-            check_kind(value, _kind(one), _flag(one.name))
-            if _types(one)[0] is float and value is not None:
-                value = float(value)  # Keras takes a learning rate of 1 for a mistake
-            value = tuple(value) if isinstance(value, list) else value
-            object.__setattr__(self, one.name, value)
+            value, kind = getattr(self, one.name), one.metadata["kind"]
+            if value is None and NoneType in get_args(one.type):
+                continue
+            value = list(map(str, value)) if isinstance(value, tuple | list) else value
+            check_kind(value, kind, _flag(one.name))
+            # Keras takes a learning rate of 1 for a mistake.
+            convert = {Number: float, list: tuple}.get(type(kind), lambda value: value)
+            object.__setattr__(self, one.name, convert(value))
         self.check()
 
     def check(self) -> None:
@@ -168,33 +151,21 @@ class Config:
         Args:
             parser: `ArgumentParser`. The value of a flag that is not given is `None`.
         """
-        groups: dict[str, Any] = {group.title: group for group in parser._action_groups}
+        groups: dict[str | None, Any] = {group.title: group for group in parser._action_groups}
         for one in fields(cls):
-            title = one.metadata["group"]
+            title, kind = one.metadata["group"], one.metadata["kind"]
             groups[title] = groups.get(title) or parser.add_argument_group(title)
-            kind, optional = _types(one)
             default = "" if one.default in (None, ()) else f" (default: {one.default})"
-            about = f"{one.metadata['help']}{default}".replace("%", "%%")
-            options: dict[str, Any] = {"help": about, "default": None}
+            options: dict[str, Any] = {"help": (one.metadata["help"] + default).replace("%", "%%")}
             if kind is bool:
                 options["action"] = argparse.BooleanOptionalAction
-            elif one.metadata["choices"]:
-                options["metavar"] = "{" + ",".join(one.metadata["choices"]) + "}"
+            elif isinstance(kind, Choice):
+                options["metavar"] = f"{{{','.join(kind.values)}}}"
             else:
-                options["metavar"] = {int: "N", float: "X"}.get(kind, "PATH")
-            if kind is tuple:
+                options["metavar"] = {Integer: "N", Number: "X"}.get(type(kind), "PATH")
+            if isinstance(kind, list):
                 options["nargs"] = "+"
-            groups[title].add_argument(_flag(one.name), **options)
-
-    @classmethod
-    def _given(cls, options):
-        """The values of the command line: those of the file of `--config`, then the flags."""
-        given = _read_values(options.config, cls) if options.config else {}
-        for one in fields(cls):
-            value = getattr(options, one.name)
-            if value is not None:
-                given[one.name] = _parsed(one, value) if isinstance(value, str) else value
-        return given
+            groups[title].add_argument(_flag(one.name), default=None, **options)
 
     @classmethod
     def from_options(cls, options: argparse.Namespace, prepared: Sequence[str] = ()) -> Self:
@@ -213,20 +184,25 @@ class Config:
             BlockingIOError: if another process is at work there.
             ValueError: if a value is not what it may be, or contradicts the run to resume.
         """
-        given = cls._given(options)
+        given = _read_values(options.config, cls) if options.config else {}
+        for one in fields(cls):
+            value = getattr(options, one.name)
+            if value is not None:
+                given[one.name] = _parsed(one, value) if isinstance(value, str) else value
         if not options.resume:
             check_new(options.output, prepared, resumes=True)
             return cls.from_preset(**{"preset": cls.preset, **given})
         check_unlocked(options.output)
         stored = cls.load(options.output)
-        given = vars(dataclasses.replace(stored, **given)) if given else {}
-        for name, value in given.items():
-            if name not in cls.free and value != getattr(stored, name):
+        changed = dataclasses.replace(stored, **given)
+        for name in given:
+            before, after = getattr(stored, name), getattr(changed, name)
+            if name not in cls.free and before != after:
                 raise ValueError(
-                    f"{options.output}: was started with {_flag(name)} {getattr(stored, name)}, "
-                    f"not {value}. Leave {_flag(name)} out to resume, or give another --output."
+                    f"{options.output}: was started with {_flag(name)} {before}, not {after}. "
+                    f"Leave {_flag(name)} out to resume, or give another --output."
                 )
-        return dataclasses.replace(stored, **{name: given[name] for name in cls.free if given})
+        return changed
 
     @classmethod
     def load(cls, run: str | Path) -> Self:
@@ -242,23 +218,15 @@ class Config:
             FileNotFoundError: if there is no run.
             ValueError: if its `config.json` is damaged or of another kind of model.
         """
-        path = Path(run) / CONFIG
         remedy = "Name the --output directory of a run that this command started."
         content = read_config(run, dict, remedy)
         try:
-            stored = current_config(content, cls.model, cls._of_preset)
-            if stored.get("model") != cls.model:
-                raise ValueError(f"it is a run of {stored.get('model')}, not of {cls.model}")
-            values = {name: stored[name] for name in stored if name not in _BESIDE}
-            _check_names(values, cls)
+            values = current_config(content, cls.model, lambda name: asdict(cls.from_preset(name)))
+            values = _values(values, cls, f"it is a run of {values['model']}, not of {cls.model}")
             check_kind(values, {one.name: object for one in fields(cls)})
             return cls(**values)
         except ValueError as error:
-            raise ValueError(f"{path}: {error}. {remedy}") from error
-
-    @classmethod
-    def _of_preset(cls, preset):
-        return dataclasses.asdict(cls.from_preset(preset))
+            raise ValueError(f"{Path(run) / CONFIG}: {error}. {remedy}") from error
 
     def group(self, title: str) -> dict[str, Any]:
         """The values of the fields of one group, such as `"model"`."""
@@ -267,56 +235,55 @@ class Config:
 
     def to_json(self) -> dict[str, Any]:
         """What `config.json` holds of it: the model, every value, and the command."""
-        return {"model": self.model, **dataclasses.asdict(self), "command": self.command()}
+        return {"model": self.model, **asdict(self), "command": self.command()}
 
     def record(self) -> dict[str, Any]:
         """The values that a checkpoint has to agree with: those that cannot change, no paths."""
-        paths = {one.name for one in fields(self) if _types(one)[0] in (str, tuple)
-                 and not one.metadata["choices"]}  # fmt: skip
+        paths = {one.name for one in fields(self) if one.metadata["kind"] in (str, [str])}
         left_out = {"preset", *self.free, *paths}
-        return {n: value for n, value in dataclasses.asdict(self).items() if n not in left_out}
+        return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     def command(self) -> str:
         """The command that starts such a run; of paths it has the last part only."""
-        preset = {one.name: one.default for one in fields(self)} | self.presets[self.preset]
         words = [self.program, "--preset", self.preset, "--seed", str(self.seed)]
+        preset = {one.name: one.default for one in fields(self)} | dict(self.presets[self.preset])
         for one in fields(self):
-            value, flag = getattr(self, one.name), _flag(one.name)
-            if one.name in _PREFERRED or value == preset[one.name]:
+            value, flag, kind = getattr(self, one.name), _flag(one.name), one.metadata["kind"]
+            if value == preset[one.name] or one.name in ("preset", "seed"):
                 continue
             if isinstance(value, bool):
                 words.append(flag if value else flag.replace("--", "--no-", 1))
                 continue
-            texts = value if isinstance(value, tuple) else ["none" if value is None else value]
-            if not one.metadata["choices"]:
-                texts = [Path(text).name if isinstance(text, str) else text for text in texts]
-            words += [flag, *(shlex.quote(str(text)) for text in texts)]
+            texts = value if isinstance(value, tuple) else ["none" if value is None else str(value)]
+            if kind in (str, [str]):
+                texts = [Path(text).name for text in texts]
+            words += [flag, *map(shlex.quote, texts)]
         return " ".join(words)
 
 
-def _check_names(values, config):
+def _values(content, config, fault):
+    """The values of a file, without what is beside them; refuses those of another model."""
+    if content.get("model", config.model) != config.model:
+        raise ValueError(fault)
+    values = {name: content[name] for name in content if name not in _BESIDE}
     known = [one.name for one in fields(config)]
     for name in values:
         if name not in known:
             raise ValueError(f"{name!r} is not one of its values, which are {', '.join(known)}")
+    return values
 
 
 def _read_values(path, config):
     """The values of a JSON or TOML file, such as the `config.json` of a run."""
-    path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
-        check_kind(values, dict)
-        if values.get("model", config.model) != config.model:
-            raise ValueError(f"it is for --model {values['model']}")
-        values = {name: values[name] for name in values if name not in _BESIDE}
-        _check_names(values, config)
+        text = Path(path).read_text(encoding="utf-8")
+        content = tomllib.loads(text) if Path(path).suffix == ".toml" else json.loads(text)
+        check_kind(content, dict)
+        return _values(content, config, f"it is for --model {content.get('model')}")
     except OSError as error:
         raise type(error)(f"--config {path}: cannot be read ({error.strerror}).") from error
     except ValueError as error:
         raise ValueError(f"--config {path}: {error}. Give a JSON or TOML file.") from error
-    return values
 
 
 def run_parser(
@@ -352,24 +319,21 @@ def run_parser(
     (30, 16, 'python examples/logic_inference.py --preset debug --seed 0 --units 30')
     """
     parser = parser or ArgumentParser(prog=prog, description=description)
-    by_name = {config.model: config for config in configs}
-    run = parser.add_argument_group("run").add_argument
-    if len(configs) > 1:
-        names = f"{{{','.join(by_name)}}}"
-        run("--model", metavar=names, help=f"Kind of model (default: {[*by_name][0]})")
-    run("--output", metavar="DIR", default=output, help=f"The run's directory (default: {output})")
-    run("--resume", action="store_true", help="Resume the run in --output.")
-    run("--config", metavar="FILE", help="JSON or TOML file of values. Flags override it.")
-    run("--steps", type=at_least(1), metavar="N", help="Stop after N batches; --resume continues.")
-    run(
-        "--log-every",
-        type=at_least(0),
-        default=0,
-        metavar="N",
-        help="Print a line after every N batches where there is no terminal (default: 0, never).",
-    )
-    config = _chosen(by_name, prog, output, arguments)
     parser.usage = f"{parser.prog} [options]"
+    models = {config.model: config for config in configs}
+    first = next(iter(models))
+    add = parser.add_argument_group("run").add_argument
+    if len(models) > 1:
+        names = f"{{{','.join(models)}}}"
+        add("--model", metavar=names, help=f"Kind of model (default: {first})")
+    add("--output", metavar="DIR", default=output, help=f"The run's directory (default: {output})")
+    add("--resume", action="store_true", help="Resume the run in --output.")
+    add("--config", metavar="FILE", help="JSON or TOML file of values. Flags override it.")
+    stop = "Stop after N batches; --resume continues."
+    add("--steps", type=at_least(1), metavar="N", help=stop)
+    log = "Print a line after every N batches where there is no terminal (default: 0, never)."
+    add("--log-every", type=at_least(0), default=0, metavar="N", help=log)
+    config = models[_chosen(models, parser.prog, output, arguments) or first]
     parser.set_defaults(config_class=config)
     config.add_arguments(parser)
     for other in configs:
@@ -378,27 +342,25 @@ def run_parser(
     return parser
 
 
-def _chosen(by_name, prog, output, arguments):
-    """The class whose flags the parser gets: that of `--model`, or of the run that is resumed."""
-    first = ArgumentParser(prog=prog, add_help=False, allow_abbrev=False)
-    first.add_argument("--model")
-    first.add_argument("--output", default=output)
-    first.add_argument("--resume", action="store_true")
-    options, _ = first.parse_known_args(arguments)
-    model = options.model
-    if len(by_name) == 1:
-        return next(iter(by_name.values()))
-    if options.resume and (Path(options.output) / CONFIG).is_file():
-        try:
-            stored = current_config(read_config(options.output)).get("model")
-        except ValueError:
-            stored = None  # reported when it is loaded
-        if model not in (None, stored) and stored in by_name:
-            first.error(
-                f"{options.output}: was started with --model {stored}, not {model}. Leave --model "
-                "out to resume, or give another --output."
-            )
-        model = stored if stored in by_name else model
-    if model not in (None, *by_name):
-        first.error(f"--model {model}: choose one of {', '.join(by_name)}")
-    return by_name[model or [*by_name][0]]
+def _chosen(models, prog, output, arguments):
+    """The model of `--model`, or of the run that is resumed, or `None`."""
+    parser = ArgumentParser(prog=prog, add_help=False)
+    parser.add_argument("--model")
+    parser.add_argument("--output", default=output)
+    parser.add_argument("--resume", action="store_true")
+    options, _ = parser.parse_known_args(arguments)
+    model = options.model if len(models) > 1 else None
+    if model is not None and model not in models:
+        parser.error(f"--model {model}: choose one of {', '.join(models)}")
+    if len(models) == 1 or not options.resume or not (Path(options.output) / CONFIG).is_file():
+        return model
+    try:
+        stored = current_config(read_config(options.output))["model"]
+    except ValueError:  # reported when it is loaded
+        return model
+    if stored in models and model not in (None, stored):
+        parser.error(
+            f"{options.output}: was started with --model {stored}, not {model}. Leave --model out "
+            "to resume, or give another --output."
+        )
+    return stored if stored in models else model

@@ -81,7 +81,7 @@ def read_corpus(
 
 
 def _directory(config, temporary):
-    """The folder of the three parts of a corpus; those of other texts are written to `temporary`."""
+    """The folder of the three parts of a corpus, which is `temporary` for other texts."""
     if not config.data:
         if config.preset != "debug":
             raise ValueError(

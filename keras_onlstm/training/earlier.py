@@ -19,7 +19,7 @@ _NAMES = {
     "hosts": "num_processes",
 }
 # Optimizers included the schedule, of language models and of TreeLSTM.
-_OPTIMIZERS = {
+_OPTIMIZERS: dict[str, dict[str, Any]] = {
     "sgd": {"optimizer": "asgd", "schedule": "constant"},
     "plateau": {"optimizer": "sgd", "schedule": "plateau"},
     "adam": {"optimizer": "adam", "schedule": "cosine"},
@@ -32,7 +32,7 @@ _OPTIMIZERS = {
         "plateau_patience": 2,
     },
 }
-_TREE_OPTIMIZERS = {
+_TREE_OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adam": {"optimizer": "adam", "schedule": "cosine"},
     "halved": {"optimizer": "sgd", "schedule": "plateau"},
 }

@@ -1,10 +1,11 @@
-"""The training of a language model on a corpus: the model, its optimizer, the loop, its evaluation."""
+"""The training of a language model on a corpus: model, optimizer, loop, evaluation."""
 
 import math
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -224,9 +225,10 @@ def train_language_model(
         ValueError: if a text is too short, the corpus is not the one that the run began with, its
             checkpoint is damaged or of another run, or the model to start from differs.
     """
-    shared = {"devices": config.devices * processes.count, "processes": processes}
+    devices_in_all = config.devices * processes.count
+    shared: dict[str, Any] = {"devices": devices_in_all, "processes": processes}
     batches = _training_batches(config, corpus, **shared)
-    devices = DataParallel(config.devices) if shared["devices"] > 1 else None
+    devices = DataParallel(config.devices) if devices_in_all > 1 else None
     with devices.scope() if devices else nullcontext():
         model = make_model(config, corpus.vocabulary)
         _initialize(model, config, corpus, initial)

@@ -9,6 +9,7 @@ import keras
 
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.models import PairClassifier
+from keras_onlstm.training.language_model_config import NAMES
 from keras_onlstm.training.pair_batches import PairBatches
 from keras_onlstm.training.pair_config import PairClassifierConfig
 from keras_onlstm.training.runs import has_begun, running
@@ -141,7 +142,7 @@ def train_pair_classifier(
         if resume and has_begun(output):
             trainer.resume()
         print(
-            f"{model.title}, {model.count_params():,} parameters, "
+            f"{NAMES[config.recurrent]}, {model.count_params():,} parameters, "
             f"{len(training):,} training and {len(validation):,} validation pairs, "
             f"{batches.padding_share():.1%} padding",
             flush=True,

@@ -95,8 +95,8 @@ class Processes:
         for index, other in enumerate(others, 1):
             for name in (n for n in {**first, **other} if first.get(n) != other.get(n)):
                 _refuse(
-                    f"{what.format(name)} is {first.get(name)} on process 0 and {other.get(name)} on "
-                    f"process {index}. Start all processes with the same."
+                    f"{what.format(name)} is {first.get(name)} on process 0 and {other.get(name)} "
+                    f"on process {index}. Start all processes with the same."
                 )
 
 
@@ -119,8 +119,8 @@ def joined(
 
     Args:
         processes: how many processes there are.
-        process_id: which of them this is, starting at 0. `None`: JAX takes it from the job of Slurm,
-            Open MPI or Kubernetes.
+        process_id: which of them this is, starting at 0. `None`: JAX takes it from the job of
+            Slurm, Open MPI or Kubernetes.
         coordinator: `"ADDRESS:PORT"`, the address of process 0 and a free port there. `None`: JAX
             takes it from the job.
         devices: how many devices each process has.
@@ -165,8 +165,8 @@ def joined(
             atexit.register(sys.stdout.flush)  # before that
         if lost:
             raise ConnectionError(
-                "another process has ended: see its output. Start all processes again, with --resume if "
-                "the run had begun."
+                "another process has ended: see its output. Start all processes again, with "
+                "--resume if the run had begun."
             ) from error
         raise
 
@@ -202,22 +202,23 @@ def _connect(processes, process_id, coordinator, devices, patience, heartbeat):
         connection.get(patience)
     except multiprocessing.TimeoutError:
         raise TimeoutError(
-            f"--num-processes {processes}: not all of them came within {patience:g} s. Start one process for "
-            "each, all with the --coordinator of process 0 and each with a --process-id of its own."
+            f"--num-processes {processes}: not all of them came within {patience:g} s. Start "
+            "one process for each, all with the --coordinator of process 0 and each with a --process-id of its own."
         ) from None
     except ValueError as error:
         if None not in (process_id, coordinator):
             raise
         raise ValueError(
-            f"--num-processes {processes}: JAX finds no job of Slurm, Open MPI or Kubernetes here. Give "
-            "--process-id and --coordinator ADDRESS:PORT."
+            f"--num-processes {processes}: JAX finds no job of Slurm, Open MPI or Kubernetes "
+            "here. Give --process-id and --coordinator ADDRESS:PORT."
         ) from error
     pool.terminate()
     found = list(Counter(device.process_index for device in jax.devices()).values())
     if len(found) != processes or len(set(found)) > 1:
         _refuse(
-            f"--num-processes {processes}, --devices {devices}: JAX finds {len(found)} processes, with {found} "
-            "devices. Start all processes with the same --num-processes and --devices, one process for each."
+            f"--num-processes {processes}, --devices {devices}: JAX finds {len(found)} "
+            f"processes, with {found} devices. Start all processes with the same --num-processes and "
+            "--devices, one process for each."
         )
     if jax.process_index() > 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # also for libraries in C++

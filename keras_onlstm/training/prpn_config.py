@@ -20,7 +20,7 @@ class PRPNConfig(TextConfig):
             "embedding_dim": 20, "units": 20, "slots": 5, "lookback": 3, "output_dropout": 0.1,
             "inner_dropout": 0.1, "epochs": 2, "batch_size": 20, "bptt": 20, "learning_rate": 1e-2,
         },
-        "small": {  # an hour on a core: each sentence on its own, at the sizes of the published parser
+        "small": {  # an hour on a core, at the sizes of the published parser
             "sentences": True, "embedding_dim": 200, "units": 400, "output_dropout": 0.2,
             "inner_dropout": 0.2, "recurrent_dropout": 0.0, "batch_size": 64, "learning_rate": 3e-3,
         },

@@ -1,7 +1,7 @@
 """Schedules of the learning rate, and the trigger of averaged SGD.
 
-Each is an object with `step(score)`, called after every epoch, `get_state()` and `set_state(state)`.
-One that has `rate(done)` sets the learning rate of every batch.
+Each is an object with `step(score)`, which is called after every epoch, `get_state()` and
+`set_state(state)`. One that has `rate(done)` sets the learning rate of every batch.
 """
 
 import math

@@ -134,7 +134,8 @@ class Trainer:
             FileNotFoundError: if the directory has none.
             ValueError: if it is damaged or of another model. Nothing is changed then.
         """
-        path, arrays = self.directory / CHECKPOINT, {}
+        path = self.directory / CHECKPOINT
+        arrays: dict[str, Any] = {}
         state = load_checkpoint(
             path, self.model, lambda state: self._check(path, state), self.record, arrays
         )
@@ -270,8 +271,8 @@ class Trainer:
         if math.isnan(logs["loss"]) and not self.model.stop_training:
             raise ValueError(
                 f"{self.directory}: the loss of batch {progress.batch} of epoch "
-                f"{progress.epoch + 1} is NaN: training diverged. Start a run with a lower learning "
-                "rate, or another seed."
+                f"{progress.epoch + 1} is NaN: training diverged. Start a run with a lower "
+                "learning rate, or another seed."
             )
 
     def _samples(self, index, y, weights):

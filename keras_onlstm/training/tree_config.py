@@ -41,7 +41,7 @@ class TreeLSTMConfig(Config):
     trees: str = option(
         "dependencies",
         "dependencies: the trees as they are; chain: one word after the other, as an LSTM reads "
-        "them; sentence: a chain with its end; bidirectional: from both ends; random: random trees.",
+        "them; sentence: a chain with its end; bidirectional: from both ends; random: drawn trees.",
         "data",
         choices=SHAPES,
     )

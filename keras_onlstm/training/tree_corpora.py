@@ -135,7 +135,8 @@ def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) 
     """
     if not config.data and config.preset == "debug":
         return _toy_trees(config)
-    parts, skipped = {}, {}
+    parts: dict[str, list[DependencyTree]] = {}
+    skipped: dict[str, int] = {}
     paths = config.data if len(config.data) == len(_PARTS) else [None] * len(_PARTS)
     for part, path in zip(_PARTS, paths, strict=True):
         if path is None:
@@ -154,13 +155,14 @@ def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) 
             kept = [tree for tree in kept if len(tree) <= config.longest]
         parts[part] = [reshaped(tree, config.trees, number) for number, tree in enumerate(kept)]
         skipped[part] = left_out + crossing
-    return TreeCorpus(list(vocabulary or ()), **parts, skipped=skipped)
+    train, validation, test = parts.values()
+    return TreeCorpus(list(vocabulary or ()), train, validation, test, skipped)
 
 
 def _toy_trees(config):
     """Random trees whose words tell the depth and the side of their node."""
     generator = random.Random(0)
-    parts = []
+    parts: list[list[DependencyTree]] = []
     for count in (120, 30, 30):
         trees = []
         for number in range(count):
@@ -170,4 +172,6 @@ def _toy_trees(config):
             words = [f"{s}-{'abcd'[d % 4]}" for s, d in zip(sides, depths, strict=True)]
             trees.append(reshaped(DependencyTree(words, tree.heads), config.trees, number))
         parts.append(trees)
-    return TreeCorpus(vocabulary_of(parts[0], config), *parts, skipped=dict.fromkeys(_PARTS, 0))
+    train, validation, test = parts
+    vocabulary = vocabulary_of(train, config)
+    return TreeCorpus(vocabulary, train, validation, test, dict.fromkeys(_PARTS, 0))

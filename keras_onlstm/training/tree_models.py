@@ -216,7 +216,7 @@ def make_tree_model(
     """
     keras.utils.set_random_seed(config.seed)
     sizes = len(vocabulary), config.embedding_dim, config.units, config.num_layers
-    options = {
+    options: dict[str, Any] = {
         "dropout": config.output_dropout,
         "input_dropout": config.input_dropout,
         "vocabulary": vocabulary,
