@@ -86,10 +86,10 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
     Returns:
         Whether training is complete, and this process the one that writes.
     """
+    from keras_onlstm.distribution.devices import check_processes
+    from keras_onlstm.distribution.processes import joined
     from keras_onlstm.training.corpora import IDS, VOCABULARY, read_corpus
-    from keras_onlstm.training.devices import check_processes
     from keras_onlstm.training.language_models import train_language_model
-    from keras_onlstm.training.processes import joined
     from keras_onlstm.training.runs import has_begun
 
     check_processes(config.num_processes)

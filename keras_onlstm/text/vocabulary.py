@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.reading import read_text
 from keras_onlstm.utils.types import Sentence, StrPath
 
 __all__ = [
@@ -17,6 +19,8 @@ __all__ = [
     "by_frequency",
     "check_vocabulary",
     "frequent",
+    "read_words",
+    "write_words",
 ]
 
 EOS = "<eos>"
@@ -182,3 +186,41 @@ def check_vocabulary(
             "LanguageModel(..., vocabulary=words)."
         )
     return vocabulary
+
+
+def read_words(path: StrPath, remedy: str = "") -> list[str]:
+    """The words of a file that `write_words` wrote.
+
+    Args:
+        path: the file.
+        remedy: what the user can do if it is missing or damaged, a sentence.
+
+    Returns:
+        List of strings.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is not UTF-8 text.
+
+    Example:
+
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.text.vocabulary import read_words, write_words
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "words.txt")
+    >>> write_words(path, ["<eos>", "<unk>", "the"])
+    >>> read_words(path)
+    ['<eos>', '<unk>', 'the']
+    """
+    # Not splitlines: a word of a character model may be another kind of line end.
+    return read_text(path, remedy).split("\n")[:-1]
+
+
+def write_words(path: StrPath, words: Iterable[str]) -> None:
+    """Writes words to a file, one per line.
+
+    Args:
+        path: the file.
+        words: list of strings.
+    """
+    with replacing(path) as temporary:
+        temporary.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")

@@ -7,11 +7,11 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_onlstm.distribution.devices import share_of
 from keras_onlstm.models.regularization import (
     activation_regularization,
     temporal_activation_regularization,
 )
-from keras_onlstm.training.devices import share_of
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.cross_entropy import token_losses
 from keras_onlstm.utils.keras_private import VaryingBatches, assign
@@ -21,17 +21,10 @@ __all__ = ["ResetStates", "TruncatedModel", "Windows", "contiguous", "evaluate_w
 
 
 def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
-    """Cuts a text in `batch_size` pieces of one length that lie side by side.
-
-    Args:
-        ids: (tokens,).
-        batch_size: positive integer, B.
-
-    Returns:
-        (B, tokens // B); what is over at the end is left out.
+    """Cuts a text (tokens,) into `batch_size` rows (B, tokens // B), without the rest.
 
     Raises:
-        ValueError: if there are not at least two tokens a piece.
+        ValueError: if a row has fewer than two tokens.
 
     Example:
 
@@ -60,10 +53,9 @@ class Windows(VaryingBatches):
     """The windows of an epoch, one after the other, so that states carry over.
 
     A window's length is drawn around `window` with probability 0.95 and around half of it
-    otherwise, with a normal deviation of 5, at least 5 (Merity et al. 2018). Windows are padded to
-    one of four lengths, so that a backend that compiles for each shape does so four times.
-
-    The lengths depend on `seed` and `epoch` alone.
+    otherwise, with a standard deviation of 5, at least 5 (Merity et al. 2018). Windows are padded
+    to one of four lengths, because some backends compile for each shape. The lengths depend only on
+    `seed` and epoch.
 
     Args:
         ids: (tokens,) the text.
@@ -71,8 +63,8 @@ class Windows(VaryingBatches):
         window: integer, 10 or above.
         jitter: whether lengths vary. Without, all but the last are `window`.
         seed: integer, 0 or above.
-        multiple: positive integer; empty sequences follow the B ones until it divides their number,
-            as many devices want it that share a batch.
+        multiple: positive integer, such as a number of devices: empty rows follow the B ones until
+            it divides their number.
         process: which of several processes this is, from 0 on, and how many there are, whose number
             divides `multiple`. Each is given the sequences of its own share.
         **kwargs: of `keras.utils.PyDataset`.
@@ -80,12 +72,9 @@ class Windows(VaryingBatches):
     Raises:
         ValueError: if the text is too short, or an argument too small.
 
-    Indexing with the number of a window gives what `TruncatedModel` trains on. Inputs are a
-    dictionary of `ids` (B, L), a boolean `mask` (B, L) that is `False` for padding, and `rows`
-    (B,), which of the sequences these are. Targets (B, L) and their weights (B, L), 0 for padding,
-    follow.
-
-    `keras.Model.fit` takes it as well, with `shuffle=False`, for Keras shuffles batches otherwise.
+    Indexing gives what `TruncatedModel` trains on: a dictionary of `ids` (B, L), a boolean `mask`
+    (B, L), `False` for padding, and `rows` (B,), the indices of the sequences; targets (B, L); and
+    their weights (B, L), 0 for padding. `keras.Model.fit` takes it too, with `shuffle=False`.
 
     Example:
 
@@ -139,11 +128,7 @@ class Windows(VaryingBatches):
         self._ends = ends
 
     def on_epoch_end(self) -> None:
-        """Goes on to the next epoch, as `keras.Model.fit` expects it.
-
-        To the next one that has as many windows: Keras asks only once for their number. Without
-        jitter all epochs have.
-        """
+        """Goes to the next epoch with as many windows: Keras asks only once for their number."""
         count = len(self)
         self.set_epoch(self._epoch + 1)
         while len(self) != count:
@@ -187,14 +172,14 @@ class Windows(VaryingBatches):
 
 
 class _Penalty(keras.losses.Loss):
-    """A penalty that a model computed, as a loss that is shared among replicas as others are."""
+    """A penalty that a model computed, as a loss that replicas share as they share others."""
 
     def call(self, y_true, y_pred):
         return y_pred
 
 
 class _TokenLoss(keras.losses.Loss):
-    """`keras.losses.SparseCategoricalCrossentropy` of logits, in less time."""
+    """`keras.losses.SparseCategoricalCrossentropy` of logits, faster."""
 
     def call(self, y_true, y_pred):
         return token_losses(y_true, y_pred)
@@ -204,27 +189,23 @@ _penalty = _Penalty(name="penalty")
 
 
 class TruncatedModel(keras.Model):
-    """A language model whose states go on from one call to the next.
+    """A language model that keeps its states from one window to the next.
 
-    Trains and evaluates a language model on `Windows`: gradients stop where a window begins,
-    states do not. The states are variables, so a checkpoint of the model's variables holds them.
-    Without `carry` it does so on `SentenceBatches`.
-
-    `train_on_batch` and `test_on_batch` take what `Windows` yields. The loss is the mean over the
-    tokens that count, in nats, plus the two penalties while training.
+    Gradients stop where a window begins, states do not. The states are variables, so that a
+    checkpoint of the model's variables holds them. The loss is the mean over the tokens with a
+    weight, in nats, plus the two penalties while training.
 
     Args:
-        model: `LanguageModel`, or another that offers what `models.sentence_reader` says.
+        model: `LanguageModel`, `PRPN`, or another `models.sentence_reader.SentenceReader`.
         batch_size: positive integer, of the whole batch if several devices share it.
         activation_regularization: strength of the penalty on large outputs of the last layer.
         temporal_activation_regularization: strength of that on their change from step to step.
-        carry: whether states go on; without, every batch begins with the initial ones, as sentences
-            do, and nothing is kept.
+        carry: whether states are kept. Without, as for `SentenceBatches`, each batch begins with
+            the initial ones.
         **kwargs: of `keras.Model`.
 
     Call arguments:
-        inputs: dictionary of `ids` (batch, time), `mask` (batch, time), and `rows` (batch,), which
-            of the sequences these are.
+        inputs: dictionary of `ids`, `mask` and `rows`, as of `Windows`.
         training: whether dropout and penalties apply.
 
     Returns:
@@ -281,7 +262,7 @@ class TruncatedModel(keras.Model):
         self.built = True
 
     def reset_states(self) -> None:
-        """Goes back to the model's initial states, as before the first window of a text."""
+        """Goes back to the model's initial states."""
         if not self.carry:
             return
         states = keras.tree.flatten(self.model.initial_states(self.batch_size))
@@ -333,36 +314,17 @@ class TruncatedModel(keras.Model):
         return loss * share + _penalty(ops.zeros_like(penalty), penalty)
 
     def compile(self, optimizer: Identifier = "sgd", **kwargs: Any) -> None:
-        """As `keras.Model.compile`, with the loss of a language model.
-
-        Args:
-            optimizer: of `keras.Model.compile`.
-            **kwargs: of `keras.Model.compile`, without `loss`.
-        """
+        """`keras.Model.compile` with the loss of a language model."""
         loss = _TokenLoss(reduction="mean_with_sample_weight")
         super().compile(optimizer, loss=loss, **kwargs)
-        # Once a loss is built Keras does not try the model out on a batch of other numbers, which
-        # need not be rows, or be arrays at all where several devices share it.
+        # Builds the loss, so that Keras does not try the model on a batch of random numbers.
         empty = ops.zeros((1, 1, self.model.vocabulary_size)), ops.zeros((1,))
         self.compute_loss(y=ops.zeros((1, 1), "int32"), y_pred=empty)
         self.penalty.reset_state()
 
 
 class ResetStates(keras.callbacks.Callback):
-    """Lets a `TruncatedModel` begin every epoch with its initial states.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models import LanguageModel
-    >>> from keras_onlstm.training import ResetStates, TruncatedModel, Windows
-    >>> reader = TruncatedModel(LanguageModel(9, 8, 8, num_layers=1, chunk_size=4), batch_size=2)
-    >>> reader.compile("sgd")
-    >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, jitter=False)
-    >>> history = reader.fit(windows, shuffle=False, callbacks=[ResetStates()], verbose=0)
-    >>> len(history.history["loss"])
-    1
-    """
+    """Lets a `TruncatedModel` begin every epoch with its initial states."""
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.model.reset_states()
@@ -376,7 +338,7 @@ def evaluate_windows(model: TruncatedModel, windows: Any) -> float:
         windows: `Windows` without jitter, or `SentenceBatches`.
 
     Returns:
-        Mean of the negative log-probabilities of the tokens, in nats: the perplexity's logarithm.
+        Mean of the negative log-probabilities of the tokens, in nats.
 
     Example:
 
@@ -388,7 +350,7 @@ def evaluate_windows(model: TruncatedModel, windows: Any) -> float:
     >>> reader.compile()
     >>> text = np.arange(30) % 9
     >>> loss = evaluate_windows(reader, Windows(text, 1, window=10, jitter=False))
-    >>> bool(np.exp(loss) < 20)  # not much has been learnt: about as many as there are words
+    >>> bool(np.exp(loss) < 20)  # untrained: about as many as there are words
     True
     """
     model.reset_states()

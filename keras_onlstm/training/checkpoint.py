@@ -9,7 +9,6 @@ numbers.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,10 @@ from keras import ops
 
 from keras_onlstm.training.earlier import current_values
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.reading import Integer, check_kind, parse_json, read_npz, reason
+from keras_onlstm.utils.reading import parse_json, read_npz, reason
 from keras_onlstm.utils.types import StrPath
 
 __all__ = [
-    "Progress",
-    "check_progress",
     "load_checkpoint",
     "restore_state",
     "save_checkpoint",
@@ -66,12 +63,12 @@ def save_checkpoint(
     state: Any,
     arrays: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Writes a checkpoint, completely or not at all.
+    """Writes a checkpoint, atomically.
 
     Args:
         path: the file, ending in `.npz`.
         model: a compiled `keras.Model` whose optimizer and metrics are built.
-        state: JSON-serializable object, returned by `load_checkpoint`.
+        state: JSON-serializable object, which `load_checkpoint` returns.
         arrays: dictionary of further NumPy arrays of numbers, or `None`.
 
     Example:
@@ -104,11 +101,10 @@ def load_checkpoint(
 
     Args:
         path: the file that `save_checkpoint` wrote.
-        model: a compiled model, built as the saved one was. Untouched if anything is wrong.
-        check: function of the `state` that was saved, called before anything is set; what it raises
-            goes through.
-        record: dictionary that has to be the `"record"` of the state, if that has one; `None`: any.
-        arrays: dictionary that receives the further arrays, before `check` is called, or `None`.
+        model: a compiled model, built as the saved one was. Unchanged if anything is wrong.
+        check: function of the saved `state`, called before anything is set; its errors are raised.
+        record: dictionary that the `"record"` of the state has to agree with; `None`: any.
+        arrays: dictionary that receives the further arrays, or `None`.
 
     Returns:
         The `state` that was saved.
@@ -116,17 +112,6 @@ def load_checkpoint(
     Raises:
         FileNotFoundError: if there is no such file.
         ValueError: if the file is damaged or belongs to another model.
-
-    Example:
-
-    >>> import keras
-    >>> from keras_onlstm.training import load_checkpoint
-    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
-    >>> model.compile("adam", "mse")
-    >>> load_checkpoint("no.npz", model)
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: no.npz: no such checkpoint. Start the run without resuming.
     """
     path = Path(path)
     if not path.is_file():
@@ -192,51 +177,6 @@ def _difference(variables, arrays):
     return None
 
 
-@dataclass
-class Progress:
-    """The state of the training, beside the variables."""
-
-    epoch: int = 0
-    batch: int = 0
-    seconds: float = 0.0  # spent in the current epoch so far
-    samples: float = 0  # seen in the current epoch so far; tokens, where batches weigh them
-    sums: dict = field(default_factory=dict)  # of loss and metrics over these samples
-    best: float | None = None
-    history: list = field(default_factory=list)
-    callbacks: list = field(default_factory=list)  # states of callbacks and schedules
-    record: dict = field(default_factory=dict)
-    stopped: bool = False  # by a callback or a schedule, before the last epoch
-
-    @classmethod
-    def of_state(cls, state: dict[str, Any], record: dict[str, Any]) -> "Progress":
-        """The progress that a checkpoint holds, with the record of the run."""
-        return cls(**{n: state[n] for n in _PROGRESS if n in state} | {"record": record})
-
-
-_PROGRESS = {  # of Progress, as JSON
-    "epoch": Integer(),
-    "batch": Integer(),
-    "seconds": float,
-    "samples": float,
-    "sums": {str: float},
-    "best": (float, None),
-    "history": [{str: float}],
-    "callbacks": [{str: (float, bool, None, [(float, bool)])}],
-    "record": (dict, ...),
-    "stopped": (bool, ...),
-}
-
-
-def check_progress(path: StrPath, state: Any) -> None:
-    """Refuses a checkpoint that a `Trainer` did not write."""
-    try:
-        check_kind(state, _PROGRESS, "the state")
-    except ValueError as error:
-        raise ValueError(
-            f"{path}: not a checkpoint of a Trainer ({error}). Restore it from a copy."
-        ) from error
-
-
 Arrays = dict[str, np.ndarray]
 
 _KERAS_COUNTERS = {
@@ -246,24 +186,17 @@ _KERAS_COUNTERS = {
 
 
 def _state(callback):
-    """The state of one callback: a dictionary, empty if nothing is stored of it."""
+    """The state of one callback, which is empty for most callbacks of Keras."""
     if hasattr(callback, "get_state"):
         return callback.get_state()
     kinds = [kind for kind in _KERAS_COUNTERS if isinstance(callback, kind)]
     return {name: getattr(callback, name, None) for kind in kinds for name in _KERAS_COUNTERS[kind]}
 
 
-def state_of(
-    callbacks: Sequence[keras.callbacks.Callback],
-) -> tuple[list[dict[str, Any]], Arrays]:
-    """The states of callbacks, from `get_state`, or the counters of two Keras callbacks.
+def state_of(callbacks: Sequence[Any]) -> tuple[list[dict[str, Any]], Arrays]:
+    """The states of callbacks: dictionaries of numbers, and the arrays in lists of arrays.
 
-    Args:
-        callbacks: list of Keras callbacks.
-
-    Returns:
-        A list of dictionaries of JSON values, one per callback, and a dictionary of the arrays in
-        lists of arrays, with keys such as `"0/best_weights/2"`: callback, name, position.
+    The keys of the arrays are such as `"0/best_weights/2"`: callback, name, position.
     """
     numbers: list[dict[str, Any]] = []
     arrays: Arrays = {}
@@ -277,18 +210,8 @@ def state_of(
     return numbers, arrays
 
 
-def restore_state(
-    callbacks: Sequence[keras.callbacks.Callback], numbers: list[dict[str, Any]], arrays: Arrays
-) -> None:
-    """Gives callbacks the states that `state_of` returned.
-
-    Checkpoints of earlier versions hold more names than a state has. These are ignored.
-
-    Args:
-        callbacks: list of Keras callbacks.
-        numbers: list of dictionaries, one per callback.
-        arrays: dictionary.
-    """
+def restore_state(callbacks: Sequence[Any], numbers: list[dict[str, Any]], arrays: Arrays) -> None:
+    """Gives callbacks the states that `state_of` returned, without names that they do not have."""
     for index, (callback, values) in enumerate(zip(callbacks, numbers, strict=True)):
         state = _state(callback)
         for name in state:

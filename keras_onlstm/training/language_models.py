@@ -10,22 +10,17 @@ from typing import Any
 import keras
 import numpy as np
 
+from keras_onlstm.distribution.devices import DataParallel
+from keras_onlstm.distribution.processes import ALONE, Processes
 from keras_onlstm.models import PRPN, LanguageModel
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.text.corpus import Corpus
-from keras_onlstm.text.vocabulary import EOS
+from keras_onlstm.text.large_corpus import word_counts
+from keras_onlstm.text.vocabulary import EOS, write_words
 from keras_onlstm.training.bptt import ResetStates, TruncatedModel, Windows, evaluate_windows
-from keras_onlstm.training.corpora import (
-    IDS,
-    VOCABULARY,
-    check_same_vocabulary,
-    word_counts,
-    write_vocabulary,
-)
-from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.training.corpora import IDS, VOCABULARY, check_same_vocabulary
 from keras_onlstm.training.language_model_config import TextConfig
 from keras_onlstm.training.optimizers import AveragedSGD, PenalizedAdam
-from keras_onlstm.training.processes import ALONE, Processes
 from keras_onlstm.training.runs import has_begun, running
 from keras_onlstm.training.schedules import NonMonotonicTrigger, PlateauSchedule, WarmupSchedule
 from keras_onlstm.training.sentence_batches import SentenceBatches
@@ -37,23 +32,7 @@ _MODELS = {"language_model": LanguageModel, "prpn": PRPN}
 
 
 def make_model(config: TextConfig, vocabulary: Sequence[str]) -> SentenceReader:
-    """The untrained language model of a run.
-
-    Args:
-        config: `LanguageModelConfig` or `PRPNConfig`.
-        vocabulary: list of tokens.
-
-    Returns:
-        `LanguageModel` or `PRPN`.
-
-    Example:
-
-    >>> from keras_onlstm.training.language_model_config import LanguageModelConfig
-    >>> from keras_onlstm.training.language_models import make_model
-    >>> config = LanguageModelConfig.from_preset("debug", units=16, chunk_size=4)
-    >>> make_model(config, ["<eos>", "<unk>", "a"]).units
-    16
-    """
+    """The untrained `LanguageModel` or `PRPN` of a run."""
     keras.utils.set_random_seed(config.seed)
     return _MODELS[config.model](
         len(vocabulary),
@@ -219,9 +198,7 @@ def train_language_model(
         Whether training is complete.
 
     Raises:
-        BlockingIOError: if another process is at work in the directory.
-        FileExistsError: if a run, or anything else, is there before a new one.
-        OSError: if a file cannot be written.
+        OSError: if the directory is not new, is in use, or cannot be written.
         ValueError: if a text is too short, the corpus is not the one that the run began with, its
             checkpoint is damaged or of another run, or the model to start from differs.
     """
@@ -273,10 +250,10 @@ def train_language_model(
             print(f"{output}: {message}", file=sys.stderr, flush=True)
         begun = [IDS, VOCABULARY]
         if processes.of_first(lambda: resume and has_begun(output, prepared=begun)):
-            check_same_vocabulary(output, corpus.vocabulary, " ".join(config.data))
+            check_same_vocabulary(output, corpus.vocabulary, config.data)
             trainer.resume()
         elif processes.is_first:
-            write_vocabulary(output, corpus.vocabulary)
+            write_words(Path(output) / VOCABULARY, corpus.vocabulary)
         print(
             f"{model.title}, {model.count_params():,} parameters, "
             f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words",

@@ -17,13 +17,9 @@ __all__ = ["write_history", "write_tensorboard"]
 
 
 def write_history(directory: StrPath, history: Sequence[dict[str, Any]]) -> None:
-    """Writes the rows of all epochs so far to `metrics.csv` and `metrics.json`.
+    """Writes the rows of all epochs to `metrics.csv` and `metrics.json`.
 
     Both are written anew each time, so that a resumed run never holds an epoch twice.
-
-    Args:
-        directory: the run's directory.
-        history: list of dictionaries with the same keys, one an epoch.
     """
     directory = Path(directory)
     with (
@@ -37,12 +33,7 @@ def write_history(directory: StrPath, history: Sequence[dict[str, Any]]) -> None
 
 
 def write_tensorboard(directory: StrPath, row: dict[str, Any]) -> None:
-    """Adds one epoch's row to the event files in `directory/tensorboard`, if TensorBoard is there.
-
-    Args:
-        directory: the run's directory.
-        row: dictionary with `epoch` and numbers.
-    """
+    """Adds an epoch's row to the event files in `tensorboard/`, if TensorBoard is installed."""
     if find_spec("tensorboard") is None:
         return
     from tensorboard.compat.proto.event_pb2 import Event

@@ -15,11 +15,8 @@ class PairBatches(VaryingBatches):
     """Pairs of id sequences with their classes, in batches of similar lengths.
 
     Lengths are rounded up to `1 + k * multiple`, pairs sorted by the rounded lengths of both sides
-    and cut into batches; each batch is as wide as its longest members. All batches but the last one
-    have `batch_size` pairs, so the number of distinct shapes is the number of combinations of
-    rounded lengths that occur.
-
-    The order depends on `seed` and `epoch` alone: any epoch can be entered again at any batch.
+    and cut into batches, each as wide as its longest members. The order depends only on `seed` and
+    epoch.
 
     Args:
         left: list of lists of integer ids, none of them 0.
@@ -28,7 +25,7 @@ class PairBatches(VaryingBatches):
         batch_size: positive integer, in pairs.
         multiple: positive integer, the step of the rounded lengths: 1 pads least, a larger one
             makes fewer shapes, for backends that compile for every shape.
-        shuffle: whether pairs of one length change places, and batches theirs, from epoch to epoch.
+        shuffle: whether pairs of one length, and batches, are shuffled in every epoch.
         seed: integer, 0 or above.
         **kwargs: of `keras.utils.PyDataset`.
 

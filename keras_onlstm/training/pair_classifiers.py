@@ -22,17 +22,7 @@ __all__ = ["accuracy", "formula_batches", "train_pair_classifier"]
 def formula_batches(
     pairs: Sequence[logic.Pair], batch_size: int, shuffle: bool = False, seed: int = 0
 ) -> PairBatches:
-    """Batches of pairs of formulas.
-
-    Args:
-        pairs: list of `propositional_logic.Pair`.
-        batch_size: positive integer.
-        shuffle: as of `PairBatches`.
-        seed: as of `PairBatches`.
-
-    Returns:
-        `PairBatches`.
-    """
+    """Batches of pairs of formulas, as of `PairBatches`."""
     # Lengths of formulas are 1 + 3 k. JAX compiles for every shape, so it gets fewer of them.
     return PairBatches(
         [logic.encode(pair.left) for pair in pairs],
@@ -46,15 +36,7 @@ def formula_batches(
 
 
 def accuracy(model: PairClassifier, pairs: Sequence[logic.Pair]) -> float:
-    """The share of pairs that a model classifies correctly.
-
-    Args:
-        model: `PairClassifier` of formulas.
-        pairs: list of `propositional_logic.Pair`, not empty.
-
-    Returns:
-        Number from 0 to 1.
-    """
+    """The share of pairs of formulas, at least one, that a model classifies correctly."""
     return _accuracy(model, formula_batches(pairs, 512), len(pairs))
 
 
@@ -118,9 +100,7 @@ def train_pair_classifier(
         Whether training is complete.
 
     Raises:
-        BlockingIOError: if another process is at work in the directory.
-        FileExistsError: if a run, or anything else, is there before a new one.
-        OSError: if a file cannot be written.
+        OSError: if the directory is not new, is in use, or cannot be written.
         ValueError: if the checkpoint is damaged or of another run.
     """
     batches = formula_batches(training, config.batch_size, shuffle=True, seed=config.seed)

@@ -18,36 +18,12 @@ _SCORES = {"parameters": int, "validation_perplexity": float, "test_perplexity":
 
 
 def read_config(directory: str | Path, kind: Any = dict, remedy: str = "Restore it.") -> dict:
-    """What the `config.json` of a run holds.
-
-    Args:
-        directory: of the run.
-        kind: what it has to be, as `keras_onlstm.utils.reading` describes.
-        remedy: what the user can do if it is not, as a sentence.
-
-    Returns:
-        Dictionary.
-
-    Raises:
-        FileNotFoundError: if there is none.
-        ValueError: if it is damaged or of another kind.
-    """
+    """What the `config.json` of a run holds, of that kind; an error has the remedy, a sentence."""
     return read_json(Path(directory) / CONFIG, kind, remedy)
 
 
 def origin(directory: str | Path) -> dict:
-    """Where the model of a run comes from, and how good it is.
-
-    Args:
-        directory: of the run.
-
-    Returns:
-        Dictionary of what is known: `command`, `parameters`, `validation_perplexity` and
-        `test_perplexity`.
-
-    Raises:
-        ValueError: if a file of the run is damaged.
-    """
+    """Where the model of a run comes from: `command`, `parameters`, perplexities, if known."""
     row, results = {}, Path(directory) / RESULTS
     if (Path(directory) / CONFIG).is_file():
         config = read_config(directory, {"command": (str, None, ...)})
@@ -65,10 +41,6 @@ def check_new(directory: str | Path, prepared: Sequence[str] = (), resumes: bool
         directory: of a new run.
         prepared: names of what may be there before a run starts.
         resumes: whether runs of its kind can be resumed, for the message.
-
-    Raises:
-        BlockingIOError: if another process is at work there.
-        FileExistsError: if there is anything else.
     """
     check_unlocked(directory)
     _check_empty(directory, prepared, resumes)
@@ -146,14 +118,6 @@ def _backend():
 
 
 def has_begun(directory: str | Path, prepared: Sequence[str] = ()) -> bool:
-    """Whether a run that was started has written its first checkpoint.
-
-    Args:
-        directory: of the run.
-        prepared: names of what is written before that, beside `config.json`.
-
-    Returns:
-        Boolean.
-    """
+    """Whether a run has its first checkpoint; `prepared` are names of what it writes before."""
     names = {path.name for path in Path(directory).iterdir() if not path.name.startswith(".")}
     return not names <= {CONFIG, *prepared}

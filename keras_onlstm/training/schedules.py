@@ -9,44 +9,32 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_onlstm.utils.arguments import integer
 
-__all__ = [
-    "NonMonotonicTrigger",
-    "PlateauSchedule",
-    "Stateful",
-    "WarmupSchedule",
-    "multiply_learning_rate",
-]
+__all__ = ["HalvingWithRollback", "NonMonotonicTrigger", "PlateauSchedule", "WarmupSchedule"]
 
 
-class Stateful:
+class _Stateful:
     """Base class: the attributes named in `stored` are the state."""
 
+    monitor: str | None = None  # the metric that `step` takes; None: that of the Trainer
     stored: tuple[str, ...] = ()
+
+    def step(self, score: float) -> None:
+        """Is called after every epoch with the score of the validation."""
 
     def get_state(self) -> dict[str, Any]:
         """The state for a checkpoint: a dictionary of numbers and lists of numbers or arrays."""
         return {name: getattr(self, name) for name in self.stored}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores what `get_state` returned.
-
-        Args:
-            state: dictionary.
-        """
+        """Restores what `get_state` returned."""
         vars(self).update(state)
 
-    def step(self, score: float) -> None:
-        """Takes notice of an epoch.
 
-        Args:
-            score: of the validation.
-        """
-
-
-class WarmupSchedule(Stateful):
+class WarmupSchedule(_Stateful):
     """A constant learning rate, or linear warmup and then down along a cosine.
 
     Args:
@@ -65,21 +53,14 @@ class WarmupSchedule(Stateful):
         self.learning_rate, self.warmup = learning_rate, warmup
 
     def rate(self, done: float) -> float:
-        """The learning rate.
-
-        Args:
-            done: share of the training that is done, from 0 to 1.
-
-        Returns:
-            Number.
-        """
+        """The learning rate where this share of the training is done, from 0 to 1."""
         if self.warmup is None:
             return self.learning_rate
         cosine = 0.5 + 0.5 * math.cos(math.pi * done)
         return self.learning_rate * min(done / (self.warmup or 1e-9), cosine)
 
 
-class PlateauSchedule(Stateful):
+class PlateauSchedule(_Stateful):
     """Lowers the learning rate of an optimizer after epochs without a better score.
 
     Does what `keras.callbacks.ReduceLROnPlateau` with `min_delta=0` does.
@@ -119,11 +100,62 @@ class PlateauSchedule(Stateful):
             return
         self.wait += 1
         if self.wait >= self.patience:
-            multiply_learning_rate(self.optimizer, self.factor)
+            _multiply_learning_rate(self.optimizer, self.factor)
             self.wait = 0
 
 
-class NonMonotonicTrigger(Stateful):
+class HalvingWithRollback(_Stateful):
+    """Halves the learning rate once validation stops falling, and ends when it does so again.
+
+    After the first epoch whose entropy is not lower by a ten-thousandth than that of the epoch
+    before, the rate is halved, and after every later one too; the second such epoch is the last.
+    After an epoch that is worse than the best, the model gets the weights of the best.
+
+    Source: https://github.com/XingxingZhang/td-treelstm, the published code.
+
+    Args:
+        model: compiled `keras.Model`.
+        factor: by how much one epoch has to be better than the one before.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import HalvingWithRollback
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> schedule = HalvingWithRollback(model)
+    >>> for entropy in (5.0, 4.0, 4.5):
+    ...     schedule.step(entropy)
+    >>> round(float(model.optimizer.learning_rate), 4), schedule.rises
+    (0.005, 1)
+    """
+
+    monitor = "val_entropy"
+    stored = ("rises", "last", "best", "best_weights")
+
+    def __init__(self, model: keras.Model, factor: float = 1.0001) -> None:
+        self.model, self.factor = model, factor
+        self.rises = 0
+        self.last: float | None = None
+        self.best: float | None = None
+        self.best_weights: list[np.ndarray] = []
+
+    def step(self, score: float) -> None:
+        if self.last is not None and not score * self.factor <= self.last:
+            self.rises += 1
+        self.last = score
+        if self.best is None or score < self.best:
+            self.best = score
+            self.best_weights = [np.array(weight) for weight in self.model.get_weights()]
+        elif score > self.best:
+            self.model.set_weights(self.best_weights)
+        if self.rises:
+            _multiply_learning_rate(self.model.optimizer, 0.5)
+        if self.rises == 2:
+            self.model.stop_training = True
+
+
+class NonMonotonicTrigger(_Stateful):
     """Starts the averaging of an optimizer when a score is worse than it was long ago.
 
     After each epoch it compares the score with the best of all epochs but the last `patience`: if
@@ -169,7 +201,7 @@ class NonMonotonicTrigger(Stateful):
         self.scores.append(score)
 
 
-def multiply_learning_rate(optimizer: keras.optimizers.Optimizer, factor: float) -> None:
+def _multiply_learning_rate(optimizer: keras.optimizers.Optimizer, factor: float) -> None:
     """Multiplies the learning rate of an optimizer with a number."""
     rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
     optimizer.learning_rate = rate * factor

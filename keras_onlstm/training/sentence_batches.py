@@ -25,17 +25,14 @@ def _joined(sentences, eos):
 
 
 def _keys(sentences, ignored):
-    """What sentences are known by: their ids but those that are ignored."""
+    """The ids of sentences without those that are ignored."""
     return [tuple(i for i in map(int, sentence) if i not in ignored) for sentence in sentences]
 
 
 def without_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
-    """A text without some sentences, wherever they occur in it.
-
-    Sentences that differ only in the ids `ignored` are the same. Refuses to leave nothing.
-    """
+    """A text without some sentences, which are compared without the ids `ignored`."""
     unwanted, present = set(_keys(others, ignored)), split(ids, eos)
     keys = _keys(present, ignored)
     kept = [part for part, key in zip(present, keys, strict=True) if key not in unwanted]
@@ -47,7 +44,7 @@ def without_sentences(
 def with_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
-    """A text, and behind it those sentences that it lacks; arguments as above."""
+    """A text with those sentences appended that it lacks, compared without `ignored`."""
     present, more = split(ids, eos), [np.asarray(sentence) for sentence in others]
     known, keys = set(_keys(present, ignored)), _keys(more, ignored)
     missing = [part for part, key in zip(more, keys, strict=True) if key not in known]
@@ -64,14 +61,11 @@ class SentenceBatches(VaryingBatches):
         ids: (tokens,) the text, with `eos` after every sentence.
         eos: integer.
         batch_size: positive integer.
-        shuffle: whether sentences of one width change places, and batches theirs, from epoch to
-            epoch.
+        shuffle: whether sentences of one width, and batches, are shuffled in every epoch.
         seed: integer, 0 or above.
-        multiple: positive integer; empty rows follow until it divides their number, as many
-            devices want it that share a batch.
-        width: positive integer that divides all widths: a backend that compiles for each width
-            does so the less often, the larger it is.
-        process: as in `Windows`.
+        multiple: as of `Windows`.
+        width: positive integer that divides all widths: the larger, the fewer shapes.
+        process: as of `Windows`.
         **kwargs: of `keras.utils.PyDataset`.
 
     Raises:

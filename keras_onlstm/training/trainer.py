@@ -11,9 +11,8 @@ from typing import Any
 
 import keras
 
+from keras_onlstm.distribution.processes import ALONE, Processes
 from keras_onlstm.training.checkpoint import (
-    Progress,
-    check_progress,
     load_checkpoint,
     restore_state,
     save_checkpoint,
@@ -21,7 +20,7 @@ from keras_onlstm.training.checkpoint import (
 )
 from keras_onlstm.training.deterministic_tracing import traced_alike
 from keras_onlstm.training.metrics_log import write_history, write_tensorboard
-from keras_onlstm.training.processes import ALONE, Processes
+from keras_onlstm.training.progress import Progress
 from keras_onlstm.utils.files import remove_left_overs, replacing
 from keras_onlstm.utils.progress import progress_bar
 from keras_onlstm.utils.types import StrPath
@@ -30,7 +29,6 @@ __all__ = ["Trainer"]
 
 CHECKPOINT = "checkpoint.npz"
 BEST = "best.keras"
-_BESIDE = ("epoch", "learning_rate", "seconds")  # in a row of the history, beside the metrics
 
 
 class Trainer:
@@ -39,9 +37,8 @@ class Trainer:
     The directory receives `checkpoint.npz` (all that is needed to resume), `best.keras` (the model
     of the best epoch), `metrics.csv`, `metrics.json`, and event files if TensorBoard is installed.
 
-    `keras.Model.fit` with `BackupAndRestore` keeps neither the position in the data nor the
-    counters of callbacks. Here a checkpoint holds both, and the order of the data follows from seed
-    and epoch.
+    Other than with `keras.callbacks.BackupAndRestore`, a checkpoint holds the position in the data
+    and the counters of callbacks, and the order of the data follows from seed and epoch.
 
     Args:
         model: compiled and built `keras.Model`.
@@ -56,25 +53,20 @@ class Trainer:
         epochs: positive integer.
         monitor: key of the dictionary that `validate` returns.
         mode: `"max"` if a higher value of it is better, `"min"` if a lower one is.
-        callbacks: Keras callbacks, called as `keras.Model.fit` calls them; `logs` are means over
-            the epoch so far. One that sets `stop_training` of the model ends the epoch with this
-            batch, and the run with this epoch. The checkpoint stores what `get_state()` returns,
-            and the counters of `EarlyStopping` and `ReduceLROnPlateau`; the counters of other
-            callbacks start anew in a resumed run.
-        schedules: objects of `training.schedules`. After every epoch `step` is called with the
-            monitored value; the one that has `rate` sets the learning rate of every batch.
+        callbacks: Keras callbacks, called as `keras.Model.fit` calls them. One that sets
+            `stop_training` ends the epoch with this batch, and the run with this epoch. Of their
+            state the checkpoint has what `get_state()` returns, and that of `EarlyStopping` and
+            `ReduceLROnPlateau`.
+        schedules: objects of `training.schedules`. `step` takes the monitored value after every
+            epoch; `rate`, if there is one, gives the learning rate of every batch.
         place: function that puts a batch onto the devices, or `None`.
         saved: the model that `best.keras` holds, if it is not `model` but a part of it.
-        record: dictionary of JSON values that shape the run. It is part of the checkpoint, and a
-            run with another record does not resume.
+        record: dictionary of JSON values. A run does not resume with another one.
         checkpoint_seconds: number, how often to write a checkpoint within an epoch.
         verbose: whether to show a progress bar on a terminal, and print a line per epoch.
-        log_every: print a line after so many batches where there is no terminal. 0: never.
+        log_every: after how many batches to print a line where there is no terminal. 0: never.
         unit: name of what is counted, in the plural.
         processes: `Processes` that train the model together. Only the first one writes.
-
-    Raises:
-        KeyError: if `mode` is neither.
 
     Example:
 
@@ -134,20 +126,19 @@ class Trainer:
             FileNotFoundError: if the directory has none.
             ValueError: if it is damaged or of another model. Nothing is changed then.
         """
-        path = self.directory / CHECKPOINT
+        path, check = self.directory / CHECKPOINT, self._check
         arrays: dict[str, Any] = {}
-        state = load_checkpoint(
-            path, self.model, lambda state: self._check(path, state), self.record, arrays
-        )
-        self.progress = Progress.of_state(state, self.record)
+        state = load_checkpoint(path, self.model, check, self.record, arrays)
+        self.progress = Progress.of_state(path, state, self.record)
         restore_state(self._stateful, self.progress.callbacks, arrays)
 
     @property
     def _stateful(self):
         return [*self.callbacks, *(one for one in self.schedules if one.get_state())]
 
-    def _check(self, path, state):
-        check_progress(path, state)
+    def _check(self, state):
+        path = self.directory / CHECKPOINT
+        Progress.of_state(path, state, self.record)
         self.batches.set_epoch(state["epoch"])  # epochs may differ in length
         states, batches = len(state["callbacks"]), len(self.batches)
         if states != len(self._stateful) or state["batch"] > batches:
@@ -177,13 +168,13 @@ class Trainer:
                 self._train_epoch()
                 if self.progress.batch < len(self.batches) and not self.model.stop_training:
                     self._save()
-                    self._hooks.on_train_end(self._last_metrics())
+                    self._hooks.on_train_end(self.progress.last_metrics())
                     self.processes.wait()  # until the first one has written it
                     # A callback may have exchanged the weights, as if this were the end.
                     load_checkpoint(self.directory / CHECKPOINT, self.model)
                     return self.progress.history
                 self._end_epoch()
-            self._hooks.on_train_end(self._last_metrics())
+            self._hooks.on_train_end(self.progress.last_metrics())
         return self.progress.history
 
     def _begin(self):
@@ -195,13 +186,9 @@ class Trainer:
         before = state_of(self._stateful)
         # Keras calls callbacks in threads if none of them overrides `on_train_batch_end`.
         in_order = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: None)
-        self._hooks = keras.callbacks.CallbackList(
-            [*self.callbacks, in_order],
-            model=self.model,
-            epochs=self.epochs,
-            steps=len(self.batches),
-            verbose=int(self.verbose),
-        )
+        params = {"epochs": self.epochs, "steps": len(self.batches), "verbose": int(self.verbose)}
+        callbacks = [*self.callbacks, in_order]
+        self._hooks = keras.callbacks.CallbackList(callbacks, model=self.model, **params)
         self.model.stop_training = self.progress.stopped
         self._hooks.on_train_begin()
         if is_new:
@@ -209,36 +196,25 @@ class Trainer:
         else:
             restore_state(self._stateful, *before)
 
-    def _last_metrics(self):
-        """Those of the last complete epoch."""
-        row = self.progress.history[-1] if self.progress.history else {}
-        return {name: value for name, value in row.items() if name not in _BESIDE}
-
     def _train_epoch(self):
         progress, batches = self.progress, self.batches
         batches.set_epoch(progress.epoch)
         if progress.batch == 0:
             self._hooks.on_epoch_begin(progress.epoch)
-        with progress_bar(
-            "batches",
-            desc=self._title(),
-            total=len(batches),
-            initial=progress.batch,
-            file=sys.stdout,
-            leave=False,
-            disable=None if self.verbose else True,
-        ) as bar:
+        shown = {"desc": self._title(), "total": len(batches), "initial": progress.batch}
+        hidden = None if self.verbose else True
+        with progress_bar("batches", file=sys.stdout, leave=False, disable=hidden, **shown) as bar:
             saved = mark = time.monotonic()
             while progress.batch < len(batches) and self._left > 0:
                 self._train_batch()
                 self._left -= 1
                 now = time.monotonic()
                 progress.seconds, mark = progress.seconds + now - mark, now
-                bar.set_postfix(self._means(), refresh=False)
+                bar.set_postfix(progress.means(), refresh=False)
                 bar.update()
                 if self.log_every and progress.batch % self.log_every == 0:
                     print(f"{self._title()}, batch {progress.batch}/{len(batches)}: "
-                          f"{_shown(self._means())}", flush=True)  # fmt: skip
+                          f"{_shown(progress.means())}", flush=True)  # fmt: skip
                 if self.model.stop_training:
                     break
                 if now - saved > self.checkpoint_seconds and progress.batch < len(batches):
@@ -261,11 +237,8 @@ class Trainer:
             self.model.optimizer.learning_rate.assign(rates["learning_rate"])
         # Metrics of this batch only: the means over the epoch are taken here.
         logs = self.model.train_on_batch(*self.place((x, y, *weights)), return_dict=True)
-        for name, value in (logs | rates).items():
-            progress.sums[name] = progress.sums.get(name, 0.0) + float(value) * count
-        progress.samples += count
-        progress.batch += 1
-        means = self._means()
+        progress.add(logs | rates, count)
+        means = progress.means()
         self._hooks.on_train_batch_end(index, {name: means[name] for name in logs})
         # A callback such as `keras.callbacks.TerminateOnNaN` may have ended the training instead.
         if math.isnan(logs["loss"]) and not self.model.stop_training:
@@ -281,10 +254,6 @@ class Trainer:
             return float(self.batches.samples(index))
         return float(weights[0].sum()) if weights else len(y)
 
-    def _means(self):
-        """Loss and metrics over the samples of the epoch so far."""
-        return {name: total / self.progress.samples for name, total in self.progress.sums.items()}
-
     def _end_epoch(self):
         progress = self.progress
         # An optimizer that averages lends the model the mean of its weights.
@@ -298,7 +267,7 @@ class Trainer:
                 if self.processes.is_first:
                     with replacing(self.directory / BEST) as temporary:
                         self.saved.save(temporary)
-        means = self._means()
+        means = progress.means()
         now = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
         rate, seconds = means.pop("learning_rate", now), progress.seconds
         metrics = means | validated
@@ -308,13 +277,10 @@ class Trainer:
             f"{self._title()}: {progress.samples:,.0f} {self.unit} in {seconds:.0f} s, "
             f"{progress.samples / max(seconds, 1e-9):,.0f} a second, {_shown(metrics)}"
         )
-        progress.history.append(row)
         self._hooks.on_epoch_end(progress.epoch, dict(metrics))
         for schedule in self.schedules:
-            schedule.step(value)
-        progress.stopped = bool(self.model.stop_training)
-        progress.epoch, progress.batch, progress.seconds = progress.epoch + 1, 0, 0.0
-        progress.samples, progress.sums = 0, {}
+            schedule.step(validated[schedule.monitor or self.monitor])
+        progress.end_epoch(row, bool(self.model.stop_training))
         if self.processes.is_first:
             write_history(self.directory, progress.history)
         self._save()

@@ -27,10 +27,9 @@ class TreeCorpus(NamedTuple):
     Attributes:
         vocabulary: list of words, `<unk>` and `<root>` first.
         train: list of `DependencyTree`, all projective.
-        validation: likewise.
-        test: likewise.
-        skipped: dictionary from the parts to how many sentences were left out, as they are not
-            projective or no tree.
+        validation: list of `DependencyTree`, all projective.
+        test: list of `DependencyTree`, all projective.
+        skipped: how many sentences of each part were left out, which have no projective tree.
     """
 
     vocabulary: list[str]
@@ -45,10 +44,8 @@ def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
 
     Args:
         tree: `DependencyTree`.
-        shape: `"dependencies"`: as it is; `"chain"`, by which a model is a sequential LSTM;
-            `"sentence"`, a chain that ends with `<eos>`; `"bidirectional"`, a chain that is read
-            from both ends; `"random"`, drawn for this number.
-        seed: integer, of what is drawn.
+        shape: as `TreeLSTMConfig.trees`.
+        seed: integer, of a random tree.
 
     Returns:
         `DependencyTree`.
@@ -68,43 +65,13 @@ def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
 
 
 def normalized(tree: DependencyTree) -> DependencyTree:
-    """A tree with its words in lower case, and `N` for every run of digits.
-
-    Args:
-        tree: `DependencyTree`.
-
-    Returns:
-        `DependencyTree`.
-
-    Example:
-
-    >>> from keras_onlstm.dependencies import DependencyTree
-    >>> from keras_onlstm.training.tree_corpora import normalized
-    >>> normalized(DependencyTree(["It", "fell", "12%"], [2, 0, 2])).words
-    ('it', 'fell', 'N%')
-    """
+    """A tree with its words in lower case, and `N` for every run of digits."""
     words = [normalize(word) for word in tree.words]
     return DependencyTree(words, tree.heads, tree.tags, tree.relations)
 
 
 def vocabulary_of(trees: Iterable[DependencyTree], config: TreeLSTMConfig) -> list[str]:
-    """The vocabulary of the trees of a run.
-
-    Args:
-        trees: iterable of `DependencyTree`, those to train on.
-        config: `TreeLSTMConfig`.
-
-    Returns:
-        List of words, `<unk>` and `<root>` first, then `<eos>` for sentences that have an end.
-
-    Example:
-
-    >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.training.tree_config import TreeLSTMConfig
-    >>> from keras_onlstm.training.tree_corpora import vocabulary_of
-    >>> vocabulary_of([chain("a cat and a dog".split())], TreeLSTMConfig(trees="sentence"))
-    ['<unk>', '<root>', '<eos>', 'a']
-    """
+    """The words of training trees: `<unk>`, `<root>`, `<eos>` if sentences have an end, the rest."""
     special = (UNKNOWN, ROOT, *([EOS] if config.trees == "sentence" else ()))
     return frequent((tree.words for tree in trees), config.least_count, special)
 

@@ -12,9 +12,10 @@ from keras import ops
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vectors import read_vectors
-from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary, write_vocabulary
+from keras_onlstm.text.vocabulary import write_words
+from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary
 from keras_onlstm.training.runs import has_begun, running
-from keras_onlstm.training.schedules import Stateful, WarmupSchedule, multiply_learning_rate
+from keras_onlstm.training.schedules import HalvingWithRollback, WarmupSchedule
 from keras_onlstm.training.trainer import Trainer
 from keras_onlstm.training.tree_batches import TreeBatches
 from keras_onlstm.training.tree_config import TreeLSTMConfig
@@ -24,7 +25,6 @@ from keras_onlstm.utils.cross_entropy import token_losses
 from keras_onlstm.utils.types import Identifier, Tensor
 
 __all__ = [
-    "HalvingWithRollback",
     "TreeLearner",
     "evaluate_trees",
     "make_tree_model",
@@ -103,94 +103,18 @@ class TreeLearner(keras.Model):
         return ops.sum(losses * weights) / (ops.sum(weights) if by_word else self.sentences)
 
     def compile(self, optimizer: Identifier = "sgd", **kwargs: Any) -> None:
-        """As `keras.Model.compile`, with the loss of a language model.
-
-        Args:
-            optimizer: of `keras.Model.compile`.
-            **kwargs: of `keras.Model.compile`, without `loss`.
-        """
+        """`keras.Model.compile` with the loss of a language model."""
         super().compile(optimizer, loss=None, **kwargs)
 
 
 def evaluate_trees(learner: TreeLearner, batches: TreeBatches) -> float:
-    """The mean loss over the words of trees.
-
-    Args:
-        learner: compiled `TreeLearner`.
-        batches: `TreeBatches`.
-
-    Returns:
-        Mean of the negative log-probabilities of the words, in nats: the perplexity's logarithm.
-
-    Example:
-
-    >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.models import TreeLSTM
-    >>> from keras_onlstm.training import TreeBatches, TreeLearner, evaluate_trees
-    >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"], seed=0)
-    >>> learner = TreeLearner(model)
-    >>> learner.compile()
-    >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
-    >>> 1.0 < evaluate_trees(learner, batches) < 1.3  # about as many as there are words
-    True
-    """
+    """The mean loss over the words of `TreeBatches`, in nats: the logarithm of the perplexity."""
     total = words = 0.0
     for inputs, targets, weights in (batches[index] for index in range(len(batches))):
         count = float(weights.sum())
         loss = learner.test_on_batch(inputs, targets, weights, return_dict=True)["loss"]
         total, words = total + float(loss) * count, words + count
     return total / words
-
-
-class HalvingWithRollback(Stateful):
-    """Halves the learning rate once validation stops falling, and ends when it does so again.
-
-    After the first epoch whose entropy is not below that of the epoch before, by a ten-thousandth
-    at the least, the rate is halved, and after every later one too; the second such epoch is the
-    last. An epoch that is worse than the best gets the weights of the best back. At the end the
-    model has these.
-
-    Source: https://github.com/XingxingZhang/td-treelstm, the published code.
-
-    Args:
-        model: compiled `keras.Model`.
-        factor: by how much one epoch has to be better than the one before.
-
-    Example:
-
-    >>> import keras
-    >>> from keras_onlstm.training import HalvingWithRollback
-    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    >>> model.compile("sgd", "mse")
-    >>> schedule = HalvingWithRollback(model)
-    >>> for entropy in (5.0, 4.0, 4.5):
-    ...     schedule.step(entropy)
-    >>> round(float(model.optimizer.learning_rate), 4), schedule.rises
-    (0.005, 1)
-    """
-
-    stored = ("rises", "last", "best", "best_weights")
-
-    def __init__(self, model: keras.Model, factor: float = 1.0001) -> None:
-        self.model, self.factor = model, factor
-        self.rises = 0
-        self.last: float | None = None
-        self.best: float | None = None
-        self.best_weights: list[np.ndarray] = []
-
-    def step(self, score: float) -> None:
-        if self.last is not None and not score * self.factor <= self.last:
-            self.rises += 1
-        self.last = score
-        if self.best is None or score < self.best:
-            self.best = score
-            self.best_weights = [np.array(weight) for weight in self.model.get_weights()]
-        elif score > self.best:
-            self.model.set_weights(self.best_weights)
-        if self.rises:
-            multiply_learning_rate(self.model.optimizer, 0.5)
-        if self.rises == 2:
-            self.model.stop_training = True
 
 
 def _counts(model, layouts):
@@ -204,16 +128,7 @@ def _counts(model, layouts):
 def make_tree_model(
     config: TreeLSTMConfig, vocabulary: Sequence[str], trees: Sequence[DependencyTree]
 ) -> tuple[TreeLSTM, TreeLearner, TreeBatches]:
-    """The model of a run, what trains it, and its batches.
-
-    Args:
-        config: `TreeLSTMConfig`.
-        vocabulary: list of words.
-        trees: list of `DependencyTree` to train on.
-
-    Returns:
-        `TreeLSTM` or `BidirectionalLSTM`, compiled `TreeLearner`, and `TreeBatches`.
-    """
+    """The model of a run, a compiled `TreeLearner` that trains it, and its batches of trees."""
     keras.utils.set_random_seed(config.seed)
     sizes = len(vocabulary), config.embedding_dim, config.units, config.num_layers
     options: dict[str, Any] = {
@@ -276,17 +191,6 @@ def tree_evaluation(
 
     Returns:
         Function without arguments that returns the mean of the negative log-probabilities, in nats.
-
-    Example:
-
-    >>> import math
-    >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.models import TreeLSTM
-    >>> from keras_onlstm.training.tree_models import tree_evaluation
-    >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"])
-    >>> measure = tree_evaluation(model, [chain(["a", "b", "a"])])
-    >>> 2 < math.exp(measure()) < 4  # it has not learnt anything yet
-    True
     """
     batches = TreeBatches(model, [model.lay_out(tree) for tree in trees], batch_size)
     learner = TreeLearner(model)
@@ -319,9 +223,7 @@ def train_tree_model(
         Whether training is complete.
 
     Raises:
-        BlockingIOError: if another process is at work in the directory.
-        FileExistsError: if a run, or anything else, is there before a new one.
-        OSError: if a file cannot be written.
+        OSError: if the directory is not new, is in use, or cannot be written.
         ValueError: if the trees are others than those the run began with, or its checkpoint is
             damaged or of another run.
     """
@@ -353,10 +255,10 @@ def train_tree_model(
     )
     with running(output, config.to_json(), resume):
         if resume and has_begun(output, prepared=[VOCABULARY]):
-            check_same_vocabulary(output, corpus.vocabulary, " ".join(config.data))
+            check_same_vocabulary(output, corpus.vocabulary, config.data)
             trainer.resume()
         else:
-            write_vocabulary(output, corpus.vocabulary)
+            write_words(Path(output) / VOCABULARY, corpus.vocabulary)
         words = sum(map(len, corpus.train))
         print(
             f"{model.title}, {model.count_params():,} parameters, {len(corpus.train):,} trees, "

@@ -35,7 +35,7 @@ class Processes:
 
     Example:
 
-    >>> from keras_onlstm.training.processes import ALONE
+    >>> from keras_onlstm.distribution.processes import ALONE
     >>> ALONE.count, ALONE.is_first, ALONE.of_first(lambda: 7)
     (1, True, 7)
     """
@@ -137,7 +137,7 @@ def joined(
 
     Example:
 
-    >>> from keras_onlstm.training.processes import joined
+    >>> from keras_onlstm.distribution.processes import joined
     >>> with joined(1, None, None, 1, {"seed": 0}) as processes:
     ...     processes.count
     1
@@ -203,7 +203,8 @@ def _connect(processes, process_id, coordinator, devices, patience, heartbeat):
     except multiprocessing.TimeoutError:
         raise TimeoutError(
             f"--num-processes {processes}: not all of them came within {patience:g} s. Start "
-            "one process for each, all with the --coordinator of process 0 and each with a --process-id of its own."
+            "one process for each, all with the --coordinator of process 0 and each with a "
+            "--process-id of its own."
         ) from None
     except ValueError as error:
         if None not in (process_id, coordinator):
@@ -217,8 +218,8 @@ def _connect(processes, process_id, coordinator, devices, patience, heartbeat):
     if len(found) != processes or len(set(found)) > 1:
         _refuse(
             f"--num-processes {processes}, --devices {devices}: JAX finds {len(found)} "
-            f"processes, with {found} devices. Start all processes with the same --num-processes and "
-            "--devices, one process for each."
+            f"processes, with {found} devices. Start all processes with the same --num-processes "
+            "and --devices, one process for each."
         )
     if jax.process_index() > 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # also for libraries in C++

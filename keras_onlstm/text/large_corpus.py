@@ -1,0 +1,129 @@
+"""Corpora that several processes read, and whose ids are kept in files if they are large."""
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from keras_onlstm.text import corpus
+from keras_onlstm.text.vocabulary import read_words, write_words
+from keras_onlstm.utils.files import write_json
+from keras_onlstm.utils.progress import advance, progress_bar
+from keras_onlstm.utils.reading import read_json
+
+__all__ = ["load", "word_counts"]
+
+VOCABULARY = "vocabulary.txt"
+ORIGIN = "origin.json"  # beside the ids: the digests of the texts
+MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
+
+
+def load(
+    directory: str | Path,
+    cache: str | Path,
+    vocabulary: Sequence[str] | None,
+    max_words: int | None,
+    level: str,
+    processes: Any,
+) -> corpus.Corpus:
+    """Reads a corpus as `text.corpus.load` does, a large one with the help of files.
+
+    Args:
+        directory: of the corpus.
+        cache: directory for the ids of a large corpus, which are mapped into memory. They are made
+            again only if the corpus has changed.
+        vocabulary: as of `text.corpus.load`.
+        max_words: as of `text.corpus.load`.
+        level: as of `text.corpus.load`.
+        processes: `distribution.processes.Processes`. Each reads a small corpus for itself; a large
+            one only the first one turns into ids.
+
+    Returns:
+        `text.corpus.Corpus`.
+
+    Raises:
+        FileNotFoundError: if a file of the corpus is missing.
+        ValueError: if one is empty or not UTF-8 text, or the processes read different texts.
+    """
+    cache, how = Path(cache), (vocabulary, max_words, level)
+    if not processes.of_first(lambda: _size(directory) > MAPPED):
+        found = corpus.load(directory, *how)
+        processes.agree({"text": _digest(found)}, f"{directory}: the digest of its {{}}")
+        return found
+    if not processes.is_first:
+        processes.wait()
+        return corpus.mapped(read_words(cache / VOCABULARY, "Start all processes again."), cache)
+    cache.mkdir(parents=True, exist_ok=True)
+    texts = {part: _file_digest(corpus.find(directory, part)) for part in corpus.PARTS}
+    limit = max_words if vocabulary is None else "words that were given"
+    # Ids of earlier versions, which have no <eos> for blank lines, lack the last entry.
+    origin = {"texts": texts, "level": level, "max_words": limit, "blank_lines": True}
+    words = _cached_words(cache, origin, vocabulary)
+    if words is not None:
+        found = corpus.mapped(words, cache)
+    else:
+        (cache / ORIGIN).unlink(missing_ok=True)
+        with progress_bar("tokens", file=sys.stdout) as bar:
+            found = corpus.load(directory, *how, cache, lambda tokens: advance(bar, tokens))
+        write_words(cache / VOCABULARY, found.vocabulary)
+        write_json(cache / ORIGIN, {**origin, **_ids_state(cache)})
+    processes.wait()
+    return found
+
+
+def _cached_words(cache, origin, vocabulary):
+    """The vocabulary of the ids in a directory if they are complete and of these texts."""
+    try:
+        found, words = read_json(cache / ORIGIN, dict, ""), read_words(cache / VOCABULARY)
+    except (FileNotFoundError, ValueError):
+        return None
+    if vocabulary is not None and words == list(vocabulary):
+        origin = {**origin, "max_words": found.get("max_words")}  # the same words, however chosen
+    return words if found == {**origin, **_ids_state(cache)} else None
+
+
+def _ids_state(cache):
+    sizes = {path.name: path.stat().st_size for path in sorted(cache.glob("*.ids"))}
+    return {"words": _file_digest(cache / VOCABULARY), "bytes": sizes}
+
+
+def _file_digest(path):
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _size(directory):
+    return sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
+
+
+def _digest(found):
+    """A short text that differs between corpora, also where only the vocabularies do."""
+    known = hashlib.sha256("".join(f"{word}\n" for word in found.vocabulary).encode())
+    for ids in found[1:]:
+        known.update(f"{len(ids)}\n".encode() + ids.tobytes())
+    return known.hexdigest()[:16]
+
+
+def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndarray:
+    """How often each word occurs in a text, which may be larger than memory.
+
+    Args:
+        ids: integers (tokens,).
+        words: V, how many words there are.
+        block: how many tokens are counted at once.
+
+    Returns:
+        Integers (V,).
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.text.large_corpus import word_counts
+    >>> word_counts(np.array([2, 0, 2]), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    parts = [ids[start : start + block] for start in range(0, len(ids), block)]
+    return sum((np.bincount(part, minlength=words) for part in parts), np.zeros(words, "int64"))
