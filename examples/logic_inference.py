@@ -18,9 +18,9 @@ from _common import info
 
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.loading import load_trained
-from keras_onlstm.training.config import run_parser
-from keras_onlstm.training.language_model_config import NAMES
-from keras_onlstm.training.pair_config import PairClassifierConfig
+from keras_onlstm.runs.config import run_parser
+from keras_onlstm.runs.language_model import NAMES
+from keras_onlstm.runs.pair_classifier import PairClassifierConfig
 from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import write_json
 

@@ -26,8 +26,8 @@ from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.evaluation import candidates as files
 from keras_onlstm.evaluation.candidates import Candidates
+from keras_onlstm.runs.directory import check_new, running
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.training.runs import check_new, running
 from keras_onlstm.utils.console import ArgumentParser, at_least, report, seed, table
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.progress import progress_bar

@@ -34,9 +34,9 @@ from keras_onlstm.evaluation.sentence_completion import (
     score,
 )
 from keras_onlstm.loading import load_trained
+from keras_onlstm.runs.directory import check_new, running
+from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.training.runs import check_new, running
-from keras_onlstm.training.tree_config import TreeLSTMConfig
 from keras_onlstm.training.tree_corpora import TreeCorpus, normalized, reshaped
 from keras_onlstm.utils.console import ArgumentParser, at_least, report, seed
 from keras_onlstm.utils.progress import advance, progress_bar

@@ -36,10 +36,10 @@ from keras_onlstm.evaluation.minimal_pairs import (
     score_pairs,
 )
 from keras_onlstm.loading import load_trained
+from keras_onlstm.runs.config import option, run_parser
+from keras_onlstm.runs.language_model import NAMES, LanguageModelConfig
 from keras_onlstm.text.corpus import find, sentences
-from keras_onlstm.training.config import option, run_parser
 from keras_onlstm.training.corpora import IDS, read_corpus, split_lines
-from keras_onlstm.training.language_model_config import NAMES, LanguageModelConfig
 from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.progress import advance, progress_bar

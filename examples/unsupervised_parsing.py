@@ -29,7 +29,7 @@ from keras_onlstm.evaluation.unsupervised_parsing import (
 )
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import save_picture, score, vote, write_report
-from keras_onlstm.training.runs import check_new, running
+from keras_onlstm.runs.directory import check_new, running
 from keras_onlstm.utils.console import ArgumentParser, at_least, report, table
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.svg import check_png

@@ -105,8 +105,8 @@ def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
     """
     if not Path(path).is_dir():
         return None
-    from keras_onlstm.training.earlier import current_config
-    from keras_onlstm.training.runs import CONFIG, read_config
+    from keras_onlstm.runs.directory import CONFIG, read_config
+    from keras_onlstm.runs.earlier import current_config
 
     if not (Path(path) / CONFIG).is_file():
         return None

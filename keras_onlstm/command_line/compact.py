@@ -89,7 +89,7 @@ def _load(path):
     check_eight_bit(model, path)
     check_vocabulary(model.vocabulary, path)
     if Path(path).is_dir():
-        from keras_onlstm.training.runs import origin
+        from keras_onlstm.runs.directory import origin
 
         about = origin(path)
     return model, about

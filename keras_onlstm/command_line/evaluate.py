@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keras_onlstm.training.config import Config
-from keras_onlstm.training.language_model_config import LanguageModelConfig, TextConfig
-from keras_onlstm.training.prpn_config import PRPNConfig
-from keras_onlstm.training.runs import RESULTS, read_config
+from keras_onlstm.runs.config import Config
+from keras_onlstm.runs.directory import RESULTS, read_config
+from keras_onlstm.runs.language_model import LanguageModelConfig, TextConfig
+from keras_onlstm.runs.prpn import PRPNConfig
 from keras_onlstm.utils.console import table
 from keras_onlstm.utils.files import write_json
 

@@ -12,7 +12,7 @@ import numpy as np
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, OF_ONNX, QUANTIZATIONS
 from keras_onlstm.loading import SHIPPED, load_model, member
-from keras_onlstm.training.runs import CONFIG, read_config
+from keras_onlstm.runs.directory import CONFIG, read_config
 from keras_onlstm.utils.console import at_least
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "add_format", "run"]
@@ -158,8 +158,9 @@ def _models(options):
 def _tiny_models():
     import keras
 
-    from keras_onlstm import ONLSTM, ONLSTMCell
     from keras_onlstm.models import LanguageModel, PairClassifier, TreeLSTM
+    from keras_onlstm.onlstm.cell import ONLSTMCell
+    from keras_onlstm.onlstm.layer import ONLSTM
 
     words = ["<eos>", "<unk>", *(f"word{number}" for number in range(18))]
     language_model = LanguageModel(20, 8, 12, 2, 4, vocabulary=words, seed=0)

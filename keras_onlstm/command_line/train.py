@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from keras_onlstm.training.config import run_parser
-from keras_onlstm.training.language_model_config import LanguageModelConfig, TextConfig
-from keras_onlstm.training.prpn_config import PRPNConfig
+from keras_onlstm.runs.config import run_parser
+from keras_onlstm.runs.language_model import LanguageModelConfig, TextConfig
+from keras_onlstm.runs.prpn import PRPNConfig
 from keras_onlstm.utils.console import ArgumentParser, at_least
 
 __all__ = ["CONFIGS", "EXAMPLES", "HELP", "add_arguments", "run"]
@@ -88,9 +88,9 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
     """
     from keras_onlstm.distribution.devices import check_processes
     from keras_onlstm.distribution.processes import joined
+    from keras_onlstm.runs.directory import has_begun
     from keras_onlstm.training.corpora import IDS, VOCABULARY, read_corpus
     from keras_onlstm.training.language_models import train_language_model
-    from keras_onlstm.training.runs import has_begun
 
     check_processes(config.num_processes)
     here = config.num_processes, options.process_id, options.coordinator, config.devices

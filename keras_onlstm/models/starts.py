@@ -32,6 +32,7 @@ from keras_onlstm.utils.types import DType, Tensor
 __all__ = [
     "GateUniform",
     "check",
+    "copy_weights",
     "embedding",
     "fan_in",
     "kernels",
@@ -168,3 +169,23 @@ def log_frequencies(counts: npt.ArrayLike) -> np.ndarray:
         raise ValueError("counts are numbers from 0 on, in one axis: how often each word occurs.")
     logarithms = np.log(counts + 1.0)
     return (logarithms - logarithms.mean()).astype("float32")
+
+
+def copy_weights(model: Any, other: Any) -> None:
+    """Gives a model the weights of another one of the same kind, sizes and vocabulary."""
+    if other.title != model.title:
+        raise ValueError(f"a model of {model.title} cannot start from one of {other.title}.")
+    if other.vocabulary != model.vocabulary:
+        raise ValueError("a model cannot start from one with another vocabulary.")
+    for each in (model, other):
+        if not each.built:
+            each.build()
+    if [x.shape for x in other.weights] != [x.shape for x in model.weights]:
+        old, new = other.get_config(), model.get_config()
+        sizes = ", ".join(
+            f"{name} {old[name]}, not {new[name]}"
+            for name in new
+            if isinstance(new[name], int) and old[name] != new[name] and name != "seed"
+        )
+        raise ValueError(f"the model to start from has {sizes}. Change them with flags.")
+    model.set_weights(other.get_weights())

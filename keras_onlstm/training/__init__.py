@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from keras_onlstm.training.optimizers import AveragedAdam, AveragedSGD, PenalizedAdam
     from keras_onlstm.training.pair_batches import PairBatches
     from keras_onlstm.training.schedules import (
-        HalvingWithRollback,
         NonMonotonicTrigger,
         PlateauSchedule,
         WarmupSchedule,
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from keras_onlstm.training.sentence_batches import SentenceBatches
     from keras_onlstm.training.trainer import Trainer
     from keras_onlstm.training.tree_batches import TreeBatches
-    from keras_onlstm.training.tree_models import TreeLearner, evaluate_trees
+    from keras_onlstm.training.tree_models import HalvingWithRollback, TreeLearner, evaluate_trees
 
 __all__ = [
     "AveragedAdam",

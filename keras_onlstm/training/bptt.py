@@ -65,8 +65,8 @@ class Windows(VaryingBatches):
         seed: integer, 0 or above.
         multiple: positive integer, such as a number of devices: empty rows follow the B ones until
             it divides their number.
-        process: which of several processes this is, from 0 on, and how many there are, whose number
-            divides `multiple`. Each is given the sequences of its own share.
+        process: index of this process and number of processes, which divides `multiple`. Each
+            reads its own rows.
         **kwargs: of `keras.utils.PyDataset`.
 
     Raises:
@@ -149,16 +149,12 @@ class Windows(VaryingBatches):
         """What the learning rate of a window is multiplied with: its length by the usual one."""
         return self.length(index) / self.window
 
-    def _size(self, ends, index):
-        """The number of steps of a window with its padding."""
-        return next(n for n in self.padded_lengths if n >= ends[index + 1] - ends[index])
-
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         ends = self._ends  # once: Keras reads ahead in another thread
         if not 0 <= index < len(ends) - 1:
             raise IndexError(f"there are {len(self)} windows, from 0 on, and no window {index}.")
         start, stop = ends[index : index + 2]
-        size = self._size(ends, index)
+        size = next(length for length in self.padded_lengths if length >= stop - start)
         own = self._own
         text = self.text[own[0] : own[-1] + 1, start : stop + 1]
         ids, targets = np.zeros((2, len(own), size), "int32")
@@ -215,15 +211,15 @@ class TruncatedModel(keras.Model):
 
     >>> import numpy as np
     >>> from keras_onlstm.models import LanguageModel
-    >>> from keras_onlstm.training import TruncatedModel, Windows
+    >>> from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
     >>> model = LanguageModel(9, embedding_dim=8, units=8, num_layers=1, chunk_size=4)
     >>> reader = TruncatedModel(model, batch_size=2, activation_regularization=2.0)
     >>> reader.compile("sgd")
     >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, jitter=False)
     >>> for inputs, targets, weights in windows:
     ...     numbers = reader.train_on_batch(inputs, targets, weights, return_dict=True)
-    >>> sorted(numbers)
-    ['loss', 'penalty']
+    >>> sorted(numbers), bool(np.exp(evaluate_windows(reader, windows)) < 20)
+    (['loss', 'penalty'], True)
     """
 
     def __init__(
@@ -273,12 +269,9 @@ class TruncatedModel(keras.Model):
         rows, mask = inputs["rows"], ops.cast(inputs["mask"], "bool")
         states = None
         if self.carry:
-            states = keras.tree.map_structure(
-                lambda state: ops.take(state, rows, axis=0), self.kept
-            )
-        outputs = self.model(
-            inputs["ids"], states=states, mask=mask, training=training, details=True
-        )
+            states = keras.tree.map_structure(lambda kept: ops.take(kept, rows, 0), self.kept)
+        options = {"states": states, "mask": mask, "training": training, "details": True}
+        outputs = self.model(inputs["ids"], **options)
         if self.carry:
             self._keep(outputs.states, rows)
         penalty = ops.zeros((), "float32")
@@ -339,19 +332,6 @@ def evaluate_windows(model: TruncatedModel, windows: Any) -> float:
 
     Returns:
         Mean of the negative log-probabilities of the tokens, in nats.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models import LanguageModel
-    >>> from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
-    >>> model = LanguageModel(9, embedding_dim=8, units=8, num_layers=1, chunk_size=4)
-    >>> reader = TruncatedModel(model, batch_size=1)
-    >>> reader.compile()
-    >>> text = np.arange(30) % 9
-    >>> loss = evaluate_windows(reader, Windows(text, 1, window=10, jitter=False))
-    >>> bool(np.exp(loss) < 20)  # untrained: about as many as there are words
-    True
     """
     model.reset_states()
     total = tokens = 0.0

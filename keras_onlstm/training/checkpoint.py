@@ -16,7 +16,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.training.earlier import current_values
+from keras_onlstm.runs.earlier import current_values
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.reading import parse_json, read_npz, reason
 from keras_onlstm.utils.types import StrPath

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from keras_onlstm.datasets import propositional_logic
 from keras_onlstm.distribution.processes import ALONE, Processes
+from keras_onlstm.runs.language_model import TextConfig
 from keras_onlstm.text import large_corpus
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.vocabulary import read_words
-from keras_onlstm.training.language_model_config import TextConfig
 from keras_onlstm.utils.reading import read_text
 
 __all__ = ["IDS", "VOCABULARY", "check_same_vocabulary", "read_corpus", "read_vocabulary"]
@@ -46,7 +46,7 @@ def read_corpus(
 
     >>> import pathlib, tempfile
     >>> from keras_onlstm.training.corpora import read_corpus
-    >>> from keras_onlstm.training.language_model_config import LanguageModelConfig
+    >>> from keras_onlstm.runs.language_model import LanguageModelConfig
     >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.txt")
     >>> _ = path.write_text("a b\\n" * 20)
     >>> corpus = read_corpus(LanguageModelConfig(data=[path]), "runs/new")
@@ -84,7 +84,7 @@ def _directory(config, temporary):
     return temporary
 
 
-def split_lines(lines: Sequence[str]) -> dict[str, Sequence[str]]:
+def split_lines(lines: list[str]) -> dict[str, list[str]]:
     """Splits lines 18 : 1 : 1 into those of train, valid and test, in their order."""
     train = [line for number, line in enumerate(lines) if number % 20 not in (0, 10)]
     return {"train": train, "valid": lines[::20], "test": lines[10::20]}

@@ -14,14 +14,15 @@ from keras_onlstm.distribution.devices import DataParallel
 from keras_onlstm.distribution.processes import ALONE, Processes
 from keras_onlstm.models import PRPN, LanguageModel
 from keras_onlstm.models.sentence_reader import SentenceReader
+from keras_onlstm.models.starts import copy_weights
+from keras_onlstm.runs.directory import has_begun, running
+from keras_onlstm.runs.language_model import TextConfig
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.large_corpus import word_counts
 from keras_onlstm.text.vocabulary import EOS, write_words
 from keras_onlstm.training.bptt import ResetStates, TruncatedModel, Windows, evaluate_windows
 from keras_onlstm.training.corpora import IDS, VOCABULARY, check_same_vocabulary
-from keras_onlstm.training.language_model_config import TextConfig
 from keras_onlstm.training.optimizers import AveragedSGD, PenalizedAdam
-from keras_onlstm.training.runs import has_begun, running
 from keras_onlstm.training.schedules import NonMonotonicTrigger, PlateauSchedule, WarmupSchedule
 from keras_onlstm.training.sentence_batches import SentenceBatches
 from keras_onlstm.training.trainer import Trainer
@@ -46,29 +47,9 @@ def make_model(config: TextConfig, vocabulary: Sequence[str]) -> SentenceReader:
 def _initialize(model, config, corpus, initial):
     """Sets the first weights: those of another model, or the words' frequencies."""
     if initial is not None:
-        _copy_weights(model, initial)
+        copy_weights(model, initial)
     elif config.start != "published":
         model.start_at_frequencies(word_counts(corpus.train, len(corpus.vocabulary)))
-
-
-def _copy_weights(model, other):
-    """Gives a model the weights of another one of the same kind, sizes and vocabulary."""
-    if other.title != model.title:
-        raise ValueError(f"a model of {model.title} cannot start from one of {other.title}.")
-    if other.vocabulary != model.vocabulary:
-        raise ValueError("a model cannot start from one with another vocabulary.")
-    for each in (model, other):
-        if not each.built:
-            each.build()
-    if [x.shape for x in other.weights] != [x.shape for x in model.weights]:
-        old, new = other.get_config(), model.get_config()
-        sizes = ", ".join(
-            f"{name} {old[name]}, not {new[name]}"
-            for name in new
-            if isinstance(new[name], int) and old[name] != new[name] and name != "seed"
-        )
-        raise ValueError(f"the model to start from has {sizes}. Change them with flags.")
-    model.set_weights(other.get_weights())
 
 
 def _optimizer(config):
@@ -137,17 +118,6 @@ def evaluation(
 
     Raises:
         ValueError: if the text is too short.
-
-    Example:
-
-    >>> import math
-    >>> import numpy as np
-    >>> from keras_onlstm.models import LanguageModel
-    >>> from keras_onlstm.training.language_models import evaluation
-    >>> model = LanguageModel(4, embedding_dim=8, units=16, chunk_size=4)
-    >>> measure = evaluation(model, "test", np.arange(200) % 4, batch_size=2)
-    >>> 3 < math.exp(measure()) < 5  # untrained: as many as there are words
-    True
     """
     shared = {"devices": devices, "processes": processes}
     if sentences:

@@ -9,10 +9,10 @@ import keras
 
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.models import PairClassifier
-from keras_onlstm.training.language_model_config import NAMES
+from keras_onlstm.runs.directory import has_begun, running
+from keras_onlstm.runs.language_model import NAMES
+from keras_onlstm.runs.pair_classifier import PairClassifierConfig
 from keras_onlstm.training.pair_batches import PairBatches
-from keras_onlstm.training.pair_config import PairClassifierConfig
-from keras_onlstm.training.runs import has_begun, running
 from keras_onlstm.training.schedules import PlateauSchedule
 from keras_onlstm.training.trainer import Trainer
 

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-import numpy as np
 
 from keras_onlstm.utils.arguments import integer
 
-__all__ = ["HalvingWithRollback", "NonMonotonicTrigger", "PlateauSchedule", "WarmupSchedule"]
+__all__ = ["NonMonotonicTrigger", "PlateauSchedule", "Stateful", "WarmupSchedule"]
 
 
-class _Stateful:
+class Stateful:
     """Base class: the attributes named in `stored` are the state."""
 
     monitor: str | None = None  # the metric that `step` takes; None: that of the Trainer
@@ -34,7 +33,7 @@ class _Stateful:
         vars(self).update(state)
 
 
-class WarmupSchedule(_Stateful):
+class WarmupSchedule(Stateful):
     """A constant learning rate, or linear warmup and then down along a cosine.
 
     Args:
@@ -60,7 +59,7 @@ class WarmupSchedule(_Stateful):
         return self.learning_rate * min(done / (self.warmup or 1e-9), cosine)
 
 
-class PlateauSchedule(_Stateful):
+class PlateauSchedule(Stateful):
     """Lowers the learning rate of an optimizer after epochs without a better score.
 
     Does what `keras.callbacks.ReduceLROnPlateau` with `min_delta=0` does.
@@ -100,62 +99,11 @@ class PlateauSchedule(_Stateful):
             return
         self.wait += 1
         if self.wait >= self.patience:
-            _multiply_learning_rate(self.optimizer, self.factor)
+            multiply_learning_rate(self.optimizer, self.factor)
             self.wait = 0
 
 
-class HalvingWithRollback(_Stateful):
-    """Halves the learning rate once validation stops falling, and ends when it does so again.
-
-    After the first epoch whose entropy is not lower by a ten-thousandth than that of the epoch
-    before, the rate is halved, and after every later one too; the second such epoch is the last.
-    After an epoch that is worse than the best, the model gets the weights of the best.
-
-    Source: https://github.com/XingxingZhang/td-treelstm, the published code.
-
-    Args:
-        model: compiled `keras.Model`.
-        factor: by how much one epoch has to be better than the one before.
-
-    Example:
-
-    >>> import keras
-    >>> from keras_onlstm.training import HalvingWithRollback
-    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
-    >>> model.compile("sgd", "mse")
-    >>> schedule = HalvingWithRollback(model)
-    >>> for entropy in (5.0, 4.0, 4.5):
-    ...     schedule.step(entropy)
-    >>> round(float(model.optimizer.learning_rate), 4), schedule.rises
-    (0.005, 1)
-    """
-
-    monitor = "val_entropy"
-    stored = ("rises", "last", "best", "best_weights")
-
-    def __init__(self, model: keras.Model, factor: float = 1.0001) -> None:
-        self.model, self.factor = model, factor
-        self.rises = 0
-        self.last: float | None = None
-        self.best: float | None = None
-        self.best_weights: list[np.ndarray] = []
-
-    def step(self, score: float) -> None:
-        if self.last is not None and not score * self.factor <= self.last:
-            self.rises += 1
-        self.last = score
-        if self.best is None or score < self.best:
-            self.best = score
-            self.best_weights = [np.array(weight) for weight in self.model.get_weights()]
-        elif score > self.best:
-            self.model.set_weights(self.best_weights)
-        if self.rises:
-            _multiply_learning_rate(self.model.optimizer, 0.5)
-        if self.rises == 2:
-            self.model.stop_training = True
-
-
-class NonMonotonicTrigger(_Stateful):
+class NonMonotonicTrigger(Stateful):
     """Starts the averaging of an optimizer when a score is worse than it was long ago.
 
     After each epoch it compares the score with the best of all epochs but the last `patience`: if
@@ -201,7 +149,7 @@ class NonMonotonicTrigger(_Stateful):
         self.scores.append(score)
 
 
-def _multiply_learning_rate(optimizer: keras.optimizers.Optimizer, factor: float) -> None:
+def multiply_learning_rate(optimizer: keras.optimizers.Optimizer, factor: float) -> None:
     """Multiplies the learning rate of an optimizer with a number."""
     rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
     optimizer.learning_rate = rate * factor

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
+from keras_onlstm.runs.tree_lstm import NLTK, TreeLSTMConfig
 from keras_onlstm.text.vocabulary import EOS, ROOT, UNKNOWN, frequent
-from keras_onlstm.training.tree_config import NLTK, TreeLSTMConfig
 
 __all__ = [
     "TreeCorpus",
@@ -71,7 +71,7 @@ def normalized(tree: DependencyTree) -> DependencyTree:
 
 
 def vocabulary_of(trees: Iterable[DependencyTree], config: TreeLSTMConfig) -> list[str]:
-    """The words of training trees: `<unk>`, `<root>`, `<eos>` if sentences have an end, the rest."""
+    """The vocabulary of training trees; it has `<eos>` if sentences have an end."""
     special = (UNKNOWN, ROOT, *([EOS] if config.trees == "sentence" else ()))
     return frequent((tree.words for tree in trees), config.least_count, special)
 

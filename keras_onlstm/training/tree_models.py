@@ -11,20 +11,21 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
+from keras_onlstm.runs.directory import has_begun, running
+from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.text.vectors import read_vectors
 from keras_onlstm.text.vocabulary import write_words
 from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary
-from keras_onlstm.training.runs import has_begun, running
-from keras_onlstm.training.schedules import HalvingWithRollback, WarmupSchedule
+from keras_onlstm.training.schedules import Stateful, WarmupSchedule, multiply_learning_rate
 from keras_onlstm.training.trainer import Trainer
 from keras_onlstm.training.tree_batches import TreeBatches
-from keras_onlstm.training.tree_config import TreeLSTMConfig
 from keras_onlstm.training.tree_corpora import TreeCorpus
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 from keras_onlstm.utils.cross_entropy import token_losses
 from keras_onlstm.utils.types import Identifier, Tensor
 
 __all__ = [
+    "HalvingWithRollback",
     "TreeLearner",
     "evaluate_trees",
     "make_tree_model",
@@ -115,6 +116,57 @@ def evaluate_trees(learner: TreeLearner, batches: TreeBatches) -> float:
         loss = learner.test_on_batch(inputs, targets, weights, return_dict=True)["loss"]
         total, words = total + float(loss) * count, words + count
     return total / words
+
+
+class HalvingWithRollback(Stateful):
+    """Halves the learning rate once validation stops falling, and ends when it does so again.
+
+    After the first epoch whose entropy is not lower by a ten-thousandth than that of the epoch
+    before, the rate is halved, and after every later one too; the second such epoch is the last.
+    After an epoch that is worse than the best, the model gets the weights of the best.
+
+    Source: https://github.com/XingxingZhang/td-treelstm, the published code.
+
+    Args:
+        model: compiled `keras.Model`.
+        factor: by how much one epoch has to be better than the one before.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import HalvingWithRollback
+    >>> model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> schedule = HalvingWithRollback(model)
+    >>> for entropy in (5.0, 4.0, 4.5):
+    ...     schedule.step(entropy)
+    >>> round(float(model.optimizer.learning_rate), 4), schedule.rises
+    (0.005, 1)
+    """
+
+    monitor = "val_entropy"
+    stored = ("rises", "last", "best", "best_weights")
+
+    def __init__(self, model: keras.Model, factor: float = 1.0001) -> None:
+        self.model, self.factor = model, factor
+        self.rises = 0
+        self.last: float | None = None
+        self.best: float | None = None
+        self.best_weights: list[np.ndarray] = []
+
+    def step(self, score: float) -> None:
+        if self.last is not None and not score * self.factor <= self.last:
+            self.rises += 1
+        self.last = score
+        if self.best is None or score < self.best:
+            self.best = score
+            self.best_weights = [np.array(weight) for weight in self.model.get_weights()]
+        elif score > self.best:
+            self.model.set_weights(self.best_weights)
+        if self.rises:
+            multiply_learning_rate(self.model.optimizer, 0.5)
+        if self.rises == 2:
+            self.model.stop_training = True
 
 
 def _counts(model, layouts):

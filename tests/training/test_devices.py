@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import EXAMPLES, contents, free_address, ours, start
-from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.distribution.devices import DataParallel
 
 BACKEND = keras.backend.backend()
 # A process of its own for each number of devices: they are set up once.
@@ -17,7 +17,7 @@ from contextlib import nullcontext
 import keras, numpy as np
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training import AveragedSGD, TruncatedModel, Windows, evaluate_windows
-from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.distribution.devices import DataParallel
 from keras_onlstm.training.hosts import joined
 
 count, host = int(sys.argv[1]), json.loads(sys.argv[2])

@@ -7,7 +7,7 @@ import pytest
 from keras_onlstm.training import Setting
 from keras_onlstm.training.architectures import ARCHITECTURES
 from keras_onlstm.training.language_model_settings import PRPN_SETTINGS, SETTINGS
-from keras_onlstm.training.runs import (
+from keras_onlstm.runs.directory import (
     Configuration,
     Experiment,
     check_new,

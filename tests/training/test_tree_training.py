@@ -22,7 +22,7 @@ from keras_onlstm.training import (
     TreeBatches,
     TreeLearner,
 )
-from keras_onlstm.training.runs import Configuration
+from keras_onlstm.runs.directory import Configuration
 from keras_onlstm.training.tree_corpora import TREE_VALUES, TreeCorpus, read_trees, reshaped
 from keras_onlstm.training.tree_models import make_tree_model, train_tree_model
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keras_onlstm.training.config import Config, option, rate
+from keras_onlstm.runs.config import Config, option, rate
 
 __all__ = ["NLTK", "SEQUENTIAL", "SHAPES", "TreeLSTMConfig"]
 

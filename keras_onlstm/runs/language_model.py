@@ -8,7 +8,7 @@ the published sizes, and `paper` is the published recipe.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keras_onlstm.training.config import Config, option, rate
+from keras_onlstm.runs.config import Config, option, rate
 from keras_onlstm.utils.reading import STARTS
 
 __all__ = ["NAMES", "PRESETS", "LanguageModelConfig", "TextConfig"]

@@ -1,16 +1,18 @@
 """The directory of a run: its lock, its `config.json`, its results. No Keras."""
 
 import contextlib
+import json
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keras_onlstm.utils.files import LOCK, check_unlocked, is_left_over, locked, write_json
 from keras_onlstm.utils.libraries import versions
-from keras_onlstm.utils.reading import read_json
+from keras_onlstm.utils.reading import check_kind, read_json
 
-__all__ = ["CONFIG", "RESULTS", "check_new", "has_begun", "origin", "read_config", "running"]
+__all__ = ["CONFIG", "RESULTS", "check_new", "has_begun", "origin", "read_config", "read_values", "running"]
 
 CONFIG = "config.json"
 RESULTS = "results.json"  # of an evaluation
@@ -20,6 +22,19 @@ _SCORES = {"parameters": int, "validation_perplexity": float, "test_perplexity":
 def read_config(directory: str | Path, kind: Any = dict, remedy: str = "Restore it.") -> dict:
     """What the `config.json` of a run holds, of that kind; an error has the remedy, a sentence."""
     return read_json(Path(directory) / CONFIG, kind, remedy)
+
+
+def read_values(path: str | Path) -> dict[str, Any]:
+    """The values of a JSON or TOML file for a run, such as a `config.json`."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        values = tomllib.loads(text) if Path(path).suffix == ".toml" else json.loads(text)
+        check_kind(values, dict)
+    except OSError as error:
+        raise type(error)(f"{path}: cannot be read ({error.strerror}).") from error
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path}: {error}. Give a JSON or TOML file of values.") from error
+    return values
 
 
 def origin(directory: str | Path) -> dict:
@@ -84,7 +99,7 @@ def running(
     Example:
 
     >>> import pathlib, tempfile
-    >>> from keras_onlstm.training.runs import read_config, running
+    >>> from keras_onlstm.runs.directory import read_config, running
     >>> directory = pathlib.Path(tempfile.mkdtemp(), "run")
     >>> with running(directory, {"seed": 7}):
     ...     print(read_config(directory)["seed"])

@@ -5,17 +5,15 @@ Keras is not imported, so that `--help` answers at once.
 
 import argparse
 import dataclasses
-import json
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, Self, get_args
 
-from keras_onlstm.training.earlier import current_config
-from keras_onlstm.training.runs import CONFIG, check_new, read_config
+from keras_onlstm.runs.earlier import current_config
+from keras_onlstm.runs.directory import CONFIG, check_new, read_config, read_values
 from keras_onlstm.utils.console import ArgumentParser, at_least
 from keras_onlstm.utils.files import check_unlocked
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number, check_kind
@@ -92,7 +90,7 @@ class Config:
     Example:
 
     >>> from dataclasses import dataclass
-    >>> from keras_onlstm.training.config import Config, option
+    >>> from keras_onlstm.runs.config import Config, option
     >>> @dataclass(frozen=True, kw_only=True)
     ... class TinyConfig(Config):
     ...     model, program = "tiny", "train.py"
@@ -184,7 +182,9 @@ class Config:
             BlockingIOError: if another process is at work there.
             ValueError: if a value is not what it may be, or contradicts the run to resume.
         """
-        given = _read_values(options.config, cls) if options.config else {}
+        given = {}
+        if options.config:
+            given = _values(read_values(options.config), cls, f"--config {options.config}")
         for one in fields(cls):
             value = getattr(options, one.name)
             if value is not None:
@@ -222,7 +222,7 @@ class Config:
         content = read_config(run, dict, remedy)
         try:
             values = current_config(content, cls.model, lambda name: asdict(cls.from_preset(name)))
-            values = _values(values, cls, f"it is a run of {values['model']}, not of {cls.model}")
+            values = _values(values, cls, "it")
             check_kind(values, {one.name: object for one in fields(cls)})
             return cls(**values)
         except ValueError as error:
@@ -261,29 +261,14 @@ class Config:
         return " ".join(words)
 
 
-def _values(content, config, fault):
+def _values(content, config, name):
     """The values of a file, without what is beside them; refuses those of another model."""
     if content.get("model", config.model) != config.model:
-        raise ValueError(fault)
-    values = {name: content[name] for name in content if name not in _BESIDE}
+        raise ValueError(f"{name} is for a {content['model']}, not for a {config.model}")
     known = [one.name for one in fields(config)]
-    for name in values:
-        if name not in known:
-            raise ValueError(f"{name!r} is not one of its values, which are {', '.join(known)}")
-    return values
-
-
-def _read_values(path, config):
-    """The values of a JSON or TOML file, such as the `config.json` of a run."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-        content = tomllib.loads(text) if Path(path).suffix == ".toml" else json.loads(text)
-        check_kind(content, dict)
-        return _values(content, config, f"it is for --model {content.get('model')}")
-    except OSError as error:
-        raise type(error)(f"--config {path}: cannot be read ({error.strerror}).") from error
-    except ValueError as error:
-        raise ValueError(f"--config {path}: {error}. Give a JSON or TOML file.") from error
+    for other in (other for other in content if other not in (*known, *_BESIDE)):
+        raise ValueError(f"{name} has {other!r}, which is not one of {', '.join(known)}")
+    return {other: content[other] for other in content if other in known}
 
 
 def run_parser(
@@ -310,8 +295,8 @@ def run_parser(
 
     Example:
 
-    >>> from keras_onlstm.training.config import run_parser
-    >>> from keras_onlstm.training.pair_config import PairClassifierConfig
+    >>> from keras_onlstm.runs.config import run_parser
+    >>> from keras_onlstm.runs.pair_classifier import PairClassifierConfig
     >>> parser = run_parser([PairClassifierConfig], "train.py", "Trains.", "runs/new", [])
     >>> options = parser.parse_args(["--preset", "debug", "--units", "30"])
     >>> config = options.config_class.from_options(options)

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keras_onlstm.training.config import option, rate
-from keras_onlstm.training.language_model_config import PRESETS, TextConfig
+from keras_onlstm.runs.config import option, rate
+from keras_onlstm.runs.language_model import PRESETS, TextConfig
 from keras_onlstm.utils.reading import STARTS
 
 __all__ = ["PRPNConfig"]

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keras_onlstm.training.config import Config, option, rate
-from keras_onlstm.training.language_model_config import NAMES
+from keras_onlstm.runs.config import Config, option, rate
+from keras_onlstm.runs.language_model import NAMES
 
 __all__ = ["PairClassifierConfig"]
 

@@ -64,7 +64,7 @@ def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
 
     Example:
 
-    >>> from keras_onlstm.training.earlier import current_values
+    >>> from keras_onlstm.runs.earlier import current_values
     >>> current_values({"clip": 5.0, "longest": 150, "optimizer": "halved"})
     {'clipnorm': 5.0, 'longest': 150, 'optimizer': 'sgd', 'schedule': 'plateau'}
     """
