@@ -31,18 +31,9 @@ def option(
     most: float | None = None,
     choices: Sequence[str] = (),
 ) -> Any:
-    """A field of a `Config`.
+    """A field of a `Config`, with one line for `--help` and the limits of its values.
 
-    Args:
-        default: its default. That of a field that may be `None` has to be that, or `least` given.
-        help: one line for `--help`.
-        group: title of the group of flags that it belongs to.
-        least: smallest value of a number, or `None`.
-        most: largest value of a number, or `None`.
-        choices: the values of a text, if only some are allowed.
-
-    Returns:
-        `dataclasses.field`.
+    If it may be `None`, that is its default, or the annotation has it.
     """
     sample = type(least if default is None else default)
     kind: Any = {bool: bool, int: Integer, float: Number, tuple: [str]}.get(sample, str)
@@ -130,25 +121,13 @@ class Config:
 
     @classmethod
     def from_preset(cls, preset: str, **values: Any) -> Self:
-        """The values of a preset, some of them changed.
-
-        Args:
-            preset: its name.
-            **values: other fields.
-
-        Returns:
-            Instance of the class.
-        """
+        """The values of a preset, some of them changed."""
         check_kind(preset, Choice(tuple(cls.presets)), "--preset")
         return cls(preset=preset, **{**cls.presets[preset], **values})
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
-        """Adds a flag for each field.
-
-        Args:
-            parser: `ArgumentParser`. The value of a flag that is not given is `None`.
-        """
+        """Adds a flag for each field, whose value is `None` where it is not given."""
         groups: dict[str | None, Any] = {group.title: group for group in parser._action_groups}
         for one in fields(cls):
             title, kind = one.metadata["group"], one.metadata["kind"]
@@ -206,13 +185,7 @@ class Config:
 
     @classmethod
     def load(cls, run: str | Path) -> Self:
-        """The values of a run, also of one that an earlier version started.
-
-        Args:
-            run: its directory.
-
-        Returns:
-            Instance of the class.
+        """The values of a run in a directory, also of one that an earlier version started.
 
         Raises:
             FileNotFoundError: if there is no run.

@@ -90,11 +90,10 @@ class PlateauSchedule(Stateful):
         self.optimizer, self.factor = optimizer, factor
         self.patience = integer("patience", patience)
         self.sign = {"min": -1, "max": 1}[mode]
-        self.best: float | None = None
-        self.wait = 0
+        self.best, self.wait = -self.sign * math.inf, 0
 
     def step(self, score: float) -> None:
-        if self.best is None or self.sign * (score - self.best) > 0:
+        if self.sign * (score - self.best) > 0:
             self.best, self.wait = score, 0
             return
         self.wait += 1
