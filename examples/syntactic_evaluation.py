@@ -46,6 +46,11 @@ from keras_onlstm.utils.progress import advance, progress_bar
 
 # Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
 
+_PLAIN = dict.fromkeys(
+    ["word_dropout", "input_dropout", "hidden_dropout", "output_dropout",
+     "recurrent_weight_dropout", "activation_regularization", "temporal_regularization"], 0.0,
+)  # fmt: skip
+
 
 @dataclass(frozen=True, kw_only=True)
 class SyntaxConfig(LanguageModelConfig):
@@ -54,15 +59,19 @@ class SyntaxConfig(LanguageModelConfig):
     program: ClassVar[str] = "python examples/syntactic_evaluation.py"
     presets: ClassVar = {
         "debug": {  # on sentences of the package's grammar
-            "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4,
-            "input_dropout": 0.0, "hidden_dropout": 0.0, "output_dropout": 0.0, "batch_size": 20,
-            "bptt": 10, "learning_rate": 2e-2, "warmup": 0.05, "clipnorm": 5.0, "max_words": None,
+            **_PLAIN, "embedding_dim": 48, "units": 48, "num_layers": 1, "chunk_size": 4,
+            "epochs": 4, "batch_size": 20, "bptt": 10, "learning_rate": 2e-2, "clipnorm": 5.0,
+            "max_words": None,
         },
-        "medium": {},  # an hour on two cores for two million words
+        "medium": {  # an hour on two cores for two million words
+            **_PLAIN, "embedding_dim": 200, "units": 400, "num_layers": 2, "input_dropout": 0.1,
+            "hidden_dropout": 0.1, "output_dropout": 0.2, "epochs": 4, "warmup": 0.08,
+        },
         "paper": {  # for 90 million words
-            "units": 650, "tie_weights": False, "input_dropout": 0.2, "hidden_dropout": 0.2,
-            "epochs": 40, "batch_size": 128, "optimizer": "sgd", "learning_rate": 20.0,
-            "warmup": 0.05, "schedule": "plateau", "max_words": 50_000, "start": "published",
+            **_PLAIN, "embedding_dim": 200, "units": 650, "num_layers": 2, "tie_weights": False,
+            "input_dropout": 0.2, "hidden_dropout": 0.2, "output_dropout": 0.2, "epochs": 40,
+            "batch_size": 128, "optimizer": "sgd", "learning_rate": 20.0, "schedule": "plateau",
+            "max_words": 50_000, "start": "published",
         },
     }  # fmt: skip
 
@@ -72,18 +81,6 @@ class SyntaxConfig(LanguageModelConfig):
         None, "Train on up to N correct sentences of the package's grammar as well.", "data", 1
     )
     max_words: int | None = option(12_000, "Keep the N most frequent words.", "data", 3)
-    embedding_dim: int = option(200, "Size of word vectors and of the last layer.", "model", 1)
-    units: int = option(400, "Size of the other layers.", "model", 1)
-    num_layers: int = option(2, "Recurrent layers.", "model", 1, 100)
-    word_dropout: float = option(0.0, "Share of words dropped.", "model", 0.0, 1.0)
-    input_dropout: float = option(0.1, "Dropout of word vectors.", "model", 0.0, 1.0)
-    hidden_dropout: float = option(0.1, "Dropout between layers.", "model", 0.0, 1.0)
-    output_dropout: float = option(0.2, "Dropout after the last layer.", "model", 0.0, 1.0)
-    recurrent_weight_dropout: float = option(0.0, "Dropout of kernels.", "model", 0.0, 1.0)
-    activation_regularization: float = option(0.0, "Penalty on outputs.", "training", 0.0)
-    temporal_regularization: float = option(0.0, "Penalty on their change.", "training", 0.0)
-    epochs: int = option(4, "Epochs.", "training", 1)
-    warmup: float = option(0.08, "cosine: share of steps with a rising rate.", "training", 0.0, 1.0)
 
     def check(self):
         super().check()

@@ -105,6 +105,9 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
         corpus = read_corpus(config, options.output, vocabulary, processes)
         if config.sentences and config.data:
             corpus = _of_sentences(corpus, config.test_sentences)
+        if processes.count > 1:  # JAX may abort the process
+            message = "if a process ends, the others end too. Then start all again with --resume."
+            print(f"{options.output}: {message}", file=sys.stderr, flush=True)
         shape = config, corpus, options.resume, options.steps, options.log_every
         return train_language_model(options.output, *shape, processes, initial) and (
             processes.is_first

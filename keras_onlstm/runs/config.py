@@ -132,8 +132,9 @@ class Config:
         for one in fields(cls):
             title, kind = one.metadata["group"], one.metadata["kind"]
             groups[title] = groups.get(title) or parser.add_argument_group(title)
-            default = "" if one.default in (None, ()) else f" (default: {one.default})"
-            options: dict[str, Any] = {"help": (one.metadata["help"] + default).replace("%", "%%")}
+            default = cls.presets[cls.preset].get(one.name, one.default)
+            shown = "" if default in (None, ()) else f" (default: {default})"
+            options: dict[str, Any] = {"help": one.metadata["help"] + shown}
             if kind is bool:
                 options["action"] = argparse.BooleanOptionalAction
             elif isinstance(kind, Choice):

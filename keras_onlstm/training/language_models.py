@@ -1,7 +1,6 @@
 """The training of a language model on a corpus: model, optimizer, loop, evaluation."""
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
@@ -67,10 +66,8 @@ def _optimizer(config):
 def _schedules(config, optimizer):
     schedules = [NonMonotonicTrigger(optimizer)] if config.optimizer == "asgd" else []
     if config.schedule == "plateau":
-        return [
-            *schedules,
-            PlateauSchedule(optimizer, config.plateau_factor, config.plateau_patience),
-        ]
+        how = config.plateau_factor, config.plateau_patience
+        return [*schedules, PlateauSchedule(optimizer, *how)]
     warmup = config.warmup if config.schedule == "cosine" else None
     return [*schedules, WarmupSchedule(config.learning_rate, warmup)]
 
@@ -215,19 +212,13 @@ def train_language_model(
         )
         if processes.is_first:
             stack.enter_context(running(output, config.to_json(), resume, prepared=[IDS]))
-        if processes.count > 1:  # JAX may abort the process
-            message = "if a process ends, the others end too. Then start all again with --resume."
-            print(f"{output}: {message}", file=sys.stderr, flush=True)
         begun = [IDS, VOCABULARY]
         if processes.of_first(lambda: resume and has_begun(output, prepared=begun)):
             check_same_vocabulary(output, corpus.vocabulary, config.data)
             trainer.resume()
         elif processes.is_first:
             write_words(Path(output) / VOCABULARY, corpus.vocabulary)
-        print(
-            f"{model.title}, {model.count_params():,} parameters, "
-            f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words",
-            flush=True,
-        )
+        sizes = f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
+        print(f"{model.title}, {model.count_params():,} parameters, {sizes}", flush=True)
         trainer.run(steps)
     return trainer.progress.epoch == config.epochs
