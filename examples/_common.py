@@ -10,10 +10,7 @@ from keras_onlstm.utils.files import replacing
 
 def write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
     """Writes rows, the header first."""
-    with (
-        replacing(path) as temporary,
-        open(temporary, "w", newline="", encoding="utf-8") as file,
-    ):
+    with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
 
 

@@ -42,8 +42,6 @@ from keras_onlstm.training.tree_corpora import normalized, read_trees, reshaped
 from keras_onlstm.utils.console import at_least, report, table
 from keras_onlstm.utils.files import replacing, write_json
 
-# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
-
 PARTS = ("validation", "test")
 NOTES = {"random": ", random trees", "sentence": ", sentences with their ends"}  # in tables
 LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, 9999))  # of paths, from the first to the last

@@ -24,8 +24,6 @@ from keras_onlstm.runs.pair_classifier import PairClassifierConfig
 from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import write_json
 
-# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
-
 MAX_TRAIN_OPERATORS = 6
 # Accuracy in percent by number of operators, as later papers cite it; Shen et al. 2019 have a plot,
 # Figure 2.

@@ -32,8 +32,6 @@ from keras_onlstm.utils.console import ArgumentParser, at_least, report, seed, t
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.progress import progress_bar
 
-# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
-
 PARTS = ("validation", "test")
 PRESETS = {
     "debug": {"epochs": 1, "bits": 6, "candidates": 4},  # on sentences of a grammar of their own

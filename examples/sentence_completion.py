@@ -41,8 +41,6 @@ from keras_onlstm.training.tree_corpora import TreeCorpus, normalized, reshaped
 from keras_onlstm.utils.console import ArgumentParser, at_least, report, seed
 from keras_onlstm.utils.progress import advance, progress_bar
 
-# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
-
 DEBUG = {  # models that --preset debug trains: (trees, left dependents)
     "tree_lstm": ("dependencies", False),
     "ld_tree_lstm": ("dependencies", True),
@@ -95,9 +93,6 @@ def check_together(parser, options):
         parser.error("--models, and --questions or --blanks, go together")
 
 
-# --- Trees by spaCy ------------------------------------------------------------------------------
-
-
 def parse(options):
     """Makes the files of trees that are asked for; none that exists is written over."""
     from _spacy import load_parser, write_parsed
@@ -132,9 +127,6 @@ def brown_parts():
         "test": files[10::20],
     }
     return {part: [sentence for file in some for sentence in file] for part, some in kept.items()}
-
-
-# --- Questions -----------------------------------------------------------------------------------
 
 
 def load_questions(options):
@@ -173,9 +165,6 @@ def train_debug(options, trees):
         train_tree_model(run, config, corpus)
         runs.append(str(run))
     return runs
-
-
-# --- Models --------------------------------------------------------------------------------------
 
 
 class Evaluated:

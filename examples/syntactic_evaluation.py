@@ -44,8 +44,6 @@ from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import write_json
 from keras_onlstm.utils.progress import advance, progress_bar
 
-# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
-
 _PLAIN = dict.fromkeys(
     ["word_dropout", "input_dropout", "hidden_dropout", "output_dropout",
      "recurrent_weight_dropout", "activation_regularization", "temporal_regularization"], 0.0,

@@ -23,9 +23,6 @@ __all__ = ["ResetStates", "TruncatedModel", "Windows", "contiguous", "evaluate_w
 def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
     """Cuts a text (tokens,) into `batch_size` rows (B, tokens // B), without the rest.
 
-    Raises:
-        ValueError: if a row has fewer than two tokens.
-
     Example:
 
     >>> import numpy as np
