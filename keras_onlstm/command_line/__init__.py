@@ -5,6 +5,7 @@ A module has `HELP`, `EXAMPLES` (command lines that `--help` shows), `add_argume
 Nothing that takes time is imported before `run`.
 """
 
+import sys
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
@@ -31,6 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: list of strings, or `None`: those of the process.
     """
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = ArgumentParser(
         prog="keras-onlstm",
         description="Ordered neurons on the command line.",
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
         one.set_defaults(parser=one)
         if module is train:  # whose options depend on the kind of model
-            train.add_arguments(one, arguments)
+            train.add_arguments(one, arguments if arguments[:1] == ["train"] else [])
         else:
             module.add_arguments(one)
     options = parser.parse_args(arguments)
