@@ -151,12 +151,11 @@ def _check_record(path, state, record):
     stored = state.get("record") if isinstance(state, dict) else None  # earlier versions had none
     if not isinstance(stored, dict) or record is None:
         return
-    stored = current_values(stored)
-    for name in {**stored, **record}:
-        if stored.get(name) != record.get(name):
+    for name, value in current_values(stored).items():  # a record of earlier versions has fewer
+        if value != record.get(name):
             raise ValueError(
-                f"{path}: the run was begun with {name} {stored.get(name)}, not "
-                f"{record.get(name)}. Resume it with what it was begun with, or start another."
+                f"{path}: the run was begun with {name} {value}, not {record.get(name)}. Resume it "
+                "with what it was begun with, or start another."
             )
 
 
