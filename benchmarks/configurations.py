@@ -73,7 +73,7 @@ CONFIGURATIONS = {
     "logical-inference": Configuration(256, 40, 128, (400,), 10),
     "long": Configuration(20, 1000, 400, (1150,), 10, rounds=2),
     "single": Configuration(1, 70, 400, (1150,), 10, measures=("forward",)),
-    "training-small": Configuration(
+    "training-medium": Configuration(
         32, 35, 300, (500, 500, 300), 10, ("train",), 5, 10000, LANGUAGE_MODEL
     ),
     "training-paper": Configuration(
@@ -97,7 +97,7 @@ QUICK = {
     "logical-inference": Configuration(4, 3, 5, (6,), 2, rounds=2),
     "long": Configuration(3, 9, 5, (6,), 2, rounds=2),
     "single": Configuration(1, 4, 5, (6,), 2, measures=("forward",), rounds=2),
-    "training-small": Configuration(3, 4, 4, (6, 6, 4), 2, ("train",), 2, 7, LANGUAGE_MODEL),
+    "training-medium": Configuration(3, 4, 4, (6, 6, 4), 2, ("train",), 2, 7, LANGUAGE_MODEL),
     "training-paper": Configuration(3, 4, 4, (6, 6, 4), 2, ("train",), 2, 7, LANGUAGE_MODEL),
     "prpn-paper": Configuration(3, 4, 4, (6, 6), 1, ("train",), 2, 7, PRPN),
     "trees": Configuration(16, 24, 4, (6,), None, ("train", "planning"), 2, 7, TREES),
@@ -108,7 +108,7 @@ QUICK.update(
     if name.startswith("classifier-")
 )
 # Of these the memory is measured.
-MEMORY = ("language-model", "training-small", "training-paper", "prpn-paper")
+MEMORY = ("language-model", "training-medium", "training-paper", "prpn-paper")
 ONLSTM = "ONLSTM"
 READABLE = "ONLSTM(fused=False)"
 CELL = "RNN(ONLSTMCell)"

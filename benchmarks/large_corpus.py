@@ -28,7 +28,7 @@ def parse_arguments():
     add("--types", type=int, default=1_000_000, help="different words (default: a million)")
     add("--max-words", type=int, default=33_000, help="that are kept (default: 33,000)")
     add("--steps", type=int, default=20, help="batches (default: 20)")
-    add("--preset", default="small", help="of the model (default: small)")
+    add("--preset", default="medium", help="of the model (default: medium)")
     add("--output", type=Path, required=True, metavar="DIR", help="for the corpus and the run")
     return parser.parse_args()
 

@@ -6,8 +6,7 @@ from keras import ops
 
 from keras_onlstm.models import PRPN
 from keras_onlstm.models.prpn import PRPNOutput
-from keras_onlstm.training import TruncatedModel
-from keras_onlstm.training.adam import PenalizedAdam
+from keras_onlstm.training import PenalizedAdam, TruncatedModel
 from keras_onlstm.utils.differentiable import scan
 
 # The published recipe.

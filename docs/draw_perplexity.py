@@ -11,7 +11,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 PICTURE = DOCS / "images" / "perplexity.svg"
 FILES = {  # which table of a file of docs/measured/ has them, and which preset is it
-    "language_small": (2, "small"),
+    "language_medium": (2, "medium"),
     "language_reproduction": (1, "reproduction"),
     "language_large": (1, "large"),
 }

@@ -155,7 +155,7 @@ def test_a_classifier_trains():
 
 @pytest.mark.parametrize(
     ("chosen", "place", "name"),
-    [("prpn-paper", 1, "PRPN, keras.layers.LSTM"), ("training-small", 0, "LanguageModel")],
+    [("prpn-paper", 1, "PRPN, keras.layers.LSTM"), ("training-medium", 0, "LanguageModel")],
 )
 def test_a_language_model_trains(chosen, place, name):
     from configurations import get, implementations

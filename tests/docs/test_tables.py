@@ -62,4 +62,4 @@ def test_the_picture_of_perplexities_is_that_of_the_files():
         found = module.curves()
     description = ElementTree.parse(module.PICTURE).find(".//{*}description")
     assert json.loads(description.text) == found
-    assert found["small: LSTM, seed 1"][0] == 184.6 and len(found) >= 7
+    assert found["medium: LSTM, seed 1"][0] == 184.6 and len(found) >= 7
