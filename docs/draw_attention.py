@@ -2,7 +2,7 @@
 
     python docs/draw_attention.py RUN ["SENTENCE"]
 
-RUN is an --output directory of `examples/language_modeling.py --model prpn`. The picture goes into
+RUN is an --output directory of `keras-onlstm train --model prpn`. The picture goes into
 it, unless --output names another file.
 """
 
