@@ -1,0 +1,16 @@
+"""What shapes a run, and what its directory holds: its values, flags and `config.json`. No Keras."""
+
+from keras_onlstm.runs.config import Config, run_parser
+from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.runs.pair_classifier import PairClassifierConfig
+from keras_onlstm.runs.prpn import PRPNConfig
+from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
+
+__all__ = [
+    "Config",
+    "LanguageModelConfig",
+    "PRPNConfig",
+    "PairClassifierConfig",
+    "TreeLSTMConfig",
+    "run_parser",
+]
