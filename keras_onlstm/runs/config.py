@@ -12,8 +12,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, ClassVar, Self, get_args
 
-from keras_onlstm.runs.earlier import current_config
 from keras_onlstm.runs.directory import CONFIG, check_new, read_config, read_values
+from keras_onlstm.runs.earlier import current_config
 from keras_onlstm.utils.console import ArgumentParser, at_least
 from keras_onlstm.utils.files import check_unlocked
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number, check_kind

@@ -12,7 +12,16 @@ from keras_onlstm.utils.files import LOCK, check_unlocked, is_left_over, locked,
 from keras_onlstm.utils.libraries import versions
 from keras_onlstm.utils.reading import check_kind, read_json
 
-__all__ = ["CONFIG", "RESULTS", "check_new", "has_begun", "origin", "read_config", "read_values", "running"]
+__all__ = [
+    "CONFIG",
+    "RESULTS",
+    "check_new",
+    "has_begun",
+    "origin",
+    "read_config",
+    "read_values",
+    "running",
+]
 
 CONFIG = "config.json"
 RESULTS = "results.json"  # of an evaluation
