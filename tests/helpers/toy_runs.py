@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_onlstm.training import PairBatches, Trainer, trainer
+from keras_onlstm.training import (
+    HalvingWithRollback,
+    PairBatches,
+    PlateauSchedule,
+    Trainer,
+    trainer,
+)
 from keras_onlstm.utils import files
 
 EPOCHS = 5
@@ -40,15 +46,9 @@ def make_batches():
 def make_trainer(directory, schedule="plateau", seed=0, epochs=EPOCHS, scores=SCORES, **kwargs):
     keras.utils.set_random_seed(seed)
     batches, model = make_batches(), PairModel()
-    rate, callbacks = 0.05, []
+    rate = 0.05
     if schedule == "cosine":
         rate = keras.optimizers.schedules.CosineDecay(0.05, len(batches) * epochs)
-    else:
-        callbacks = [
-            keras.callbacks.ReduceLROnPlateau(
-                "val_score", mode="max", factor=0.5, patience=2, min_delta=0.0
-            )
-        ]
     model.compile(
         keras.optimizers.Adam(rate, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
@@ -65,8 +65,13 @@ def make_trainer(directory, schedule="plateau", seed=0, epochs=EPOCHS, scores=SC
         model.test_on_batch((left, right), classes)  # changes the running metrics
         return {"val_score": scores[done - 1]}
 
-    arguments = {"monitor": "val_score", "callbacks": callbacks, "checkpoint_seconds": 0}
-    arguments |= {"verbose": False, **kwargs}
+    arguments = {"monitor": "val_score", "checkpoint_seconds": 0, "verbose": False}
+    if schedule == "halving":
+        arguments["schedules"] = [HalvingWithRollback(model)]
+        arguments["schedules"][0].monitor = "val_score"
+    elif schedule == "plateau" and "callbacks" not in kwargs:
+        arguments["schedules"] = [PlateauSchedule(model.optimizer, 0.5, 2, "max")]
+    arguments |= kwargs
     return Trainer(model, batches, validate, directory, epochs, **arguments)
 
 
@@ -129,7 +134,7 @@ class Killed(BaseException):
 
 
 class Killer:
-    """Kills at the `at`-th of all events: batches, validations, callbacks, writes, renamings."""
+    """Kills at the `at`-th of all events: batches, validations, schedules, writes, renamings."""
 
     def __init__(self, monkeypatch, trained, at=None):
         self.count, self.at = 0, at
@@ -139,6 +144,8 @@ class Killer:
         patch(trained, "validate", self.around(trained.validate))
         for callback in trained.callbacks:
             patch(callback, "on_epoch_end", self.around(callback.on_epoch_end))
+        for schedule in trained.schedules:
+            patch(schedule, "step", self.around(schedule.step))
         for name in ("write_history", "save_checkpoint", "write_tensorboard"):
             patch(trainer, name, self.around(getattr(trainer, name)))
         patch(files.os, "replace", self.around(os.replace))

@@ -7,13 +7,8 @@ import pytest
 from helpers.checks import as_array
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models import PRPN, LanguageModel, PairClassifier, TreeLSTM
-from keras_onlstm.training import (
-    NoiseContrastive,
-    TreeBatches,
-    TreeLearner,
-    TruncatedModel,
-    Windows,
-)
+from keras_onlstm.training import TreeBatches, TreeLearner, TruncatedModel, Windows
+from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 
 RATE = 0.01
 WORDS = ["<unk>", "<root>", *"abcdefg"]

@@ -21,12 +21,12 @@ from helpers.toy_runs import (
     what_is_left,
 )
 from keras_onlstm.training import (
-    HalvingWithRollback,
+    AveragedSGD,
     NonMonotonicTrigger,
     load_checkpoint,
     save_checkpoint,
 )
-from keras_onlstm.training.callback_state import restore_state, state_of
+from keras_onlstm.training.checkpoint import restore_state, state_of
 
 STEP = 1 if keras.backend.backend() == "tensorflow" else 3
 
@@ -250,24 +250,21 @@ def test_checkpoints_of_earlier_versions(tmp_path, unbroken):
 def test_halving_with_rollback_resumes_exactly(tmp_path):
     """Entropies 0.1, 0.3, 0.2, 0.3: the second rises, gets the first weights back, and so on."""
 
-    def given():
-        return {"callbacks": [HalvingWithRollback("val_score")], "mode": "min"}
-
-    whole = make_trainer(tmp_path / "whole", **given())
-    assert len(whole.run()) == 4 and whole.callbacks[0].rises == 2
+    whole = make_trainer(tmp_path / "whole", "halving", mode="min")
+    assert len(whole.run()) == 4 and whole.schedules[0].rises == 2
     (tmp_path / "parts").mkdir()
     for count in (4, 3, None):
-        survivor = started(tmp_path / "parts", **given())
+        survivor = started(tmp_path / "parts", schedule="halving", mode="min")
         survivor.run(max_batches=count)
     assert_equal(what_is_left(survivor), what_is_left(whole))
     assert weights_of(survivor.model) == weights_of(whole.model) == best_weights(tmp_path / "whole")
 
 
 def test_the_state_of_a_trigger_is_the_scores_so_far():
-    first, other = NonMonotonicTrigger("score"), NonMonotonicTrigger("score")
+    first, other = (NonMonotonicTrigger(AveragedSGD()) for _ in range(2))
     first.scores = [3.0, 2.5]
     restore_state([other], *state_of([first]))
-    assert other.scores == first.scores and other.scores is not first.scores
+    assert other.scores == [3.0, 2.5]
 
 
 class Growing:

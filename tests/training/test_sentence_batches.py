@@ -7,7 +7,7 @@ from helpers.checks import NO_DROPOUT, as_array, assert_close
 from keras_onlstm.models import PRPN, LanguageModel
 from keras_onlstm.text.corpus import encode
 from keras_onlstm.training import SentenceBatches, TruncatedModel, evaluate_windows
-from keras_onlstm.training.sentences import split, with_sentences, without_sentences
+from keras_onlstm.training.sentence_batches import split, with_sentences, without_sentences
 
 WORDS = ["<eos>", "<unk>", *"abcdefg"]
 
@@ -100,11 +100,11 @@ def test_the_loss_is_that_of_each_sentence_alone(kind):
         assert_close(found, expected, 1e-5, f"{time} time")
 
 
-def test_hosts_have_the_whole_batch_together():
+def test_processes_have_the_whole_batch_together():
     lengths = np.random.default_rng(3).integers(1, 9, 40)
     ids = np.concatenate([[*range(1, length + 1), 0] for length in lengths])
     whole = SentenceBatches(ids, 0, 7, True, multiple=4)
-    shares = [SentenceBatches(ids, 0, 7, True, multiple=4, host=(k, 2)) for k in range(2)]
+    shares = [SentenceBatches(ids, 0, 7, True, multiple=4, process=(k, 2)) for k in range(2)]
     for index in range(len(whole)):
         (inputs, *others), parts = whole[index], [share[index] for share in shares]
         for name, array in inputs.items():

@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 
 import keras
 import numpy as np
@@ -18,6 +19,7 @@ from helpers.toy_runs import (
     weights_of,
 )
 from keras_onlstm.training import AveragedSGD, load_checkpoint, save_checkpoint
+from keras_onlstm.training.schedules import Stateful
 
 
 @pytest.fixture(scope="module")
@@ -42,10 +44,10 @@ def test_progress_of_wrong_kinds_changes_nothing(finished, name, value):
     trained, state = finished
     save_checkpoint(trained.directory / "checkpoint.npz", trained.model, {**state, name: value})
     trained.model.set_weights([variable * 2 for variable in trained.model.get_weights()])
-    before = bits(trained.model), vars(trained.callbacks[0]).copy(), trained.progress
+    before = bits(trained.model), vars(trained.schedules[0]).copy(), trained.progress
     with pytest.raises(ValueError, match=r"checkpoint\.npz: not a checkpoint of a Trainer"):
         trained.resume()
-    assert (bits(trained.model), vars(trained.callbacks[0]), trained.progress) == before
+    assert (bits(trained.model), vars(trained.schedules[0]), trained.progress) == before
 
 
 def test_loss_and_accuracy_are_means_over_the_pairs_of_the_epoch(tmp_path):
@@ -104,25 +106,51 @@ def test_the_best_score_is_that_of_the_mode_and_a_number(tmp_path, mode, scores,
         assert [row["val_score"] for row in read_records(tmp_path)[1]] == scores
 
 
-def test_learning_rates_of_batches(tmp_path):
-    given, seen = [], []
+class Rates(Stateful):
+    """A learning rate that is the share of the training that is done."""
 
-    def rate(epoch, batch):
-        given.append((epoch, batch))
-        return 0.01 * (1 + batch) / (1 + epoch)
+    def rate(self, done):
+        return done
 
-    trained = make_trainer(tmp_path, epochs=2, learning_rate=rate)
+
+@pytest.mark.parametrize("shares", [(1.0, 1.0, 1.0), (2.0, 0.5, 1.5)])
+def test_a_schedule_sets_the_learning_rate_of_every_batch(tmp_path, shares):
+    """Times the share of the batch, such as the length of its window."""
+    seen = []
+    trained = make_trainer(tmp_path, epochs=2, schedules=[Rates()])
     optimizer = trained.model.optimizer
+    if shares != (1.0, 1.0, 1.0):
+        trained.batches.share = lambda index: shares[index]
     watch_steps(
         trained, lambda *_: seen.append(float(ops.convert_to_numpy(optimizer.learning_rate)))
     )
     history = trained.run()
-    assert given == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2)]
-    np.testing.assert_allclose(seen, [0.01, 0.02, 0.03, 0.005, 0.01, 0.015], rtol=1e-6)
+    expected = np.arange(6) / 6 * np.tile(shares, 2)
+    np.testing.assert_allclose(seen, expected, rtol=1e-6)
     # Of 10 pairs the last batch of an epoch may have any of 4, 4 and 2.
     sizes = [len(make_batches()[index][1]) for index in range(3)]
-    expected = sum(n * r for n, r in zip(sizes, seen[:3], strict=True)) / 10
-    assert history[0]["learning_rate"] == pytest.approx(expected)
+    mean = sum(n * rate for n, rate in zip(sizes, expected[:3], strict=True)) / 10
+    assert history[0]["learning_rate"] == pytest.approx(mean)
+
+
+class Scores(Stateful):
+    """Keeps what it is given after every epoch."""
+
+    def __init__(self, **attributes):
+        self.seen = []
+        vars(self).update(attributes)
+
+    def step(self, score):
+        self.seen.append(score)
+
+
+def test_schedules_get_the_monitored_value_or_one_of_their_own(tmp_path):
+    usual, other = Scores(), Scores(monitor="other")
+    trained = make_trainer(tmp_path, epochs=2, schedules=[usual, other])
+    score = trained.validate
+    trained.validate = lambda: {**score(), "other": 7.0}
+    trained.run()
+    assert (usual.seen, other.seen) == ([0.1, 0.3], [7.0, 7.0])
 
 
 class Weighted:
@@ -210,3 +238,16 @@ def test_every_epoch_has_a_line(tmp_path, capsys):
         ("1", "0.1"),
         ("2", "0.3"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("log_every", "terminal", "numbers"), [(2, False, ["2", "2"]), (0, False, []), (2, True, [])]
+)
+def test_lines_within_an_epoch_where_there_is_no_terminal(
+    tmp_path, capsys, monkeypatch, log_every, terminal, numbers
+):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
+    make_trainer(tmp_path, epochs=2, verbose=True, log_every=log_every).run()
+    lines = capsys.readouterr().out
+    found = re.findall(r"^Epoch \d/2, batch (\d)/3: accuracy .*, loss .*$", lines, re.M)
+    assert found == numbers

@@ -105,10 +105,10 @@ def test_the_next_epoch_has_as_many_windows(jitter):
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_hosts_have_the_whole_batch_together(count):
+def test_processes_have_the_whole_batch_together(count):
     """Each reads rows of its own, of the same windows, and knows how much the whole counts for."""
     whole = Windows(np.arange(400), 5, 20, multiple=6)
-    shares = [Windows(np.arange(400), 5, 20, multiple=6, host=(k, count)) for k in range(count)]
+    shares = [Windows(np.arange(400), 5, 20, multiple=6, process=(k, count)) for k in range(count)]
     assert {len(share) for share in shares} == {len(whole)} and whole.rows == 6
     for index in range(len(whole)):
         inputs, *others = whole[index]

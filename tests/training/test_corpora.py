@@ -7,7 +7,8 @@ import pytest
 
 from keras_onlstm import text
 from keras_onlstm.training import corpora
-from keras_onlstm.training.corpora import IDS, ORIGIN, VOCABULARY, read_corpus
+from keras_onlstm.training.corpora import IDS, ORIGIN, VOCABULARY, read_corpus, split_lines
+from keras_onlstm.training.language_model_config import LanguageModelConfig
 
 TEXTS = {"train": "a b a c\nc a\n", "valid": "a d\n", "test": "b\n"}
 
@@ -29,11 +30,13 @@ def read(data, tmp_path, monkeypatch):
     load = text.corpus.load
     monkeypatch.setattr(text.corpus, "load", lambda *args: (made.append(args), load(*args))[1])
 
-    def run(*arguments, **keywords):
+    def run(vocabulary=None, **values):
         made.clear()
-        corpus = read_corpus(data, tmp_path, *arguments, **keywords)
+        config = LanguageModelConfig(data=[data], **values)
+        corpus = read_corpus(config, tmp_path, vocabulary)
         assert all(isinstance(part, np.memmap) for part in corpus[1:])
-        expected = load(data, *arguments, **keywords)
+        level = "character" if config.characters else "word"
+        expected = load(data, vocabulary, config.max_words, level)
         assert corpus.vocabulary == expected.vocabulary
         ids = [part.tolist() for part in corpus[1:]]
         assert ids == [part.tolist() for part in expected[1:]]
@@ -61,7 +64,7 @@ def test_a_file_that_changed(read, data, part):
 
 def test_other_arguments(read):
     words = read()[0]
-    for arguments in ({"max_words": 3}, {"level": "character"}, {"vocabulary": words[::-1]}, {}):
+    for arguments in ({"max_words": 3}, {"characters": True}, {"vocabulary": words[::-1]}, {}):
         assert read(**arguments)[2], arguments
         assert not read(**arguments)[2], arguments
 
@@ -105,9 +108,9 @@ def test_damage(read, tmp_path, name, how):
 def test_characters_that_end_lines_elsewhere(read, data):
     """A vocabulary of characters has one a line, whatever they are."""
     (data / "train.txt").write_text("a\x0bb\x85c\u2028\td\n", encoding="utf-8")
-    words, _, _ = read(level="character")
+    words, _, _ = read(characters=True)
     assert {"\x0b", "\x85", "\u2028", "\t"} <= set(words)
-    assert read(level="character")[0] == words
+    assert read(characters=True)[0] == words
 
 
 def test_killed_while_ids_are_made(read, tmp_path, monkeypatch):
@@ -122,3 +125,29 @@ def test_killed_while_ids_are_made(read, tmp_path, monkeypatch):
             read(max_words=3)
     assert read()[2]
     json.loads((tmp_path / IDS / ORIGIN).read_bytes())
+
+
+def test_text_files_are_split(tmp_path):
+    """Of 20 lines 18 are for training; blank lines do not count."""
+    lines = [f"w{number}" for number in range(50)]
+    (tmp_path / "a.txt").write_text("\n\n".join(lines[:30]))
+    (tmp_path / "b.txt").write_text("\n".join(lines[30:]) + "\n")
+    config = LanguageModelConfig(data=[tmp_path / "a.txt", tmp_path / "b.txt"])
+    found = read_corpus(config, tmp_path / "run", ["<eos>", "<unk>", *lines])
+    ids = {part: getattr(found, part).tolist() for part in ("train", "valid", "test")}
+    parts = split_lines(lines)
+    assert parts["valid"] == ["w0", "w20", "w40"] and parts["test"] == ["w10", "w30"]
+    assert sorted(line for part in parts.values() for line in part) == sorted(lines)
+    for part, expected in parts.items():
+        assert ids[part] == [number for word in expected for number in (2 + int(word[1:]), 0)]
+    (tmp_path / "a.txt").write_text("few\n" * 19)
+    with pytest.raises(ValueError, match="19 lines are too few"):
+        read_corpus(LanguageModelConfig(data=[tmp_path / "a.txt"]), tmp_path / "run")
+
+
+def test_debug_without_data_has_formulas(tmp_path):
+    found = read_corpus(LanguageModelConfig.from_preset("debug"), tmp_path)
+    assert {"(", ")", "and", "or", "not"} <= set(found.vocabulary)
+    assert len(found.train) > 9 * len(found.valid) > 1000
+    with pytest.raises(ValueError, match="--data is needed"):
+        read_corpus(LanguageModelConfig(), tmp_path)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -16,15 +17,11 @@ from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.models import TreeLSTM
 from keras_onlstm.text.vectors import read_vectors
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.training import (
-    HalvingWithRollback,
-    NoiseContrastive,
-    TreeBatches,
-    TreeLearner,
-)
-from keras_onlstm.runs.directory import Configuration
-from keras_onlstm.training.tree_corpora import TREE_VALUES, TreeCorpus, read_trees, reshaped
+from keras_onlstm.training import HalvingWithRollback, TreeBatches, TreeLearner
+from keras_onlstm.training.tree_config import TreeLSTMConfig
+from keras_onlstm.training.tree_corpora import TreeCorpus, read_trees, reshaped
 from keras_onlstm.training.tree_models import make_tree_model, train_tree_model
+from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 
 TOLERANCE = 1e-9
 WORDS = ["<unk>", "<root>", *"abcdefg"]
@@ -242,21 +239,20 @@ HALVINGS = [
 @pytest.mark.parametrize("entropies, rates, kept, end", HALVINGS)
 def test_halving_with_rollback(entropies, rates, kept, end):
     model = Held()
-    halving = HalvingWithRollback()
-    halving.set_model(model)
+    halving = HalvingWithRollback(model)
     for epoch, (entropy, rate, weight) in enumerate(zip(entropies, rates, kept, strict=True), 1):
         model.weight.assign(float(epoch))
-        halving.on_epoch_end(epoch - 1, {"val_entropy": entropy})
+        halving.step(entropy)
         assert float(ops.convert_to_numpy(model.optimizer.learning_rate)) == rate
         assert float(ops.convert_to_numpy(model.weight)) == weight, f"epoch {epoch}"
         assert model.stop_training == (epoch == end)
 
 
 def test_halving_stops_where_the_entropy_is_no_number():
-    model, halving = Held(), HalvingWithRollback()
-    halving.set_model(model)
+    model = Held()
+    halving = HalvingWithRollback(model)
     for entropy in (5.0, math.nan, math.nan):
-        halving.on_epoch_end(0, {"val_entropy": entropy})
+        halving.step(entropy)
     assert model.stop_training
 
 
@@ -334,21 +330,10 @@ def test_a_large_file_of_longer_word_vectors_is_not_read_to_its_end(tmp_path):
     assert sorted(read_vectors(path, {"cat", "w x"}, 3)) == ["cat", "w x"]
 
 
-VALUES = TREE_VALUES | {
-    "embedding_dim": 3, "units": 4, "input_dropout": 0.2, "output_dropout": 0.2, "epochs": 2,
-    "batch_size": 8, "optimizer": "adam", "learning_rate": 0.02,
-}  # fmt: skip
-
-
 def configuration(**values):
-    arguments = {
-        "preset": "small", "seed": 0, "data": None, "trees": "dependencies",
-        "left_dependents": True, "vectors": None,
-    }  # fmt: skip
-    for name in list(values):
-        if name in arguments:
-            arguments[name] = values.pop(name)
-    return Configuration(arguments, VALUES | values)
+    sizes = {"embedding_dim": 3, "units": 4, "epochs": 2, "batch_size": 8, "learning_rate": 0.02}
+    dropout = {"input_dropout": 0.2, "output_dropout": 0.2, "left_dependents": True}
+    return TreeLSTMConfig(**{**sizes, **dropout, **values})
 
 
 def corpus():
@@ -420,27 +405,38 @@ def test_trees_of_files(tmp_path):
     paths = [tmp_path / f"{part}.conll" for part in ("train", "validation", "test")]
     for path in paths:
         conll.write([tree, crossing, tree], path)
-    values = {"normalize": True, "least_count": 2, "longest": 4}
-    found = read_trees(paths, values)
+    config = TreeLSTMConfig(data=paths, least_count=2, longest=4)
+    found = read_trees(config)
     assert found.vocabulary == ["<unk>", "<root>", "N", "cats", "sat", "the"]
     assert [t.words for t in found.test] == [("the", "N", "cats", "sat")] * 2
     assert found.skipped == {"train": 1, "validation": 1, "test": 1}
-    assert read_trees(paths, values, "chain").train[0] == chain(("the", "N", "cats", "sat"))
-    shape = read_trees(paths, values, "random").train
+    chains = read_trees(replace(config, trees="chain"))
+    assert chains.train[0] == chain(("the", "N", "cats", "sat"))
+    shape = read_trees(replace(config, trees="random")).train
     assert [t.heads for t in shape] == [reshaped(tree, "random", n).heads for n in range(2)]
-    kept = read_trees(paths, {**values, "normalize": False, "longest": 3}, vocabulary=["x"])
+    kept = read_trees(replace(config, normalize=False, longest=3), vocabulary=["x"])
     assert (kept.train, kept.vocabulary) == ([], ["x"])
     assert kept.validation[0].words == ("The", "12", "cats", "sat")
 
 
-def test_data_that_will_not_do(tmp_path):
-    values = {"normalize": True, "least_count": 2, "longest": 4}
+@pytest.mark.parametrize("trees", ["dependencies", "chain", "sentence"])
+def test_debug_without_data_has_toy_trees(trees):
+    """Whose words tell the depth and the side of their node."""
+    found = read_trees(TreeLSTMConfig.from_preset("debug", trees=trees))
+    assert [len(part) for part in found[1:4]] == [120, 30, 30]
+    plain = read_trees(TreeLSTMConfig.from_preset("debug")).train
+    assert [tree.words for tree in found.train] == [
+        reshaped(tree, trees, number).words for number, tree in enumerate(plain)
+    ]
+    assert {word for tree in plain for word in tree.words} <= {
+        f"{side}-{depth}" for side in ("left", "right") for depth in "abcd"
+    }
+
+
+def test_files_without_trees_are_refused(tmp_path):
     path = tmp_path / "trees.conll"
     conll.write([DependencyTree(["a", "b", "c", "d"], [3, 4, 0, 3])], path)
-    for data in ("treebank", [path], [path, path]):
-        with pytest.raises(ValueError, match="takes nltk, or three"):
-            read_trees(data, values)
     with pytest.raises(ValueError, match="no projective tree"):
-        read_trees([path] * 3, values)
+        read_trees(TreeLSTMConfig(data=[path] * 3))
     with pytest.raises(FileNotFoundError, match=r"none\.conll"):
-        read_trees([tmp_path / "none.conll"] * 3, values)
+        read_trees(TreeLSTMConfig(data=[tmp_path / "none.conll"] * 3))
