@@ -29,7 +29,7 @@ CLASSES = {
     "prpn.parsing_network": ["ParsingNetwork"],
     "prpn.predict_network": ["PredictNetwork", "_Linear"],
     "prpn.reading_network": ["ReadingLayer", "ReadingNetwork"],
-    "training.optimizers": ["AveragedAdam", "AveragedSGD", "FusedAdam", "PenalizedAdam"],
+    "training.optimizers": ["AveragedAdam", "AveragedSGD", "PenalizedAdam"],
 }
 
 
