@@ -55,7 +55,7 @@ def start(script, directory):
         [
             sys.executable,
             *map(str, arguments),
-            *(["--resume"] if resume else ["--preset", "smoke"]),
+            *(["--resume"] if resume else ["--preset", "debug"]),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import EXAMPLES, contents, free_address, ours, start
-from keras_onlstm.distribution.devices import DataParallel
+from keras_onlstm.training.devices import DataParallel
 
 BACKEND = keras.backend.backend()
 # A process of its own for each number of devices: they are set up once.
@@ -17,15 +17,16 @@ from contextlib import nullcontext
 import keras, numpy as np
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training import AveragedSGD, TruncatedModel, Windows, evaluate_windows
-from keras_onlstm.distribution.devices import DataParallel
-from keras_onlstm.training.hosts import joined
+from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.training.processes import joined
 
-count, host = int(sys.argv[1]), json.loads(sys.argv[2])
-together = joined(*host, count, {"count": count})
-hosts = together.__enter__()
+count, place = int(sys.argv[1]), json.loads(sys.argv[2])
+together = joined(*place, count, {"count": count})
+processes = together.__enter__()
 devices = DataParallel(count) if count > 1 else None
 text = np.arange(900) % 7
-many = {"multiple": count * hosts.count, "host": (hosts.index, hosts.count)}
+own = processes.index, processes.count
+many = {"multiple": count * processes.count, "process": own}
 windows = Windows(text, 9, window=20, jitter=False, **many)
 rates = ("word", "input", "hidden", "output", "recurrent_weight")
 with devices.scope() if devices else nullcontext():
@@ -54,8 +55,8 @@ together.__exit__(None, None, None)
 """
 
 
-def start_training(count, host=(1, None, None)):
-    return start("-c", TRAIN, count, json.dumps(host))
+def start_training(count, place=(1, None, None)):
+    return start("-c", TRAIN, count, json.dumps(place))
 
 
 def finish_training(process):
@@ -89,8 +90,8 @@ def compare(several, one):
 
 
 @pytest.mark.backend("jax")
-def test_two_hosts_of_two_devices_are_one_to_rounding(one):
-    """Of nine sequences the first host has six, the second the rest and three empty ones."""
+def test_two_processes_of_two_devices_are_one_to_rounding(one):
+    """Of nine sequences the first process has six, the second the rest and three empty ones."""
     address = free_address()
     started = [start_training(2, (2, index, address)) for index in range(2)]
     outputs = [process.communicate(timeout=200) for process in started]
@@ -118,11 +119,11 @@ def test_more_than_there_are():
 def test_the_example_on_two_devices(tmp_path):
     """Dropout included, so not to the same losses; resumed on one and the same terms.
 
-    By Adam, whose step is one operation on each device's weights, and in halves.
+    By Adam, and in bfloat16.
     """
-    run = ["--preset", "smoke", "--devices", 2, "--output", tmp_path / "run"]
-    run += ["--precision", "mixed_bfloat16", "--set", "optimizer=adam", "learning_rate=0.01"]
-    run += ["num_layers=1"]
+    run = ["--preset", "debug", "--devices", 2, "--output", tmp_path / "run"]
+    run += ["--compute-dtype", "bfloat16", "--optimizer", "adam", "--schedule", "cosine"]
+    run += ["--learning-rate", 0.01, "--weight-decay", 0.0, "--num-layers", 1]
     process = start(EXAMPLES / "language_modeling.py", *run)
     _, errors = process.communicate(timeout=400)
     assert process.returncode == 0 and ours(errors) == [], errors

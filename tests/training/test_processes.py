@@ -1,4 +1,4 @@
-"""Training on several hosts: what they share, what is refused, and what a lost host leaves."""
+"""Training with several processes: what they share, what is refused, and what is left of one."""
 
 import json
 import shutil
@@ -9,19 +9,19 @@ import time
 import keras
 import numpy as np
 import pytest
-from keras_onlstm.training.hosts import joined
 
 from helpers import commands
 from helpers.commands import EXAMPLES, contents, environment, free_address, ours, start
+from keras_onlstm.training.processes import joined
 
 SCRIPT = EXAMPLES / "language_modeling.py"
 
 
-def ends(processes, seconds=240):
+def ends(started, seconds=240):
     """Exit statuses, standard outputs and lines of errors."""
-    processes = list(processes)  # all are started before the first is waited for
-    outputs = [process.communicate(timeout=seconds) for process in processes]
-    statuses = [process.returncode for process in processes]
+    started = list(started)  # all are started before the first is waited for
+    outputs = [process.communicate(timeout=seconds) for process in started]
+    statuses = [process.returncode for process in started]
     return statuses, [output for output, _ in outputs], [ours(errors) for _, errors in outputs]
 
 
@@ -40,27 +40,31 @@ SHARE = """
 import json, sys
 from pathlib import Path
 from keras_onlstm.training import corpora
-from keras_onlstm.training.hosts import joined
+from keras_onlstm.training.language_model_config import LanguageModelConfig
+from keras_onlstm.training.processes import joined
 
 index, directory = int(sys.argv[1]), Path(sys.argv[2])
-with joined(2, None, None, 2, {"--seed": 0, "--data": None}) as hosts:
+with joined(2, None, None, 2, {"--seed": 0, "--data": None}) as processes:
     print("together")
-    shared = [hosts.index, hosts.gather("a" * index), hosts.of_first(lambda: hosts.index + 7)]
+    first = processes.of_first(lambda: processes.index + 7)
+    shared = [processes.index, processes.gather("a" * index), first]
     texts = []
-    for corpora.MAPPED in (10_000, 10):  # of a large one, only host 0 reads the text
+    for corpora.MAPPED in (10_000, 10):  # of a large one, only process 0 reads the text
         data = directory / ("nowhere" if index and corpora.MAPPED == 10 else "data")
-        corpus = corpora.read_corpus(data, directory / "run", hosts=hosts)
+        config = LanguageModelConfig(data=[data])
+        corpus = corpora.read_corpus(config, directory / "run", processes=processes)
         ids = [part.tolist() for part in corpus[1:]]
         texts.append([corpus.vocabulary, ids, type(corpus.train).__name__])
     (directory / f"{index}.json").write_text(json.dumps([shared, texts]))
     corpora.MAPPED = 10_000
-    corpora.read_corpus(directory / ["data", "other"][index], directory, hosts=hosts)
+    config = LanguageModelConfig(data=[directory / ["data", "other"][index]])
+    corpora.read_corpus(config, directory, processes=processes)
 """
 
 
 @pytest.mark.backend("jax")
-def test_hosts_share_values_and_corpora(tmp_path):
-    """JAX finds the hosts in the variables of Slurm. Corpora that differ are refused."""
+def test_processes_share_values_and_corpora(tmp_path):
+    """JAX finds the processes in the variables of Slurm. Corpora that differ are refused."""
     for name, train in (("data", "a b a\nb c"), ("other", "a b a\nb b c")):
         (tmp_path / name).mkdir()
         for part, text in (("train", train), ("valid", "a c"), ("test", "b")):
@@ -82,12 +86,12 @@ def test_hosts_share_values_and_corpora(tmp_path):
 
 JOIN = """
 import json, sys
-from keras_onlstm.training.hosts import joined
+from keras_onlstm.training.processes import joined
 
-with joined(*json.loads(sys.argv[1]), {}, patience=float(sys.argv[2]), heartbeat=15) as hosts:
+with joined(*json.loads(sys.argv[1]), {}, patience=float(sys.argv[2]), heartbeat=15) as processes:
     print("together", flush=True)
     while True:
-        hosts.wait()
+        processes.wait()
 """
 
 
@@ -97,24 +101,24 @@ def join(*place, patience=60, **variables):
 
 @pytest.mark.backend("jax")
 @pytest.mark.parametrize(
-    ("hosts", "devices", "found"), [(3, (1, 1), "2 hosts"), (2, (1, 2), "[1, 2] devices")]
+    ("count", "devices", "found"), [(3, (1, 1), "2 processes"), (2, (1, 2), "[1, 2] devices")]
 )
-def test_other_numbers_of_hosts_and_devices_are_refused(hosts, devices, found):
+def test_other_numbers_of_processes_and_devices_are_refused(count, devices, found):
     variables = {"JAX_COORDINATOR_PORT": free_address().rpartition(":")[2]}
     statuses, _, errors = ends(
-        join(hosts, None, None, devices[index], **variables, **slurm(index)) for index in range(2)
+        join(count, None, None, devices[index], **variables, **slurm(index)) for index in range(2)
     )
     assert statuses == [1, 1]
     for lines in errors:
-        assert lines[-1].startswith(f"ValueError: --hosts {hosts}, --devices ")
+        assert lines[-1].startswith(f"ValueError: --num-processes {count}, --devices ")
         assert found in lines[-1]
 
 
 @pytest.mark.backend("jax")
-def test_a_host_that_falls_silent_ends_the_others():
-    """As if the network was cut. A host that is killed: see below."""
+def test_a_process_that_falls_silent_ends_the_others():
+    """As if the network was cut. A process that is killed: see below."""
     address = free_address()
-    processes = [join(2, host, address, 1) for host in range(2)]
+    processes = [join(2, index, address, 1) for index in range(2)]
     assert "together\n" in iter(processes[0].stdout.readline, "")
     processes[1].send_signal(signal.SIGSTOP)
     assert processes[0].wait(timeout=60) != 0
@@ -124,7 +128,7 @@ def test_a_host_that_falls_silent_ends_the_others():
 
 @pytest.mark.backend("jax")
 @pytest.mark.parametrize("index", [0, None])
-def test_hosts_that_do_not_come_together(index):
+def test_processes_that_do_not_come_together(index):
     address = None if index is None else free_address()
     _, _, ((*_, line),) = ends([join(2, index, address, 1, patience=0.5)])
     assert ("no job of Slurm" if index is None else "not all of them came within 0.5 s") in line
@@ -134,35 +138,40 @@ def test_hosts_that_do_not_come_together(index):
 def test_options_that_cannot_be_right_are_refused():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        for hosts, place in [(2, "10.0.0.1"), (2, "a:b"), (2, f"localhost:{port}"), (1, "a:1")]:
-            match = "need --hosts N" if hosts == 1 else f"--coordinator {place}: give ADDRESS:PORT"
-            with pytest.raises(ValueError, match=match), joined(hosts, 0, place, 1, {}):
+        for count, place in [(2, "10.0.0.1"), (2, "a:b"), (2, f"localhost:{port}"), (1, "a:1")]:
+            match = f"--coordinator {place}: give ADDRESS:PORT"
+            match = "need --num-processes N" if count == 1 else match
+            with pytest.raises(ValueError, match=match), joined(count, 0, place, 1, {}):
                 pass
 
 
 # The example. All that follows starts processes, which takes seconds: they share what they can.
 
 SMALL = [
-    "--preset", "smoke", "--devices", 2, "--set", "num_layers=1", "variable_bptt=false", "epochs=3",
-    "bptt=40", "learning_rate=1.0",
+    "--preset", "debug", "--devices", 2, "--num-layers", 1, "--no-variable-bptt", "--epochs", 3,
+    "--bptt", 40, "--learning-rate", 1.0,
 ]  # fmt: skip
 
-# The script, with hosts that are lost sooner.
+# The script, with processes whose loss is noticed sooner.
 TRAIN = """
 import functools, sys
 sys.argv[:2] = ["language_modeling.py"]
 import language_modeling as script
-script.joined = functools.partial(script.joined, heartbeat=15)
+from keras_onlstm.training import processes
+processes.joined = functools.partial(processes.joined, heartbeat=15)
 parser, options = script.parse_arguments()
 script.report(parser, lambda: script.main(options))
 """
 
 
 def train(output, *arguments, own=((), ())):
-    arguments = ["--output", output, "--hosts", 2, "--coordinator", free_address(), *arguments]
+    shared = ["--output", output, "--num-processes", 2, "--coordinator", free_address()]
     path = f"{EXAMPLES}:{environment()['PYTHONPATH']}"
     return [
-        start("-c", TRAIN, index, *arguments, "--host-id", index, *own[index], PYTHONPATH=path)
+        start(
+            *("-c", TRAIN, index, *shared, *arguments, "--process-id", index, *own[index]),
+            PYTHONPATH=path,
+        )
         for index in range(2)
     ]
 
@@ -185,21 +194,19 @@ def trained(output):
 
 
 def hint(output):
-    return (
-        f"{output}: if a host ends, the others end too. To resume, start all again with --resume."
-    )
+    return f"{output}: if a process ends, the others end too. Then start all again with --resume."
 
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
-    output = tmp_path_factory.mktemp("hosts") / "run"
+    output = tmp_path_factory.mktemp("processes") / "run"
     statuses, outputs, errors = ends(train(output, *SMALL))
     assert (statuses, errors) == ([0, 0], [[hint(output)]] * 2)
     return output, outputs
 
 
 @pytest.mark.backend("jax")
-def test_only_the_first_host_writes_and_prints(unbroken):
+def test_only_the_first_process_writes_and_prints(unbroken):
     output, (first, second) = unbroken
     assert first.count("Epoch ") == 3 and "Perplexity" in first
     assert second == ""
@@ -207,11 +214,11 @@ def test_only_the_first_host_writes_and_prints(unbroken):
     assert {"config.json", "checkpoint.npz", "best.keras", "results.json"} <= names
     assert {name for name in names if name.startswith(".")} <= {".lock"}
     config = json.loads((output / "config.json").read_text())
-    assert (config["arguments"]["hosts"], config["arguments"]["devices"]) == (2, 2)
+    assert (config["num_processes"], config["devices"]) == (2, 2)
 
 
 @pytest.mark.backend("jax")
-def test_hosts_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run, tmp_path):
+def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run, tmp_path):
     output = tmp_path / "run"
     for killed in (1, 0):
         resume = () if killed else ("--resume",)
@@ -233,7 +240,7 @@ def test_hosts_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run, tm
         np.testing.assert_array_equal(array, expected[name], err_msg=name)
 
     alone = tmp_path / "alone"
-    assert run("--resume", "--output", alone, "--hosts", "1", "--devices", "1")[0] == 0
+    assert run("--resume", "--output", alone, "--num-processes", "1", "--devices", "1")[0] == 0
     arrays, rows = trained(alone)
     for name, array in arrays.items():
         # Sums in another order.
@@ -242,18 +249,19 @@ def test_hosts_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run, tm
 
 
 @pytest.mark.backend("jax")
-def test_hosts_with_other_arguments_are_refused_and_write_nothing(tmp_path):
+def test_processes_with_other_arguments_are_refused_and_write_nothing(tmp_path):
     seeds = [["--seed", 0], ["--seed", 1]]
     statuses, outputs, errors = ends(train(tmp_path / "run", *SMALL, own=seeds))
-    line = "language_modeling.py: error: --seed is 0 on host 0 and 1 on host 1."
+    line = "language_modeling.py: error: --seed is 0 on process 0 and 1 on process 1."
     assert statuses == [2, 2] and "Epoch" not in outputs[0] and outputs[1] == ""
-    assert errors == [[f"{line} Start all hosts with the same."]] * 2
+    assert errors == [[f"{line} Start all processes with the same."]] * 2
     assert contents(tmp_path) == {}
 
 
 @pytest.mark.backend("tensorflow", "torch")
 def test_other_backends_are_refused(run, tmp_path):
-    result = run("--output", tmp_path / "run", "--preset", "smoke", "--hosts", 2, "--host-id", 0)
-    needs = f"--hosts 2: needs JAX (KERAS_BACKEND=jax), not {keras.backend.backend()}."
+    several = ["--num-processes", 2, "--process-id", 0]
+    result = run("--output", tmp_path / "run", "--preset", "debug", *several)
+    needs = f"--num-processes 2: needs JAX (KERAS_BACKEND=jax), not {keras.backend.backend()}."
     commands.refused(SCRIPT, result, needs)
     assert contents(tmp_path) == {}
