@@ -16,8 +16,8 @@ from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair, write_table
 from keras_onlstm.evaluation.minimal_pairs import difference_interval, interval, mcnemar
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.training.language_models import learning_rate, make_model
 from keras_onlstm.runs.directory import Configuration
+from keras_onlstm.training.language_models import learning_rate, make_model
 
 pytestmark = pytest.mark.backend("tensorflow")
 

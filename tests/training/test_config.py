@@ -6,13 +6,13 @@ from dataclasses import dataclass, fields
 import pytest
 
 from helpers.toy_runs import bits, make_trainer
+from keras_onlstm.runs.config import Config, option, rate, run_parser
+from keras_onlstm.runs.directory import running
+from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.runs.pair_classifier import PairClassifierConfig
+from keras_onlstm.runs.prpn import PRPNConfig
+from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.training import load_checkpoint, save_checkpoint
-from keras_onlstm.training.config import Config, option, rate, run_parser
-from keras_onlstm.training.language_model_config import LanguageModelConfig
-from keras_onlstm.training.pair_config import PairClassifierConfig
-from keras_onlstm.training.prpn_config import PRPNConfig
-from keras_onlstm.training.runs import running
-from keras_onlstm.training.tree_config import TreeLSTMConfig
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 
@@ -32,7 +32,7 @@ class TinyConfig(Config):
     units: int = option(20, "Size of the layer.", "model", 1)
     tied: bool = option(True, "One matrix for two.", "model")
     dropout: float = rate(0.1, "Share dropped.")
-    optimizer: str = option("adam", "Of 100%.", "training", choices=("sgd", "adam"))
+    optimizer: str = option("adam", "Of the training.", "training", choices=("sgd", "adam"))
     devices: int = option(1, "Devices.", "training", 1)
 
     def check(self) -> None:
@@ -100,11 +100,11 @@ def test_the_config_json_of_a_run_starts_another_one(output, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", '{"unit": 3}', "'unit' is not one of its values"),
-        ("a.json", '{"units": 3', "Give a JSON or TOML file"),
+        ("a.json", '{"unit": 3}', "has 'unit', which is not one of preset"),
+        ("a.json", '{"units": 3', "Give a JSON or TOML file of values"),
         ("a.json", "[3]", "an object, not"),
-        ("a.json", '{"model": "other", "units": 3}', "it is for --model other"),
-        ("a.toml", "units = ", "Give a JSON or TOML file"),
+        ("a.json", '{"model": "other", "units": 3}', "is for a other, not for a tiny"),
+        ("a.toml", "units = ", "Give a JSON or TOML file of values"),
         ("a.toml", None, "cannot be read"),
     ],
 )
@@ -114,7 +114,7 @@ def test_damaged_files_of_values_are_named(output, tmp_path, name, text, message
         path.write_text(text)
     with pytest.raises((ValueError, OSError), match=message) as caught:
         configured("--output", output, "--config", path)
-    assert str(caught.value).startswith(f"--config {path}: ")
+    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_unknown_flags_suggest_the_nearest(capsys):
 
 def test_help_shows_groups_and_defaults():
     text = run_parser([TinyConfig], "train.py", "Trains.", "runs/new", []).format_help()
-    assert "Of 100%. (default: adam)" in text and "--tied, --no-tied" in text
+    assert "Of the training. (default: adam)" in text and "--tied, --no-tied" in text
     assert [line for line in text.splitlines() if line.endswith(":")][-3:] == [
         "data:", "model:", "training:",
     ]  # fmt: skip
@@ -217,7 +217,7 @@ def test_one_of_several_models(output, capsys):
     assert configured("--output", output, "--resume", "--slots", 7, **both) == found
     other = refused(capsys, "--output", output, "--resume", "--model", "language_model", **both)
     assert f"{output}: was started with --model prpn, not language_model" in other
-    with pytest.raises(ValueError, match="it is a run of prpn, not of language_model"):
+    with pytest.raises(ValueError, match="it is for a prpn, not for a language_model"):
         LanguageModelConfig.load(output)
 
 
@@ -258,9 +258,9 @@ def test_the_earliest_runs_stored_neither_values_nor_a_command(output):
     ("content", "message"),
     [
         ({}, "arguments is missing"),
-        ({"arguments": EARLIER | {"colour": 3}}, "'colour' is not one of its values"),
+        ({"arguments": EARLIER | {"colour": 3}}, "it has 'colour', which is not one of preset"),
         ({"arguments": EARLIER, "values": {"units": 3}}, "is missing"),
-        ({"arguments": EARLIER, "values": {"unit": 3}}, "'unit' is not one of its values"),
+        ({"arguments": EARLIER, "values": {"unit": 3}}, "has 'unit', which is not one of preset"),
         ({"arguments": EARLIER, "values": 3}, "values is an object or null, not 3"),
         ({"model": "language_model", "units": 3}, "is missing"),
     ],

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from keras_onlstm import text
-from keras_onlstm.training import corpora
-from keras_onlstm.training.corpora import IDS, ORIGIN, VOCABULARY, read_corpus, split_lines
-from keras_onlstm.training.language_model_config import LanguageModelConfig
+from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.text import large_corpus
+from keras_onlstm.text.large_corpus import ORIGIN
+from keras_onlstm.training.corpora import IDS, VOCABULARY, read_corpus, split_lines
 
 TEXTS = {"train": "a b a c\nc a\n", "valid": "a d\n", "test": "b\n"}
 
@@ -25,7 +26,7 @@ def data(tmp_path):
 @pytest.fixture
 def read(data, tmp_path, monkeypatch):
     """Reads the corpus as a large one: (vocabulary, ids, whether they were made anew)."""
-    monkeypatch.setattr(corpora, "MAPPED", 1)
+    monkeypatch.setattr(large_corpus, "MAPPED", 1)
     made = []
     load = text.corpus.load
     monkeypatch.setattr(text.corpus, "load", lambda *args: (made.append(args), load(*args))[1])
@@ -140,8 +141,8 @@ def test_text_files_are_split(tmp_path):
     assert sorted(line for part in parts.values() for line in part) == sorted(lines)
     for part, expected in parts.items():
         assert ids[part] == [number for word in expected for number in (2 + int(word[1:]), 0)]
-    (tmp_path / "a.txt").write_text("few\n" * 19)
-    with pytest.raises(ValueError, match="19 lines are too few"):
+    (tmp_path / "a.txt").write_text("few\n" * 10)
+    with pytest.raises(ValueError, match=r"a\.txt: give a file of 20 lines or more"):
         read_corpus(LanguageModelConfig(data=[tmp_path / "a.txt"]), tmp_path / "run")
 
 

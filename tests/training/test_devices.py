@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import EXAMPLES, contents, free_address, ours, start
-from keras_onlstm.training.devices import DataParallel
+from keras_onlstm.distribution.devices import DataParallel
 
 BACKEND = keras.backend.backend()
 # A process of its own for each number of devices: they are set up once.
@@ -17,8 +17,8 @@ from contextlib import nullcontext
 import keras, numpy as np
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training import AveragedSGD, TruncatedModel, Windows, evaluate_windows
-from keras_onlstm.training.devices import DataParallel
-from keras_onlstm.training.processes import joined
+from keras_onlstm.distribution.devices import DataParallel
+from keras_onlstm.distribution.processes import joined
 
 count, place = int(sys.argv[1]), json.loads(sys.argv[2])
 together = joined(*place, count, {"count": count})

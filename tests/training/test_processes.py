@@ -12,7 +12,7 @@ import pytest
 
 from helpers import commands
 from helpers.commands import EXAMPLES, contents, environment, free_address, ours, start
-from keras_onlstm.training.processes import joined
+from keras_onlstm.distribution.processes import joined
 
 SCRIPT = EXAMPLES / "language_modeling.py"
 
@@ -39,9 +39,10 @@ def slurm(index):
 SHARE = """
 import json, sys
 from pathlib import Path
+from keras_onlstm.text import large_corpus
 from keras_onlstm.training import corpora
-from keras_onlstm.training.language_model_config import LanguageModelConfig
-from keras_onlstm.training.processes import joined
+from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.distribution.processes import joined
 
 index, directory = int(sys.argv[1]), Path(sys.argv[2])
 with joined(2, None, None, 2, {"--seed": 0, "--data": None}) as processes:
@@ -49,14 +50,14 @@ with joined(2, None, None, 2, {"--seed": 0, "--data": None}) as processes:
     first = processes.of_first(lambda: processes.index + 7)
     shared = [processes.index, processes.gather("a" * index), first]
     texts = []
-    for corpora.MAPPED in (10_000, 10):  # of a large one, only process 0 reads the text
-        data = directory / ("nowhere" if index and corpora.MAPPED == 10 else "data")
+    for large_corpus.MAPPED in (10_000, 10):  # of a large one, only process 0 reads the text
+        data = directory / ("nowhere" if index and large_corpus.MAPPED == 10 else "data")
         config = LanguageModelConfig(data=[data])
         corpus = corpora.read_corpus(config, directory / "run", processes=processes)
         ids = [part.tolist() for part in corpus[1:]]
         texts.append([corpus.vocabulary, ids, type(corpus.train).__name__])
     (directory / f"{index}.json").write_text(json.dumps([shared, texts]))
-    corpora.MAPPED = 10_000
+    large_corpus.MAPPED = 10_000
     config = LanguageModelConfig(data=[directory / ["data", "other"][index]])
     corpora.read_corpus(config, directory, processes=processes)
 """
@@ -86,7 +87,7 @@ def test_processes_share_values_and_corpora(tmp_path):
 
 JOIN = """
 import json, sys
-from keras_onlstm.training.processes import joined
+from keras_onlstm.distribution.processes import joined
 
 with joined(*json.loads(sys.argv[1]), {}, patience=float(sys.argv[2]), heartbeat=15) as processes:
     print("together", flush=True)
@@ -157,7 +158,7 @@ TRAIN = """
 import functools, sys
 sys.argv[:2] = ["language_modeling.py"]
 import language_modeling as script
-from keras_onlstm.training import processes
+from keras_onlstm.distribution import processes
 processes.joined = functools.partial(processes.joined, heartbeat=15)
 parser, options = script.parse_arguments()
 script.report(parser, lambda: script.main(options))

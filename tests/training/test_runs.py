@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from keras_onlstm.training.runs import check_new, has_begun, origin, read_config, running
+from keras_onlstm.runs.directory import check_new, has_begun, origin, read_config, running
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 
