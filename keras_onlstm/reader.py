@@ -110,6 +110,12 @@ def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
 
     if not (Path(path) / CONFIG).is_file():
         return None
-    config = current_config(read_config(path, {name: (*kinds, ...), "arguments": (dict, ...)}))
-    check_kind(config, {name: (*kinds, ...)})
+    content = read_config(path)
+    if not content.keys() & {"model", "arguments"}:  # of another program
+        return None
+    try:
+        config = current_config(content)
+        check_kind(config, {name: (*kinds, ...)})
+    except ValueError as error:
+        raise ValueError(f"{Path(path) / CONFIG}: {error}. Restore it.") from error
     return config.get(name)
