@@ -1,6 +1,7 @@
 """`keras-onlstm evaluate`: the perplexity of language models, and the trees that they make."""
 
 import argparse
+import contextlib
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 from keras_onlstm.runs.config import Config
 from keras_onlstm.runs.directory import RESULTS, read_config
+from keras_onlstm.runs.earlier import current_config
 from keras_onlstm.runs.language_model import LanguageModelConfig, TextConfig
 from keras_onlstm.runs.prpn import PRPNConfig
 from keras_onlstm.utils.console import table
@@ -72,10 +74,10 @@ def load_config(run: str | Path) -> TextConfig:
         ValueError: if its `config.json` is damaged or of another kind of model.
     """
     kind: type[Config] = LanguageModelConfig
-    remedy = "Name the --output directory of a run that keras-onlstm train started."
-    content = read_config(run, dict, remedy)
-    if "prpn" in (content.get("model"), dict(content.get("arguments") or {}).get("model")):
-        kind = PRPNConfig
+    remedy = "Name the --output directory of a run of keras-onlstm train."
+    with contextlib.suppress(ValueError):  # reported by `load`
+        if current_config(read_config(run, dict, remedy))["model"] == PRPNConfig.model:
+            kind = PRPNConfig
     return kind.load(run)  # type: ignore[return-value]
 
 

@@ -54,6 +54,17 @@ def _flag(name):
     return f"--{name.replace('_', '-')}"
 
 
+def _checked(one, value):
+    """The value of a field in its type; refuses what it may not be."""
+    kind = one.metadata["kind"]
+    if value is None and NoneType in get_args(one.type):
+        return None
+    value = list(map(str, value)) if isinstance(value, tuple | list) else value
+    check_kind(value, kind, _flag(one.name))
+    # Keras takes a learning rate of 1 for a mistake.
+    return {Number: float, list: tuple}.get(type(kind), lambda value: value)(value)
+
+
 def _parsed(one, text):
     """The value of a text of the command line. What is not a value is refused later."""
     kind = one.metadata["kind"]
@@ -106,14 +117,7 @@ class Config:
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            value, kind = getattr(self, one.name), one.metadata["kind"]
-            if value is None and NoneType in get_args(one.type):
-                continue
-            value = list(map(str, value)) if isinstance(value, tuple | list) else value
-            check_kind(value, kind, _flag(one.name))
-            # Keras takes a learning rate of 1 for a mistake.
-            convert = {Number: float, list: tuple}.get(type(kind), lambda value: value)
-            object.__setattr__(self, one.name, convert(value))
+            object.__setattr__(self, one.name, _checked(one, getattr(self, one.name)))
         self.check()
 
     def check(self) -> None:
@@ -174,15 +178,14 @@ class Config:
             return cls.from_preset(**{"preset": cls.preset, **given})
         check_unlocked(options.output)
         stored = cls.load(options.output)
-        changed = dataclasses.replace(stored, **given)
-        for name in given:
-            before, after = getattr(stored, name), getattr(changed, name)
-            if name not in cls.free and before != after:
+        for one in (one for one in fields(cls) if one.name in given):
+            before, after, flag = getattr(stored, one.name), given[one.name], _flag(one.name)
+            if one.name not in cls.free and before != _checked(one, after):
                 raise ValueError(
-                    f"{options.output}: was started with {_flag(name)} {before}, not {after}. "
-                    f"Leave {_flag(name)} out to resume, or give another --output."
+                    f"{options.output}: was started with {flag} {before}, not {after}. Leave {flag} "
+                    "out to resume, or give another --output."
                 )
-        return changed
+        return dataclasses.replace(stored, **given)
 
     @classmethod
     def load(cls, run: str | Path) -> Self:
@@ -192,7 +195,7 @@ class Config:
             FileNotFoundError: if there is no run.
             ValueError: if its `config.json` is damaged or of another kind of model.
         """
-        remedy = "Name the --output directory of a run that this command started."
+        remedy = f"Name the --output directory of a run of {cls.program}."
         content = read_config(run, dict, remedy)
         try:
             values = current_config(content, cls.model, lambda name: asdict(cls.from_preset(name)))
@@ -317,9 +320,11 @@ def _chosen(models, prog, output, arguments):
         stored = current_config(read_config(options.output))["model"]
     except ValueError:  # reported when it is loaded
         return model
-    if stored in models and model not in (None, stored):
+    if stored not in list(models):  # reported when it is loaded
+        return model
+    if model not in (None, stored):
         parser.error(
             f"{options.output}: was started with --model {stored}, not {model}. Leave --model out "
             "to resume, or give another --output."
         )
-    return stored if stored in models else model
+    return stored
