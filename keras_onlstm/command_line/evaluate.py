@@ -129,6 +129,8 @@ def _treebank_table(models, paths):
     from keras_onlstm.parser import Parser
 
     sentences = treebank.read(paths)
+    if not sentences:
+        raise ValueError(f"--treebank {' '.join(paths)}: contains no words.")
     scores = {}
     for model in models:
         parser = Parser.load(model)

@@ -68,7 +68,7 @@ def tree_scores(
     everything = score(trees, [sentence.tree for sentence in sentences])
     brief = score([trees[i] for i in short], [sentences[i].tree for i in short])
     row = {key: everything[key] for key in ("f1", "corpus_f1", "evalb_f1", "depth")}
-    row["f1_short"] = brief["f1"]
+    row["f1_short"] = brief["f1"] if short else None
     for label in LABELS:
         right, count = everything["label_recall"].get(label, (0, 0))
         row[f"recall_{label}"] = right / count if count else None
