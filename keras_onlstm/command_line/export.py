@@ -7,11 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-
-from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.exporting import GRAPHS, OF_ONNX, QUANTIZATIONS
-from keras_onlstm.loading import SHIPPED, load_model, member
 from keras_onlstm.runs.directory import CONFIG, read_config
 from keras_onlstm.utils.console import at_least
 
@@ -131,7 +127,9 @@ def _export(options, model, directory, graphs, known):
 
 def _models(options):
     """Models and what is known of them: pairs."""
+    from keras_onlstm.datasets import propositional_logic as logic
     from keras_onlstm.exporting import graph_names
+    from keras_onlstm.loading import SHIPPED, load_model, member
 
     if options.preset and (options.model or options.model_index is not None):
         raise ValueError("--model and --model-index do not go with --preset.")
@@ -157,6 +155,7 @@ def _models(options):
 
 def _tiny_models():
     import keras
+    import numpy as np
 
     from keras_onlstm.models import LanguageModel, PairClassifier, TreeLSTM
     from keras_onlstm.onlstm.cell import ONLSTMCell
