@@ -5,6 +5,7 @@ Keras is not imported, so that `--help` answers at once.
 
 import argparse
 import dataclasses
+import reprlib
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -182,8 +183,8 @@ class Config:
             before, after, flag = getattr(stored, one.name), given[one.name], _flag(one.name)
             if one.name not in cls.free and before != _checked(one, after):
                 raise ValueError(
-                    f"{options.output}: was started with {flag} {before}, not {after}. Leave {flag} "
-                    "out to resume, or give another --output."
+                    f"{options.output}: was started with {flag} {before}, not {after}. Leave "
+                    f"{flag} out to resume, or give another --output."
                 )
         return dataclasses.replace(stored, **given)
 
@@ -241,10 +242,11 @@ class Config:
 def _values(content, config, name):
     """The values of a file, without what is beside them; refuses those of another model."""
     if content.get("model", config.model) != config.model:
-        raise ValueError(f"{name} is for a {content['model']}, not for a {config.model}")
+        model = reprlib.repr(content["model"])
+        raise ValueError(f"{name} is for a {model}, not for a {config.model!r}")
     known = [one.name for one in fields(config)]
     for other in (other for other in content if other not in (*known, *_BESIDE)):
-        raise ValueError(f"{name} has {other!r}, which is not one of {', '.join(known)}")
+        raise ValueError(f"{name} has {reprlib.repr(other)}, not one of {', '.join(known)}")
     return {other: content[other] for other in content if other in known}
 
 
