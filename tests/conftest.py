@@ -170,7 +170,7 @@ def run(script, request):
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory):
-    """A function of an example's name: the directory of its smoke run, and what it printed.
+    """A function of an example's name: the directory of its debug run, and what it printed.
 
     Every run is made once, by one of the workers. Tests copy what they change.
     """
@@ -184,7 +184,7 @@ def finished_run(tmp_path_factory):
         with filelock.FileLock(shared / f"{name}.lock"):
             if not printed.exists():
                 with commands.example(name) as module:
-                    arguments = [*commands.SMOKE, "--output", directory]
+                    arguments = [*commands.DEBUG, "--output", directory]
                     status, output, errors = commands.run_script(f"{name}.py", module, *arguments)
                 assert (status, commands.ours(errors)) == (0, []), errors
                 printed.write_text(output)

@@ -5,7 +5,8 @@ import pytest
 
 from helpers.file_kinds import KINDS, Kind
 
-PLAIN = ("corpus", "mrg", "logic", "pickle", "conll")
+CONFIGS = ("language_model", "tree_lstm", "earlier language_model")
+PLAIN = ("corpus", "mrg", "logic", "pickle", "conll", *CONFIGS)
 
 
 @pytest.mark.keras_free

@@ -9,14 +9,14 @@ import sys
 import pytest
 
 from helpers.commands import EXAMPLES, ROOT, environment
-from keras_onlstm.utils.console import ArgumentParser, report
+from keras_onlstm.utils.console import ArgumentParser, at_least, report
 
 pytestmark = pytest.mark.keras_free
 
 COMMAND = [sys.executable, "-c", "from keras_onlstm.command_line import main; main()"]
 SCRIPTS = sorted([*EXAMPLES.glob("[a-z]*.py"), *(ROOT / "export").glob("[a-z]*.py")])
 
-HEAVY = ("keras", "tensorflow", "jax", "torch", "matplotlib", "nltk")
+HEAVY = ("keras", "tensorflow", "jax", "torch", "nltk")
 PARSING = """
 import contextlib, io, json, os, runpy, sys
 heavy, *paths = sys.argv[1:]
@@ -48,9 +48,11 @@ def test_help_and_wrong_arguments_wait_for_no_framework():
     for script in SCRIPTS:
         status, said, imported = next(answers)
         assert (status, imported) == (0, []), script
-        assert said.startswith(f"usage: {script.name} [-h]") and "--output DIR" in said
-        wrong = "error: unrecognized arguments: --no-such (--help lists the arguments)"
-        assert next(answers) == [2, f"{script.name}: {wrong}\n", []]
+        assert said.startswith(f"usage: {script.name} [") and "--output DIR" in said
+        status, said, imported = next(answers)
+        assert (status, imported) == (2, []), script
+        assert said.startswith(f"{script.name}: error: unexpected argument --no-such: ")
+        assert said.endswith("(--help lists the arguments)\n") and said.count("\n") == 1
 
 
 def test_ctrl_c_ends_a_command_in_one_line():
@@ -79,6 +81,37 @@ def test_a_reader_that_leaves_ends_a_command_silently():
         process.stdin.close()
         assert process.stderr.read() == b""
     assert process.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "hint"),
+    [
+        ("--unit", "did you mean --units?"),
+        ("--helpp=1", "did you mean --help?"),
+        ("--slots", "belongs to --model prpn"),
+        ("word", "unknown"),
+    ],
+)
+def test_an_unknown_argument_suggests_the_nearest(flag, hint, capsys):
+    parser = ArgumentParser(prog="test")
+    parser.add_argument("--units")
+    parser.elsewhere = {"--slots": "belongs to --model prpn"}
+    with pytest.raises(SystemExit) as caught:
+        parser.parse_args(["--units", "3", flag])
+    said = f"unexpected argument {flag.partition('=')[0]}: {hint} (--help lists the arguments)"
+    assert (caught.value.code, capsys.readouterr().err) == (2, f"test: error: {said}\n")
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "2.5", "many", ""])
+def test_integers_below_the_least_are_refused(text, capsys):
+    parser = ArgumentParser(prog="test")
+    parser.add_argument("--steps", type=at_least(1))
+    assert parser.parse_args(["--steps", "1"]).steps == 1
+    with pytest.raises(SystemExit) as caught:
+        parser.parse_args(["--steps", text])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert caught.value.code == 2 and line.startswith("test: error: argument --steps: ")
+    assert f"{text!r}" in line or f"{text} is not an integer, 1 or above" in line
 
 
 def run(main):

@@ -54,7 +54,7 @@ def commands(model, directory):
     return {
         "parse": (*COMMAND, "parse", "--model", model, "prices fell"),
         "shards": (*COMMAND, "parse", "--model", model, *files),
-        "example": (example, "--preset", "smoke", "--output", directory / "o"),
+        "example": (example, "--preset", "debug", "--output", directory / "o"),
     }
 
 

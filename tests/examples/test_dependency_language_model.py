@@ -13,6 +13,7 @@ from keras_onlstm.datasets import conll
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.loading import load_trained
+from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 
 pytestmark = pytest.mark.backend("tensorflow")
 
@@ -27,8 +28,7 @@ def trained(finished_run):
 
 def test_a_run_and_its_results(trained, run, script):
     results = json.loads((trained / "results.json").read_text())
-    configuration = script.EXPERIMENT.stored(trained)
-    corpus = script.load_trees(configuration)
+    corpus = script.load_trees(TreeLSTMConfig.load(trained))
     model = load_trained(trained, "tree_language_model")
     scores = model.score(corpus.test)
     expected = math.exp(-np.concatenate(scores).mean())
@@ -89,7 +89,7 @@ def files(tmp_path):
     return paths
 
 
-SMALL = ("--set", "epochs=1", "embedding_dim=2", "units=3", "batch_size=4")
+SMALL = ("--epochs", 1, "--embedding-dim", 2, "--units", 3, "--batch-size", 4)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from helpers.commands import EXAMPLES, imported
 from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.dependencies.eisner import best_trees
 
 pytestmark = pytest.mark.keras_free
 
@@ -51,7 +52,7 @@ def test_the_oracle_has_all_trees(all_heads):
 def test_the_best_trees_are_those_of_brute_force(parser, all_heads, words, count):
     scores = np.random.default_rng(words).normal(size=(words + 1, words))
     ranked = sorted(all_heads[words], key=lambda heads: -total(scores, heads))[:count]
-    found = parser.best_trees(scores, count)
+    found = best_trees(scores, count)
     assert [tuple(heads) for heads, _ in found] == ranked
     expected = [total(scores, heads) for heads in ranked]
     assert [score for _, score in found] == pytest.approx(expected, abs=1e-12)
@@ -62,7 +63,7 @@ def test_trees_of_equal_scores(parser, all_heads, count):
     """Whole numbers, so that many are: the scores are right, and no tree comes twice."""
     for seed in range(20):
         scores = np.random.default_rng(seed).integers(-1, 2, (6, 5)).astype("float64")
-        found = parser.best_trees(scores, count)
+        found = best_trees(scores, count)
         expected = sorted((total(scores, heads) for heads in all_heads[5]), reverse=True)[:count]
         assert [score for _, score in found] == expected
         assert [total(scores, heads) for heads, _ in found] == expected
@@ -76,14 +77,14 @@ def test_the_best_of_a_long_sentence(parser):
     heads = np.arange(words)  # a chain
     scores = np.zeros((words + 1, words))
     scores[heads, np.arange(words)] = 1.0
-    (best, first), (_, second) = parser.best_trees(scores, 2)
+    (best, first), (_, second) = best_trees(scores, 2)
     assert (best, first, second) == (heads.tolist(), words, words - 1)
 
 
 @pytest.mark.parametrize("scores", [np.zeros((3, 3)), np.zeros((1, 0)), np.full((3, 2), np.nan)])
 def test_scores_of_another_shape_or_not_finite(parser, scores):
     with pytest.raises(ValueError, match="finite numbers"):
-        parser.best_trees(scores)
+        best_trees(scores)
 
 
 def features_of(parser, words, tags, head, dependent):
@@ -135,7 +136,7 @@ def sentences(parser, count, seed, longest=14):
         size = int(generator.integers(1, longest + 1))
         words = generator.choice(["a", "stone", "stonework", "stonewall", "be"], size).tolist()
         tags = generator.choice(["D", "N", "V"], size).tolist()
-        heads = parser.best_trees(generator.normal(size=(size + 1, size)))[0][0]
+        heads = best_trees(generator.normal(size=(size + 1, size)))[0][0]
         trees.append(DependencyTree(words, heads, tags))
     return trees
 
@@ -151,7 +152,7 @@ def test_training_is_that_of_the_averaged_perceptron(parser):
         for place in generator.permutation(len(trees)):
             tree = trees[place]
             arcs = slow_arcs(parser, weights, tree.words, tree.tags)
-            ((heads, _),) = parser.best_trees(arcs)
+            ((heads, _),) = best_trees(arcs)
             for sign, of in ((1, tree.heads), (-1, heads)):
                 for dependent, head in enumerate(of, 1):
                     for feature in features_of(parser, tree.words, tree.tags, head, dependent):

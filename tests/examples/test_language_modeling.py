@@ -13,11 +13,14 @@ from keras import ops
 
 from helpers import commands
 from helpers.checks import NO_DROPOUT
-from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from helpers.commands import DEBUG, EXAMPLES, contents, ours
 from helpers.runs import assert_same_run, epochs, weights
+from keras_onlstm.command_line.evaluate import load_config
 from keras_onlstm.datasets import treebank
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit
+from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.text import large_corpus
 from keras_onlstm.training import corpora
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
@@ -36,15 +39,15 @@ def command(monkeypatch, capsys):
 
 
 @pytest.fixture(scope="module")
-def smoke(finished_run):
+def debug_run(finished_run):
     """A finished run and what it printed. Not to be changed."""
     return finished_run("language_modeling")
 
 
 @pytest.fixture
-def copied(smoke, tmp_path):
+def copied(debug_run, tmp_path):
     """A copy of the finished run."""
-    return shutil.copytree(smoke[0], tmp_path / "run")
+    return shutil.copytree(debug_run[0], tmp_path / "run")
 
 
 @pytest.fixture
@@ -59,8 +62,8 @@ def data(tmp_path):
     return directory
 
 
-def test_a_run_learns(smoke):
-    directory, output = smoke
+def test_a_run_learns(debug_run):
+    directory, output = debug_run
     rows = json.loads((directory / "metrics.json").read_text())["epochs"]
     assert [row["epoch"] for row in rows] == [1, 2]
     # 13 words and <eos> at random have perplexity 14: it has learnt something.
@@ -72,24 +75,23 @@ def test_a_run_learns(smoke):
     assert "56.17" in output  # what was published, beside it
 
 
-def test_perplexity_is_that_of_the_model(smoke, script):
+def test_perplexity_is_that_of_the_model(debug_run):
     """The test text read at once, without windows."""
-    model = keras.saving.load_model(smoke[0] / "best.keras", compile=False, safe_mode=True)
-    arguments = script.EXPERIMENT.stored(smoke[0]).arguments
-    corpus = script.load_corpus(arguments, smoke[0], model.vocabulary)
+    model = keras.saving.load_model(debug_run[0] / "best.keras", compile=False, safe_mode=True)
+    corpus = corpora.read_corpus(load_config(debug_run[0]), debug_run[0], model.vocabulary)
     logits = model.predict_on_batch(corpus.test[None, :-1])[0].astype("float64")
     logits -= logits.max(-1, keepdims=True)
     scores = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     loss = -scores[np.arange(len(corpus.test) - 1), corpus.test[1:]].mean()
-    results = json.loads((smoke[0] / "results.json").read_text())
+    results = json.loads((debug_run[0] / "results.json").read_text())
     assert results["test_loss"] == pytest.approx(loss, abs=1e-5)
     assert results["test_perplexity"] == pytest.approx(math.exp(loss), rel=1e-5)
 
 
 def test_a_corpus_of_the_users(run, data, tmp_path, monkeypatch):
-    monkeypatch.setattr(corpora, "MAPPED", 100)  # as if it were large
+    monkeypatch.setattr(large_corpus, "MAPPED", 100)  # as if it were large
     output = tmp_path / "run"
-    status, text, errors = run(*SMOKE, "--data", data, "--output", output, "--recurrent", "lstm")
+    status, text, errors = run(*DEBUG, "--data", data, "--output", output, "--recurrent", "lstm")
     assert (status, ours(errors)) == (0, [])
     words = (data / "train.txt").read_text().split()
     counted = sorted(set(words), key=lambda word: (-words.count(word), word))
@@ -105,7 +107,7 @@ def test_a_corpus_of_the_users(run, data, tmp_path, monkeypatch):
 def test_characters_and_a_limit(run, command, data, tmp_path):
     output = tmp_path / "run"
     arguments = ["--data", data, "--output", output, "--characters", "--max-words", 6]
-    status, text, errors = run(*SMOKE, *arguments)
+    status, text, errors = run(*DEBUG, *arguments)
     assert (status, ours(errors)) == (0, [])
     words = (output / "vocabulary.txt").read_text().split()
     assert len(words) == 6 and words[:3] == ["<eos>", "<unk>", "_"]
@@ -113,20 +115,21 @@ def test_characters_and_a_limit(run, command, data, tmp_path):
     status, text, _ = command("generate", "--model", output, "a b", "--length", 20)
     assert status == 0 and text.splitlines()[-1].startswith("a_b")
     config = json.loads((output / "config.json").read_text())
-    assert config["command"].endswith("--seed 0 --data data --max-words 6 --characters")
+    command = "keras-onlstm train --preset debug --seed 0 --data data --max-words 6 --characters"
+    assert config["command"] == command
 
 
-def test_sentences_one_by_one(run, script, data, tmp_path, monkeypatch):
+def test_sentences_one_by_one(run, data, tmp_path, monkeypatch):
     """Without those on which trees are scored, or with them; resumed to the bit."""
     sentences = [line.split() for line in (data / "train.txt").read_text().splitlines()]
     held_out = [*sentences[10:15], list("hhhh")]
     sample = [treebank.ParsedSentence(tokens, None) for tokens in held_out]
-    monkeypatch.setattr(script.treebank, "load", lambda: sample)
-    arguments = [*SMOKE, "--data", data, "--sentences", "--set", "num_layers=1", "epochs=1"]
+    monkeypatch.setattr(treebank, "load", lambda: sample)
+    arguments = [*DEBUG, "--data", data, "--sentences", "--num-layers", 1, "--epochs", 1]
     prpn = ["--model", "prpn", "--test-sentences"]
     for name, options, told in (
         ("without", [], "75 sentences, 5 fewer: without those of NLTK's sample"),
-        ("with", prpn, "81 sentences, among them those of NLTK's"),
+        ("with", prpn, "81 sentences, with those of NLTK's"),
     ):
         status, text, errors = run(*arguments, *options, "--output", tmp_path / name)
         assert (status, ours(errors)) == (0, []) and told in text
@@ -140,9 +143,9 @@ def test_sentences_one_by_one(run, script, data, tmp_path, monkeypatch):
     assert weights(tmp_path / "again") == weights(tmp_path / "without")
 
 
-def test_half_precision(run, tmp_path):
+def test_bfloat16(run, tmp_path):
     """Training computes in bfloat16 and resumes to the same bits; evaluation is in float32."""
-    half = [*SMOKE, "--precision", "mixed_bfloat16", "--set", "num_layers=1", "--output"]
+    half = [*DEBUG, "--compute-dtype", "bfloat16", "--num-layers", 1, "--output"]
     for name, options in (("whole", []), ("stopped", ["--steps", 30])):
         assert run(*half, tmp_path / name, *options)[0] == 0
     assert run("--output", tmp_path / "stopped", "--resume")[0] == 0
@@ -156,24 +159,24 @@ def test_half_precision(run, tmp_path):
     assert float(rows[1]["loss"]) < float(rows[0]["loss"])
 
 
-def test_half_precision_computes_the_loss_of_single_precision(run, tmp_path):
+def test_bfloat16_computes_the_loss_of_float32(run, tmp_path):
     """Without dropout, and with weights that do not move, only the rounding of bfloat16 is left."""
-    still = [f"{name}=0" for name in NO_DROPOUT]
-    still += ["learning_rate=1e-20", "epochs=1", "num_layers=1"]
+    still = [text for name in NO_DROPOUT for text in (f"--{name.replace('_', '-')}", 0)]
+    still += ["--learning-rate", "1e-20", "--epochs", 1, "--num-layers", 1]
     losses = []
-    for precision in ("float32", "mixed_bfloat16"):
-        options = ["--precision", precision, "--output", tmp_path / precision]
-        assert run(*SMOKE, *options, "--set", *still)[0] == 0
-        losses.append(float(epochs(tmp_path / precision)[0]["loss"]))
+    for dtype in ("float32", "bfloat16"):
+        options = ["--compute-dtype", dtype, "--output", tmp_path / dtype]
+        assert run(*DEBUG, *options, *still)[0] == 0
+        losses.append(float(epochs(tmp_path / dtype)[0]["loss"]))
     # bfloat16 has 8 significant bits. Rounding errors of single words largely cancel in the mean.
     assert 1e-6 < abs(losses[1] - losses[0]) < 2**-8 * losses[0]
 
 
-def test_generating(command, smoke):
-    before = contents(smoke[0])
+def test_generating(command, debug_run):
+    before = contents(debug_run[0])
 
     def words(*options):
-        status, output, errors = command("generate", "--model", smoke[0], "( a", *options)
+        status, output, errors = command("generate", "--model", debug_run[0], "( a", *options)
         assert (status, ours(errors)) == (0, [])
         return output.split()
 
@@ -182,43 +185,44 @@ def test_generating(command, smoke):
     greedy = words("--top-k", 1, "--seed", 1, "--length", 12)
     assert greedy[:2] == ["(", "a"] and len(greedy) <= 14
     assert greedy == words("--temperature", 1e-4, "--seed", 2, "--length", 12)
-    assert contents(smoke[0]) == before
+    assert contents(debug_run[0]) == before
 
 
-def test_generating_stops_at_the_end(command, smoke, monkeypatch):
+def test_generating_stops_at_the_end(command, debug_run, monkeypatch):
     def ends(model, *args, **kwargs):
         found = real(model, *args, **kwargs)
         return found._replace(logits=1000.0 * ops.one_hot(ops.zeros_like(args[0]), 13))
 
     real = LanguageModel.__call__
     monkeypatch.setattr(LanguageModel, "__call__", ends)
-    status, output, _ = command("generate", "--model", smoke[0], "( a")
+    status, output, _ = command("generate", "--model", debug_run[0], "( a")
     assert status == 0 and output == "( a\n"
 
 
 @pytest.fixture
-def formulas(script, tmp_path):
-    """The corpus that a smoke run draws."""
-    (tmp_path / "formulas").mkdir()
-    script.write_formulas(tmp_path / "formulas")
-    return tmp_path / "formulas"
+def formulas(tmp_path):
+    """The corpus that a debug run draws."""
+    directory = tmp_path / "formulas"
+    directory.mkdir()
+    corpora._directory(LanguageModelConfig.from_preset("debug"), directory)
+    return directory
 
 
-def test_a_compact_model(command, smoke, formulas, tmp_path):
-    before = contents(smoke[0])
+def test_a_compact_model(command, debug_run, formulas, tmp_path):
+    before = contents(debug_run[0])
     path = tmp_path / "model.npz"
-    given = ["compact", "--model", smoke[0], "--data", formulas]
+    given = ["compact", "--model", debug_run[0], "--data", formulas]
     status, output, errors = command(*given, "--output", path)
     assert (status, ours(errors)) == (0, [])
     model, about = load_eight_bit(path)
-    results = json.loads((smoke[0] / "results.json").read_text())
+    results = json.loads((debug_run[0] / "results.json").read_text())
     assert about["test_perplexity"] == results["test_perplexity"]
-    assert about["command"].endswith("--preset smoke --recurrent onlstm --seed 0")
+    assert about["command"] == "keras-onlstm train --preset debug --seed 0"
     exact, rounded = map(float, re.findall(r"perplexity (\S+), with 8 bits (\S+)", output)[0])
     assert exact == pytest.approx(results["validation_perplexity"], abs=0.01)
     assert abs(rounded - exact) < 0.1
     assert len(model.score(["( a"])[0]) == 3
-    assert contents(smoke[0]) == before
+    assert contents(debug_run[0]) == before
 
 
 @pytest.mark.parametrize(
@@ -232,13 +236,13 @@ def test_a_compact_model(command, smoke, formulas, tmp_path):
 def test_a_corpus_that_cannot_be_used(run, data, tmp_path, name, content, parts):
     (data / name).write_bytes(content)
     output = tmp_path / "run"
-    refused(run(*SMOKE, "--data", data, "--output", output), *parts)
+    refused(run(*DEBUG, "--data", data, "--output", output), *parts)
     assert not output.exists()
 
 
 def test_a_corpus_that_changed(run, data, tmp_path):
     output = tmp_path / "run"
-    assert run(*SMOKE, "--data", data, "--output", output, "--steps", 3)[0] == 0
+    assert run(*DEBUG, "--data", data, "--output", output, "--steps", 3)[0] == 0
     before = contents(output)
     text = (data / "train.txt").read_text()
     (data / "train.txt").write_text(text.replace("a", "z"))
@@ -252,9 +256,8 @@ def test_a_corpus_that_changed(run, data, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "arguments", "what"),
     [
-        ("metrics.json", "{}", ["--evaluate"], "epochs is missing"),
         ("results.json", "{}", COMPACT, "parameters is missing"),
-        ("config.json", '{"arguments": {"data": 3}}', COMPACT, "data is a text"),
+        ("config.json", '{"model": "language_model", "data": 3}', COMPACT, "data is a list"),
         ("vocabulary.txt", "\udcff\n", ["--resume", "--output"], "is not UTF-8 text"),
     ],
 )

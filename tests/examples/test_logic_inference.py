@@ -1,4 +1,4 @@
-"""examples/logic_inference.py: accuracies, pictures, pairs and data. Runs: test_run_contract.py."""
+"""examples/logic_inference.py: accuracies, pairs and data. Runs: test_run_contract.py."""
 
 import functools
 import json
@@ -10,9 +10,10 @@ import pytest
 from keras import ops
 
 from helpers import commands
-from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from helpers.commands import DEBUG, EXAMPLES, contents, ours
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.loading import load_trained
+from keras_onlstm.runs.pair_classifier import PairClassifierConfig
 
 # On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
 pytestmark = pytest.mark.backend("tensorflow")
@@ -23,15 +24,15 @@ refused = functools.partial(commands.refused, SCRIPT)
 
 
 @pytest.fixture(scope="module")
-def smoke(finished_run):
+def debug_run(finished_run):
     """A finished run and what it printed. Not to be changed."""
     return finished_run("logic_inference")
 
 
 @pytest.fixture
-def copied(smoke, tmp_path):
+def copied(debug_run, tmp_path):
     """A copy of the finished run."""
-    return shutil.copytree(smoke[0], tmp_path / "run")
+    return shutil.copytree(debug_run[0], tmp_path / "run")
 
 
 @pytest.fixture
@@ -50,31 +51,25 @@ def sizes_of(test):
     return {str(n): len(pairs) for n, pairs in test.items() if pairs}
 
 
-def test_a_run_leaves_its_files(smoke, script):
-    directory, output = smoke
+def test_a_run_leaves_its_files(debug_run):
+    directory, output = debug_run
     wanted = {"best.keras", "checkpoint.npz", "config.json", "metrics.csv", "metrics.json"}
     assert wanted <= {path.name for path in directory.iterdir()}
     (row,) = json.loads((directory / "metrics.json").read_text())["epochs"]
     assert row["epoch"] == 1 and 0.2 < row["val_accuracy"] <= 1
     results = results_of(directory)
-    test = logic.generate(script.PRESETS["smoke"]["pairs"], seed=0).test
+    test = logic.generate(PairClassifierConfig.from_preset("debug").pairs, seed=0).test
     assert {n: cell["pairs"] for n, cell in results.items()} == sizes_of(test)
     assert all(0 <= cell["accuracy"] <= 1 for cell in results.values())
     assert f"{100 * results['7']['accuracy']:.1f}" in output
     assert "ON-LSTM run" in output and "published LSTM" in output
 
 
-def test_pictures_are_pictures(smoke):
-    pytest.importorskip("matplotlib")
-    assert (smoke[0] / "accuracy.png").read_bytes().startswith(b"\x89PNG")
-    assert "</svg>" in (smoke[0] / "accuracy.svg").read_text()[-20:]
-
-
-def test_accuracies_are_those_of_the_model(smoke, script):
+def test_accuracies_are_those_of_the_model(debug_run):
     """Counted anew, one pair at a time and so without any padding."""
-    model = keras.saving.load_model(smoke[0] / "best.keras", compile=False)
-    results = results_of(smoke[0])
-    test = logic.generate(script.PRESETS["smoke"]["pairs"], seed=0).test
+    model = keras.saving.load_model(debug_run[0] / "best.keras", compile=False)
+    results = results_of(debug_run[0])
+    test = logic.generate(PairClassifierConfig.from_preset("debug").pairs, seed=0).test
     assert 10 <= len(test[10]) < 40
     correct = 0
     for pair in test[10]:
@@ -84,24 +79,24 @@ def test_accuracies_are_those_of_the_model(smoke, script):
     assert results["10"]["accuracy"] == correct / len(test[10])
 
 
-def test_two_runs_side_by_side(run, smoke, copied, tmp_path):
+def test_two_runs_side_by_side(run, debug_run, copied, tmp_path):
     other = copied.rename(tmp_path / "other")
     (other / "results.json").unlink()
-    before = (smoke[0] / "results.json").read_bytes()
-    status, output, errors = run("--evaluate", smoke[0], other)
+    before = (debug_run[0] / "results.json").read_bytes()
+    status, output, errors = run("--evaluate", debug_run[0], other)
     assert (status, ours(errors)) == (0, [])
     header = next(line for line in output.splitlines() if line.startswith("operators"))
     assert re.search(r"ON-LSTM run +ON-LSTM other +published ON-LSTM", header)
     row = next(line for line in output.splitlines() if line.startswith("7 ")).split()
     assert row[2] == row[3] and row[4:] == ["91", "88"]
-    assert (other / "results.json").read_bytes() == (smoke[0] / "results.json").read_bytes()
-    assert (smoke[0] / "results.json").read_bytes() == before
+    assert (other / "results.json").read_bytes() == (debug_run[0] / "results.json").read_bytes()
+    assert (debug_run[0] / "results.json").read_bytes() == before
 
 
 @pytest.mark.parametrize("option", ["--evaluate", "--output"])
-def test_a_pair(run, smoke, option):
-    before = contents(smoke[0])
-    status, output, errors = run(option, smoke[0], "--pair", *PAIR)
+def test_a_pair(run, debug_run, option):
+    before = contents(debug_run[0])
+    status, output, errors = run(option, debug_run[0], "--pair", *PAIR)
     assert (status, ours(errors)) == (0, [])
     lines = output.splitlines()
     shares = [float(line.split("%")[0]) for line in lines]
@@ -109,12 +104,12 @@ def test_a_pair(run, smoke, option):
     assert shares == sorted(shares, reverse=True)
     (true,) = [line for line in lines if "truth table" in line]
     assert "( a ( and b ) )  <  a: the left one entails the right one" in true
-    assert contents(smoke[0]) == before
+    assert contents(debug_run[0]) == before
 
 
 def test_data_files_are_used(run, data, tmp_path):
-    options = ["--data", data, "--set", "units=10", "--output", tmp_path / "run"]
-    status, output, errors = run(*SMOKE, *options)
+    options = ["--data", data, "--units", 10, "--output", tmp_path / "run"]
+    status, output, errors = run(*DEBUG, *options)
     assert (status, ours(errors)) == (0, [])
     corpus = logic.load(data)
     assert f"{len(corpus.split(6)[0])} training" in output
@@ -126,7 +121,7 @@ def test_data_files_are_used(run, data, tmp_path):
 def test_data_that_cannot_be_used(run, data, tmp_path):
     """What is wrong with a file is tested with `propositional_logic.load`."""
     output = tmp_path / "run"
-    command = [*SMOKE, "--data", data, "--output", output]
+    command = [*DEBUG, "--data", data, "--output", output]
     (data / "train0").write_text("=\ta\ta\n")
     for n in range(1, 7):
         (data / f"train{n}").write_text("")
@@ -151,14 +146,14 @@ def test_data_that_cannot_be_used(run, data, tmp_path):
     ],
     ids=["closed", "nots", "codes", "nul"],
 )
-def test_a_malformed_pair(run, smoke, left, right, parts):
-    result = run("--evaluate", smoke[0], "--pair", left, right)
+def test_a_malformed_pair(run, debug_run, left, right, parts):
+    result = run("--evaluate", debug_run[0], "--pair", left, right)
     refused(result, *parts)
     assert "\x1b" not in result[2] and "\x00" not in result[2]
 
 
-def test_a_pair_of_10000_brackets(run, smoke):
+def test_a_pair_of_10000_brackets(run, debug_run):
     deep = "( not " * 10_000 + "a" + " )" * 10_000
-    status, output, errors = run("--evaluate", smoke[0], "--pair", deep, "a")
+    status, output, errors = run("--evaluate", debug_run[0], "--pair", deep, "a")
     assert (status, ours(errors)) == (0, [])
     assert "=  a: the two are equivalent  <- truth table" in output

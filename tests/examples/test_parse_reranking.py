@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import commands
-from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from helpers.commands import DEBUG, EXAMPLES, contents, ours
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.evaluation.candidates import Candidates, read, write
@@ -111,22 +111,22 @@ def test_no_more_than_twenty_trees_are_chosen_from(counting):
 
 
 @pytest.fixture(scope="module")
-def smoke(script, tmp_path_factory):
-    """The directory of a run of the smoke preset. Not to be changed."""
-    output = tmp_path_factory.mktemp("runs") / "smoke"
-    options = [*SMOKE, "--jackknife", "3", "--output", output]
+def debug_run(script, tmp_path_factory):
+    """The directory of a run of the preset `debug`. Not to be changed."""
+    output = tmp_path_factory.mktemp("runs") / "run"
+    options = [*DEBUG, "--jackknife", "3", "--output", output]
     assert commands.run_script(SCRIPT, script, *options)[0] == 0
     return output
 
 
-def test_results_are_those_of_the_files(script, smoke):
-    results = json.loads((smoke / "results.json").read_text())
+def test_results_are_those_of_the_files(script, debug_run):
+    results = json.loads((debug_run / "results.json").read_text())
     golds = {part: script.made_up(30, place) for place, part in ((1, "validation"), (2, "test"))}
 
     def right(part, choose):
         found = words = 0
-        lists = read(smoke / f"{part}.conll", smoke / f"{part}.scores")
-        logs = numbers(smoke / f"{part}.log_probabilities")
+        lists = read(debug_run / f"{part}.conll", debug_run / f"{part}.scores")
+        logs = numbers(debug_run / f"{part}.log_probabilities")
         for (trees, scores), row, gold in zip(lists, logs, golds[part], strict=True):
             assert len(trees) == len(row) == 4 and (np.diff(scores) <= 0).all()
             tree = trees[choose(row, scores)]
@@ -155,15 +155,15 @@ def test_results_are_those_of_the_files(script, smoke):
     assert list(results["oracle"]) == ["2", "4"]
 
 
-def test_lists_of_training_sentences(script, smoke):
-    lists = read(smoke / "train.conll", smoke / "train.scores")
+def test_lists_of_training_sentences(script, debug_run):
+    lists = read(debug_run / "train.conll", debug_run / "train.scores")
     assert [trees[0].words for trees, _ in lists] == [t.words for t in script.made_up(30, 0)]
 
 
-def test_lists_that_are_given(run, script, smoke, tmp_path):
+def test_lists_that_are_given(run, script, debug_run, tmp_path):
     """The same lists by name make the same results; gold trees may be in files."""
-    before = json.loads((smoke / "results.json").read_text())
-    options = [*SMOKE, *lists_in(smoke), "--output"]
+    before = json.loads((debug_run / "results.json").read_text())
+    options = [*DEBUG, *lists_in(debug_run), "--output"]
     status, _, errors = run(*options, tmp_path / "again")
     assert (status, ours(errors)) == (0, [])
     results = json.loads((tmp_path / "again" / "results.json").read_text())
@@ -172,10 +172,10 @@ def test_lists_that_are_given(run, script, smoke, tmp_path):
     assert not (tmp_path / "again" / "test.conll").exists()
     for place, part in enumerate(PARTS, 1):
         conll.write(script.made_up(30, place)[::-1], tmp_path / part)
-        candidates = read(smoke / f"{part}.conll", smoke / f"{part}.scores")
+        candidates = read(debug_run / f"{part}.conll", debug_run / f"{part}.scores")
         write(candidates[::-1], tmp_path / f"{part}.conll", tmp_path / f"{part}.scores")
     gold = ["--gold", tmp_path / "validation", tmp_path / "test"]
-    assert run(*SMOKE, *lists_in(tmp_path), *gold, "--output", tmp_path / "gold")[0] == 0
+    assert run(*DEBUG, *lists_in(tmp_path), *gold, "--output", tmp_path / "gold")[0] == 0
     turned = json.loads((tmp_path / "gold" / "results.json").read_text())
     assert turned["oracle"] == before["oracle"] and turned["parser"] == before["parser"]
 
@@ -194,12 +194,12 @@ def models(tmp_path_factory):
     return directory, tree
 
 
-def test_a_model_that_is_given(run, smoke, models, tmp_path):
+def test_a_model_that_is_given(run, debug_run, models, tmp_path):
     directory, model = models
-    options = [*SMOKE, *lists_in(smoke), "--model", directory / "tree"]
+    options = [*DEBUG, *lists_in(debug_run), "--model", directory / "tree"]
     status, text, errors = run(*options, "--output", tmp_path / "run")
     assert (status, ours(errors)) == (0, []) and "UAS of log P" in text
-    lists = read(smoke / "test.conll", smoke / "test.scores")
+    lists = read(debug_run / "test.conll", debug_run / "test.scores")
     logs = numbers(tmp_path / "run" / "test.log_probabilities")
     for (trees, _), row in zip(lists, logs, strict=True):
         assert row == pytest.approx(model.log_probability(trees), abs=1e-4)
@@ -236,28 +236,28 @@ def test_without_a_model(run, script, monkeypatch, tmp_path):
 
 def test_a_model_of_another_kind(run, models, tmp_path):
     model = models[0] / "sequence"
-    result = run(*SMOKE, "--model", model, "--output", tmp_path / "run")
+    result = run(*DEBUG, "--model", model, "--output", tmp_path / "run")
     refused(result, model, "LanguageModel", "log P of a tree")
     assert not contents(tmp_path)
 
 
-def test_lists_of_other_sentences(run, smoke, tmp_path):
-    result = run(*SMOKE, *lists_in(smoke, "test", "validation"), "--output", tmp_path / "run")
+def test_lists_of_other_sentences(run, debug_run, tmp_path):
+    result = run(*DEBUG, *lists_in(debug_run, "test", "validation"), "--output", tmp_path / "run")
     refused(result, "test.conll, sentence 1: word", "must be")
 
 
-def test_gold_trees_without_tags(run, smoke, tmp_path):
+def test_gold_trees_without_tags(run, debug_run, tmp_path):
     gold = tmp_path / "gold.conll"
     conll.write([DependencyTree(["yes"], [0], ["UH"]), DependencyTree(["no"], [0])], gold)
-    options = [*SMOKE, *lists_in(smoke), "--gold", gold, gold]
+    options = [*DEBUG, *lists_in(debug_run), "--gold", gold, gold]
     result = run(*options, "--output", tmp_path / "run")
     refused(result, "gold.conll, sentence 2", "no tags")
     assert not (tmp_path / "run").exists()
 
 
-def test_log_probabilities_that_are_not_finite(run, smoke, models, monkeypatch, tmp_path):
+def test_log_probabilities_that_are_not_finite(run, debug_run, models, monkeypatch, tmp_path):
     monkeypatch.setattr(
         TreeLSTM, "log_probability", lambda self, trees: np.full(len(list(trees)), np.nan)
     )
-    options = [*SMOKE, *lists_in(smoke), "--model", models[0] / "tree"]
+    options = [*DEBUG, *lists_in(debug_run), "--model", models[0] / "tree"]
     refused(run(*options, "--output", tmp_path / "run"), "--model", "validation", "finite")

@@ -8,15 +8,17 @@ import json
 import math
 import shutil
 import signal
+import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import keras
 import numpy as np
 import pytest
 
 from helpers import commands
-from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from helpers.commands import DEBUG, EXAMPLES, contents, ours
 from helpers.runs import assert_same_run, results, without_times
 from keras_onlstm.models import LanguageModel, PairClassifier
 from keras_onlstm.utils.files import locked
@@ -64,36 +66,40 @@ def copied(finished, tmp_path):
 
 
 @pytest.fixture
-def begun(example, tmp_path):
+def config_class(example, name):
+    """The class of the values of a run of the example."""
+    with mock.patch.object(sys, "argv", [f"{name}.py"]):
+        return example.parse_arguments()[1].config_class
+
+
+@pytest.fixture
+def begun(config_class, tmp_path):
     """The directory of a run that was killed as soon as it had its configuration."""
     directory = tmp_path / "begun"
     directory.mkdir()
-    arguments = example.EXPERIMENT.defaults | {"preset": "smoke"}
-    config = {"arguments": arguments, "values": example.PRESETS["smoke"]}
+    config = config_class.from_preset("debug").to_json()
     (directory / "config.json").write_text(json.dumps(config))
     return directory
 
 
-def without_pictures(files):
-    """Files that are the same whenever they are written; an SVG holds the time."""
-    return {name: content for name, content in files.items() if name[-4:] not in (".png", ".svg")}
+def flag(name):
+    return f"--{name.replace('_', '-')}"
 
 
 @trainers
 def test_stopped_and_resumed_it_equals_a_run_without_stops(
-    run, example, name, begun, finished, monkeypatch
+    run, config_class, name, begun, finished, monkeypatch
 ):
     """Stopped before its first checkpoint, then within an epoch, and with another preset by now."""
     (begun / ".checkpoint.npz.dead.part").mkdir()
     (begun / ".lock").write_text("process 1 on a machine that is no more")
-    other = example.PRESETS["smoke"] | {"batch_size": 7, "learning_rate": 0.5}
-    monkeypatch.setitem(example.PRESETS, "smoke", other)
-    if name != "logic_inference":  # which has no --steps, and is killed below
-        batches = {"language_modeling": 30, "dependency_language_model": 11}.get(name, 7)
-        status, _, errors = run("--output", begun, "--resume", "--steps", batches)
-        assert (status, ours(errors)) == (0, []) and not results(begun)
-        with np.load(begun / "checkpoint.npz") as file:
-            assert json.loads(file["state.json"].tobytes())["batch"] > 0
+    other = config_class.presets["debug"] | {"batch_size": 7, "learning_rate": 0.5}
+    monkeypatch.setitem(config_class.presets, "debug", other)
+    batches = {"language_modeling": 30, "dependency_language_model": 11}.get(name, 7)
+    status, _, errors = run("--output", begun, "--resume", "--steps", batches)
+    assert (status, ours(errors)) == (0, []) and not results(begun)
+    with np.load(begun / "checkpoint.npz") as file:
+        assert json.loads(file["state.json"].tobytes())["batch"] > 0
     status, _, errors = run("--output", begun, "--resume")
     assert (status, ours(errors)) == (0, [])
     assert_same_run(begun, finished)
@@ -103,7 +109,7 @@ def test_stopped_and_resumed_it_equals_a_run_without_stops(
 @pytest.mark.parametrize("name", ["logic_inference"], scope="module")
 def test_kill_9_and_resume(run, name, finished, tmp_path):
     directory = tmp_path / "run"
-    process = commands.start(EXAMPLES / f"{name}.py", *SMOKE, "--output", directory)
+    process = commands.start(EXAMPLES / f"{name}.py", *DEBUG, "--output", directory)
     while process.poll() is None and not (directory / "checkpoint.npz").exists():
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
@@ -121,31 +127,45 @@ EARLIER_NAMES = {
     "variable_bptt": "jitter",
     "clipnorm": "clip",
     "weight_decay": "decay",
+    "compute_dtype": "precision",
+    "init_from": "start_from",
+    "num_processes": "hosts",
 }
 LATER_NAMES = {"schedule", "beta_1", "epsilon", "plateau_factor", "plateau_patience"}
+ARGUMENTS = {  # which were kept apart from the values
+    *("preset", "recurrent", "data", "seed", "max_words", "characters", "sentences"),
+    *("test_sentences", "precision", "start_from", "devices", "hosts"),
+    *("trees", "left_dependents", "vectors"),
+}
 
 
-def of_an_earlier_version(values):
-    values = {name: values[name] for name in values if name not in LATER_NAMES}
-    optimizer = {"asgd": "sgd"}.get(values["optimizer"], values["optimizer"])
+def of_an_earlier_version(config):
+    """The arguments and the values of a run, as earlier versions named them."""
+    values = {name: config[name] for name in config if name not in LATER_NAMES}
+    optimizer = {"asgd": "sgd"}.get(config["optimizer"], config["optimizer"])
     values = {EARLIER_NAMES.get(name, name): value for name, value in values.items()}
-    return values | {"optimizer": optimizer}
+    values |= {"optimizer": optimizer, "preset": "smoke", "data": config["data"] or None}
+    arguments = {name: values.pop(name) for name in ARGUMENTS & values.keys()}
+    return arguments, values
 
 
 @pytest.mark.parametrize("name", ["language_modeling", "dependency_language_model"], scope="module")
 def test_a_run_of_an_earlier_version_resumes(run, finished, tmp_path):
     """Its values had other names, and the optimizer named the schedule too."""
     directory = tmp_path / "run"
-    assert run(*SMOKE, "--output", directory, "--steps", 11)[0] == 0
+    assert run(*DEBUG, "--output", directory, "--steps", 11)[0] == 0
     path = directory / "config.json"
     config = json.loads(path.read_text())
-    earlier = of_an_earlier_version(config["values"])
-    assert earlier.keys() != config["values"].keys()
-    path.write_text(json.dumps(config | {"values": earlier}))
+    command = {name: config.pop(name) for name in ("model", "command", "versions")}["command"]
+    arguments, values = of_an_earlier_version(config)
+    assert values.keys() - config.keys()
+    earlier = {"arguments": arguments, "values": values, "command": command}
+    path.write_text(json.dumps(earlier))
     with np.load(directory / "checkpoint.npz") as file:
         arrays = dict(file)
     state = json.loads(arrays["state.json"].tobytes())
-    state["record"] = of_an_earlier_version(state["record"])
+    kept = {"seed", "recurrent", "left_dependents"} & arguments.keys()
+    state["record"] = values | {name: arguments[name] for name in kept}
     arrays["state.json"] = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
     np.savez(directory / "checkpoint.npz", **arrays)
     assert run("--output", directory, "--resume")[0] == 0
@@ -162,42 +182,55 @@ def test_a_finished_run_is_evaluated_again_to_the_same_results(run, copied):
         status, output, errors = run(*arguments)
         assert (status, ours(errors)) == (0, []) and "Epoch" not in output
         assert without_times(results(copied)) == without_times(found)
-        after = without_pictures(contents(copied))
-        assert after.keys() == without_pictures(before).keys()
+        after = contents(copied)
+        assert after.keys() == before.keys()
         changed = {path for path in after if after[path] != before[path]}
         assert changed <= {"syntactic_evaluation.json"}  # which holds the seconds
 
 
 @trainers
-def test_resuming_with_other_or_damaged_values(run, refused, begun):
-    path = begun / "config.json"
-    config, before = json.loads(path.read_text()), contents(begun)
-    others = {int: lambda value: value + 1, bool: lambda value: not value, float: lambda _: 0.123}
-    for name, value in config["values"].items():
-        if type(value) in others:
-            setting = f"{name}={json.dumps(others[type(value)](value))}"
-            result = run("--output", begun, "--resume", "--set", setting)
-            refused(result, begun, f"was started with {name} ", f"Leave --set {name} out")
-        assert contents(begun) == before
-        path.write_text(json.dumps(config | {"values": config["values"] | {name: []}}))
-        refused(run("--output", begun, "--resume"), path, f"{name} is ", "Restore it")
-        path.write_text(json.dumps(config))
+def test_resuming_with_other_values(run, refused, config_class, begun):
+    """One line names the flag and both values. Some may change, and the same value may be given."""
+    config, before = json.loads((begun / "config.json").read_text()), contents(begun)
+    others = {int: lambda value: value + 1, float: lambda _: 0.123}
+    for name, value in config.items():
+        if name in config_class.free or name in NOT_ALONE:
+            continue
+        if type(value) is bool:
+            given = [flag(f"no_{name}" if value else name)]
+            parts = [f"{flag(name)} {value}, not {not value}"]
+        elif type(value) in others:
+            given = [flag(name), others[type(value)](value)]
+            parts = [f"{flag(name)} {value}, not {given[1]}"]
+        else:
+            continue
+        result = run("--output", begun, "--resume", *given)
+        refused(result, begun, "was started with", *parts, f"Leave {flag(name)} out")
+    result = run("--output", begun, "--resume", "--preset", "paper")
+    refused(result, begun, "--preset debug, not paper")
+    assert contents(begun) == before
 
 
-DAMAGED = ["", "[]", '{"arguments": {}}', "[" * 100_000]
+NOT_ALONE = {"test_sentences", "weight_decay"}  # go with other flags
+DAMAGED = [
+    "", "[]", "{}", "[" * 100_000, "\xff",
+    *(json.dumps({"arguments": value}) for value in ({}, [1], 3, None, {"preset": {}})),
+]  # fmt: skip
 
 
 @trainers
-def test_a_damaged_configuration(run, refused, example, name, begun):
+def test_a_damaged_configuration(run, refused, name, begun):
     path = begun / "config.json"
-    arguments = json.loads(path.read_text())["arguments"]
-    wrong = [{other: {}} for other in arguments] + [{"seed": -1}, {"preset": "gone"}, {"brow": 1}]
-    texts = [*DAMAGED, *(json.dumps({"arguments": arguments | one}) for one in wrong)]
+    config = json.loads(path.read_text())
+    wrong = [{other: {}} for other in config if other not in ("command", "versions")]
+    wrong += [{"seed": -1}, {"preset": "gone"}, {"brow": 1}, {"model": "gone"}, {"model": [1]}]
+    texts = [*DAMAGED, *(json.dumps(config | one) for one in wrong)]
+    texts.append(json.dumps({n: config[n] for n in config if n != "epochs"}))
     commands_of = [["--output", begun, "--resume"]]
     if name != "syntactic_evaluation":  # which evaluates models of other scripts too
         commands_of.append(["--evaluate", begun])
     for text in texts:
-        path.write_text(text)
+        path.write_text(text, encoding="latin-1")
         before = contents(begun)
         for command in commands_of:
             refused(run(*command), path, "Name the --output directory")
@@ -261,8 +294,8 @@ def test_an_output_that_exists(run, refused, tmp_path):
     (tmp_path / "foreign" / "thesis.tex").write_text("years of work")
     (tmp_path / "file").write_text("a file")
     before = contents(tmp_path)
-    refused(run(*SMOKE, "--output", tmp_path / "foreign"), tmp_path / "foreign", "exists already")
-    refused(run(*SMOKE, "--output", tmp_path / "file"), tmp_path / "file", "--output")
+    refused(run(*DEBUG, "--output", tmp_path / "foreign"), tmp_path / "foreign", "exists already")
+    refused(run(*DEBUG, "--output", tmp_path / "file"), tmp_path / "file", "--output")
     assert contents(tmp_path) == before
 
 
@@ -271,7 +304,7 @@ def test_an_output_where_another_process_is_at_work(run, refused, name, tmp_path
     (tmp_path / "config.json").write_text("{}")
     with locked(tmp_path):
         before = contents(tmp_path)
-        for arguments in (SMOKE, ["--resume"]) if name in TRAINERS else (SMOKE,):
+        for arguments in (DEBUG, ["--resume"]) if name in TRAINERS else (DEBUG,):
             result = run("--output", tmp_path, *arguments)
             refused(result, tmp_path, "in use by another process", "another directory")
         assert contents(tmp_path) == before
@@ -281,69 +314,79 @@ def test_an_output_where_another_process_is_at_work(run, refused, name, tmp_path
 def test_an_output_that_cannot_be_written(run, refused, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("a file")
     below = tmp_path / "file" / "run"
-    refused(run(*SMOKE, "--output", below), below, "--output")
+    refused(run(*DEBUG, "--output", below), below, "--output")
 
     def mkdir(path, *args, **kwargs):
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
     directory = tmp_path / "locked"
-    refused(run(*SMOKE, "--output", directory), directory, "Permission denied", "--output")
+    refused(run(*DEBUG, "--output", directory), directory, "Permission denied", "--output")
 
 
 PAIR_OF_LISTS = ["--lists", "a", "b", "--scores", "c", "d"]
 PARSED = ["--prepare-brown", "x", "--parse", "y"]
 WRONG = {
     "logic_inference": [
-        (["--preset", "nonsense"], "'nonsense'", "smoke", "--help"),
-        (["--seed", "-1"], "--seed", "-1"),
-        ([*SMOKE, "--set", "unit=1"], "--set unit=1", "units"),
-        ([*SMOKE, "--data", "missing"], "missing", "no such"),
+        (["--preset", "nonsense"], "--preset is 'debug' or 'small'", "'nonsense'"),
+        (["--seed", "-1"], "--seed is an integer from 0 to", "not -1"),
+        ([*DEBUG, "--unit", "1"], "unexpected argument --unit: did you mean --units?"),
+        ([*DEBUG, "--chunk_size", "1"], "unexpected argument --chunk_size", "--chunk-size?"),
+        ([*DEBUG, "--units", "many"], "--units is an integer, 1 or above, not 'many'"),
+        ([*DEBUG, "--units", "0"], "--units is an integer, 1 or above, not 0"),
+        ([*DEBUG, "--dropout", "1.5"], "--dropout is a number from 0 to 1, not 1.5"),
+        ([*DEBUG, "--learning-rate", "nan"], "--learning-rate is a number, 0 or above, not nan"),
+        ([*DEBUG, "--schedule", "sine"], "--schedule is 'cosine' or 'plateau', not 'sine'"),
+        (["--steps", "0"], "--steps", "0 is not an integer, 1 or above"),
+        ([*DEBUG, "stray"], "unexpected argument stray"),
+        ([*DEBUG, "--data", "missing"], "missing", "no such"),
     ],
     "language_modeling": [
-        (["--steps", "0"], "--steps 0"),
-        (["--devices", "21", *SMOKE], "--devices 21", "20 sequences"),
-        ([*SMOKE, "--test-sentences"], "--test-sentences", "--sentences"),
-        ([*SMOKE, "--data", "missing"], "missing", "train.txt"),
-        ([], "--data DIR is needed", "ptb.train.txt"),
+        (["--model", "gpt"], "--model gpt: choose one of language_model, prpn"),
+        ([*DEBUG, "--slots", "3"], "unexpected argument --slots: belongs to --model prpn"),
+        ([*DEBUG, "--optimizer", "adam"], "--weight-decay 1.2e-06: needs --optimizer adamw"),
+        (["--devices", "21", *DEBUG], "--devices 21", "20 sequences"),
+        ([*DEBUG, "--test-sentences"], "--test-sentences", "--sentences"),
+        ([*DEBUG, "--data", "missing"], "missing", "train.txt"),
+        ([], "--data is needed", "ptb.train.txt"),
     ],
     "syntactic_evaluation": [
         ([], "--data DIR or --brown is needed"),
-        ([*SMOKE, "--grammar", "5"], "--grammar", "--data or --brown"),
+        ([*DEBUG, "--grammar", "5"], "--grammar", "--data or --brown"),
         (["--pairs", "missing.tsv", "--write-pairs", "x.tsv"], "missing.tsv: no such file"),
     ],
     "dependency_language_model": [
         (["--data", "a", "b"], "--data", "three CoNLL files"),
         (["--data", "a", "b", "c"], "a: no such file"),
-        ([*SMOKE, "--set", "unit=3"], "units"),
+        ([*DEBUG, "--unit", "3"], "did you mean --units?"),
         (["--score", "a"], "config.json"),
         (["--generate", "0"], "--generate"),
-        ([*SMOKE, "--left-dependents", "--trees", "chain"], "--left-dependents"),
+        ([*DEBUG, "--left-dependents", "--trees", "chain"], "--left-dependents"),
     ],
     "sentence_completion": [
-        ([], "--preset smoke"),
+        ([], "--preset debug"),
         (["--questions", "x"], "--questions and --trees go together"),
         (["--prepare-brown", "x"], "--prepare-brown", "--parse MODEL"),
         (["--parse", "x"], "--parse", "--questions and --trees"),
         (["--blanks"], "--models"),
         (["--models", "x"], "is to do"),
         ([*PARSED, "--models", "z"], "--models, and --questions"),
-        (["--blanks", "--unknown", "0", "--models", "x"], "--unknown 0"),
+        (["--blanks", "--unknown", "0", "--models", "x"], "--unknown", "0 is not an integer"),
         (["--questions", "x", "--trees", "y", "--models", "z"], "y: no such file"),
         (["--questions", "x", "--trees", "y", "--parse", "z"], "questions.txt: no such file"),
     ],
     "parse_reranking": [
         (["--lists", "a", "b"], "--lists and --scores"),
         (["--gold", "a", "b"], "--gold", "--lists"),
-        (["--jackknife", "1"], "--jackknife 1"),
+        (["--jackknife", "1"], "--jackknife", "1 is not an integer, 2 or above"),
         ([*PAIR_OF_LISTS, "--jackknife", "2"], "--jackknife"),
-        ([*SMOKE, *PAIR_OF_LISTS], "a: no such file"),
-        ([*SMOKE, "--model", "nowhere"], "nowhere", "no such model"),
+        ([*DEBUG, *PAIR_OF_LISTS], "a: no such file"),
+        ([*DEBUG, "--model", "nowhere"], "nowhere", "no such model"),
     ],
     "unsupervised_parsing": [
         (["--sections", "23"], "--sections", "--corpus ptb"),
-        (["--pictures", "-1"], "--pictures -1"),
-        ([*SMOKE, "--models", "missing.npz"], "missing.npz: no such model"),
+        (["--pictures", "-1"], "--pictures", "-1 is not an integer, 0 or above"),
+        ([*DEBUG, "--models", "missing.npz"], "missing.npz: no such model"),
     ],
 }
 

@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 from helpers import commands
-from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from helpers.commands import DEBUG, EXAMPLES, contents, ours
 from helpers.corpora import corpora_in
 from keras_onlstm.datasets import brown, conll
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree, chain
 from keras_onlstm.evaluation.minimal_pairs import interval
 from keras_onlstm.models import LanguageModel, TreeLSTM
+from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 
 pytestmark = pytest.mark.backend("tensorflow")
 
@@ -68,7 +69,7 @@ def files(tmp_path_factory):
             weight.assign(20 * keras.ops.convert_to_numpy(weight))
         (directory / name).mkdir()
         model.save(directory / name / "best.keras")
-        config = {"arguments": {"trees": shape}, "values": {"normalize": normalizes}}
+        config = TreeLSTMConfig(trees=shape, normalize=normalizes).to_json()
         (directory / name / "config.json").write_text(json.dumps(config))
     return directory
 
@@ -171,10 +172,10 @@ def test_blanks(run, files, shared_data, tmp_path):
     assert f"{gaps} of 338 sentences have a gap" in text and f"blanks, {gaps} questions" in text
 
 
-def test_smoke(run, tmp_path):
+def test_debug(run, tmp_path):
     output = tmp_path / "out"
     with corpora_in():  # it needs no corpus
-        status, text, errors = run(*SMOKE, "--output", output)
+        status, text, errors = run(*DEBUG, "--output", output)
     assert (status, ours(errors)) == (0, []), errors
     results = json.loads((output / "results.json").read_text())
     made_up = results["made-up questions"]
@@ -305,8 +306,9 @@ def test_a_run_of_another_script(run, files, tmp_path):
     told = [*options(files), "--models", other, "--output", tmp_path / "out"]
     refused(run(*told), other, "config.json: no such file", "dependency_language_model.py")
     other.mkdir()
-    (other / "config.json").write_text('{"arguments": {"trees": "bush"}, "values": {}}')
-    refused(run(*told), other / "config.json", "arguments.trees is 'dependencies' or 'chain'")
+    bush = TreeLSTMConfig().to_json() | {"trees": "bush"}
+    (other / "config.json").write_text(json.dumps(bush))
+    refused(run(*told), other / "config.json", "trees is 'dependencies' or 'chain'")
     shutil.copy(files / "chain" / "config.json", other)
     model = LanguageModel(3, 4, 8, 1, 4, vocabulary=["<eos>", "<unk>", "a"])
     model.build()

@@ -3,21 +3,21 @@
 import csv
 import functools
 import json
+from dataclasses import replace
 
 import keras
 import numpy as np
 import pytest
 
 from helpers import commands
-from helpers.commands import EXAMPLES, SMOKE, contents, ours
+from helpers.commands import DEBUG, EXAMPLES, contents, ours
 from helpers.corpora import corpora_in
-from keras_onlstm import text
 from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
 from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair, write_table
 from keras_onlstm.evaluation.minimal_pairs import difference_interval, interval, mcnemar
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.runs.directory import Configuration
-from keras_onlstm.training.language_models import learning_rate, make_model
+from keras_onlstm.training.language_models import _optimizer, _schedules, make_model
+from keras_onlstm.training.schedules import PlateauSchedule
 
 pytestmark = pytest.mark.backend("tensorflow")
 
@@ -138,17 +138,16 @@ def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
         (tmp_path / f"{part}.txt").write_text(f"{part} text\n\nof two lines\n")
     some = [[f"word{n}", "more"] for n in range(40)]
     monkeypatch.setattr(script.brown, "load", lambda: some)
-    given = {"brown": True, "data": str(tmp_path), "preset": "smoke"}
-    arguments = script.EXPERIMENT.defaults | given
-    found = {part: text.splitlines() for part, text in script.texts(arguments).items()}
+    config = script.SyntaxConfig.from_preset("debug", brown=True, data=[str(tmp_path)])
+    found = {part: text.splitlines() for part, text in script.texts(config).items()}
     assert found["train"][:3] == ["train text .", "of two lines .", "word1 more ."]
     assert found["valid"] == ["valid text .", "of two lines .", "word0 more .", "word20 more ."]
     assert found["test"] == ["test text .", "of two lines .", "word10 more .", "word30 more ."]
     assert len(found["train"]) == 2 + 36
-    corpus = script.load_corpus(Configuration(arguments, script.PRESETS["smoke"]), tmp_path)
+    corpus = script.load_corpus(config, tmp_path)
     assert "." in corpus.vocabulary and corpus.vocabulary[0] == "<eos>"
     assert len(corpus.valid) == (3 + 4 + 3 + 3) + 4  # words and full stops, ends of lines
-    alone = script.texts(arguments | {"data": None})
+    alone = script.texts(replace(config, data=()))
     assert alone["valid"].splitlines() == ["word0 more .", "word20 more ."]
 
 
@@ -156,8 +155,8 @@ def test_sentences_of_the_grammar_among_a_text(script, tmp_path):
     lines = [f"line {n}" for n in range(200)]
     for part in ("train", "valid", "test"):
         (tmp_path / f"{part}.txt").write_text("\n".join(lines) + "\n")
-    arguments = script.EXPERIMENT.defaults | {"data": str(tmp_path), "grammar": 100}
-    found = {part: text.splitlines() for part, text in script.texts(arguments).items()}
+    config = script.SyntaxConfig(data=[str(tmp_path)], grammar=100)
+    found = {part: text.splitlines() for part, text in script.texts(config).items()}
     assert found["valid"] == found["test"] == [f"{line} ." for line in lines]
     own = [line for line in found["train"] if line.startswith("line ")]
     drawn = [line for line in found["train"] if not line.startswith("line ")]
@@ -169,29 +168,28 @@ def test_sentences_of_the_grammar_among_a_text(script, tmp_path):
     assert len(constructions) == len({pair.construction for pair in whole})
     # Evenly: neither half of the text has more than two thirds of them.
     assert 33 <= sum(line in drawn for line in found["train"][:150]) <= 67
-    assert found == {part: text.splitlines() for part, text in script.texts(arguments).items()}
+    assert found == {part: text.splitlines() for part, text in script.texts(config).items()}
 
 
 def test_the_published_recipe(script):
-    preset = script.PRESETS["paper"] | {"max_words": None}
-    arguments = {"seed": 0, "recurrent": "onlstm"}
-    ids = np.array([2, 2, 0], "int32")
-    corpus = text.corpus.Corpus(["<eos>", "<unk>", "a"], ids, ids, ids)
-    model, reader = make_model(Configuration(arguments, preset), corpus, rows=2)
-    assert not np.any(model.softmax.bias)  # no frequencies
+    config = script.SyntaxConfig.from_preset("paper", brown=True)
+    model = make_model(config, ["<eos>", "<unk>", "a"])
+    model.build()
+    optimizer = _optimizer(config)
+    assert config.start == "published"  # no frequencies
     assert [layer.cell.units for layer in model.recurrent_layers] == [650, 650]
     assert model.embeddings.shape == (3, 200) and model.softmax.units == 3
-    assert float(reader.optimizer.learning_rate) == 20.0
-    assert reader.optimizer.global_clipnorm == 0.25
-    assert learning_rate(preset, None) is None
+    assert float(optimizer.learning_rate) == 20.0
+    assert optimizer.global_clipnorm == 0.25
+    (schedule,) = _schedules(config, optimizer)
+    assert isinstance(schedule, PlateauSchedule)
 
 
-def test_the_learning_rate_falls_on_a_plateau(run, script, pairs, tmp_path, monkeypatch):
-    values = {"optimizer": "sgd", "schedule": "plateau", "learning_rate": 1e-30, "epochs": 3}
-    values |= {"batch_size": 100}
-    monkeypatch.setitem(script.PRESETS, "smoke", script.PRESETS["smoke"] | values)
+def test_the_learning_rate_falls_on_a_plateau(run, pairs, tmp_path):
+    values = ["--optimizer", "sgd", "--schedule", "plateau", "--learning-rate", "1e-30"]
+    values += ["--epochs", 3, "--batch-size", 100]
     output = tmp_path / "run"
-    status, _, errors = run(*SMOKE, "--output", output, "--pairs", pairs)
+    status, _, errors = run(*DEBUG, *values, "--output", output, "--pairs", pairs)
     assert (status, ours(errors)) == (0, [])
     rows = json.loads((output / "metrics.json").read_text())["epochs"]
     # Nothing is learnt at this rate: the second and every later epoch is not better.

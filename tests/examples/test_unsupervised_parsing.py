@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers import commands
-from helpers.commands import EXAMPLES, SMOKE, ours
+from helpers.commands import DEBUG, EXAMPLES, ours
 from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
@@ -37,10 +37,10 @@ def models(tmp_path_factory):
 
 def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
     output = tmp_path / "run"
-    status, text, errors = run(*SMOKE, "--models", *models[:2], "--output", output)
+    status, text, errors = run(*DEBUG, "--models", *models[:2], "--output", output)
     assert (status, ours(errors)) == (0, [])
     results = json.loads((output / "results.json").read_text())
-    sentences = script.load_sentences(Namespace(preset="smoke"))
+    sentences = script.load_sentences(Namespace(preset="debug"))
     golds = [sentence.tree for sentence in sentences]
     assert len(results["scores"]) == 3 * 2 * 2 and results["sentences"] == len(sentences) == 4
     row = next(
@@ -70,11 +70,11 @@ def test_several_models_parse_together(run, models, script, tmp_path):
     found = []
     for number, given in enumerate((models[:2], [tmp_path / "both.npz"])):
         output = tmp_path / f"run{number}"
-        status, text, errors = run(*SMOKE, "--models", *given, "--output", output)
+        status, text, errors = run(*DEBUG, "--models", *given, "--output", output)
         assert (status, ours(errors)) == (0, [])
         found.append(json.loads((output / "results.json").read_text()))
         assert "2 models, all layers, votes, greedy and binary" in text and "agreement" in text
-    sentences = script.load_sentences(Namespace(preset="smoke"))
+    sentences = script.load_sentences(Namespace(preset="debug"))
     golds = [sentence.tree for sentence in sentences]
     together = {(row["layer"], row["rule"]): row for row in found[0]["together"]}
     rules = {
@@ -108,7 +108,7 @@ def test_several_models_parse_together(run, models, script, tmp_path):
 
 def test_a_run_leaves_its_files(run, models, tmp_path):
     output = tmp_path / "run"
-    status, text, _ = run(*SMOKE, "--models", models[0], "--output", output, "--pictures", 2)
+    status, text, _ = run(*DEBUG, "--models", models[0], "--output", output, "--pictures", 2)
     names = {path.name for path in output.iterdir()}
     assert status == 0 and "±" not in text
     assert {"config.json", "report.html", "results.json", "scores.csv"} <= names
@@ -120,11 +120,11 @@ def test_a_run_leaves_its_files(run, models, tmp_path):
 
 
 def test_the_packages_model(run, tmp_path):
-    status, _, errors = run(*SMOKE, "--output", tmp_path / "run", "--pictures", 0)
+    status, _, errors = run(*DEBUG, "--output", tmp_path / "run", "--pictures", 0)
     assert (status, ours(errors)) == (0, [])
     assert not list((tmp_path / "run").glob("*.svg"))
 
 
 def test_models_that_differ(run, models, tmp_path):
     output = tmp_path / "run"
-    refused(run(*SMOKE, "--models", *models[1:], "--output", output), "--models", "layers")
+    refused(run(*DEBUG, "--models", *models[1:], "--output", output), "--models", "layers")

@@ -1,8 +1,6 @@
 """The export scripts: what they write, what is said of it, and one line for every mistake."""
 
-import importlib
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -26,11 +24,10 @@ GRAPHS = ("parser", "language_model", "step", "tree_language_model", "classifier
 @pytest.fixture(scope="module")
 def scripts():
     """The scripts as modules."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(ROOT / "export"))
-        patch.setitem(sys.modules, "_common", None)  # the examples have one as well
-        del sys.modules["_common"]
-        yield {name: importlib.import_module(name) for name in SCRIPTS}
+    with commands.imported(ROOT / "export", *SCRIPTS) as modules:
+        for module in modules:
+            module.main = module.export.run
+        yield dict(zip(SCRIPTS, modules, strict=True))
 
 
 @pytest.fixture
@@ -72,9 +69,9 @@ def models(tmp_path_factory):
     return directory
 
 
-def test_smoke_onnx(run, tmp_path):
+def test_debug_onnx(run, tmp_path):
     directory = tmp_path / "a" / "b"
-    status, text, errors = run("to_onnx", "--preset", "smoke", "--no-check", "--output", directory)
+    status, text, errors = run("to_onnx", "--preset", "debug", "--no-check", "--output", directory)
     assert (status, ours(errors)) == (0, [])
     assert contents(directory).keys() == {f"{name}.onnx" for name in GRAPHS}
     for name in GRAPHS:
@@ -89,8 +86,8 @@ def test_smoke_onnx(run, tmp_path):
     assert lines[-1][:2] == ["Memory", "of"] and 100 < float(lines[-1][-2]) < 100_000
 
 
-def test_smoke_checked(run, tmp_path):
-    arguments = ["--preset", "smoke", "--output", tmp_path, "--graph", "step", "--graph", "layer"]
+def test_debug_checked(run, tmp_path):
+    arguments = ["--preset", "debug", "--output", tmp_path, "--graph", "step", "--graph", "layer"]
     status, text, errors = run("to_onnx", *arguments)
     assert (status, ours(errors)) == (0, []) and "not checked" not in text
     lines = [line.split() for line in text.splitlines()]
@@ -100,8 +97,8 @@ def test_smoke_checked(run, tmp_path):
     assert all(0.0 < float(line[1]) < 1000 for line in told["latency"])
 
 
-def test_smoke_tflite(run, tmp_path):
-    arguments = ["--preset", "smoke", "--output", tmp_path, "--batch", 2]
+def test_debug_tflite(run, tmp_path):
+    arguments = ["--preset", "debug", "--output", tmp_path, "--batch", 2]
     status, text, errors = run("to_tflite", *arguments, "--graph", "step")
     assert (status, ours(errors)) == (0, [])
     assert contents(tmp_path).keys() == {"step.tflite"}
@@ -125,9 +122,9 @@ def test_one_or_all_of_several(run, models, tmp_path):
     assert runtime.load(tmp_path / "parser.onnx").metadata["members"] == [2, 2]
 
 
-def test_smoke_saved_model(run, tmp_path):
+def test_debug_saved_model(run, tmp_path):
     graphs = ["--graph", "step", "--graph", "classifier"]
-    arguments = ["--preset", "smoke", "--output", tmp_path, "--no-check"]
+    arguments = ["--preset", "debug", "--output", tmp_path, "--no-check"]
     status, text, errors = run("to_saved_model", *arguments, *graphs)
     assert (status, ours(errors)) == (0, []) and text.count("not checked") == 2
     assert {path.name for path in tmp_path.iterdir()} == {"language_model", "pair_classifier"}
@@ -154,7 +151,7 @@ def test_quantized_from_a_compact_model(run, models, tmp_path):
     assert about["quantize"] == "dynamic" and about["about"] == {"perplexity": 90.5}
 
 
-SMALL, SMOKE = ["--model", "{models}/small.npz"], ["--preset", "smoke"]
+SMALL, DEBUG = ["--model", "{models}/small.npz"], ["--preset", "debug"]
 SEVERAL = ["--model", "{models}/several.npz"]
 MISTAKES = [
     (SCRIPTS[:1], [*SMALL, "--graph", "tree"], ["argument --graph", "'tree'", "--help"]),
@@ -162,7 +159,7 @@ MISTAKES = [
     (
         SCRIPTS[:1],
         [*SEVERAL, "--graph", "step"],
-        ["--graph step: this Ensemble has parser", "--model-index N exports one"],
+        ["--graph step: this Ensemble has parser", "--model-index N exports one of"],
     ),
     (
         SCRIPTS[:1],
@@ -178,9 +175,9 @@ MISTAKES = [
     (SCRIPTS[:1], ["--model", "{models}/corrupted.npz"], ["corrupted.npz: not a complete model"]),
     (SCRIPTS[:1], ["--model", "{models}/model.onnx"], ["model.onnx: is exported already"]),
     (SCRIPTS, ["--model", "{models}/lstm.keras"], ["the model other has no ON-LSTM in it"]),
-    (SCRIPTS, [*SMALL, *SMOKE], ["--model and --model-index do not go with --preset"]),
+    (SCRIPTS, [*SMALL, *DEBUG], ["--model and --model-index do not go with --preset"]),
     (SCRIPTS[:1], ["--preset", "huge"], ["--preset", "'huge'"]),
-    (["to_tflite"], [*SMALL, "--batch", "0"], ["batch must be an integer, 1 or above, not 0"]),
+    (["to_tflite"], [*SMALL, "--batch", "0"], ["--batch: 0 is not an integer, 1 or above"]),
     (["to_onnx"], [*SMALL, "--opset", "3"], ["opset must be an integer, from 18", "not 3"]),
     (["to_onnx"], [*SMALL, "--provider", "tpu"], ["--provider", "'tpu'"]),
     (["to_onnx", "to_tflite"], [*SMALL, "--quantize", "int8"], ["--quantize", "'int8'"]),

@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 # Arguments with which an example ends within seconds.
-SMOKE = ["--preset", "smoke"]
+DEBUG = ["--preset", "debug"]
 
 
 def environment():
@@ -92,20 +92,33 @@ def start(script, *arguments, **variables):
     )
 
 
-def run_script(script, module, *arguments):
-    """Runs a script's command line in this process: (exit status, stdout, stderr)."""
+def captured(command):
+    """Calls a function that runs a command line: (exit status, stdout, stderr)."""
     out, err, status = io.StringIO(), io.StringIO(), 0
-    with (
-        mock.patch.object(sys, "argv", [str(script), *map(str, arguments)]),
-        contextlib.redirect_stdout(out),
-        contextlib.redirect_stderr(err),
-    ):
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            parser, options = module.parse_arguments()
-            module.report(parser, lambda: module.main(options))
+            command()
         except SystemExit as error:
             status = error.code
     return status, out.getvalue(), err.getvalue()
+
+
+def run_script(script, module, *arguments):
+    """Runs a script's command line in this process: (exit status, stdout, stderr)."""
+
+    def command():
+        parser, options = module.parse_arguments()
+        module.report(parser, lambda: module.main(options))
+
+    with mock.patch.object(sys, "argv", [str(script), *map(str, arguments)]):
+        return captured(command)
+
+
+def run_command(*arguments):
+    """Runs `keras-onlstm` in this process: (exit status, stdout, stderr)."""
+    from keras_onlstm import command_line
+
+    return captured(lambda: command_line.main(list(map(str, arguments))))
 
 
 def runner(script, module, *_):

@@ -16,6 +16,8 @@ from keras_onlstm.datasets import (
     treebank,
 )
 from keras_onlstm.datasets import propositional_logic as logic
+from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.runtime import metadata
 
 WORDS = ["<eos>", "<unk>", "the", "cat", "dog", "saw", "a", "N"]
@@ -99,20 +101,20 @@ def read_conll(path):
             assert tree.from_paths(tree.words, tree.paths()).heads == tree.heads
 
 
-def arguments_of(script, **arguments):
-    def read(path):
-        __import__(script).EXPERIMENT.stored(path.parent)
-
-    given = {"preset": "smoke", "data": None, "seed": 0, **arguments}
+def config_of(config, earlier=False):
+    """The `config.json` of a run, of this version or of an earlier one."""
 
     def make(directory):
-        values = __import__(script).PRESETS["smoke"]
-        content = {"arguments": given, "values": values, "command": f"python {script}.py"}
-        content["versions"] = {"python": "3.11"}
+        content = config.from_preset("debug").to_json() | {"versions": {"python": "3.11"}}
+        if earlier:
+            values = {name: content.pop(name) for name in ("epochs", "units")}
+            del content["model"]
+            content = {"arguments": content, "values": values}
         (directory / "config.json").write_text(json.dumps(content))
         return [directory / "config.json"]
 
-    return Kind(script, make, damages.json_text, read)
+    name = f"{'earlier ' if earlier else ''}{config.model}"
+    return Kind(name, make, damages.json_text, lambda path: config.load(path.parent))
 
 
 def make_arrays(directory):
@@ -239,18 +241,15 @@ def metadata_of_tflite(draw, data):
     return data[:start] + damages.archive(draw, data[start:])
 
 
-RECURRENT = {"recurrent": "onlstm", "max_words": None, "devices": 1}
-TREES_OF = {"trees": "chain", "left_dependents": False, "vectors": None}
-
-
 ALL = [
     Kind("corpus", make_corpus, damages.words, read_corpus),
     Kind("mrg", make_trees, damages.words, read_trees),
     Kind("logic", make_logic, damages.words, lambda path: logic.load(path.parent, True)),
     Kind("pickle", make_pickles, damages.spans, lambda p: syntactic_evaluation.load(p.parent)),
     Kind("conll", make_conll, damages.words, read_conll),
-    arguments_of("language_modeling", **RECURRENT, characters=False),
-    arguments_of("dependency_language_model", **TREES_OF),
+    config_of(LanguageModelConfig),
+    config_of(TreeLSTMConfig),
+    config_of(LanguageModelConfig, earlier=True),
     Kind("npz", make_arrays, damages.archive, read_arrays),
     Kind("compact", make_compact, damages.archive, loading.load_model),
     Kind("keras", make_keras, damages.archive, loading.load_model),

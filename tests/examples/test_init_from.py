@@ -1,4 +1,4 @@
-"""examples/language_modeling.py --start-from: a run that begins with the model of another one."""
+"""examples/language_modeling.py --init-from: a run that begins with the model of another one."""
 
 import json
 import shutil
@@ -14,7 +14,8 @@ from helpers.commands import EXAMPLES, contents, ours
 pytestmark = pytest.mark.backend("tensorflow")
 
 SCRIPT = EXAMPLES / "language_modeling.py"
-STILL = ["optimizer=adam", "learning_rate=1e-12", "epochs=1"]  # nothing moves
+ADAM = ["--optimizer", "adam", "--weight-decay", 0, "--epochs", 1]
+STILL = [*ADAM, "--learning-rate", "1e-12"]  # nothing moves
 
 
 @pytest.fixture
@@ -24,8 +25,8 @@ def first(finished_run, tmp_path):
 
 
 def start(run, first, output, *arguments, values=STILL):
-    options = ["--preset", "smoke", "--start-from", first, "--output", output]
-    return run(*options, *arguments, "--set", *values)
+    options = ["--preset", "debug", "--init-from", first, "--output", output]
+    return run(*options, *arguments, *values)
 
 
 def model_of(directory):
@@ -38,16 +39,20 @@ def results(directory):
 
 def test_it_begins_where_the_other_ended(run, first, tmp_path):
     again = tmp_path / "again"
-    status, _, errors = start(run, first, again, "--seed", 1, values=[*STILL, "input_dropout=0.6"])
+    status, _, errors = start(
+        run, first, again, "--seed", 1, values=[*STILL, "--input-dropout", 0.6]
+    )
     assert (status, ours(errors)) == (0, [])
     for old, new in zip(model_of(first).weights, model_of(again).weights, strict=True):
         np.testing.assert_allclose(new, old, rtol=0, atol=1e-7, err_msg=old.path)
     assert results(again)["test_loss"] == pytest.approx(results(first)["test_loss"], abs=1e-6)
-    assert "--start-from first --set" in json.loads((again / "config.json").read_text())["command"]
+    assert (
+        "--init-from first --epochs 1" in json.loads((again / "config.json").read_text())["command"]
+    )
 
 
 def test_it_resumes_to_the_same_bits_without_the_other(run, first, tmp_path):
-    values = ["optimizer=adam", "learning_rate=3e-3", "epochs=1"]
+    values = [*ADAM, "--learning-rate", "3e-3"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert start(run, first, whole, values=values)[0] == 0
     assert start(run, first, parts, "--steps", 1, values=values)[0] == 0
@@ -77,10 +82,10 @@ def test_another_corpus_is_read_with_the_words_of_the_first(run, first, tmp_path
 @pytest.mark.parametrize(
     ("parts", "arguments", "values"),
     [
-        (["units 20, not 30", "--set"], [], ["units=30"]),
+        (["units 20, not 30", "flags"], [], ["--units", 30]),
         (["a model of LSTM cannot start from one of ON-LSTM"], ["--recurrent", "lstm"], STILL),
-        (["--start-from", "is of words", "--characters"], ["--characters"], STILL),
-        (["--max-words", "--start-from"], ["--max-words", 9], STILL),
+        (["--init-from", "is of words", "--characters"], ["--characters"], STILL),
+        (["--max-words", "--init-from"], ["--max-words", 9], STILL),
     ],
 )
 def test_models_that_differ_are_refused(run, first, tmp_path, parts, arguments, values):
@@ -93,7 +98,7 @@ def test_mistakes_in_directories(run, first, tmp_path):
     none, again = tmp_path / "none", tmp_path / "again"
     commands.refused(SCRIPT, start(run, none, again), none, "best.keras", "no trained model")
     assert start(run, first, again, "--steps", 2)[0] == 0
-    result = run("--output", again, "--resume", "--start-from", tmp_path / "other")
-    commands.refused(SCRIPT, result, again, "--start-from", "--output")
+    result = run("--output", again, "--resume", "--init-from", tmp_path / "other")
+    commands.refused(SCRIPT, result, again, "--init-from", "--output")
     (again / "vocabulary.txt").unlink()
     commands.refused(SCRIPT, run("--output", again, "--resume"), "vocabulary.txt", "Restore it")
