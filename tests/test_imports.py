@@ -27,7 +27,7 @@ def test_backends_are_imported_only_by_files_named_after_them():
     for path in MODULES:
         backends = {BACKENDS[name] for name in imported(path) if name in BACKENDS}
         words = path.removesuffix(".py").rpartition("/")[2].split("_")
-        assert backends <= set(words) or path.startswith("training/"), path
+        assert backends <= set(words) or path.startswith(("distribution/", "training/")), path
 
 
 @pytest.mark.keras_free
