@@ -22,7 +22,7 @@ PYTEST = $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscop
 
 # The tests of what is computed. Libraries choose other kernels on other processors, and change with their versions.
 NUMERICAL := compact convert exporting models onlstm utils docs/test_gallery.py examples/test_language_modeling.py \
-    examples/test_init_from.py training/test_averaging.py training/test_cross_entropy.py training/test_resume.py
+    examples/test_init_from.py training/test_optimizers.py training/test_cross_entropy.py training/test_resume.py
 # The kernels of other processors: what the libraries are told, separated by commas. With ONEDNN_MAX_CPU_ISA=AVX2
 # TensorFlow crashes in products of half precision, so only files without any run there.
 KERNELS ?= tensorflow,XLA_FLAGS=--xla_cpu_max_isa=AVX2,TF_ENABLE_ONEDNN_OPTS=0 tensorflow,ONEDNN_MAX_CPU_ISA=AVX2 \
