@@ -100,10 +100,10 @@ def test_the_config_json_of_a_run_starts_another_one(output, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", '{"unit": 3}', "has 'unit', which is not one of preset"),
+        ("a.json", '{"unit": 3}', "has 'unit'"),
         ("a.json", '{"units": 3', "Give a JSON or TOML file of values"),
         ("a.json", "[3]", "an object, not"),
-        ("a.json", '{"model": "other", "units": 3}', "is for a other, not for a tiny"),
+        ("a.json", '{"model": "other", "units": 3}', "other.*tiny"),
         ("a.toml", "units = ", "Give a JSON or TOML file of values"),
         ("a.toml", None, "cannot be read"),
     ],
@@ -165,7 +165,7 @@ def test_a_run_resumes_with_its_values_and_refuses_others(output, tmp_path):
         (["--units", 31], "was started with --units 30, not 31. Leave --units out to resume"),
         (["--no-tied"], "was started with --tied True, not False"),
         (["--preset", "large"], "was started with --preset small, not large"),
-        (["--data", "wiki"], r"was started with --data \('.*ptb',\), not \('wiki',\)"),
+        (["--data", "wiki"], "was started with --data .*ptb.*, not .*wiki"),
     ):
         with pytest.raises(ValueError, match=message) as caught:
             configured(*resume, *flags)
@@ -217,7 +217,7 @@ def test_one_of_several_models(output, capsys):
     assert configured("--output", output, "--resume", "--slots", 7, **both) == found
     other = refused(capsys, "--output", output, "--resume", "--model", "language_model", **both)
     assert f"{output}: was started with --model prpn, not language_model" in other
-    with pytest.raises(ValueError, match="it is for a prpn, not for a language_model"):
+    with pytest.raises(ValueError, match=r"prpn.*language_model"):
         LanguageModelConfig.load(output)
 
 
@@ -258,9 +258,9 @@ def test_the_earliest_runs_stored_neither_values_nor_a_command(output):
     ("content", "message"),
     [
         ({}, "arguments is missing"),
-        ({"arguments": EARLIER | {"colour": 3}}, "it has 'colour', which is not one of preset"),
+        ({"arguments": EARLIER | {"colour": 3}}, "has 'colour'"),
         ({"arguments": EARLIER, "values": {"units": 3}}, "is missing"),
-        ({"arguments": EARLIER, "values": {"unit": 3}}, "has 'unit', which is not one of preset"),
+        ({"arguments": EARLIER, "values": {"unit": 3}}, "has 'unit'"),
         ({"arguments": EARLIER, "values": 3}, "values is an object or null, not 3"),
         ({"model": "language_model", "units": 3}, "is missing"),
     ],
@@ -270,8 +270,7 @@ def test_damaged_records_of_runs_are_named(output, content, message):
     with pytest.raises(ValueError, match=message) as caught:
         LanguageModelConfig.load(output)
     assert str(caught.value).startswith(str(output / "config.json"))
-    assert str(caught.value).endswith("Name the --output directory of a run that this command "
-                                      "started.")  # fmt: skip
+    assert "Name the --output directory" in str(caught.value)
 
 
 VALUES = {"units": 20, "start": "scaled", "rate": 0.1}
