@@ -18,6 +18,16 @@ from keras_onlstm.utils.reading import SEEDS
 __all__ = ["ArgumentParser", "at_least", "report", "seed", "silenced", "status_of", "table"]
 
 
+_FORMER = {  # flags of earlier versions
+    "--set": "every value has a flag of its own, such as --units 300",
+    "--precision": "it is --compute-dtype now",
+    "--start-from": "it is --init-from now",
+    "--hosts": "it is --num-processes now",
+    "--host-id": "it is --process-id now",
+    "--member": "it is --model-index now",
+}
+
+
 class ArgumentParser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, and suggest the nearest flag.
 
@@ -27,7 +37,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **kwargs})
-        self.elsewhere: dict[str, str] = {}
+        self.elsewhere = dict(_FORMER)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         options, unknown = self.parse_known_args(args, namespace)
