@@ -36,7 +36,7 @@ from keras_onlstm.evaluation.minimal_pairs import (
     score_pairs,
 )
 from keras_onlstm.loading import load_trained
-from keras_onlstm.runs.config import option, run_parser
+from keras_onlstm.runs.config import option, preset_option, run_parser
 from keras_onlstm.runs.language_model import NAMES, LanguageModelConfig
 from keras_onlstm.text.corpus import find, sentences
 from keras_onlstm.training.corpora import IDS, read_corpus, split_lines
@@ -73,7 +73,7 @@ class SyntaxConfig(LanguageModelConfig):
         },
     }  # fmt: skip
 
-    preset: str = option("medium", "Starting values.", "run", choices=("debug", "medium", "paper"))
+    preset: str = preset_option("medium", ("debug", "medium", "paper"))
     brown: bool = option(False, "Train on the Brown corpus as well.", "data")
     grammar: int | None = option(
         None, "Train on up to N correct sentences of the package's grammar as well.", "data", 1

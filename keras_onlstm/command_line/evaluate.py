@@ -73,6 +73,8 @@ def load_config(run: str | Path) -> TextConfig:
         FileNotFoundError: if there is no run.
         ValueError: if its `config.json` is damaged or of another kind of model.
     """
+    if Path(run).is_file():
+        raise ValueError(f"--model {run}: is a file. Name the directory of a run.")
     kind: type[Config] = LanguageModelConfig
     remedy = "Name the --output directory of a run of keras-onlstm train."
     with contextlib.suppress(ValueError):  # reported by `load`

@@ -40,9 +40,9 @@ def add_arguments(
         "--process-id",
         type=int,
         metavar="I",
-        help="Index of this process (default: of srun, mpirun).",
+        help="Index of this process (default: from srun or mpirun).",
     )
-    add("--coordinator", metavar="ADDRESS:PORT", help="Of process 0 (default: of srun).")
+    add("--coordinator", metavar="ADDRESS:PORT", help="Address of process 0 (default: from srun).")
     add(
         "--patience",
         type=at_least(0),
@@ -66,7 +66,11 @@ def run(options: argparse.Namespace) -> None:
     """
     config = read_config(options)
     if train(config, options):
-        print(f"Model: {Path(options.output) / 'best.keras'}")
+        print(f"Training is complete: {Path(options.output) / 'best.keras'}")
+    elif options.steps:
+        print(
+            f"Stopped after {options.steps} steps. Resume with --output {options.output} --resume."
+        )
 
 
 def read_config(options: argparse.Namespace) -> TextConfig:
@@ -89,7 +93,7 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
     from keras_onlstm.distribution.devices import check_processes
     from keras_onlstm.distribution.processes import joined
     from keras_onlstm.runs.directory import has_begun
-    from keras_onlstm.training.corpora import IDS, VOCABULARY, read_corpus
+    from keras_onlstm.training.corpora import IDS, VOCABULARY, choose_sentences, read_corpus
     from keras_onlstm.training.language_models import train_language_model
 
     check_processes(config.num_processes)
@@ -104,7 +108,7 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
             print(f"Reading {' '.join(config.data)}", flush=True)
         corpus = read_corpus(config, options.output, vocabulary, processes)
         if config.sentences and config.data:
-            corpus = _of_sentences(corpus, config.test_sentences)
+            corpus = choose_sentences(corpus, config.test_sentences)
         if processes.count > 1:  # JAX may abort the process
             message = "if a process ends, the others end too. Then start all again with --resume."
             print(f"{options.output}: {message}", file=sys.stderr, flush=True)
@@ -130,29 +134,3 @@ def _initial(config, output, resumes):
             f"--init-from {config.init_from}: is of {level}. Use --characters for both or neither."
         )
     return model, model.vocabulary
-
-
-def _of_sentences(corpus, test_sentences):
-    """A corpus to learn to parse from, without the sentences on which trees are scored."""
-    try:
-        from keras_onlstm.datasets import treebank
-        from keras_onlstm.text.vocabulary import Encoder
-        from keras_onlstm.training.sentence_batches import split, with_sentences, without_sentences
-
-        sample = treebank.load()
-    except FileNotFoundError as error:
-        if test_sentences:
-            raise
-        print(f"No sentence is left out of the training: {error}", file=sys.stderr)
-        return corpus
-    encode = Encoder(corpus.vocabulary)
-    # Numbers, signs and words with hyphens are written in other ways there.
-    alike = {
-        place for place, word in enumerate(corpus.vocabulary) if not word.isalpha() or word == "N"
-    }
-    choose = with_sentences if test_sentences else without_sentences
-    chosen = choose(corpus.train, encode.eos, map(encode, (s.tokens for s in sample)), alike)
-    before, after = (len(split(ids, encode.eos)) for ids in (corpus.train, chosen))
-    what = "with those" if test_sentences else f"{before - after:,} fewer: without those"
-    print(f"{after:,} sentences, {what} of NLTK's sample, on which trees are scored", flush=True)
-    return corpus._replace(train=chosen)

@@ -5,6 +5,7 @@ Keras is not imported, so that `--help` answers at once.
 
 import argparse
 import dataclasses
+import difflib
 import reprlib
 import shlex
 from collections.abc import Mapping, Sequence
@@ -19,7 +20,7 @@ from keras_onlstm.utils.console import ArgumentParser, at_least
 from keras_onlstm.utils.files import check_unlocked
 from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number, check_kind
 
-__all__ = ["Config", "option", "rate", "run_parser"]
+__all__ = ["Config", "option", "preset_option", "rate", "run_parser"]
 
 _BESIDE = ("model", "command", "versions")  # in config.json, beside the values
 
@@ -47,8 +48,14 @@ def option(
 
 
 def rate(default: float, help: str, group: str = "model") -> Any:
-    """An `option` between 0 and 1."""
-    return option(default, help, group, 0.0, 1.0)
+    """An `option` from 0 to below 1."""
+    return option(default, help, group, 0.0, 0.9999)
+
+
+def preset_option(default: str, presets: Sequence[str]) -> Any:
+    """The `option` of the preset, one of some names."""
+    about = f"Starting values. The defaults of the other flags are those of {default}."
+    return option(default, about, "run", choices=presets)
 
 
 def _flag(name):
@@ -60,9 +67,11 @@ def _checked(one, value):
     kind = one.metadata["kind"]
     if value is None and NoneType in get_args(one.type):
         return None
-    value = list(map(str, value)) if isinstance(value, tuple | list) else value
+    if kind == [str]:  # paths, or one of them
+        paths = [value] if isinstance(value, str | Path) else value
+        value = [str(path) if isinstance(path, Path) else path for path in paths]
     check_kind(value, kind, _flag(one.name))
-    # Keras takes a learning rate of 1 for a mistake.
+    # Keras refuses a learning rate that is an integer.
     return {Number: float, list: tuple}.get(type(kind), lambda value: value)(value)
 
 
@@ -113,7 +122,7 @@ class Config:
     presets: ClassVar[Mapping[str, Mapping[str, Any]]]
     free: ClassVar[tuple[str, ...]] = ()
 
-    preset: str = option("medium", "Starting values; flags change single ones.", "run")
+    preset: str = preset_option("medium", ("medium",))
     seed: int = option(0, "Seed of all random numbers.", "run", SEEDS.least, SEEDS.most)
 
     def __post_init__(self) -> None:
@@ -167,9 +176,7 @@ class Config:
             BlockingIOError: if another process is at work there.
             ValueError: if a value is not what it may be, or contradicts the run to resume.
         """
-        given = {}
-        if options.config:
-            given = _values(read_values(options.config), cls, f"--config {options.config}")
+        given = _of_file(options.config, cls) if options.config else {}
         for one in fields(cls):
             value = getattr(options, one.name)
             if value is not None:
@@ -246,8 +253,19 @@ def _values(content, config, name):
         raise ValueError(f"{name} is for a {model}, not for a {config.model!r}")
     known = [one.name for one in fields(config)]
     for other in (other for other in content if other not in (*known, *_BESIDE)):
-        raise ValueError(f"{name} has {reprlib.repr(other)}, not one of {', '.join(known)}")
+        near = difflib.get_close_matches(other, known, 1)
+        hint = f"did you mean {near[0]}?" if near else "--help lists the values"
+        raise ValueError(f"{name} has {reprlib.repr(other)}, which is not a value ({hint})")
     return {other: content[other] for other in content if other in known}
+
+
+def _of_file(path, config):
+    """The values of a file of `--config`."""
+    values = _values(read_values(path), config, f"--config {path}")
+    try:
+        return {f.name: _checked(f, values[f.name]) for f in fields(config) if f.name in values}
+    except ValueError as error:
+        raise ValueError(f"--config {path}: {error}") from error
 
 
 def run_parser(

@@ -76,7 +76,9 @@ def _check_empty(directory, prepared, resumes):
         raise FileExistsError(f"{directory}: is not a directory. Give another --output.")
     paths = directory.iterdir() if directory.exists() else ()
     if any(path.name not in allowed and not is_left_over(path) for path in paths):
-        remedy = "Add --resume to resume it, or give" if resumes else "Move it away, or give"
+        remedy = "Move it away, or give"
+        if resumes and (directory / CONFIG).is_file():
+            remedy = "Add --resume to resume it, or give"
         raise FileExistsError(f"{directory}: exists already. {remedy} another --output.")
 
 

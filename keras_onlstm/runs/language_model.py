@@ -8,7 +8,7 @@ the published sizes, and `paper` is the published recipe.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keras_onlstm.runs.config import Config, option, rate
+from keras_onlstm.runs.config import Config, option, preset_option, rate
 from keras_onlstm.utils.reading import STARTS
 
 __all__ = ["NAMES", "PRESETS", "LanguageModelConfig", "TextConfig"]
@@ -27,7 +27,7 @@ class TextConfig(Config):
     data: tuple[str, ...] = option(
         (), "Folder of train.txt, valid.txt and test.txt, or text files that are split.", "data"
     )
-    max_words: int | None = option(None, "Keep the N most frequent words.", "data", 3)
+    max_words: int | None = option(None, "Vocabulary size: the N most frequent words.", "data", 3)
     characters: bool = option(False, "Read characters instead of words.", "data")
     sentences: bool = option(False, "Read each sentence on its own.", "data")
     test_sentences: bool = option(
@@ -39,7 +39,7 @@ class TextConfig(Config):
 
     epochs: int = option(20, "Epochs.", "training", 1)
     batch_size: int = option(32, "Sequences that are read side by side.", "training", 1)
-    bptt: int = option(35, "Words of truncated backpropagation through time.", "training", 10)
+    bptt: int = option(35, "Length of a training window in words.", "training", 10)
     variable_bptt: bool = option(False, "Draw the length of each window around bptt.", "training")
     optimizer: str = option(
         "adam",
@@ -49,25 +49,31 @@ class TextConfig(Config):
         choices=("sgd", "asgd", "adam", "adamw", "adam_l2"),
     )
     beta_1: float = rate(0.9, "Decay rate of Adam's first moment.", "training")
-    epsilon: float = option(1e-7, "Added to the denominator of Adam.", "training", 0.0)
-    learning_rate: float = option(4e-3, "Learning rate; with cosine the highest.", "training", 0.0)
+    epsilon: float = option(1e-7, "Added to the denominator of Adam.", "training", 1e-12)
+    learning_rate: float = option(
+        4e-3, "Learning rate; with cosine its peak.", "training", 0.0, 1e6
+    )
     schedule: str = option(
         "cosine",
-        "Of the learning rate. cosine: linear warmup, then down along a cosine; plateau: lower "
+        "Learning-rate schedule. cosine: linear warmup, then down along a cosine; plateau: lower "
         "after epochs without a better validation perplexity.",
         "training",
         choices=("constant", "cosine", "plateau"),
     )
-    warmup: float = rate(0.05, "cosine: share of all steps with a rising rate.", "training")
+    warmup: float = option(
+        0.05, "cosine: share of all steps with a rising rate.", "training", 0.0, 1.0
+    )
     plateau_factor: float = rate(0.25, "plateau: factor of the learning rate.", "training")
     plateau_patience: int = option(1, "plateau: epochs without improvement.", "training", 1)
-    clipnorm: float = option(0.25, "Largest norm of all gradients together.", "training", 0.0)
+    clipnorm: float = option(
+        0.25, "Clip the global norm of gradients to this; 0: do not clip.", "training", 0.0
+    )
     weight_decay: float = option(0.0, "Weight decay, of every optimizer but adam.", "training", 0.0)
     activation_regularization: float = option(
         0.0, "Penalty on large outputs of the last layer.", "training", 0.0
     )
     temporal_regularization: float = option(
-        0.0, "Penalty on their change from word to word.", "training", 0.0
+        0.0, "Penalty on changes of that output from word to word.", "training", 0.0
     )
     compute_dtype: str = option(
         "float32",
@@ -131,17 +137,17 @@ class LanguageModelConfig(TextConfig):
         },
     }  # fmt: skip
 
-    preset: str = option("medium", "Starting values.", "run", choices=PRESETS)
+    preset: str = preset_option("medium", PRESETS)
     activation_regularization: float = option(
         1.0, "Penalty on large outputs of the last layer.", "training", 0.0
     )
     temporal_regularization: float = option(
-        0.5, "Penalty on their change from word to word.", "training", 0.0
+        0.5, "Penalty on changes of that output from word to word.", "training", 0.0
     )
-    recurrent: str = option("onlstm", "Recurrent layers.", "model", choices=tuple(NAMES))
+    recurrent: str = option("onlstm", "Type of recurrent layer.", "model", choices=tuple(NAMES))
     embedding_dim: int = option(300, "Size of word vectors and of the last layer.", "model", 1)
-    units: int = option(500, "Size of the other layers.", "model", 1)
-    num_layers: int = option(3, "Recurrent layers.", "model", 1, 100)
+    units: int = option(500, "Size of all layers but the last.", "model", 1)
+    num_layers: int = option(3, "Number of recurrent layers.", "model", 1, 100)
     chunk_size: int = option(10, "Units that share a value of the master gates.", "model", 1)
     tie_weights: bool = option(True, "One matrix for embedding and softmax.", "model")
     word_dropout: float = rate(0.05, "Share of words dropped.")
@@ -151,8 +157,17 @@ class LanguageModelConfig(TextConfig):
     recurrent_weight_dropout: float = rate(0.2, "Dropout of the recurrent kernels.")
     start: str = option(
         "scaled",
-        "Initial weights. scaled: at the words' frequencies, with gates that move; published: as "
-        "in the published code.",
+        "Initial weights. scaled: the output bias at the words' frequencies, larger input kernels; "
+        "published: as in the published code.",
         "model",
         choices=STARTS.values,
     )
+
+    def check(self) -> None:
+        super().check()
+        last = "embedding_dim" if self.tie_weights else "units"
+        for name in {last, "units"} if self.num_layers > 1 else {last}:
+            size = getattr(self, name)
+            if self.recurrent == "onlstm" and size % self.chunk_size:
+                flag = f"--{name.replace('_', '-')}"
+                raise ValueError(f"--chunk-size {self.chunk_size}: does not divide {flag} {size}")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keras_onlstm.runs.config import Config, option, rate
+from keras_onlstm.runs.config import Config, option, preset_option, rate
 from keras_onlstm.runs.language_model import NAMES
 
 __all__ = ["PairClassifierConfig"]
@@ -30,24 +30,24 @@ class PairClassifierConfig(Config):
         },
     }  # fmt: skip
 
-    preset: str = option(
-        "medium", "Starting values.", "run", choices=("debug", "small", "medium", "paper")
-    )
+    preset: str = preset_option("medium", ("debug", "small", "medium", "paper"))
     data: str | None = option(None, "Folder of the published files. Default: draw pairs.", "data")
     pairs: int = option(
-        500_000, "Pairs to draw without --data; some 250,000 of 500,000 differ.", "data", 1
+        500_000, "Pairs to draw without --data; about half are duplicates.", "data", 1
     )
-    recurrent: str = option("onlstm", "Recurrent layer.", "model", choices=tuple(NAMES))
+    recurrent: str = option("onlstm", "Type of recurrent layer.", "model", choices=tuple(NAMES))
     units: int = option(200, "Size of the recurrent and of the hidden layer.", "model", 1)
     embedding_dim: int = option(64, "Size of word vectors.", "model", 1)
     chunk_size: int = option(10, "Units that share a value of the master gates.", "model", 1)
     dropout: float = rate(0.0, "Dropout.")
-    epochs: int = option(6, "Epochs; more help.", "training", 1)
+    epochs: int = option(6, "Epochs.", "training", 1)
     batch_size: int = option(128, "Pairs in a batch.", "training", 1)
-    learning_rate: float = option(2e-3, "Learning rate; with cosine the highest.", "training", 0.0)
+    learning_rate: float = option(
+        2e-3, "Learning rate; with cosine its peak.", "training", 0.0, 1e6
+    )
     schedule: str = option(
         "cosine",
-        "Of the learning rate. plateau: half of it after 2 epochs without a better validation "
+        "Learning-rate schedule. plateau: half of it after 2 epochs without a better validation "
         "accuracy (the published recipe).",
         "training",
         choices=("cosine", "plateau"),

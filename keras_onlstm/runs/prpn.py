@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keras_onlstm.runs.config import option, rate
+from keras_onlstm.runs.config import option, preset_option, rate
 from keras_onlstm.runs.language_model import PRESETS, TextConfig
 from keras_onlstm.utils.reading import STARTS
 
@@ -40,16 +40,18 @@ class PRPNConfig(TextConfig):
         },
     }  # fmt: skip
 
-    preset: str = option("medium", "Starting values.", "run", choices=PRESETS)
+    preset: str = preset_option("medium", PRESETS)
     epochs: int = option(5, "Epochs.", "training", 1)
-    clipnorm: float = option(1.0, "Largest norm of all gradients together.", "training", 0.0)
+    clipnorm: float = option(
+        1.0, "Clip the global norm of gradients to this; 0: do not clip.", "training", 0.0
+    )
     embedding_dim: int = option(300, "Size of word vectors.", "model", 1)
     units: int = option(500, "Size of the parsing and the reading layers, even.", "model", 2)
-    num_layers: int = option(2, "Reading layers.", "model", 1, 100)
+    num_layers: int = option(2, "Number of reading layers.", "model", 1, 100)
     slots: int = option(15, "Words that are remembered.", "model", 1, 1000)
     lookback: int = option(5, "Words before each that its distance depends on.", "model", 0, 1000)
     resolution: float = option(
-        0.1, "A distance that is larger by it closes a hard gate.", "model", 1e-6
+        0.1, "Difference of distances at which a hard gate is closed.", "model", 1e-6
     )
     hard: bool = option(True, "Gates cut off at 0 and 1 instead of sigmoids.", "model")
     residual_blocks: int = option(0, "Residual blocks of the predict network.", "model", 0, 100)
@@ -57,15 +59,15 @@ class PRPNConfig(TextConfig):
     output_dropout: float = rate(0.25, "Dropout of word vectors and outputs.")
     inner_dropout: float = rate(0.15, "Dropout inside the three networks.")
     recurrent_dropout: float = rate(0.1, "Dropout of hidden features, for a whole window.")
-    parsing_network: bool = option(True, "Without: attention to all that is remembered.", "model")
-    reading_attention: bool = option(True, "Without: the reading network is an LSTM.", "model")
+    parsing_network: bool = option(True, "If off, attends to all slots.", "model")
+    reading_attention: bool = option(True, "If off, the reading network is an LSTM.", "model")
     predict_attention: bool = option(
-        True, "Without: the predict network sees only the last output.", "model"
+        True, "If off, the predict network sees only the last output.", "model"
     )
     start: str = option(
         "scaled",
-        "Initial weights. scaled: at the words' frequencies, with words that differ; published: as "
-        "in the published code.",
+        "Initial weights. scaled: the output bias at the words' frequencies, larger word vectors; "
+        "published: as in the published code.",
         "model",
         choices=STARTS.values,
     )

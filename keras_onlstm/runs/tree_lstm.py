@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from keras_onlstm.runs.config import Config, option, rate
+from keras_onlstm.runs.config import Config, option, preset_option, rate
 
 __all__ = ["NLTK", "SEQUENTIAL", "SHAPES", "TreeLSTMConfig"]
 
@@ -31,7 +31,7 @@ class TreeLSTMConfig(Config):
         },
     }  # fmt: skip
 
-    preset: str = option("small", "Starting values.", "run", choices=("debug", "small", "paper"))
+    preset: str = preset_option("small", ("debug", "small", "paper"))
     data: tuple[str, ...] = option(
         (),
         f"CoNLL files of training, validation and test, or {NLTK}, its dependency treebank. "
@@ -66,16 +66,22 @@ class TreeLSTMConfig(Config):
         "training",
         choices=("sgd", "adam"),
     )
-    learning_rate: float = option(8e-3, "Learning rate; with cosine the highest.", "training", 0.0)
+    learning_rate: float = option(
+        8e-3, "Learning rate; with cosine its peak.", "training", 0.0, 1e6
+    )
     schedule: str = option(
         "cosine",
-        "Of the learning rate. cosine: linear warmup, then down along a cosine; plateau: half of "
+        "Learning-rate schedule. cosine: linear warmup, then down along a cosine; plateau: half of "
         "it, and back to the best weights, when validation stops falling (the published recipe).",
         "training",
         choices=("constant", "cosine", "plateau"),
     )
-    warmup: float = rate(0.05, "cosine: share of all steps with a rising rate.", "training")
-    clipnorm: float = option(5.0, "Largest norm of all gradients together.", "training", 0.0)
+    warmup: float = option(
+        0.05, "cosine: share of all steps with a rising rate.", "training", 0.0, 1.0
+    )
+    clipnorm: float = option(
+        5.0, "Clip the global norm of gradients to this; 0: do not clip.", "training", 0.0
+    )
     noise: int = option(
         0, "Noise words for each word (noise-contrastive estimation). 0: softmax.", "training", 0
     )

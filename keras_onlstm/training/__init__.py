@@ -12,13 +12,14 @@ if TYPE_CHECKING:
         evaluate_windows,
     )
     from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
-    from keras_onlstm.training.optimizers import AveragedAdam, AveragedSGD, PenalizedAdam
-    from keras_onlstm.training.pair_batches import PairBatches
-    from keras_onlstm.training.schedules import (
+    from keras_onlstm.training.optimizers import (
+        AveragedAdam,
+        AveragedSGD,
         NonMonotonicTrigger,
-        PlateauSchedule,
-        WarmupSchedule,
+        PenalizedAdam,
     )
+    from keras_onlstm.training.pair_batches import PairBatches
+    from keras_onlstm.training.schedules import PlateauSchedule, WarmupSchedule
     from keras_onlstm.training.sentence_batches import SentenceBatches
     from keras_onlstm.training.trainer import Trainer
     from keras_onlstm.training.tree_batches import TreeBatches

@@ -235,8 +235,7 @@ class TruncatedModel(keras.Model):
         if not model.built:
             model.build()
         self.carry = carry
-        # A replica knows its own rows only: the sum over replicas is the whole. The model itself
-        # casts what it does not want as wide.
+        # Each replica writes its own rows, and zeros elsewhere: aggregation="sum" joins them.
         self.kept = carry and keras.tree.map_structure(
             lambda name, state: self.add_weight(
                 shape=state.shape,

@@ -115,7 +115,9 @@ def load_checkpoint(
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such checkpoint. Start the run without resuming.")
+        raise FileNotFoundError(
+            f"{path}: no such checkpoint. Start a new run with another --output."
+        )
     variables = _variables(model)
     try:
         stored = read_npz(path)
@@ -169,6 +171,8 @@ def _difference(variables, arrays):
     for variable, (name, array) in zip(variables.values(), arrays.items(), strict=True):
         wanted = _stored(variable)
         if (wanted.shape, wanted.dtype) != (array.shape, array.dtype):
+            if "seed_generator_state" in name:
+                return "was written on another backend of Keras; resume on that (KERAS_BACKEND)"
             return (
                 f"{name} is {array.dtype} of shape {array.shape}, the model wants {wanted.dtype} "
                 f"of shape {wanted.shape}"

@@ -1,18 +1,27 @@
 """The text that a language model of a run is trained on, and the vocabulary that the run keeps."""
 
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from keras_onlstm.datasets import propositional_logic
+from keras_onlstm.datasets import propositional_logic, treebank
 from keras_onlstm.distribution.processes import ALONE, Processes
 from keras_onlstm.runs.language_model import TextConfig
 from keras_onlstm.text import large_corpus
 from keras_onlstm.text.corpus import Corpus
-from keras_onlstm.text.vocabulary import read_words
+from keras_onlstm.text.sentence_sets import split, with_sentences, without_sentences
+from keras_onlstm.text.vocabulary import Encoder, read_words
 from keras_onlstm.utils.reading import read_text
 
-__all__ = ["IDS", "VOCABULARY", "check_same_vocabulary", "read_corpus", "read_vocabulary"]
+__all__ = [
+    "IDS",
+    "VOCABULARY",
+    "check_same_vocabulary",
+    "choose_sentences",
+    "read_corpus",
+    "read_vocabulary",
+]
 
 VOCABULARY = "vocabulary.txt"
 IDS = "ids"  # directory of the ids of a large corpus
@@ -62,7 +71,12 @@ def read_corpus(
 
 def _directory(config, temporary):
     """The folder of the three parts of a corpus, which is `temporary` for other texts."""
-    if len(config.data) == 1 and not Path(config.data[0]).is_file():
+    for path in map(Path, config.data):
+        if not path.exists():
+            raise FileNotFoundError(f"--data {path}: no such folder or file.")
+        if path.is_dir() and len(config.data) > 1:
+            raise ValueError(f"--data {path}: is a folder. Give one folder, or text files.")
+    if len(config.data) == 1 and Path(config.data[0]).is_dir():
         return config.data[0]
     if config.data:
         texts = map(read_text, config.data)
@@ -102,3 +116,23 @@ def check_same_vocabulary(run: str | Path, vocabulary: Sequence[str], data: Sequ
             f"{Path(run) / VOCABULARY}: is not the vocabulary of {' '.join(data)}: the files "
             "changed since the run began. Restore them, or start a run with another --output."
         )
+
+
+def choose_sentences(corpus: Corpus, test_sentences: bool) -> Corpus:
+    """A corpus with, or without, the sentences on which trees are scored."""
+    try:
+        sample = treebank.load()
+    except FileNotFoundError as error:
+        if test_sentences:
+            raise
+        print(f"No sentence is left out of the training: {error}", file=sys.stderr)
+        return corpus
+    encode = Encoder(corpus.vocabulary)
+    # Numbers, signs and words with hyphens are written in other ways there.
+    ignored = {i for i, word in enumerate(corpus.vocabulary) if not word.isalpha() or word == "N"}
+    choose = with_sentences if test_sentences else without_sentences
+    chosen = choose(corpus.train, encode.eos, [encode(s.tokens) for s in sample], ignored)
+    before, after = (len(split(ids, encode.eos)) for ids in (corpus.train, chosen))
+    what = "with those" if test_sentences else f"{before - after:,} fewer: without those"
+    print(f"{after:,} sentences, {what} of NLTK's sample, on which trees are scored", flush=True)
+    return corpus._replace(train=chosen)

@@ -21,8 +21,8 @@ from keras_onlstm.text.large_corpus import word_counts
 from keras_onlstm.text.vocabulary import EOS, write_words
 from keras_onlstm.training.bptt import ResetStates, TruncatedModel, Windows, evaluate_windows
 from keras_onlstm.training.corpora import IDS, VOCABULARY, check_same_vocabulary
-from keras_onlstm.training.optimizers import AveragedSGD, PenalizedAdam
-from keras_onlstm.training.schedules import NonMonotonicTrigger, PlateauSchedule, WarmupSchedule
+from keras_onlstm.training.optimizers import AveragedSGD, NonMonotonicTrigger, PenalizedAdam
+from keras_onlstm.training.schedules import PlateauSchedule, WarmupSchedule
 from keras_onlstm.training.sentence_batches import SentenceBatches
 from keras_onlstm.training.trainer import Trainer
 
@@ -117,6 +117,7 @@ def evaluation(
         ValueError: if the text is too short.
     """
     shared = {"devices": devices, "processes": processes}
+    batch_size = batch_size if sentences else min(batch_size, max(1, len(ids) // 2))
     if sentences:
         eos = model.encode([EOS])[0]
         batches = _batches_of(part, SentenceBatches, ids, eos, batch_size, **shared)

@@ -1,6 +1,6 @@
-"""Optimizers that Keras does not have: Adam with an L2 penalty, and averaged SGD and Adam."""
+"""Optimizers that Keras lacks: Adam with an L2 penalty, averaged SGD and Adam, their trigger."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,9 +8,11 @@ import keras
 import numpy as np
 from keras import backend, ops
 
+from keras_onlstm.training.schedules import Stateful
+from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.types import Tensor
 
-__all__ = ["AveragedAdam", "AveragedSGD", "PenalizedAdam"]
+__all__ = ["AveragedAdam", "AveragedSGD", "NonMonotonicTrigger", "PenalizedAdam"]
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -134,3 +136,49 @@ class AveragedAdam(_Averaging, keras.optimizers.Adam):
         *args: of `keras.optimizers.Adam`.
         **kwargs: of `keras.optimizers.Adam`.
     """
+
+
+class NonMonotonicTrigger(Stateful):
+    """Starts the averaging of an optimizer when a score is worse than it was long ago.
+
+    After each epoch it compares the score with the best of all epochs but the last `patience`: if
+    it is worse, it calls `optimizer.start_averaging()`.
+
+    Source: Merity et al. 2018, algorithm 1, https://arxiv.org/abs/1708.02182.
+
+    Args:
+        optimizer: `AveragedSGD` or `AveragedAdam`, built.
+        patience: integer, 0 or above: 5 in the published recipe.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import AveragedSGD, NonMonotonicTrigger
+    >>> optimizer = AveragedSGD(0.1)
+    >>> optimizer.build([keras.Variable([0.0])])
+    >>> trigger = NonMonotonicTrigger(optimizer, patience=1)
+    >>> for score in (3.0, 2.0, 4.0):
+    ...     trigger.step(score)
+    ...     print(optimizer.is_averaging)
+    False
+    False
+    True
+    """
+
+    stored = ("scores",)
+
+    def __init__(self, optimizer: keras.optimizers.Optimizer, patience: int = 5) -> None:
+        if not hasattr(optimizer, "start_averaging"):
+            raise ValueError(
+                "NonMonotonicTrigger needs an optimizer that averages, such as AveragedSGD, not "
+                f"{type(optimizer).__name__}."
+            )
+        self.start_averaging: Callable[[], None] = optimizer.start_averaging
+        self.patience = integer("patience", patience, 0)
+        self.scores: list[float] = []
+
+    def step(self, score: float) -> None:
+        long_ago = self.scores[: len(self.scores) - self.patience]
+        if len(self.scores) > self.patience and not score <= min(long_ago):
+            self.start_averaging()
+        self.scores.append(score)

@@ -1,18 +1,17 @@
-"""Schedules of the learning rate, and the trigger of averaged SGD.
+"""Schedules of the learning rate.
 
 Each is an object with `step(score)`, which is called after every epoch, `get_state()` and
 `set_state(state)`. One that has `rate(done)` sets the learning rate of every batch.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import keras
 
 from keras_onlstm.utils.arguments import integer
 
-__all__ = ["NonMonotonicTrigger", "PlateauSchedule", "Stateful", "WarmupSchedule"]
+__all__ = ["PlateauSchedule", "Stateful", "WarmupSchedule"]
 
 
 class Stateful:
@@ -34,7 +33,9 @@ class Stateful:
 
 
 class WarmupSchedule(Stateful):
-    """A constant learning rate, or linear warmup and then down along a cosine.
+    """A constant learning rate (`warmup=None`), or linear warmup and then down along a cosine.
+
+    `Trainer` multiplies it with the `share` of a batch, the length of a window by the usual one.
 
     Args:
         learning_rate: number, the constant, or the highest of the cosine.
@@ -62,7 +63,8 @@ class WarmupSchedule(Stateful):
 class PlateauSchedule(Stateful):
     """Lowers the learning rate of an optimizer after epochs without a better score.
 
-    Does what `keras.callbacks.ReduceLROnPlateau` with `min_delta=0` does.
+    It is the same for windows of all lengths, and does what `keras.callbacks.ReduceLROnPlateau`
+    with `min_delta=0` does.
 
     Args:
         optimizer: Keras optimizer.
@@ -100,52 +102,6 @@ class PlateauSchedule(Stateful):
         if self.wait >= self.patience:
             multiply_learning_rate(self.optimizer, self.factor)
             self.wait = 0
-
-
-class NonMonotonicTrigger(Stateful):
-    """Starts the averaging of an optimizer when a score is worse than it was long ago.
-
-    After each epoch it compares the score with the best of all epochs but the last `patience`: if
-    it is worse, it calls `optimizer.start_averaging()`.
-
-    Source: Merity et al. 2018, algorithm 1, https://arxiv.org/abs/1708.02182.
-
-    Args:
-        optimizer: `AveragedSGD` or `AveragedAdam`, built.
-        patience: integer, 0 or above: 5 in the published recipe.
-
-    Example:
-
-    >>> import keras
-    >>> from keras_onlstm.training import AveragedSGD, NonMonotonicTrigger
-    >>> optimizer = AveragedSGD(0.1)
-    >>> optimizer.build([keras.Variable([0.0])])
-    >>> trigger = NonMonotonicTrigger(optimizer, patience=1)
-    >>> for score in (3.0, 2.0, 4.0):
-    ...     trigger.step(score)
-    ...     print(optimizer.is_averaging)
-    False
-    False
-    True
-    """
-
-    stored = ("scores",)
-
-    def __init__(self, optimizer: keras.optimizers.Optimizer, patience: int = 5) -> None:
-        if not hasattr(optimizer, "start_averaging"):
-            raise ValueError(
-                "NonMonotonicTrigger needs an optimizer that averages, such as AveragedSGD, not "
-                f"{type(optimizer).__name__}."
-            )
-        self.start_averaging: Callable[[], None] = optimizer.start_averaging
-        self.patience = integer("patience", patience, 0)
-        self.scores: list[float] = []
-
-    def step(self, score: float) -> None:
-        long_ago = self.scores[: len(self.scores) - self.patience]
-        if len(self.scores) > self.patience and not score <= min(long_ago):
-            self.start_averaging()
-        self.scores.append(score)
 
 
 def multiply_learning_rate(optimizer: keras.optimizers.Optimizer, factor: float) -> None:

@@ -37,7 +37,7 @@ class Trainer:
     The directory receives `checkpoint.npz` (all that is needed to resume), `best.keras` (the model
     of the best epoch), `metrics.csv`, `metrics.json`, and event files if TensorBoard is installed.
 
-    Other than with `keras.callbacks.BackupAndRestore`, a checkpoint holds the position in the data
+    Unlike with `keras.callbacks.BackupAndRestore`, a checkpoint holds the position in the data
     and the counters of callbacks, and the order of the data follows from seed and epoch.
 
     Args:
@@ -170,7 +170,7 @@ class Trainer:
                     self._save()
                     self._hooks.on_train_end(self.progress.last_metrics())
                     self.processes.wait()  # until the first one has written it
-                    # A callback may have exchanged the weights, as if this were the end.
+                    # `on_train_end` of a callback may have set the weights of its best epoch.
                     load_checkpoint(self.directory / CHECKPOINT, self.model)
                     return self.progress.history
                 self._end_epoch()

@@ -43,7 +43,7 @@ class ArgumentParser(argparse.ArgumentParser):
         options, unknown = self.parse_known_args(args, namespace)
         parser = getattr(options, "parser", self)  # of a command
         for flag in (text.partition("=")[0] for text in unknown):
-            near = difflib.get_close_matches(flag, [*parser._option_string_actions, "--help"], 1)
+            near = difflib.get_close_matches(flag, parser._option_string_actions, 1, 0.7)
             hint = parser.elsewhere.get(flag) or (f"did you mean {near[0]}?" if near else "unknown")
             parser.error(f"unexpected argument {flag}: {hint}")
         return options
@@ -177,6 +177,8 @@ def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         parser.exit(1)
+    except MemoryError as error:
+        parser.exit(1, f"{parser.prog}: error: not enough memory ({error})\n")
     except (ValueError, OSError, ImportError) as error:
         if isinstance(error, ModuleNotFoundError) and error.name == "keras":
             error = keras_not_installed("this command", error)

@@ -90,12 +90,14 @@ def test_a_reader_that_leaves_ends_a_command_silently():
         ("--helpp=1", "did you mean --help?"),
         ("--slots", "belongs to --model prpn"),
         ("word", "unknown"),
+        ("--set", "every value has a flag of its own, such as --units 300"),
+        ("--hosts", "it is --num-processes now"),
     ],
 )
 def test_an_unknown_argument_suggests_the_nearest(flag, hint, capsys):
     parser = ArgumentParser(prog="test")
     parser.add_argument("--units")
-    parser.elsewhere = {"--slots": "belongs to --model prpn"}
+    parser.elsewhere["--slots"] = "belongs to --model prpn"
     with pytest.raises(SystemExit) as caught:
         parser.parse_args(["--units", "3", flag])
     said = f"unexpected argument {flag.partition('=')[0]}: {hint} (--help lists the arguments)"

@@ -69,8 +69,8 @@ def test_every_value_is_a_flag(output):
     expected = {"units": 30, "tied": False, "dropout": 0.5, "data": ("a", "b"), "seed": 7}
     assert found == TinyConfig(**expected, max_words=9)
     assert configured("--output", output) == TinyConfig()
-    whole = configured("--output", output, "--dropout", "1", "--max-words", "none")
-    assert (whole.dropout, type(whole.dropout), whole.max_words) == (1.0, float, None)
+    whole = configured("--output", output, "--dropout", "0", "--max-words", "none")
+    assert (whole.dropout, type(whole.dropout), whole.max_words) == (0.0, float, None)
 
 
 def test_flags_come_before_the_file_and_the_file_before_the_preset(output, tmp_path):
@@ -122,7 +122,7 @@ def test_damaged_files_of_values_are_named(output, tmp_path, name, text, message
     [
         (["--units", "2.5"], "--units is an integer, 1 or above, not '2.5'"),
         (["--units", "0"], "--units is an integer, 1 or above, not 0"),
-        (["--dropout", "1.5"], "--dropout is a number from 0 to 1, not 1.5"),
+        (["--dropout", "1.5"], "--dropout is a number from 0 to 0.9999, not 1.5"),
         (["--dropout", "nan"], "--dropout is a number"),
         (["--max-words", "2"], "--max-words is an integer, 3 or above"),
         (["--optimizer", "adm"], "--optimizer is 'sgd' or 'adam', not 'adm'"),

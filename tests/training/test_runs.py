@@ -36,6 +36,9 @@ def test_a_directory_that_is_in_use_is_refused(tmp_path):
             begin(tmp_path / "run")
         with pytest.raises(FileExistsError, match="is not a directory"):
             begin(tmp_path / "file")
+    with pytest.raises(FileExistsError, match="Move it away"):
+        check_new(tmp_path / "run", resumes=True)
+    (tmp_path / "run" / "config.json").touch()
     with pytest.raises(FileExistsError, match="Add --resume"):
         check_new(tmp_path / "run", resumes=True)
     with pytest.raises(FileExistsError, match="Add --resume"):

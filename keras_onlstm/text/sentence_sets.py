@@ -1,0 +1,46 @@
+"""The sentences of a text of ids: splitting it, and leaving out or adding some of them."""
+
+from collections.abc import Container, Iterable, Sequence
+
+import numpy as np
+
+__all__ = ["split", "with_sentences", "without_sentences"]
+
+
+def split(ids: np.ndarray, eos: int) -> list[np.ndarray]:
+    """The sentences of a text with `eos` after each, without it: arrays, none of them empty."""
+    ends = np.flatnonzero(ids == eos)
+    starts = [0, *(ends + 1)]
+    parts = [ids[start:end] for start, end in zip(starts, [*ends, len(ids)], strict=True)]
+    return [part for part in parts if len(part)]
+
+
+def _joined(sentences, eos):
+    return np.concatenate([np.append(sentence, eos) for sentence in sentences]).astype("int32")
+
+
+def _keys(sentences, ignored):
+    """The ids of sentences without those that are ignored."""
+    return [tuple(i for i in map(int, sentence) if i not in ignored) for sentence in sentences]
+
+
+def without_sentences(
+    ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
+) -> np.ndarray:
+    """A text without some sentences, which are compared without the ids `ignored`."""
+    unwanted, present = set(_keys(others, ignored)), split(ids, eos)
+    keys = _keys(present, ignored)
+    kept = [part for part, key in zip(present, keys, strict=True) if key not in unwanted]
+    if not kept:
+        raise ValueError("every sentence of the training text is one of those left out of it.")
+    return _joined(kept, eos)
+
+
+def with_sentences(
+    ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
+) -> np.ndarray:
+    """A text with those sentences appended that it lacks, compared without `ignored`."""
+    present, more = split(ids, eos), [np.asarray(sentence) for sentence in others]
+    known, keys = set(_keys(present, ignored)), _keys(more, ignored)
+    missing = [part for part, key in zip(more, keys, strict=True) if key not in known]
+    return _joined([*present, *missing], eos)
