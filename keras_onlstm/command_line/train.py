@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
     """
     config = read_config(options)
     if train(config, options):
-        print(f"Training is complete: {Path(options.output) / 'best.keras'}")
+        print(f"Model: {Path(options.output) / 'best.keras'}")
     elif options.steps:
         print(
             f"Stopped after {options.steps} steps. Resume with --output {options.output} --resume."

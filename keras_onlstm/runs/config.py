@@ -67,9 +67,9 @@ def _checked(one, value):
     kind = one.metadata["kind"]
     if value is None and NoneType in get_args(one.type):
         return None
-    if kind == [str]:  # paths, or one of them
-        paths = [value] if isinstance(value, str | Path) else value
-        value = [str(path) if isinstance(path, Path) else path for path in paths]
+    value = [value] if kind == [str] and isinstance(value, str | Path) else value
+    if isinstance(value, tuple | list):
+        value = [str(one) if isinstance(one, Path) else one for one in value]
     check_kind(value, kind, _flag(one.name))
     # Keras refuses a learning rate that is an integer.
     return {Number: float, list: tuple}.get(type(kind), lambda value: value)(value)

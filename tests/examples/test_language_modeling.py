@@ -229,7 +229,6 @@ def test_a_compact_model(command, debug_run, formulas, tmp_path):
     ("name", "content", "parts"),
     [
         ("valid.txt", b"a b\n\xff\xfe c\n", ["valid.txt", "line 2", "UTF-8"]),
-        ("valid.txt", b"a b\n", ["validation", "3 tokens are too few"]),
         ("train.txt", b"a b\n", ["training", "3 tokens are too few"]),
     ],
 )
@@ -238,6 +237,11 @@ def test_a_corpus_that_cannot_be_used(run, data, tmp_path, name, content, parts)
     output = tmp_path / "run"
     refused(run(*DEBUG, "--data", data, "--output", output), *parts)
     assert not output.exists()
+
+
+def test_a_short_validation_text_is_read_in_fewer_rows(run, data, tmp_path):
+    (data / "valid.txt").write_bytes(b"a b\n")
+    assert run(*DEBUG, "--data", data, "--output", tmp_path / "run", "--epochs", 1)[0] == 0
 
 
 def test_a_corpus_that_changed(run, data, tmp_path):

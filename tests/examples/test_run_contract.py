@@ -334,8 +334,11 @@ WRONG = {
         ([*DEBUG, "--chunk_size", "1"], "unexpected argument --chunk_size", "--chunk-size?"),
         ([*DEBUG, "--units", "many"], "--units is an integer, 1 or above, not 'many'"),
         ([*DEBUG, "--units", "0"], "--units is an integer, 1 or above, not 0"),
-        ([*DEBUG, "--dropout", "1.5"], "--dropout is a number from 0 to 1, not 1.5"),
-        ([*DEBUG, "--learning-rate", "nan"], "--learning-rate is a number, 0 or above, not nan"),
+        ([*DEBUG, "--dropout", "1.5"], "--dropout is a number from 0 to 0.9999, not 1.5"),
+        (
+            [*DEBUG, "--learning-rate", "nan"],
+            "--learning-rate is a number from 0 to 1e+06, not nan",
+        ),
         ([*DEBUG, "--schedule", "sine"], "--schedule is 'cosine' or 'plateau', not 'sine'"),
         (["--steps", "0"], "--steps", "0 is not an integer, 1 or above"),
         ([*DEBUG, "stray"], "unexpected argument stray"),
@@ -347,7 +350,7 @@ WRONG = {
         ([*DEBUG, "--optimizer", "adam"], "--weight-decay 1.2e-06: needs --optimizer adamw"),
         (["--devices", "21", *DEBUG], "--devices 21", "20 sequences"),
         ([*DEBUG, "--test-sentences"], "--test-sentences", "--sentences"),
-        ([*DEBUG, "--data", "missing"], "missing", "train.txt"),
+        ([*DEBUG, "--data", "missing"], "--data missing", "no such folder"),
         ([], "--data is needed", "ptb.train.txt"),
     ],
     "syntactic_evaluation": [
