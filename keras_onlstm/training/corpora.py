@@ -64,19 +64,19 @@ def read_corpus(
     """
     level = "character" if config.characters else "word"
     with tempfile.TemporaryDirectory() as temporary:
-        directory = _directory(config, Path(temporary))
+        directory = _directory(config, Path(temporary), processes.is_first)
         how = vocabulary, config.max_words, level
         return large_corpus.load(directory, Path(run) / IDS, *how, processes)
 
 
-def _directory(config, temporary):
+def _directory(config, temporary, is_first=True):
     """The folder of the three parts of a corpus, which is `temporary` for other texts."""
     for path in map(Path, config.data):
-        if not path.exists():
+        if is_first and not path.exists():  # others need no text of a large corpus
             raise FileNotFoundError(f"--data {path}: no such folder or file.")
         if path.is_dir() and len(config.data) > 1:
             raise ValueError(f"--data {path}: is a folder. Give one folder, or text files.")
-    if len(config.data) == 1 and Path(config.data[0]).is_dir():
+    if len(config.data) == 1 and not Path(config.data[0]).is_file():
         return config.data[0]
     if config.data:
         texts = map(read_text, config.data)
