@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from keras_onlstm.runs.config import Config
 from keras_onlstm.runs.directory import RESULTS, read_config
 from keras_onlstm.runs.earlier import current_config
 from keras_onlstm.runs.language_model import LanguageModelConfig, TextConfig
@@ -75,12 +74,11 @@ def load_config(run: str | Path) -> TextConfig:
     """
     if Path(run).is_file():
         raise ValueError(f"--model {run}: is a file. Name the directory of a run.")
-    kind: type[Config] = LanguageModelConfig
-    remedy = "Name the --output directory of a run of keras-onlstm train."
-    with contextlib.suppress(ValueError):  # reported by `load`
-        if current_config(read_config(run, dict, remedy))["model"] == PRPNConfig.model:
+    kind: type[TextConfig] = LanguageModelConfig
+    with contextlib.suppress(FileNotFoundError, ValueError):  # reported by `load`
+        if current_config(read_config(run))["model"] == PRPNConfig.model:
             kind = PRPNConfig
-    return kind.load(run)  # type: ignore[return-value]
+    return kind.load(run)
 
 
 def perplexities(runs: list[str], data: list[str] | None = None) -> dict[str, dict[str, Any]]:

@@ -22,9 +22,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("words", nargs="*", metavar="WORD", help="to go on after; default: none")
     add_language_model(parser, "a .keras or an .npz file")
-    add("--length", type=at_least(1), default=50, metavar="N", help="at most so many (default: 50)")
+    add("--length", type=at_least(1), default=50, metavar="N", help="most tokens (default: 50)")
     add("--temperature", type=float, default=1.0, help="lower is bolder (default: 1)")
-    add("--top-k", type=at_least(1), metavar="K", help="draw among the K likeliest alone")
+    add("--top-k", type=at_least(1), metavar="K", help="sample from the K most likely tokens")
     add("--seed", type=seed, default=0, help="of the draws (default: 0)")
 
 

@@ -160,7 +160,7 @@ def _nltk_trees(reader, name):
 
 
 def _trees(path, rows):
-    """The trees of the lines of a file, of words alone."""
+    """The trees of the lines of a file, without punctuation."""
     from nltk import Tree
 
     number = 0

@@ -69,7 +69,7 @@ def _checked(one, value):
         return None
     value = [value] if kind == [str] and isinstance(value, str | Path) else value
     if isinstance(value, tuple | list):
-        value = [str(one) if isinstance(one, Path) else one for one in value]
+        value = [str(path) if isinstance(path, Path) else path for path in value]
     check_kind(value, kind, _flag(one.name))
     # Keras refuses a learning rate that is an integer.
     return {Number: float, list: tuple}.get(type(kind), lambda value: value)(value)

@@ -117,12 +117,12 @@ def evaluation(
         ValueError: if the text is too short.
     """
     shared = {"devices": devices, "processes": processes}
-    batch_size = batch_size if sentences else min(batch_size, max(1, len(ids) // 2))
     if sentences:
         eos = model.encode([EOS])[0]
         batches = _batches_of(part, SentenceBatches, ids, eos, batch_size, **shared)
     else:
-        batches = _batches_of(part, Windows, ids, batch_size, 70, False, **shared)
+        rows = min(batch_size, max(1, len(ids) // 2))  # each row needs two tokens
+        batches = _batches_of(part, Windows, ids, rows, 70, False, **shared)
     reader = TruncatedModel(model, batches.rows, carry=not sentences)
     reader.compile()
     return lambda: evaluate_windows(reader, batches)
