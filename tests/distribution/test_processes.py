@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import socket
+import subprocess
 import time
 
 import keras
@@ -20,7 +21,13 @@ SCRIPT = EXAMPLES / "language_modeling.py"
 def ends(started, seconds=240):
     """Exit statuses, standard outputs and lines of errors."""
     started = list(started)  # all are started before the first is waited for
-    outputs = [process.communicate(timeout=seconds) for process in started]
+    try:
+        outputs = [process.communicate(timeout=seconds) for process in started]
+    except subprocess.TimeoutExpired:
+        for process in started:
+            process.send_signal(signal.SIGABRT)  # `start` lets Python print where each process is
+        outputs = [process.communicate() for process in started]
+        pytest.fail("\n".join(f"{out[-3000:]}\n{errors[-6000:]}" for out, errors in outputs))
     statuses = [process.returncode for process in started]
     return statuses, [output for output, _ in outputs], [ours(errors) for _, errors in outputs]
 
@@ -167,6 +174,7 @@ script.report(parser, lambda: script.main(options))
 
 def train(output, *arguments, own=((), ())):
     shared = ["--output", output, "--num-processes", 2, "--coordinator", free_address()]
+    shared += ["--patience", 120]
     path = f"{EXAMPLES}:{environment()['PYTHONPATH']}"
     return [
         start(

@@ -87,7 +87,7 @@ def start(script, *arguments, **variables):
         [sys.executable, str(script), *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment() | variables,
+        env=environment() | {"PYTHONFAULTHANDLER": "1"} | variables,
         text=True,
     )
 
