@@ -23,7 +23,7 @@ from keras import ops
 from helpers import oracle
 from helpers.checks import as_array, assert_close
 from keras_onlstm import ONLSTM
-from keras_onlstm.onlstm.recurrence import fused_jax, fused_step
+from keras_onlstm.recurrence import engine, engine_jax
 
 # Largest difference where values are of order 1, and times the largest gradient where that is above
 # 1: a hundred units of roundoff in float32, a million in float64, twenty in half precision.
@@ -203,10 +203,10 @@ def surroundings(options):
 
             stack.enter_context(jax.enable_x64(options.dtype == "float64"))
         if options.large:
-            stack.enter_context(mock.patch.dict(fused_step._SMALL, {keras.backend.backend(): 0}))
+            stack.enter_context(mock.patch.dict(engine._LAUNCH_BOUND, {keras.backend.backend(): 0}))
             # What was traced for small layers, or is in here for large ones, counts here alone.
-            fused_jax._differentiable.cache_clear()
-            stack.callback(fused_jax._differentiable.cache_clear)
+            engine_jax._differentiable.cache_clear()
+            stack.callback(engine_jax._differentiable.cache_clear)
         yield
 
 

@@ -6,7 +6,7 @@ import pytest
 from fuzz_recurrence import Options, check, draw, draw_data, programs, run, surroundings
 
 from helpers.checks import EXACT, assert_all_close
-from keras_onlstm.onlstm.recurrence import fused_groups, fused_step, fused_torch
+from keras_onlstm.onlstm.fused_step import ONLSTMStep
 
 # Most where a case is cheap; of what is compiled, one choice of options or two.
 COUNTS = {
@@ -68,15 +68,14 @@ def test_kept_states_give_the_gradients_of_given_ones(training):
 @pytest.mark.backend("tensorflow", "torch")
 @pytest.mark.parametrize("wrong", ["dz", "dc"])
 def test_a_gradient_that_is_wrong_by_a_millionth_is_found(wrong, monkeypatch):
-    right = fused_step.retreat
+    right = ONLSTMStep.backward
 
-    def retreat(*given):
-        dz, passed_h, dc = right(*given)
-        return (dz * 1.000001, passed_h, dc) if wrong == "dz" else (dz, passed_h, dc * 1.000001)
+    def backward(*given, **options):
+        (dh, dc), (dz,) = right(*given, **options)
+        return ((dh, dc), (dz * 1.000001,)) if wrong == "dz" else ((dh, dc * 1.000001), (dz,))
 
     data = draw_data(np.random.default_rng(4), PLAIN)
     check(PLAIN, data)
-    for module in (fused_groups, fused_torch):
-        monkeypatch.setattr(module, "retreat", retreat)
+    monkeypatch.setattr(ONLSTMStep, "backward", backward)
     with pytest.raises(AssertionError, match="gradients, 0: largest absolute error"):
         check(PLAIN, data)

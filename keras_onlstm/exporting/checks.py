@@ -54,7 +54,7 @@ def expected(graph: ModelGraph, inputs: dict[str, Tensor]) -> dict[str, np.ndarr
     """What Keras computes, with the readable recurrence: dictionary of arrays."""
     if graph.of_keras is not None:
         return graph.of_keras(**inputs)
-    with substituted(reference.run), prpn.substituted(reading.readable):
+    with substituted(reference), prpn.substituted(reading.readable):
         outputs = graph.function(inputs)
     return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
 

@@ -19,7 +19,7 @@ from keras_onlstm.exporting.checks import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.saved_model_tensorflow import traced
-from keras_onlstm.onlstm.recurrence import Recurrence, readable, refusal
+from keras_onlstm.onlstm.recurrence import RecurrenceOutputs, reference, unsupported_reason
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.files import replacing
@@ -42,8 +42,8 @@ class _Placeholders:
         """The recurrence as one operator."""
         import tensorflow as tf
 
-        if refusal(problem.activation, problem.recurrent_activation):
-            return readable(problem)
+        if unsupported_reason(problem.activation, problem.recurrent_activation):
+            return reference(problem)
         kernel, recurrent_kernel = _value(problem.kernel), _value(problem.recurrent_kernel)
         self.weights.append(
             onnx_recurrence.Weights(
@@ -65,8 +65,8 @@ class _Placeholders:
         results = [tf.ensure_shape(x, shape) for x, shape in zip(results, shapes, strict=True)]
         *rows, last_h, last_c, forget_distance, input_distance = results
         if single:
-            return Recurrence(last_h[:, None], last_h, last_c, forget_distance, input_distance)
-        return Recurrence(rows[0], last_h, last_c, forget_distance[..., 0], input_distance[..., 0])
+            return RecurrenceOutputs(last_h[:, None], last_h, last_c, forget_distance, input_distance)
+        return RecurrenceOutputs(rows[0], last_h, last_c, forget_distance[..., 0], input_distance[..., 0])
 
     @staticmethod
     def hand_on(context, node, _name, _arguments):

@@ -9,7 +9,12 @@ import keras
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.checks import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, graph_names, make_graph
-from keras_onlstm.onlstm.recurrence import Problem, Recurrence, readable, substituted
+from keras_onlstm.onlstm.recurrence import (
+    RecurrenceInputs,
+    RecurrenceOutputs,
+    reference,
+    substituted,
+)
 from keras_onlstm.prpn import reading
 from keras_onlstm.prpn import reading_network as prpn
 from keras_onlstm.runtime import metadata
@@ -136,7 +141,7 @@ def _load(directory):
 
 def traced(
     graph: ModelGraph,
-    recurrence: Callable[[Problem], Recurrence] = readable,
+    recurrence: Callable[[RecurrenceInputs], RecurrenceOutputs] = reference,
     batch: int | None = None,
 ) -> Any:
     """A graph as a `tf.function` with an input signature, of tensors by name.

@@ -14,9 +14,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_onlstm.models import lstm_loop
+from keras_onlstm.recurrence.lstm import lstm
 from keras_onlstm.utils.backend_tensorflow import has_gpu
-from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = [
@@ -171,9 +170,8 @@ class WeightDroppedLSTM(keras.layers.LSTM):
             rate, seed = self.recurrent_weight_dropout, self.seed_generator
             dropped = keras.random.dropout(dropped, rate, seed=seed)
         if self._is_plain() and not _computes_on_gpu(sequences):
-            projected = matmul(ops.cast(sequences, self.compute_dtype), cell.kernel)
-            projected = projected + ops.cast(cell.bias, projected.dtype)
-            outputs, c = lstm_loop.run(projected, initial_state, dropped, mask)
+            weights = cell.kernel, dropped, cell.bias
+            outputs, c = lstm(sequences, initial_state, *weights, mask)
             return outputs[:, -1], outputs, (outputs[:, -1], c)
         try:
             # Not by assignment: Keras would look for new variables in the tensor.
@@ -183,7 +181,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
             object.__setattr__(cell, "recurrent_kernel", kernel)
 
     def _is_plain(self):
-        """Whether it computes what `lstm_loop` does."""
+        """Whether it computes what `recurrence.lstm` does."""
         return (
             self.activation is keras.activations.tanh
             and self.recurrent_activation is keras.activations.sigmoid

@@ -187,10 +187,10 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         )
         self.return_distances = return_distances
         self.fused = fused
-        refusal = recurrence.refusal(cell.activation, cell.recurrent_activation)
-        if fused is True and refusal:
-            raise ValueError(f"fused=True: {refusal}. fused='auto' takes the readable recurrence.")
-        self._runs_fused = fused is not False and refusal is None
+        reason = recurrence.unsupported_reason(cell.activation, cell.recurrent_activation)
+        if fused is True and reason:
+            raise ValueError(f"fused=True: {reason}. fused='auto' uses the reference implementation.")
+        self._runs_fused = fused is not False and reason is None
         self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
 
@@ -213,7 +213,7 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
             sequences = ops.flip(sequences, 1)
             keep = None if keep is None else ops.flip(keep, 1)
         result = recurrence.run(
-            recurrence.Problem(
+            recurrence.RecurrenceInputs(
                 sequences,
                 h,
                 c,

@@ -16,11 +16,16 @@ _SMALL = 2**14
 
 
 @functools.lru_cache(maxsize=64)
-def compiled(function: Callable[..., Any], **options: Hashable) -> Callable[..., Any]:
-    """A function of tensors that XLA compiles once per size, shared by all callers."""
+def compiled(
+    function: Callable[..., Any], *first: Hashable, **options: Hashable
+) -> Callable[..., Any]:
+    """A function of tensors that XLA compiles once per size, shared by all callers.
+
+    The first arguments and the options are fixed.
+    """
     import tensorflow as tf
 
-    return tf.function(functools.partial(function, **options), jit_compile=True)
+    return tf.function(functools.partial(function, *first, **options), jit_compile=True)
 
 
 def piece(function: Callable[..., Any], entries: int) -> Callable[..., Any]:

@@ -13,7 +13,7 @@ from keras import ops
 from helpers import oracle
 from helpers.checks import as_array, assert_close, finite_differences, gradients, loaded, tensor
 from keras_onlstm import ONLSTM
-from keras_onlstm.onlstm.recurrence.fused_step import NOT_FUSED
+from keras_onlstm.recurrence.engine import NOT_SUPPORTED
 
 PROBLEM = oracle.draw(4, 2, batch=2, time=3, input_dim=2)
 MASK = oracle.masks(2, 3)["holes"]
@@ -152,7 +152,7 @@ def test_the_fused_recurrence_refuses_and_the_readable_one_computes(float64, mon
             assert_close(derived, right, 1e-7, f"{asked}, {way}")
     for asked in ways(loss_of(layer_for(True, float64)), float64).values():
         for way in asked.values():
-            with pytest.raises(NotImplementedError, match=re.escape(NOT_FUSED)):
+            with pytest.raises(NotImplementedError, match=re.escape(NOT_SUPPORTED)):
                 way()
 
 

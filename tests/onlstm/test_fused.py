@@ -31,7 +31,8 @@ from helpers.fused import (
     weights_for,
 )
 from keras_onlstm import ONLSTM
-from keras_onlstm.onlstm.recurrence.fused_groups import column_groups
+from keras_onlstm.onlstm.fused_step import ONLSTMStep
+from keras_onlstm.recurrence import engine
 
 TOLERANCE = 1e-10  # what two float64 versions may differ by
 
@@ -147,9 +148,7 @@ def test_large_enough_to_be_compiled():
 @pytest.mark.parametrize("mask", ["holes", None])
 def test_products_outside_of_what_is_compiled(mask, monkeypatch):
     """As halves have them, but in 32 bits, where little is lost; without a mask, dropped states."""
-    from keras_onlstm.onlstm.recurrence import fused_tensorflow
-
-    monkeypatch.setattr(fused_tensorflow, "_products_apart", lambda sizes: True)
+    monkeypatch.setattr(ONLSTMStep, "compiles_whole", False)
     problem = oracle.draw(40, 5, batch=11, time=4)
     scaled = problem._replace(recurrent_kernel=problem.recurrent_kernel / 3)
     call = {"mask": mask and oracle.masks(11, 4)[mask], "training": True}
@@ -274,28 +273,15 @@ def test_xla_compiles_the_whole_model(units):
         assert_close(found, expected, SINGLE * scale, "gradient")
 
 
-@pytest.mark.parametrize(
-    ("batch", "expected"),
-    [
-        (None, [slice(None)]),
-        (8, [slice(None)]),
-        (20, [slice(0, 16), slice(16, 20)]),
-        (24, [slice(None)]),
-    ],
-)
-def test_columns_go_by_eights_and_what_is_over_by_itself(batch, expected):
-    assert column_groups(batch) == expected
-
-
 @pytest.mark.backend("tensorflow")
 def test_lengths_share_what_is_compiled():
     import tensorflow as tf
 
-    from keras_onlstm.onlstm.recurrence import fused_groups, fused_step, fused_tensorflow
+    from keras_onlstm.recurrence import engine_tensorflow
 
     layer = ONLSTM(200, 10, return_sequences=True)
     layer.build((None, None, 8))
-    fused_tensorflow.compiled.cache_clear()
+    engine_tensorflow.compiled.cache_clear()
 
     @tf.function(reduce_retracing=True)
     def step(x):
@@ -307,12 +293,12 @@ def test_lengths_share_what_is_compiled():
     for time in (7, 5, 9, 6, 12, 3, 8):
         step(tf.constant(rng.normal(size=(4, time, 8)).astype("float32")))
     assert step.experimental_get_tracing_count() <= 2
-    sizes = fused_step.Sizes(200, 10, "float32")
-    forward = fused_tensorflow.compiled(fused_groups.forward_step, sizes=sizes, save=True)
-    backward = fused_tensorflow.compiled(fused_groups.backward_step_of, sizes=sizes)
-    for one in (forward, backward):
-        assert one.experimental_get_tracing_count() <= 2
-    assert fused_tensorflow.compiled.cache_info().misses == 2
+    one = ONLSTMStep(200, "float32", 10)
+    forward = engine_tensorflow.compiled(ONLSTMStep.forward, one, save=True)
+    backward = engine_tensorflow.compiled(ONLSTMStep.backward, one, derived=False)
+    for function in (forward, backward):
+        assert function.experimental_get_tracing_count() <= 2
+    assert engine_tensorflow.compiled.cache_info().misses == 2
     # Both steps, with and without a static size of the batch: at most four compilations.
 
 
@@ -355,15 +341,13 @@ def test_a_gradient_may_be_asked_for_twice():
 def test_nothing_is_kept_where_no_gradient_is_asked_for(monkeypatch):
     import torch
 
-    from keras_onlstm.onlstm.recurrence import fused_torch
+    saved, forward = [], engine._forward
 
-    saved, forward = [], fused_torch._forward
-
-    def seen(given, sizes, save):
+    def seen(step, arguments, save):
         saved.append(save)
-        return forward(given, sizes, save)
+        return forward(step, arguments, save)
 
-    monkeypatch.setattr(fused_torch, "_forward", seen)
+    monkeypatch.setattr(engine, "_forward", seen)
     problem = oracle.draw(6, 2)
     layer, x = loaded(ONLSTM(6, 2), problem), tensor(problem.x, "float32")
     layer(x)

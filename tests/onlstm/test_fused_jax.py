@@ -10,7 +10,7 @@ from keras import ops
 from helpers import oracle
 from helpers.checks import as_array, loaded, tensor
 from keras_onlstm import ONLSTM
-from keras_onlstm.onlstm.recurrence import fused_jax
+from keras_onlstm.recurrence import engine, engine_jax
 
 pytestmark = pytest.mark.backend("jax")
 
@@ -41,17 +41,6 @@ def loops(jaxpr):
             yield equation
         elif equation.primitive.name in ("jit", "pjit"):
             yield from loops(equation.params["jaxpr"].jaxpr)
-
-
-@pytest.mark.parametrize(
-    ("device", "expected"),
-    [("cpu", [slice(0, 8), slice(8, 11)]), ("gpu", [slice(None)]), ("tpu", [slice(None)])],
-)
-def test_columns_go_by_eights_on_processors_alone(device, expected, monkeypatch):
-    import jax
-
-    monkeypatch.setattr(jax, "default_backend", lambda: device)
-    assert fused_jax._column_groups(11) == expected
 
 
 def test_devices_share_what_is_traced_and_divides_evenly(monkeypatch):
@@ -104,9 +93,10 @@ def test_small_layers_compute_outside_the_loop_what_they_can(units, inside):
 
 def test_eager_calls_of_one_shape_compile_once():
     layer, x = small_layer(), tensor(PROBLEM.x, "float32")
-    fused_jax._differentiable.cache_clear()
+    engine_jax._differentiable.cache_clear()
     for factor in (1.0, 2.0, 3.0):
         layer(x * np.float32(factor))
-    assert fused_jax._differentiable()._cache_size() == 1
+    recurrence = engine_jax._differentiable(engine._forward, engine._backward)
+    assert recurrence._cache_size() == 1
     # Each of these would stay with JAX for ever.
-    assert fused_jax._derived_backwards() is fused_jax._derived_backwards()
+    assert engine_jax._identity.cache_info().currsize == 1

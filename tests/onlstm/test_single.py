@@ -8,7 +8,7 @@ from helpers import oracle
 from helpers.checks import assert_all_close, assert_close, assert_differ, loaded, tensor
 from keras_onlstm import ONLSTM
 from keras_onlstm.onlstm import recurrence
-from keras_onlstm.onlstm.recurrence import Problem, Recurrence, reference, substituted
+from keras_onlstm.onlstm.recurrence import RecurrenceInputs, RecurrenceOutputs, reference, substituted
 
 TOLERANCE = 1e-6  # the same operations in float32
 TANH, SIGMOID = keras.activations.tanh, keras.activations.sigmoid
@@ -21,7 +21,7 @@ def test_one_step_is_the_readable_recurrence(bias, masked, dropped):
     problem = oracle.draw(12, 3, batch=3, time=1, seed=5)
     given = [tensor(array, "float32") for array in problem]
     factors = np.random.default_rng(1).uniform(0.0, 2.0, (3, 12))
-    given = Problem(
+    given = RecurrenceInputs(
         *(given if bias else [*given[:-1], None]),
         chunk_size=3,
         activation=TANH,
@@ -30,7 +30,7 @@ def test_one_step_is_the_readable_recurrence(bias, masked, dropped):
         recurrent_mask=tensor(factors, "float32") if dropped else None,
     )
     found = reference.run_single(given)
-    assert_all_close(found, reference.run(given), TOLERANCE, Recurrence._fields)
+    assert_all_close(found, reference.run(given), TOLERANCE, RecurrenceOutputs._fields)
     exact = oracle.onlstm(
         *problem[:5],
         problem.bias if bias else 0.0,
@@ -39,18 +39,18 @@ def test_one_step_is_the_readable_recurrence(bias, masked, dropped):
         recurrent_factors=factors if dropped else 1.0,
     )
     expected = [exact.h, exact.c, exact.forget_distance, exact.input_distance]
-    assert_all_close(found[1:], expected, TOLERANCE, Recurrence._fields[1:])
+    assert_all_close(found[1:], expected, TOLERANCE, RecurrenceOutputs._fields[1:])
 
 
 def test_one_step_with_other_activations():
-    given = Problem(
+    given = RecurrenceInputs(
         *(tensor(array, "float32") for array in oracle.draw(12, 3, batch=3, time=1, seed=6)),
         chunk_size=3,
         activation=keras.activations.relu,
         recurrent_activation=keras.activations.hard_sigmoid,
     )
     found, other = (run(given) for run in (reference.run_single, reference.run))
-    assert_all_close(found, other, TOLERANCE, Recurrence._fields)
+    assert_all_close(found, other, TOLERANCE, RecurrenceOutputs._fields)
     usual = reference.run_single(given._replace(activation=TANH, recurrent_activation=SIGMOID))
     assert_differ(found.h, usual.h, 0.1, "other activations")
 

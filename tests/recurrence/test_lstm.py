@@ -16,9 +16,9 @@ from helpers.checks import (
     gradients,
     tensor,
 )
-from keras_onlstm.models import lstm_loop
+from keras_onlstm.models import regularization
 from keras_onlstm.models.regularization import WeightDroppedLSTM
-from keras_onlstm.utils import backend_tensorflow
+from keras_onlstm.recurrence import engine
 from keras_onlstm.utils.numerics import exact_activation
 
 BATCH, FEATURES, UNITS = 3, 4, 5
@@ -29,13 +29,13 @@ DERIVED = ("inputs", "h", "c", "kernel", "recurrent kernel", "bias")
 @pytest.fixture
 def runs(monkeypatch):
     """Grows by one with each run of the fast loop."""
-    seen, run = [], lstm_loop.run
+    seen, run = [], regularization.lstm
 
     def counted(*arguments):
         seen.append(1)
         return run(*arguments)
 
-    monkeypatch.setattr(lstm_loop, "run", counted)
+    monkeypatch.setattr(regularization, "lstm", counted)
     return seen
 
 
@@ -86,7 +86,7 @@ HOLES = np.array([[1, 1, 1, 0, 1, 1], [1, 1, 1, 1, 0, 0], [1, 0, 0, 1, 0, 1]], b
 )
 def test_keras_loop_and_every_gradient(time, rate, mask, compiled, float64, runs, monkeypatch):
     if compiled:
-        monkeypatch.setattr(backend_tensorflow, "_SMALL", 0)
+        monkeypatch.setitem(engine._LAUNCH_BOUND, keras.backend.backend(), 0)
     # Keras's own tanh has float32's precision on JAX; and another function has Keras's loop run.
     exact = exact_activation(keras.activations.tanh, float64)
     arrays, found, counts = arrays_of(time), [], []

@@ -1,0 +1,150 @@
+"""The step of ON-LSTM for the engine: its equations with their derivatives.
+
+The equations are those of `keras_onlstm.onlstm.step`, in the layout of `GatedStep`: features first.
+The master gates, one value per chunk, broadcast over the units of a chunk.
+
+Axes as in `keras_onlstm.onlstm.gates`; `...` is nothing or T.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keras import activations
+
+from keras_onlstm.onlstm.gates import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
+from keras_onlstm.recurrence.engine import Specs
+from keras_onlstm.recurrence.gated import GatedStep, StepOutputs
+from keras_onlstm.utils.keras_private import direct as ops
+from keras_onlstm.utils.numerics import exact_activation, largest, precise, triangle
+from keras_onlstm.utils.types import Tensor, Tensors
+
+__all__ = ["ONLSTMStep"]
+
+
+@dataclass(frozen=True)
+class ONLSTMStep(GatedStep):
+    """One step of ON-LSTM.
+
+    Its second output is the cumax of both master gates' pre-activations, (T, 2, N, B), wide: the
+    master input gate falls and the master forget gate rises with it.
+
+    Args:
+        units: positive integer, U.
+        dtype: name of the dtype of inputs, hidden states and weights.
+        chunk_size: positive integer, C.
+    """
+
+    chunk_size: int
+
+    @property
+    def chunks(self) -> int:
+        """N."""
+        return self.units // self.chunk_size
+
+    @property
+    def width(self) -> int:
+        return gate_width(self.units, self.chunk_size)
+
+    @property
+    def cell_shape(self) -> tuple[int, int]:
+        return self.chunks, self.chunk_size
+
+    def other_specs(self, batch: int | None) -> Specs:
+        return [((2, self.chunks, batch), self.wide)]
+
+    def constants(self) -> Tensors:
+        """(N, N): a product with it is a running sum; (4, 1, 1, 1): see `_gates`."""
+        scale = [[[[1.0 if name == "candidate" else 0.5]]] for name in LSTM_GATES]
+        return triangle(self.chunks, self.wide), ops.convert_to_tensor(scale, dtype=self.wide)
+
+    def _exponentials(self, z):
+        """exp of the master gates' pre-activations, (..., 2, N, B), divided by the largest."""
+        rows = z[..., : lstm_offset(self.units, self.chunk_size).start, :]
+        shape = (*ops.shape(z)[:-2], len(MASTER_GATES), self.chunks, ops.shape(z)[-1])
+        pre = ops.reshape(rows, shape)
+        return ops.exp(pre - largest(pre, -2))
+
+    def _cumax(self, exponentials, running_sum):
+        """cumax along the chunks. It ends with exactly 1, as `keras_onlstm.cumax` does."""
+        total = precise(running_sum, exponentials)
+        end = total[..., -1:, :]
+        return ops.where(total < end, total / end, 1.0)
+
+    def _gates(self, z, scale):
+        """The gates of the LSTM, (..., 4, N, C, B), in one pass of one function.
+
+        sigmoid(x) = (1 + tanh(x / 2)) / 2.
+        """
+        rows = z[..., lstm_offset(self.units, self.chunk_size), :]
+        shape = (*ops.shape(z)[:-2], len(LSTM_GATES), *self.cell_shape, ops.shape(z)[-1])
+        return scale * self._tanh(scale * ops.reshape(rows, shape)) + (1.0 - scale)
+
+    @property
+    def _tanh(self):
+        return exact_activation(activations.tanh, self.wide)
+
+    def update(
+        self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, scale: Tensor
+    ) -> StepOutputs:
+        cumax = self._cumax(self._exponentials(z), running_sum)
+        by_chunk = ops.expand_dims(cumax, 2)  # (2, N, 1, B)
+        i_tilde, f_tilde = 1.0 - by_chunk[0], by_chunk[1]  # Eq. 9 and 10
+        omega = i_tilde * f_tilde  # Eq. 11
+        output, candidate, i, f = ops.unstack(self._gates(z, scale), 4)  # Eq. 1 to 4
+        f_hat = f * omega + (f_tilde - omega)  # Eq. 12
+        i_hat = i * omega + (i_tilde - omega)  # Eq. 13
+        c = f_hat * c_tm1 + i_hat * candidate  # Eq. 14
+        h = ops.reshape(output * self._tanh(c), (self.units, -1))
+        return StepOutputs(h, c, (cumax,))
+
+    def local_derivatives(
+        self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, scale: Tensor
+    ) -> tuple[list[Tensor], list[Tensor], Tensor]:
+        """The cell state by candidate, input and forget gate, both cumax, and the old cell state.
+
+        Also the softmax of the master gates' pre-activations, (..., 2, N, B), of which cumax is the
+        running sum.
+        """
+        exponentials = self._exponentials(z)
+        softmax = exponentials / ops.sum(exponentials, -2, keepdims=True)
+        cumax = ops.expand_dims(self._cumax(exponentials, running_sum), -2)  # (..., 2, N, 1, B)
+        i_tilde, f_tilde = 1.0 - cumax[..., 0, :, :, :], cumax[..., 1, :, :, :]
+        omega = i_tilde * f_tilde
+        gates = self._gates(z, scale)
+        output, candidate, i, f = (gates[..., index, :, :, :] for index in range(4))
+        f_hat = f * omega + (f_tilde - omega)
+        i_hat = i * omega + (i_tilde - omega)
+        tanh_c = self._tanh(f_hat * c_tm1 + i_hat * candidate)
+        by_h = [tanh_c * output * (1.0 - output), output * (1.0 - tanh_c * tanh_c)]
+        # c = omega * (f * c_tm1 + i * candidate) + (f_tilde - omega) * c_tm1
+        #     + (i_tilde - omega) * candidate, with omega = i_tilde * f_tilde.
+        closed = c_tm1 * (1.0 - f) + candidate * (1.0 - i)  # minus the derivative by omega
+        by_c = [
+            i_hat * (1.0 - candidate * candidate),
+            candidate * omega * i * (1.0 - i),
+            c_tm1 * omega * f * (1.0 - f),
+            f_tilde * closed - candidate,  # i_tilde is 1 - cumax, hence the signs
+            c_tm1 - i_tilde * closed,
+            f_hat,
+        ]
+        return by_h, by_c, softmax
+
+    def gates_grad(
+        self,
+        d_output: Tensor,
+        d_cell: Tensor,
+        d_others: Tensors,
+        others: Tensors,
+        running_sum: Tensor,
+        *_: Any,
+    ) -> Tensor:
+        (softmax,), (d_cumax,) = others, d_others
+        # Over the units of a chunk; and each softmax counts in its own cumax and all after it.
+        d_cumax = ops.sum(d_cell[3:5], 2) + d_cumax  # (2, N, B)
+        d_softmax = precise(ops.transpose(running_sum), d_cumax)
+        mean = ops.sum(softmax * d_softmax, 1, keepdims=True)
+        d_masters = softmax * (d_softmax - mean)
+        # In the order of the gates in every kernel.
+        rows = [(d_masters, 2 * self.chunks), (d_output, self.units), (d_cell[:3], 3 * self.units)]
+        return ops.concatenate([ops.reshape(x, (size, -1)) for x, size in rows], 0)

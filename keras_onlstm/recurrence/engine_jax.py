@@ -1,0 +1,117 @@
+"""Loops over time on JAX: `jax.lax.scan` behind one `jax.custom_vjp`.
+
+JAX compiles the loops together with what surrounds them.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from keras_onlstm.utils.types import Tensor, Tensors
+
+__all__ = ["packed", "product", "run", "scan", "stacked"]
+
+
+def packed(matrix: Tensor, columns: int) -> Tensor:
+    """A matrix (M, K) in the form in which `product` multiplies it fastest."""
+    import jax
+
+    # Without the barrier XLA undoes a transposition, and the product takes twice as long.
+    return jax.lax.optimization_barrier(matrix)
+
+
+def product(matrix: Tensor, x: Tensor) -> Tensor:
+    """The product of a `packed` matrix with (K, columns)."""
+    return matrix @ x
+
+
+def stacked(series: Tensor) -> Tensor:
+    """All rows (T, ...) that a loop saved."""
+    return series
+
+
+def scan(
+    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors, Tensors]],
+    carry: Tensors,
+    xs: Tensors,
+    ys_specs: Any = (),
+    saved_specs: Any = (),
+    reverse: bool = False,
+) -> tuple[Tensors, Tensors, Tensors]:
+    """See `keras_onlstm.recurrence.engine.scan`."""
+    import jax
+
+    def body(carry, row):
+        carry, ys, saved = function(carry, row)
+        return tuple(carry), (tuple(ys), tuple(saved))
+
+    carry, (ys, saved) = jax.lax.scan(body, tuple(carry), tuple(xs), reverse=reverse)
+    return carry, ys, saved
+
+
+@functools.cache
+def _differentiable(forward, backward):
+    import jax
+
+    @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+    def recurrence(step, arguments):
+        return forward(step, arguments, False)[0]
+
+    def recurrence_forward(step, arguments):
+        results, kept = forward(step, arguments, True)
+        return results, (arguments, results, kept)
+
+    def recurrence_backward(step, residuals, upstream):
+        return (backward(step, *residuals, upstream),)
+
+    recurrence.defvjp(recurrence_forward, recurrence_backward)
+    # Without `jit`, a call in eager mode compiles its loop again each time. With it, once per
+    # shape. Inside another compiled function, `inline` makes it part of that one.
+    return jax.jit(recurrence, static_argnums=(0,), inline=True)
+
+
+@functools.cache
+def _identity(refusal):
+    """The identity, whose gradient can be computed, but not its forward-mode derivative."""
+    import jax
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
+
+    tangent = Primitive("recurrence_tangent")
+
+    def refuse(*_, **__):
+        raise NotImplementedError(refusal)
+
+    tangent.def_impl(refuse)
+    tangent.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(tangent, refuse)
+    batching.defvectorized(tangent)
+    ad.deflinear2(tangent, lambda cotangent, _: [cotangent])
+
+    @jax.custom_jvp
+    def identity(x):
+        return x
+
+    @identity.defjvp
+    def _(primals, tangents):
+        return primals[0], tangent.bind(tangents[0])
+
+    return identity
+
+
+def run(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    step: Any,
+    arguments: Any,
+    training: bool,
+    refusal: str,
+) -> Any:
+    """See `keras_onlstm.recurrence.engine.run`."""
+    import jax
+    import jax.numpy as jnp
+
+    def reverse_mode_only(x):
+        return _identity(refusal)(x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+    return _differentiable(forward, backward)(step, jax.tree.map(reverse_mode_only, arguments))

@@ -1,0 +1,119 @@
+"""Loops over time on TensorFlow: `tf.while_loop`, so that one trace serves all lengths.
+
+XLA compiles the steps, or their pointwise parts, once per batch size. If the whole model is compiled
+with XLA, the loops are compiled with it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from keras import tree
+
+from keras_onlstm.utils.backend_tensorflow import compiled, refusing, values
+from keras_onlstm.utils.types import Tensor, Tensors
+
+__all__ = ["compiled", "packed", "product", "run", "scan", "stacked"]
+
+
+def packed(matrix: Tensor, columns: int) -> Tensor:
+    """A matrix (M, K) in the form in which `product` multiplies it fastest."""
+    return matrix
+
+
+def product(matrix: Tensor, x: Tensor) -> Tensor:
+    """The product of a `packed` matrix with (K, columns)."""
+    return matrix @ x
+
+
+def stacked(series: Any) -> Tensor:
+    """All rows (T, ...) that a loop saved."""
+    return series.stack()
+
+
+def _is_array(x):
+    return hasattr(x, "unstack")
+
+
+def _array(length, shape, dtype):
+    import tensorflow as tf
+
+    # The backward loop reads what a step saved, and may run twice, on a persistent tape.
+    return tf.TensorArray(dtype, size=length, element_shape=shape, clear_after_read=False)
+
+
+def scan(
+    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors, Tensors]],
+    carry: Tensors,
+    xs: Tensors,
+    ys_specs: Any,
+    saved_specs: Any = (),
+    reverse: bool = False,
+) -> tuple[Tensors, Tensors, Any]:
+    """See `keras_onlstm.recurrence.engine.scan`."""
+    import tensorflow as tf
+
+    static = xs[0].shape[0]
+    length = tf.shape(xs[0])[0] if static is None else static
+    rows = [
+        x if x is None or _is_array(x) else _array(length, x.shape[1:], x.dtype).unstack(x)
+        for x in xs
+    ]
+
+    def body(t, state, arrays):
+        index = length - 1 - t if reverse else t
+        state, ys, saved = function(state, tuple(x if x is None else x.read(index) for x in rows))
+        arrays = [a.write(index, y) for a, y in zip(arrays, (*ys, *saved), strict=True)]
+        return t + 1, tuple(state), tuple(arrays)
+
+    specs = [*ys_specs, *saved_specs]
+    arrays = tuple(_array(length, shape, dtype) for shape, dtype in specs)
+    _, carry, arrays = tf.while_loop(
+        lambda t, *_: t < length, body, (0, tuple(carry), arrays), maximum_iterations=length
+    )
+    ys = [array.stack() for array in arrays[: len(ys_specs)]]
+    for y, (shape, _) in zip(ys, ys_specs, strict=True):
+        y.set_shape((static, *shape))
+    return carry, tuple(ys), arrays[len(ys_specs) :]
+
+
+def run(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    step: Any,
+    arguments: Any,
+    training: bool,
+    refusal: str,
+) -> Any:
+    """See `keras_onlstm.recurrence.engine.run`."""
+    import tensorflow as tf
+
+    leaves = tree.flatten(arguments)
+    eager = tf.executing_eagerly()
+    structure = []
+
+    def whole(tensors):
+        tensors = iter(tensors)
+        filled = [None if x is None else next(tensors) for x in leaves]
+        return tree.pack_sequence_as(arguments, filled)
+
+    @tf.custom_gradient
+    def differentiable(*tensors):
+        results, kept = forward(step, whole(tensors), training)
+        structure.append(results)
+
+        def gradient(*upstream):
+            # A graph, in which Jacobians are computed, cannot read the arrays of eager execution.
+            again = not training or eager is not tf.executing_eagerly()
+            saved = forward(step, whole(tensors), True)[1] if again else kept
+            upstream = tree.pack_sequence_as(results, list(upstream))
+            found = tree.flatten(backward(step, whole(tensors), results, saved, upstream))
+            found = [d for d, x in zip(found, leaves, strict=True) if x is not None]
+            # What was saved does not know how it follows from the arguments.
+            refused = iter(refusing([d for d in found if d is not None], refusal))
+            return [None if d is None else next(refused) for d in found]
+
+        return tree.flatten(results), gradient
+
+    # The backward pass would read a variable again, after it may have been assigned a new value.
+    found = differentiable(*values([x for x in leaves if x is not None]))
+    return tree.pack_sequence_as(structure[0], found)

@@ -1,0 +1,189 @@
+"""Loops over time on PyTorch: plain loops, behind one `torch.autograd.Function` each way.
+
+On processors PyTorch hands products of float32 to MKL, and its LSTM hands them to oneDNN, which can
+keep a matrix in the order in which it reads it. Products of a large matrix with few columns are
+faster with oneDNN, most of all on processors that MKL was not made for.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from keras import tree
+
+from keras_onlstm.utils.types import Tensor, Tensors
+
+__all__ = ["packed", "product", "run", "scan", "stacked"]
+
+# oneDNN is used from so many entries of a matrix on that is multiplied many times, and from so many
+# multiplications of one product on.
+_ENTRIES, _MULTIPLICATIONS = 2**21, 2**31
+
+
+def _has_onednn(matrix):
+    import torch
+
+    return (
+        matrix.dtype == torch.float32
+        and matrix.device.type == "cpu"
+        and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+        and hasattr(torch.ops.mkldnn, "_reorder_linear_weight")
+    )
+
+
+def _linear(x, matrix):
+    """The product of (columns, K) and the transpose of (M, K)."""
+    import torch
+
+    return torch.ops.mkldnn._linear_pointwise(x, matrix, None, "none", [], "")
+
+
+class _Packed(NamedTuple):
+    matrix: Tensor  # in oneDNN's own order
+
+
+def packed(matrix: Tensor, columns: int) -> Any:
+    """A matrix (M, K) in the form in which `product` multiplies it fastest."""
+    import torch
+
+    if matrix.numel() < _ENTRIES or not columns or not _has_onednn(matrix):
+        return matrix.contiguous()
+    return _Packed(torch.ops.mkldnn._reorder_linear_weight(matrix, columns))
+
+
+def product(matrix: Any, x: Tensor) -> Tensor:
+    """The product of a `packed` matrix with (K, columns)."""
+    if isinstance(matrix, _Packed):
+        return _linear(x.t().contiguous(), matrix.matrix).t().contiguous()
+    if x.numel() * matrix.shape[0] < _MULTIPLICATIONS or not _has_onednn(matrix):
+        return matrix @ x
+    return _linear(matrix.contiguous(), x.t().contiguous())
+
+
+def stacked(series: Any) -> Tensor:
+    """All rows (T, ...) that a loop saved."""
+    import torch
+
+    return torch.stack(series)
+
+
+def scan(
+    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors, Tensors]],
+    carry: Tensors,
+    xs: Tensors,
+    ys_specs: Any,
+    saved_specs: Any = (),
+    reverse: bool = False,
+) -> tuple[Tensors, Tensors, Any]:
+    """See `keras_onlstm.recurrence.engine.scan`."""
+    import torch
+
+    columns = [
+        itertools.repeat(None) if x is None else x.unbind(0) if torch.is_tensor(x) else x
+        for x in xs
+    ]
+    rows = list(zip(*columns, strict=False))
+    ys, saved = [], []
+    for row in reversed(rows) if reverse else rows:
+        carry, y, kept = function(carry, row)
+        ys.append(y)
+        saved.append(kept)
+    if not rows:
+        device = carry[0].device
+
+        def empty(specs):
+            names = [(shape, str(dtype).removeprefix("torch.")) for shape, dtype in specs]
+            return tuple(
+                torch.empty((0, *shape), dtype=getattr(torch, name), device=device)
+                for shape, name in names
+            )
+
+        return carry, empty(ys_specs), empty(saved_specs)
+    if reverse:
+        ys.reverse()
+    stacks = tuple(torch.stack(y) for y in zip(*ys, strict=True))
+    return carry, stacks, tuple(zip(*saved, strict=True))
+
+
+class _Call:
+    """What one run of a loop computes, and what the forward pass leaves for the backward pass."""
+
+    def __init__(self, forward, backward, step, arguments, refusal):
+        self.forward, self.backward, self.step, self.refusal = forward, backward, step, refusal
+        # Structures only: a tensor in here would keep itself alive.
+        self.arguments = tree.map_structure(lambda _: None, arguments)
+        self.results = self.saved = None
+
+    def refuse(self):
+        raise NotImplementedError(self.refusal)
+
+
+@functools.cache
+def _function():
+    import torch
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.call = inputs[0]
+
+        @staticmethod
+        def vmap(info, in_dims, call, *_):
+            call.refuse()
+
+        @staticmethod
+        def jvp(ctx, *_):
+            ctx.call.refuse()
+
+        @staticmethod
+        def backward(ctx, *_):
+            ctx.call.refuse()
+
+    class Backward(Function):
+        @staticmethod
+        def forward(call, *tensors):
+            count = len(tree.flatten(call.results))
+            upstream, results = tensors[:count], tensors[-count:]
+            upstream, results = (tree.pack_sequence_as(call.results, x) for x in (upstream, results))
+            arguments = tree.pack_sequence_as(call.arguments, tensors[count:-count])
+            gradients = call.backward(call.step, arguments, results, call.saved, upstream)
+            return tuple(tree.flatten(gradients))
+
+    class Forward(Function):
+        @staticmethod
+        def forward(call, save, *tensors):
+            arguments = tree.pack_sequence_as(call.arguments, tensors)
+            results, call.saved = call.forward(call.step, arguments, save)
+            call.results = tree.map_structure(lambda _: None, results)
+            return tuple(tree.flatten(results))
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.call, _, *tensors = inputs
+            ctx.save_for_backward(*tensors, *output)
+
+        @staticmethod
+        def backward(ctx, *upstream):
+            return None, None, *Backward.apply(ctx.call, *upstream, *ctx.saved_tensors)
+
+    return Forward
+
+
+def run(
+    forward: Callable[..., Any],
+    backward: Callable[..., Any],
+    step: Any,
+    arguments: Any,
+    training: bool,
+    refusal: str,
+) -> Any:
+    """See `keras_onlstm.recurrence.engine.run`."""
+    import torch
+
+    tensors = tree.flatten(arguments)
+    save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
+    call = _Call(forward, backward, step, arguments, refusal)
+    results = _function().apply(call, save, *tensors)
+    return tree.pack_sequence_as(call.results, results)

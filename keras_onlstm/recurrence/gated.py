@@ -1,0 +1,227 @@
+"""The step of a recurrence with gates, a hidden state and a cell state.
+
+Three things make it fast. The inputs of all steps are multiplied with the kernel at once. Within the
+loop the features come first, so that the product with the recurrent kernel reads that kernel in the
+order in which it is stored. And the backward step is linear in the gradients: its factors, the
+`derivatives`, follow from what the forward step saved, and small layers compute them for all steps
+at once.
+
+Axes:
+
+- B: batch
+- T: time
+- D: features of the inputs
+- U: units
+- K: pre-activations of all gates
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from keras_onlstm.recurrence.engine import Specs, Step, packed, product
+from keras_onlstm.utils.backend_tensorflow import has_gpu
+from keras_onlstm.utils.keras_private import direct as ops
+from keras_onlstm.utils.numerics import wide_dtype
+from keras_onlstm.utils.types import DType, Shape, Tensor, Tensors
+
+__all__ = ["GatedStep", "GatedWeights", "StepDerivatives", "StepOutputs"]
+
+
+class GatedWeights(NamedTuple):
+    """The weights of a recurrence with gates."""
+
+    kernel: Tensor  # (D, K)
+    recurrent_kernel: Tensor  # (U, K)
+    bias: Tensor | None = None  # (K,)
+    recurrent_mask: Tensor | None = None  # (B, U) factors of the h that the gates read
+
+
+class StepOutputs(NamedTuple):
+    """What one step computes."""
+
+    h: Tensor  # (U, B), wide
+    c: Tensor  # (*cell_shape, B), wide
+    others: Tensors = ()  # further outputs
+
+
+@dataclasses.dataclass(frozen=True)
+class GatedStep(Step):
+    """A `Step` with `GatedWeights`.
+
+    Its carry is h and c, each (B, U); c is wide: float32 or float64. Its `xs` are the inputs
+    (T, B, D) and a boolean mask (T, B), or `None`; a masked step keeps both states. Its first output
+    is h, (T, B, U).
+
+    Args:
+        units: positive integer, U.
+        dtype: name of the dtype of inputs, hidden states and weights.
+    """
+
+    units: int
+    dtype: str
+
+    has_derivatives = True
+
+    @property
+    def width(self) -> int:
+        """The number of pre-activations, K."""
+        raise NotImplementedError
+
+    @property
+    def cell_shape(self) -> tuple[int, ...]:
+        """The shape of the cell state of one sequence within the loop."""
+        return (self.units,)
+
+    def constants(self) -> Tensors:
+        """Tensors that every step reads."""
+        return ()
+
+    def other_specs(self, batch: int | None) -> Specs:
+        """Shapes and dtypes of one row of `StepOutputs.others`."""
+        return ()
+
+    def update(self, z: Tensor, c_tm1: Tensor, *constants: Tensor) -> StepOutputs:
+        """The step, from the pre-activations (K, B) on."""
+        raise NotImplementedError
+
+    def local_derivatives(
+        self, z: Tensor, c_tm1: Tensor, *constants: Tensor
+    ) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor | None]:
+        """`StepDerivatives` without a mask, from (..., K, B); the first two as lists."""
+        raise NotImplementedError
+
+    def gates_grad(
+        self, d_output: Tensor, d_cell: Tensor, d_others: Tensors, others: Any, *constants: Tensor
+    ) -> Tensor:
+        """The gradients of the pre-activations (K, B).
+
+        `d_output` (*cell_shape, B) is that of the output gate's, `d_cell` is `by_c` times the
+        gradient of the cell state, and `others` is of `StepDerivatives`.
+        """
+        raise NotImplementedError
+
+    @property
+    def wide(self) -> str:
+        """The dtype of gates and cell states."""
+        return wide_dtype(self.dtype)
+
+    @property
+    def entries(self) -> int:
+        return self.units * self.width
+
+    @property
+    def compiles_whole(self) -> bool:
+        # On processors XLA multiplies bfloat16 as float32, TensorFlow does not.
+        return self.dtype != "bfloat16" or has_gpu()
+
+    def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
+        batch = carry[0].shape[0]
+        saved = [((self.width, batch), self.dtype), ((*self.cell_shape, batch), self.wide)]
+        return [((batch, self.units), self.dtype), *self.other_specs(batch)], saved
+
+    def begin(self, carry: Tensors) -> Tensors:
+        h, c = (ops.transpose(x) for x in carry)
+        return h, ops.reshape(c, (*self.cell_shape, -1))
+
+    def end(self, carry: Tensors) -> Tensors:
+        h, c = carry
+        return ops.transpose(h), ops.transpose(ops.reshape(c, (self.units, -1)))
+
+    def rows(self, weights: Tensors, xs: Tensors) -> Tensors:
+        inputs, mask = xs
+        kernel, _, bias, _ = weights
+        shape = ops.shape(inputs)
+        projected = product(ops.reshape(inputs, (-1, shape[-1])), kernel)
+        projected = ops.reshape(projected, (*shape[:-1], self.width))  # (T, B, K)
+        return projected if bias is None else projected + bias, mask
+
+    def prepare(self, weights: Tensors, carry: Tensors, backward: bool) -> Tensors:
+        _, kernel, _, mask = weights
+        kernel = packed(kernel if backward else ops.transpose(kernel), carry[0].shape[0])
+        return kernel, None if mask is None else ops.transpose(mask), *self.constants()
+
+    def forward(
+        self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
+    ) -> tuple[Tensors, Tensors, Tensors]:
+        (kernel_t, recurrent_mask, *constants), (h_tm1, c_tm1) = prepared, carry
+        read = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
+        update = self.compiled(self._masked_update)
+        h, c, z, *ys = update(product(kernel_t, read), h_tm1, c_tm1, row, constants)
+        return (h, c), tuple(ys), (z, c_tm1) if save else ()
+
+    def _masked_update(self, recurrent, h_tm1, c_tm1, row, constants):
+        projected, mask = row
+        z = recurrent + ops.transpose(projected)  # (K, B)
+        h, c, others = self.update(ops.cast(z, self.wide), c_tm1, *constants)
+        h = ops.cast(h, self.dtype)
+        if mask is not None:
+            h, c = ops.where(mask, h, h_tm1), ops.where(mask, c, c_tm1)
+        return h, c, z, ops.transpose(h), *others
+
+    def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
+        """Tensors (2, ...): h by the output gate, and by the new cell state; (..., *cell_shape, B):
+        the new cell state by each gate, last by the old one; and others. All wide."""
+        (_, _, *constants), (_, mask, z, c_tm1) = prepared, row
+        wide = ops.cast(z, self.wide)
+        by_h, by_c, *others = self.local_derivatives(wide, c_tm1, *constants)
+        skipped = None
+        if mask is not None:  # a masked step hands the gradient of its states on
+            lead = (..., *[None for _ in self.cell_shape], slice(None))
+            keep, skipped = mask[lead], 1.0 - ops.cast(mask, self.wide)
+            by_h = [ops.where(keep, x, 0.0) for x in by_h]
+            by_c = [*(ops.where(keep, x, 0.0) for x in by_c[:-1]), ops.where(keep, by_c[-1], 1.0)]
+        axis = -2 - len(self.cell_shape)
+        return ops.stack(by_h, axis), ops.stack(by_c, axis), skipped, *others
+
+    def backward(
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+    ) -> tuple[Tensors, Tensors]:
+        (kernel, recurrent_mask, *constants), (dh, dc) = prepared, d_carry
+        gates_grad = self.compiled(self._gates_grad, derived=derived)
+        dz, d_row, passed, dc = gates_grad(dh, dc, d_ys, row, constants)
+        dh = product(kernel, dz)  # (U, B)
+        if recurrent_mask is not None:
+            dh = dh * recurrent_mask
+        dh = ops.cast(dh, self.wide)
+        return (dh if passed is None else dh + passed, dc), (d_row,)
+
+    def _gates_grad(self, dh, dc, d_ys, row, constants, *, derived):
+        d_row, *d_others = d_ys
+        if not derived:
+            row = self.derivatives((None, None, *constants), row)
+        by_h, by_c, skipped, *others = row
+        dh = dh + ops.cast(ops.transpose(d_row), self.wide)  # (U, B)
+        d_output, d_cell = ops.unstack(by_h * ops.reshape(dh, (*self.cell_shape, -1)), 2)
+        d_cell = by_c * (dc + d_cell)
+        dz = self.gates_grad(d_output, d_cell, d_others, others, *constants)
+        dz = ops.cast(dz, self.dtype)  # (K, B)
+        return dz, ops.transpose(dz), None if skipped is None else dh * skipped, d_cell[-1]
+
+    def backward_xs(self, xs: Tensors) -> Tensors:
+        return None, xs[1]
+
+    def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:
+        return [((carry[0].shape[0], self.width), self.dtype)]
+
+    def begin_backward(self, last: Tensors, d_last: Tensors) -> Tensors:
+        return self.begin([ops.cast(d, self.wide) for d in d_last])
+
+    def end_backward(self, d_carry: Tensors) -> Tensors:
+        dh, dc = self.end(d_carry)
+        return ops.cast(dh, self.dtype), dc
+
+    def gradients(
+        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
+    ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
+        (kernel, _, bias, recurrent_mask), (inputs, _), (dz,), h = weights, xs, rows, ys[0]
+        first = ops.expand_dims(carry[0], 0)[: ops.shape(h)[0]]  # no row without a step
+        read = ops.concatenate([first, h[:-1]], 0)  # (T, B, U)
+        if recurrent_mask is not None:
+            read = read * recurrent_mask
+        shape = ops.shape(inputs)
+        dz, inputs, read = (ops.reshape(x, (-1, x.shape[-1])) for x in (dz, inputs, read))
+        d_inputs = ops.reshape(product(dz, ops.transpose(kernel)), shape)
+        d_kernel, d_recurrent = (product(ops.transpose(x), dz) for x in (inputs, read))
+        d_bias = None if bias is None else ops.sum(dz, 0)
+        return (d_kernel, d_recurrent, d_bias, None), (d_inputs, None)

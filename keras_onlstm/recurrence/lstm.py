@@ -1,0 +1,117 @@
+"""The LSTM: its equations, their derivatives, and its recurrence.
+
+The functions are pointwise: the gates may have any shape and layout.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from keras import backend, ops
+
+from keras_onlstm.recurrence.engine import run
+from keras_onlstm.recurrence.gated import GatedStep, GatedWeights, StepOutputs
+from keras_onlstm.utils.numerics import tanh, wide_dtype
+from keras_onlstm.utils.types import Tensor
+
+__all__ = ["Gates", "activated", "cell_derivatives", "cell_state", "lstm", "output_derivatives"]
+
+
+class Gates(NamedTuple):
+    """The activated gates of an LSTM, each (...)."""
+
+    input: Tensor
+    forget: Tensor
+    candidate: Tensor
+    output: Tensor
+
+
+def activated(input: Tensor, forget: Tensor, candidate: Tensor, output: Tensor) -> Gates:
+    """The gates, from their pre-activations."""
+    return Gates(ops.sigmoid(input), ops.sigmoid(forget), tanh(candidate), ops.sigmoid(output))
+
+
+def cell_state(gates: Gates, c_tm1: Tensor) -> Tensor:
+    """The new cell state."""
+    return gates.forget * c_tm1 + gates.input * gates.candidate
+
+
+def cell_derivatives(gates: Gates, c_tm1: Tensor) -> list[Tensor]:
+    """The derivatives of the new cell state.
+
+    Returns:
+        List: by the pre-activations of the input gate, the forget gate and the candidate, and by
+        the old cell state.
+    """
+    i, f, candidate, _ = gates
+    return [candidate * i * (1.0 - i), c_tm1 * f * (1.0 - f), i * (1.0 - candidate * candidate), f]
+
+
+def output_derivatives(gates: Gates, c: Tensor) -> list[Tensor]:
+    """The derivatives of the hidden state `output * tanh(c)`.
+
+    Returns:
+        List: by the pre-activation of the output gate, and by the cell state.
+    """
+    output, tanh_c = gates.output, tanh(c)
+    return [tanh_c * output * (1.0 - output), output * (1.0 - tanh_c * tanh_c)]
+
+
+@dataclass(frozen=True)
+class _LSTMStep(GatedStep):
+    """The gates lie in the kernels as in Keras: input, forget, candidate, output."""
+
+    @property
+    def width(self) -> int:
+        return 4 * self.units
+
+    def _gates(self, z):
+        shape = (*ops.shape(z)[:-2], 4, self.units, ops.shape(z)[-1])
+        z = ops.reshape(z, shape)
+        return activated(*(z[..., index, :, :] for index in range(4)))
+
+    def update(self, z: Tensor, c_tm1: Tensor) -> StepOutputs:
+        gates = self._gates(z)
+        c = cell_state(gates, c_tm1)
+        return StepOutputs(gates.output * tanh(c), c)
+
+    def local_derivatives(self, z: Tensor, c_tm1: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+        gates = self._gates(z)
+        by_h = output_derivatives(gates, cell_state(gates, c_tm1))
+        return by_h, cell_derivatives(gates, c_tm1)
+
+    def gates_grad(self, d_output: Tensor, d_cell: Tensor, *_: Any) -> Tensor:
+        d_cell = ops.reshape(d_cell[:3], (3 * self.units, -1))
+        return ops.concatenate([d_cell, d_output], 0)
+
+
+def lstm(
+    inputs: Tensor,
+    states: Sequence[Tensor],
+    kernel: Tensor,
+    recurrent_kernel: Tensor,
+    bias: Tensor,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """An LSTM over whole sequences, with tanh and sigmoid, for training.
+
+    Args:
+        inputs: (B, T, D).
+        states: h and c before the first step, each (B, U).
+        kernel: (D, 4 U), with the gates in the order of Keras.
+        recurrent_kernel: (U, 4 U).
+        bias: (4 U,).
+        mask: boolean (B, T), `False` where a step keeps the states; or `None`.
+
+    Returns:
+        h after every step, (B, T, U), and c after the last one, (B, U). The cell state is computed
+        in float32 at least.
+    """
+    h, c = states
+    dtype = backend.standardize_dtype(recurrent_kernel.dtype)
+    step = _LSTMStep(recurrent_kernel.shape[0], dtype)
+    weights = GatedWeights(ops.cast(kernel, dtype), recurrent_kernel, ops.cast(bias, dtype))
+    xs = ops.cast(ops.transpose(inputs, (1, 0, 2)), dtype), None if mask is None else ops.transpose(mask)
+    carry = ops.cast(h, dtype), ops.cast(c, wide_dtype(dtype))
+    (_, c), (rows,) = run(step, weights, carry, xs, training=True)
+    return ops.transpose(rows, (1, 0, 2)), c
