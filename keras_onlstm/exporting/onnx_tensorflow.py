@@ -65,8 +65,12 @@ class _Placeholders:
         results = [tf.ensure_shape(x, shape) for x, shape in zip(results, shapes, strict=True)]
         *rows, last_h, last_c, forget_distance, input_distance = results
         if single:
-            return RecurrenceOutputs(last_h[:, None], last_h, last_c, forget_distance, input_distance)
-        return RecurrenceOutputs(rows[0], last_h, last_c, forget_distance[..., 0], input_distance[..., 0])
+            return RecurrenceOutputs(
+                last_h[:, None], last_h, last_c, forget_distance, input_distance
+            )
+        return RecurrenceOutputs(
+            rows[0], last_h, last_c, forget_distance[..., 0], input_distance[..., 0]
+        )
 
     @staticmethod
     def hand_on(context, node, _name, _arguments):

@@ -6,7 +6,6 @@ The master gates, one value per chunk, broadcast over the units of a chunk.
 Axes as in `keras_onlstm.onlstm.gates`; `...` is nothing or T.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,9 +83,7 @@ class ONLSTMStep(GatedStep):
     def _tanh(self):
         return exact_activation(activations.tanh, self.wide)
 
-    def update(
-        self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, scale: Tensor
-    ) -> StepOutputs:
+    def update(self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, scale: Tensor) -> StepOutputs:
         cumax = self._cumax(self._exponentials(z), running_sum)
         by_chunk = ops.expand_dims(cumax, 2)  # (2, N, 1, B)
         i_tilde, f_tilde = 1.0 - by_chunk[0], by_chunk[1]  # Eq. 9 and 10

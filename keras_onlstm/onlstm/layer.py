@@ -189,7 +189,9 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         self.fused = fused
         reason = recurrence.unsupported_reason(cell.activation, cell.recurrent_activation)
         if fused is True and reason:
-            raise ValueError(f"fused=True: {reason}. fused='auto' uses the reference implementation.")
+            raise ValueError(
+                f"fused=True: {reason}. fused='auto' uses the reference implementation."
+            )
         self._runs_fused = fused is not False and reason is None
         self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)

@@ -10,7 +10,7 @@ from keras import activations, backend, ops
 from keras_onlstm.onlstm.fused_step import ONLSTMStep
 from keras_onlstm.onlstm.step import project, step
 from keras_onlstm.recurrence import engine
-from keras_onlstm.recurrence.gated import GatedWeights
+from keras_onlstm.recurrence.gated import GatedWeights, run_gated
 from keras_onlstm.utils.numerics import matmul, mean, wide_dtype
 from keras_onlstm.utils.substitution import Substitution
 from keras_onlstm.utils.types import Activation, Tensor
@@ -82,19 +82,14 @@ def fused(inputs: RecurrenceInputs) -> RecurrenceOutputs:
     """The fast implementation, for tanh and sigmoid."""
     dtype = backend.standardize_dtype(inputs.h.dtype)
     step = ONLSTMStep(inputs.h.shape[-1], dtype, inputs.chunk_size)
-    weights = GatedWeights(
-        ops.cast(inputs.kernel, dtype),
-        ops.cast(inputs.recurrent_kernel, dtype),
-        None if inputs.bias is None else ops.cast(inputs.bias, dtype),
-        inputs.recurrent_mask,
-    )
-    x = ops.transpose(ops.cast(inputs.inputs, dtype), (1, 0, 2))  # (T, B, D)
-    mask = None if inputs.mask is None else ops.transpose(inputs.mask)
-    carry = inputs.h, ops.cast(inputs.c, step.wide)
-    (last_h, last_c), (h, cumax) = engine.run(step, weights, carry, (x, mask), inputs.training)
+    kernels = inputs.kernel, inputs.recurrent_kernel
+    weights = GatedWeights(*kernels, inputs.bias, inputs.recurrent_mask)
+    states, mask = (inputs.h, inputs.c), inputs.mask
+    arguments = inputs.inputs, states, mask, inputs.training
+    h, last_h, last_c, (cumax,) = run_gated(step, weights, *arguments)
     means = ops.sum(cumax, 2) / step.chunks  # (T, 2, B)
     distances = 1.0 - means[:, 1], 1.0 - means[:, 0]  # forget, input
-    return _outputs(h, last_h, last_c, distances, mask)
+    return _outputs(h, last_h, last_c, distances, None if mask is None else ops.transpose(mask))
 
 
 def _outputs(h, last_h, last_c, distances, mask):
@@ -138,4 +133,5 @@ def reference(inputs: RecurrenceInputs) -> RecurrenceOutputs:
     else:
         specs = (((batch, units), dtype), ((batch,), wide), ((batch,), wide))
         carry, ys, _ = engine.scan(body, carry, (projected, mask), specs)
-    return _outputs(ys[0], *carry, ys[1:], mask)
+    last_h, last_c = carry
+    return _outputs(ys[0], last_h, last_c, ys[1:], mask)

@@ -1,9 +1,9 @@
 """The engine: runs a recurrence over a sequence and computes its gradients.
 
 Automatic differentiation of a loop adds up the gradient of a whole kernel at every time step. The
-engine does not differentiate the loop. It runs the step forward, keeps what the derivative needs,
-and runs the derivative of the step backward; that loop returns the gradient of every row of the
-inputs, from which the gradient of each kernel follows in one large product after the loop.
+engine does not differentiate the loop. It runs the step forward and saves what the derivative
+needs, then runs the derivative of the step backward. That loop returns one row of gradients per
+step, from which the gradient of each kernel follows in one large product.
 
 What a recurrence computes is a `Step`. How a loop runs is the task of `engine_tensorflow`,
 `engine_jax` and `engine_torch`.
@@ -24,9 +24,11 @@ __all__ = [
     "Step",
     "packed",
     "product",
+    "rows_product",
     "run",
     "scan",
     "stacked",
+    "summed_product",
 ]
 
 NOT_SUPPORTED = (
@@ -34,39 +36,70 @@ NOT_SUPPORTED = (
     "and, except on JAX, no second derivatives. Set fused=False to have them."
 )
 
-_ENGINES = {"tensorflow": engine_tensorflow, "jax": engine_jax, "torch": engine_torch}
-_engine = _ENGINES[backend.backend()]
-
 # A recurrent kernel with fewer entries makes operations that take longer to start than to run.
 _LAUNCH_BOUND = {"tensorflow": 2**12, "jax": 2**17, "torch": 2**17}
 
-Specs = Sequence[tuple[Shape, DType]]
+_ENGINES = {"tensorflow": engine_tensorflow, "jax": engine_jax, "torch": engine_torch}
+_engine = _ENGINES[backend.backend()]
 
+# Products of matrices, as each backend computes them fastest: see `engine_torch`.
 packed = _engine.packed
 product = _engine.product
-scan = _engine.scan
+rows_product = _engine.rows_product
+summed_product = _engine.summed_product
 stacked = _engine.stacked
+
+Specs = Sequence[tuple[Shape, DType]]
+
+
+def scan(
+    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors, Tensors]],
+    carry: Tensors,
+    xs: Sequence[Any],
+    ys_specs: Specs,
+    saved_specs: Specs = (),
+    reverse: bool = False,
+) -> tuple[Tensors, Tensors, Any]:
+    """A loop over the leading axis: `carry, y, saved = function(carry, x)` for every row of `xs`.
+
+    Reference implementations are plain loops, which the backend differentiates.
+
+    Args:
+        function: maps `(carry, x)` to `(carry, y, saved)`, all flat tuples of tensors.
+        carry: tuple of tensors; the function keeps their shapes and dtypes.
+        xs: tuple of tensors (T, ...), of series that another loop saved, or of `None`.
+        ys_specs: `(shape, dtype)` of each tensor in `y`, with `None` for an unknown size.
+        saved_specs: the same for `saved`.
+        reverse: whether the last row comes first. The results have the order of `xs`.
+
+    Returns:
+        `(carry, ys, saved)`: the carry after the last row, a tuple of tensors (T, ...), and a tuple
+        of series, which `stacked` makes tensors of.
+    """
+    return _engine.scan(function, carry, xs, ys_specs, saved_specs, reverse)
 
 
 class Step:
     """One time step of a recurrence, and its derivative.
 
     Subclasses are frozen dataclasses with hashable fields, because compiled functions are cached by
-    the step. All tensors are arguments. Tensors come in flat tuples; an optional one may be `None`
-    in `weights` and `xs`.
+    the step: all tensors are arguments. Tensors come in flat tuples. Those in `weights` and `xs`
+    may be `None`.
     """
+
+    has_derivatives = False  # whether the step has `derivatives`
 
     @property
     def entries(self) -> int:
-        """Number of entries of the recurrent kernel."""
-        raise NotImplementedError
+        """Number of entries of the recurrent kernel. With 0, TensorFlow compiles nothing."""
+        return 0
 
     @property
     def is_launch_bound(self) -> bool:
         """True if the operations of a step take longer to start than to run.
 
-        Then everything that can be computed outside the loop is computed there, and TensorFlow does
-        not compile the step, because that takes longer than it saves.
+        Then TensorFlow does not compile the step, because that takes longer than it saves, and the
+        `derivatives` of all steps are computed before the backward loop.
         """
         return self.entries < _LAUNCH_BOUND[backend.backend()]
 
@@ -75,74 +108,53 @@ class Step:
         """True if XLA compiles whole steps on TensorFlow, false if it compiles their parts."""
         return False
 
-    def compiled(
-        self, function: Callable[..., Any], whole: bool = False, **options: Hashable
-    ) -> Callable[..., Any]:
-        """Compiles a function of tensors with XLA on TensorFlow.
+    def compiled(self, method: Any, whole: bool = False, **options: Hashable) -> Callable[..., Any]:
+        """Fixes keyword arguments of a method, a part of the step or the `whole` step.
 
-        Args:
-            function: method of the step.
-            whole: whether it is a whole step.
-            **options: keyword arguments of the function.
-
-        Returns:
-            A function of the other arguments.
+        On TensorFlow the result is compiled with XLA if that pays.
         """
         wanted = whole is self.compiles_whole and not self.is_launch_bound
         if backend.backend() == "tensorflow" and wanted:
             # Bound methods of equal steps differ, their functions do not.
-            return engine_tensorflow.compiled(function.__func__, self, **options)
-        return functools.partial(function, **options) if options else function
-
-    @property
-    def has_derivatives(self) -> bool:
-        """True if small steps compute their `derivatives` for all time steps before the loop."""
-        return False
+            return engine_tensorflow.compiled(method.__func__, self, **options)
+        return functools.partial(method, **options) if options else method
 
     def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
         """Shapes and dtypes of one row of the outputs, and of what a step saves."""
         raise NotImplementedError
 
-    def begin(self, carry: Tensors) -> Tensors:
-        """The initial states in the layout of the loop."""
-        return carry
-
-    def end(self, carry: Tensors) -> Tensors:
-        """Inverse of `begin`."""
-        return carry
-
     def rows(self, weights: Tensors, xs: Tensors) -> Tensors:
-        """The rows (T, ...) that the forward loop reads, as projected inputs."""
+        """The rows (T, ...) that the forward loop reads: `xs`, projected for example."""
         return xs
 
     def prepare(self, weights: Tensors, carry: Tensors, backward: bool) -> Tensors:
-        """What every step reads, computed once before a loop: kernels in its layout, constants."""
+        """What every step of a loop reads: the kernels in its layout, constants."""
         return weights
 
     def forward(
         self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
     ) -> tuple[Tensors, Tensors, Tensors]:
-        """One step: the new carry, a row of the outputs, and what `backward` needs if `save`."""
+        """One step: the new carry, a row of the outputs, and, if `save`, what `backward` needs."""
         raise NotImplementedError
 
-    def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
-        """Local derivatives of one step or of all, from `xs` and what the steps saved."""
-        raise NotImplementedError
-
-    def backward_xs(self, xs: Tensors) -> Tensors:
+    def backward_rows(self, xs: Tensors) -> Tensors:
         """The rows (T, ...) of `xs` that the backward loop reads."""
         return xs
 
+    def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
+        """The local derivatives of one step or of all, from `backward_rows` and what was saved."""
+        raise NotImplementedError
+
     def begin_backward(self, last: Tensors, d_last: Tensors) -> Tensors:
-        """The carry of the backward loop, from the states after the last step and their gradients."""
-        return self.begin(d_last)
+        """The carry of the backward loop, from the last states and their gradients."""
+        return d_last
 
     def backward(
         self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
     ) -> tuple[Tensors, Tensors]:
         """One step back: the carry of the backward loop, and one row of gradients.
 
-        `row` is the step's `derivatives` if `derived`, else its `xs` and what it saved.
+        `row` is a row of `derivatives` if `derived`, else of `backward_rows` and what was saved.
         """
         raise NotImplementedError
 
@@ -151,15 +163,14 @@ class Step:
         raise NotImplementedError
 
     def end_backward(self, d_carry: Tensors) -> Tensors:
-        """The gradients of the initial states, from the carry of the backward loop."""
-        return self.end(d_carry)
+        """The gradients of the initial states, from the last carry of the backward loop."""
+        return d_carry
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
     ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
-        """The gradients of `weights` and of `xs`, `None` for those without one.
-
-        `rows` are all rows that `backward` returned, (T, ...).
+        """The gradients of `weights` and `xs`, some of them `None`, from all rows (T, ...) that
+        `backward` returned.
         """
         raise NotImplementedError
 
@@ -181,8 +192,7 @@ def run(
         `(carry, ys)`: the states after the last step and a tuple of outputs (T, ...).
 
     Raises:
-        NotImplementedError: with the message `NOT_SUPPORTED`, if derivatives other than first ones
-            are computed, in TensorFlow and PyTorch, or in forward mode or under `torch.vmap`.
+        NotImplementedError: `NOT_SUPPORTED`, for derivatives that the engine does not have.
     """
     return _engine.run(_forward, _backward, step, (weights, carry, xs), training, NOT_SUPPORTED)
 
@@ -198,27 +208,25 @@ def _forward(step, arguments, save):
 
     ys_specs, saved_specs = step.specs(weights, carry, xs)
     specs = ys_specs, saved_specs if save else ()
-    last, ys, saved = scan(body, step.begin(carry), step.rows(weights, xs), *specs)
-    return (step.end(last), ys), saved
+    carry, ys, saved = scan(body, carry, step.rows(weights, xs), *specs)
+    return (carry, ys), saved
 
 
 def _backward(step, arguments, results, saved, upstream):
     """The gradients of all arguments."""
-    (weights, carry, xs), (last, ys), (d_carry, d_ys) = arguments, results, upstream
+    (weights, carry, xs), (last, ys), (d_last, d_ys) = arguments, results, upstream
     prepared = step.prepare(weights, carry, backward=True)
     derived = step.has_derivatives and step.is_launch_bound
-    rows = (*step.backward_xs(xs), *(stacked(x) if derived else x for x in saved))
+    rows = (*step.backward_rows(xs), *(stacked(x) if derived else x for x in saved))
     if derived:
         rows = step.derivatives(prepared, rows)
-    backward = step.compiled(step.backward, whole=True, derived=derived)
-    outputs = len(d_ys)
+    backward, outputs = step.compiled(step.backward, whole=True, derived=derived), len(d_ys)
 
     def body(d_carry, row):
         return (*backward(prepared, d_carry, row[:outputs], row[outputs:]), ())
 
-    start = step.begin_backward(last, d_carry)
-    specs = step.backward_specs(weights, carry, xs)
-    d_carry, rows, _ = scan(body, start, (*d_ys, *rows), specs, reverse=True)
+    d_carry, specs = step.begin_backward(last, d_last), step.backward_specs(weights, carry, xs)
+    d_carry, rows, _ = scan(body, d_carry, (*d_ys, *rows), specs, reverse=True)
     d_weights, d_xs = step.gradients(weights, carry, xs, ys, saved, rows)
     d_weights = tree.pack_sequence_as(weights, list(d_weights))
     return d_weights, step.end_backward(d_carry), tuple(d_xs)

@@ -4,12 +4,11 @@ JAX compiles the loops together with what surrounds them.
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from keras_onlstm.utils.types import Tensor, Tensors
 
-__all__ = ["packed", "product", "run", "scan", "stacked"]
+__all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
 
 
 def packed(matrix: Tensor, columns: int) -> Tensor:
@@ -25,19 +24,26 @@ def product(matrix: Tensor, x: Tensor) -> Tensor:
     return matrix @ x
 
 
+def rows_product(x: Tensor, matrix: Tensor) -> Tensor:
+    """The product of the rows (T, B, K) with a matrix (K, N)."""
+    return x @ matrix  # without a reshape, which would gather a batch that devices share
+
+
+def summed_product(x: Tensor, y: Tensor) -> Tensor:
+    """The product (M, N) of the transpose of (T, B, M) and (T, B, N)."""
+    import jax.numpy as jnp
+
+    return jnp.einsum("tbm,tbn->mn", x, y)
+
+
 def stacked(series: Tensor) -> Tensor:
     """All rows (T, ...) that a loop saved."""
     return series
 
 
 def scan(
-    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors, Tensors]],
-    carry: Tensors,
-    xs: Tensors,
-    ys_specs: Any = (),
-    saved_specs: Any = (),
-    reverse: bool = False,
-) -> tuple[Tensors, Tensors, Tensors]:
+    function: Any, carry: Tensors, xs: Any, ys_specs: Any, saved_specs: Any, reverse: bool
+) -> tuple[Tensors, Tensors, Any]:
     """See `keras_onlstm.recurrence.engine.scan`."""
     import jax
 
@@ -100,12 +106,7 @@ def _identity(refusal):
 
 
 def run(
-    forward: Callable[..., Any],
-    backward: Callable[..., Any],
-    step: Any,
-    arguments: Any,
-    training: bool,
-    refusal: str,
+    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, refusal: str
 ) -> Any:
     """See `keras_onlstm.recurrence.engine.run`."""
     import jax

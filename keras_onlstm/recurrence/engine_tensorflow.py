@@ -1,18 +1,27 @@
 """Loops over time on TensorFlow: `tf.while_loop`, so that one trace serves all lengths.
 
-XLA compiles the steps, or their pointwise parts, once per batch size. If the whole model is compiled
-with XLA, the loops are compiled with it.
+XLA compiles the steps, or their pointwise parts, once per batch size. If the whole model is
+compiled with XLA, the loops are compiled with it.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from keras import tree
 
 from keras_onlstm.utils.backend_tensorflow import compiled, refusing, values
+from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Tensor, Tensors
 
-__all__ = ["compiled", "packed", "product", "run", "scan", "stacked"]
+__all__ = [
+    "compiled",
+    "packed",
+    "product",
+    "rows_product",
+    "run",
+    "scan",
+    "stacked",
+    "summed_product",
+]
 
 
 def packed(matrix: Tensor, columns: int) -> Tensor:
@@ -23,6 +32,19 @@ def packed(matrix: Tensor, columns: int) -> Tensor:
 def product(matrix: Tensor, x: Tensor) -> Tensor:
     """The product of a `packed` matrix with (K, columns)."""
     return matrix @ x
+
+
+def rows_product(x: Tensor, matrix: Tensor) -> Tensor:
+    """The product of the rows (T, B, K) with a matrix (K, N)."""
+    return matmul(x, matrix)
+
+
+def summed_product(x: Tensor, y: Tensor) -> Tensor:
+    """The product (M, N) of the transpose of (T, B, M) and (T, B, N)."""
+    import tensorflow as tf
+
+    x, y = (tf.reshape(z, (-1, z.shape[-1])) for z in (x, y))
+    return tf.matmul(x, y, transpose_a=True)
 
 
 def stacked(series: Any) -> Tensor:
@@ -42,12 +64,7 @@ def _array(length, shape, dtype):
 
 
 def scan(
-    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors, Tensors]],
-    carry: Tensors,
-    xs: Tensors,
-    ys_specs: Any,
-    saved_specs: Any = (),
-    reverse: bool = False,
+    function: Any, carry: Tensors, xs: Any, ys_specs: Any, saved_specs: Any, reverse: bool
 ) -> tuple[Tensors, Tensors, Any]:
     """See `keras_onlstm.recurrence.engine.scan`."""
     import tensorflow as tf
@@ -77,12 +94,7 @@ def scan(
 
 
 def run(
-    forward: Callable[..., Any],
-    backward: Callable[..., Any],
-    step: Any,
-    arguments: Any,
-    training: bool,
-    refusal: str,
+    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, refusal: str
 ) -> Any:
     """See `keras_onlstm.recurrence.engine.run`."""
     import tensorflow as tf

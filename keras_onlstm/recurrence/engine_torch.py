@@ -7,14 +7,13 @@ faster with oneDNN, most of all on processors that MKL was not made for.
 
 import functools
 import itertools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from keras import tree
 
 from keras_onlstm.utils.types import Tensor, Tensors
 
-__all__ = ["packed", "product", "run", "scan", "stacked"]
+__all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
 
 # oneDNN is used from so many entries of a matrix on that is multiplied many times, and from so many
 # multiplications of one product on.
@@ -57,25 +56,36 @@ def product(matrix: Any, x: Tensor) -> Tensor:
     """The product of a `packed` matrix with (K, columns)."""
     if isinstance(matrix, _Packed):
         return _linear(x.t().contiguous(), matrix.matrix).t().contiguous()
-    if x.numel() * matrix.shape[0] < _MULTIPLICATIONS or not _has_onednn(matrix):
-        return matrix @ x
-    return _linear(matrix.contiguous(), x.t().contiguous())
+    return matrix @ x
+
+
+def rows_product(x: Tensor, matrix: Tensor) -> Tensor:
+    """The product of the rows (T, B, K) with a matrix (K, N)."""
+    product = _large_product(x.reshape(-1, x.shape[-1]), matrix)
+    return product.reshape(*x.shape[:-1], matrix.shape[1])
+
+
+def summed_product(x: Tensor, y: Tensor) -> Tensor:
+    """The product (M, N) of the transpose of (T, B, M) and (T, B, N)."""
+    x, y = (z.reshape(-1, z.shape[-1]) for z in (x, y))
+    return _large_product(x.t(), y)
+
+
+def _large_product(x, y):
+    if x.numel() * y.shape[1] < _MULTIPLICATIONS or not _has_onednn(y):
+        return x @ y
+    return _linear(x.contiguous(), y.t().contiguous())
 
 
 def stacked(series: Any) -> Tensor:
     """All rows (T, ...) that a loop saved."""
     import torch
 
-    return torch.stack(series)
+    return series if torch.is_tensor(series) else torch.stack(series)
 
 
 def scan(
-    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors, Tensors]],
-    carry: Tensors,
-    xs: Tensors,
-    ys_specs: Any,
-    saved_specs: Any = (),
-    reverse: bool = False,
+    function: Any, carry: Tensors, xs: Any, ys_specs: Any, saved_specs: Any, reverse: bool
 ) -> tuple[Tensors, Tensors, Any]:
     """See `keras_onlstm.recurrence.engine.scan`."""
     import torch
@@ -85,26 +95,20 @@ def scan(
         for x in xs
     ]
     rows = list(zip(*columns, strict=False))
-    ys, saved = [], []
+    results = []
     for row in reversed(rows) if reverse else rows:
-        carry, y, kept = function(carry, row)
-        ys.append(y)
-        saved.append(kept)
+        carry, ys, saved = function(carry, row)
+        results.append((*ys, *saved))
+    count = len(ys_specs)
     if not rows:
-        device = carry[0].device
-
-        def empty(specs):
-            names = [(shape, str(dtype).removeprefix("torch.")) for shape, dtype in specs]
-            return tuple(
-                torch.empty((0, *shape), dtype=getattr(torch, name), device=device)
-                for shape, name in names
-            )
-
-        return carry, empty(ys_specs), empty(saved_specs)
+        specs = [*ys_specs, *saved_specs]
+        names = [(shape, str(dtype).removeprefix("torch.")) for shape, dtype in specs]
+        empty = [carry[0].new_empty((0, *s), dtype=getattr(torch, name)) for s, name in names]
+        return carry, tuple(empty[:count]), tuple(empty[count:])
     if reverse:
-        ys.reverse()
-    stacks = tuple(torch.stack(y) for y in zip(*ys, strict=True))
-    return carry, stacks, tuple(zip(*saved, strict=True))
+        results.reverse()
+    series = list(zip(*results, strict=True))
+    return carry, tuple(torch.stack(y) for y in series[:count]), tuple(series[count:])
 
 
 class _Call:
@@ -146,7 +150,9 @@ def _function():
         def forward(call, *tensors):
             count = len(tree.flatten(call.results))
             upstream, results = tensors[:count], tensors[-count:]
-            upstream, results = (tree.pack_sequence_as(call.results, x) for x in (upstream, results))
+            upstream, results = (
+                tree.pack_sequence_as(call.results, x) for x in (upstream, results)
+            )
             arguments = tree.pack_sequence_as(call.arguments, tensors[count:-count])
             gradients = call.backward(call.step, arguments, results, call.saved, upstream)
             return tuple(tree.flatten(gradients))
@@ -157,7 +163,8 @@ def _function():
             arguments = tree.pack_sequence_as(call.arguments, tensors)
             results, call.saved = call.forward(call.step, arguments, save)
             call.results = tree.map_structure(lambda _: None, results)
-            return tuple(tree.flatten(results))
+            # States that no step changed must not be the inputs themselves.
+            return tuple(x.view_as(x) for x in tree.flatten(results))
 
         @staticmethod
         def setup_context(ctx, inputs, output):
@@ -172,12 +179,7 @@ def _function():
 
 
 def run(
-    forward: Callable[..., Any],
-    backward: Callable[..., Any],
-    step: Any,
-    arguments: Any,
-    training: bool,
-    refusal: str,
+    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, refusal: str
 ) -> Any:
     """See `keras_onlstm.recurrence.engine.run`."""
     import torch

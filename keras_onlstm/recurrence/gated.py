@@ -1,8 +1,8 @@
 """The step of a recurrence with gates, a hidden state and a cell state.
 
-Three things make it fast. The inputs of all steps are multiplied with the kernel at once. Within the
-loop the features come first, so that the product with the recurrent kernel reads that kernel in the
-order in which it is stored. And the backward step is linear in the gradients: its factors, the
+Three things make it fast. The inputs of all steps are multiplied with the kernel at once. Within
+the loop the features come first, so that the product with the recurrent kernel reads that kernel in
+the order in which it is stored. And the backward step is linear in the gradients: its factors, the
 `derivatives`, follow from what the forward step saved, and small layers compute them for all steps
 at once.
 
@@ -19,13 +19,21 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from keras_onlstm.recurrence.engine import Specs, Step, packed, product
+from keras_onlstm.recurrence.engine import (
+    Specs,
+    Step,
+    packed,
+    product,
+    rows_product,
+    run,
+    summed_product,
+)
 from keras_onlstm.utils.backend_tensorflow import has_gpu
 from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import wide_dtype
-from keras_onlstm.utils.types import DType, Shape, Tensor, Tensors
+from keras_onlstm.utils.types import Tensor, Tensors
 
-__all__ = ["GatedStep", "GatedWeights", "StepDerivatives", "StepOutputs"]
+__all__ = ["GatedStep", "GatedWeights", "StepOutputs", "run_gated"]
 
 
 class GatedWeights(NamedTuple):
@@ -49,9 +57,9 @@ class StepOutputs(NamedTuple):
 class GatedStep(Step):
     """A `Step` with `GatedWeights`.
 
-    Its carry is h and c, each (B, U); c is wide: float32 or float64. Its `xs` are the inputs
-    (T, B, D) and a boolean mask (T, B), or `None`; a masked step keeps both states. Its first output
-    is h, (T, B, U).
+    Its carry is h (U, B) and c (*cell_shape, B); c is wide: float32 or float64. Its `xs` are the
+    inputs (T, B, D) and a boolean mask (T, B), or `None`; a masked step keeps both states. Its
+    first output is h, (T, B, U).
 
     Args:
         units: positive integer, U.
@@ -85,10 +93,15 @@ class GatedStep(Step):
         """The step, from the pre-activations (K, B) on."""
         raise NotImplementedError
 
-    def local_derivatives(
-        self, z: Tensor, c_tm1: Tensor, *constants: Tensor
-    ) -> tuple[Sequence[Tensor], Sequence[Tensor], Tensor | None]:
-        """`StepDerivatives` without a mask, from (..., K, B); the first two as lists."""
+    def local_derivatives(self, z: Tensor, c_tm1: Tensor, *constants: Tensor) -> tuple[Any, ...]:
+        """The local derivatives of one step, or of all: z is (..., K, B).
+
+        Returns:
+            List of the derivatives of h by the pre-activation of the output gate and by the new
+            cell state, both (..., *cell_shape, B); list of those of the new cell state by
+            everything else that it depends on, the old cell state last; and other tensors that
+            `gates_grad` needs.
+        """
         raise NotImplementedError
 
     def gates_grad(
@@ -96,8 +109,13 @@ class GatedStep(Step):
     ) -> Tensor:
         """The gradients of the pre-activations (K, B).
 
-        `d_output` (*cell_shape, B) is that of the output gate's, `d_cell` is `by_c` times the
-        gradient of the cell state, and `others` is of `StepDerivatives`.
+        Args:
+            d_output: (*cell_shape, B), that of the output gate.
+            d_cell: (..., *cell_shape, B), the gradient of the new cell state times its
+                derivatives.
+            d_others: tuple of the gradients of `StepOutputs.others`.
+            others: the other tensors of `local_derivatives`.
+            *constants: those of the step.
         """
         raise NotImplementedError
 
@@ -116,29 +134,19 @@ class GatedStep(Step):
         return self.dtype != "bfloat16" or has_gpu()
 
     def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
-        batch = carry[0].shape[0]
+        batch = carry[0].shape[-1]
         saved = [((self.width, batch), self.dtype), ((*self.cell_shape, batch), self.wide)]
         return [((batch, self.units), self.dtype), *self.other_specs(batch)], saved
-
-    def begin(self, carry: Tensors) -> Tensors:
-        h, c = (ops.transpose(x) for x in carry)
-        return h, ops.reshape(c, (*self.cell_shape, -1))
-
-    def end(self, carry: Tensors) -> Tensors:
-        h, c = carry
-        return ops.transpose(h), ops.transpose(ops.reshape(c, (self.units, -1)))
 
     def rows(self, weights: Tensors, xs: Tensors) -> Tensors:
         inputs, mask = xs
         kernel, _, bias, _ = weights
-        shape = ops.shape(inputs)
-        projected = product(ops.reshape(inputs, (-1, shape[-1])), kernel)
-        projected = ops.reshape(projected, (*shape[:-1], self.width))  # (T, B, K)
+        projected = rows_product(inputs, kernel)  # (T, B, K)
         return projected if bias is None else projected + bias, mask
 
     def prepare(self, weights: Tensors, carry: Tensors, backward: bool) -> Tensors:
         _, kernel, _, mask = weights
-        kernel = packed(kernel if backward else ops.transpose(kernel), carry[0].shape[0])
+        kernel = packed(kernel if backward else ops.transpose(kernel), carry[0].shape[-1])
         return kernel, None if mask is None else ops.transpose(mask), *self.constants()
 
     def forward(
@@ -160,13 +168,14 @@ class GatedStep(Step):
         return h, c, z, ops.transpose(h), *others
 
     def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
-        """Tensors (2, ...): h by the output gate, and by the new cell state; (..., *cell_shape, B):
-        the new cell state by each gate, last by the old one; and others. All wide."""
+        """`local_derivatives` with the mask, stacked: those of h, those of c, 1 where the step is
+        masked, and the others.
+        """
         (_, _, *constants), (_, mask, z, c_tm1) = prepared, row
         wide = ops.cast(z, self.wide)
         by_h, by_c, *others = self.local_derivatives(wide, c_tm1, *constants)
         skipped = None
-        if mask is not None:  # a masked step hands the gradient of its states on
+        if mask is not None:  # a masked step passes the gradients of its states on
             lead = (..., *[None for _ in self.cell_shape], slice(None))
             keep, skipped = mask[lead], 1.0 - ops.cast(mask, self.wide)
             by_h = [ops.where(keep, x, 0.0) for x in by_h]
@@ -198,30 +207,64 @@ class GatedStep(Step):
         dz = ops.cast(dz, self.dtype)  # (K, B)
         return dz, ops.transpose(dz), None if skipped is None else dh * skipped, d_cell[-1]
 
-    def backward_xs(self, xs: Tensors) -> Tensors:
+    def backward_rows(self, xs: Tensors) -> Tensors:
         return None, xs[1]
 
     def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:
-        return [((carry[0].shape[0], self.width), self.dtype)]
+        return [((carry[0].shape[-1], self.width), self.dtype)]
 
     def begin_backward(self, last: Tensors, d_last: Tensors) -> Tensors:
-        return self.begin([ops.cast(d, self.wide) for d in d_last])
+        dh, dc = d_last
+        return ops.cast(dh, self.wide), dc
 
     def end_backward(self, d_carry: Tensors) -> Tensors:
-        dh, dc = self.end(d_carry)
+        dh, dc = d_carry
         return ops.cast(dh, self.dtype), dc
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
     ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
         (kernel, _, bias, recurrent_mask), (inputs, _), (dz,), h = weights, xs, rows, ys[0]
-        first = ops.expand_dims(carry[0], 0)[: ops.shape(h)[0]]  # no row without a step
+        first = ops.expand_dims(ops.transpose(carry[0]), 0)[
+            : ops.shape(h)[0]
+        ]  # no row without a step
         read = ops.concatenate([first, h[:-1]], 0)  # (T, B, U)
         if recurrent_mask is not None:
             read = read * recurrent_mask
-        shape = ops.shape(inputs)
-        dz, inputs, read = (ops.reshape(x, (-1, x.shape[-1])) for x in (dz, inputs, read))
-        d_inputs = ops.reshape(product(dz, ops.transpose(kernel)), shape)
-        d_kernel, d_recurrent = (product(ops.transpose(x), dz) for x in (inputs, read))
-        d_bias = None if bias is None else ops.sum(dz, 0)
+        d_inputs = rows_product(dz, ops.transpose(kernel))
+        d_kernel, d_recurrent = (summed_product(x, dz) for x in (inputs, read))
+        d_bias = None if bias is None else ops.sum(dz, (0, 1))
         return (d_kernel, d_recurrent, d_bias, None), (d_inputs, None)
+
+
+def run_gated(
+    step: GatedStep,
+    weights: GatedWeights,
+    inputs: Tensor,
+    states: Sequence[Tensor],
+    mask: Tensor | None,
+    training: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensors]:
+    """Runs a recurrence with gates over whole sequences.
+
+    Args:
+        step: `GatedStep`.
+        weights: `GatedWeights`.
+        inputs: (B, T, D).
+        states: h and c before the first step, each (B, U).
+        mask: boolean (B, T), `False` where a step keeps the states; or `None`.
+        training: whether gradients will probably be needed.
+
+    Returns:
+        h after every step (T, B, U), h and c after the last one, each (B, U), and the tuple of the
+        other outputs of all steps (T, ...). c is wide.
+    """
+    weights = GatedWeights(*(None if w is None else ops.cast(w, step.dtype) for w in weights))
+    h, c = (ops.transpose(state) for state in states)
+    c = ops.reshape(ops.cast(c, step.wide), (*step.cell_shape, -1))
+    xs = ops.transpose(ops.cast(inputs, step.dtype), (1, 0, 2)), None
+    if mask is not None:
+        xs = xs[0], ops.transpose(mask)
+    (h, c), (rows, *others) = run(step, weights, (ops.cast(h, step.dtype), c), xs, training)
+    c = ops.transpose(ops.reshape(c, (step.units, -1)))
+    return rows, ops.transpose(h), c, tuple(others)

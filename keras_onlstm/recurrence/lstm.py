@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from keras import backend, ops
 
-from keras_onlstm.recurrence.engine import run
-from keras_onlstm.recurrence.gated import GatedStep, GatedWeights, StepOutputs
-from keras_onlstm.utils.numerics import tanh, wide_dtype
+from keras_onlstm.recurrence.gated import GatedStep, GatedWeights, StepOutputs, run_gated
+from keras_onlstm.utils.numerics import tanh
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["Gates", "activated", "cell_derivatives", "cell_state", "lstm", "output_derivatives"]
@@ -107,11 +106,8 @@ def lstm(
         h after every step, (B, T, U), and c after the last one, (B, U). The cell state is computed
         in float32 at least.
     """
-    h, c = states
     dtype = backend.standardize_dtype(recurrent_kernel.dtype)
     step = _LSTMStep(recurrent_kernel.shape[0], dtype)
-    weights = GatedWeights(ops.cast(kernel, dtype), recurrent_kernel, ops.cast(bias, dtype))
-    xs = ops.cast(ops.transpose(inputs, (1, 0, 2)), dtype), None if mask is None else ops.transpose(mask)
-    carry = ops.cast(h, dtype), ops.cast(c, wide_dtype(dtype))
-    (_, c), (rows,) = run(step, weights, carry, xs, training=True)
+    weights = GatedWeights(kernel, recurrent_kernel, bias)
+    rows, _, c, _ = run_gated(step, weights, inputs, states, mask, training=True)
     return ops.transpose(rows, (1, 0, 2)), c

@@ -1,11 +1,8 @@
 """The loss of a language model, at the cost of going through its logits twice."""
 
-from collections.abc import Callable, Sequence
-
 from keras import backend, ops
 
-from keras_onlstm.utils.backend_tensorflow import compiled, has_gpu
-from keras_onlstm.utils.differentiable import with_gradient
+from keras_onlstm.utils.backend_tensorflow import compiled, has_gpu, refusing
 from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.types import Tensor
 
@@ -13,6 +10,9 @@ __all__ = ["token_losses"]
 
 # Of fewer words TensorFlow's own operation takes less time than it takes to compile another.
 _MANY_WORDS = 1000
+_REFUSAL = (
+    "token_losses has first derivatives only; keras.ops.sparse_categorical_crossentropy has others."
+)
 
 
 def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
@@ -28,19 +28,22 @@ def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
     words = logits.shape[-1]
     flat = ops.reshape(logits, (-1, words))
     chosen = ops.reshape(ops.cast(targets, "int32"), (-1,))
-    alternative = "keras.ops.sparse_categorical_crossentropy"
-    losses = with_gradient(lambda flat: _losses(flat, chosen), [flat], alternative)
-    return ops.reshape(losses, ops.shape(targets))
+
+    @ops.custom_gradient
+    def losses(logits):
+        result, total = compiled(_forward)(logits, chosen)
+
+        def gradient(upstream):
+            return refusing([compiled(_backward)(logits, chosen, total, upstream)], _REFUSAL)[0]
+
+        return result, gradient
+
+    return ops.reshape(losses(flat), ops.shape(targets))
 
 
 def _is_slow(logits):
     many = backend.backend() == "tensorflow" and logits.shape[-1] >= _MANY_WORDS
     return many and not has_gpu()
-
-
-def _losses(logits: Tensor, targets: Tensor) -> tuple[Tensor, Callable[[Tensor], Sequence[Tensor]]]:
-    losses, total = compiled(_forward)(logits, targets)
-    return losses, lambda upstream: [compiled(_backward)(logits, targets, total, upstream)]
 
 
 def _forward(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:

@@ -89,6 +89,42 @@ def compare(several, one):
         np.testing.assert_allclose(several[name], numbers, rtol=2e-5, atol=2e-5, err_msg=name)
 
 
+COLLECTIVES = """
+import json, re
+import jax
+jax.config.update("jax_num_cpu_devices", 2)
+import keras, numpy as np
+from keras_onlstm import ONLSTM
+from keras_onlstm.models.regularization import WeightDroppedLSTM
+
+devices = keras.distribution.DataParallel(auto_shard_dataset=False)
+keras.distribution.set_distribution(devices)
+mesh = devices.device_mesh.backend_mesh
+found = []
+for layer in (ONLSTM(24, 4, return_sequences=True), WeightDroppedLSTM(24, return_sequences=True)):
+    layer.build((8, 5, 3))
+
+    def loss(values, x):
+        with keras.StatelessScope([*zip(layer.trainable_variables, values)]):
+            return (layer(x, training=True) ** 2).sum()
+
+    by_batch = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(mesh.axis_names[0]))
+    x = jax.device_put(np.ones((8, 5, 3), "float32"), by_batch)
+    gradient = jax.jit(jax.grad(loss)).lower([v.value for v in layer.trainable_variables], x)
+    text = gradient.compile().as_text()
+    found.append(re.findall(r" (all-\\w+|collective-\\w+|reduce-scatter)\\(", text))
+print(json.dumps(found))
+"""
+
+
+@pytest.mark.backend("jax")
+def test_devices_exchange_nothing_but_the_gradients_of_the_weights():
+    """Each device computes its own rows of a batch."""
+    found = finish_training(start("-c", COLLECTIVES))
+    assert [set(operations) for operations in found] == [{"all-reduce"}] * 2
+    assert all(len(operations) <= 3 for operations in found)  # one per weight at most
+
+
 @pytest.mark.backend("jax")
 def test_two_processes_of_two_devices_are_one_to_rounding(one):
     """Of nine sequences the first process has six, the second the rest and three empty ones."""

@@ -1,14 +1,11 @@
 """The fused recurrence in JAX: what is compiled of it, and how often. Its values: `test_fused`."""
 
-from types import SimpleNamespace
-
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from helpers import oracle
-from helpers.checks import as_array, loaded, tensor
+from helpers.checks import loaded, tensor
 from keras_onlstm import ONLSTM
 from keras_onlstm.recurrence import engine, engine_jax
 
@@ -41,26 +38,6 @@ def loops(jaxpr):
             yield equation
         elif equation.primitive.name in ("jit", "pjit"):
             yield from loops(equation.params["jaxpr"].jaxpr)
-
-
-def test_devices_share_what_is_traced_and_divides_evenly(monkeypatch):
-    """Each has its own rows. Other batches, and whatever is not compiled, run as they are."""
-    import jax
-
-    layer = small_layer()
-    even, odd = oracle.draw(6, 2, batch=4, time=5), oracle.draw(6, 2, batch=3, time=4)
-    expected = as_array(layer(tensor(even.x, "float32")))
-    shared = object.__new__(keras.distribution.DataParallel)
-    shared._device_mesh = SimpleNamespace(
-        # Nothing can run on it. Keras's meshes have automatic axes, whatever JAX's default.
-        backend_mesh=jax.sharding.AbstractMesh(
-            (2,), ("batch",), axis_types=(jax.sharding.AxisType.Auto,)
-        )
-    )
-    monkeypatch.setattr(keras.distribution, "distribution", lambda: shared)
-    assert "shard_map" in str(traced(layer, even))
-    assert "shard_map" not in str(traced(layer, odd))
-    assert (as_array(layer(tensor(even.x, "float32"))) == expected).all()
 
 
 def test_inference_keeps_nothing():

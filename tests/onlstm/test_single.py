@@ -1,4 +1,4 @@
-"""The recurrence of a single step beside the readable one, and how a layer gets another."""
+"""The reference implementation of a single step, and which recurrence a layer runs."""
 
 import keras
 import numpy as np
@@ -8,16 +8,36 @@ from helpers import oracle
 from helpers.checks import assert_all_close, assert_close, assert_differ, loaded, tensor
 from keras_onlstm import ONLSTM
 from keras_onlstm.onlstm import recurrence
-from keras_onlstm.onlstm.recurrence import RecurrenceInputs, RecurrenceOutputs, reference, substituted
+from keras_onlstm.onlstm.recurrence import (
+    RecurrenceInputs,
+    RecurrenceOutputs,
+    reference,
+    substituted,
+)
+from keras_onlstm.recurrence import engine
 
 TOLERANCE = 1e-6  # the same operations in float32
 TANH, SIGMOID = keras.activations.tanh, keras.activations.sigmoid
 
 
+def first_of_loop(given):
+    """What the loop computes of one step: of two, the second of which is masked."""
+    mask = given.mask
+    if mask is None:
+        mask = tensor(np.ones((3, 1)), "bool")
+    two = given._replace(
+        inputs=keras.ops.concatenate([given.inputs] * 2, 1),
+        mask=keras.ops.concatenate([mask, tensor(np.zeros((3, 1)), "bool")], 1),
+    )
+    found = reference(two)
+    sequences = {name: getattr(found, name)[:, :1] for name in found._fields if "last" not in name}
+    return found._replace(**sequences)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("masked", [None, [True, False, True], [False, False, False]])
 @pytest.mark.parametrize("dropped", [True, False])
-def test_one_step_is_the_readable_recurrence(bias, masked, dropped):
+def test_one_step_without_a_loop_matches_the_loop(bias, masked, dropped):
     problem = oracle.draw(12, 3, batch=3, time=1, seed=5)
     given = [tensor(array, "float32") for array in problem]
     factors = np.random.default_rng(1).uniform(0.0, 2.0, (3, 12))
@@ -29,8 +49,8 @@ def test_one_step_is_the_readable_recurrence(bias, masked, dropped):
         mask=None if masked is None else tensor(np.reshape(masked, (3, 1)), "bool"),
         recurrent_mask=tensor(factors, "float32") if dropped else None,
     )
-    found = reference.run_single(given)
-    assert_all_close(found, reference.run(given), TOLERANCE, RecurrenceOutputs._fields)
+    found = reference(given)
+    assert_all_close(found, first_of_loop(given), TOLERANCE, RecurrenceOutputs._fields)
     exact = oracle.onlstm(
         *problem[:5],
         problem.bias if bias else 0.0,
@@ -49,9 +69,9 @@ def test_one_step_with_other_activations():
         activation=keras.activations.relu,
         recurrent_activation=keras.activations.hard_sigmoid,
     )
-    found, other = (run(given) for run in (reference.run_single, reference.run))
-    assert_all_close(found, other, TOLERANCE, RecurrenceOutputs._fields)
-    usual = reference.run_single(given._replace(activation=TANH, recurrent_activation=SIGMOID))
+    found = reference(given)
+    assert_all_close(found, first_of_loop(given), TOLERANCE, RecurrenceOutputs._fields)
+    usual = reference(given._replace(activation=TANH, recurrent_activation=SIGMOID))
     assert_differ(found.h, usual.h, 0.1, "other activations")
 
 
@@ -63,7 +83,7 @@ def test_a_layer_runs_what_takes_the_place_of_its_own():
 
     def doubled(problem):
         given.append((problem.inputs.shape, problem.chunk_size, problem.activation))
-        found = reference.run(problem)
+        found = reference(problem)
         return found._replace(h=2 * found.h)
 
     with substituted(doubled):
@@ -78,7 +98,7 @@ def test_the_innermost_counts_and_an_error_ends_it(monkeypatch):
         """Which recurrence runs."""
         return recurrence.run("the problem", fuse=True)
 
-    monkeypatch.setattr(recurrence.fused, "run", lambda problem: ("fused", problem))
+    monkeypatch.setattr(recurrence, "fused", lambda problem: ("fused", problem))
     assert ran() == ("fused", "the problem")
     with substituted(lambda problem: ("outer", problem)):
         with pytest.raises(KeyError), substituted(lambda problem: ("inner", problem)):
@@ -88,21 +108,32 @@ def test_the_innermost_counts_and_an_error_ends_it(monkeypatch):
     assert ran() == ("fused", "the problem")
 
 
-def test_which_one_runs_when(monkeypatch):
-    """The fused one where it is wanted; else the one without a loop where there is one step."""
+def test_one_step_of_the_reference_runs_without_a_loop(monkeypatch):
     ran = []
 
     def seen(name, original):
-        return lambda problem: ran.append(name) or original(problem)
+        return lambda *given, **options: ran.append(name) or original(*given, **options)
 
-    for module, function, name in (
-        (recurrence.fused, "run", "fused"),
-        (reference, "run", "reference"),
-        (reference, "run_single", "single"),
-    ):
-        monkeypatch.setattr(module, function, seen(name, getattr(module, function)))
-    problem = oracle.draw(12, 3)
+    for module, name in ((recurrence, "fused"), (recurrence, "reference"), (engine, "scan")):
+        monkeypatch.setattr(module, name, seen(name, getattr(module, name)))
+    layer = loaded(ONLSTM(12, 3, fused=False), oracle.draw(12, 3))
+    x = tensor(oracle.draw(12, 3).x, "float32")
     for steps in (1, 2):
-        for fused in ("auto", False):
-            loaded(ONLSTM(12, 3, fused=fused), problem)(tensor(problem.x[:, :steps], "float32"))
-    assert ran == ["fused", "single", "fused", "reference"]
+        layer(x[:, :steps])
+    assert ran == ["reference", "reference", "scan"]
+
+
+def test_which_recurrence_runs(monkeypatch):
+    ran = []
+    for name in ("fused", "reference"):
+        original = getattr(recurrence, name)
+
+        def seen(problem, name=name, original=original):
+            ran.append(name)
+            return original(problem)
+
+        monkeypatch.setattr(recurrence, name, seen)
+    problem = oracle.draw(12, 3)
+    for fused in ("auto", False):
+        loaded(ONLSTM(12, 3, fused=fused), problem)(tensor(problem.x, "float32"))
+    assert ran == ["fused", "reference"]

@@ -10,20 +10,19 @@ pytestmark = pytest.mark.backend("torch")
 
 
 @pytest.fixture
-def through_onednn(monkeypatch):
-    """Takes every product of float32 to oneDNN, however small; counts them."""
-    from keras_onlstm.utils import backend_torch
+def onednn_calls(monkeypatch):
+    """Hands every product of float32 to oneDNN, however small; counts them."""
+    from keras_onlstm.recurrence import engine_torch
 
-    monkeypatch.setattr(backend_torch, "_ENTRIES", 0)
-    monkeypatch.setattr(backend_torch, "_MULTIPLICATIONS", 0)
-    calls = []
-    given = backend_torch._onednn
+    monkeypatch.setattr(engine_torch, "_ENTRIES", 0)
+    monkeypatch.setattr(engine_torch, "_MULTIPLICATIONS", 0)
+    calls, linear = [], engine_torch._linear
 
-    def counted(x, turned):
+    def counted(x, matrix):
         calls.append(x.shape)
-        return given(x, turned)
+        return linear(x, matrix)
 
-    monkeypatch.setattr(backend_torch, "_onednn", counted)
+    monkeypatch.setattr(engine_torch, "_linear", counted)
     return calls
 
 
@@ -34,36 +33,37 @@ def arrays(*shapes):
     return [torch.tensor(rng.normal(size=shape), dtype=torch.float32) for shape in shapes]
 
 
-def test_values(through_onednn):
-    from keras_onlstm.utils.backend_torch import columns_of_steps, product, repeated
+def test_products_match_plain_multiplication(onednn_calls):
+    from keras_onlstm.recurrence.engine import packed, product, rows_product, summed_product
 
-    x, matrix, added, inputs = arrays((3, 5), (7, 3), (7, 5), (2, 4, 7))
-    wanted = (matrix.double() @ x.double()).numpy()
-    for kept in (matrix, matrix.t().contiguous().t()):
-        multiply = repeated(kept, 5)
-        for given in (x, x.t().contiguous().t()):
-            np.testing.assert_allclose(multiply(given), wanted, atol=1e-5)
-            np.testing.assert_allclose(multiply(given, added), wanted + added.numpy(), atol=1e-5)
-        np.testing.assert_allclose(product(kept, x), wanted, atol=1e-5)
-    wanted = np.einsum("btk,kn->tnb", inputs.double(), matrix.double())
-    np.testing.assert_allclose(columns_of_steps(inputs, matrix), wanted, atol=1e-5)
-    assert len(through_onednn) == 11
+    matrix, x, rows, others = arrays((7, 3), (3, 5), (2, 4, 7), (2, 4, 6))
+    expected = (matrix.double() @ x.double()).numpy()
+    for kernel in (matrix, matrix.t().contiguous().t()):
+        for columns in (x, x.t().contiguous().t()):
+            np.testing.assert_allclose(product(packed(kernel, 5), columns), expected, atol=1e-5)
+        expected_rows = np.einsum("tbk,kn->tbn", rows.double(), matrix.double())
+        np.testing.assert_allclose(rows_product(rows, kernel), expected_rows, atol=1e-5)
+    expected = np.einsum("tbm,tbn->mn", rows.double(), others.double())
+    np.testing.assert_allclose(summed_product(rows, others), expected, atol=1e-5)
+    assert len(onednn_calls) == 7
 
 
-def test_other_numbers_are_multiplied_as_ever(through_onednn):
-    from keras_onlstm.utils.backend_torch import columns_of_steps, product, repeated
+def test_float64_and_empty_products_do_not_use_onednn(onednn_calls):
+    from keras_onlstm.recurrence.engine import packed, product, rows_product
 
-    x, matrix, inputs = (array.double() for array in arrays((3, 5), (7, 3), (2, 4, 7)))
-    assert (repeated(matrix, 5)(x) == matrix @ x).all() and (product(matrix, x) == matrix @ x).all()
-    assert columns_of_steps(inputs, matrix).shape == (4, 3, 2)
-    assert not through_onednn
-    assert columns_of_steps(inputs[:0].float(), matrix.float()).shape == (4, 3, 0)
+    matrix, x, rows = (array.double() for array in arrays((7, 3), (3, 5), (2, 4, 7)))
+    assert (product(packed(matrix, 5), x) == matrix @ x).all()
+    assert rows_product(rows, matrix).shape == (2, 4, 3)
+    assert not onednn_calls
+    assert rows_product(rows[:0].float(), matrix.float()).shape == (0, 4, 3)
 
 
 @pytest.mark.parametrize("options", [{}, {"recurrent_dropout": 0.4, "seed": 3}])
-def test_the_layer(through_onednn, options):
+def test_the_layer(onednn_calls, options):
     """Values and every gradient are those of the readable recurrence."""
     problem = oracle.draw(12, 3, batch=3, time=6, input_dim=4)
     call = {"mask": oracle.masks(3, 6)["holes"]}
     compare(problem, 3, "float32", SINGLE, call=call, **options)
-    assert len(through_onednn) == 2 * 6 + 4 + 6 + 1  # without gradients it ran once more
+    # Two forward passes with gradients or without, one backward pass: six steps and one product of
+    # all inputs each forward, six steps and three products backward.
+    assert len(onednn_calls) == 2 * (6 + 1) + 6 + 3
