@@ -6,8 +6,8 @@ from keras import ops
 
 from keras_onlstm.models import PRPN
 from keras_onlstm.models.prpn import PRPNOutput
+from keras_onlstm.recurrence.engine import scan
 from keras_onlstm.training import PenalizedAdam, TruncatedModel
-from keras_onlstm.utils.differentiable import scan
 
 # The published recipe.
 DROPOUTS = {"output_dropout": 0.7, "inner_dropout": 0.5, "recurrent_dropout": 0.5}
@@ -48,11 +48,12 @@ class WordByWord(PRPN):
             ids = ops.expand_dims(row[0], 1)
             result = super(WordByWord, self).hidden(ids, states, training=training)
             outputs = result.output[:, 0], result.raw_output[:, 0]
-            return tuple(keras.tree.flatten(result.states)), outputs
+            return tuple(keras.tree.flatten(result.states)), outputs, ()
 
         config, dtype = self.get_config(), self.compute_dtype
         specs = [((ids.shape[0], config[name]), dtype) for name in ("embedding_dim", "units")]
-        carry, rows = scan(step, tuple(keras.tree.flatten(states)), (ops.transpose(ids),), specs)
+        start = tuple(keras.tree.flatten(states))
+        carry, rows, _ = scan(step, start, (ops.transpose(ids),), specs)
         output, raw = (ops.transpose(row, (1, 0, 2)) for row in rows)
         last = keras.tree.pack_sequence_as(outline, list(carry))
         return PRPNOutput(None, last, raw, output, {})

@@ -13,7 +13,6 @@ import numpy as np
 from keras_onlstm.exporting.graphs import ModelGraph, draw_inputs
 from keras_onlstm.onlstm.recurrence import reference, substituted
 from keras_onlstm.prpn import reading
-from keras_onlstm.prpn import reading_network as prpn
 from keras_onlstm.utils.libraries import is_installed
 from keras_onlstm.utils.types import StrPath, Tensor
 
@@ -54,7 +53,7 @@ def expected(graph: ModelGraph, inputs: dict[str, Tensor]) -> dict[str, np.ndarr
     """What Keras computes, with the readable recurrence: dictionary of arrays."""
     if graph.of_keras is not None:
         return graph.of_keras(**inputs)
-    with substituted(reference), prpn.substituted(reading.readable):
+    with substituted(reference), reading.substituted(reading.reference):
         outputs = graph.function(inputs)
     return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
 

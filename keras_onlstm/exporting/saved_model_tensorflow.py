@@ -16,7 +16,6 @@ from keras_onlstm.onlstm.recurrence import (
     substituted,
 )
 from keras_onlstm.prpn import reading
-from keras_onlstm.prpn import reading_network as prpn
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import versions
@@ -164,7 +163,7 @@ def traced(
 
     @tf.function(input_signature=signature, autograph=False)
     def run(*values):
-        with substituted(recurrence), prpn.substituted(reading.readable):
+        with substituted(recurrence), reading.substituted(reading.reference):
             outputs = graph.function(dict(zip(names, values, strict=True)))
         return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 

@@ -14,7 +14,7 @@ __all__ = [
     "UnbiasedLayerNormalization",
     "normalized",
     "standardized",
-    "through_standardized",
+    "standardized_grad",
 ]
 
 _EPSILON = 1e-6  # added to the deviation, not to the variance
@@ -30,7 +30,7 @@ def standardized(x: Tensor) -> tuple[Tensor, Tensor]:
     return centred / (deviation + _EPSILON), deviation
 
 
-def through_standardized(gradient: Tensor, standard: Tensor, deviation: Tensor) -> Tensor:
+def standardized_grad(gradient: Tensor, standard: Tensor, deviation: Tensor) -> Tensor:
     """The gradient of `standardized`, from the gradient of its first result, and both results."""
     share = ops.sum(gradient * standard, -1, keepdims=True) / (standard.shape[-1] - 1)
     share = share / ops.where(deviation > 0.0, deviation, 1.0)

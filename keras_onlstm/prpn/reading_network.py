@@ -5,31 +5,18 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_onlstm.prpn import reading_fused
 from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-from keras_onlstm.prpn.reading import Reading, readable
-from keras_onlstm.prpn.step import LSTM_GATES, banded, banded_attention, features_of, last_rows
+from keras_onlstm.prpn.reading import ReadingInputs, run
+from keras_onlstm.prpn.step import banded, banded_attention, features_of, last_rows
+from keras_onlstm.recurrence.lstm import Gates
 from keras_onlstm.utils.arguments import integer
 from keras_onlstm.utils.numerics import derived, matmul
-from keras_onlstm.utils.substitution import Substitution
 from keras_onlstm.utils.types import Shape, Tensor
 
-__all__ = ["ReadingNetwork", "substituted"]
+__all__ = ["ReadingNetwork"]
 
-_KEY_MASKS = ("read_mask", "key_mask")  # of the h that a key is made of, and of the key
-_TURN = (1, 0, 2)  # batch and time
-
-
-# A context in which every reading layer runs another function, of `Reading`, as `readable` is.
-substituted = Substitution("reading")
-
-
-def _run(problem: Reading, fuse: bool) -> Tensor:
-    """Hidden and cell states after every step, (2, T, B, U), fused or not."""
-    other = substituted.function
-    if other is not None:  # a model is exported, or compared with an exported one
-        return other(problem)
-    return reading_fused.fused(problem) if fuse else readable(problem)
+_KEYED = ("key_kernel", "keys", "gates", "read_mask", "key_mask")  # inputs of attention
+_TIME_FIRST = (1, 0, 2)
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -61,7 +48,7 @@ class ReadingLayer(keras.layers.Layer):
         }
 
     def build(self, input_shape: Shape) -> None:
-        size, width = features_of(input_shape), len(LSTM_GATES) * self.units
+        size, width = features_of(input_shape), len(Gates._fields) * self.units
         shapes = [
             ("kernel", (size, width), size),
             ("bias", (width,), size),
@@ -102,21 +89,20 @@ class ReadingLayer(keras.layers.Layer):
         z = matmul(x if kept is None else x * kept, self.kernel)
         z = self.norms["input"](z + ops.convert_to_tensor(self.bias, dtype=dtype))  # (B, T, 4 U)
         recurrent_mask = self._mask(self.recurrent_dropout, (1, units), training)
-        keyed: dict[str, Any] = {}
+        keyed: dict[str, Any] = dict.fromkeys(_KEYED)
         if self.attends:
             key_kernel = ops.convert_to_tensor(self.key_kernel, dtype=dtype)
             kept = self._mask(self.key_dropout, (batch, length, size), training)
             keys = matmul(x if kept is None else x * kept, key_kernel[:size])
             keys = keys + ops.convert_to_tensor(self.key_bias, dtype=dtype)
-            keyed["keys"], keyed["gates"] = ops.transpose(keys, _TURN), ops.transpose(gates, _TURN)
-            keyed["gates"] = ops.flip(keyed["gates"], -1)  # oldest first
-            keyed["key_kernel"] = key_kernel[size:]
-            for name in _KEY_MASKS:
+            keyed["key_kernel"], keyed["keys"] = key_kernel[size:], ops.transpose(keys, _TIME_FIRST)
+            keyed["gates"] = ops.flip(ops.transpose(gates, _TIME_FIRST), -1)  # oldest first
+            for name in ("read_mask", "key_mask"):
                 keyed[name] = self._mask(self.key_dropout, (length, batch, units), training)
 
         def remembered(memory):
             memory = memory if self.attends else memory[:, :1]
-            return ops.transpose(ops.flip(memory, 1), _TURN)
+            return ops.transpose(ops.flip(memory, 1), _TIME_FIRST)
 
         recurrent, cell = self.norms["recurrent"], self.norms["cell"]
         weights = {
@@ -127,16 +113,16 @@ class ReadingLayer(keras.layers.Layer):
             "cell_gamma": cell.gamma,
             "cell_beta": cell.beta,
         }
-        problem = Reading(
-            ops.transpose(z, _TURN),
-            remembered(h),
-            remembered(c),
+        inputs = ReadingInputs(
             **{name: ops.convert_to_tensor(w, dtype=dtype) for name, w in weights.items()},
             **keyed,
             recurrent_mask=recurrent_mask,
+            memory=ops.stack([remembered(h), remembered(c)]),
+            x=ops.transpose(z, _TIME_FIRST),
+            training=training,
         )
-        rows = _run(problem, self.fused)  # (2, T, B, U)
-        series = [ops.transpose(row, _TURN) for row in ops.unstack(rows, 2)]  # (B, T, U)
+        series = ops.transpose(run(inputs, self.fused), (1, 2, 0, 3))  # (2, B, T, U)
+        series = ops.unstack(series, 2)
         last = [
             ops.flip(last_rows(banded(memory, row), self.slots, counts), 1)
             for memory, row in zip((h, c), series, strict=True)

@@ -1,4 +1,4 @@
-"""What PRPN computes at each word: gates from distances, attention, and the gates of its LSTM.
+"""What PRPN computes at each word: gates from distances, and attention.
 
 Equations 4 to 13 of Shen et al. 2018, as the published code has them.
 
@@ -17,12 +17,11 @@ import operator
 
 from keras import ops
 
-from keras_onlstm.utils.numerics import largest, tanh
+from keras_onlstm.utils.numerics import largest
 from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = [
     "EPSILON",
-    "LSTM_GATES",
     "WALL",
     "alphas",
     "attention",
@@ -30,12 +29,9 @@ __all__ = [
     "banded_attention",
     "features_of",
     "last_rows",
-    "lstm",
     "spread",
     "structural_gates",
 ]
-
-LSTM_GATES = ("input", "forget", "candidate", "output")  # their order in every kernel
 
 # A distance that nothing reaches beyond: it stands before the text, where the paper has infinity.
 WALL = 1e9
@@ -130,10 +126,3 @@ def banded_attention(keys: Tensor, series: Tensor, gates: Tensor) -> Tensor:
     top = ops.max(ops.where(inside, logits, -1e30), -1, keepdims=True)
     weights = ops.exp(ops.where(inside, logits - top, 0.0)) * opened
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
-
-
-def lstm(z: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """Output gate and new cell state (B, U), from pre-activations (B, 4 U) and a cell state."""
-    i, f, candidate, output = ops.split(z, 4, axis=-1)
-    c = ops.sigmoid(f) * c + ops.sigmoid(i) * tanh(candidate)
-    return ops.sigmoid(output), c
