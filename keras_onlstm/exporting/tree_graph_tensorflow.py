@@ -24,7 +24,7 @@ from keras import ops
 from keras_onlstm.dependencies import DependencyTree, random_tree
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.tree_lstm.plan import Rooms, lay_out, plan
-from keras_onlstm.tree_lstm.step import INITIAL, Layer, advance
+from keras_onlstm.tree_lstm.step import INITIAL, Layer, update
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["draw_heads", "of_keras", "tree_language_model"]
@@ -140,7 +140,7 @@ def _run(x, kinds, source, stacks):
             h, c = taken[2 * place : 2 * place + 2]  # (B, U)
             if place:
                 z = _spread(new[-2], kind) @ stack.kernel + kind @ stack.bias
-            new += advance(z + _spread(h, kind) @ stack.recurrent_kernel, c)[:2]
+            new += update(z + _spread(h, kind) @ stack.recurrent_kernel, c)[:2]
         step += 1
         end = step * rows
         parts = states[:end], ops.concatenate(new, -1), states[end + rows :]

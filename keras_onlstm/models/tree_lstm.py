@@ -190,7 +190,7 @@ class TreeLSTM(keras.Model):
         def drop(vectors: Tensor) -> Tensor:
             return self.input_dropout(vectors, training=training)
 
-        return hidden(self.weights_of_words(), grids, drop)
+        return hidden(self.weights_of_words(), grids, drop, training)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """(N, V), from hidden states (N, U)."""

@@ -10,7 +10,7 @@ from keras import ops
 from keras_onlstm.dependencies import DependencyTree, Edge
 from keras_onlstm.dependencies.growth import Growth, Sprout, additions
 from keras_onlstm.models.tree_lstm import TreeLSTM
-from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_advance
+from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_step
 from keras_onlstm.utils.keras_models import predictor
 from keras_onlstm.utils.numerics import take_rows, wide_dtype
 from keras_onlstm.utils.types import Tensor
@@ -182,7 +182,7 @@ class TreeSampler:
 def _advanced(x: Tensor, layers: Sequence[Layer], states: Tensor) -> Tensor:
     parts = ops.split(states, 2 * len(layers), axis=-1)
     pairs = list(zip(parts[::2], parts[1::2], strict=True))
-    return ops.concatenate([part for pair in deep_advance(x, layers, pairs) for part in pair], -1)
+    return ops.concatenate([part for pair in deep_step(x, layers, pairs) for part in pair], -1)
 
 
 def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: Tensor) -> Tensor:

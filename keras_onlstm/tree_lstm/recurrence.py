@@ -1,246 +1,227 @@
-"""TreeLSTM over a grid of words of many trees: its gradients are derived here by hand.
+"""TreeLSTM over a grid of words of many trees.
 
-A step of the loop takes for each of its rows the states of a row of the step before, and multiplies
-the rows of each edge type with the kernel of that type. The way back takes for each row the
-gradients of the rows that follow from it, of which there are few, so nothing is ever scattered. It
-writes down the gradients of the products, from which those of each kernel follow in one product.
-The LSTM over left dependents is the same loop with one edge type.
+Each row of a step takes the states of a row of the step before, and the rows of each edge type are
+multiplied with the kernels of that type. In the backward pass a row adds up the gradients of the
+few rows that took its states, so nothing is ever scattered. The LSTM over left dependents is the
+same loop with one edge type.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
-from keras import backend, ops
+from keras import ops, tree
 
-from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, advance, retreat
-from keras_onlstm.utils.backend_tensorflow import compiled
-from keras_onlstm.utils.differentiable import scan, with_gradient
+from keras_onlstm.recurrence.engine import Specs, Step, run, stacked
+from keras_onlstm.recurrence.lstm import Gates, cell_derivatives, cell_state, output_derivatives
+from keras_onlstm.tree_lstm.step import INITIAL, Weights, update
 from keras_onlstm.utils.numerics import matmul, take_rows
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils.types import Tensor, Tensors
 
-__all__ = ["hidden"]
+__all__ = ["TreeStep", "hidden"]
 
 _EDGES = ("left", "right", "next_left", "next_right")  # the names of grids, in the order of `Edge`
 
 
-class _Problem(NamedTuple):
-    """What the loop is given."""
-
-    x: Tensor  # (K, R, 4 U) products of the first layer's inputs
-    layers: tuple[tuple[Layer, ...], ...]  # of every edge type; the first kernels are not used
-    source: Tensor  # (K, R) row of the step before, R: the initial state
-    followers: Tensor  # (K, R, F) rows of the step after that follow from a row, R: none
-    rooms: tuple[Any, ...]  # rows of every edge type: integers, or tensors where none knows yet
-
-    @property
-    def units(self) -> int:
-        return self.layers[0][0].recurrent_kernel.shape[0]
-
-    @property
-    def depth(self) -> int:
-        return len(self.layers[0])
+def _spans(parts):
+    """The rows of each edge type. TensorFlow may trace for any number of them."""
+    ends = list(itertools.accumulate((ops.shape(part)[0] for part in parts), initial=0))
+    return [slice(*span) for span in itertools.pairwise(ends)]
 
 
-class _Steps(NamedTuple):
-    """What all steps leave for the way back. States are h, c of the first layer, the second, ..."""
-
-    states: Tensor  # (K, R, 2 U L)
-    taken: Tensor  # (K, R, 2 U L) the states of the sources
-    gates: Tensor  # (K, R, 4 U L)
-
-
-def _room(grid):
-    """The rows of a grid; TensorFlow may trace for any number of them."""
-    return ops.shape(grid)[1]
-
-
-def _known(size):
-    return size if isinstance(size, int) else None
-
-
-def _spans(rooms):
-    start = 0
-    for room in rooms:
-        yield slice(start, start + room)
-        start += room
-
-
-def _by_edge(x, kernels, rooms):
+def _by_edge(x, kernels, spans):
     """The rows of each edge type times its kernel."""
-    parts = [
-        x[span] @ kernel
-        for span, kernel in zip(_spans(rooms), kernels, strict=True)
-        if _known(span.start) is None or _known(span.stop) is None or span.start < span.stop
-    ]
+    parts = [x[span] @ kernel for span, kernel in zip(spans, kernels, strict=True)]
     return ops.concatenate(parts, 0) if len(parts) > 1 else parts[0]
 
 
-def _piece(function: Callable[..., Any]) -> Callable[..., Any]:
-    return compiled(function) if backend.backend() == "tensorflow" else function
-
-
-def _row_after(x, value):
-    """A last row of a value."""
+def _append_row(x, value):
     return ops.concatenate([x, value * ops.ones_like(x[:1])], 0)
 
 
-def _forward(problem):
-    units, depth, rooms = problem.units, problem.depth, problem.rooms
-    update = _piece(advance)
-    kernels = [[edge[place].kernel for edge in problem.layers] for place in range(depth)]
-    recurrent = [
-        [edge[place].recurrent_kernel for edge in problem.layers] for place in range(depth)
-    ]
-    rows = sum(rooms)
-    biases = [None] + [
-        ops.concatenate(
-            [
-                ops.broadcast_to(edge[place].bias, (room, 4 * units))
-                for edge, room in zip(problem.layers, rooms, strict=True)
-            ],
-            0,
-        )
-        for place in range(1, depth)
-    ]
+def _matrix(x):
+    """(..., U) as (rows, U)."""
+    return ops.reshape(x, (-1, x.shape[-1]))
 
-    def body(carry, row):
-        x, source = row
-        taken = ops.take(_row_after(carry[0], INITIAL), source, axis=0)  # (R, 2 U L)
+
+@dataclass(frozen=True)
+class TreeStep(Step):
+    """One step of a grid.
+
+    - `weights`: of all layers of all edge types, one edge type after the other.
+    - `carry`: h and c of the first layer, of the second, and so on, in one tensor (R, 2 U L), so
+      that one gather takes them all. The initial one is (rows, 2 U L) for each edge type. It only
+      tells how many rows they have: the first step takes `INITIAL`.
+    - `xs`: inputs (K, rows, size) for each edge type; the source of each row (K, R), which is a row
+      of the step before, or R for `INITIAL`; and the followers (K, R, F), the rows of the next
+      step that take its states, or R. Its output is h of the last layer.
+
+    Args:
+        units: positive integer, U.
+        depth: positive integer, L.
+        edges: positive integer, the number of edge types.
+    """
+
+    units: int
+    depth: int
+    edges: int
+
+    is_launch_bound = False  # compiled parts are faster for small layers, too
+
+    def _layers(self, weights):
+        """The kernels, recurrent kernels and biases of each layer, as tuples over edge types."""
+        layers = [weights[start : start + 3] for start in range(0, len(weights), 3)]
+        return [list(zip(*layers[i :: self.depth], strict=True)) for i in range(self.depth)]
+
+    def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
+        rows, units, depth, dtype = xs[-2].shape[1], self.units, self.depth, xs[0].dtype
+        saved = [2 * units * depth, *[4 * units] * depth, *[units] * (depth - 1)]
+        return [((rows, units), dtype)], [((rows, size), dtype) for size in saved]
+
+    def begin(self, carry: Tensors) -> Tensors:
+        return (ops.concatenate(carry, 0),)
+
+    def end(self, carry: Tensors) -> Tensors:
+        return carry
+
+    def rows(self, weights: Tensors, xs: Tensors) -> Tensors:
+        *inputs, source, _ = xs
+        kernels, _, biases = self._layers(weights)[0]
+        edges = zip(inputs, kernels, biases, strict=True)
+        return ops.concatenate([matmul(x, kernel) + bias for x, kernel, bias in edges], 1), source
+
+    def prepare(self, weights: Tensors, carry: Tensors, backward: bool) -> Tensors:
+        layers = self._layers(weights)
+        if backward:
+            layers = [[list(map(ops.transpose, x)) for x in layer[:2]] for layer in layers]
+            return _spans(carry), layers
+        shapes = [(ops.shape(part)[0], 4 * self.units) for part in carry]
+        for layer in layers:
+            layer[2] = ops.concatenate(list(map(ops.broadcast_to, layer[2], shapes)), 0)
+        return _spans(carry), layers
+
+    def _update(self, z, c_tm1):
+        h, c, gates = update(z, c_tm1)
+        return h, c, ops.concatenate(gates, -1)
+
+    def forward(
+        self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
+    ) -> tuple[Tensors, Tensors, Tensors]:
+        (spans, layers), (x, source) = prepared, row
+        compiled = self.compiled(self._update)
+        taken = ops.take(_append_row(carry[0], INITIAL), source, axis=0)  # (R, 2 U L)
+        states_tm1 = ops.split(taken, 2 * self.depth, axis=-1)
         states: list[Tensor] = []
-        gates = []
-        for place in range(depth):
-            h = taken[:, 2 * place * units : (2 * place + 1) * units]
-            c = taken[:, (2 * place + 1) * units : (2 * place + 2) * units]
-            if place:
-                x = _by_edge(states[-2], kernels[place], rooms) + biases[place]
-            new, c, opened = update(x + _by_edge(h, recurrent[place], rooms), c)
-            states += [new, c]
-            gates.append(opened)
-        states = ops.concatenate(states, -1)
-        return (states,), (states, taken, ops.concatenate(gates, -1))
+        saved = [taken]
+        for index, (kernels, recurrent_kernels, bias) in enumerate(layers):
+            h, c = states_tm1[2 * index : 2 * index + 2]
+            if index:
+                x = _by_edge(states[-2], kernels, spans) + bias
+            *new, gates = compiled(x + _by_edge(h, recurrent_kernels, spans), c)
+            states += new
+            saved.append(gates)
+        saved += states[:-2:2]  # h of the layers below the last
+        return (ops.concatenate(states, -1),), (states[-2],), tuple(saved) if save else ()
 
-    width = 2 * units * depth
-    start = INITIAL * ops.ones((rows, width), problem.x.dtype)
-    specs = [((_known(rows), size), problem.x.dtype) for size in (width, width, 2 * width)]
-    return _Steps(*scan(body, (start,), (problem.x, problem.source), specs)[1])
+    def backward_xs(self, xs: Tensors) -> Tensors:
+        return xs[-1:]
 
+    def backward(
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+    ) -> tuple[Tensors, Tensors]:
+        (spans, layers), (d_h,), (followers, taken, *gates) = prepared, d_ys, row
+        compiled = self.compiled(self._gates_grad)
+        later = _append_row(d_carry[0], 0.0)
+        d_states = sum(ops.take(later, rows, axis=0) for rows in ops.unstack(followers, axis=-1))
+        d_states = ops.split(d_states, 2 * self.depth, axis=-1)
+        c_tm1 = ops.split(taken, 2 * self.depth, axis=-1)[1::2]
+        rows: list[Tensor] = []
+        d_taken: list[Tensor] = []
+        for index in reversed(range(self.depth)):
+            kernels_t, recurrent_kernels_t = layers[index]
+            dh, dc = d_states[2 * index : 2 * index + 2]
+            dz, dc = compiled(dh + d_h, dc, gates[index], c_tm1[index])
+            rows.insert(0, dz)
+            d_taken[:0] = _by_edge(dz, recurrent_kernels_t, spans), dc
+            if index:
+                d_h = _by_edge(dz, kernels_t, spans)
+        return (ops.concatenate(d_taken, -1),), tuple(rows)
 
-def _backward(problem, steps, d_h):
-    """The gradients of x, and of every `Layer` of every edge type, by those of the last h."""
-    units, depth, rooms = problem.units, problem.depth, problem.rooms
-    update = _piece(retreat)
-    turned = [
-        [[ops.transpose(matrix) for matrix in edge[place][:2]] for edge in problem.layers]
-        for place in range(depth)
-    ]
-    followers = problem.followers.shape[-1]
+    def _gates_grad(self, dh, dc, gates, c_tm1):
+        """The gradients of the pre-activations and of the old cell state."""
+        gates = Gates(*ops.split(gates, 4, axis=-1))
+        by_output, by_c = output_derivatives(gates, cell_state(gates, c_tm1))
+        dc = dc + dh * by_c
+        i, f, candidate, dc = (dc * x for x in cell_derivatives(gates, c_tm1))
+        return ops.concatenate([i, f, dh * by_output, candidate], -1), dc
 
-    def body(carry, row):
-        d_h, states, taken, gates, rows = row
-        above = _row_after(carry[0], 0.0)
-        d_states = sum(ops.take(above, rows[:, place], axis=0) for place in range(followers))
-        d_taken, dz = [None] * (2 * depth), [None] * depth
-        for place in reversed(range(depth)):
-            first = slice(2 * place * units, (2 * place + 1) * units)
-            second = slice((2 * place + 1) * units, (2 * place + 2) * units)
-            dh = d_states[:, first] + d_h
-            opened = gates[:, 4 * place * units : 4 * (place + 1) * units]
-            of_cell = states[:, second], taken[:, second], opened
-            dz[place], d_taken[2 * place + 1] = update(dh, d_states[:, second], *of_cell)
-            d_taken[2 * place] = _by_edge(dz[place], [edge[1] for edge in turned[place]], rooms)
-            if place:
-                d_h = _by_edge(dz[place], [edge[0] for edge in turned[place]], rooms)
-        return (ops.concatenate(d_taken, -1),), (ops.concatenate(dz, -1),)
+    def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:
+        return [((xs[-2].shape[1], 4 * self.units), xs[0].dtype)] * self.depth
 
-    rows, width = sum(rooms), 2 * units * depth
-    specs = [((_known(rows), 2 * width), problem.x.dtype)]
-    given = (d_h, steps.states, steps.taken, steps.gates, problem.followers)
-    _, (dz,) = scan(body, (ops.zeros((rows, width), d_h.dtype),), given, specs, reverse=True)
+    def end_backward(self, d_carry: Tensors) -> Tensors:
+        return (None,) * self.edges
 
-    def flat(x, span, place):
-        part = x[:, span, place * units : (place + 1) * units]
-        return ops.reshape(part, (-1, units))
-
-    gradients = []
-    for span, edge in zip(_spans(rooms), problem.layers, strict=True):
-        for place in range(len(edge)):
-            by_gate = dz[:, span, 4 * place * units : 4 * (place + 1) * units]
-            by_gate = ops.reshape(by_gate, (-1, 4 * units))
-            kernel = bias = None
-            if place:
-                kernel = ops.transpose(flat(steps.states, span, 2 * place - 2)) @ by_gate
-                bias = ops.sum(by_gate, 0)
-            taken = ops.transpose(flat(steps.taken, span, 2 * place))
-            gradients += [kernel, taken @ by_gate, bias]
-    return [dz[..., : 4 * units], *gradients]
-
-
-def _run(problem):
-    """The hidden states of the last layer, (K, R, U)."""
-    units = problem.units
-    tensors = [problem.x, *(x for edge in problem.layers for layer in edge for x in layer)]
-
-    def forward(x, *values):
-        pieces = iter(values)
-        layers = tuple(
-            tuple(Layer(next(pieces), next(pieces), next(pieces)) for _ in edge)
-            for edge in problem.layers
-        )
-        whole = problem._replace(x=x, layers=layers)
-        steps = _forward(whole)
-
-        def backward(d_h):
-            return _backward(whole, steps, d_h)
-
-        return steps.states[..., -2 * units : -units], backward
-
-    return with_gradient(forward, tensors, "keras_onlstm.tree_lstm.step.readable")
+    def gradients(
+        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
+    ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
+        h_tm1 = ops.split(stacked(saved[0]), 2 * self.depth, axis=-1)[::2]
+        lower = list(map(stacked, saved[1 + self.depth :]))
+        kernels_t = map(ops.transpose, self._layers(weights)[0][0])
+        d_weights, d_inputs = [], []
+        for inputs, kernel_t, span in zip(xs, kernels_t, _spans(carry), strict=False):
+            d_inputs.append(matmul(rows[0][:, span], kernel_t))
+            for x, h, dz in zip([inputs, *(h[:, span] for h in lower)], h_tm1, rows, strict=True):
+                dz = _matrix(dz[:, span])
+                d_kernel, d_recurrent_kernel = (
+                    ops.transpose(_matrix(factor)) @ dz for factor in (x, h[:, span])
+                )
+                d_weights += [d_kernel, d_recurrent_kernel, ops.sum(dz, 0)]
+        return d_weights, (*d_inputs, None, None)
 
 
-def _left(weights, grids, vectors):
-    """What is known of left dependents where the right ones begin, (K, room of `right`, U)."""
-    layers, words = weights.left, grids["left_words"]
-    x = matmul(vectors(words), layers[0].kernel) + layers[0].bias
-    source = grids["left_source"]
-    followers = ops.expand_dims(grids["left_followers"], -1)
-    h = _run(_Problem(x, (layers,), source, followers, (_room(words),)))
-    rows = ops.reshape(h, (-1, h.shape[-1]))
-    return ops.take(_row_after(rows, INITIAL), grids["left_rows"], axis=0)
+def _last_hidden(layers, inputs, source, followers, training):
+    """The hidden states (K R, U) of the last layer, from inputs (K, rows, size) per edge type."""
+    step = TreeStep(layers[0][0].recurrent_kernel.shape[0], len(layers[0]), len(layers))
+    width = 2 * step.units * step.depth
+    carry = tuple(INITIAL * ops.ones((ops.shape(x)[1], width), x.dtype) for x in inputs)
+    xs = (*inputs, *map(ops.convert_to_tensor, (source, followers)))
+    _, (h,) = run(step, tuple(tree.flatten(layers)), carry, xs, training)
+    return _matrix(h)
 
 
 def hidden(
     weights: Weights,
     grids: Mapping[str, Tensor],
     drop: Callable[[Tensor], Tensor] = lambda x: x,
+    training: bool = False,
 ) -> Tensor:
     """The hidden states (N, U) from which the words of a batch are predicted.
 
-    `grids` are those of `plan.Plan`, `drop` is a dropout of word vectors (..., E).
+    Args:
+        weights: `Weights`.
+        grids: dictionary of tensors, `plan.Plan.grids`.
+        drop: function, a dropout of word vectors (..., E).
+        training: whether gradients will probably be needed.
     """
 
     def vectors(words: Tensor) -> Tensor:
         return drop(take_rows(weights.embeddings, words))
 
-    products: list[Tensor] = []
-    used: Sequence[tuple[int, str]] = [
-        (edge, name)
-        for edge, name in enumerate(_EDGES)
-        if weights.generators[edge] and grids[name].shape[1] != 0
-    ]
-    for edge, name in used:
-        inputs = vectors(grids[name])  # (K, room, E)
-        if weights.left and name == "right":
-            inputs = ops.concatenate([inputs, _left(weights, grids, vectors)], -1)
-        first = weights.generators[edge][0]
-        products.append(matmul(inputs, first.kernel) + first.bias)
-    x = ops.concatenate(products, 1)  # (K, R, 4 U)
-    h = _run(
-        _Problem(
-            x,
-            tuple(weights.generators[edge] for edge, _ in used),
-            grids["source"],
-            grids["followers"],
-            tuple(_room(grids[name]) for _, name in used),
-        )
-    )
-    return ops.take(ops.reshape(h, (-1, h.shape[-1])), grids["rows"], axis=0)
+    def left() -> Tensor:
+        """h of the left dependents where the right ones begin, (K, rows of `right`, U)."""
+        inputs = [vectors(grids["left_words"])]
+        followers = ops.expand_dims(grids["left_followers"], -1)
+        h = _last_hidden([weights.left], inputs, grids["left_source"], followers, training)
+        return ops.take(_append_row(h, INITIAL), grids["left_rows"], axis=0)
+
+    layers, inputs = [], []
+    for edge, name in zip(weights.generators, _EDGES, strict=True):
+        if edge and grids[name].shape[1] != 0:
+            x = vectors(grids[name])  # (K, rows, E)
+            if weights.left and name == "right":
+                x = ops.concatenate([x, left()], -1)
+            layers.append(edge)
+            inputs.append(x)
+    h = _last_hidden(layers, inputs, grids["source"], grids["followers"], training)
+    return ops.take(h, grids["rows"], axis=0)

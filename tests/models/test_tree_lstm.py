@@ -1,4 +1,4 @@
-"""TreeLSTM: the reference numbers, the fast loop against the readable one, grids, and files."""
+"""TreeLSTM: the reference numbers, the fast loop against the reference, grids, and files."""
 
 import itertools
 
@@ -25,10 +25,10 @@ from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training import TreeBatches, TreeLearner
 from keras_onlstm.tree_lstm.plan import Rooms
-from keras_onlstm.tree_lstm.step import readable
+from keras_onlstm.tree_lstm.step import reference
 
 TOLERANCE = 1e-9
-WAYS = ("readable", "fast")
+WAYS = ("reference", "fast")
 
 
 def log_softmax(logits, targets):
@@ -49,7 +49,7 @@ def log_probabilities(model, trees, way, rooms=None):
     def one_by_one():
         weights = model.weights_of_words()
         rows = [
-            readable(weights, tree, layout.words.tolist(), root)
+            reference(weights, tree, layout.words.tolist(), root)
             for tree, layout in zip(trees, layouts, strict=True)
         ]
         targets = np.concatenate([layout.words for layout in layouts])
