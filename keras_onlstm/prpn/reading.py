@@ -151,14 +151,14 @@ class ReadingStep(Step):
         new = ops.concatenate([memory[:, 1:], ops.expand_dims(states, 1)], 1)
         return new, states, memory[:, 0], ops.concatenate(gates, -1), standard, deviation
 
-    def prepare(self, weights: Tensors, carry: Tensors, backward: bool) -> Tensors:
+    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, backward: bool) -> Tensors:
         if not backward:
             return weights
         kernel, *scales, key_kernel, mask = weights
         key_kernel_t = None if key_kernel is None else ops.transpose(key_kernel)
         return ops.transpose(kernel), *scales, key_kernel_t, mask
 
-    def backward_xs(self, xs: Tensors) -> Tensors:
+    def backward_rows(self, xs: Tensors) -> Tensors:
         return xs[2:]
 
     def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:

@@ -144,7 +144,7 @@ class GatedStep(Step):
         projected = rows_product(inputs, kernel)  # (T, B, K)
         return projected if bias is None else projected + bias, mask
 
-    def prepare(self, weights: Tensors, carry: Tensors, backward: bool) -> Tensors:
+    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, backward: bool) -> Tensors:
         _, kernel, _, mask = weights
         kernel = packed(kernel if backward else ops.transpose(kernel), carry[0].shape[-1])
         return kernel, None if mask is None else ops.transpose(mask), *self.constants()
@@ -225,10 +225,8 @@ class GatedStep(Step):
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
     ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
         (kernel, _, bias, recurrent_mask), (inputs, _), (dz,), h = weights, xs, rows, ys[0]
-        first = ops.expand_dims(ops.transpose(carry[0]), 0)[
-            : ops.shape(h)[0]
-        ]  # no row without a step
-        read = ops.concatenate([first, h[:-1]], 0)  # (T, B, U)
+        first = ops.expand_dims(ops.transpose(carry[0]), 0)  # (1, B, U)
+        read = ops.concatenate([first, h], 0)[:-1]  # (T, B, U)
         if recurrent_mask is not None:
             read = read * recurrent_mask
         d_inputs = rows_product(dz, ops.transpose(kernel))

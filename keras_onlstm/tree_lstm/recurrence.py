@@ -24,9 +24,9 @@ __all__ = ["TreeStep", "hidden"]
 _EDGES = ("left", "right", "next_left", "next_right")  # the names of grids, in the order of `Edge`
 
 
-def _spans(parts):
-    """The rows of each edge type. TensorFlow may trace for any number of them."""
-    ends = list(itertools.accumulate((ops.shape(part)[0] for part in parts), initial=0))
+def _spans(inputs):
+    """The rows of each edge type, of inputs (K, rows, size)."""
+    ends = list(itertools.accumulate((ops.shape(part)[1] for part in inputs), initial=0))
     return [slice(*span) for span in itertools.pairwise(ends)]
 
 
@@ -51,8 +51,7 @@ class TreeStep(Step):
 
     - `weights`: of all layers of all edge types, one edge type after the other.
     - `carry`: h and c of the first layer, of the second, and so on, in one tensor (R, 2 U L), so
-      that one gather takes them all. The initial one is (rows, 2 U L) for each edge type. It only
-      tells how many rows they have: the first step takes `INITIAL`.
+      that one gather takes them all. The first step takes none but `INITIAL`.
     - `xs`: inputs (K, rows, size) for each edge type; the source of each row (K, R), which is a row
       of the step before, or R for `INITIAL`; and the followers (K, R, F), the rows of the next
       step that take its states, or R. Its output is h of the last layer.
@@ -60,12 +59,10 @@ class TreeStep(Step):
     Args:
         units: positive integer, U.
         depth: positive integer, L.
-        edges: positive integer, the number of edge types.
     """
 
     units: int
     depth: int
-    edges: int
 
     is_launch_bound = False  # compiled parts are faster for small layers, too
 
@@ -79,27 +76,21 @@ class TreeStep(Step):
         saved = [2 * units * depth, *[4 * units] * depth, *[units] * (depth - 1)]
         return [((rows, units), dtype)], [((rows, size), dtype) for size in saved]
 
-    def begin(self, carry: Tensors) -> Tensors:
-        return (ops.concatenate(carry, 0),)
-
-    def end(self, carry: Tensors) -> Tensors:
-        return carry
-
     def rows(self, weights: Tensors, xs: Tensors) -> Tensors:
         *inputs, source, _ = xs
         kernels, _, biases = self._layers(weights)[0]
         edges = zip(inputs, kernels, biases, strict=True)
         return ops.concatenate([matmul(x, kernel) + bias for x, kernel, bias in edges], 1), source
 
-    def prepare(self, weights: Tensors, carry: Tensors, backward: bool) -> Tensors:
+    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, backward: bool) -> Tensors:
         layers = self._layers(weights)
         if backward:
             layers = [[list(map(ops.transpose, x)) for x in layer[:2]] for layer in layers]
-            return _spans(carry), layers
-        shapes = [(ops.shape(part)[0], 4 * self.units) for part in carry]
+            return _spans(xs[:-2]), layers
+        shapes = [(ops.shape(x)[1], 4 * self.units) for x in xs[:-2]]
         for layer in layers:
             layer[2] = ops.concatenate(list(map(ops.broadcast_to, layer[2], shapes)), 0)
-        return _spans(carry), layers
+        return _spans(xs[:-2]), layers
 
     def _update(self, z, c_tm1):
         h, c, gates = update(z, c_tm1)
@@ -124,7 +115,7 @@ class TreeStep(Step):
         saved += states[:-2:2]  # h of the layers below the last
         return (ops.concatenate(states, -1),), (states[-2],), tuple(saved) if save else ()
 
-    def backward_xs(self, xs: Tensors) -> Tensors:
+    def backward_rows(self, xs: Tensors) -> Tensors:
         return xs[-1:]
 
     def backward(
@@ -159,9 +150,6 @@ class TreeStep(Step):
     def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:
         return [((xs[-2].shape[1], 4 * self.units), xs[0].dtype)] * self.depth
 
-    def end_backward(self, d_carry: Tensors) -> Tensors:
-        return (None,) * self.edges
-
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
     ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
@@ -169,7 +157,7 @@ class TreeStep(Step):
         lower = list(map(stacked, saved[1 + self.depth :]))
         kernels_t = map(ops.transpose, self._layers(weights)[0][0])
         d_weights, d_inputs = [], []
-        for inputs, kernel_t, span in zip(xs, kernels_t, _spans(carry), strict=False):
+        for inputs, kernel_t, span in zip(xs, kernels_t, _spans(xs[:-2]), strict=False):
             d_inputs.append(matmul(rows[0][:, span], kernel_t))
             for x, h, dz in zip([inputs, *(h[:, span] for h in lower)], h_tm1, rows, strict=True):
                 dz = _matrix(dz[:, span])
@@ -182,9 +170,9 @@ class TreeStep(Step):
 
 def _last_hidden(layers, inputs, source, followers, training):
     """The hidden states (K R, U) of the last layer, from inputs (K, rows, size) per edge type."""
-    step = TreeStep(layers[0][0].recurrent_kernel.shape[0], len(layers[0]), len(layers))
-    width = 2 * step.units * step.depth
-    carry = tuple(INITIAL * ops.ones((ops.shape(x)[1], width), x.dtype) for x in inputs)
+    step = TreeStep(layers[0][0].recurrent_kernel.shape[0], len(layers[0]))
+    shape = ops.shape(source)[1], 2 * step.units * step.depth
+    carry = (INITIAL * ops.ones(shape, inputs[0].dtype),)
     xs = (*inputs, *map(ops.convert_to_tensor, (source, followers)))
     _, (h,) = run(step, tuple(tree.flatten(layers)), carry, xs, training)
     return _matrix(h)
