@@ -151,8 +151,10 @@ class ReadingStep(Step):
         new = ops.concatenate([memory[:, 1:], ops.expand_dims(states, 1)], 1)
         return new, states, memory[:, 0], ops.concatenate(gates, -1), standard, deviation
 
-    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, backward: bool) -> Tensors:
-        if not backward:
+    def prepare(
+        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
+    ) -> Tensors:
+        if ys is None:
             return weights
         kernel, *scales, key_kernel, mask = weights
         key_kernel_t = None if key_kernel is None else ops.transpose(key_kernel)

@@ -127,8 +127,13 @@ class Step:
         """The rows (T, ...) that the forward loop reads: `xs`, projected for example."""
         return xs
 
-    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, backward: bool) -> Tensors:
-        """What every step of a loop reads: the kernels in its layout, constants."""
+    def prepare(
+        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
+    ) -> Tensors:
+        """What every step of a loop reads: the kernels in its layout, constants.
+
+        The backward loop has the outputs `ys`.
+        """
         return weights
 
     def forward(
@@ -200,7 +205,7 @@ def run(
 def _forward(step, arguments, save):
     """The results of `run`, and the series that the loop saved for `_backward`."""
     weights, carry, xs = arguments
-    prepared = step.prepare(weights, carry, xs, backward=False)
+    prepared = step.prepare(weights, carry, xs)
     forward = step.compiled(step.forward, whole=True, save=save)
 
     def body(carry, row):
@@ -215,7 +220,7 @@ def _forward(step, arguments, save):
 def _backward(step, arguments, results, saved, upstream):
     """The gradients of all arguments."""
     (weights, carry, xs), (last, ys), (d_last, d_ys) = arguments, results, upstream
-    prepared = step.prepare(weights, carry, xs, backward=True)
+    prepared = step.prepare(weights, carry, xs, ys)
     derived = step.has_derivatives and step.is_launch_bound
     rows = (*step.backward_rows(xs), *(stacked(x) if derived else x for x in saved))
     if derived:

@@ -8,7 +8,7 @@ from typing import Any
 
 from keras import tree
 
-from keras_onlstm.utils.backend_tensorflow import compiled, refusing, values
+from keras_onlstm.utils.backend_tensorflow import compiled, has_gpu, refusing, values
 from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Tensor, Tensors
 
@@ -31,7 +31,16 @@ def packed(matrix: Tensor, columns: int) -> Tensor:
 
 def product(matrix: Tensor, x: Tensor) -> Tensor:
     """The product of a `packed` matrix with (K, columns)."""
-    return matrix @ x
+    import tensorflow as tf
+
+    columns = x.shape[1]
+    over = 0 if columns is None or x.dtype == "bfloat16" else columns % 8
+    if not over or columns < 8 or has_gpu():
+        return matrix @ x
+    # On processors XLA multiplies blocks of 8 columns. A last block with fewer columns slows down the
+    # whole product unless it is a product of its own.
+    parts = tf.split(x, [columns - over, over], 1)
+    return tf.concat([matrix @ part for part in parts], 1)
 
 
 def rows_product(x: Tensor, matrix: Tensor) -> Tensor:

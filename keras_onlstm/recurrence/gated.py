@@ -144,9 +144,11 @@ class GatedStep(Step):
         projected = rows_product(inputs, kernel)  # (T, B, K)
         return projected if bias is None else projected + bias, mask
 
-    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, backward: bool) -> Tensors:
+    def prepare(
+        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
+    ) -> Tensors:
         _, kernel, _, mask = weights
-        kernel = packed(kernel if backward else ops.transpose(kernel), carry[0].shape[-1])
+        kernel = packed(ops.transpose(kernel) if ys is None else kernel, carry[0].shape[-1])
         return kernel, None if mask is None else ops.transpose(mask), *self.constants()
 
     def forward(

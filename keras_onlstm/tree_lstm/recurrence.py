@@ -82,9 +82,11 @@ class TreeStep(Step):
         edges = zip(inputs, kernels, biases, strict=True)
         return ops.concatenate([matmul(x, kernel) + bias for x, kernel, bias in edges], 1), source
 
-    def prepare(self, weights: Tensors, carry: Tensors, xs: Tensors, backward: bool) -> Tensors:
+    def prepare(
+        self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
+    ) -> Tensors:
         layers = self._layers(weights)
-        if backward:
+        if ys is not None:
             layers = [[list(map(ops.transpose, x)) for x in layer[:2]] for layer in layers]
             return _spans(xs[:-2]), layers
         shapes = [(ops.shape(x)[1], 4 * self.units) for x in xs[:-2]]
