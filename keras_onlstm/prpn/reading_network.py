@@ -117,12 +117,12 @@ class ReadingLayer(keras.layers.Layer):
             **{name: ops.convert_to_tensor(w, dtype=dtype) for name, w in weights.items()},
             **keyed,
             recurrent_mask=recurrent_mask,
-            memory=ops.stack([remembered(h), remembered(c)]),
+            h=remembered(h),
+            c=remembered(c),
             x=ops.transpose(z, _TIME_FIRST),
             training=training,
         )
-        series = ops.transpose(run(inputs, self.fused), (1, 2, 0, 3))  # (2, B, T, U)
-        series = ops.unstack(series, 2)
+        series = [ops.transpose(row, _TIME_FIRST) for row in run(inputs, self.fused)]
         last = [
             ops.flip(last_rows(banded(memory, row), self.slots, counts), 1)
             for memory, row in zip((h, c), series, strict=True)

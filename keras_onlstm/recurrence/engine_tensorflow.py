@@ -37,8 +37,8 @@ def product(matrix: Tensor, x: Tensor) -> Tensor:
     over = 0 if columns is None or x.dtype == "bfloat16" else columns % 8
     if not over or columns < 8 or has_gpu():
         return matrix @ x
-    # On processors XLA multiplies blocks of 8 columns. A last block with fewer columns slows down the
-    # whole product unless it is a product of its own.
+    # On processors XLA multiplies blocks of 8 columns. A last block with fewer columns slows down
+    # the whole product unless it is a product of its own.
     parts = tf.split(x, [columns - over, over], 1)
     return tf.concat([matrix @ part for part in parts], 1)
 

@@ -40,21 +40,16 @@ def _append_row(x, value):
     return ops.concatenate([x, value * ops.ones_like(x[:1])], 0)
 
 
-def _matrix(x):
-    """(..., U) as (rows, U)."""
-    return ops.reshape(x, (-1, x.shape[-1]))
-
-
 @dataclass(frozen=True)
 class TreeStep(Step):
     """One step of a grid.
 
-    - `weights`: of all layers of all edge types, one edge type after the other.
-    - `carry`: h and c of the first layer, of the second, and so on, in one tensor (R, 2 U L), so
-      that one gather takes them all. The first step takes none but `INITIAL`.
-    - `xs`: inputs (K, rows, size) for each edge type; the source of each row (K, R), which is a row
-      of the step before, or R for `INITIAL`; and the followers (K, R, F), the rows of the next
-      step that take its states, or R. Its output is h of the last layer.
+    - `weights`: `Layer` of all edge types, one edge type after the other.
+    - `carry`: h and c of all layers in one tensor (R, 2 U L), so that one gather takes them all.
+    - `xs`: inputs (K, rows, size) for each edge type; the source of each row (K, R), a row of the
+      step before, or R for `INITIAL`; and its followers (K, R, F), the rows of the next step that
+      take its states, or R for none.
+    - The output is h of the last layer, (K, R, U).
 
     Args:
         units: positive integer, U.
@@ -128,13 +123,13 @@ class TreeStep(Step):
         later = _append_row(d_carry[0], 0.0)
         d_states = sum(ops.take(later, rows, axis=0) for rows in ops.unstack(followers, axis=-1))
         d_states = ops.split(d_states, 2 * self.depth, axis=-1)
-        c_tm1 = ops.split(taken, 2 * self.depth, axis=-1)[1::2]
         rows: list[Tensor] = []
         d_taken: list[Tensor] = []
         for index in reversed(range(self.depth)):
             kernels_t, recurrent_kernels_t = layers[index]
             dh, dc = d_states[2 * index : 2 * index + 2]
-            dz, dc = compiled(dh + d_h, dc, gates[index], c_tm1[index])
+            c_tm1 = taken[:, (2 * index + 1) * self.units : (2 * index + 2) * self.units]
+            dz, dc = compiled(dh + d_h, dc, gates[index], c_tm1)
             rows.insert(0, dz)
             d_taken[:0] = _by_edge(dz, recurrent_kernels_t, spans), dc
             if index:
@@ -155,18 +150,17 @@ class TreeStep(Step):
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
     ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
-        h_tm1 = ops.split(stacked(saved[0]), 2 * self.depth, axis=-1)[::2]
+        taken = stacked(saved[0])
         lower = list(map(stacked, saved[1 + self.depth :]))
         kernels_t = map(ops.transpose, self._layers(weights)[0][0])
         d_weights, d_inputs = [], []
         for inputs, kernel_t, span in zip(xs, kernels_t, _spans(xs[:-2]), strict=False):
             d_inputs.append(matmul(rows[0][:, span], kernel_t))
-            for x, h, dz in zip([inputs, *(h[:, span] for h in lower)], h_tm1, rows, strict=True):
-                dz = _matrix(dz[:, span])
-                d_kernel, d_recurrent_kernel = (
-                    ops.transpose(_matrix(factor)) @ dz for factor in (x, h[:, span])
-                )
-                d_weights += [d_kernel, d_recurrent_kernel, ops.sum(dz, 0)]
+            for index, x in enumerate([inputs, *(h[:, span] for h in lower)]):
+                h_tm1 = taken[:, span, 2 * index * self.units : (2 * index + 1) * self.units]
+                dz = ops.reshape(rows[index][:, span], (-1, 4 * self.units))
+                x, h_tm1 = ops.reshape(x, (-1, x.shape[-1])), ops.reshape(h_tm1, (-1, self.units))
+                d_weights += [ops.transpose(x) @ dz, ops.transpose(h_tm1) @ dz, ops.sum(dz, 0)]
         return d_weights, (*d_inputs, None, None)
 
 
@@ -177,7 +171,7 @@ def _last_hidden(layers, inputs, source, followers, training):
     carry = (INITIAL * ops.ones(shape, inputs[0].dtype),)
     xs = (*inputs, *map(ops.convert_to_tensor, (source, followers)))
     _, (h,) = run(step, tuple(tree.flatten(layers)), carry, xs, training)
-    return _matrix(h)
+    return ops.reshape(h, (-1, step.units))
 
 
 def hidden(
@@ -188,11 +182,8 @@ def hidden(
 ) -> Tensor:
     """The hidden states (N, U) from which the words of a batch are predicted.
 
-    Args:
-        weights: `Weights`.
-        grids: dictionary of tensors, `plan.Plan.grids`.
-        drop: function, a dropout of word vectors (..., E).
-        training: whether gradients will probably be needed.
+    `grids` are those of `plan.Plan`, `drop` is a dropout of word vectors (..., E). `training` tells
+    whether gradients will probably be needed.
     """
 
     def vectors(words: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from helpers.checks import EXACT, as_array, assert_close, gradients, tensor
+from helpers.checks import EXACT, as_array, assert_all_close, assert_close, gradients, tensor
 from keras_onlstm.prpn import ReadingNetwork
 from keras_onlstm.prpn.reading import ReadingInputs, fused, reference
 from keras_onlstm.recurrence import engine
@@ -25,9 +25,8 @@ CASES = [  # steps, batch, slots, units; the attention; the masks; whether steps
 
 def drawn(steps, batch, slots, units, attends, masks, rng):
     """Arrays of `ReadingInputs`, some of whose gates are closed."""
-    width = 4 * units
-    shapes = {"x": (steps, batch, width), "kernel": (units, width)}
-    shapes["memory"] = (2, slots, batch, units)
+    width, states = 4 * units, (slots, batch, units)
+    shapes = {"x": (steps, batch, width), "h": states, "c": states, "kernel": (units, width)}
     shapes |= dict.fromkeys(("bias", "gamma", "beta"), (width,))
     shapes |= dict.fromkeys(("cell_gamma", "cell_beta"), (units,))
     arrays = {name: rng.normal(size=shape) for name, shape in shapes.items()}
@@ -51,7 +50,7 @@ def test_both_loops_agree(case, float64, monkeypatch):
     arrays = drawn(*sizes, attends, masks, rng)
     derived = [name for name in arrays if name not in MASKS]
     fixed = {name: tensor(arrays[name], "float64") for name in masks}
-    weights = tensor(rng.normal(size=(sizes[0], 2, sizes[1], sizes[3])), "float64")
+    weights = tensor(rng.normal(size=(2, sizes[0], sizes[1], sizes[3])), "float64")
 
     def inputs(tensors):
         given = dict(zip(derived, tensors, strict=True)) | fixed
@@ -59,13 +58,13 @@ def test_both_loops_agree(case, float64, monkeypatch):
 
     def total(run):
         def scalar(*tensors):
-            return ops.sum(run(inputs(tensors)) * weights)
+            return ops.sum(ops.stack(run(inputs(tensors))) * weights)
 
         return scalar
 
     values = [arrays[name] for name in derived]
     given = inputs([tensor(value, "float64") for value in values])
-    assert_close(fused(given), reference(given), EXACT, "states")
+    assert_all_close(fused(given), reference(given), EXACT, ("hidden states", "cell states"))
     found, expected = (gradients(total(run), values) for run in (fused, reference))
     for name, one, other in zip(derived, found, expected, strict=True):
         assert np.abs(other).max() > 1e-5, name
