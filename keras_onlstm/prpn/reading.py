@@ -183,14 +183,14 @@ class ReadingStep(Step):
         kernel_t, *scales, key_kernel_t, mask, series = prepared
         d_hs, d_cs, dh, dc = d_carry
         index, opened, read_mask, key_mask, _, *saved = row
-        start = index, *[ops.zeros_like(index) for _ in range(2)]
-        shape = d_hs.shape[0] + 2, *ops.shape(dh)
-        hs, cs = (ops.slice(x, start, shape) for x in series)  # at their end the new states
         update_grad = self.compiled(self._update_grad)
-        dc, *d_row = update_grad(dh, dc, *d_ys, cs, *saved[:4], scales)
+        dc, *d_row = update_grad(dh, dc, *d_ys, *saved[:4], scales)
         dh = d_row[1] @ kernel_t
         if key_kernel_t is None:
             return (d_hs, d_cs, dh if mask is None else dh * mask, dc), tuple(d_row)
+        start = index, *[ops.zeros_like(index) for _ in range(2)]
+        shape = d_hs.shape[0] + 1, *ops.shape(dh)
+        hs, cs = (ops.slice(x, start, shape) for x in series)  # (S, B, U) before the step
         attend_grad = self.compiled(self._attend_grad)
         attended = opened, key_mask, hs, cs, *saved[4:], mask
         d_hs, d_cs, dh, dc, d_gates, d_key = attend_grad(dh, dc, d_hs, d_cs, *attended)
@@ -198,11 +198,11 @@ class ReadingStep(Step):
         dh = dh + (d_read if read_mask is None else d_read * read_mask)
         return (d_hs, d_cs, dh, dc), (*d_row, d_gates, d_key)
 
-    def _update_grad(self, dh, dc, d_h, d_c, cs, c_tm1, gates, standard, deviation, scales):
+    def _update_grad(self, dh, dc, d_h, d_c, c_tm1, gates, standard, deviation, scales):
         """The gradients of `c_tm1`, x, the product, and the scaled cell state."""
         _, gamma, _, cell_gamma, cell_beta = scales
         gates = Gates(*ops.split(gates, 4, axis=-1))
-        cell, cell_deviation = standardized(cs[-1])
+        cell, cell_deviation = standardized(cell_state(gates, c_tm1))
         by_output, by_scaled = output_derivatives(gates, cell_gamma * cell + cell_beta)
         dh, dc = dh + d_h, dc + d_c
         d_scaled = dh * by_scaled
@@ -214,7 +214,7 @@ class ReadingStep(Step):
 
     def _attend_grad(self, dh, dc, d_hs, d_cs, gates, key_mask, hs, cs, key, logits, mask):
         """The gradients of the memory, of the gates, and of the product that the key reads."""
-        dh, hs, cs = dh if mask is None else dh * mask, hs[:-1], cs[:-1]
+        dh = dh if mask is None else dh * mask
         gates = ops.transpose(gates)  # (S, B)
         logits = ops.cast(logits, gates.dtype)
         highest = largest(logits, 0)
