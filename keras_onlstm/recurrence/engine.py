@@ -33,7 +33,8 @@ __all__ = [
 
 NOT_SUPPORTED = (
     "This loop over time has a hand-written gradient: no forward-mode derivatives, no torch.vmap "
-    "and, except on JAX, no second derivatives. Set fused=False to have them."
+    "and, except on JAX, no second derivatives. Layers that have the argument compute them with "
+    "fused=False."
 )
 
 # A recurrent kernel with fewer entries makes operations that take longer to start than to run.
