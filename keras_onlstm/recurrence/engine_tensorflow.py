@@ -6,10 +6,9 @@ compiled with XLA, the loops are compiled with it.
 
 from typing import Any
 
-from keras import tree
+from keras import ops, tree
 
 from keras_onlstm.utils.backend_tensorflow import compiled, has_gpu, refusing, values
-from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = [
@@ -45,7 +44,8 @@ def product(matrix: Tensor, x: Tensor) -> Tensor:
 
 def rows_product(x: Tensor, matrix: Tensor) -> Tensor:
     """The product of the rows (T, B, K) with a matrix (K, N)."""
-    return matmul(x, matrix)
+    rows = ops.reshape(x, (-1, x.shape[-1])) @ matrix
+    return ops.reshape(rows, (*ops.shape(x)[:-1], matrix.shape[1]))
 
 
 def summed_product(x: Tensor, y: Tensor) -> Tensor:
