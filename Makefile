@@ -21,7 +21,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 TF_NUM_INTRAOP_THREADS=1 TF_NUM_INTEROP_THREADS=
 PYTEST = $(ONE_THREAD) $(BIN)/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # The tests of what is computed. Libraries choose other kernels on other processors, and change with their versions.
-NUMERICAL := compact convert exporting models onlstm utils docs/test_gallery.py examples/test_language_modeling.py \
+NUMERICAL := compact convert exporting models onlstm recurrence utils docs/test_gallery.py examples/test_language_modeling.py \
     examples/test_init_from.py training/test_optimizers.py training/test_cross_entropy.py training/test_resume.py
 # The kernels of other processors: what the libraries are told, separated by commas. With ONEDNN_MAX_CPU_ISA=AVX2
 # TensorFlow crashes in products of half precision, so only files without any run there.
