@@ -22,13 +22,8 @@ FILES = (
     *("onlstm/test_cumax.py", "onlstm/test_cell.py", "onlstm/test_layer.py"),
     *("onlstm/test_layer_masks.py", "onlstm/test_fused.py", "onlstm/test_layer_dropout.py"),
     *("onlstm/test_fused_jax.py", "onlstm/test_reference.py", "onlstm/test_derivatives.py"),
-    *(
-        "onlstm/test_empty.py",
-        "onlstm/test_lowering.py",
-        "recurrence/test_scan.py",
-        "recurrence/test_products.py",
-        "recurrence/test_lstm.py",
-    ),
+    *("onlstm/test_empty.py", "onlstm/test_lowering.py", "recurrence/test_scan.py"),
+    *("recurrence/test_products.py", "recurrence/test_lstm.py"),
     *("models/test_prpn.py", "models/test_tree_lstm.py"),
 )
 # Prints the name of the first accelerator that a backend finds.
