@@ -6,6 +6,7 @@ The master gates, one value per chunk, broadcast over the units of a chunk.
 Axes as in `keras_onlstm.onlstm.gates`; `...` is nothing or T.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,18 +131,18 @@ class ONLSTMStep(GatedStep):
     def gates_grad(
         self,
         d_output: Tensor,
-        d_cell: Tensor,
+        d_gates: Sequence[Tensor],
         d_others: Tensors,
         others: Tensors,
         running_sum: Tensor,
         *_: Any,
     ) -> Tensor:
-        (softmax,), (d_cumax,) = others, d_others
+        (softmax,), (d_cumax,), (*d_gates, d_input, d_forget) = others, d_others, d_gates
         # Over the units of a chunk; and each softmax counts in its own cumax and all after it.
-        d_cumax = ops.sum(d_cell[3:5], 2) + d_cumax  # (2, N, B)
+        d_cumax = ops.stack([ops.sum(d_input, 1), ops.sum(d_forget, 1)]) + d_cumax  # (2, N, B)
         d_softmax = precise(ops.transpose(running_sum), d_cumax)
         mean = ops.sum(softmax * d_softmax, 1, keepdims=True)
         d_masters = softmax * (d_softmax - mean)
         # In the order of the gates in every kernel.
-        rows = [(d_masters, 2 * self.chunks), (d_output, self.units), (d_cell[:3], 3 * self.units)]
-        return ops.concatenate([ops.reshape(x, (size, -1)) for x, size in rows], 0)
+        rows = [ops.reshape(x, (self.units, -1)) for x in (d_output, *d_gates)]
+        return ops.concatenate([ops.reshape(d_masters, (2 * self.chunks, -1)), *rows], 0)

@@ -105,14 +105,19 @@ class GatedStep(Step):
         raise NotImplementedError
 
     def gates_grad(
-        self, d_output: Tensor, d_cell: Tensor, d_others: Tensors, others: Any, *constants: Tensor
+        self,
+        d_output: Tensor,
+        d_gates: Sequence[Tensor],
+        d_others: Tensors,
+        others: Any,
+        *constants: Tensor,
     ) -> Tensor:
         """The gradients of the pre-activations (K, B).
 
         Args:
             d_output: (*cell_shape, B), that of the output gate.
-            d_cell: (..., *cell_shape, B), the gradient of the new cell state times its
-                derivatives.
+            d_gates: list of (*cell_shape, B), the gradients of everything else that the new cell
+                state depends on but the old one.
             d_others: tuple of the gradients of `StepOutputs.others`.
             others: the other tensors of `local_derivatives`.
             *constants: those of the step.
@@ -170,10 +175,15 @@ class GatedStep(Step):
         return h, c, z, ops.transpose(h), *others
 
     def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
-        """`local_derivatives` with the mask, stacked: those of h, those of c, 1 where the step is
-        masked, and the others.
-        """
-        (_, _, *constants), (_, mask, z, c_tm1) = prepared, row
+        _, _, *constants = prepared
+        by_h, by_c, *others = self._derivatives(row, constants)
+        axis = -2 - len(self.cell_shape)
+        # Stacked, one operation of a step multiplies all of them.
+        return ops.stack(by_h, axis), ops.stack(by_c, axis), *others
+
+    def _derivatives(self, row, constants):
+        """`local_derivatives` with the mask: those of h, those of c, 1 where masked, the others."""
+        _, mask, z, c_tm1 = row
         wide = ops.cast(z, self.wide)
         by_h, by_c, *others = self.local_derivatives(wide, c_tm1, *constants)
         skipped = None
@@ -182,8 +192,7 @@ class GatedStep(Step):
             keep, skipped = mask[lead], 1.0 - ops.cast(mask, self.wide)
             by_h = [ops.where(keep, x, 0.0) for x in by_h]
             by_c = [*(ops.where(keep, x, 0.0) for x in by_c[:-1]), ops.where(keep, by_c[-1], 1.0)]
-        axis = -2 - len(self.cell_shape)
-        return ops.stack(by_h, axis), ops.stack(by_c, axis), skipped, *others
+        return by_h, by_c, skipped, *others
 
     def backward(
         self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
@@ -199,15 +208,19 @@ class GatedStep(Step):
 
     def _gates_grad(self, dh, dc, d_ys, row, constants, *, derived):
         d_row, *d_others = d_ys
-        if not derived:
-            row = self.derivatives((None, None, *constants), row)
-        by_h, by_c, skipped, *others = row
+        by_h, by_c, skipped, *others = row if derived else self._derivatives(row, constants)
+
+        def times(factors, x):
+            if derived:
+                return ops.unstack(factors * x, factors.shape[0])
+            return [factor * x for factor in factors]
+
         dh = dh + ops.cast(ops.transpose(d_row), self.wide)  # (U, B)
-        d_output, d_cell = ops.unstack(by_h * ops.reshape(dh, (*self.cell_shape, -1)), 2)
-        d_cell = by_c * (dc + d_cell)
-        dz = self.gates_grad(d_output, d_cell, d_others, others, *constants)
+        d_output, d_cell = times(by_h, ops.reshape(dh, (*self.cell_shape, -1)))
+        *d_gates, dc = times(by_c, dc + d_cell)
+        dz = self.gates_grad(d_output, d_gates, d_others, others, *constants)
         dz = ops.cast(dz, self.dtype)  # (K, B)
-        return dz, ops.transpose(dz), None if skipped is None else dh * skipped, d_cell[-1]
+        return dz, ops.transpose(dz), None if skipped is None else dh * skipped, dc
 
     def backward_rows(self, xs: Tensors) -> Tensors:
         return None, xs[1]

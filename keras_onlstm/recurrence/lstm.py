@@ -79,9 +79,8 @@ class _LSTMStep(GatedStep):
         by_h = output_derivatives(gates, cell_state(gates, c_tm1))
         return by_h, cell_derivatives(gates, c_tm1)
 
-    def gates_grad(self, d_output: Tensor, d_cell: Tensor, *_: Any) -> Tensor:
-        d_cell = ops.reshape(d_cell[:3], (3 * self.units, -1))
-        return ops.concatenate([d_cell, d_output], 0)
+    def gates_grad(self, d_output: Tensor, d_gates: Sequence[Tensor], *_: Any) -> Tensor:
+        return ops.concatenate([*d_gates, d_output], 0)
 
 
 def lstm(
