@@ -114,8 +114,8 @@ class Step:
 
         On TensorFlow the result is compiled with XLA if that pays.
         """
-        wanted = whole is self.compiles_whole and not self.is_launch_bound
-        if backend.backend() == "tensorflow" and wanted:
+        pays = backend.backend() == "tensorflow" and not self.is_launch_bound
+        if pays and whole is self.compiles_whole:
             # Bound methods of equal steps differ, their functions do not.
             return engine_tensorflow.compiled(method.__func__, self, **options)
         return functools.partial(method, **options) if options else method
