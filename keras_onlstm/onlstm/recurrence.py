@@ -44,7 +44,7 @@ class RecurrenceInputs(NamedTuple):
 
 
 class RecurrenceOutputs(NamedTuple):
-    """What a recurrence returns."""
+    """The results of a recurrence over a whole sequence."""
 
     h: Tensor  # (B, T, U) hidden state after every step
     last_h: Tensor  # (B, U)

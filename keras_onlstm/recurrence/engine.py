@@ -131,7 +131,7 @@ class Step:
     def prepare(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
     ) -> Tensors:
-        """What every step of a loop reads: the kernels in its layout, constants.
+        """Tensors that all steps of a loop share: kernels in its layout, constants.
 
         The backward loop has the outputs `ys`.
         """

@@ -135,6 +135,5 @@ def run(
 
         return tree.flatten(results), gradient
 
-    # The backward pass would read a variable again, after it may have been assigned a new value.
     found = differentiable(*values([x for x in leaves if x is not None]))
     return tree.pack_sequence_as(structure[0], found)

@@ -15,8 +15,8 @@ from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
 
-# oneDNN is used from so many entries of a matrix on that is multiplied many times, and from so many
-# multiplications of one product on.
+# oneDNN is used for a matrix that is multiplied many times if it has this many entries, and for a
+# single product if it takes this many multiplications.
 _ENTRIES, _MULTIPLICATIONS = 2**21, 2**31
 
 
@@ -112,7 +112,7 @@ def scan(
 
 
 class _Call:
-    """What one run of a loop computes, and what the forward pass leaves for the backward pass."""
+    """One run of a loop: its functions, and what the forward pass saves for the backward pass."""
 
     def __init__(self, forward, backward, step, arguments, refusal):
         self.forward, self.backward, self.step, self.refusal = forward, backward, step, refusal

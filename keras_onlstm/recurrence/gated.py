@@ -46,7 +46,7 @@ class GatedWeights(NamedTuple):
 
 
 class StepOutputs(NamedTuple):
-    """What one step computes."""
+    """The results of one step."""
 
     h: Tensor  # (U, B), wide
     c: Tensor  # (*cell_shape, B), wide

@@ -1,4 +1,4 @@
-"""What other modules need of TensorFlow: compiled functions, gradients and predictions."""
+"""Helpers for TensorFlow: compiled functions, gradients and predictions."""
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
