@@ -24,7 +24,10 @@ def stack(name, configuration, dtype):
     layers = []
     for units in configuration.units:
         if name == KERAS_LSTM:
-            layers.append(keras.layers.LSTM(units, **options))
+            # JAX's cuDNN has no bfloat16.
+            by_keras = keras.backend.backend() == "jax" and dtype != "float32"
+            use_cudnn = False if by_keras else "auto"
+            layers.append(keras.layers.LSTM(units, **options, use_cudnn=use_cudnn))
         elif name == CELL:
             cell = keras_onlstm.ONLSTMCell(units, **chunk, dtype=dtype)
             layers.append(keras.layers.RNN(cell, **options))
