@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keras import activations
-
 from keras_onlstm.onlstm.gates import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
 from keras_onlstm.recurrence.engine import Specs
 from keras_onlstm.recurrence.gated import GatedStep, StepOutputs
 from keras_onlstm.utils.keras_private import direct as ops
-from keras_onlstm.utils.numerics import exact_activation, largest, precise, triangle
+from keras_onlstm.utils.numerics import largest, precise, tanh, triangle
 from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["ONLSTMStep"]
@@ -54,9 +52,10 @@ class ONLSTMStep(GatedStep):
         return [((2, self.chunks, batch), self.wide)]
 
     def constants(self) -> Tensors:
-        """(N, N): a product with it is a running sum; (4, 1, 1, 1): see `_gates`."""
+        """(N, N): a product with it is a running sum; two of (4, 1, 1, 1): see `_gates`."""
         scale = [[[[1.0 if name == "candidate" else 0.5]]] for name in LSTM_GATES]
-        return triangle(self.chunks, self.wide), ops.convert_to_tensor(scale, dtype=self.wide)
+        scale = ops.convert_to_tensor(scale, dtype=self.wide)
+        return triangle(self.chunks, self.wide), scale, 1.0 - scale
 
     def _exponentials(self, z):
         """exp of the master gates' pre-activations, (..., 2, N, B), divided by the largest."""
@@ -71,33 +70,29 @@ class ONLSTMStep(GatedStep):
         end = total[..., -1:, :]
         return ops.where(total < end, total / end, 1.0)
 
-    def _gates(self, z, scale):
+    def _gates(self, z, scale, shift):
         """The gates of the LSTM, (..., 4, N, C, B), in one pass of one function.
 
         sigmoid(x) = (1 + tanh(x / 2)) / 2.
         """
         rows = z[..., lstm_offset(self.units, self.chunk_size), :]
         shape = (*ops.shape(z)[:-2], len(LSTM_GATES), *self.cell_shape, ops.shape(z)[-1])
-        return scale * self._tanh(scale * ops.reshape(rows, shape)) + (1.0 - scale)
+        return scale * tanh(scale * ops.reshape(rows, shape)) + shift
 
-    @property
-    def _tanh(self):
-        return exact_activation(activations.tanh, self.wide)
-
-    def update(self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, scale: Tensor) -> StepOutputs:
+    def update(self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, *scales: Tensor) -> StepOutputs:
         cumax = self._cumax(self._exponentials(z), running_sum)
-        by_chunk = ops.expand_dims(cumax, 2)  # (2, N, 1, B)
+        by_chunk = cumax[:, :, None]  # (2, N, 1, B)
         i_tilde, f_tilde = 1.0 - by_chunk[0], by_chunk[1]  # Eq. 9 and 10
         omega = i_tilde * f_tilde  # Eq. 11
-        output, candidate, i, f = ops.unstack(self._gates(z, scale), 4)  # Eq. 1 to 4
+        output, candidate, i, f = ops.unstack(self._gates(z, *scales), 4)  # Eq. 1 to 4
         f_hat = f * omega + (f_tilde - omega)  # Eq. 12
         i_hat = i * omega + (i_tilde - omega)  # Eq. 13
         c = f_hat * c_tm1 + i_hat * candidate  # Eq. 14
-        h = ops.reshape(output * self._tanh(c), (self.units, -1))
+        h = ops.reshape(output * tanh(c), (self.units, -1))
         return StepOutputs(h, c, (cumax,))
 
     def local_derivatives(
-        self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, scale: Tensor
+        self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, *scales: Tensor
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
         """The cell state by candidate, input and forget gate, both cumax, and the old cell state.
 
@@ -109,11 +104,11 @@ class ONLSTMStep(GatedStep):
         cumax = ops.expand_dims(self._cumax(exponentials, running_sum), -2)  # (..., 2, N, 1, B)
         i_tilde, f_tilde = 1.0 - cumax[..., 0, :, :, :], cumax[..., 1, :, :, :]
         omega = i_tilde * f_tilde
-        gates = self._gates(z, scale)
+        gates = self._gates(z, *scales)
         output, candidate, i, f = (gates[..., index, :, :, :] for index in range(4))
         f_hat = f * omega + (f_tilde - omega)
         i_hat = i * omega + (i_tilde - omega)
-        tanh_c = self._tanh(f_hat * c_tm1 + i_hat * candidate)
+        tanh_c = tanh(f_hat * c_tm1 + i_hat * candidate)
         by_h = [tanh_c * output * (1.0 - output), output * (1.0 - tanh_c * tanh_c)]
         # c = omega * (f * c_tm1 + i * candidate) + (f_tilde - omega) * c_tm1
         #     + (i_tilde - omega) * candidate, with omega = i_tilde * f_tilde.

@@ -60,10 +60,9 @@ substituted = Substitution("recurrence")
 
 def run(inputs: RecurrenceInputs, fuse: bool) -> RecurrenceOutputs:
     """Runs the recurrence over a whole sequence, with the engine if `fuse`."""
-    other = substituted.function
-    if other is not None:  # a model is exported, or compared with an exported one
-        return other(inputs)
-    return fused(inputs) if fuse else reference(inputs)
+    implementation = fused if fuse else reference
+    # Another one while a model is exported, or compared with an exported one.
+    return (substituted.function or implementation)(inputs)
 
 
 def unsupported_reason(activation: Activation, recurrent_activation: Activation) -> str | None:

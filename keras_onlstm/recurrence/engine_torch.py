@@ -52,11 +52,12 @@ def packed(matrix: Tensor, columns: int) -> Any:
     return _Packed(torch.ops.mkldnn._reorder_linear_weight(matrix, columns))
 
 
-def product(matrix: Any, x: Tensor) -> Tensor:
-    """The product of a `packed` matrix with (K, columns)."""
+def product(matrix: Any, x: Tensor, plus: Tensor | None = None) -> Tensor:
+    """The product of a `packed` matrix with (K, columns), `plus` a tensor (M, columns)."""
     if isinstance(matrix, _Packed):
-        return _linear(x.t().contiguous(), matrix.matrix).t().contiguous()
-    return matrix @ x
+        found = _linear(x.t().contiguous(), matrix.matrix)
+        return (found if plus is None else found.add_(plus.t())).t().contiguous()
+    return matrix @ x if plus is None else plus.addmm(matrix, x)
 
 
 def rows_product(x: Tensor, matrix: Tensor) -> Tensor:

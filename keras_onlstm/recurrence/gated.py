@@ -16,8 +16,11 @@ Axes:
 """
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from keras import backend
 
 from keras_onlstm.recurrence.engine import (
     Specs,
@@ -34,6 +37,9 @@ from keras_onlstm.utils.numerics import wide_dtype
 from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["GatedStep", "GatedWeights", "StepOutputs", "run_gated"]
+
+# XLA adds the bias in the same pass as what follows. Elsewhere it is added to all rows at once.
+_FUSES = backend.backend() != "torch"
 
 
 class GatedWeights(NamedTuple):
@@ -124,10 +130,14 @@ class GatedStep(Step):
         """
         raise NotImplementedError
 
-    @property
+    @functools.cached_property
     def wide(self) -> str:
         """The dtype of gates and cell states."""
         return wide_dtype(self.dtype)
+
+    def _cast(self, x, dtype):
+        # On PyTorch a cast that changes nothing takes half as long as a small operation.
+        return x if self.dtype == self.wide else ops.cast(x, dtype)
 
     @property
     def entries(self) -> int:
@@ -147,35 +157,39 @@ class GatedStep(Step):
         inputs, mask = xs
         kernel, _, bias, _ = weights
         projected = rows_product(inputs, kernel)  # (T, B, K)
-        return projected if bias is None else projected + bias, mask
+        return projected if bias is None or _FUSES else projected + bias, mask
 
     def prepare(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
     ) -> Tensors:
-        _, kernel, _, mask = weights
+        _, kernel, bias, mask = weights
         kernel = packed(ops.transpose(kernel) if ys is None else kernel, carry[0].shape[-1])
-        return kernel, None if mask is None else ops.transpose(mask), *self.constants()
+        if bias is not None:
+            bias = self._cast(bias, self.wide)[:, None] if _FUSES else None
+        return kernel, None if mask is None else ops.transpose(mask), bias, *self.constants()
 
     def forward(
         self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
     ) -> tuple[Tensors, Tensors, Tensors]:
-        (kernel_t, recurrent_mask, *constants), (h_tm1, c_tm1) = prepared, carry
+        (kernel_t, recurrent_mask, bias, *constants), (h_tm1, c_tm1) = prepared, carry
         read = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
+        projected, mask = row
+        z = product(kernel_t, read, ops.transpose(projected))  # (K, B)
         update = self.compiled(self._masked_update)
-        h, c, z, *ys = update(product(kernel_t, read), h_tm1, c_tm1, row, constants)
+        h, c, z, *ys = update(z, h_tm1, c_tm1, mask, bias, constants)
         return (h, c), tuple(ys), (z, c_tm1) if save else ()
 
-    def _masked_update(self, recurrent, h_tm1, c_tm1, row, constants):
-        projected, mask = row
-        z = recurrent + ops.transpose(projected)  # (K, B)
-        h, c, others = self.update(ops.cast(z, self.wide), c_tm1, *constants)
-        h = ops.cast(h, self.dtype)
+    def _masked_update(self, z, h_tm1, c_tm1, mask, bias, constants):
+        z = self._cast(z, self.wide)
+        z = z if bias is None else z + bias
+        h, c, others = self.update(z, c_tm1, *constants)
+        h = self._cast(h, self.dtype)
         if mask is not None:
             h, c = ops.where(mask, h, h_tm1), ops.where(mask, c, c_tm1)
-        return h, c, z, ops.transpose(h), *others
+        return h, c, self._cast(z, self.dtype), ops.transpose(h), *others
 
     def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
-        _, _, *constants = prepared
+        _, _, _, *constants = prepared
         by_h, by_c, *others = self._derivatives(row, constants)
         axis = -2 - len(self.cell_shape)
         # Stacked, one operation of a step multiplies all of them.
@@ -184,7 +198,7 @@ class GatedStep(Step):
     def _derivatives(self, row, constants):
         """`local_derivatives` with the mask: those of h, those of c, 1 where masked, the others."""
         _, mask, z, c_tm1 = row
-        wide = ops.cast(z, self.wide)
+        wide = self._cast(z, self.wide)
         by_h, by_c, *others = self.local_derivatives(wide, c_tm1, *constants)
         skipped = None
         if mask is not None:  # a masked step passes the gradients of its states on
@@ -197,13 +211,13 @@ class GatedStep(Step):
     def backward(
         self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
     ) -> tuple[Tensors, Tensors]:
-        (kernel, recurrent_mask, *constants), (dh, dc) = prepared, d_carry
+        (kernel, recurrent_mask, _, *constants), (dh, dc) = prepared, d_carry
         gates_grad = self.compiled(self._gates_grad, derived=derived)
         dz, d_row, passed, dc = gates_grad(dh, dc, d_ys, row, constants)
         dh = product(kernel, dz)  # (U, B)
         if recurrent_mask is not None:
             dh = dh * recurrent_mask
-        dh = ops.cast(dh, self.wide)
+        dh = self._cast(dh, self.wide)
         return (dh if passed is None else dh + passed, dc), (d_row,)
 
     def _gates_grad(self, dh, dc, d_ys, row, constants, *, derived):
@@ -215,11 +229,11 @@ class GatedStep(Step):
                 return ops.unstack(factors * x, factors.shape[0])
             return [factor * x for factor in factors]
 
-        dh = dh + ops.cast(ops.transpose(d_row), self.wide)  # (U, B)
+        dh = dh + self._cast(ops.transpose(d_row), self.wide)  # (U, B)
         d_output, d_cell = times(by_h, ops.reshape(dh, (*self.cell_shape, -1)))
         *d_gates, dc = times(by_c, dc + d_cell)
         dz = self.gates_grad(d_output, d_gates, d_others, others, *constants)
-        dz = ops.cast(dz, self.dtype)  # (K, B)
+        dz = self._cast(dz, self.dtype)  # (K, B)
         return dz, ops.transpose(dz), None if skipped is None else dh * skipped, dc
 
     def backward_rows(self, xs: Tensors) -> Tensors:
@@ -230,11 +244,11 @@ class GatedStep(Step):
 
     def begin_backward(self, last: Tensors, d_last: Tensors) -> Tensors:
         dh, dc = d_last
-        return ops.cast(dh, self.wide), dc
+        return self._cast(dh, self.wide), dc
 
     def end_backward(self, d_carry: Tensors) -> Tensors:
         dh, dc = d_carry
-        return ops.cast(dh, self.dtype), dc
+        return self._cast(dh, self.dtype), dc
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors

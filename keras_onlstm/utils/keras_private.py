@@ -45,7 +45,10 @@ __all__ = [
 ]
 
 _OF_CORE = ("cast", "convert_to_tensor", "shape", "unstack")
-_OF_NUMPY = ("concatenate", "exp", "expand_dims", "reshape", "stack", "sum", "transpose", "where")
+_OF_NUMPY = (
+    *("concatenate", "exp", "expand_dims", "reshape", "stack", "sum"),
+    *("tanh", "transpose", "where"),
+)
 _operators = getattr(backend, "ops", backend)  # `backend.ops` from Keras 3.16 on
 direct = SimpleNamespace(
     **{name: getattr(_operators.core, name) for name in _OF_CORE},

@@ -13,6 +13,7 @@ import zlib
 import numpy as np
 from keras import activations, backend, ops
 
+from keras_onlstm.utils.keras_private import direct
 from keras_onlstm.utils.types import Activation, DType, Tensor
 
 __all__ = [
@@ -90,7 +91,7 @@ def exact_activation(activation: Activation, dtype: str) -> Activation:
 
 def tanh(x: Tensor) -> Tensor:
     """tanh, exact in float64 too."""
-    return exact_activation(activations.tanh, backend.standardize_dtype(x.dtype))(x)
+    return _tanh64(x) if _is_float64(x) else direct.tanh(x)
 
 
 def take_rows(table: Tensor, ids: Tensor) -> Tensor:
