@@ -37,8 +37,9 @@ NOT_SUPPORTED = (
     "fused=False."
 )
 
-# A recurrent kernel with fewer entries makes operations that take longer to start than to run.
-_LAUNCH_BOUND = {"tensorflow": 2**12, "jax": 2**17, "torch": 2**17}
+# A recurrent kernel with fewer entries makes operations that take longer to start than to run. On
+# JAX the loop is compiled, so there are none.
+_LAUNCH_BOUND = {"tensorflow": 2**12, "jax": 0, "torch": 2**17}
 
 _ENGINES = {"tensorflow": engine_tensorflow, "jax": engine_jax, "torch": engine_torch}
 _engine = _ENGINES[backend.backend()]
@@ -104,18 +105,12 @@ class Step:
         """
         return self.entries < _LAUNCH_BOUND[backend.backend()]
 
-    @property
-    def compiles_whole(self) -> bool:
-        """True if XLA compiles whole steps on TensorFlow, false if it compiles their parts."""
-        return False
+    def compiled(self, method: Any, **options: Hashable) -> Callable[..., Any]:
+        """A method with keyword arguments, compiled with XLA on TensorFlow if that pays.
 
-    def compiled(self, method: Any, whole: bool = False, **options: Hashable) -> Callable[..., Any]:
-        """Fixes keyword arguments of a method, a part of the step or the `whole` step.
-
-        On TensorFlow the result is compiled with XLA if that pays.
+        It should not return what it is given, because XLA copies that.
         """
-        pays = backend.backend() == "tensorflow" and not self.is_launch_bound
-        if pays and whole is self.compiles_whole:
+        if backend.backend() == "tensorflow" and not self.is_launch_bound:
             # Bound methods of equal steps differ, their functions do not.
             return engine_tensorflow.compiled(method.__func__, self, **options)
         return functools.partial(method, **options) if options else method
@@ -207,10 +202,9 @@ def _forward(step, arguments, save):
     """The results of `run`, and the series that the loop saved for `_backward`."""
     weights, carry, xs = arguments
     prepared = step.prepare(weights, carry, xs)
-    forward = step.compiled(step.forward, whole=True, save=save)
 
     def body(carry, row):
-        return forward(prepared, carry, row)
+        return step.forward(prepared, carry, row, save)
 
     ys_specs, saved_specs = step.specs(weights, carry, xs)
     specs = ys_specs, saved_specs if save else ()
@@ -226,10 +220,10 @@ def _backward(step, arguments, results, saved, upstream):
     rows = (*step.backward_rows(xs), *(stacked(x) if derived else x for x in saved))
     if derived:
         rows = step.derivatives(prepared, rows)
-    backward, outputs = step.compiled(step.backward, whole=True, derived=derived), len(d_ys)
 
     def body(d_carry, row):
-        return (*backward(prepared, d_carry, row[:outputs], row[outputs:]), ())
+        d_y, row = row[: len(d_ys)], row[len(d_ys) :]
+        return (*step.backward(prepared, d_carry, d_y, row, derived), ())
 
     d_carry, specs = step.begin_backward(last, d_last), step.backward_specs(weights, carry, xs)
     d_carry, rows, _ = scan(body, d_carry, (*d_ys, *rows), specs, reverse=True)

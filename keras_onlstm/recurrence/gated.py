@@ -144,9 +144,15 @@ class GatedStep(Step):
         return self.units * self.width
 
     @property
-    def compiles_whole(self) -> bool:
+    def compiles_products(self) -> bool:
+        """True if XLA compiles the recurrent products, too, on TensorFlow."""
         # On processors XLA multiplies bfloat16 as float32, TensorFlow does not.
         return self.dtype != "bfloat16" or has_gpu()
+
+    def _compiled(self, method, multiplies, **options):
+        if multiplies is self.compiles_products:
+            return self.compiled(method, **options)
+        return functools.partial(method, **options)
 
     def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
         batch = carry[0].shape[-1]
@@ -171,22 +177,26 @@ class GatedStep(Step):
     def forward(
         self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
     ) -> tuple[Tensors, Tensors, Tensors]:
+        advance = self._compiled(self._advance, multiplies=True, save=save)
+        h, c, ys, saved = advance(prepared, carry, row)
+        return (h, c), ys, (*saved, carry[1]) if save else ()
+
+    def _advance(self, prepared, carry, row, *, save):
         (kernel_t, recurrent_mask, bias, *constants), (h_tm1, c_tm1) = prepared, carry
         read = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
         projected, mask = row
         z = product(kernel_t, read, ops.transpose(projected))  # (K, B)
-        update = self.compiled(self._masked_update)
-        h, c, z, *ys = update(z, h_tm1, c_tm1, mask, bias, constants)
-        return (h, c), tuple(ys), (z, c_tm1) if save else ()
+        update = self._compiled(self._masked_update, multiplies=False, save=save)
+        return update(z, h_tm1, c_tm1, mask, bias, constants)
 
-    def _masked_update(self, z, h_tm1, c_tm1, mask, bias, constants):
+    def _masked_update(self, z, h_tm1, c_tm1, mask, bias, constants, *, save):
         z = self._cast(z, self.wide)
         z = z if bias is None else z + bias
         h, c, others = self.update(z, c_tm1, *constants)
         h = self._cast(h, self.dtype)
         if mask is not None:
             h, c = ops.where(mask, h, h_tm1), ops.where(mask, c, c_tm1)
-        return h, c, self._cast(z, self.dtype), ops.transpose(h), *others
+        return h, c, (ops.transpose(h), *others), [self._cast(z, self.dtype)] if save else []
 
     def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
         _, _, _, *constants = prepared
@@ -211,8 +221,12 @@ class GatedStep(Step):
     def backward(
         self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
     ) -> tuple[Tensors, Tensors]:
+        retreat = self._compiled(self._retreat, multiplies=True, derived=derived)
+        return retreat(prepared, d_carry, d_ys, row)
+
+    def _retreat(self, prepared, d_carry, d_ys, row, *, derived):
         (kernel, recurrent_mask, _, *constants), (dh, dc) = prepared, d_carry
-        gates_grad = self.compiled(self._gates_grad, derived=derived)
+        gates_grad = self._compiled(self._gates_grad, multiplies=False, derived=derived)
         dz, d_row, passed, dc = gates_grad(dh, dc, d_ys, row, constants)
         dh = product(kernel, dz)  # (U, B)
         if recurrent_mask is not None:

@@ -148,7 +148,7 @@ def test_large_enough_to_be_compiled():
 @pytest.mark.parametrize("mask", ["holes", None])
 def test_products_outside_of_what_is_compiled(mask, monkeypatch):
     """As halves have them, but in 32 bits, where little is lost; without a mask, dropped states."""
-    monkeypatch.setattr(ONLSTMStep, "compiles_whole", False)
+    monkeypatch.setattr(ONLSTMStep, "compiles_products", False)
     problem = oracle.draw(40, 5, batch=11, time=4)
     scaled = problem._replace(recurrent_kernel=problem.recurrent_kernel / 3)
     call = {"mask": mask and oracle.masks(11, 4)[mask], "training": True}
@@ -294,8 +294,8 @@ def test_lengths_share_what_is_compiled():
         step(tf.constant(rng.normal(size=(4, time, 8)).astype("float32")))
     assert step.experimental_get_tracing_count() <= 2
     one = ONLSTMStep(200, "float32", 10)
-    forward = engine_tensorflow.compiled(ONLSTMStep.forward, one, save=True)
-    backward = engine_tensorflow.compiled(ONLSTMStep.backward, one, derived=False)
+    forward = engine_tensorflow.compiled(ONLSTMStep._advance, one, save=True)
+    backward = engine_tensorflow.compiled(ONLSTMStep._retreat, one, derived=False)
     for function in (forward, backward):
         assert function.experimental_get_tracing_count() <= 2
     assert engine_tensorflow.compiled.cache_info().misses == 2
