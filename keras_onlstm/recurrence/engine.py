@@ -37,9 +37,8 @@ NOT_SUPPORTED = (
     "fused=False."
 )
 
-# A recurrent kernel with fewer entries makes operations that take longer to start than to run. On
-# JAX the loop is compiled, so there are none.
-_LAUNCH_BOUND = {"tensorflow": 2**12, "jax": 0, "torch": 2**17}
+# A recurrent kernel with fewer entries makes operations that take longer to start than to run.
+_LAUNCH_BOUND = {"tensorflow": 2**12, "jax": 2**15, "torch": 2**17}
 
 _ENGINES = {"tensorflow": engine_tensorflow, "jax": engine_jax, "torch": engine_torch}
 _engine = _ENGINES[backend.backend()]

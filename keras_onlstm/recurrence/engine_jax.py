@@ -6,6 +6,8 @@ JAX compiles the loops together with what surrounds them.
 import functools
 from typing import Any
 
+from keras import distribution
+
 from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
@@ -33,7 +35,9 @@ def summed_product(x: Tensor, y: Tensor) -> Tensor:
     """The product (M, N) of the transpose of (T, B, M) and (T, B, N)."""
     import jax.numpy as jnp
 
-    return jnp.einsum("tbm,tbn->mn", x, y)
+    if distribution.distribution() is None:
+        return x.reshape(-1, x.shape[-1]).T @ y.reshape(-1, y.shape[-1])
+    return jnp.einsum("tbm,tbn->mn", x, y)  # a reshape would gather a batch that devices share
 
 
 def stacked(series: Tensor) -> Tensor:

@@ -59,6 +59,15 @@ def test_both_loops_are_part_of_what_surrounds_them():
     assert main.count("stablehlo.while") == lowered.count("stablehlo.while") == 2
 
 
+@pytest.mark.parametrize(("units", "inside"), [(6, False), (200, True)])
+def test_small_layers_compute_outside_the_loop_what_they_can(units, inside):
+    """Of all steps at once: the way back of a large layer has exponentials in every step."""
+    problem = oracle.draw(units, 2, batch=3, time=5)
+    layer = loaded(ONLSTM(units, 2, fused=True), problem)
+    _, backward = loops(traced(gradient_of(layer), problem))
+    assert (" exp " in str(backward.params["jaxpr"])) is inside
+
+
 def test_eager_calls_of_one_shape_compile_once():
     layer, x = small_layer(), tensor(PROBLEM.x, "float32")
     engine_jax._differentiable.cache_clear()
