@@ -8,7 +8,6 @@ Axes as in `keras_onlstm.onlstm.gates`; `...` is nothing or T.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from keras_onlstm.onlstm.gates import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
 from keras_onlstm.recurrence.engine import Specs
@@ -70,41 +69,57 @@ class ONLSTMStep(GatedStep):
         end = total[..., -1:, :]
         return ops.where(total < end, total / end, 1.0)
 
+    @property
+    def _saves_gates(self):
+        # The gates of the LSTM instead of their pre-activations, if that rounds nothing.
+        return self.dtype == self.wide
+
+    def _lstm_rows(self, z):
+        """The rows of the LSTM's gates, (..., 4, N, C, B)."""
+        rows = z[..., lstm_offset(self.units, self.chunk_size), :]
+        shape = (*ops.shape(z)[:-2], len(LSTM_GATES), *self.cell_shape, ops.shape(z)[-1])
+        return ops.reshape(rows, shape)
+
     def _gates(self, z, scale, shift):
         """The gates of the LSTM, (..., 4, N, C, B), in one pass of one function.
 
         sigmoid(x) = (1 + tanh(x / 2)) / 2.
         """
-        rows = z[..., lstm_offset(self.units, self.chunk_size), :]
-        shape = (*ops.shape(z)[:-2], len(LSTM_GATES), *self.cell_shape, ops.shape(z)[-1])
-        return scale * tanh(scale * ops.reshape(rows, shape)) + shift
+        return scale * tanh(scale * self._lstm_rows(z)) + shift
 
-    def update(self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, *scales: Tensor) -> StepOutputs:
+    def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
+        running_sum, *scales = constants
         cumax = self._cumax(self._exponentials(z), running_sum)
         by_chunk = cumax[:, :, None]  # (2, N, 1, B)
         i_tilde, f_tilde = 1.0 - by_chunk[0], by_chunk[1]  # Eq. 9 and 10
         omega = i_tilde * f_tilde  # Eq. 11
-        output, candidate, i, f = ops.unstack(self._gates(z, *scales), 4)  # Eq. 1 to 4
+        gates = self._gates(z, *scales)
+        output, candidate, i, f = ops.unstack(gates, 4)  # Eq. 1 to 4
         f_hat = f * omega + (f_tilde - omega)  # Eq. 12
         i_hat = i * omega + (i_tilde - omega)  # Eq. 13
         c = f_hat * c_tm1 + i_hat * candidate  # Eq. 14
         h = ops.reshape(output * tanh(c), (self.units, -1))
-        return StepOutputs(h, c, (cumax,))
+        saved = None
+        if save and self._saves_gates:
+            masters = z[: lstm_offset(self.units, self.chunk_size).start]
+            saved = ops.concatenate([masters, ops.reshape(gates, (4 * self.units, -1))], 0)
+        return StepOutputs(h, c, (cumax,), saved)
 
     def local_derivatives(
-        self, z: Tensor, c_tm1: Tensor, running_sum: Tensor, *scales: Tensor
+        self, z: Tensor, c_tm1: Tensor, constants: Tensors
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
         """The cell state by candidate, input and forget gate, both cumax, and the old cell state.
 
         Also the softmax of the master gates' pre-activations, (..., 2, N, B), of which cumax is the
         running sum.
         """
+        running_sum, *scales = constants
         exponentials = self._exponentials(z)
         softmax = exponentials / ops.sum(exponentials, -2, keepdims=True)
         cumax = ops.expand_dims(self._cumax(exponentials, running_sum), -2)  # (..., 2, N, 1, B)
         i_tilde, f_tilde = 1.0 - cumax[..., 0, :, :, :], cumax[..., 1, :, :, :]
         omega = i_tilde * f_tilde
-        gates = self._gates(z, *scales)
+        gates = self._lstm_rows(z) if self._saves_gates else self._gates(z, *scales)
         output, candidate, i, f = (gates[..., index, :, :, :] for index in range(4))
         f_hat = f * omega + (f_tilde - omega)
         i_hat = i * omega + (i_tilde - omega)
@@ -129,13 +144,12 @@ class ONLSTMStep(GatedStep):
         d_gates: Sequence[Tensor],
         d_others: Tensors,
         others: Tensors,
-        running_sum: Tensor,
-        *_: Any,
+        constants: Tensors,
     ) -> Tensor:
         (softmax,), (d_cumax,), (*d_gates, d_input, d_forget) = others, d_others, d_gates
         # Over the units of a chunk; and each softmax counts in its own cumax and all after it.
         d_cumax = ops.stack([ops.sum(d_input, 1), ops.sum(d_forget, 1)]) + d_cumax  # (2, N, B)
-        d_softmax = precise(ops.transpose(running_sum), d_cumax)
+        d_softmax = precise(ops.transpose(constants[0]), d_cumax)
         mean = ops.sum(softmax * d_softmax, 1, keepdims=True)
         d_masters = softmax * (d_softmax - mean)
         # In the order of the gates in every kernel.

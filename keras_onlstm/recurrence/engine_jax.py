@@ -21,9 +21,9 @@ def packed(matrix: Tensor, columns: int) -> Tensor:
     return jax.lax.optimization_barrier(matrix)
 
 
-def product(matrix: Tensor, x: Tensor, plus: Tensor | None = None) -> Tensor:
-    """The product of a `packed` matrix with (K, columns), `plus` a tensor (M, columns)."""
-    return matrix @ x if plus is None else matrix @ x + plus
+def product(matrix: Tensor, x: Tensor) -> Tensor:
+    """The product of a `packed` matrix with (K, columns)."""
+    return matrix @ x
 
 
 def rows_product(x: Tensor, matrix: Tensor) -> Tensor:

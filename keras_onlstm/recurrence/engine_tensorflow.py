@@ -28,13 +28,8 @@ def packed(matrix: Tensor, columns: int) -> Tensor:
     return matrix
 
 
-def product(matrix: Tensor, x: Tensor, plus: Tensor | None = None) -> Tensor:
-    """The product of a `packed` matrix with (K, columns), `plus` a tensor (M, columns)."""
-    found = _product(matrix, x)
-    return found if plus is None else found + plus
-
-
-def _product(matrix, x):
+def product(matrix: Tensor, x: Tensor) -> Tensor:
+    """The product of a `packed` matrix with (K, columns)."""
     import tensorflow as tf
 
     columns = x.shape[1]

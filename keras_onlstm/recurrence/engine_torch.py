@@ -52,12 +52,11 @@ def packed(matrix: Tensor, columns: int) -> Any:
     return _Packed(torch.ops.mkldnn._reorder_linear_weight(matrix, columns))
 
 
-def product(matrix: Any, x: Tensor, plus: Tensor | None = None) -> Tensor:
-    """The product of a `packed` matrix with (K, columns), `plus` a tensor (M, columns)."""
+def product(matrix: Any, x: Tensor) -> Tensor:
+    """The product of a `packed` matrix with (K, columns)."""
     if isinstance(matrix, _Packed):
-        found = _linear(x.t().contiguous(), matrix.matrix)
-        return (found if plus is None else found.add_(plus.t())).t().contiguous()
-    return matrix @ x if plus is None else plus.addmm(matrix, x)
+        return _linear(x.t().contiguous(), matrix.matrix).t().contiguous()
+    return matrix @ x
 
 
 def rows_product(x: Tensor, matrix: Tensor) -> Tensor:

@@ -57,6 +57,7 @@ class StepOutputs(NamedTuple):
     h: Tensor  # (U, B), wide
     c: Tensor  # (*cell_shape, B), wide
     others: Tensors = ()  # further outputs
+    saved: Tensor | None = None  # (K, B), what `local_derivatives` reads in the place of z
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,12 +96,12 @@ class GatedStep(Step):
         """Shapes and dtypes of one row of `StepOutputs.others`."""
         return ()
 
-    def update(self, z: Tensor, c_tm1: Tensor, *constants: Tensor) -> StepOutputs:
-        """The step, from the pre-activations (K, B) on."""
+    def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
+        """The step, from the pre-activations (K, B) on. `save` tells whether they are saved."""
         raise NotImplementedError
 
-    def local_derivatives(self, z: Tensor, c_tm1: Tensor, *constants: Tensor) -> tuple[Any, ...]:
-        """The local derivatives of one step, or of all: z is (..., K, B).
+    def local_derivatives(self, z: Tensor, c_tm1: Tensor, constants: Tensors) -> tuple[Any, ...]:
+        """The local derivatives of one step, or of all: z (..., K, B) is what was saved.
 
         Returns:
             List of the derivatives of h by the pre-activation of the output gate and by the new
@@ -116,7 +117,7 @@ class GatedStep(Step):
         d_gates: Sequence[Tensor],
         d_others: Tensors,
         others: Any,
-        *constants: Tensor,
+        constants: Tensors,
     ) -> Tensor:
         """The gradients of the pre-activations (K, B).
 
@@ -126,7 +127,7 @@ class GatedStep(Step):
                 state depends on but the old one.
             d_others: tuple of the gradients of `StepOutputs.others`.
             others: the other tensors of `local_derivatives`.
-            *constants: those of the step.
+            constants: those of the step.
         """
         raise NotImplementedError
 
@@ -184,19 +185,18 @@ class GatedStep(Step):
     def _advance(self, prepared, carry, row, *, save):
         (kernel_t, recurrent_mask, bias, *constants), (h_tm1, c_tm1) = prepared, carry
         read = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
-        projected, mask = row
-        z = product(kernel_t, read, ops.transpose(projected))  # (K, B)
         update = self._compiled(self._masked_update, multiplies=False, save=save)
-        return update(z, h_tm1, c_tm1, mask, bias, constants)
+        return update(product(kernel_t, read), h_tm1, c_tm1, row, bias, constants)
 
-    def _masked_update(self, z, h_tm1, c_tm1, mask, bias, constants, *, save):
-        z = self._cast(z, self.wide)
+    def _masked_update(self, recurrent, h_tm1, c_tm1, row, bias, constants, *, save):
+        projected, mask = row
+        z = self._cast(recurrent + ops.transpose(projected), self.wide)  # (K, B)
         z = z if bias is None else z + bias
-        h, c, others = self.update(z, c_tm1, *constants)
-        h = self._cast(h, self.dtype)
+        h, c, others, saved = self.update(z, c_tm1, constants, save)
+        h, saved = self._cast(h, self.dtype), z if saved is None else saved
         if mask is not None:
             h, c = ops.where(mask, h, h_tm1), ops.where(mask, c, c_tm1)
-        return h, c, (ops.transpose(h), *others), [self._cast(z, self.dtype)] if save else []
+        return h, c, (ops.transpose(h), *others), [self._cast(saved, self.dtype)] if save else []
 
     def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
         _, _, _, *constants = prepared
@@ -209,7 +209,7 @@ class GatedStep(Step):
         """`local_derivatives` with the mask: those of h, those of c, 1 where masked, the others."""
         _, mask, z, c_tm1 = row
         wide = self._cast(z, self.wide)
-        by_h, by_c, *others = self.local_derivatives(wide, c_tm1, *constants)
+        by_h, by_c, *others = self.local_derivatives(wide, c_tm1, constants)
         skipped = None
         if mask is not None:  # a masked step passes the gradients of its states on
             lead = (..., *[None for _ in self.cell_shape], slice(None))
@@ -246,7 +246,7 @@ class GatedStep(Step):
         dh = dh + self._cast(ops.transpose(d_row), self.wide)  # (U, B)
         d_output, d_cell = times(by_h, ops.reshape(dh, (*self.cell_shape, -1)))
         *d_gates, dc = times(by_c, dc + d_cell)
-        dz = self.gates_grad(d_output, d_gates, d_others, others, *constants)
+        dz = self.gates_grad(d_output, d_gates, d_others, others, constants)
         dz = self._cast(dz, self.dtype)  # (K, B)
         return dz, ops.transpose(dz), None if skipped is None else dh * skipped, dc
 

@@ -11,7 +11,7 @@ from keras import backend, ops
 
 from keras_onlstm.recurrence.gated import GatedStep, GatedWeights, StepOutputs, run_gated
 from keras_onlstm.utils.numerics import tanh
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["Gates", "activated", "cell_derivatives", "cell_state", "lstm", "output_derivatives"]
 
@@ -69,12 +69,14 @@ class _LSTMStep(GatedStep):
         z = ops.reshape(z, shape)
         return activated(*(z[..., index, :, :] for index in range(4)))
 
-    def update(self, z: Tensor, c_tm1: Tensor) -> StepOutputs:
+    def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
         gates = self._gates(z)
         c = cell_state(gates, c_tm1)
         return StepOutputs(gates.output * tanh(c), c)
 
-    def local_derivatives(self, z: Tensor, c_tm1: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    def local_derivatives(
+        self, z: Tensor, c_tm1: Tensor, constants: Tensors
+    ) -> tuple[list[Tensor], list[Tensor]]:
         gates = self._gates(z)
         by_h = output_derivatives(gates, cell_state(gates, c_tm1))
         return by_h, cell_derivatives(gates, c_tm1)
