@@ -178,11 +178,11 @@ class GatedStep(Step):
     def forward(
         self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
     ) -> tuple[Tensors, Tensors, Tensors]:
-        advance = self._compiled(self._advance, multiplies=True, save=save)
-        h, c, ys, saved = advance(prepared, carry, row)
+        forward_step = self._compiled(self._forward_step, multiplies=True, save=save)
+        h, c, ys, saved = forward_step(prepared, carry, row)
         return (h, c), ys, (*saved, carry[1]) if save else ()
 
-    def _advance(self, prepared, carry, row, *, save):
+    def _forward_step(self, prepared, carry, row, *, save):
         (kernel_t, recurrent_mask, bias, *constants), (h_tm1, c_tm1) = prepared, carry
         read = h_tm1 if recurrent_mask is None else h_tm1 * recurrent_mask
         update = self._compiled(self._masked_update, multiplies=False, save=save)
@@ -221,10 +221,10 @@ class GatedStep(Step):
     def backward(
         self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
     ) -> tuple[Tensors, Tensors]:
-        retreat = self._compiled(self._retreat, multiplies=True, derived=derived)
-        return retreat(prepared, d_carry, d_ys, row)
+        backward_step = self._compiled(self._backward_step, multiplies=True, derived=derived)
+        return backward_step(prepared, d_carry, d_ys, row)
 
-    def _retreat(self, prepared, d_carry, d_ys, row, *, derived):
+    def _backward_step(self, prepared, d_carry, d_ys, row, *, derived):
         (kernel, recurrent_mask, _, *constants), (dh, dc) = prepared, d_carry
         gates_grad = self._compiled(self._gates_grad, multiplies=False, derived=derived)
         dz, d_row, passed, dc = gates_grad(dh, dc, d_ys, row, constants)

@@ -294,8 +294,8 @@ def test_lengths_share_what_is_compiled():
         step(tf.constant(rng.normal(size=(4, time, 8)).astype("float32")))
     assert step.experimental_get_tracing_count() <= 2
     one = ONLSTMStep(200, "float32", 10)
-    forward = engine_tensorflow.compiled(ONLSTMStep._advance, one, save=True)
-    backward = engine_tensorflow.compiled(ONLSTMStep._retreat, one, derived=False)
+    forward = engine_tensorflow.compiled(ONLSTMStep._forward_step, one, save=True)
+    backward = engine_tensorflow.compiled(ONLSTMStep._backward_step, one, derived=False)
     for function in (forward, backward):
         assert function.experimental_get_tracing_count() <= 2
     assert engine_tensorflow.compiled.cache_info().misses == 2
