@@ -146,9 +146,10 @@ class GatedStep(Step):
 
     @property
     def compiles_products(self) -> bool:
-        """True if XLA compiles the recurrent products, too, on TensorFlow."""
+        """True if XLA compiles the recurrent products, too."""
         # On processors XLA multiplies bfloat16 as float32, TensorFlow does not.
-        return self.dtype != "bfloat16" or has_gpu()
+        apart = backend.backend() == "tensorflow" and self.dtype == "bfloat16"
+        return not apart or has_gpu()
 
     def _compiled(self, method, multiplies, **options):
         if multiplies is self.compiles_products:
