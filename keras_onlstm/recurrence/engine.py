@@ -32,9 +32,8 @@ __all__ = [
 ]
 
 NOT_SUPPORTED = (
-    "This loop over time has a hand-written gradient: no forward-mode derivatives, no torch.vmap "
-    "and, except on JAX, no second derivatives. Layers that have the argument compute them with "
-    "fused=False."
+    "This loop over time has a hand-written gradient: no forward-mode derivatives, no torch.vmap, "
+    "and second derivatives only on JAX. Use fused=False, if the layer has that argument."
 )
 
 # A recurrent kernel with fewer entries makes operations that take longer to start than to run.
@@ -63,7 +62,7 @@ def scan(
 ) -> tuple[Tensors, Tensors, Any]:
     """A loop over the leading axis: `carry, y, saved = function(carry, x)` for every row of `xs`.
 
-    Reference implementations are plain loops, which the backend differentiates.
+    Reference implementations use only this; the backend differentiates the loop.
 
     Args:
         function: maps `(carry, x)` to `(carry, y, saved)`, all flat tuples of tensors.
@@ -99,8 +98,8 @@ class Step:
     def is_launch_bound(self) -> bool:
         """True if the operations of a step take longer to start than to run.
 
-        Then TensorFlow does not compile the step, because that takes longer than it saves, and the
-        `derivatives` of all steps are computed before the backward loop.
+        Then TensorFlow does not compile the step, because that takes longer than it saves, and a
+        step that has `derivatives` computes those of all steps before the backward loop.
         """
         return self.entries < _LAUNCH_BOUND[backend.backend()]
 

@@ -48,7 +48,7 @@ class GatedWeights(NamedTuple):
     kernel: Tensor  # (D, K)
     recurrent_kernel: Tensor  # (U, K)
     bias: Tensor | None = None  # (K,)
-    recurrent_mask: Tensor | None = None  # (B, U) factors of the h that the gates read
+    recurrent_mask: Tensor | None = None  # (B, U) factors of the h that gates read; no gradient
 
 
 class StepOutputs(NamedTuple):
