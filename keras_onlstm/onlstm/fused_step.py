@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from keras_onlstm.onlstm.gates import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
 from keras_onlstm.recurrence.engine import Specs
 from keras_onlstm.recurrence.gated import GatedStep, StepOutputs
+from keras_onlstm.recurrence.lstm import hidden_state, output_derivatives
 from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import largest, precise, tanh, triangle
 from keras_onlstm.utils.types import Tensor, Tensors
@@ -87,18 +88,23 @@ class ONLSTMStep(GatedStep):
         """
         return scale * tanh(scale * self._lstm_rows(z)) + shift
 
+    def _merged(self, cumax, i, f):
+        """Both master gates, their overlap, and input and forget gate merged with them."""
+        by_chunk = cumax[..., :, None, :]  # (..., 2, N, 1, B)
+        i_tilde, f_tilde = 1.0 - by_chunk[..., 0, :, :, :], by_chunk[..., 1, :, :, :]  # Eq. 9, 10
+        omega = i_tilde * f_tilde  # Eq. 11
+        f_hat = f * omega + (f_tilde - omega)  # Eq. 12
+        i_hat = i * omega + (i_tilde - omega)  # Eq. 13
+        return i_tilde, f_tilde, omega, i_hat, f_hat
+
     def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
         running_sum, *scales = constants
         cumax = self._cumax(self._exponentials(z), running_sum)
-        by_chunk = cumax[:, :, None]  # (2, N, 1, B)
-        i_tilde, f_tilde = 1.0 - by_chunk[0], by_chunk[1]  # Eq. 9 and 10
-        omega = i_tilde * f_tilde  # Eq. 11
         gates = self._gates(z, *scales)
         output, candidate, i, f = ops.unstack(gates, 4)  # Eq. 1 to 4
-        f_hat = f * omega + (f_tilde - omega)  # Eq. 12
-        i_hat = i * omega + (i_tilde - omega)  # Eq. 13
+        _, _, _, i_hat, f_hat = self._merged(cumax, i, f)
         c = f_hat * c_tm1 + i_hat * candidate  # Eq. 14
-        h = ops.reshape(output * tanh(c), (self.units, -1))
+        h = ops.reshape(hidden_state(output, c), (self.units, -1))
         saved = None
         if save and self._saves_gates:
             masters = z[: lstm_offset(self.units, self.chunk_size).start]
@@ -106,25 +112,22 @@ class ONLSTMStep(GatedStep):
         return StepOutputs(h, c, (cumax,), saved)
 
     def local_derivatives(
-        self, z: Tensor, c_tm1: Tensor, constants: Tensors
+        self, saved: Tensor, c_tm1: Tensor, constants: Tensors
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-        """The cell state by candidate, input and forget gate, both cumax, and the old cell state.
+        """Those of h, then of the new cell state: by candidate, input gate and forget gate, by both
+        cumax, by the old cell state.
 
         Also the softmax of the master gates' pre-activations, (..., 2, N, B), of which cumax is the
         running sum.
         """
         running_sum, *scales = constants
-        exponentials = self._exponentials(z)
+        exponentials = self._exponentials(saved)
         softmax = exponentials / ops.sum(exponentials, -2, keepdims=True)
-        cumax = ops.expand_dims(self._cumax(exponentials, running_sum), -2)  # (..., 2, N, 1, B)
-        i_tilde, f_tilde = 1.0 - cumax[..., 0, :, :, :], cumax[..., 1, :, :, :]
-        omega = i_tilde * f_tilde
-        gates = self._lstm_rows(z) if self._saves_gates else self._gates(z, *scales)
+        cumax = self._cumax(exponentials, running_sum)
+        gates = self._lstm_rows(saved) if self._saves_gates else self._gates(saved, *scales)
         output, candidate, i, f = (gates[..., index, :, :, :] for index in range(4))
-        f_hat = f * omega + (f_tilde - omega)
-        i_hat = i * omega + (i_tilde - omega)
-        tanh_c = tanh(f_hat * c_tm1 + i_hat * candidate)
-        by_h = [tanh_c * output * (1.0 - output), output * (1.0 - tanh_c * tanh_c)]
+        i_tilde, f_tilde, omega, i_hat, f_hat = self._merged(cumax, i, f)
+        by_h = output_derivatives(output, f_hat * c_tm1 + i_hat * candidate)
         # c = omega * (f * c_tm1 + i * candidate) + (f_tilde - omega) * c_tm1
         #     + (i_tilde - omega) * candidate, with omega = i_tilde * f_tilde.
         closed = c_tm1 * (1.0 - f) + candidate * (1.0 - i)  # minus the derivative by omega

@@ -19,9 +19,10 @@ from keras_onlstm.recurrence.lstm import (
     activated,
     cell_derivatives,
     cell_state,
+    hidden_state,
     output_derivatives,
 )
-from keras_onlstm.utils.numerics import largest, tanh
+from keras_onlstm.utils.numerics import largest
 from keras_onlstm.utils.substitution import Substitution
 from keras_onlstm.utils.types import Tensor, Tensors
 
@@ -82,7 +83,7 @@ def reference(inputs: ReadingInputs) -> Tensors:
     def body(carry, row):
         return step.forward(weights, carry, row, save=False)
 
-    return engine.scan(body, carry, xs, step.specs(weights, carry, xs)[0])[1]
+    return engine.scan(body, carry, xs, step.specs(carry, xs)[0])[1]
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ class ReadingStep(Step):
     def entries(self) -> int:
         return 4 * self.units**2
 
-    def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
+    def specs(self, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
         (slots, batch, units), dtype = carry[0].shape, carry[0].dtype
         row, wide = (batch, units), (batch, 4 * units)
         saved = [row, row, wide, wide, (batch, 1)]
@@ -143,7 +144,7 @@ class ReadingStep(Step):
         standard, deviation = standardized(product + bias)
         gates = activated(*ops.split(x + gamma * standard + beta, 4, axis=-1))
         c = cell_state(gates, c_tm1)
-        h = gates.output * tanh(normalized(c, cell_gamma, cell_beta))
+        h = hidden_state(gates.output, normalized(c, cell_gamma, cell_beta))
         pairs = (hs, h), (cs, c)
         memory = [ops.concatenate([rows[1:], ops.expand_dims(row, 0)], 0) for rows, row in pairs]
         return memory, (h, c), (ops.concatenate(gates, -1), standard, deviation)
@@ -161,14 +162,14 @@ class ReadingStep(Step):
     def backward_rows(self, xs: Tensors) -> Tensors:
         return ops.arange(ops.shape(xs[0])[0], dtype="int32"), *xs[2:]
 
-    def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:
+    def backward_specs(self, carry: Tensors, xs: Tensors) -> Specs:
         (slots, batch, units), dtype = carry[0].shape, carry[0].dtype
         specs = [((batch, size), dtype) for size in (4 * units, 4 * units, units)]
         if xs[1] is not None:
             specs += [((batch, slots), xs[2].dtype), ((batch, units), dtype)]
         return specs
 
-    def begin_backward(self, last: Tensors, d_last: Tensors) -> Tensors:
+    def begin_backward(self, d_last: Tensors) -> Tensors:
         dh, dc = d_last
         return dh[:-1], dc[:-1], dh[-1], dc[-1]
 
@@ -202,7 +203,7 @@ class ReadingStep(Step):
         _, gamma, _, cell_gamma, cell_beta = scales
         gates = Gates(*ops.split(gates, 4, axis=-1))
         cell, cell_deviation = standardized(cell_state(gates, c_tm1))
-        by_output, by_scaled = output_derivatives(gates, cell_gamma * cell + cell_beta)
+        by_output, by_scaled = output_derivatives(gates.output, cell_gamma * cell + cell_beta)
         dh, dc = dh + d_h, dc + d_c
         d_scaled = dh * by_scaled
         dc = dc + standardized_grad(d_scaled * cell_gamma, cell, cell_deviation)

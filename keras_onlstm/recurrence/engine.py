@@ -113,7 +113,7 @@ class Step:
             return engine_tensorflow.compiled(method.__func__, self, **options)
         return functools.partial(method, **options) if options else method
 
-    def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
+    def specs(self, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
         """Shapes and dtypes of one row of the outputs, and of what a step saves."""
         raise NotImplementedError
 
@@ -144,8 +144,8 @@ class Step:
         """The local derivatives of one step or of all, from `backward_rows` and what was saved."""
         raise NotImplementedError
 
-    def begin_backward(self, last: Tensors, d_last: Tensors) -> Tensors:
-        """The carry of the backward loop, from the last states and their gradients."""
+    def begin_backward(self, d_last: Tensors) -> Tensors:
+        """The carry of the backward loop, from the gradients of the last states."""
         return d_last
 
     def backward(
@@ -157,7 +157,7 @@ class Step:
         """
         raise NotImplementedError
 
-    def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:
+    def backward_specs(self, carry: Tensors, xs: Tensors) -> Specs:
         """Shapes and dtypes of the row of gradients that `backward` returns."""
         raise NotImplementedError
 
@@ -204,7 +204,7 @@ def _forward(step, arguments, save):
     def body(carry, row):
         return step.forward(prepared, carry, row, save)
 
-    ys_specs, saved_specs = step.specs(weights, carry, xs)
+    ys_specs, saved_specs = step.specs(carry, xs)
     specs = ys_specs, saved_specs if save else ()
     carry, ys, saved = scan(body, carry, step.rows(weights, xs), *specs)
     return (carry, ys), saved
@@ -212,7 +212,7 @@ def _forward(step, arguments, save):
 
 def _backward(step, arguments, results, saved, upstream):
     """The gradients of all arguments."""
-    (weights, carry, xs), (last, ys), (d_last, d_ys) = arguments, results, upstream
+    (weights, carry, xs), (_, ys), (d_last, d_ys) = arguments, results, upstream
     prepared = step.prepare(weights, carry, xs, ys)
     derived = step.has_derivatives and step.is_launch_bound
     rows = (*step.backward_rows(xs), *(stacked(x) if derived else x for x in saved))
@@ -223,7 +223,7 @@ def _backward(step, arguments, results, saved, upstream):
         d_y, row = row[: len(d_ys)], row[len(d_ys) :]
         return (*step.backward(prepared, d_carry, d_y, row, derived), ())
 
-    d_carry, specs = step.begin_backward(last, d_last), step.backward_specs(weights, carry, xs)
+    d_carry, specs = step.begin_backward(d_last), step.backward_specs(carry, xs)
     d_carry, rows, _ = scan(body, d_carry, (*d_ys, *rows), specs, reverse=True)
     d_weights, d_xs = step.gradients(weights, carry, xs, ys, saved, rows)
     d_weights = tree.pack_sequence_as(weights, list(d_weights))

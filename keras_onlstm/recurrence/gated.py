@@ -100,12 +100,14 @@ class GatedStep(Step):
         """The step, from the pre-activations (K, B) on. `save` tells whether they are saved."""
         raise NotImplementedError
 
-    def local_derivatives(self, z: Tensor, c_tm1: Tensor, constants: Tensors) -> tuple[Any, ...]:
-        """The local derivatives of one step, or of all: z (..., K, B) is what was saved.
+    def local_derivatives(
+        self, saved: Tensor, c_tm1: Tensor, constants: Tensors
+    ) -> tuple[Any, ...]:
+        """The local derivatives of one step, or of all, from z or what was saved (..., K, B).
 
         Returns:
-            List of the derivatives of h by the pre-activation of the output gate and by the new
-            cell state, both (..., *cell_shape, B); list of those of the new cell state by
+            Tuple: list of the derivatives of h by the pre-activation of the output gate and by
+            the new cell state, both (..., *cell_shape, B); list of those of the new cell state by
             everything else that it depends on, the old cell state last; and other tensors that
             `gates_grad` needs.
         """
@@ -156,7 +158,7 @@ class GatedStep(Step):
             return self.compiled(method, **options)
         return functools.partial(method, **options)
 
-    def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
+    def specs(self, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
         batch = carry[0].shape[-1]
         saved = [((self.width, batch), self.dtype), ((*self.cell_shape, batch), self.wide)]
         return [((batch, self.units), self.dtype), *self.other_specs(batch)], saved
@@ -254,10 +256,10 @@ class GatedStep(Step):
     def backward_rows(self, xs: Tensors) -> Tensors:
         return None, xs[1]
 
-    def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:
+    def backward_specs(self, carry: Tensors, xs: Tensors) -> Specs:
         return [((carry[0].shape[-1], self.width), self.dtype)]
 
-    def begin_backward(self, last: Tensors, d_last: Tensors) -> Tensors:
+    def begin_backward(self, d_last: Tensors) -> Tensors:
         dh, dc = d_last
         return self._cast(dh, self.wide), dc
 

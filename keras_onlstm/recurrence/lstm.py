@@ -13,7 +13,15 @@ from keras_onlstm.recurrence.gated import GatedStep, GatedWeights, StepOutputs, 
 from keras_onlstm.utils.numerics import tanh
 from keras_onlstm.utils.types import Tensor, Tensors
 
-__all__ = ["Gates", "activated", "cell_derivatives", "cell_state", "lstm", "output_derivatives"]
+__all__ = [
+    "Gates",
+    "activated",
+    "cell_derivatives",
+    "cell_state",
+    "hidden_state",
+    "lstm",
+    "output_derivatives",
+]
 
 
 class Gates(NamedTuple):
@@ -46,13 +54,18 @@ def cell_derivatives(gates: Gates, c_tm1: Tensor) -> list[Tensor]:
     return [candidate * i * (1.0 - i), c_tm1 * f * (1.0 - f), i * (1.0 - candidate * candidate), f]
 
 
-def output_derivatives(gates: Gates, c: Tensor) -> list[Tensor]:
-    """The derivatives of the hidden state `output * tanh(c)`.
+def hidden_state(output: Tensor, c: Tensor) -> Tensor:
+    """The new hidden state, from the output gate and the cell state."""
+    return output * tanh(c)
+
+
+def output_derivatives(output: Tensor, c: Tensor) -> list[Tensor]:
+    """The derivatives of the hidden state.
 
     Returns:
         List: by the pre-activation of the output gate, and by the cell state.
     """
-    output, tanh_c = gates.output, tanh(c)
+    tanh_c = tanh(c)
     return [tanh_c * output * (1.0 - output), output * (1.0 - tanh_c * tanh_c)]
 
 
@@ -72,13 +85,13 @@ class _LSTMStep(GatedStep):
     def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
         gates = self._gates(z)
         c = cell_state(gates, c_tm1)
-        return StepOutputs(gates.output * tanh(c), c)
+        return StepOutputs(hidden_state(gates.output, c), c)
 
     def local_derivatives(
-        self, z: Tensor, c_tm1: Tensor, constants: Tensors
+        self, saved: Tensor, c_tm1: Tensor, constants: Tensors
     ) -> tuple[list[Tensor], list[Tensor]]:
-        gates = self._gates(z)
-        by_h = output_derivatives(gates, cell_state(gates, c_tm1))
+        gates = self._gates(saved)
+        by_h = output_derivatives(gates.output, cell_state(gates, c_tm1))
         return by_h, cell_derivatives(gates, c_tm1)
 
     def gates_grad(self, d_output: Tensor, d_gates: Sequence[Tensor], *_: Any) -> Tensor:
@@ -90,7 +103,7 @@ def lstm(
     states: Sequence[Tensor],
     kernel: Tensor,
     recurrent_kernel: Tensor,
-    bias: Tensor,
+    bias: Tensor | None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """An LSTM over whole sequences, with tanh and sigmoid, for training.
@@ -100,8 +113,9 @@ def lstm(
         states: h and c before the first step, each (B, U).
         kernel: (D, 4 U), with the gates in the order of Keras.
         recurrent_kernel: (U, 4 U).
-        bias: (4 U,).
-        mask: boolean (B, T), `False` where a step keeps the states; or `None`.
+        bias: (4 U,), or `None`.
+        mask: boolean (B, T), `False` where a step keeps the states; or `None`. Masked inputs have
+            to be finite.
 
     Returns:
         h after every step, (B, T, U), and c after the last one, (B, U). The cell state is computed

@@ -66,7 +66,7 @@ class TreeStep(Step):
         layers = [weights[start : start + 3] for start in range(0, len(weights), 3)]
         return [list(zip(*layers[i :: self.depth], strict=True)) for i in range(self.depth)]
 
-    def specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
+    def specs(self, carry: Tensors, xs: Tensors) -> tuple[Specs, Specs]:
         rows, units, depth, dtype = xs[-2].shape[1], self.units, self.depth, xs[0].dtype
         saved = [2 * units * depth, *[4 * units] * depth, *[units] * (depth - 1)]
         return [((rows, units), dtype)], [((rows, size), dtype) for size in saved]
@@ -139,12 +139,12 @@ class TreeStep(Step):
     def _gates_grad(self, dh, dc, gates, c_tm1):
         """The gradients of the pre-activations and of the old cell state."""
         gates = Gates(*ops.split(gates, 4, axis=-1))
-        by_output, by_c = output_derivatives(gates, cell_state(gates, c_tm1))
+        by_output, by_c = output_derivatives(gates.output, cell_state(gates, c_tm1))
         dc = dc + dh * by_c
         i, f, candidate, dc = (dc * x for x in cell_derivatives(gates, c_tm1))
         return ops.concatenate([i, f, dh * by_output, candidate], -1), dc
 
-    def backward_specs(self, weights: Tensors, carry: Tensors, xs: Tensors) -> Specs:
+    def backward_specs(self, carry: Tensors, xs: Tensors) -> Specs:
         return [((xs[-2].shape[1], 4 * self.units), xs[0].dtype)] * self.depth
 
     def gradients(

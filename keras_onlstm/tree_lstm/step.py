@@ -20,8 +20,7 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
-from keras_onlstm.recurrence.lstm import Gates, activated, cell_state
-from keras_onlstm.utils.numerics import tanh
+from keras_onlstm.recurrence.lstm import Gates, activated, cell_state, hidden_state
 from keras_onlstm.utils.types import Tensor
 
 __all__ = ["INITIAL", "Layer", "Weights", "deep_step", "reference", "update"]
@@ -58,7 +57,7 @@ def update(z: Tensor, c_tm1: Tensor) -> tuple[Tensor, Tensor, Gates]:
     i, f, output, candidate = ops.split(z, 4, axis=-1)
     gates = activated(input=i, forget=f, candidate=candidate, output=output)
     c = cell_state(gates, c_tm1)
-    return gates.output * tanh(c), c, gates
+    return hidden_state(gates.output, c), c, gates
 
 
 def deep_step(

@@ -32,7 +32,7 @@ from helpers.fused import (
 )
 from keras_onlstm import ONLSTM
 from keras_onlstm.onlstm.fused_step import ONLSTMStep
-from keras_onlstm.recurrence import engine
+from keras_onlstm.recurrence import engine, gated
 
 TOLERANCE = 1e-10  # what two float64 versions may differ by
 
@@ -154,6 +154,13 @@ def test_products_outside_of_what_is_compiled(mask, monkeypatch):
     call = {"mask": mask and oracle.masks(11, 4)[mask], "training": True}
     options = {} if mask else {"recurrent_dropout": 0.5, "seed": 3}
     compare(scaled, 5, "float32", SINGLE, call=call, **options)
+
+
+@pytest.mark.backend("jax", "torch")
+def test_other_backends_do_not_ask_tensorflow_for_a_gpu(monkeypatch):
+    monkeypatch.setattr(gated, "has_gpu", None)
+    layer = ONLSTM(6, 2, dtype="mixed_bfloat16")
+    assert layer(np.ones((2, 3, 4), "float32")).shape == (2, 6)
 
 
 def root_mean_square(found, expected):
