@@ -24,9 +24,9 @@ def stack(name, configuration, dtype):
     layers = []
     for units in configuration.units:
         if name == KERAS_LSTM:
-            # JAX's cuDNN has no bfloat16.
-            by_keras = keras.backend.backend() == "jax" and dtype != "float32"
-            use_cudnn = False if by_keras else "auto"
+            # On JAX cuDNN computes an LSTM in float32 only.
+            lacks_cudnn = keras.backend.backend() == "jax" and dtype != "float32"
+            use_cudnn = False if lacks_cudnn else "auto"
             layers.append(keras.layers.LSTM(units, **options, use_cudnn=use_cudnn))
         elif name == CELL:
             cell = keras_onlstm.ONLSTMCell(units, **chunk, dtype=dtype)

@@ -38,7 +38,7 @@ from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["GatedStep", "GatedWeights", "StepOutputs", "run_gated"]
 
-# XLA adds the bias in the same pass as what follows. Elsewhere it is added to all rows at once.
+# XLA adds the bias to each row, together with what follows; PyTorch adds it to all rows at once.
 _FUSES = backend.backend() != "torch"
 
 
@@ -57,7 +57,7 @@ class StepOutputs(NamedTuple):
     h: Tensor  # (U, B), wide
     c: Tensor  # (*cell_shape, B), wide
     others: Tensors = ()  # further outputs
-    saved: Tensor | None = None  # (K, B), what `local_derivatives` reads in the place of z
+    saved: Tensor | None = None  # (K, B), saved instead of z, for `local_derivatives`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +97,7 @@ class GatedStep(Step):
         return ()
 
     def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
-        """The step, from the pre-activations (K, B) on. `save` tells whether they are saved."""
+        """The step, from the pre-activations (K, B) on. `save` tells whether gradients follow."""
         raise NotImplementedError
 
     def local_derivatives(
@@ -139,7 +139,7 @@ class GatedStep(Step):
         return wide_dtype(self.dtype)
 
     def _cast(self, x, dtype):
-        # On PyTorch a cast that changes nothing takes half as long as a small operation.
+        # Keras takes time for a cast that changes nothing, on PyTorch in every step.
         return x if self.dtype == self.wide else ops.cast(x, dtype)
 
     @property
