@@ -55,7 +55,7 @@ def packed(matrix: Tensor, columns: int) -> Any:
 def product(matrix: Any, x: Tensor) -> Tensor:
     """The product of a `packed` matrix with (K, columns)."""
     if isinstance(matrix, _Packed):
-        return _linear(x.t().contiguous(), matrix.matrix).t().contiguous()
+        return _linear(x.t().contiguous(), matrix.matrix).t()
     return matrix @ x
 
 
@@ -74,7 +74,7 @@ def summed_product(x: Tensor, y: Tensor) -> Tensor:
 def _large_product(x, y):
     if x.numel() * y.shape[1] < _MULTIPLICATIONS or not _has_onednn(y):
         return x @ y
-    return _linear(x.contiguous(), y.t().contiguous())
+    return _linear(x.contiguous(), y.t())
 
 
 def stacked(series: Any) -> Tensor:
