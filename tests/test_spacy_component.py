@@ -137,7 +137,11 @@ def test_several_processes(nlp, method, tmp_path):
     path = tmp_path / "docs.spacy"
     run([sys.executable, "-c", program, method, path, *TEXTS])
     docs = list(DocBin().from_disk(path).get_docs(nlp.vocab))
-    assert len(docs) == len(TEXTS) and results(*docs) == results(*nlp.pipe(TEXTS))
+    assert len(docs) == len(TEXTS)
+    for found, expected in zip(results(*docs), results(*nlp.pipe(TEXTS)), strict=True):
+        assert found[:-1] == expected[:-1]
+        # In other batches the products round differently.
+        np.testing.assert_allclose(found[-1], expected[-1], rtol=1e-5, atol=1e-6)
 
 
 def run(command):

@@ -66,8 +66,9 @@ TEXTS = [
     "The old man the boats",
     "Colorless green ideas sleep furiously",
 ]  # fmt: skip
-LONG = "the man who said that the price of the stock on the market will fall in 1989 left and "
-TEXTS.append(" ".join((17 * LONG).split()[:300]))
+# In random order: repeated clauses have distances that differ by rounding only.
+CLAUSE = "the man who said that the price of a stock on this market will fall in 1989 left and"
+TEXTS.append(" ".join(np.random.default_rng(0).choice(CLAUSE.split(" "), 300)))
 
 # How trees are read: what Parser is asked for. The first is what it does unasked.
 READINGS = [
