@@ -1,7 +1,7 @@
 """ON-LSTM (ordered neurons, Shen et al. 2019) for Keras 3 on TensorFlow, JAX and PyTorch.
 
-Importing it registers its layers and models with Keras, so that saved ones load. Keras itself is
-not imported before something needs it: an exported parser does not.
+Importing the package registers its layers and models with Keras, so that saved models load. Keras
+itself is imported on first use; exported parsers run without it.
 """
 
 from importlib import import_module

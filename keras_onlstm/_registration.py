@@ -2,7 +2,7 @@
 
 `import keras_onlstm` does not import Keras: exported parsers run without it. Saved models must
 load whether Keras or this package is imported first. So if Keras is not imported yet, an import
-hook waits for it. What is registered are stand-ins that import a class when a file needs it.
+hook waits for it. The registered objects are stand-ins, which import a class when a file needs it.
 """
 
 import importlib
@@ -34,7 +34,7 @@ CLASSES = {
 
 
 def register_with_keras() -> None:
-    """Registers every class now if Keras was imported, else as soon as it is."""
+    """Registers every class, now if Keras is imported, otherwise after its import."""
     if sys.modules.get("keras") is not None:
         _register()
     else:
@@ -61,7 +61,7 @@ class _StandIn:
 
 @contextmanager
 def _registering():
-    """A context in which Keras is imported, and after which the classes are registered."""
+    """Context around the import of Keras: registers the classes after it."""
     try:
         yield
     except ImportError as error:

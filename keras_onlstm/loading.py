@@ -1,6 +1,6 @@
-"""Models from files of every kind: the one place that knows them all.
+"""Loads models from files of every supported format.
 
-Keras is imported where a file needs it; exported ones do without, and compact ones can.
+Keras is imported only if a file needs it: exported files do not, and compact files need not.
 """
 
 import zipfile
@@ -18,7 +18,7 @@ from keras_onlstm.utils.types import StrPath
 __all__ = ["SHIPPED", "load_model", "load_trained", "member"]
 
 SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
-_BEST = "best.keras"  # of a run
+_BEST = "best.keras"  # in the directory of a run
 _CLASSES = {
     "language_model": "LanguageModel",
     "tree_language_model": "TreeLSTM",
@@ -36,22 +36,22 @@ def load_model(
 
     Args:
         path: a `.keras` file, an `.npz` file of `save_eight_bit`, an exported `.onnx` or `.tflite`
-            file, or the directory of a run, whose best model it is. Default: the language models
-            of the package, an `Ensemble`.
-        provider: of exported files, as in `runtime.load`.
-        threads: likewise.
-        keras: whether an `.npz` file is to be a model of Keras. If not, one of ON-LSTM layers is a
-            `compact.model.CompactModel`, which measures distances with NumPy alone.
+            file, or the directory of a run, whose best model is loaded. Default: the package's
+            language models, an `Ensemble`.
+        provider: `"cpu"` or `"cuda"`, for exported files; see `runtime.load`.
+        threads: number of threads, for exported files.
+        keras: whether to load an `.npz` file as a Keras model. If not, ON-LSTM models load as a
+            `compact.model.CompactModel`, which computes distances with NumPy only.
 
     Returns:
-        The model, of exported files what `runtime.model_of` makes of them; and what was stored
-        beside it of its origin, or `None`.
+        The model (of an exported file, the result of `runtime.model_of`), and the metadata of its
+        origin or `None`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, its weights are not finite, or it does not go with the
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it is damaged, has weights that are not finite, or does not support the
             arguments.
-        ImportError: if what the file needs is not installed.
+        ImportError: if a library for it is missing.
 
     Example:
 
@@ -94,7 +94,7 @@ def load_model(
 
 
 def _load_keras(path):
-    """The model of a `.keras` file, read in Keras's safe mode, with finite weights."""
+    """Loads a `.keras` file in Keras's safe mode and checks that its weights are finite."""
     import keras
     import numpy as np
 
@@ -105,7 +105,7 @@ def _load_keras(path):
         for variable in model.trainable_variables:
             if not np.isfinite(keras.ops.convert_to_numpy(variable)).all():
                 raise ValueError(f"{variable.path} is not finite: its training has diverged")
-    except Exception as error:  # whatever Keras's zip, JSON and HDF5 readers raise
+    except Exception as error:  # Keras's zip, JSON and HDF5 readers raise many types
         raise ValueError(
             f"{path}: not a complete model ({reason(error)}). Train again, or restore it from a "
             "copy."
@@ -114,19 +114,19 @@ def _load_keras(path):
 
 
 def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, Any]:
-    """One of the models that a file holds.
+    """Returns one of the models that a file holds.
 
     Args:
-        path: of the file, for the message.
-        model: what `load_model` returned: several models, or one.
-        about: likewise, what is known of their origin.
-        number: from 1 on, of `--model-index`.
+        path: the file, for the error message.
+        model: result of `load_model`, which may hold several.
+        about: metadata from `load_model`.
+        number: integer, the 1-based value of `--model-index`.
 
     Returns:
-        The model, and what is known of its origin.
+        The model and its metadata.
 
     Raises:
-        ValueError: if there is no such model.
+        ValueError: if the number is out of range.
 
     Example:
 
@@ -143,19 +143,19 @@ def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, 
 
 
 def load_trained(run: str | Path, graph: str) -> Any:
-    """The best model of a run, for a script that needs one of a kind.
+    """Loads the best model of a run and checks its kind.
 
     Args:
-        run: its directory.
-        graph: what the model has to be there for, `"language_model"` or `"classifier"`: the graph
-            that it can be exported as. Of a language model the vocabulary is checked.
+        run: directory of the run.
+        graph: graph that the model must be exportable as, `"language_model"` or `"classifier"`.
+            The vocabulary of a language model is checked.
 
     Returns:
         The model.
 
     Raises:
-        FileNotFoundError: if the run has none.
-        ValueError: if it is damaged, or of another kind.
+        FileNotFoundError: if the run has no trained model.
+        ValueError: if the model is damaged or of another kind.
 
     Example:
 

@@ -1,7 +1,7 @@
-"""Parser: trees of sentences from the distances of a trained language model.
+"""Parser: builds constituency trees from the distances of a trained language model.
 
-Neither Keras nor NLTK is imported before it is needed: with the package's model or an exported one
-Keras never is, and a parser is there in a fraction of the time.
+Keras and NLTK are imported on first use. The package's model and exported models never need Keras,
+so their parsers load in a fraction of the time.
 """
 
 import itertools
@@ -31,16 +31,15 @@ __all__ = ["Parsed", "Parser", "Row"]
 
 
 class Parsed(NamedTuple):
-    """A sentence that was read.
+    """A parsed sentence.
 
     Attributes:
         words: list.
-        distances: array (rows, words), as `Parser.distances` has them, of the gate that counts.
-        tree: `nltk.Tree`, or `None` if there is no word.
-        tokens: list of `text.tokens.Token`: the words and the punctuation, each with its place in
-            the text that was given.
-        source: integer, which of the texts or lists of words that were given it is from, counted
-            from 0: a text may have several sentences.
+        distances: array (rows, words), see `Parser.distances`, for the parser's gate.
+        tree: `nltk.Tree`, or `None` if the sentence has no words.
+        tokens: list of `text.tokens.Token`: words and punctuation, each with its position in the
+            input text.
+        source: 0-based index of the input that has the sentence; a text may have several.
     """
 
     words: list[str]
@@ -51,11 +50,11 @@ class Parsed(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What came of one text of many.
+    """The result for one text of many.
 
     Attributes:
         words: list of lists, the words of each of its sentences that has any.
-        trees: list of `nltk.Tree`, one for each of these.
+        trees: list of `nltk.Tree`, one for each of these sentences.
         error: why the text could not be read, or `None`. Blank text is not an error.
     """
 
@@ -65,36 +64,36 @@ class Row(NamedTuple):
 
 
 class Parser:
-    """Parses sentences without ever having seen a tree.
+    """Unsupervised constituency parser: its language model was never trained on trees.
 
-    A language model reads a sentence between two `<eos>`; the distances of one of its layers say
-    how much of the order is forgotten at each word, and a tree follows from them. Several models
-    put the trees of all their layers and of both master gates together by votes, `parsing.vote`,
-    which is better than any of them. Words are read in lower case, with every run of digits as `N`,
-    unless the vocabulary has them as they are; the trees have the words as they were given.
+    The model reads a sentence between two `<eos>`. The distances of a layer measure how much of the
+    cell state is forgotten at each word; the tree is built from them. Several models combine the
+    trees of all layers and both master gates by voting (`parsing.vote`), which is more accurate
+    than any of them. Words that are not in the vocabulary are read in lower case, with every run of
+    digits as `N`; the trees have the original words.
 
     Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
 
     Args:
         model: `LanguageModel` of ON-LSTM layers, or `PRPN`, with a vocabulary, `models.Ensemble`,
-            `compact.model.CompactModel` or `runtime.ExportedModel`; or a list of the first of
-            these, of which an ensemble is made.
-        layer: integer from 1 on, whose distances count, of every model. Default: what the model
-            says; of one ON-LSTM the second, as in the paper, or its only one; of several all.
-        method: `"greedy"` or `"binary"`: the tree of `parsing.build_tree` of the mean distances;
-            `"votes"`: each layer that counts votes. Default: `"greedy"` of one model, as in the
-            paper, `"votes"` of several.
-        about: where the model comes from, kept as an attribute.
+            `compact.model.CompactModel` or `runtime.ExportedModel`; or a list of `LanguageModel`,
+            which becomes an ensemble.
+        layer: 1-based number of the layer, of every model, whose distances build the tree. Default:
+            `model.default_layer`; for one ON-LSTM the second layer, as in the paper, or its only
+            one; for several models all layers.
+        method: `"greedy"` or `"binary"` applies `parsing.build_tree` to the mean distances;
+            `"votes"` lets each used layer vote. Default: `"greedy"` for one model, as in the paper,
+            `"votes"` for several.
+        about: metadata of the model's origin.
         voters: which trees of a layer vote, `"greedy"`, `"binary"` or both.
-        gate: `"forget"`, `"input"` or `"both"`, whose distances count. Default: `"forget"`, as in
-            the paper, of votes `"both"`. PRPN's only one is `"syntactic"`.
+        gate: master gate whose distances build the tree: `"forget"`, `"input"` or `"both"`.
+            Default: `"forget"`, as in the paper; `"both"` for votes. PRPN has only `"syntactic"`.
 
     Attributes:
-        rows: list of integers, which rows of the distances count.
+        rows: list of integers, indices of the used rows of the distances.
 
     Raises:
-        ValueError: if the layer, the method or a voter does not exist, or models do not go
-            together.
+        ValueError: if a layer, method or voter does not exist, or models cannot be combined.
 
     Example:
 
@@ -149,31 +148,31 @@ class Parser:
         gate: str | None = None,
         keras: bool = False,
     ) -> Self:
-        """Loads a parser that works at once.
+        """Loads a model and returns its parser.
 
         Args:
             name_or_path: a `.keras` file, an `.npz` file of `save_eight_bit`, the directory of a
                 run of `examples/language_modeling.py`, or an exported `.onnx` or `.tflite` file,
-                which needs neither Keras nor TensorFlow; or a list of such, none of them exported,
-                whose models parse together. Default: the models of the package, which vote.
-            layer: as in the class.
-            method: likewise.
-            provider: where an exported file runs, `"cpu"` or `"cuda"`, as in `runtime.load`.
-            threads: how many an exported file runs on; default: the runtime decides.
-            voters: as in the class.
-            gate: likewise.
-            keras: whether the model of an `.npz` file, and so that of the package, is to be one of
-                Keras: for `Parser.model`, or on a GPU. Default: NumPy alone reads it, if it is the
-                only file and of ON-LSTM layers.
+                which needs neither Keras nor TensorFlow; or a list of such, but not exported, whose
+                models form an ensemble. Default: the package's models, which vote.
+            layer: 1-based number of the layer.
+            method: `"greedy"`, `"binary"` or `"votes"`.
+            provider: device for an exported file, `"cpu"` or `"cuda"`, as in `runtime.load`.
+            threads: number of threads for an exported file; default: the runtime decides.
+            voters: `"greedy"`, `"binary"` or both.
+            gate: name of the master gate.
+            keras: whether an `.npz` file, such as the package's, becomes a Keras model, for
+                `Parser.model` or a GPU. Default: NumPy computes the distances, if it is the only
+                file and has ON-LSTM layers.
 
         Returns:
             `Parser`.
 
         Raises:
-            FileNotFoundError: if there is no such file.
-            ValueError: if it is damaged, no language model, or does not go with the arguments or
-                with the others.
-            ImportError: if what an exported file runs on is not installed.
+            FileNotFoundError: if the file does not exist.
+            ValueError: if it is damaged, is not a language model, or does not fit the arguments or
+                the other models.
+            ImportError: if the runtime of an exported file is missing.
         """
         source = name_or_path
         paths: Sequence[Any] = source if isinstance(source, list | tuple) else [source]
@@ -184,7 +183,7 @@ class Parser:
                         f"{path}: an exported file parses by itself. Put the models into one "
                         "before they are exported: save_eight_bit(Ensemble(models), PATH)."
                     )
-        keras = keras or len(paths) > 1  # which puts models together
+        keras = keras or len(paths) > 1  # an ensemble is a Keras model
         loaded = [load_model(path, provider, threads, keras) for path in paths]
         for path, (model, _) in zip(paths, loaded, strict=True):
             if not hasattr(model, "distances"):
@@ -197,39 +196,39 @@ class Parser:
     def __call__(
         self, sentence: Sentence, split: bool = True, punctuation: bool = False
     ) -> NltkTree:
-        """The tree of a sentence, as `parse`."""
+        """Calls `parse`."""
         return self.parse(sentence, split, punctuation)
 
     def tokenize(self, sentence: Sentence) -> list[str]:
-        """The words of a sentence, as the Penn Treebank has them, without punctuation.
+        """Splits text into words as the Penn Treebank does, without punctuation.
 
         Args:
-            sentence: text, or a list of words, which is returned as it is.
+            sentence: text, or a list of words, which is returned unchanged.
 
         Returns:
-            List of words: of text, those with a letter or a digit, of all its sentences. `don't` is
-            `do` and `n't`.
+            List of words, from all sentences of a text. Words have a letter or a digit; `don't`
+            becomes `do` and `n't`.
 
         Raises:
-            ValueError: if it is neither, or a word is empty or holds white space, or there are
+            ValueError: if it is neither, a word is empty or contains white space, or there are
                 control characters.
         """
         tokens.check_sentence(sentence)
         return words_of(*splitting.sentences_of(sentence, False))
 
     def parse(self, sentence: Sentence, split: bool = True, punctuation: bool = False) -> NltkTree:
-        """The tree of a sentence.
+        """Parses one sentence.
 
         Args:
             sentence: text, or a list of words.
-            split: whether a text of several sentences is refused; if not, one tree is made of all.
-            punctuation: as in `read`.
+            split: whether to reject a text of several sentences. If not, all get one tree.
+            punctuation: whether the tree has punctuation.
 
         Returns:
             `nltk.Tree`.
 
         Raises:
-            ValueError: if there is no word in it, if it has several sentences, or as `read` does.
+            ValueError: if it has no words, has several sentences, or is invalid, see `read`.
         """
         tokens.check_sentence(sentence)
         found = splitting.sentences_of(sentence, split)
@@ -248,19 +247,19 @@ class Parser:
         split: bool = True,
         punctuation: bool = False,
     ) -> Iterator[NltkTree]:
-        """The trees of many sentences, which are read in batches of similar length.
+        """Parses many sentences, in batches of similar length.
 
         Args:
             sentences: iterable of texts or lists of words.
             block: how many sentences to take from it at once.
-            split: as in `read`.
-            punctuation: likewise.
+            split: whether to split texts into sentences.
+            punctuation: whether trees have punctuation.
 
         Yields:
             `nltk.Tree`, in the order of the sentences.
 
         Raises:
-            ValueError: if a sentence has no word, or as `read` does.
+            ValueError: if a sentence has no words or is invalid, see `read`.
         """
         for parsed in self.read(sentences, block, split, punctuation):
             if parsed.tree is None:
@@ -274,22 +273,22 @@ class Parser:
         split: bool = True,
         punctuation: bool = False,
     ) -> Iterator[Parsed]:
-        """Words, distances and trees of many sentences.
+        """Computes words, distances and trees of many sentences.
 
         Args:
-            sentences: as in `parse_many`.
-            block: likewise.
-            split: whether a text is split into its sentences, and each is read by itself. If not,
-                a text is one sentence, as a list of words always is.
-            punctuation: whether the trees have the punctuation of a text, as
-                `parsing.with_punctuation` puts it there. The model reads the words alone.
+            sentences: iterable of texts or lists of words.
+            block: how many sentences to take from it at once.
+            split: whether to split a text into sentences and parse each separately. If not, a text
+                is one sentence, as a list of words always is.
+            punctuation: whether `parsing.with_punctuation` adds the punctuation of a text to its
+                trees. The model reads only the words.
 
         Yields:
-            `Parsed`, at least one of each text. The tree of a sentence without words is `None`.
+            `Parsed`, at least one for each text. The tree of a sentence without words is `None`.
 
         Raises:
-            ValueError: if a sentence is neither text nor a list of words, a word is empty or holds
-                white space, or there are control characters; the message has its number.
+            ValueError: if a sentence is neither text nor a list of words, a word is empty or
+                contains white space, or there are control characters; the message has its number.
         """
         tokens.check_sentences(sentences)
         found = splitting.numbered(sentences, split)
@@ -316,13 +315,13 @@ class Parser:
         max_words: int | None = None,
         punctuation: bool = False,
     ) -> Iterator[Row]:
-        """The trees of texts of any kind, where one that cannot be read ends nothing.
+        """Parses texts. One that cannot be read yields an error, and the rest is parsed.
 
         Args:
             texts: iterable of texts or lists of words.
             block: how many texts to take from it at once.
-            max_words: positive integer, of a sentence; a text with a longer one is not read.
-            punctuation: as in `read`.
+            max_words: positive integer; texts with a longer sentence are not parsed.
+            punctuation: whether trees have punctuation.
 
         Yields:
             `Row`, one for each text.
@@ -358,22 +357,22 @@ class Parser:
         max_words: int | None = None,
         punctuation: bool = False,
     ) -> Iterator[dict[str, Any]]:
-        """The rows of a data set with the trees of a column, one block after the other.
+        """Parses a text column of a data set, block by block.
 
         Args:
-            dataset: iterable of mappings, such as a split of Hugging Face's `datasets`; of an Arrow
-                table `table.to_pylist()`.
-            column: string, of the texts.
-            block: as in `read_rows`.
-            max_words: likewise.
-            punctuation: likewise.
+            dataset: iterable of mappings, such as a split of Hugging Face's `datasets`; for an
+                Arrow table, pass `table.to_pylist()`.
+            column: string, name of the column.
+            block: how many rows to take at once.
+            max_words: positive integer; texts with a longer sentence are not parsed.
+            punctuation: whether trees have punctuation.
 
         Yields:
-            Dictionaries: those of the data set with `trees`, list of texts in brackets, `words`,
-            list of lists, and `error`, why the text could not be read, or `None`.
+            The rows as dictionaries, with `trees`, list of bracketed strings, `words`, list of
+            lists, and `error`, why the text could not be read, or `None`.
 
         Raises:
-            ValueError: if a row has no such column.
+            ValueError: if a row lacks the column.
 
         Example:
 
@@ -398,18 +397,17 @@ class Parser:
                 yield {**row, "words": found.words, "trees": trees, "error": found.error}
 
     def tree(self, distances: npt.ArrayLike, words: Sequence[str]) -> NltkTree:
-        """The tree that distances give, without reading the sentence again.
+        """Builds the tree of a sentence from its distances, without running the model.
 
         Args:
-            distances: array (rows, words) of all layers, as `distances` gives it of the gate that
-                counts.
+            distances: array (rows, words) of all layers, from `distances` for the parser's gate.
             words: list.
 
         Returns:
             `nltk.Tree`.
 
         Raises:
-            ValueError: if there is no word, or not a distance for each in every row that counts.
+            ValueError: if `words` is empty, or the distances have the wrong shape.
         """
         distances = np.asarray(distances)
         if distances.ndim != 2 or len(distances) <= max(self.rows):
@@ -420,29 +418,29 @@ class Parser:
         counting = distances[self.rows]
         if self.method == "votes":
             return vote(counting, words, self.voters)
-        # In double precision, where the mean of one layer is that layer to the bit.
+        # In float64, so that the mean of one layer equals that layer exactly.
         return build_tree(counting.mean(axis=0, dtype="float64"), words, self.method)
 
     def distances(self, sentence: Sentence, gate: str | None = None) -> np.ndarray:
-        """The distances of every layer at every word of a sentence.
+        """Computes the distances of every layer at every word of a sentence.
 
         Args:
             sentence: text, or a list of words.
-            gate: of the model's `gates`, or `"both"`. Default: the first one, that of the forget
-                gates of ON-LSTM.
+            gate: one of the model's `gates`, or `"both"`. Default: the first, `"forget"` or
+                `"syntactic"`.
 
         Returns:
-            Array (rows, words), in [0, 1): the layers of the model, of several one after the other;
-            of both gates those of the forget gates first.
+            Array (rows, words) in [0, 1), with a row per layer, model after model. For both gates,
+            the rows of the forget gates come first.
         """
         return self.measure([sentence], gate)[0]
 
     def measure(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
-        """The distances of many sentences.
+        """Computes the distances of many sentences.
 
         Args:
             sentences: list of texts or lists of words.
-            gate: as in `distances`.
+            gate: see `distances`.
 
         Returns:
             List of arrays (rows, words).
@@ -458,13 +456,13 @@ class Parser:
 
 
 def _together(models):
-    from keras_onlstm.models import Ensemble  # Keras
+    from keras_onlstm.models import Ensemble  # imports Keras
 
     return Ensemble(models)
 
 
 def _rows(members, layer, gates):
-    """The rows of the distances that count: of every gate, one layer of every model or all."""
+    """Indices of the used rows: one layer, or all, of every model and gate."""
     rows: list[int] = []
     first = 0
     for layers in gates * tuple(members):

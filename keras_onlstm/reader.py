@@ -1,4 +1,4 @@
-"""A language model and how it reads text: what the commands share that predict words."""
+"""A language model and its tokenization, for the commands that predict words."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,11 +16,11 @@ __all__ = ["Reader", "open_reader", "stored_argument"]
 
 
 class Reader(NamedTuple):
-    """A language model, and how it reads text.
+    """A language model and its tokenization.
 
     Attributes:
-        path: where it is from.
-        model: what reads lists of tokens.
+        path: its file or run.
+        model: the model, which reads lists of tokens.
         characters: whether a token is a character.
         vocabulary: the tokens that the model knows.
     """
@@ -31,20 +31,19 @@ class Reader(NamedTuple):
     vocabulary: frozenset[str]
 
     def tokens(self, text: str, number: int = 1) -> list[str]:
-        """The tokens of a text, each in the form in which the model knows it.
+        """Tokenizes a text, with each token in the form that the vocabulary has.
 
         Args:
             text: one line.
-            number: of the text among several, for the error message.
+            number: number of the text, for the error message.
 
         Returns:
-            List of strings. Words that the model knows may be separated by blanks, as in its
-            corpus. Otherwise the text is tokenized as `Parser` does it, and punctuation is left
-            out unless the vocabulary has it. Of a model of characters each character, with `_`
-            for a blank.
+            List of strings. If all words between blanks are known, the text is split at blanks.
+            Otherwise it is tokenized as by `Parser`, without unknown punctuation. For a character
+            model, the characters, with `_` for a blank.
 
         Raises:
-            ValueError: if the text holds control characters, or NLTK takes too long.
+            ValueError: if the text contains control characters, or NLTK takes too long.
         """
         check_sentence(text, number)
         known = self.vocabulary
@@ -64,25 +63,25 @@ class Reader(NamedTuple):
 def open_reader(
     path: StrPath | None = None, number: int = 1, characters: bool = False, **exported: Any
 ) -> Reader:
-    """A language model, of several in a file one.
+    """Opens a language model, or one of several in a file.
 
     Args:
-        path: as of `loading.load_model`.
-        number: integer from 1 on, which of several models.
-        characters: whether it reads characters; of a run that is known.
-        **exported: how an exported file runs, of `loading.load_model`.
+        path: file or run, see `loading.load_model`.
+        number: 1-based number of the model in the file.
+        characters: whether it reads characters; runs store this.
+        **exported: `provider` and `threads` of `loading.load_model`.
 
     Returns:
         `Reader`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, no language model, or has no such member.
-        ImportError: if what the file needs is not installed.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it is damaged, is not a language model, or `number` is out of range.
+        ImportError: if a library for the file is missing.
     """
     path = SHIPPED if path is None else Path(path)
     model, _ = member(path, *load_model(path, **exported), number)
-    if not (hasattr(model, "score") and hasattr(model, "encode")):  # one of trees has scores too
+    if not (hasattr(model, "score") and hasattr(model, "encode")):  # a TreeLSTM has only `score`
         raise ValueError(f"{path}: {type(model).__name__}, not a LanguageModel.")
     check_vocabulary(model.vocabulary, path)
     characters = characters or stored_argument(path, "characters", (bool,))
@@ -90,15 +89,15 @@ def open_reader(
 
 
 def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
-    """An argument that a run was started with.
+    """Returns an argument that a run was started with.
 
     Args:
-        path: of a model.
-        name: of the argument.
-        kinds: of it, as `reading` describes.
+        path: a run, or a model file.
+        name: name of the argument.
+        kinds: allowed kinds, see `utils.reading`.
 
     Returns:
-        Its value, or `None`: the path is that of a file, for example.
+        Its value, or `None` if it is not stored, for example if the path is a file.
 
     Raises:
         ValueError: if the run's `config.json` is damaged.
@@ -111,7 +110,7 @@ def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
     if not (Path(path) / CONFIG).is_file():
         return None
     content = read_config(path)
-    if not content.keys() & {"model", "arguments"}:  # of another program
+    if not content.keys() & {"model", "arguments"}:  # written by another program
         return None
     try:
         config = current_config(content)

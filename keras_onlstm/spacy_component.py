@@ -19,16 +19,16 @@ from keras_onlstm.utils.types import NltkTree, StrPath
 __all__ = ["SentenceParser", "make"]
 
 _KEY = "onlstm: "  # prefix of the names in the user data of documents
-_BLOCK = 64  # documents at once
+_BLOCK = 64  # documents per batch
 
 
 class SentenceParser:
     """Parses the sentences of documents.
 
-    Their spans get `._.tree`, `nltk.Tree` of the words, or `None` where there is none;
-    `._.parse_string`, the tree in brackets; `._.constituents`, list of the spans of all its
-    constituents, the sentence's words first; and `._.distances`, array (rows, words) as in
-    `Parsed`. Words are tokens with a letter or a digit.
+    Their spans get `._.tree`, `nltk.Tree`, or `None` without words; `._.parse_string`, the
+    bracketed tree; `._.constituents`, list of the spans of all constituents, starting with the
+    whole sentence; and `._.distances`, array (rows, words) as in `Parsed`. Words are tokens with a
+    letter or a digit.
 
     Args:
         parser: `Parser`.
@@ -49,12 +49,12 @@ class SentenceParser:
         """Parses the sentences of a `spacy.tokens.Doc`, and returns it.
 
         Raises:
-            ValueError: if nothing has found its sentences.
+            ValueError: if the document has no sentence boundaries.
         """
         return next(self.pipe([doc]))
 
     def pipe(self, stream: Iterable[Any], batch_size: int = _BLOCK) -> Iterator[Any]:
-        """As spaCy's pipelines call it: documents, parsed in blocks.
+        """Parses a stream of documents in batches; spaCy's pipelines call it.
 
         Args:
             stream: iterable of `spacy.tokens.Doc`.
@@ -64,7 +64,7 @@ class SentenceParser:
             The documents.
 
         Raises:
-            ValueError: as `__call__`.
+            ValueError: if a document has no sentence boundaries.
         """
         from spacy.util import minibatch
 
@@ -81,7 +81,7 @@ class SentenceParser:
                     'them: nlp.add_pipe("sentencizer", before="onlstm").'
                 )
             for key in list(filter(_is_ours, doc.user_data)):
-                del doc.user_data[key]  # of an earlier parse
+                del doc.user_data[key]  # from an earlier parse
             found += [(doc, sentence) for sentence in (doc.sents if len(doc) else ())]
         tokens = [[t for t in s if any(map(str.isalnum, t.text))] for _, s in found]
         words = [[token.text for token in some] for some in tokens]
@@ -102,8 +102,8 @@ def _key(sentence):
     """The key of a sentence in the user data of its document.
 
     spaCy stores entries with keys of this form, and shifts their two numbers when it slices or
-    concatenates documents. A slice also keeps entries of the sentences outside of it, which may
-    meet those of another document; the text in the name keeps the two apart.
+    concatenates documents. A slice also keeps entries of sentences outside of it, which may collide
+    with those of another document; the text in the key tells them apart.
     """
     return "._.", _KEY + sentence.text, sentence.start_char, sentence.end_char
 
@@ -115,8 +115,8 @@ def _is_ours(key):
 def _of(span):
     """The three arrays that `_parse` stored for a sentence.
 
-    `words` (words, 2) are the bounds of the words in characters, from the start of the sentence;
-    `constituents` (constituents, 2) those of the constituents in words, children before parents.
+    `words` (words, 2) has the bounds of each word in characters of the sentence; `constituents`
+    (constituents, 2) has those of each constituent in words, children before parents.
     """
     found = span.doc.user_data.get(_key(span))
     if found is None:
@@ -133,7 +133,7 @@ def _tree(span: Any) -> NltkTree | None:
 
     stored, text = _of(span), span.text
     words = [text[start:end] for start, end in stored["words"].tolist()]
-    done: list[tuple[int, Any]] = []  # (first word, words or constituents that have no parent yet)
+    done: list[tuple[int, Any]] = []  # (first word, a word or constituent without a parent yet)
     read = 0
     for start, end in stored["constituents"].tolist():
         done += enumerate(words[read:end], read)
@@ -158,7 +158,7 @@ def _constituents(span):
         span.doc.char_span(
             first + int(stored["words"][start, 0]),
             first + int(stored["words"][end - 1, 1]),
-            alignment_mode="expand",  # a tokenizer may have merged words since
+            alignment_mode="expand",  # tokens may have been merged since
         )
         for start, end in bounds
     ]
@@ -184,22 +184,22 @@ def make(
     method: str | None,
     gate: str | None,
 ) -> SentenceParser:
-    """The component of a pipeline; spaCy calls it.
+    """Creates the component with `Parser.load`; spaCy calls it.
 
     Args:
         nlp: the pipeline.
-        name: of the component in it.
-        model: as the first argument of `Parser.load`.
-        layer: as of `Parser.load`.
-        method: likewise.
-        gate: likewise.
+        name: name of the component.
+        model: file or run to load.
+        layer: 1-based number of the layer.
+        method: name of the tree method.
+        gate: name of the master gate.
 
     Returns:
         `SentenceParser`.
 
     Raises:
-        FileNotFoundError: if there is no such model.
-        ValueError: as `Parser.load`.
+        FileNotFoundError: if the model does not exist.
+        ValueError: see `Parser.load`.
     """
     return SentenceParser(Parser.load(model, layer, method, gate=gate))
 

@@ -1,6 +1,6 @@
-"""The version of the distribution, in its one home.
+"""The version of the distribution, defined only here.
 
-`setup.cfg` reads the assignment from the syntax tree, so nothing else may stand here: reading the
+`setup.cfg` reads the assignment from the syntax tree, so add nothing else here: reading the
 version must not import Keras.
 """
 

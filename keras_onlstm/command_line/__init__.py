@@ -1,8 +1,7 @@
-"""The command `keras-onlstm`: a front for one module a command.
+"""The command `keras-onlstm`, with a module for each subcommand.
 
 A module has `HELP`, `EXAMPLES` (command lines that `--help` shows), `add_arguments(parser)` and
-`run(options)`. It writes files where `--output` says.
-Nothing that takes time is imported before `run`.
+`run(options)`. It writes files to the path in `--output`. Only `run` imports slow modules.
 """
 
 import sys
@@ -27,10 +26,10 @@ _COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs a command line; the user's mistakes end in one line and exit status 2.
+    """Runs a command line; user errors print one line and exit with status 2.
 
     Args:
-        arguments: list of strings, or `None`: those of the process.
+        arguments: list of strings; `None`: the arguments of the process.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = ArgumentParser(

@@ -1,4 +1,4 @@
-"""`keras-onlstm compact`: language models in a quarter of their size, as one file."""
+"""`keras-onlstm compact`: writes language models at a quarter of their size into one file."""
 
 import argparse
 import math
@@ -37,14 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Writes the file, and says what 8 bits cost on a validation text.
+    """Writes the file, and prints the validation perplexity before and after rounding to 8 bits.
 
     Args:
-        options: of the command line.
+        options: parsed arguments.
 
     Raises:
         FileNotFoundError: if a model or the corpus is missing.
-        ValueError: if a model is none that has a compact form, or models do not go together.
+        ValueError: if a model has no compact form, or the models cannot be combined.
         OSError: if the file cannot be written.
     """
     place = read_output(options)
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> None:
     whole = models[0] if len(models) == 1 else Ensemble(models)
     pairs = zip(options.model, models, strict=True)
     texts = [_validation_ids(path, model, options) for path, model in pairs]
-    before = _perplexities(models, texts)  # whatever is wrong comes out before anything is written
+    before = _perplexities(models, texts)  # raises errors before anything is written
     save_eight_bit(whole, output, about[0] if len(about) == 1 else about)
     print(f"{output}: {output.stat().st_size / 1e6:.1f} MB", flush=True)
     rounded = load_eight_bit(output)[0]
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _load(path):
-    """A model, and what is known of where it comes from."""
+    """Loads a model and the metadata about its origin."""
     from keras_onlstm.loading import load_model
     from keras_onlstm.models.eight_bit import check_eight_bit
     from keras_onlstm.runtime import FORMATS
@@ -96,7 +96,7 @@ def _load(path):
 
 
 def _validation_ids(path, model, options):
-    """The text on which a model is measured, or `None`."""
+    """Ids of the validation text of a model, or `None`."""
     from keras_onlstm.reader import stored_argument
     from keras_onlstm.text.corpus import encode, find
 
@@ -110,7 +110,7 @@ def _validation_ids(path, model, options):
 
 
 def _perplexities(models, texts):
-    """Those of each model on its text, of an ensemble one a member: none without a text."""
+    """Perplexities of each model, or of an ensemble's models; none without a text."""
     from keras_onlstm.training.language_models import evaluation
 
     return [

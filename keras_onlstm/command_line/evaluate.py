@@ -1,4 +1,4 @@
-"""`keras-onlstm evaluate`: the perplexity of language models, and the trees that they make."""
+"""`keras-onlstm evaluate`: perplexity of language models, and F1 of their trees."""
 
 import argparse
 import contextlib
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> None:
     """Prints a table of perplexities, or of F1.
 
     Args:
-        options: of the command line.
+        options: parsed arguments.
 
     Raises:
         FileNotFoundError: if a run or a file is missing.
@@ -60,22 +60,22 @@ def run(options: argparse.Namespace) -> None:
 
 
 def load_config(run: str | Path) -> TextConfig:
-    """The values of a run of a language model or a PRPN.
+    """Loads the configuration of a run of a language model or a PRPN.
 
     Args:
-        run: its directory.
+        run: directory of the run.
 
     Returns:
         `LanguageModelConfig` or `PRPNConfig`.
 
     Raises:
-        FileNotFoundError: if there is no run.
+        FileNotFoundError: if the run does not exist.
         ValueError: if its `config.json` is damaged or of another kind of model.
     """
     if Path(run).is_file():
         raise ValueError(f"--model {run}: is a file. Name the directory of a run.")
     kind: type[TextConfig] = LanguageModelConfig
-    with contextlib.suppress(FileNotFoundError, ValueError):  # reported by `load`
+    with contextlib.suppress(FileNotFoundError, ValueError):  # `load` raises them again
         if current_config(read_config(run))["model"] == PRPNConfig.model:
             kind = PRPNConfig
     return kind.load(run)
@@ -86,11 +86,11 @@ def perplexities(runs: list[str], data: list[str] | None = None) -> dict[str, di
 
     Args:
         runs: list of directories.
-        data: the text, as of `TextConfig`, or `None`: that of each run.
+        data: the text, as in `TextConfig`; `None`: the text of each run.
 
     Returns:
-        Dictionary from the runs to `model`, `parameters`, and the loss in nats and the perplexity
-        of validation and test.
+        Dictionary from runs to `model`, `parameters`, and the loss in nats and the perplexity of
+        validation and test.
 
     Raises:
         FileNotFoundError: if a run or a text is missing.
@@ -101,7 +101,7 @@ def perplexities(runs: list[str], data: list[str] | None = None) -> dict[str, di
     from keras_onlstm.training.language_models import evaluation
 
     results = {}
-    # Whatever is wrong with a run is reported before the first one is measured.
+    # Load all runs first, so that errors are raised before the first evaluation.
     loaded = {run: (load_config(run), load_trained(run, "language_model")) for run in runs}
     for run, (config, model) in loaded.items():
         config = replace(config, data=tuple(data)) if data else config

@@ -1,4 +1,4 @@
-"""`keras-onlstm export`: trained models for ONNX Runtime, TensorFlow Serving and LiteRT."""
+"""`keras-onlstm export`: exports models to ONNX Runtime, TensorFlow Serving and LiteRT."""
 
 import argparse
 import resource
@@ -66,13 +66,13 @@ def add_format(parser: argparse.ArgumentParser, name: str) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Exports every graph that was asked for, and describes each file.
+    """Exports the chosen graphs, and prints a description of each file.
 
     Args:
-        options: of the command line.
+        options: parsed arguments.
 
     Raises:
-        FileNotFoundError: if there is no such model.
+        FileNotFoundError: if the model does not exist.
         ValueError: if the model lacks a graph, or an exported one differs from Keras.
         OSError: if a file cannot be written.
     """
@@ -126,7 +126,7 @@ def _export(options, model, directory, graphs, known):
 
 
 def _models(options):
-    """Models and what is known of them: pairs."""
+    """Lists pairs of a model and its metadata."""
     from keras_onlstm.datasets import propositional_logic as logic
     from keras_onlstm.exporting import graph_names
     from keras_onlstm.loading import SHIPPED, load_model, member

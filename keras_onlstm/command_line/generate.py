@@ -1,4 +1,4 @@
-"""`keras-onlstm generate`: what a language model goes on with."""
+"""`keras-onlstm generate`: generates text with a language model."""
 
 import argparse
 import math
@@ -29,15 +29,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints the words that were given, and those that a model goes on with.
+    """Prints the prompt and its continuation by a model.
 
     Args:
-        options: of the command line.
+        options: parsed arguments.
 
     Raises:
-        FileNotFoundError: if there is no such model.
-        ValueError: if it predicts no words.
-        ImportError: if what it needs is not installed.
+        FileNotFoundError: if the model does not exist.
+        ValueError: if the model cannot generate words.
+        ImportError: if a library for the model is missing.
     """
     if not 0 < options.temperature < math.inf:
         options.parser.error(f"--temperature {options.temperature:g}: above 0")

@@ -1,4 +1,4 @@
-"""What the commands share: their sentences, and the language model that reads them."""
+"""Inputs that commands share: sentences and the language model."""
 
 import argparse
 import sys
@@ -18,12 +18,12 @@ __all__ = [
 ]
 
 STANDARD_INPUT = "standard input"
-STDIN = "-"  # what stands for it on a command line
-NAMED = 20  # unknown words at most, so that they fit into a line
+STDIN = "-"  # its name on a command line
+NAMED = 20  # most unknown words in a warning, which is one line
 
 
 def add_sentences(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that `sentences` takes them from."""
+    """Adds the options that `sentences` reads."""
     add = parser.add_argument
     add(
         "sentences",
@@ -35,14 +35,14 @@ def add_sentences(parser: argparse.ArgumentParser) -> None:
 
 
 def add_exported(parser: argparse.ArgumentParser, formats: str) -> None:
-    """Adds how exported files run, of so many formats."""
+    """Adds the options of exported files, in the given formats."""
     add = parser.add_argument
     add("--provider", choices=("cpu", "cuda"), default="cpu", help="of .onnx files; default: cpu")
     add("--threads", type=int, metavar="N", help=f"of {formats} files")
 
 
 def add_language_model(parser: argparse.ArgumentParser, files: str) -> None:
-    """Adds the options of a language model, which may be in such files."""
+    """Adds the options of a language model; the help text names its `files`."""
     add = parser.add_argument
     add("--model", metavar="PATH", help=f"{files}, or a run; default: the package's")
     add(
@@ -60,10 +60,10 @@ def add_language_model(parser: argparse.ArgumentParser, files: str) -> None:
 
 
 def check_files(options: argparse.Namespace) -> None:
-    """Refuses files that are not there, before anything that takes time.
+    """Checks that the files of `--file` exist, before any slow work.
 
     Args:
-        options: with `file`.
+        options: parsed arguments with `file`.
 
     Raises:
         FileNotFoundError: if one is missing.
@@ -77,16 +77,16 @@ def check_files(options: argparse.Namespace) -> None:
 
 
 def sentences(options: argparse.Namespace) -> Iterator[str]:
-    """The sentences of the command line, of files, or of standard input, which `-` stands for.
+    """Yields the sentences of the command line, of files, and of standard input (`-`).
 
     Args:
-        options: with `sentences` and `file`.
+        options: parsed arguments with `sentences` and `file`; standard input if both are empty.
 
     Yields:
         Strings.
 
     Raises:
-        ValueError: if a line is not UTF-8 text; the message names it.
+        ValueError: if a line is not UTF-8 text; the message has its number.
     """
     for sentence in options.sentences:
         if sentence == STDIN:
@@ -101,11 +101,11 @@ def sentences(options: argparse.Namespace) -> Iterator[str]:
 
 
 def nothing_to(verb: str, options: argparse.Namespace) -> ValueError:
-    """The error of a command whose input has no words.
+    """Returns the error for an input without words.
 
     Args:
-        verb: what the command does, such as `parse`.
-        options: with `sentences` and `file`.
+        verb: verb for the command, such as `parse`.
+        options: parsed arguments with `sentences` and `file`.
 
     Returns:
         `ValueError`.
@@ -116,10 +116,10 @@ def nothing_to(verb: str, options: argparse.Namespace) -> ValueError:
 
 
 def report_unknown(words: Iterable[str]) -> None:
-    """Names the words that a model reads as `<unk>` in one line, on standard error.
+    """Prints the words that a model reads as `<unk>` to standard error, in one line.
 
     Args:
-        words: each of them, as often as it was read.
+        words: iterable of unknown words, which may repeat.
     """
     from keras_onlstm.text.vocabulary import UNKNOWN
 

@@ -1,4 +1,4 @@
-"""Large files on a command line: what `parse` and `score` share."""
+"""Options and processing of large files, shared by `parse` and `score`."""
 
 import argparse
 from functools import partial
@@ -10,7 +10,7 @@ from keras_onlstm.utils.progress import advance, progress_bar
 
 __all__ = ["add_large", "check_large", "process"]
 
-# The options, and what they are by default; `None` of workers: as many as cores.
+# The options and their defaults; `workers=None` means one per core.
 _DEFAULTS = {"workers": None, "ray": None, "rows": 10_000, "max_words": None, "column": "text"}
 
 
@@ -35,12 +35,12 @@ def add_large(parser: argparse.ArgumentParser) -> None:
 
 
 def check_large(options: argparse.Namespace, sharded: bool, forms: str) -> None:
-    """Refuses what does not go together.
+    """Ends the command if options are incompatible.
 
     Args:
-        options: of the command line, with `output`, `sentences` and `file`.
-        sharded: whether a directory of shards is asked for.
-        forms: the formats in which they can be written, for messages.
+        options: parsed arguments, with `output`, `sentences` and `file`.
+        sharded: whether the output is a directory of shards.
+        forms: formats of shards, for error messages.
     """
     error = options.parser.error
     if not sharded:
@@ -59,16 +59,16 @@ def check_large(options: argparse.Namespace, sharded: bool, forms: str) -> None:
 
 
 def process(options: argparse.Namespace, task: Any) -> None:
-    """Does a task with all rows of `--file`, and says what came of it.
+    """Applies a task to all rows of `--file`, and prints a summary.
 
     Args:
-        options: of the command line.
-        task: of `scale.tasks`, with the defaults of `--column` and `--max-words`.
+        options: parsed arguments.
+        task: task of `scale.tasks`; `--column` and `--max-words` replace its values.
 
     Raises:
-        OSError: as `scale.corpus.process`.
-        ValueError: likewise.
-        ImportError: likewise.
+        OSError: see `scale.corpus.process`.
+        ValueError: see `scale.corpus.process`.
+        ImportError: if a library that the task needs, or Ray, is not installed.
     """
     from keras_onlstm.scale import corpus
 

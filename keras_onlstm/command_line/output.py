@@ -15,7 +15,7 @@ from keras_onlstm.utils.progress import progress_bar
 
 __all__ = ["Output", "opened", "read_output", "write_rows"]
 
-# Suffixes that belong to one format; the formats that write lines take all others.
+# Suffixes that belong to one format. All others may be used with formats that write lines.
 _FORMATS = {
     **{".svg": "svg", ".png": "png", ".html": "html", ".conll": "conll"},
     **{".json": "json", ".jsonl": "json", ".parquet": "parquet"},
@@ -28,7 +28,7 @@ class Output(NamedTuple):
     """Where results are written.
 
     Attributes:
-        path: of the file or directory.
+        path: the file or directory.
         is_directory: whether it is a directory.
     """
 
@@ -37,11 +37,11 @@ class Output(NamedTuple):
 
 
 def read_output(options: argparse.Namespace, form: str | None = None) -> Output | None:
-    """The file or directory that `--output` names; ends the command if it does not fit.
+    """Reads `--output`; ends the command with an error if the path does not fit the format.
 
     Args:
-        options: of the command line, with `output`.
-        form: `--format`, of a command that has one.
+        options: parsed arguments, with `output`.
+        form: value of `--format`, if the command has it.
 
     Returns:
         `Output`, or `None` without the option. A name with a suffix is a file. A name without one,
@@ -77,10 +77,10 @@ def read_output(options: argparse.Namespace, form: str | None = None) -> Output 
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[TextIO]:
-    """Yields the stream for text: a file, which is written whole or not at all, or the screen.
+    """Opens a text stream: a file, which is written atomically, or standard output.
 
     Args:
-        path: of the file, or `None`: standard output.
+        path: the file; `None`: standard output.
 
     Raises:
         OSError: if the file cannot be written.
@@ -99,10 +99,10 @@ def write_rows(verb: str, options: argparse.Namespace, output: Output | None, ta
     """Writes the rows of all sentences into one file, or prints them as JSON.
 
     Args:
-        verb: what the command does, for the error.
-        options: of the command line.
-        output: the file, or `None`: standard output.
-        task: of `scale.tasks`.
+        verb: verb for the command, for the error message.
+        options: parsed arguments.
+        output: the file; `None`: standard output.
+        task: task of `scale.tasks`.
 
     Raises:
         OSError: if the file cannot be written.
@@ -110,7 +110,7 @@ def write_rows(verb: str, options: argparse.Namespace, output: Output | None, ta
     """
     from keras_onlstm.scale.shards import write
 
-    unknown: dict[str, None] = {}  # as an ordered set
+    unknown: dict[str, None] = {}  # an ordered set
 
     def rows():
         count = 0

@@ -1,4 +1,4 @@
-"""`keras-onlstm parse`: trees of sentences."""
+"""`keras-onlstm parse`: parses sentences into constituency trees."""
 
 import argparse
 import itertools
@@ -30,10 +30,10 @@ EXAMPLES = (
     "keras-onlstm parse --file corpus.txt --output trees --workers 2",
 )
 PICTURES = ("svg", "png")
-SHARDED = ("brackets", "json", "parquet")  # that files of many rows are written in
+SHARDED = ("brackets", "json", "parquet")  # formats of shards of large files
 FORMATS = ("brackets", "pretty", "json", "conll", "html", *PICTURES, "parquet")
-BLOCK = 512  # sentences at once: seconds of work, after which trees come out
-LONGEST_PICTURE = 120  # words; a wider tree nobody reads
+BLOCK = 512  # sentences per block: trees are printed every few seconds
+LONGEST_PICTURE = 120  # words; wider trees are printed in brackets
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,17 +77,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints a tree for every sentence, or draws them.
+    """Prints or draws a tree for every sentence.
 
     Args:
-        options: of the command line.
+        options: parsed arguments.
 
     Raises:
         FileNotFoundError: if a file is missing.
         OSError: if a file cannot be written.
-        ValueError: if there is no word, or the model does not go with the options, or there are
-            several sentences and room for one picture.
-        ImportError: if what the model needs, or PNG, is not installed.
+        ValueError: if the input is empty, the model does not support the options, or one picture
+            is for several sentences.
+        ImportError: if a library that the model or PNG needs is not installed.
     """
     output = _check_output(options)
     directory = output is not None and output.is_directory
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _load(options):
-    """The arguments of `Parser.load`."""
+    """Keyword arguments of `Parser.load`."""
     models = options.model if options.model is None or len(options.model) > 1 else options.model[0]
     return {
         **{"name_or_path": models, "layer": options.layer, "method": options.method},
@@ -137,7 +137,7 @@ def _task(options):
 
 
 def _check_output(options):
-    """`--output`, if it goes with --format."""
+    """Returns `--output` and checks that it fits `--format`."""
     form = options.format
     output = read_output(options, form)
     sharded = form in SHARDED and output is not None and output.is_directory
@@ -158,7 +158,7 @@ def _counted(read, bar):
 
 
 def _trees(options, read):
-    """The sentences that have a tree, at least one."""
+    """Yields the sentences that have a tree; raises an error if none has."""
     count = 0
     for parsed in read:
         if parsed.tree is not None:
@@ -169,7 +169,7 @@ def _trees(options, read):
 
 
 def _bars(parser, parsed, punctuation):
-    """The mean of the distances that count, and nothing below punctuation."""
+    """The means of the used distances, with 0 for punctuation."""
     means = parsed.distances[parser.rows].mean(axis=0).tolist()
     if not punctuation:
         return means
@@ -178,7 +178,7 @@ def _bars(parser, parsed, punctuation):
 
 
 def _draw_one(options, output, parser, read, bar):
-    """Draws the only sentence, into a file or onto standard output."""
+    """Draws the only sentence, to a file or standard output."""
     from keras_onlstm.parsing import save_picture
 
     trees = list(itertools.islice(_trees(options, read), 2))
@@ -198,7 +198,7 @@ def _draw_one(options, output, parser, read, bar):
 
 
 def _write_each(options, output, parser, read, bar):
-    """Writes every sentence that has a tree into a file of its own."""
+    """Writes every sentence that has a tree into a separate file."""
     from keras_onlstm.parsing import save_picture
 
     count = 0
@@ -234,7 +234,7 @@ def _write_page(options, output, parser, read, bar):
 
 
 def _write_lines(options, output, parser, read, bar):
-    """Writes each sentence as soon as it is read."""
+    """Writes each sentence immediately after reading it."""
     form, count = options.format, 0
     with opened(output and output.path) as stream:
         for parsed in read:
@@ -251,7 +251,7 @@ def _write_lines(options, output, parser, read, bar):
 
 
 def _shown(parsed, form, bars=None):
-    """One sentence in a format."""
+    """Formats one sentence."""
     from keras_onlstm.parsing import brackets, conll, draw, draw_page, outline
 
     if form == "json":
@@ -280,6 +280,6 @@ def _json(parsed):
         "distances": [[round(float(d), 6) for d in layer] for layer in parsed.distances],
         "brackets": None if tree is None else brackets(tree),
     }
-    # The tree is put in as text: as lists, a deep one is more than `json.dumps` takes.
+    # The tree is inserted as text, because `json.dumps` cannot write deeply nested lists.
     written = "null" if tree is None else nested_json(tree)
     return f'{json.dumps(record, ensure_ascii=False)[:-1]}, "tree": {written}}}'

@@ -1,4 +1,4 @@
-"""`keras-onlstm score`: how likely a language model finds sentences."""
+"""`keras-onlstm score`: log-probabilities of sentences under a language model."""
 
 import argparse
 import itertools
@@ -48,15 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Prints a table of sentences, and the perplexity of all of them, or writes those of files.
+    """Prints a table of sentences with the total perplexity, or writes their scores.
 
     Args:
-        options: of the command line.
+        options: parsed arguments.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if there is no word, or the model predicts none.
-        ImportError: if what the model needs is not installed.
+        ValueError: if the input has no words, or the model predicts none.
+        ImportError: if a library for the model is missing.
     """
     output = read_output(options, options.format or "table")
     directory = output is not None and output.is_directory
@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _scored(options):
-    """The sentences that have words, each with its `Record`.
+    """Yields the sentences that have words, each with its `Record`.
 
     Raises:
         ValueError: if a sentence cannot be read.

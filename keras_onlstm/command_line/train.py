@@ -1,4 +1,4 @@
-"""`keras-onlstm train`: a language model or a PRPN on one's own text."""
+"""`keras-onlstm train`: trains a language model or a PRPN on text."""
 
 import argparse
 import sys
@@ -31,7 +31,7 @@ def add_arguments(
 
     Args:
         parser: `ArgumentParser`.
-        arguments: the command line, which chooses the kind of model; `None`: of the process.
+        arguments: command line, which selects the kind of model; `None`: that of the process.
         output: default of `--output`.
     """
     run_parser(CONFIGS, parser.prog, HELP, output, arguments, parser)
@@ -53,15 +53,15 @@ def add_arguments(
 
 
 def run(options: argparse.Namespace) -> None:
-    """Trains, and says where the model is.
+    """Trains a model and prints the path of its file.
 
     Args:
-        options: of the command line.
+        options: parsed arguments.
 
     Raises:
-        FileExistsError: if there is a run, or anything else, in the directory of a new one.
+        FileExistsError: if the directory of a new run is not empty.
         FileNotFoundError: if the text or the run to resume is missing.
-        ValueError: if a value is not what it may be, or the text is unsuitable.
+        ValueError: if a value is invalid, or the text is unsuitable.
         OSError: if a file cannot be written.
     """
     config = read_config(options)
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def read_config(options: argparse.Namespace) -> TextConfig:
-    """The values of the run that the command line starts or resumes."""
+    """The configuration of the run that the command line starts or resumes."""
     from keras_onlstm.training.corpora import IDS
 
     return options.config_class.from_options(options, prepared=[IDS])
@@ -85,10 +85,10 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
 
     Args:
         config: `LanguageModelConfig` or `PRPNConfig`.
-        options: of the command line: `output`, `resume`, and those of this process.
+        options: parsed arguments: `output`, `resume`, and those of this process.
 
     Returns:
-        Whether training is complete, and this process the one that writes.
+        True if training is complete and this process is the one that writes files.
     """
     from keras_onlstm.distribution.devices import check_processes
     from keras_onlstm.distribution.processes import joined
@@ -119,7 +119,7 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
 
 
 def _initial(config, output, resumes):
-    """The model to start from, and the vocabulary of the texts; `None` for either."""
+    """The model to start from, and the vocabulary of the texts; each may be `None`."""
     from keras_onlstm.loading import load_trained
     from keras_onlstm.training.corpora import read_vocabulary
 

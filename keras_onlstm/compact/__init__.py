@@ -1,1 +1,1 @@
-"""Language models with weights of 8 bits: what their files hold, and parsing with NumPy alone."""
+"""Language models with 8-bit weights: their file format, and computing distances with NumPy."""

@@ -1,6 +1,6 @@
-"""Compact language models read by NumPy alone: their distances, without Keras or a backend.
+"""Distances of compact language models, computed with NumPy, without Keras or a backend.
 
-The equations are those of `keras_onlstm.onlstm.step`, in float32 and for distances only.
+The equations are those of `keras_onlstm.onlstm.step`, in float32.
 """
 
 from typing import Any
@@ -13,20 +13,20 @@ from keras_onlstm.text.sentences import DistanceModel, read
 
 __all__ = ["CompactModel"]
 
-_BATCH = 64  # sentences at once: large products, which stay in the cache
+_BATCH = 64  # sentences per batch: large products that fit into the cache
 
 
 class CompactModel(DistanceModel):
-    """Language models of a compact file, which measure sentences without Keras.
+    """The language models of a compact file; computes distances without Keras.
 
     Args:
-        stored: what `keras_onlstm.compact.stored.open_stored` returned, of ON-LSTM layers.
+        stored: result of `keras_onlstm.compact.stored.open_stored` for ON-LSTM models.
 
     Attributes:
-        gates: tuple of the names of its distances.
+        gates: tuple of the names of the gates that have distances.
         vocabulary: list of words, or `None`.
-        num_layers: integer, of all models together.
-        members: tuple of how many of these layers each of the models has.
+        num_layers: integer, total number of layers of all models.
+        members: tuple of the number of layers of each model.
 
     Example:
 
@@ -71,7 +71,7 @@ class _Model:
         ]
 
     def measure(self, ids: np.ndarray) -> np.ndarray:
-        """Ids (B, T) -> distances (layers, T, B, gates), the gates as in `MASTER_GATES`."""
+        """Ids (B, T) -> distances (layers, T, B, gates), gates ordered as `MASTER_GATES`."""
         x = self._embeddings.values(ids.T)  # (T, B, E)
         measured = []
         for layer in self._layers:
@@ -81,7 +81,7 @@ class _Model:
 
 
 class _Layer:
-    """A layer of ON-LSTM. Its sigmoids are taken as (1 + tanh(x / 2)) / 2, all in one pass."""
+    """An ON-LSTM layer. One tanh computes all gates, as sigmoid(x) = (1 + tanh(x / 2)) / 2."""
 
     def __init__(
         self, kernel: np.ndarray, recurrent: np.ndarray, bias: np.ndarray, chunk_size: int
@@ -115,7 +115,7 @@ class _Layer:
             rise = np.divide(sums, sums[..., -1:], out=rises[step])  # cumax
             f_master = rise[:, f_rise, :, None]  # (B, N, 1)
             i_master = 1.0 - rise[:, i_rise, :, None]
-            half = 0.5 * f_master * i_master  # of the overlap
+            half = 0.5 * f_master * i_master  # half the overlap of the master gates
             tanh = np.tanh(z[:, self._others]).reshape(batch, len(LSTM_GATES), *shape[1:])
             gates = dict(zip(LSTM_GATES, tanh.swapaxes(0, 1), strict=True))  # (B, N, C)
             c *= gates["forget"] * half + (f_master - half)

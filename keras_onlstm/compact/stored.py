@@ -1,7 +1,7 @@
-"""What a compact file holds: which arrays in which order, and reading them. No Keras.
+"""The compact file format: its arrays, their order, and reading them. Does not import Keras.
 
-Every column of a matrix is stored as integers from -127 to 127 and one factor. The file holds
-numbers and a JSON text, no pickle and no code.
+Every column of a matrix is stored as integers from -127 to 127 and one factor. The file contains
+numbers and a JSON text, but no pickles or code.
 """
 
 import itertools
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 ABOUT = "about.json"
-MOST_LAYERS = 100  # of a language model: a file that says more would keep Keras making layers
+MOST_LAYERS = 100  # per language model; a damaged file must not make Keras build more
 CONFIG = {
     "vocabulary_size": Integer(1),
     "embedding_dim": Integer(1),
@@ -42,10 +42,10 @@ CONFIG = {
 
 
 class Columns(NamedTuple):
-    """A matrix of 8 bits, or any other array.
+    """An 8-bit matrix, or an array of another rank.
 
     Attributes:
-        integers: int8 (rows, columns), or of an array that is no matrix its float32 values.
+        integers: int8 (rows, columns), or the float32 values of an array that is not a matrix.
         factors: float32 (columns,), or `None`.
     """
 
@@ -53,20 +53,20 @@ class Columns(NamedTuple):
     factors: np.ndarray | None
 
     def values(self, rows: Any = slice(None)) -> np.ndarray:
-        """The array in float32, or some of its rows."""
+        """Returns the array, or the given rows of it, in float32."""
         chosen = self.integers[rows]
         return chosen if self.factors is None else chosen * self.factors
 
 
 class Stored(NamedTuple):
-    """What a file holds.
+    """The contents of a compact file.
 
     Attributes:
-        configs: list of dictionaries, one a model, with the names in `CONFIG`. All have the
+        configs: list of a dictionary for each model, with the keys of `CONFIG`. All have the same
             vocabulary.
-        weights: list of lists of `Columns`, of each model, in the order of `weights_of`.
-        several: whether it was saved as a list of models.
-        about: JSON-serializable object.
+        weights: list of a list of `Columns` for each model, in the order of `weights_of`.
+        several: whether the file was saved as a list of models.
+        about: metadata, JSON-serializable.
     """
 
     configs: list[dict[str, Any]]
@@ -76,13 +76,13 @@ class Stored(NamedTuple):
 
 
 def layer_sizes(config: dict[str, Any]) -> list[tuple[int, int]]:
-    """The sizes of a language model's layers.
+    """Returns the sizes of a language model's layers.
 
     Args:
         config: with `embedding_dim`, `units`, `num_layers` and `tie_weights`.
 
     Returns:
-        List of pairs, for each layer: the size of its inputs, and its units.
+        List of (input size, units), one for each layer.
 
     Example:
 
@@ -97,17 +97,16 @@ def layer_sizes(config: dict[str, Any]) -> list[tuple[int, int]]:
 
 
 def weights_of(config: dict[str, Any]) -> Iterator[tuple[str, Shape]]:
-    """The arrays of a language model, as Keras orders its trainable variables.
+    """Lists the arrays of a language model in the order of its trainable variables in Keras.
 
     Args:
-        config: with the names in `CONFIG`.
+        config: dictionary with the keys of `CONFIG`.
 
     Yields:
-        Pairs of a name and a shape. Those of layers are `kernel`, `recurrent` and `bias`, layer by
-        layer.
+        Pairs of a name and a shape. Each layer has `kernel`, `recurrent` and `bias`.
 
     Raises:
-        ValueError: if the layers are of no kind that there is, or cannot be cut into chunks.
+        ValueError: if the kind of layer is unknown, or `chunk_size` does not divide its units.
     """
     words, recurrent, chunk = (config[n] for n in ("vocabulary_size", "recurrent", "chunk_size"))
     if recurrent not in ("onlstm", "lstm"):
@@ -138,20 +137,20 @@ def open_stored(path: StrPath) -> Stored:
         `Stored`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, or no such file at all.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it is damaged or has another format.
     """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such model.")
     try:
         return _read(read_npz(path))
-    except Exception as error:  # whatever NumPy and its zip reader raise
+    except Exception as error:  # NumPy and its zip reader raise many types
         raise damaged(path, error) from error
 
 
 def damaged(path: StrPath, error: Exception) -> ValueError:
-    """The error of a file of which no model can be made."""
+    """The error for a file from which no model can be built."""
     return ValueError(
         f"{path}: not a complete model in compact form ({reason(error)}). Restore it from a copy."
     )
@@ -163,7 +162,7 @@ def _read(arrays: dict[str, np.ndarray]) -> Stored:
     configs = found["config"] if several else [found["config"]]
     if not configs:
         raise ValueError("it holds no model")
-    vocabulary = {"vocabulary": configs[0]["vocabulary"]}  # those of the others are left out
+    vocabulary = {"vocabulary": configs[0]["vocabulary"]}  # not repeated for the other models
     configs = [{name: config[name] for name in CONFIG} | vocabulary for config in configs]
     words = vocabulary["vocabulary"]
     for config in configs:
@@ -179,7 +178,7 @@ def _read(arrays: dict[str, np.ndarray]) -> Stored:
 
 
 def _columns(arrays, index, shape):
-    """The weight of that index, which must have that shape and be finite."""
+    """Returns the weight at `index`, and checks its shape and that it is finite."""
     parts = {"integers": ("int8", shape), "factors": ("float32", shape[1:])}
     if len(shape) != 2:
         parts = {"values": ("float32", shape)}
@@ -189,7 +188,7 @@ def _columns(arrays, index, shape):
         if array is None or (array.dtype, array.shape) != wanted:
             raise ValueError(f"{name} is not {wanted[0]} of shape {wanted[1]}")
     *integers, floats = (arrays[name] for name in names)
-    # The product with an integer, at most 127, is finite too.
+    # Then the product of a factor and an integer up to 127 is finite too.
     most = np.finfo("float32").max / (128 if integers else 1)
     if not (np.abs(floats) <= most).all():  # false for NaN
         raise ValueError(f"{' times '.join(names)} is not finite")

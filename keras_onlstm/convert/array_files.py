@@ -1,4 +1,4 @@
-"""Files of plain arrays, `.npz` and `.safetensors`, and the arrays of the authors' state dicts."""
+"""Files of plain arrays, `.npz` and `.safetensors`, and checks of the authors' state dicts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,15 +23,15 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
     https://github.com/huggingface/safetensors.
 
     Args:
-        path: the file; its ending says which of the two it is.
+        path: the file, ending in `.npz` or `.safetensors`.
 
     Returns:
         Dictionary from names to NumPy arrays.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if the ending is another, or the file is damaged or holds anything but plain
-            arrays, pickled objects for example.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it has another ending, is damaged, or contains anything except plain arrays,
+            such as pickled objects.
         ImportError: if `safetensors` is needed and not installed.
 
     Example:
@@ -53,9 +53,9 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
     try:
         arrays = read(path)
         for name, array in arrays.items():
-            if array.dtype.kind in "SV":  # no array at all, or bfloat16
+            if array.dtype.kind in "SV":  # not an array, or bfloat16
                 raise ValueError(f"{name} is none")
-    except Exception as error:  # whatever NumPy, its zip reader and safetensors raise
+    except Exception as error:  # NumPy, its ZIP reader and safetensors raise many classes
         raise ValueError(
             f"{path}: not a complete {kind} file of arrays that NumPy knows ({reason(error)}). "
             "Write it anew from its source; bfloat16 as float32."
@@ -64,16 +64,16 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
 
 
 def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
-    """Writes arrays into an `.npz` or `.safetensors` file, completely or not at all.
+    """Writes arrays atomically to an `.npz` or `.safetensors` file.
 
-    Source: as of `read_arrays`.
+    Source: see `read_arrays`.
 
     Args:
-        path: the file; its ending says which of the two to write.
+        path: the file, ending in `.npz` or `.safetensors`.
         arrays: mapping from names to arrays of numbers.
 
     Raises:
-        ValueError: if the ending is another, or an array cannot be stored in such a file without
+        ValueError: if the file has another ending, or an array cannot be stored in it without
             pickle.
         ImportError: if `safetensors` is needed and not installed.
 
@@ -98,7 +98,7 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
                 f"{name} is {array.dtype}, not numbers as NumPy stores them. Leave it out, or "
                 "convert it: bfloat16 to float32."
             )
-        # In this machine's byte order, row after row: safetensors takes the bytes as they lie.
+        # Native byte order and C order, because safetensors copies the bytes unchanged.
         plain[name] = np.asarray(array, array.dtype.newbyteorder("="), order="C")
     if kind == ".npz":
         with replacing(path) as temporary:
@@ -107,7 +107,7 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
     save = _safetensors().save
     try:
         content = save(plain)
-    except Exception as error:  # its own class, of dtypes that its files do not know
+    except Exception as error:  # its own class, for unsupported dtypes
         raise ValueError(f"{path}: {error}. Store another dtype, or write .npz.") from error
     with replacing(path) as temporary:
         temporary.write_bytes(content)
@@ -129,7 +129,7 @@ def _safetensors():
 
 
 def stored(variable: Any) -> np.ndarray:
-    """A variable as an array of its own, float64 where it is float64, else float32."""
+    """A copy of a variable as an array: float64 if it is float64, else float32."""
     array = np.asarray(ops.convert_to_numpy(variable))
     return np.array(array, "float64" if array.dtype == "float64" else "float32")
 
@@ -143,8 +143,8 @@ def take(
 ) -> np.ndarray:
     """Removes an array from `left` and returns it in float32 or float64.
 
-    `shape` has letters where a size is still open; `reason` explains it in the message. Refuses
-    arrays that are missing, of another shape, not of floating point, or not finite.
+    `shape` has letters for unknown sizes; `reason` explains it in the message. Raises `ValueError`
+    for arrays that are missing, of another shape, not of floating point, or not finite.
     """
     if name not in left:
         raise ValueError(
@@ -174,7 +174,7 @@ def take(
 
 
 def unknown(left: dict[str, npt.ArrayLike], whole: str) -> None:
-    """Refuses arrays that were not taken out of a state dict; the message names the first."""
+    """Raises `ValueError` if arrays are left in a state dict; the message names the first."""
     if left:
         raise ValueError(
             f"{next(iter(left))} is not in the state dict of the authors' {whole}"

@@ -1,4 +1,4 @@
-"""Weights of one cell, there and back."""
+"""Conversion of the weights of one cell."""
 
 import numpy as np
 import numpy.typing as npt
@@ -15,12 +15,12 @@ def from_torch(
     hh_bias: npt.ArrayLike,
     chunk_size: int,
 ) -> list[np.ndarray]:
-    """The weights of one cell of the authors' implementation, as `layer.set_weights` takes them.
+    """Converts the weights of one cell of the authors' implementation for `layer.set_weights`.
 
-    There the cells' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`,
-    with K = 4 * units + 2 * units // chunk_size rows in the order of
-    `keras_onlstm.onlstm.step.GATES`. The two biases add up to one. A cell that was trained with
-    weight dropout at the rate p evaluates with `(1 - p) * hh.weight`: give that.
+    The authors' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`, with
+    K = 4 * units + 2 * units // chunk_size rows in the order of `keras_onlstm.onlstm.step.GATES`.
+    The two biases are added. For a cell trained with weight dropout at rate p, pass
+    `(1 - p) * hh.weight`, which it uses at evaluation.
 
     Source: https://github.com/yikangshen/Ordered-Neurons.
 
@@ -33,10 +33,10 @@ def from_torch(
 
     Returns:
         `[kernel, recurrent_kernel, bias]`: NumPy arrays (input_dim, K), (units, K) and (K,) of the
-        dtype given.
+        same dtype.
 
     Raises:
-        ValueError: if the shapes are not those of one ON-LSTM cell with that `chunk_size`.
+        ValueError: if the shapes do not fit an ON-LSTM cell with that `chunk_size`.
 
     Example:
 
@@ -61,9 +61,9 @@ def from_torch(
 def to_torch(
     kernel: npt.ArrayLike, recurrent_kernel: npt.ArrayLike, bias: npt.ArrayLike, chunk_size: int
 ) -> list[np.ndarray]:
-    """The weights of a layer as one cell of the authors' implementation has them.
+    """Converts the weights of a layer to those of a cell of the authors' implementation.
 
-    The inverse of `from_torch`, but that the authors' two biases stay one: `ih_bias` is all of it,
+    The inverse of `from_torch`, except for the authors' two biases: `ih_bias` is their sum,
     `hh_bias` is zeros.
 
     Source: https://github.com/yikangshen/Ordered-Neurons.
@@ -72,14 +72,14 @@ def to_torch(
         kernel: (input_dim, K) array, K = 4 * units + 2 * units // chunk_size.
         recurrent_kernel: (units, K) array.
         bias: (K,) array.
-        chunk_size: integer, that of the layer.
+        chunk_size: integer, the layer's `chunk_size`.
 
     Returns:
         `[ih_weight, ih_bias, hh_weight, hh_bias]`: NumPy arrays (K, input_dim), (K,), (K, units)
-        and (K,) of the dtype given, in the order of the arguments of `from_torch`.
+        and (K,) of the same dtype, in the order of the arguments of `from_torch`.
 
     Raises:
-        ValueError: if the shapes are not those of one ON-LSTM layer with that `chunk_size`.
+        ValueError: if the shapes do not fit an ON-LSTM layer with that `chunk_size`.
 
     Example:
 
@@ -100,7 +100,7 @@ def to_torch(
 
 
 def _checked(given, chunk_size, axis):
-    """The arrays of a cell, two matrices and their biases, whose `axis` is that of the gates."""
+    """Checks the shapes of two matrices and their biases. The gates are on axis `axis`."""
     arrays = {name: np.asarray(array) for name, array in given.items()}
     (first, kernel), (second, recurrent_kernel), *_ = arrays.items()
     if kernel.ndim != 2 or recurrent_kernel.ndim != 2:

@@ -1,4 +1,4 @@
-"""Weights of the authors' language model under the names of its state dict, there and back."""
+"""Conversion of a language model from and to the authors' state dict."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from keras_onlstm.utils.arguments import integer
 
 __all__ = ["language_model_from_arrays", "language_model_to_arrays"]
 
-_WHOLE = "RNNModel"  # whose state dict it is
+_WHOLE = "RNNModel"  # the authors' class
 _CELL = re.compile(r"rnn\.cells\.(0|[1-9]\d{0,3})\.")
 _INFERRED = (
     "vocabulary_size",
@@ -34,20 +34,20 @@ def language_model_from_arrays(
     weight_dropout: float = 0.0,
     **kwargs: Any,
 ) -> LanguageModel:
-    """A `LanguageModel` with the weights of the authors' `RNNModel`.
+    """Makes a `LanguageModel` with the weights of the authors' `RNNModel`.
 
     The arrays have the names and shapes of its state dict. With V words, word vectors of E
-    features, K as in `from_torch`, and for every layer i from 0 on:
+    features, K of `from_torch`, and for every layer i, starting at 0:
 
     - `encoder.weight` (V, E);
-    - `rnn.cells.i.ih.0.weight` (K, size of what the layer reads), `rnn.cells.i.ih.0.bias` (K,),
+    - `rnn.cells.i.ih.0.weight` (K, size of the layer's input), `rnn.cells.i.ih.0.bias` (K,),
       `rnn.cells.i.hh.weight` (K, units), `rnn.cells.i.hh.bias` (K,);
     - `decoder.weight` (V, units of the last layer), `decoder.bias` (V,).
 
-    Where `decoder.weight` is missing or equals `encoder.weight`, weights are tied.
+    If `decoder.weight` is missing or equals `encoder.weight`, weights are tied.
     `rnn.cells.i.hh._weight`, which their code leaves behind when it trains without weight dropout,
-    is `hh.weight` again and passed over. `rnn.cells.i.hh.weight_raw`, as AWD-LSTM's `WeightDrop`
-    names what it drops from, is taken in the place of `hh.weight`.
+    is ignored; it must equal `hh.weight`. `rnn.cells.i.hh.weight_raw`, AWD-LSTM's name of the
+    weight before `WeightDrop`, is used instead of `hh.weight`.
 
     Source: https://github.com/yikangshen/Ordered-Neurons, `model.py` and `ON_LSTM.py`, and
     `weight_drop.py` of https://github.com/salesforce/awd-lstm-lm.
@@ -56,11 +56,11 @@ def language_model_from_arrays(
         arrays: mapping from these names to arrays of floating-point numbers.
         chunk_size: integer, the authors' `chunk_size`.
         vocabulary: list of V words in the order of their ids, or `None`.
-        weight_dropout: the authors' `wdrop`, in [0, 1); 0.45 in their recipe. Their `hh.weight` is
-            unscaled in training and multiplied by `1 - wdrop` at evaluation; the model's recurrent
-            kernels are that product. No state dict says what `wdrop` was. `hh.weight_raw` is taken
-            as it is: `WeightDrop` scales up in training instead. The model's
-            `recurrent_weight_dropout` is the same rate, unless `kwargs` has another.
+        weight_dropout: the authors' `wdrop`, in [0, 1); 0.45 in their recipe. State dicts do not
+            contain it. Their `hh.weight` is unscaled in training and multiplied by `1 - wdrop` at
+            evaluation; the model's recurrent kernels are that product. `hh.weight_raw` is not
+            scaled, because `WeightDrop` scales up in training. `wdrop` is also the default of the
+            model's `recurrent_weight_dropout`.
         **kwargs: the dropouts, `seed`, `name` and `dtype` of `LanguageModel`.
 
     Returns:
@@ -68,8 +68,8 @@ def language_model_from_arrays(
 
     Raises:
         ValueError: if an array is missing, unknown, of another shape, not of floating point or not
-            finite, or if the layers have sizes that `LanguageModel` does not have; the message
-            names the array.
+            finite, or if `LanguageModel` cannot have layers of these sizes; the message names the
+            array.
 
     Example:
 
@@ -129,25 +129,25 @@ def language_model_from_arrays(
 def language_model_to_arrays(
     model: LanguageModel, weight_dropout: float = 0.0
 ) -> dict[str, np.ndarray]:
-    """The weights of a `LanguageModel` under the names of the authors' state dict.
+    """Converts the weights of a `LanguageModel` to the authors' state dict.
 
     The inverse of `language_model_from_arrays`, whose docstring lists the names. A tied model's
-    matrix is there twice, as `encoder.weight` and `decoder.weight`. The biases of a layer are in
-    `ih.0.bias`; `hh.bias` is zeros. The authors' class has a last layer of E units, tied or not: of
-    untied models it takes those with `embedding_dim == units`.
+    matrix occurs twice, as `encoder.weight` and `decoder.weight`. The bias of a layer is in
+    `ih.0.bias`; `hh.bias` is zeros. The last layer of the authors' class always has E units, so it
+    can load untied models only if `embedding_dim == units`.
 
     Source: https://github.com/yikangshen/Ordered-Neurons, `model.py` and `ON_LSTM.py`.
 
     Args:
         model: a `LanguageModel` of ON-LSTM layers, built.
-        weight_dropout: the `wdrop` that the authors' model is made with, in [0, 1). That model
-            evaluates with `(1 - wdrop) * hh.weight`; so `hh.weight` is divided by `1 - wdrop` here.
+        weight_dropout: the `wdrop` of the authors' model, in [0, 1). That model evaluates with
+            `(1 - wdrop) * hh.weight`, so `hh.weight` is divided by `1 - wdrop` here.
 
     Returns:
         Dictionary from names to NumPy arrays, float64 where the model is float64, else float32.
 
     Raises:
-        ValueError: if the model is of LSTM layers or not built.
+        ValueError: if the model has LSTM layers or is not built.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Weights of the authors' PRPN under the names of its state dict, there and back."""
+"""Conversion of a PRPN from and to the authors' state dict."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,7 @@ from keras_onlstm.models.prpn import PRPN
 
 __all__ = ["prpn_from_arrays", "prpn_to_arrays"]
 
-_WHOLE = "PRPN"  # whose state dict it is
+_WHOLE = "PRPN"  # the authors' class
 _INFERRED = (
     *("vocabulary_size", "embedding_dim", "units", "num_layers", "lookback"),
     *("residual_blocks", "tie_weights", "reading_attention", "predict_attention"),
@@ -20,11 +20,11 @@ _INFERRED = (
 
 
 class _Place(NamedTuple):
-    """Where an array of the state dict is in a `PRPN`."""
+    """The variable of a `PRPN` for an array of the state dict."""
 
     name: str
     variable: Any
-    turned: Callable[[np.ndarray], np.ndarray]  # theirs to ours
+    turned: Callable[[np.ndarray], np.ndarray]  # from the authors' axes to ours
     turned_back: Callable[[np.ndarray], np.ndarray]
 
 
@@ -84,7 +84,7 @@ def _places(model: PRPN) -> Iterator[_Place]:
 
 
 def _numbers(arrays, pattern):
-    """How many layers or blocks there are whose names have numbers."""
+    """Counts numbered layers or blocks: the highest number in the names plus 1."""
     found = [int(match[1]) for match in map(re.compile(pattern).match, arrays) if match]
     return max(found, default=-1) + 1
 
@@ -97,16 +97,16 @@ def prpn_from_arrays(
     vocabulary: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> PRPN:
-    """A `PRPN` with the weights of the authors' model.
+    """Makes a `PRPN` with the weights of the authors' model.
 
-    The arrays have the names and shapes of its state dict, the statistics of the batch
-    normalizations, `running_mean` and `running_var`, among them. With V words, word vectors of E
-    features, U units and look-back L: `encoder.weight` (V, E); `parser.gate.1.weight`
-    (U, E, L + 1); for every reading layer i `reader.i.memory_rnn.ih.0.weight` (4 U, size of what it
-    reads) and so on. `prpn_to_arrays` of a model gives all of them.
+    The arrays have the names and shapes of its state dict, including the `running_mean` and
+    `running_var` of batch normalization. With V words, word vectors of E features, U units and
+    look-back L: `encoder.weight` (V, E); `parser.gate.1.weight` (U, E, L + 1); for every reading
+    layer i `reader.i.memory_rnn.ih.0.weight` (4 U, size of its input) and so on. `prpn_to_arrays`
+    returns all of them.
 
-    Where `decoder.weight` is missing or equals `encoder.weight`, weights are tied. `PRPN`'s
-    `reading_attention` and `predict_attention` are whether there are weights for it.
+    If `decoder.weight` is missing or equals `encoder.weight`, weights are tied.
+    `reading_attention` and `predict_attention` are true if there are weights for them.
 
     Source: https://github.com/yikangshen/PRPN.
 
@@ -173,9 +173,9 @@ def prpn_from_arrays(
 
 
 def prpn_to_arrays(model: PRPN) -> dict[str, np.ndarray]:
-    """The weights of a `PRPN` under the names of the authors' state dict.
+    """Converts the weights of a `PRPN` to the authors' state dict.
 
-    The inverse of `prpn_from_arrays`. Of a tied model `decoder.weight` is left out.
+    The inverse of `prpn_from_arrays`. Tied models have no `decoder.weight`.
 
     Source: https://github.com/yikangshen/PRPN.
 

@@ -1,4 +1,4 @@
-"""Weights of a TreeLSTM under the names of the reference file, there and back."""
+"""Conversion of a TreeLSTM from and to arrays with the names of the reference file."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,14 +32,14 @@ def _lstms(model):
 def tree_lstm_from_arrays(
     arrays: Mapping[str, npt.ArrayLike], vocabulary: Sequence[str] | None = None, **kwargs: Any
 ) -> TreeLSTM:
-    """A `TreeLSTM` with the weights of the authors' model.
+    """Makes a `TreeLSTM` with the weights of the authors' model.
 
     With V words, word vectors of E features and U units: `embedding` (V, E); `output` (V, U);
-    `output_bias` (V,), or missing where there is none; and for each NAME of `gen_l`, `gen_r`,
-    `gen_nx_l`, `gen_nx_r` and layer i from 0 on `NAME.i.ih.weight` (4 U, size of its input),
-    `NAME.i.ih.bias` (4 U,), `NAME.i.hh.weight` (4 U, U) and `NAME.i.hh.bias` (4 U,), in rows the
-    gates input, forget, output, candidate. Where there are arrays of `ld`, it is LdTreeLSTM; where
-    there are none but of `gen_r`, it is sequential. The two biases of a layer are added.
+    `output_bias` (V,), optional; and for each NAME of `gen_l`, `gen_r`, `gen_nx_l`, `gen_nx_r` and
+    layer i, starting at 0, `NAME.i.ih.weight` (4 U, size of its input), `NAME.i.ih.bias` (4 U,),
+    `NAME.i.hh.weight` (4 U, U) and `NAME.i.hh.bias` (4 U,), with rows in the order of the gates
+    input, forget, output, candidate. With arrays named `ld` it is an LdTreeLSTM; with only those of
+    `gen_r` it is sequential. The two biases of a layer are added.
 
     Source: https://github.com/XingxingZhang/td-treelstm.
 
@@ -107,9 +107,9 @@ def tree_lstm_from_arrays(
 
 
 def tree_lstm_to_arrays(model: TreeLSTM) -> dict[str, np.ndarray]:
-    """The weights of a `TreeLSTM` under the names that `tree_lstm_from_arrays` takes.
+    """Converts the weights of a `TreeLSTM` to the arrays of `tree_lstm_from_arrays`.
 
-    Its inverse, but for the two biases of a layer: `ih.bias` is their sum, `hh.bias` zero.
+    Its inverse, except the two biases of a layer: `ih.bias` is their sum, `hh.bias` is zero.
 
     Source: https://github.com/XingxingZhang/td-treelstm.
 

@@ -1,4 +1,4 @@
-"""Corpora, one module for each: reading the published files and checking every line of them.
+"""Corpora, one module for each, which reads the published files and checks every line.
 
 Nothing here imports Keras: a data set is plain Python and NumPy.
 

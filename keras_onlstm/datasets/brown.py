@@ -1,8 +1,8 @@
 """The Brown corpus, a million words of American English of 1961, as text for a language model.
 
-`nltk.download("brown")` fetches it. `load` brings sentences into the form of the Penn Treebank as
+`nltk.download("brown")` fetches it. `load` converts sentences to the form of the Penn Treebank as
 Mikolov prepared it: lower case, every number `N`, no punctuation, `don't` as `do n't`. `load_files`
-leaves them as they are, for a parser.
+leaves them unchanged, for a parser.
 """
 
 import re
@@ -18,7 +18,7 @@ __all__ = ["load", "load_files"]
 
 @cache
 def _split(token):
-    """The words of a token; none, if it is punctuation."""
+    """The words of a token; none if it is punctuation."""
     from nltk.tokenize import TreebankWordTokenizer
 
     abbreviated = token.endswith(".")  # the tokenizer would take it for the end of a sentence
@@ -34,8 +34,8 @@ def load() -> list[list[str]]:
         List of sentences, each a list of words, in the order of the corpus.
 
     Raises:
-        FileNotFoundError: if it is not there; the message says how to get it.
-        ValueError: if a file of it is damaged.
+        FileNotFoundError: if it is missing; the message tells how to get it.
+        ValueError: if one of its files is damaged.
 
     Example, which needs the corpus:
 
@@ -50,17 +50,17 @@ def load() -> list[list[str]]:
 
 
 def load_files() -> dict[str, list[list[str]]]:
-    """Reads the corpus, its files apart and its words as they are.
+    """Reads the corpus file by file, with unchanged words.
 
-    Where the corpus doubles a mark of punctuation, as in `; ;`, it is there once.
+    Punctuation marks that the corpus doubles, as in `; ;`, appear once.
 
     Returns:
-        Dictionary from the names of the 500 files, in their order, to lists of sentences, each a
-        list of words and punctuation.
+        Dictionary from the names of the 500 files, in order, to lists of sentences, each a list of
+        words and punctuation.
 
     Raises:
-        FileNotFoundError: as `load`.
-        ValueError: as `load`.
+        FileNotFoundError: if it is missing.
+        ValueError: if a file is damaged.
 
     Example, which needs the corpus:
 
@@ -93,7 +93,7 @@ def _reader():
 def _sentences(reader, name):
     try:
         return [list(sentence) for sentence in reader.sents(name)]
-    except Exception as error:  # whatever NLTK's reader raises
+    except Exception as error:  # NLTK's reader raises many types
         raise ValueError(
             f"{reader.abspath(name)}: not a file of the corpus ({reason(error)}). Restore it from "
             "its source."

@@ -1,6 +1,6 @@
-"""Dependency trees in files of columns, one word a line and a blank line after a sentence.
+"""Dependency trees in column files: a word per line, a blank line after each sentence.
 
-The format of a file follows from its first line that is not blank and does not begin with `#`:
+The first line that is not blank and does not begin with `#` determines the format of a file:
 
 | format | columns |
 |---|---|
@@ -8,7 +8,7 @@ The format of a file follows from its first line that is not blank and does not 
 | CoNLL-U | 10: ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC |
 | NLTK's, Malt-TAB | 3 or 4: word, tag, head, and the relation |
 
-Columns are separated by tabs, in lines without a tab by blanks. The multi-word tokens (`3-4`) and
+Columns are separated by tabs, or by blanks in lines without tabs. The multi-word tokens (`3-4`) and
 the empty nodes (`3.1`) of CoNLL-U are left out.
 
 Lines that begin with `#` are comments. In files of 3 or 4 columns a line that begins with `#` is a
@@ -36,17 +36,17 @@ from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Reader", "read", "write"]
 
-EMPTY = "_"  # what stands in a column that has nothing
+EMPTY = "_"  # value of an empty column
 TAGS = {"coarse": 3, "fine": 4}
 INVALID = ("raise", "skip")
 STANDARD_INPUT = "standard input"
-_REASONS = 10  # that are kept
+_REASONS = 10  # messages that are kept
 _LEFT_OUT = re.compile(r"[0-9]+[-.][0-9]+")
 _NUMBER = re.compile(r"[0-9]{1,9}")  # no sentence has a thousand million words
 
 
 class _Columns(NamedTuple):
-    """In which columns, from 0 on, what stands; `None`: nowhere."""
+    """Number of columns, and the index of each; `None` if missing."""
 
     number: int
     id: int | None
@@ -64,17 +64,17 @@ _FORMATS = {
 
 
 class Reader(Iterator[DependencyTree]):
-    """An iterator over the trees of a file, which holds one sentence at a time. `read` makes it.
+    """An iterator over the trees of a file, which `read` returns. Holds one sentence at a time.
 
     Args:
-        name: of the file, for messages.
+        name: name of the file, for messages.
         rows: its lines.
-        tags: as of `read`.
-        skip: whether sentences that are no tree are left out.
+        tags: `"fine"` or `"coarse"`.
+        skip: whether to skip sentences that are not trees.
 
     Attributes:
-        skipped: integer, how many sentences were left out so far.
-        reasons: list of the messages of the first ten of them.
+        skipped: integer, number of sentences skipped so far.
+        reasons: list of the messages for the first ten of them.
 
     Example:
 
@@ -98,7 +98,7 @@ class Reader(Iterator[DependencyTree]):
         columns = None
         numbered = enumerate(rows, 1)
         ahead, first = _up_to_first_word(numbered)
-        # Blank lines are apart from those of a sentence.
+        # Groups of lines: blank ones, or a sentence.
         for blank, group in groupby(chain(ahead, numbered), lambda row: not row[1].strip()):
             sentence: list[tuple[int, list[str]]] = []  # (number of the line, cells)
             for number, row in () if blank else group:
@@ -126,7 +126,7 @@ class Reader(Iterator[DependencyTree]):
 
 
 def _up_to_first_word(numbered):
-    """The numbered lines up to the first one that is not blank and not `#...`, and that one."""
+    """The numbered lines up to the first that is not blank or `#...`, and this line."""
     ahead = []
     for number, row in numbered:
         ahead.append((number, row))
@@ -140,7 +140,7 @@ def _cells(row):
 
 
 def _is_word(row, first):
-    """Whether a line that begins with # is a word, in a file with this first word or `None`."""
+    """Whether a line that begins with # is a word, given the first other line or `None`."""
     cells = _cells(row)
     if len(cells) not in (3, 4) or not _NUMBER.fullmatch(cells[2]):
         return False
@@ -160,7 +160,7 @@ def _format(cells, tags):
 
 
 def _checked(cells, columns, place):
-    """Whether a line is the word of this place, and not one to leave out."""
+    """Checks a line. Returns False for multi-word tokens and empty nodes."""
     if len(cells) != columns.number:
         raise ValueError(f": has {len(cells)} columns, the lines before {columns.number}.")
     if columns.id is not None:
@@ -210,24 +210,24 @@ def read(
     """Reads the dependency trees of a file, one by one.
 
     Args:
-        source: path of the file; or an open stream of bytes or of text, such as
-            `sys.stdin.buffer`; or lines.
-        tags: which of the two tags that a word of 10 columns has: `"fine"`, the second one, POSTAG
+        source: path of the file; or an open stream of bytes or text, such as `sys.stdin.buffer`;
+            or lines.
+        tags: which of the two tags to use in files of 10 columns: `"fine"`, the second one, POSTAG
             or XPOS, or `"coarse"`, the first one, CPOSTAG or UPOS.
-        invalid: what to do with sentences that are no tree under one word, or have a word without
-            head, `_`: `"raise"` an error, or `"skip"` and count them. Lines that are damaged are
-            errors in any case.
-        encoding: of the text, one whose lines end as in ASCII. Streams of text have their own.
-        name: of the source, for messages, or `None`: that of the file or stream.
+        invalid: what to do with sentences that are not trees under one word, or have a word without
+            a head, `_`: `"raise"` an error, or `"skip"` and count them. Damaged lines always raise
+            an error.
+        encoding: encoding of files and streams of bytes, in which lines end as in ASCII.
+        name: name of the source for messages. Default: that of the file or stream.
 
     Returns:
         `Reader`, an iterator over `DependencyTree`. Tags or relations that are `_` throughout a
         sentence are `None`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if an argument is unknown; while it is read, if a line is not what it should be
-            or a sentence no tree. The message names file, line and column, or line and word.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if an argument is unknown; during iteration, if a line is malformed or a
+            sentence is not a tree. The message names file, line and column, or line and word.
 
     Example:
 
@@ -259,7 +259,7 @@ def _open(path):
 
 
 def _rows(name, stream, encoding):
-    """The lines of a stream of bytes or of text, without their ends."""
+    """The lines of a stream of bytes or text, without line ends."""
     stream = iter(stream)
     first = next(stream, "")
     if isinstance(first, bytes):
@@ -270,17 +270,17 @@ def _rows(name, stream, encoding):
 
 
 def write(trees: Iterable[DependencyTree], path: StrPath) -> None:
-    """Writes dependency trees as CoNLL-X, which `read` and readers of CoNLL-U take.
+    """Writes dependency trees as CoNLL-X, which `read` and readers of CoNLL-U accept.
 
-    The tags stand in both columns of tags; what a tree does not have is `_`.
+    Both tag columns contain the tags. Missing values are `_`.
 
     Args:
-        trees: iterable of `DependencyTree`, written as they come.
-        path: of the file, which is replaced at once or not at all.
+        trees: iterable of `DependencyTree`, written one by one.
+        path: path of the file, which is written atomically.
 
     Raises:
-        ValueError: if a word, tag or relation holds a tab or the end of a line, or is no text that
-            UTF-8 has.
+        ValueError: if a word, tag or relation contains a tab or line end, or UTF-8 cannot encode
+            it.
 
     Example:
 

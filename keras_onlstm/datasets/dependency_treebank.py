@@ -3,8 +3,8 @@
 `nltk.download("dependency_treebank")` fetches it: the 3,914 sentences of NLTK's `treebank`, with
 tags and heads, punctuation included, by the head rules of Yamada and Matsumoto. All are projective.
 
-Language models read it `normalized`, and words that the training part has once as `<unk>`:
-`text.vocabulary.frequent` makes that vocabulary.
+Language models read it `normalized`, with `<unk>` for words that occur once in the training part:
+`text.vocabulary.frequent` makes this vocabulary.
 """
 
 import io
@@ -26,15 +26,15 @@ def load(part: str | None = None, normalized: bool = False) -> list[DependencyTr
 
     Args:
         part: `"train"`, `"validation"` or `"test"`: the files 1 to 150, 151 to 175, 176 to 199; or
-            `None`: all.
-        normalized: whether words are as language models of the Penn Treebank know them, in lower
-            case and with `N` for every run of digits, or as the files have them.
+            `None` for all.
+        normalized: whether to convert words as for language models of the Penn Treebank: lower
+            case, with `N` for every run of digits.
 
     Returns:
         List of `DependencyTree`, with tags and without relations.
 
     Raises:
-        FileNotFoundError: if NLTK does not find it; the message says how to get it.
+        FileNotFoundError: if NLTK does not find it; the message tells how to get it.
         ValueError: if `part` is unknown, or a file is damaged or missing.
 
     Example, which needs the treebank:

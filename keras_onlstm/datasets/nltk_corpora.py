@@ -1,4 +1,4 @@
-"""Corpora that NLTK finds: the error for a missing one, and the content of their files."""
+"""NLTK corpora: the error for a missing corpus, and the contents of files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ RESTORE = "Restore it from its source."
 
 @contextmanager
 def found(name: str, remedy: str) -> Iterator[None]:
-    """A context in which NLTK looks for a corpus; an error names the remedy."""
+    """Context for finding a corpus with NLTK: its errors name the remedy."""
     try:
         yield
     except LookupError as error:
@@ -27,10 +27,10 @@ def found(name: str, remedy: str) -> Iterator[None]:
 
 
 def file_content(reader: Any, name: str) -> tuple[str, bytes]:
-    """The path of a file of a corpus, which may be in an archive, for messages, and its bytes."""
+    """Path of a corpus file, maybe in an archive, for messages, and its bytes."""
     path = f"{reader.root}/{name}"
     try:
         with reader.root.join(name).open() as file:
             return path, file.read()
-    except Exception as error:  # whatever NLTK and archives raise
+    except Exception as error:  # NLTK and archives raise many types
         raise ValueError(f"{path}: cannot be read ({reason(error)}). {RESTORE}") from error

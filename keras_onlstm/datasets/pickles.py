@@ -1,4 +1,4 @@
-"""Reading pickles of dictionaries of lists of tuples of strings. They cannot run code."""
+"""Reads pickles of dictionaries of lists of tuples of strings. Runs no code in them."""
 
 import io
 import pickle
@@ -17,7 +17,7 @@ _LETTERS = {
     **dict.fromkeys(("PROTO", "FRAME"), ""),
 }
 _REFERENCES = {"s": "s", "t": "p", "2": "p", "3": "p"}  # to strings and tuples, not to lists
-# The opcodes of the published files as letters.
+# Grammar of the published files, with opcodes as letters.
 _TUPLE = r"(?>ss2|sss3|\(sss?t|p)"
 _LIST = rf"(?>\]|\(l)(?>{_TUPLE}a|\({_TUPLE}++e)*+"
 _DICTIONARY = re.compile(rf"(?>\}}|\(d)(?>s{_LIST}i|\((?>s{_LIST})++u)*+\.")
@@ -29,12 +29,12 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_lists(data: bytes) -> dict[str, list[tuple[str, ...]]]:
-    """The dictionary of a pickle; a ValueError or UnpicklingError if it holds anything else."""
+    """Reads a dictionary. Raises ValueError or UnpicklingError for any other pickle."""
     letters, memo = "", dict[Any, str]()
     for opcode, argument, _ in pickletools.genops(data):
         if "PUT" in opcode.name or opcode.name == "MEMOIZE":
             index = len(memo) if argument is None else argument
-            if index > len(memo) + 1:  # it would make room for all indices before
+            if index > len(memo) + 1:  # allocates all smaller indices
                 raise ValueError(f"it has a memo entry {index} after {len(memo)} others")
             memo[index] = _REFERENCES.get(letters[-1:], "?")
         elif "GET" in opcode.name:
@@ -44,7 +44,7 @@ def read_lists(data: bytes) -> dict[str, list[tuple[str, ...]]]:
         else:
             letters += _LETTERS[opcode.name]
         if isinstance(argument, str):
-            argument.encode()  # refuses lone surrogates
+            argument.encode()  # fails for lone surrogates
     if not _DICTIONARY.fullmatch(letters):
         raise ValueError("it is not a dictionary of lists of tuples of two or three strings")
     return _Unpickler(io.BytesIO(data), encoding="utf-8").load()

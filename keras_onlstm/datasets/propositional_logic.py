@@ -6,7 +6,7 @@ over the six variables `a` to `f` is fully bracketed, its tokens separated by sp
 
     X  =  a | ... | f  |  ( not X )  |  ( X ( and X ) )  |  ( X ( or X ) )
 
-A statement stands for the set of worlds (truth assignments of the six variables) in which it is
+A statement denotes the set of worlds (truth assignments of the six variables) in which it is
 true. There are 64 worlds, so the set is an integer of 64 bits, every connective is one bitwise
 operation, and the relation of two statements follows from their two integers. That makes every
 published label checkable and the data cheap to generate.
@@ -62,7 +62,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs by number of operators: that of the statement which has more, 12 standing for 12 or
+    """Pairs grouped by the operator count of the statement with more operators; 12 means 12 or
     more.
 
     Attributes:
@@ -74,13 +74,13 @@ class Corpus:
     test: dict[int, list[Pair]]
 
     def split(self, max_operators: int = 6, every: int = 10) -> tuple[list[Pair], list[Pair]]:
-        """Part the training pairs into those to train on and those to validate with.
+        """Split the training pairs into a training and a validation set.
 
         Args:
-            max_operators: Pairs with more operators are left out, so that the tests on longer
-                statements ask for generalisation.
-            every: Of the pairs in order of operators and of lines, each `every`-th (with 10 the
-                10th, the 20th, ...) is for validation.
+            max_operators: Pairs with more operators are left out, so that tests on longer
+                statements measure generalisation.
+            every: Each `every`-th pair (with 10 the 10th, the 20th, ...), ordered by operators and
+                lines, is for validation.
 
         Returns:
             `(train, validation)`; 121,977 and 13,552 pairs of the published data.
@@ -103,7 +103,7 @@ class Corpus:
 
 
 def encode(statement: str) -> list[int]:
-    """Turn a statement into token ids: 1 to 11 in the order of `TOKENS`, 0 being left for padding.
+    """Turn a statement into token ids: 1 to 11 in the order of `TOKENS`; 0 is for padding.
 
     Only the tokens are checked, not the brackets.
 
@@ -111,10 +111,10 @@ def encode(statement: str) -> list[int]:
         statement: Tokens separated by white space.
 
     Returns:
-        The ids, as many as there are tokens.
+        List of ids, one for each token.
 
     Raises:
-        ValueError: A token is none of `TOKENS`.
+        ValueError: A token is not in `TOKENS`.
 
     Example:
         >>> encode("( not a )")
@@ -150,9 +150,9 @@ def relation(left: str, right: str) -> str:
     """Decide how two statements are related, over the 64 worlds.
 
     The first row of the table that applies is the answer. Statements that are neither tautologies
-    nor contradictions, the only ones in the published data, fit one row alone. For the others the
-    order decides: a contradiction is `<` any other statement, and any other statement is `<` a
-    tautology, though `|` or `v` and even `^` may hold as well.
+    nor contradictions, the only ones in the published data, match exactly one row. For the others
+    the order decides: a contradiction is `<` any other statement, and any other statement is `<` a
+    tautology, though `|`, `v` or even `^` may hold too.
 
     | label | holds when                                                         |
     |-------|--------------------------------------------------------------------|
@@ -166,7 +166,7 @@ def relation(left: str, right: str) -> str:
 
     Args:
         left: A bracketed statement. Nesting may be as deep as memory allows.
-        right: Another.
+        right: Another one.
 
     Returns:
         One of `LABELS`.
@@ -193,7 +193,7 @@ def load(directory: StrPath, verify_labels: bool = False) -> Corpus:
     A line is `label<TAB>left<TAB>right`. A file may be empty.
 
     Args:
-        directory: Where the files are, unpacked as they are published.
+        directory: Where the published, unpacked files are.
         verify_labels: Also compute each label from its statements and compare.
 
     Returns:
@@ -201,8 +201,8 @@ def load(directory: StrPath, verify_labels: bool = False) -> Corpus:
 
     Raises:
         FileNotFoundError: The directory or a file is missing.
-        ValueError: A line is not UTF-8, has not three fields, an unknown label, a malformed
-            statement or (`verify_labels`) the wrong label; or no training file has a line.
+        ValueError: A line is not UTF-8, does not have three fields, or has an unknown label, a
+            malformed statement or (`verify_labels`) a wrong label; or all training files are empty.
 
     Example:
         >>> import tempfile
@@ -227,7 +227,7 @@ def save(corpus: Corpus, directory: StrPath) -> None:
 
     Args:
         corpus: The pairs. A number of operators without pairs becomes an empty file.
-        directory: Where to write the 26 files; made if it does not exist.
+        directory: Where to write the 26 files; created if it does not exist.
 
     Raises:
         FileExistsError: One of the files exists; nothing is overwritten.
@@ -257,23 +257,23 @@ def save(corpus: Corpus, directory: StrPath) -> None:
 def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
     """Draw pairs the way the published ones were drawn.
 
-    Four of the six variables are drawn for a pair, then two statements over them. A statement
-    with budget 12 is `and` or `or` of two statements of half the budget, rounded down, except with
-    probability 5/9, or when the budget is below 2, where it is a variable. One time in three it is
-    negated, at every level, variables included. A tautology or a contradiction is drawn again.
-    The pair goes to the bucket of the statement with more operators, 12 or more sharing one.
-    Duplicates within a bucket are removed, the first of them staying. The first 85% of a bucket,
-    rounded down and in the order drawn, are for training: as simple pairs are drawn early and
-    often, those for testing are the rarer and longer ones, in the published data too.
+    Four of the six variables are drawn for a pair, then two statements over them, each with a
+    budget of 12. With probability 5/9, or with a budget below 2, a statement is a variable, else
+    `and` or `or` of two statements with half the budget, rounded down. At every level, variables
+    included, it is negated with probability 1/3. Tautologies and contradictions are drawn again.
+    The pair goes to the bucket of the statement with more operators; 12 or more share one bucket.
+    Only the first of duplicates in a bucket is kept. The first 85% of a bucket, rounded down and in
+    the order drawn, are for training. Simple pairs are drawn early and often, so test pairs are
+    rarer and longer, in the published data too.
 
-    500,000 pairs drawn leave 249,300 to 250,300 (five seeds); 249,069 are published. The sizes of
-    the buckets differ by a total variation distance of at most 0.006, their labels by 0.022.
+    500,000 drawn pairs leave 249,300 to 250,300 (five seeds); 249,069 are published. The total
+    variation distance from the published buckets is at most 0.006 for sizes, 0.022 for labels.
 
     Args:
-        count: How many pairs to draw. Many are duplicates: half of 500,000.
-        max_operators: Pairs with more operators are left out after they are drawn. The buckets up
-            to here are the same whatever its value; those beyond are empty.
-        seed: A number, 0 or above; the same one gives the same corpus on every platform.
+        count: Number of pairs to draw. Many are duplicates: half of 500,000.
+        max_operators: Pairs with more operators are left out after they are drawn. This does not
+            change the buckets up to here; those beyond are empty.
+        seed: A nonnegative integer. It gives the same corpus on every platform.
 
     Returns:
         The distinct pairs, in the order drawn.
@@ -289,7 +289,7 @@ def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
     """
     count = integer("count", count, 1)
     max_operators = integer("max_operators", max_operators, 0, _BUCKETS[-1])
-    # Of Python's generator, only random() promises the same numbers in every version.
+    # Only random() promises the same numbers in every version of Python.
     uniform = random.Random(integer("seed", seed, 0)).random
     choices = list(itertools.combinations(VARIABLES, 4))
     buckets: dict[int, dict[Pair, None]] = {n: {} for n in _BUCKETS}
@@ -389,7 +389,7 @@ def _read(path: Path, parse: Callable[[str], tuple[int, int]], verify: bool) -> 
 
 
 def _pair(line: str, parse: Callable[[str], tuple[int, int]], verify: bool, where: str) -> Pair:
-    """Check a line, and take it apart."""
+    """Check and parse a line."""
     fields = line.split("\t")
     if len(fields) != 3 or len(fields[0]) != 1 or fields[0] not in LABELS:
         raise ValueError(

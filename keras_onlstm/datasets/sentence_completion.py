@@ -2,7 +2,7 @@
 
 1,040 sentences of the Sherlock Holmes novels, each with a gap and five candidates. The files are
 `Holmes.lm_format.questions.txt`, five sentences for each question, and
-`Holmes.lm_format.answers.txt`, the right sentences, one a line, as `<s> word word ... </s>`.
+`Holmes.lm_format.answers.txt`, the right sentences. Each line is `<s> word word ... </s>`.
 """
 
 from pathlib import Path
@@ -23,10 +23,10 @@ class Question(NamedTuple):
     """A sentence with a gap.
 
     Attributes:
-        sentences: tuple of five tuples of words, which differ in one place.
-        place: integer, of the gap among the words, from 0 on.
-        candidates: tuple of five words, those in that place.
-        answer: integer from 0 to 4, of the right sentence.
+        sentences: tuple of five tuples of words, which differ in one word.
+        place: integer, index of this word, the gap.
+        candidates: tuple of the five words at this index.
+        answer: integer from 0 to 4, index of the right sentence.
     """
 
     sentences: tuple[tuple[str, ...], ...]
@@ -39,7 +39,7 @@ def load(directory: StrPath) -> list[Question]:
     """Reads the questions and their answers.
 
     Args:
-        directory: where the two files are.
+        directory: directory of both files.
 
     Returns:
         List of `Question`.

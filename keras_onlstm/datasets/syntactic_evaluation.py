@@ -1,12 +1,12 @@
 """Targeted syntactic evaluation (Marvin & Linzen 2018): minimal pairs of sentences.
 
-A pair is a grammatical sentence and one that differs in a word and is ungrammatical. Negative
-polarity items come in threes: grammatical (`no authors have ever been popular`), intrusive, where
-the licensor is at the wrong place, and ungrammatical.
+A pair is a grammatical sentence and an ungrammatical one that differs in a word. Negative polarity
+items come in triples: grammatical (`no authors have ever been popular`), intrusive, with the
+licensor in the wrong position, and ungrammatical.
 
 The published sentences are in https://github.com/BeckyMarvin/LM_syneval, `EMNLP2018/templates`, a
-pickle a construction. Pickles can run code, so all but strings, tuples, lists and dictionaries are
-refused. One's own pairs are a table of columns apart by tabs.
+pickle per construction. Pickles can run code, so only strings, tuples, lists and dictionaries are
+accepted. Other pairs are read from tab-separated tables.
 """
 
 import io
@@ -23,7 +23,7 @@ from keras_onlstm.utils.types import StrPath
 
 __all__ = ["CONTRASTS", "ROWS", "MinimalPair", "Row", "load", "read_table", "write_table"]
 
-# The two of three sentences that a row of the published table compares; the first one is better.
+# Indices of the two sentences that a row of the published table compares, the better one first.
 CONTRASTS = {
     "grammatical vs. intrusive": (0, 1),
     "intrusive vs. ungrammatical": (1, 2),
@@ -39,7 +39,7 @@ class MinimalPair(NamedTuple):
         construction: string, such as `"simple_agrmt"`.
         case: string, such as `"sing_MS_MV"`.
         sentences: tuple of strings: (grammatical, ungrammatical) or (grammatical, intrusive,
-            ungrammatical), words apart by blanks, without a full stop.
+            ungrammatical), words separated by blanks, no full stop.
     """
 
     construction: str
@@ -52,10 +52,10 @@ class Row(NamedTuple):
 
     Attributes:
         distance: `"short"` or `"long"`.
-        phenomenon: what is tested.
-        name: where.
-        constructions: tuple of those that are pooled.
-        contrast: places of the better and the worse sentence, or `None` for pairs.
+        phenomenon: string, such as `"Reflexive anaphora"`.
+        name: string, such as `"Simple"`.
+        constructions: tuple of the pooled constructions.
+        contrast: indices of the better and the worse sentence, or `None` for pairs.
     """
 
     distance: str
@@ -128,7 +128,7 @@ def _unpickle(path):
 
 
 def _checked(path, construction, cases):
-    """The pairs of a file, which may not be blank."""
+    """The pairs of a file; blank sentences are errors."""
     if not cases:
         raise ValueError(f"{path}: holds no cases.")
     pairs = []
@@ -147,7 +147,7 @@ def load(directory: StrPath) -> list[MinimalPair]:
     """Reads the published sentences.
 
     Args:
-        directory: where the 22 `.pickle` files are, or one that has them in
+        directory: directory with the 22 `.pickle` files, or with them in
             `EMNLP2018/templates`.
 
     Returns:
@@ -155,7 +155,7 @@ def load(directory: StrPath) -> list[MinimalPair]:
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if a file is not a pickle of sentences alone.
+        ValueError: if a file contains anything but sentences.
 
     Example, which needs the files:
 
@@ -179,19 +179,19 @@ def load(directory: StrPath) -> list[MinimalPair]:
 
 
 def read_table(path: StrPath) -> list[MinimalPair]:
-    """Reads minimal pairs from a text file of columns apart by tabs.
+    """Reads minimal pairs from a tab-separated text file.
 
     Its first line names the columns: `construction`, `case`, `grammatical`, `ungrammatical`, and
-    for threes `intrusive`, which is empty where there are two.
+    for triples `intrusive`, which is empty for pairs.
 
     Args:
-        path: of the file, UTF-8.
+        path: path of the UTF-8 file.
 
     Returns:
         List of `MinimalPair`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
+        FileNotFoundError: if the file does not exist.
         ValueError: if a line is not a minimal pair; the message names it.
 
     Example:
@@ -240,11 +240,11 @@ def write_table(path: StrPath, pairs: Sequence[MinimalPair]) -> None:
     """Writes minimal pairs as `read_table` reads them.
 
     Args:
-        path: of the file, which is replaced at once or not at all.
+        path: file, which is written atomically.
         pairs: list of `MinimalPair`.
 
     Raises:
-        ValueError: if a text holds a tab or the end of a line.
+        ValueError: if a text contains a tab or a line end.
 
     Example:
 

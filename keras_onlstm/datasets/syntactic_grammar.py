@@ -25,7 +25,7 @@ _PEOPLE = [
         "employee worker banker judge senator farmer teacher doctor writer"
     )
 ]
-_OTHERS = _PEOPLE[::2]  # people inside of phrases that stand between subject and verb
+_OTHERS = _PEOPLE[::2]  # people in phrases between subject and verb
 _THINGS = [
     (noun, f"{noun}s") for noun in _words("report plan bill product contract program book film")
 ]
@@ -41,7 +41,7 @@ _HABITS = [("makes decisions every day", "make decisions every day"),
            ("takes money from the bank", "take money from the bank")]  # fmt: skip
 _IS = ("is", "are")
 _PROPERTIES = _words("good new important useful expensive")
-_PREPOSITIONS = "near behind with", "of by from"  # of people, of things
+_PREPOSITIONS = "near behind with", "of by from"  # for people, for things
 _DEEDS = _words("helped protected defended blamed hurt found injured criticized")
 _SAID = _words("said thought believed knew")
 _SELVES = [("himself", "themselves"), ("herself", "themselves")]
@@ -53,7 +53,7 @@ _BOTH = (0, 1)
 
 
 def _judged(frame, forms, number):
-    """A frame with the form that agrees, and with the one that does not."""
+    """A frame filled with the form that agrees and the one that does not."""
     return frame.format(forms[number]), frame.format(forms[1 - number])
 
 
@@ -84,7 +84,7 @@ def _coordination(verbs):
 
 
 def _main_verb(nouns):
-    """What people do, or what things are like: pairs of forms."""
+    """Verb phrases for people or things: pairs of forms."""
     return _ACTS if nouns is _PEOPLE else [tuple(f"{b} {p}" for b in _IS) for p in _PROPERTIES]
 
 
@@ -183,12 +183,12 @@ def generate(count: int = 100, seed: int = 0) -> list[MinimalPair]:
     """Draws minimal pairs of every construction.
 
     Args:
-        count: positive integer, how many of each case at most. There are 1 to 4 cases in each of
-            the 22 constructions, by the numbers of the nouns.
-        seed: integer, of the draw.
+        count: positive integer, maximum number of pairs of each case. Each of the 22 constructions
+            has 2 or 4 cases, by number of the nouns or by tense.
+        seed: integer, random seed.
 
     Returns:
-        List of `syntactic_evaluation.MinimalPair`, no two the same.
+        List of distinct `syntactic_evaluation.MinimalPair`.
 
     Raises:
         ValueError: if `count` is not positive.

@@ -1,11 +1,11 @@
 """Parsed sentences of the Wall Street Journal, without punctuation, for unsupervised parsing.
 
-NLTK's `treebank`, a sample of 3,914 sentences, which `nltk.download("treebank")` fetches; or a full
-Penn Treebank, which needs a licence of the Linguistic Data Consortium (LDC99T42) and lies in
-`nltk_data/corpora/ptb`.
+The source is NLTK's `treebank`, 3,914 sentences that `nltk.download("treebank")` fetches, or the
+full Penn Treebank in `nltk_data/corpora/ptb`, which needs a licence of the Linguistic Data
+Consortium (LDC99T42).
 
-What counts as a word follows Shen et al. 2019: a token with a part-of-speech tag of a word; lower
-case; every run of digits is `N`.
+As in Shen et al. 2019, words are the tokens with a part-of-speech tag of a word, in lower case,
+with `N` for every run of digits.
 """
 
 import codecs
@@ -37,7 +37,7 @@ class ParsedSentence(NamedTuple):
 
     Attributes:
         tokens: list of words.
-        tree: `nltk.Tree` whose leaves they are.
+        tree: `nltk.Tree` with these leaves.
     """
 
     tokens: list[str]
@@ -45,7 +45,7 @@ class ParsedSentence(NamedTuple):
 
 
 def normalize(word: str) -> str:
-    """A word as language models of the Penn Treebank know it.
+    """Converts a word to lower case with `N` for digits, as in Penn Treebank language models.
 
     Args:
         word: string.
@@ -63,15 +63,15 @@ def normalize(word: str) -> str:
 
 
 def known_form(word: str, vocabulary: Container[str]) -> str:
-    """The form in which a language model reads a word.
+    """Returns the form in which a language model reads a word.
 
     Args:
         word: string.
         vocabulary: the words that the model knows.
 
     Returns:
-        The word as written if it is in the vocabulary, so that upper case and digits are kept
-        where the model knows them. Otherwise `normalize` of it, with straight apostrophes.
+        The unchanged word if it is in the vocabulary, so that upper case and digits are kept if
+        the model knows them. Otherwise the result of `normalize`, with straight apostrophes.
 
     Example:
 
@@ -83,17 +83,17 @@ def known_form(word: str, vocabulary: Container[str]) -> str:
 
 
 def without_punctuation(tree: NltkTree) -> NltkTree | None:
-    """A tree of tagged tokens, as treebanks hold it, of its words alone.
+    """Removes tags and punctuation from a tree of a treebank.
 
     Args:
-        tree: `nltk.Tree` whose leaves are under their part-of-speech tags.
+        tree: `nltk.Tree` with part-of-speech tags above its leaves.
 
     Returns:
-        `nltk.Tree` whose leaves are the words in lower case, digits as `N`; constituents that have
-        lost all words are gone. `None` if no word is left.
+        `nltk.Tree` whose leaves are the words in lower case, digits as `N`, without constituents
+        that have lost all words. `None` if no word is left.
 
     Raises:
-        ValueError: if it is no such tree: a word has no tag, or a constituent is empty.
+        ValueError: if a word has no tag, or a constituent is empty.
 
     Example:
 
@@ -153,14 +153,14 @@ def _files(corpus, sections):
 
 
 def _nltk_trees(reader, name):
-    """The trees of a file of NLTK."""
+    """The trees of an NLTK file."""
     path, content = file_content(reader, name)
     encoding = codecs.lookup(reader.encoding(name)).name
     yield from _trees(path, lines(path, io.BytesIO(content), encoding, RESTORE))
 
 
 def _trees(path, rows):
-    """The trees of the lines of a file, without punctuation."""
+    """The trees in lines of a file, without punctuation."""
     from nltk import Tree
 
     number = 0
@@ -183,9 +183,9 @@ def _damaged(path, number, fault):
 
 
 def _blocks(path, rows):
-    """The outermost brackets: pairs of the line in which one begins, and its text.
+    """The outermost brackets: pairs of the number of the first line, and the text.
 
-    NLTK's reader of files would leave out indented ones, and words behind the first under a tag.
+    NLTK's file reader would leave out indented ones, and words after the first under a tag.
     """
     block: list[str] = []
     depth = start = 0
@@ -213,18 +213,18 @@ def load(
     """Reads a treebank.
 
     Args:
-        max_length: integer, to leave out sentences of more words, or `None`: all. 10 with
+        max_length: integer, skips sentences with more words, or `None` for all. 10 with
             `corpus="ptb"` is the WSJ10 of the literature.
-        corpus: `"sample"`, that of NLTK, or `"ptb"`, the full Penn Treebank.
-        sections: of the full one, list of integers, or `None`: all. The test set is `[23]`.
+        corpus: `"sample"` of NLTK, or `"ptb"`, the full Penn Treebank.
+        sections: list of sections of `"ptb"`, or `None` for all. The test set is `[23]`.
 
     Returns:
         List of `ParsedSentence`.
 
     Raises:
-        FileNotFoundError: if the corpus is not there; the message says how to get it.
-        ValueError: if `corpus` is unknown, or a file holds no tree or something else than trees;
-            the message names the file and the line.
+        FileNotFoundError: if the corpus is missing; the message tells how to get it.
+        ValueError: if `corpus` is unknown, or a file contains no tree or anything but trees; the
+            message names the file and the line.
 
     Example, which needs the sample:
 
@@ -244,14 +244,14 @@ def read(paths: Iterable[StrPath]) -> list[ParsedSentence]:
     """Reads files of bracketed trees with part-of-speech tags, such as those of a treebank.
 
     Args:
-        paths: of UTF-8 files.
+        paths: paths of UTF-8 files.
 
     Returns:
         List of `ParsedSentence`, without sentences that have no words.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if a file contains no tree or something else than trees.
+        ValueError: if a file contains no tree or anything but trees.
 
     Example:
 

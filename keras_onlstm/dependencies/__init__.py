@@ -1,4 +1,4 @@
-"""Dependency trees: generation from the top down, scores, n-grams, pictures. No Keras."""
+"""Dependency trees: top-down generation, scores, n-grams, drawings. Without Keras."""
 
 from keras_onlstm.dependencies.attachment import Attachment, Counts, attachment
 from keras_onlstm.dependencies.constituents import from_constituents

@@ -1,10 +1,10 @@
-"""What drawings of a dependency tree share: the arcs, how high they are, and how far words stand.
+"""Layout of drawings of dependency trees: levels of the arcs, positions of the words.
 
-An arc covers the gaps between its two words. It stands one level above all that it covers, so a
-drawing is as high as arcs are nested, however long the sentence is.
+An arc covers the gaps between its two words. Its level is one above all arcs that it covers, so
+the height of a drawing depends on the nesting of its arcs, not on the length of the sentence.
 
-The arc that leads to a word ends over its middle, those that go out begin at its sides, so that no
-two arcs of a projective tree meet anywhere but at the word from which both begin.
+The incoming arc of a word ends over its middle, outgoing arcs begin at its sides. So two arcs of a
+projective tree meet only at a word from which both begin.
 """
 
 import unicodedata
@@ -22,17 +22,17 @@ ARCS = ("heads", "edges", "both")
 
 
 class Arc(NamedTuple):
-    """From the place of a word, from 1 on, to that of another one."""
+    """An arc between the positions of two words, which are counted from 1."""
 
     source: int
     target: int
     label: str
-    edge: Edge | None  # of the path on which words are generated; `None`: from head to dependent
-    level: int  # from 1 on
+    edge: Edge | None  # of a generation path; `None`: from head to dependent
+    level: int  # 1 is the lowest
 
     @property
     def step(self) -> int:
-        """The direction, 1 or -1."""
+        """Direction: 1 to the right, -1 to the left."""
         return 1 if self.source < self.target else -1
 
 
@@ -40,10 +40,10 @@ class Side(NamedTuple):
     """The arcs above the words, or below them."""
 
     arcs: tuple[Arc, ...]
-    root: Arc  # which comes straight down, through all others
+    root: Arc  # the vertical arrow from ROOT
 
     def outgoing(self, count: int) -> list[list[int]]:
-        """Of n + 1 places, how high the arcs rise that go out to the left and to the right."""
+        """Highest levels of the arcs that leave n + 1 positions to the left and the right."""
         heights = [[0, 0] for _ in range(count + 1)]
         for arc in self.arcs:
             side = heights[arc.source]
@@ -52,10 +52,10 @@ class Side(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """What is drawn, whatever the format."""
+    """The content of a drawing in any format."""
 
     words: tuple[str, ...]
-    numbers: tuple[str, ...]  # below the words: none, or as many
+    numbers: tuple[str, ...]  # below the words: one each, or none
     above: Side
     below: Side | None
     title: str
@@ -66,7 +66,7 @@ class Drawing(NamedTuple):
 
 
 def drawing(tree: DependencyTree, arcs: str, numbers: bool, title: str) -> Drawing:
-    """Decides what is drawn, as `dependencies.draw` documents it."""
+    """Lays out a tree. `dependencies.draw` describes the arguments."""
     one_of("arcs", arcs, ARCS)
     if not isinstance(tree, DependencyTree):
         raise ValueError(f"a DependencyTree is drawn, not {type(tree).__name__}.")
@@ -85,7 +85,7 @@ def drawing(tree: DependencyTree, arcs: str, numbers: bool, title: str) -> Drawi
 
 
 def _side(arcs, count):
-    """The levels, shorter arcs first: what an arc covers is shorter than it is."""
+    """Assigns levels to arcs, shorter ones first: an arc covers only shorter ones."""
     heights = np.zeros(count + 1, "int64")  # over the gap after each word
     found = []
     for source, target, label, edge in sorted(arcs, key=lambda arc: (abs(arc[0] - arc[1]), arc[1])):
@@ -103,16 +103,16 @@ def spread(
     room: Callable[[str], float],
     gap: float,
 ) -> list[float]:
-    """Puts words as close to each other as what stands over them allows.
+    """Places words as close together as the texts and the labels of the arcs allow.
 
     Args:
-        drawn: what is drawn.
-        cells: how far each word reaches to the left and to the right of its middle.
-        room: function from a label to the least distance between the middles of its two words.
-        gap: between two words at the least.
+        drawn: `Drawing`.
+        cells: how far each word extends to the left and to the right of its middle.
+        room: function from a label to the minimum distance of the middles of its two words.
+        gap: minimum space between two words.
 
     Returns:
-        List of n middles; the first word begins at 0.
+        List of positions of the n middles. The first word begins at 0.
     """
     to_the_left: list[list[tuple[int, float]]] = [[] for _ in cells]
     for side in drawn.sides:
@@ -129,13 +129,13 @@ def spread(
 
 
 def columns(text: str) -> int:
-    """The columns that a terminal needs for a text.
+    """Number of terminal columns that a text takes.
 
-    East Asian wide characters, emoji among them, take two; what is put onto other characters, and
-    what nobody sees, takes none. Each character counts by itself, as most terminals have it.
+    East Asian wide characters, including emoji, take two; combining and invisible characters take
+    none. Each character counts by itself, as in most terminals.
 
     Args:
-        text: without control characters.
+        text: string without control characters.
 
     Returns:
         Integer.

@@ -17,9 +17,9 @@ class Counts(NamedTuple):
     """Counts of words.
 
     Attributes:
-        words: integer, all.
-        heads: integer, those whose head is right.
-        relations: integer, those whose head and relation are right; `None` where trees have no
+        words: integer, number of words.
+        heads: integer, words with the right head.
+        relations: integer, words with the right head and relation; `None` if trees have no
             relations.
     """
 
@@ -52,12 +52,12 @@ def _sum(one, other):
 
 @dataclass(frozen=True)
 class Attachment:
-    """Attachment counts of any number of sentences; those of two sets of sentences add up.
+    """Attachment counts of sentences. `+` adds the counts of two sets of sentences.
 
     Attributes:
         all: `Counts` of all words.
-        without_punctuation: `Counts` of those that are no punctuation, as results on the Penn
-            Treebank are published.
+        without_punctuation: `Counts` without punctuation, as in published results on the Penn
+            Treebank.
 
     Example:
 
@@ -88,15 +88,15 @@ def attachment(
 
     Args:
         gold: iterable of `DependencyTree`, with tags.
-        found: iterable of as many, of the same words.
-        punctuation: the gold tags of punctuation. That of CoNLL-U's coarse tags is `["PUNCT"]`.
+        found: iterable of as many `DependencyTree`, of the same words.
+        punctuation: the gold tags of punctuation. For coarse tags of CoNLL-U: `["PUNCT"]`.
 
     Returns:
         `Attachment`: `.all` and `.without_punctuation`, each with `.uas` and `.las`.
 
     Raises:
-        ValueError: if there are not as many trees, two of a sentence have other words, or a gold
-            tree has no tags.
+        ValueError: if the numbers of trees differ, the words of two trees differ, or a gold tree
+            has no tags.
 
     Example:
 
@@ -128,7 +128,7 @@ def attachment(
 
 
 def check_words(name: str, found: DependencyTree, expected: Sequence[str]) -> None:
-    """Refuses a tree of other words, with a message that begins with a name."""
+    """Raises ValueError if a tree has other words; `name` begins the message."""
     for place, (word, wanted) in enumerate(itertools.zip_longest(found.words, expected), 1):
         if word != wanted:
             raise ValueError(

@@ -1,7 +1,7 @@
-"""Dependency trees in characters, for a terminal: arcs over the words.
+"""Dependency trees as text for a terminal: arcs over the words.
 
-An arc goes up at a side of its head, where others may do so too, across, and down to the
-middle of its dependent. So `┼` is always a crossing, which only trees that are not projective have.
+An arc goes up at one side of its head, where it may share a line with others, then across, and
+down to the middle of its dependent. So `┼` always marks a crossing, which projective trees lack.
 """
 
 import bisect
@@ -13,13 +13,13 @@ from keras_onlstm.utils.svg import drawable
 __all__ = ["text_of"]
 
 BLANK, ACROSS, UP, CROSSING, TIP = " ─│┼▼"
-CORNERS = {1: "┌", -1: "┐"}  # of an arc that begins here, and runs to the right or the left
-BRANCHES = {1: "├", -1: "┤"}  # the same where another one goes on upwards
+CORNERS = {1: "┌", -1: "┐"}  # an arc begins here and runs to the right or the left
+BRANCHES = {1: "├", -1: "┤"}  # the same, and another arc continues upwards
 UPSIDE_DOWN = str.maketrans("┌┐└┘▼▲", "└┘┌┐▲▼")
 
 
 def text_of(drawn: Drawing, width: int | None = None) -> str:
-    """A drawing as lines, in pieces below each other where a terminal has so many columns only."""
+    """Formats a drawing as lines, cut into pieces of at most `width` columns if possible."""
     words = [_one_word(word) for word in drawn.words]
     numbers = drawn.numbers or [""] * len(words)
     outgoing = [side.outgoing(len(words)) for side in drawn.sides]
@@ -28,7 +28,7 @@ def text_of(drawn: Drawing, width: int | None = None) -> str:
         wide = max(map(columns, pair))
         left, right = (any(heights[place][side] for heights in outgoing) for side in (0, 1))
         cells.append((max(_before(wide), left), max(wide - 1 - _before(wide), right)))
-    # A blank between two words; around a label at least one piece of its arc on both sides.
+    # A blank between two words, and a piece of the arc on both sides of its label.
     spaced = spread(drawn, cells, lambda label: columns(_one_word(label)) + 4, 2)
     middles = [int(x) for x in spaced]
     lines = [*_rows(drawn.above, outgoing[0], middles), _line(words, middles)]
@@ -48,12 +48,12 @@ def _one_word(word):
 
 
 def _before(width):
-    """The columns of a text on the left of its middle."""
+    """Number of columns to the left of the middle of a text."""
     return (width - 1) // 2
 
 
 def _line(texts, middles):
-    """Texts around their middles."""
+    """A line of texts, each centred on its middle."""
     line, reached = [], 0
     for text, middle in zip(texts, middles, strict=True):
         start = middle - _before(columns(text))
@@ -63,7 +63,7 @@ def _line(texts, middles):
 
 
 def _rows(side, outgoing, middles):
-    """The lines above the words, from the top."""
+    """The lines above the words, top line first."""
     root = middles[side.root.target - 1]
     legs = [(arc.level, middles[arc.target - 1]) for arc in (*side.arcs, side.root)]
     for middle, (left, right) in zip(middles, outgoing[1:], strict=True):
@@ -91,13 +91,13 @@ def _rows(side, outgoing, middles):
 
 
 def _with_labels(row, labels):
-    """A line with labels in the middle of the longest pieces of their arcs, if these are enough."""
+    """Centres labels in the longest uncrossed piece of their arcs, if they fit there."""
     parts, reached = [], 0
     for low, high, label in sorted(labels):
         width = columns(label)
         pieces = [piece.span() for piece in re.finditer(f"[^{CROSSING}]+", row[low:high])]
         first, last = max(pieces, key=lambda piece: piece[1] - piece[0], default=(0, 0))
-        if last - first < width:  # what crosses the arc passes behind its label
+        if last - first < width:  # the label covers crossings of its arc
             first, last = 0, high - low
         at = low + first + (last - first - width) // 2
         parts += [row[reached:at], label]
@@ -106,10 +106,9 @@ def _with_labels(row, labels):
 
 
 def _pieces(lines, gaps, width):
-    """The lines of the pieces of a drawing, with an empty one between two pieces.
+    """Cuts a drawing into pieces, with an empty line between two of them.
 
-    A piece ends at a gap between words, one where no label stands if there is such a one in its
-    second half.
+    A piece ends at a gap between words: if possible, one in its second half that has no label.
     """
     rows = [_characters(line) for line in lines]
     end = max(map(len, rows))
@@ -123,7 +122,7 @@ def _pieces(lines, gaps, width):
             good = [gap for gap in within if gap >= start + width // 2 and _is_free(rows, gap)]
             cut = (good[-1:] or within[-1:] or rest[:1])[0] + 1
         for row in rows:
-            if row[start : start + 1] == [""]:  # half of a character of a label
+            if row[start : start + 1] == [""]:  # the cut splits a wide character of a label
                 row[start] = ACROSS
         piece = ["".join(row[start:cut]) for row in rows]
         found += [*([""] if found else []), *(line for line in piece if line.strip())]
@@ -132,7 +131,7 @@ def _pieces(lines, gaps, width):
 
 
 def _characters(line):
-    """A line as columns: after a wide character an empty one, others join the one before."""
+    """Splits a line into columns. A wide character is followed by an empty column."""
     row: list[str] = []
     for character in line:
         wide = columns(character)

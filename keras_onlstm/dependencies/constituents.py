@@ -1,4 +1,4 @@
-"""Dependency trees from constituency trees, by rules that find the head of a constituent."""
+"""Conversion of constituency trees to dependency trees with head rules."""
 
 import re
 import reprlib
@@ -9,14 +9,14 @@ from keras_onlstm.utils.types import NltkTree
 
 __all__ = ["HEAD_RULES", "TRACE", "from_constituents"]
 
-TRACE = "-NONE-"  # the tag of what was not said
+TRACE = "-NONE-"  # the tag of empty elements
 _PASSED_OVER = PUNCTUATION | {"-LRB-", "-RRB-"}
 
-# Of each label, where the search begins, and what for: the groups one after the other, of a group
-# whichever is met first. In the end, and for other labels from the right, it is the first that is
-# no punctuation. Source: the head rules of Yamada and Matsumoto 2003, "Statistical Dependency
-# Analysis with Support Vector Machines", https://aclanthology.org/W03-3023, in which auxiliaries
-# and modals are heads; every word of NLTK's dependency treebank has the head that they give it.
+# For each label, the side where the search begins, and groups of labels by priority. The head is
+# the first part that matches a group, or else the first that is not punctuation. For other labels
+# the search begins on the right. Source: Yamada and Matsumoto 2003, "Statistical Dependency
+# Analysis with Support Vector Machines", https://aclanthology.org/W03-3023. Auxiliaries and modals
+# are heads. The rules reproduce every head in NLTK's dependency treebank.
 _NOUNS = "POS|NN|NNP|NNPS|NNS NX JJR CD JJ JJS RB QP NP"
 HEAD_RULES: dict[str, tuple[str, str]] = {
     "ADJP": ("right", "NNS QP NN $ ADVP JJ VBN VBG ADJP JJR NP JJS DT FW RBR RBS SBAR RB"),
@@ -48,20 +48,20 @@ HEAD_RULES: dict[str, tuple[str, str]] = {
 
 
 def from_constituents(tree: NltkTree) -> DependencyTree:
-    """The dependency tree of a constituency tree.
+    """Converts a constituency tree to a dependency tree.
 
-    A constituent's head is found by `constituents.HEAD_RULES`, the other parts of it depend on
-    that. Traces go, punctuation stays.
+    `constituents.HEAD_RULES` find the head of each constituent, on which its other parts depend.
+    Traces are removed, punctuation is kept.
 
     Args:
-        tree: `nltk.Tree` whose leaves are under their part-of-speech tags, as the Penn Treebank has
-            them. What follows `-` or `=` in a label is not looked at.
+        tree: `nltk.Tree` with part-of-speech tags above its leaves, as in the Penn Treebank.
+            Anything after `-` or `=` in a label is ignored.
 
     Returns:
         `DependencyTree`, projective, with tags and without relations.
 
     Raises:
-        ValueError: if it is no such tree, or has no word but traces.
+        ValueError: if the tree has another form, or contains only traces.
 
     Example:
 
@@ -73,8 +73,8 @@ def from_constituents(tree: NltkTree) -> DependencyTree:
     """
     words, nodes = _nodes(tree)
     heads = [0] * (len(words) + 1)
-    tops = [0] * len(nodes)  # the place of the head of every constituent; 0: all traces
-    for number in reversed(range(len(nodes))):  # the parts of a constituent have higher numbers
+    tops = [0] * len(nodes)  # position of each constituent's head; 0: only traces
+    for number in reversed(range(len(nodes))):  # parts of a constituent have higher numbers
         label, parts, place = nodes[number]
         parts = [part for part in parts if tops[part]]
         if parts:
@@ -90,7 +90,7 @@ def from_constituents(tree: NltkTree) -> DependencyTree:
 
 
 def _nodes(tree):
-    """(word, tag) of the words, and of every node, traces left out, label, parts and place."""
+    """(word, tag) of all words, and (label, parts, position) of all nodes except traces."""
     from nltk import Tree
 
     words: list[tuple[str, str]] = []
@@ -118,7 +118,7 @@ def _nodes(tree):
 
 
 def _head(label, labels):
-    """The place of the head among the labels of the parts of a constituent."""
+    """Index of the head among the labels of the parts of a constituent."""
     side, groups = HEAD_RULES.get(label, ("right", ""))
     places = list(range(len(labels)))
     if side == "right":

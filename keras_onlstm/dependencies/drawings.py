@@ -1,4 +1,4 @@
-"""Drawings of dependency trees: text for a terminal, SVG, PNG, LaTeX, and pages of many."""
+"""Drawings of dependency trees: text for a terminal, SVG, PNG, LaTeX, HTML pages."""
 
 from collections.abc import Sequence
 
@@ -25,29 +25,29 @@ def draw(
     title: str = "",
     width: int | None = None,
 ) -> str:
-    """A dependency tree, drawn with arcs over its words.
+    """Draws a dependency tree with arcs over its words.
 
-    An arc stands one level above all that it covers. It begins at a side of its head and ends, with
-    an arrow, at the middle of its dependent. Where the tree is not projective arcs cross.
+    An arc is one level above all arcs that it covers. It begins at a side of its head and ends,
+    with an arrow, at the middle of its dependent. Arcs cross if the tree is not projective.
 
     Args:
-        tree: `DependencyTree`. Its relations, if it has some, stand on the arcs.
-        format: `"text"`, characters for a terminal, with `_` for their white space; `"svg"`; or
-            `"latex"`, code for the package `tikz-dependency`.
-        arcs: `"heads"`, from every head to its dependents; `"edges"`, the steps of the paths on
-            which a top-down model generates the words (`DependencyTree.steps`), with their types;
-            or `"both"`, the edges below the words.
-        numbers: whether the places of the words in breadth-first order stand below them.
-        title: text above; a comment in LaTeX.
-        width: columns of the terminal: text that is wider comes in pieces, one below the other, cut
-            between words. `None` cuts nothing.
+        tree: `DependencyTree`. Its relations, if any, label the arcs.
+        format: `"text"` for a terminal, with `_` for white space in words; `"svg"`; or `"latex"`,
+            code for the package `tikz-dependency`.
+        arcs: `"heads"`, from heads to dependents; `"edges"`, the steps in which a top-down model
+            generates the words (`DependencyTree.steps`), labelled with their types; or `"both"`,
+            with the edges below the words.
+        numbers: whether to show each word's number in breadth-first order below it.
+        title: text above the tree; a comment in LaTeX.
+        width: columns of the terminal. Wider text is cut between words into pieces, one below the
+            other. `None` cuts nothing.
 
     Returns:
         String.
 
     Raises:
-        ValueError: if a format or what the arcs shall be is unknown, edges or numbers are asked for
-            and the tree is not projective, or something else than text has a width.
+        ValueError: if `format` or `arcs` is unknown, a tree with edges or numbers is not
+            projective, or `width` is given for another format than text.
 
     Example:
 
@@ -92,13 +92,13 @@ def save_picture(
         path: ends in `.svg` or `.png`. PNG needs `pip install resvg-py font-source-sans-pro`, and
             leaves out characters that no installed font has.
         tree: `DependencyTree`.
-        arcs: as in `draw`.
-        numbers: as in `draw`.
+        arcs: `"heads"`, `"edges"` or `"both"`.
+        numbers: whether to number words in breadth-first order.
         title: text above the tree.
 
     Raises:
-        ValueError: if the file has another ending, or as in `draw`.
-        ImportError: if PNG is asked for, and its libraries are not installed.
+        ValueError: for other endings, or if `draw` raises it.
+        ImportError: if the libraries for PNG are not installed.
 
     Example:
 
@@ -121,20 +121,20 @@ def page(
     title: str = "Dependency trees",
     captions: Sequence[str] | None = None,
 ) -> str:
-    """An HTML page of dependency trees, one below the other, which needs no network.
+    """Makes an HTML page of dependency trees. It works offline.
 
     Args:
         trees: list of `DependencyTree`.
-        arcs: as in `draw`.
-        numbers: likewise.
-        title: of the page.
-        captions: list of as many texts, each above its tree, or `None`.
+        arcs: `"heads"`, `"edges"` or `"both"`.
+        numbers: whether to number words in breadth-first order.
+        title: title of the page.
+        captions: list of a text above each tree, or `None`.
 
     Returns:
         String.
 
     Raises:
-        ValueError: if there are not as many captions as trees, or as in `draw`.
+        ValueError: if the number of captions is wrong, or `draw` raises it.
 
     Example:
 

@@ -1,8 +1,8 @@
-"""The best projective dependency trees, given a score for every arc: Eisner's algorithm.
+"""Eisner's algorithm: the best projective dependency trees, given a score for every arc.
 
-A chart has the best halves of trees over every span of words: *complete* ones, a word and all that
-hangs on it on one side, and *incomplete* ones, two words and the arc between them. A tree is made
-of them in one way only, so the K best ways to make one are the K best trees.
+Charts hold the best analyses of every span of words: *complete* spans, a word and its descendants
+on one side, and *incomplete* spans, two words and the arc between them. Each tree has only one
+derivation from them, so the K best derivations are the K best trees.
 
 Sources: Eisner 1996, "Three New Probabilistic Models for Dependency Parsing",
 https://aclanthology.org/C96-1058; Huang and Chiang 2005, "Better k-best Parsing", algorithm 1,
@@ -16,19 +16,19 @@ import numpy as np
 from keras_onlstm.utils.arguments import integer
 
 # Axes: N words, counted from 0 here; K best of every span; S spans of one width, by their first
-# word; C places to cut a span in two; P pairs of a half on the left and one on the right.
+# word; C split points of a span; P pairs of a rank of the left part and one of the right part.
 
 
 class _Chart:
-    """The K best of every span and how they were made, twice: by first word and by last word.
+    """The K best scores of every span, and backpointers.
 
-    A width is the distance of the two. So every set of halves that is wanted is a slice.
+    Width: last word - first word. Scores are stored by either word, so every lookup is a slice.
     """
 
     def __init__(self, count, size):
         self.by_first = np.full((count, count, size), -np.inf)  # (N, width, K)
         self.by_last = np.full((count, count, size), -np.inf)
-        self.made = np.zeros((count, count, size, 3), "int32")  # the cut, and which of its halves
+        self.made = np.zeros((count, count, size, 3), "int32")  # split point, ranks of both parts
 
     def put(self, width, scores, made):  # (S, K), (S, K, 3)
         self.by_first[: len(scores), width] = scores
@@ -37,7 +37,7 @@ class _Chart:
 
 
 class _Pairs(NamedTuple):
-    """The pairs of a best half and another that can be among the K best: (P,) each."""
+    """Pairs of ranks of two parts whose sum can be among the K best: (P,) each."""
 
     left: np.ndarray
     right: np.ndarray
@@ -45,21 +45,21 @@ class _Pairs(NamedTuple):
 
     @classmethod
     def of(cls, size: int) -> "_Pairs":
-        # With a half at rank a and one at rank b, from 1 on, at least a b - 1 pairs are as good.
+        # With ranks a and b, counted from 1, at least a b - 1 other pairs are as good.
         ranks = np.arange(1, size + 1)
         left, right = np.nonzero(ranks[:, None] * ranks <= size)
         return cls(left, right, size)
 
     def best(self, left, right):
-        """The K best pairs of halves, best first.
+        """The K best pairs of a left and a right part, best first.
 
         Args:
-            left: array (S, C, K) of scores.
-            right: array (S, C, K), of the halves that go with them.
+            left: scores (S, C, K).
+            right: scores (S, C, K).
 
         Returns:
-            Scores (S, K), minus infinity where there are fewer, and (S, K, 3): which cut, which
-            half on the left, which on the right.
+            Scores (S, K), minus infinity if there are fewer pairs, and backpointers (S, K, 3):
+            split point, rank on the left, rank on the right.
         """
         sums = left[..., self.left] + right[..., self.right]  # (S, C, P)
         flat = sums.reshape(len(sums), -1)  # (S, C * P)
@@ -81,15 +81,15 @@ class _Pairs(NamedTuple):
 
 
 def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], float]]:
-    """The projective trees with the highest sums of scores of arcs, one word under ROOT.
+    """Finds the projective trees with the highest sums of arc scores, one word under ROOT.
 
     Args:
-        scores: array (n + 1, n): of the arc from each head, ROOT first, to each word.
-        count: how many trees at the most, K.
+        scores: array (n + 1, n): the arc scores from each head, ROOT first, to each word.
+        count: K, the maximum number of trees.
 
     Returns:
-        List of pairs, best first: heads, counted from 1 on with 0 for ROOT, and the sum. It has
-        fewer than K where the sentence has fewer trees.
+        List of pairs, best first: heads, counted from 1 with 0 for ROOT, and the sum. There are
+        fewer than K if the sentence has fewer trees.
     """
     size = integer("count", count)
     words = scores.shape[1]
@@ -97,8 +97,8 @@ def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], floa
         raise ValueError(f"scores are n + 1 by n finite numbers, not of shape {scores.shape}.")
     pairs = _Pairs.of(size)
     arcs = np.asarray(scores[1:], "float64")  # (N, N), from word to word
-    left, right = _Chart(words, size), _Chart(words, size)  # complete; the head is last, first
-    to_left, to_right = _Chart(words, size), _Chart(words, size)  # incomplete, made in the same way
+    left, right = _Chart(words, size), _Chart(words, size)  # complete; head last, first
+    to_left, to_right = _Chart(words, size), _Chart(words, size)  # incomplete, same backpointers
     leaf = np.full((words, size), -np.inf)
     leaf[:, 0] = 0.0
     for chart in (left, right):
@@ -110,7 +110,7 @@ def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], floa
         firsts = np.arange(words - width)
         to_right.put(width, sums + arcs[firsts, firsts + width, None], made)
         to_left.put(width, sums + arcs[firsts + width, firsts, None], made)
-        # A word and the last, or first, of its dependents, and what hangs on that.
+        # From a head to its outermost dependent, and the rest of that dependent.
         wide, rest = slice(1, width + 1), slice(width - 1, None, -1)
         right.put(width, *pairs.best(to_right.by_first[first, wide], right.by_last[last, rest]))
         rest = slice(width, 0, -1)
@@ -127,7 +127,7 @@ def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], floa
 
 
 def _heads(charts, words, top, left, right):
-    """The heads of a tree: that of the word `top` under ROOT, and the ranks of its two halves."""
+    """Heads of a tree, from the word `top` under ROOT and the ranks of its two spans."""
     charts = {name: chart.made for name, chart in charts.items()}
     heads = [0] * words
     pending = [("left", 0, top, left), ("right", top, words - 1, right)]

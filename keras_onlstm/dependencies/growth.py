@@ -1,17 +1,16 @@
-"""How a dependency tree grows from ROOT: what is decided at every word, and in which order.
+"""Growth of a dependency tree from ROOT: the decisions at every word, and their order.
 
-Four things are decided: whether a word gets a dependent on its left (ADD-LEFT) and on its right
-(ADD-RIGHT), and whether one more follows after it on the left (ADD-NX-LEFT) or right (ADD-NX-RIGHT)
-of its own head. A decision is open, that is to say it can go either way, where a tree could:
+There are four decisions: whether a word gets a dependent on its left (ADD-LEFT) and on its right
+(ADD-RIGHT), and whether its head gets another dependent after it on the left (ADD-NX-LEFT) or the
+right (ADD-NX-RIGHT). A decision is open if both outcomes are possible:
 
 - ADD-LEFT and ADD-RIGHT of every word;
-- ADD-NX-LEFT of the words on the left of their head, ADD-NX-RIGHT of those on the right of it, but
-  not of the one that depends on ROOT, which is the only one;
-- none of ROOT, which has that one, by ADD-RIGHT.
+- ADD-NX-LEFT of words on the left of their head, ADD-NX-RIGHT of words on the right of it, except
+  for the word that depends on ROOT, which is the only one;
+- none of ROOT, which has this one dependent, by ADD-RIGHT.
 
-So a tree is the one outcome of its open decisions and of nothing else: where each word is drawn
-from a distribution, and each open decision too, the probabilities of all trees add up to 1, unless
-some grow for ever.
+So each tree corresponds to one sequence of open decisions. If each word and each open decision is
+drawn from a distribution, the probabilities of all trees add up to 1, unless some grow forever.
 
 Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 3.4,
 https://aclanthology.org/N16-1035. There every decision is made at every node, open or not.
@@ -33,11 +32,11 @@ _LEFT = (Edge.LEFT, Edge.NX_LEFT)
 
 
 class Additions(NamedTuple):
-    """What is decided at ROOT and at the n words of a tree; columns in the order of `Edge`.
+    """The decisions at ROOT and at the n words of a tree; columns in the order of `Edge`.
 
     Attributes:
-        made: (n + 1, 4) bool, what is added, ROOT's row first.
-        is_open: (n + 1, 4) bool, whether a tree could have it otherwise.
+        made: (n + 1, 4) bool, the decisions, ROOT's row first.
+        is_open: (n + 1, 4) bool, whether each decision is open.
     """
 
     made: np.ndarray
@@ -45,13 +44,13 @@ class Additions(NamedTuple):
 
 
 def _open(source, edge):
-    """Which decisions are open at a word that follows from a source, 0 for ROOT, by an edge."""
+    """Which decisions are open at a word reached from `source`, 0 for ROOT, by `edge`."""
     left = edge in _LEFT
     return True, True, left, not left and source != 0
 
 
 def additions(tree: DependencyTree) -> Additions:
-    """The decisions from which a projective tree follows."""
+    """Returns the decisions that generate a projective tree."""
     made, is_open = np.zeros((2, len(tree) + 1, len(Edge)), bool)
     for step in tree.steps():
         made[step.source, step.edge] = True
@@ -60,13 +59,13 @@ def additions(tree: DependencyTree) -> Additions:
 
 
 class Sprout(NamedTuple):
-    """Where the next word of a growing tree goes. Words are numbered from 1 on as they come.
+    """Where the next word is added to a tree. Words are numbered from 1 in order of addition.
 
     Attributes:
-        source: number of the word from which it follows, 0 for ROOT.
-        edge: `Edge` from there.
-        left: tuple of the numbers of the source's left dependents, the farthest first, where the
-            edge is `RIGHT`, else empty.
+        source: number of the word that the edge starts from, 0 for ROOT.
+        edge: `Edge` to the next word.
+        left: tuple of the numbers of the source's left dependents, the farthest first, if the edge
+            is `RIGHT`, else empty.
     """
 
     source: int
@@ -78,14 +77,14 @@ class Growth:
     """A tree that grows word by word, breadth first, in the order of `DependencyTree.steps`.
 
     Args:
-        max_words: positive integer. A tree of so many words gets no more, whatever is decided.
+        max_words: positive integer. At this number of words the tree stops growing.
 
     Attributes:
-        sprout: `Sprout`, where the next word goes, or `None`: the tree is complete.
-        is_cut: whether something was to be added that the limit left out.
+        sprout: `Sprout`, where the next word is added, or `None` if the tree is complete.
+        is_cut: whether the limit left out words that were to be added.
 
     Raises:
-        ValueError: if the limit is no positive integer.
+        ValueError: if `max_words` is not a positive integer.
 
     Example:
 
@@ -116,7 +115,7 @@ class Growth:
 
     def _growing(self) -> Iterator[Sprout]:
         order = [0]
-        for head in order:  # which grows
+        for head in order:  # grows meanwhile
             left, right = self._sides[head]
             for edge, places in ((Edge.LEFT, left), (Edge.RIGHT, right)):
                 source, before = head, tuple(left[::-1]) if edge == Edge.RIGHT else ()
@@ -124,19 +123,19 @@ class Growth:
                     if len(self) == self.max_words:
                         self.is_cut = True
                         return
-                    yield Sprout(source, edge, before)  # `add` puts it there
+                    yield Sprout(source, edge, before)  # then `add` adds the word
                     source, edge, before = len(self), Edge(edge % 2 + 2), ()
                     places.append(source)
                 order += places
 
     def is_open(self) -> tuple[bool, ...]:
-        """Which of the four decisions are open at the word that comes next, if one comes."""
+        """Returns which of the four decisions are open at the next word."""
         if self.sprout is None:
             raise ValueError("the tree is complete.")
         return _open(self.sprout.source, self.sprout.edge)
 
     def add(self, decisions: Sequence[bool]) -> None:
-        """Puts a word where the sprout is. Decisions that are not open count for nothing."""
+        """Adds a word at `sprout`. Decisions that are not open are ignored."""
         if self.sprout is None:
             raise ValueError("the tree is complete.")
         source, edge, _ = self.sprout
@@ -148,7 +147,7 @@ class Growth:
         self.sprout = next(self._sprouts, None)
 
     def order(self) -> list[int]:
-        """The numbers of the words, from 1 on, in the order of the sentence."""
+        """The numbers of the words in the order of the sentence."""
         found, pending = [], [(0, False)]
         while pending:
             number, is_placed = pending.pop()
@@ -158,10 +157,10 @@ class Growth:
             left, right = self._sides[number]
             inside = [*left[::-1], number, *right]
             pending += [(other, other == number) for other in reversed(inside)]
-        return found[1:]  # ROOT has no word on its left
+        return found[1:]  # ROOT comes first
 
     def tree(self, words: Sequence[str]) -> DependencyTree:
-        """The tree as it is, of the words in the order in which they came."""
+        """The current tree, given the words in the order in which they were added."""
         order = self.order()
         places = {number: place for place, number in enumerate([0, *order])}
         heads = [places[self._heads[number]] for number in order]

@@ -18,18 +18,18 @@ _WRITTEN = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    "&": r"\symbol{38}",  # \& parts the words
+    "&": r"\symbol{38}",  # \& separates words
     '"': r"\symbol{34}",
     " ": r"\ ",
-    "\N{REPLACEMENT CHARACTER}": r"\rule{1ex}{1ex}",  # which fonts of LaTeX lack
+    "\N{REPLACEMENT CHARACTER}": r"\rule{1ex}{1ex}",  # not in fonts of LaTeX
     **{character: f"\\{character}" for character in "#$%_{}"},
 }
 _SPECIAL = re.compile("[" + re.escape("".join(_WRITTEN)) + "]")
-_LIGATURE = re.compile(r"(?<=[-`',!?<>])(?=[-`',<>])")  # of TeX: -- becomes a dash
+_LIGATURE = re.compile(r"(?<=[-`',!?<>])(?=[-`',<>])")  # TeX makes -- a dash
 
 
 def latex_of(drawn: Drawing) -> str:
-    """A drawing as lines for a document that loads `tikz-dependency`."""
+    """Formats a drawing for a document that loads `tikz-dependency`."""
     lines = [f"% {drawable(drawn.title)}"] if drawn.title else []
     lines += [
         r"\begin{dependency}[hide label, label style={font=\scriptsize, draw=none, inner sep=1pt}]",
@@ -40,7 +40,7 @@ def latex_of(drawn: Drawing) -> str:
     lines.append(r"  \end{deptext}")
     for side in drawn.sides:
         below = ", edge below" if side is drawn.below else ""
-        # The height of the arrow from ROOT is four times this, above as below.
+        # The arrow from ROOT is four times as high, above and below the words.
         height = f"edge unit distance={(side.root.level + 1) * LEVEL / 4:g}ex"
         label = _written(f"ROOT {side.root.label}".rstrip())
         lines.append(f"  \\deproot[show label, {height}{below}]{{{side.root.target}}}{{{label}}}")

@@ -1,4 +1,4 @@
-"""Interpolated Kneser-Ney models of words, given the words before or the way from ROOT.
+"""Interpolated Kneser-Ney models of words, given the words before or the path from ROOT.
 
 Source: Kneser and Ney 1995, "Improved backing-off for M-gram language modeling"; Chen and Goodman
 1999, "An empirical study of smoothing techniques for language modeling", section 2.7.
@@ -17,19 +17,19 @@ from keras_onlstm.utils.arguments import integer
 __all__ = ["KneserNey", "dependency_contexts", "word_contexts"]
 
 Context = tuple[Hashable, ...]
-_ROOT = None  # no word: neither known nor unknown
+_ROOT = None  # not a word: never replaced
 
 
 def word_contexts(tree: DependencyTree, order: int) -> list[Context]:
-    """What an n-gram of words knows of each word: the words before.
+    """Returns the n-gram context of each word: the words before it.
 
     Args:
         tree: `DependencyTree`.
         order: integer, n.
 
     Returns:
-        List of tuples of n - 1 words, of each word of the sentence; `None`, ROOT, stands before the
-        first.
+        List of tuples of n - 1 words, a tuple for each word of the sentence. `None`, for ROOT, pads
+        the start.
 
     Example:
 
@@ -43,15 +43,15 @@ def word_contexts(tree: DependencyTree, order: int) -> list[Context]:
 
 
 def dependency_contexts(tree: DependencyTree, order: int) -> list[Context]:
-    """What an n-gram of dependencies knows of each word: the end of its path from ROOT, D(w).
+    """Returns the context of each word in a dependency n-gram: the end of its path, D(w).
 
     Args:
         tree: `DependencyTree`, projective.
         order: integer, n.
 
     Returns:
-        List of tuples of n - 1 pairs, a word and the `Edge` from it; `None` stands before ROOT,
-        whose word is `None`.
+        List of tuples of n - 1 pairs, a word and the `Edge` from it. The word of ROOT is `None`,
+        and `None` pads the start.
 
     Raises:
         ValueError: if the tree is not projective.
@@ -80,7 +80,7 @@ class _Level(NamedTuple):
     discount: float
     counts: Counter  # of (context, word)
     totals: Counter  # of contexts
-    kinds: Counter  # of contexts: how many different words
+    kinds: Counter  # of contexts: number of different words
 
 
 def _level(counts):
@@ -93,23 +93,22 @@ def _level(counts):
 
 
 class KneserNey:
-    """A Kneser-Ney model, interpolated down to equal probabilities.
+    """A Kneser-Ney model, interpolated down to the uniform distribution.
 
-    The longest contexts have the counts of words; the shorter ones count in how many different
-    ones a word was seen that are longer by one. Each length has one discount, by its counts of one
-    and two: n1 / (n1 + 2 n2).
+    The highest order uses word counts. Lower orders use continuation counts: in how many different
+    contexts, longer by one, a word was seen. Each order has one discount, n1 / (n1 + 2 n2), where
+    n1 and n2 are its numbers of counts of 1 and 2.
 
     Args:
         trees: list of `DependencyTree`, to train on.
-        vocabulary: list of the words that have a probability, `<unk>` among them. Others are
-            `<unk>`.
-        order: integer, n: of a context there are n - 1 words or pairs.
+        vocabulary: list of the words that have a probability, including `unknown`.
+        order: integer, n: contexts have n - 1 words or pairs.
         contexts: `word_contexts`, `dependency_contexts`, or another function of a tree and n that
-            returns a tuple of n - 1 things for every word, the nearest one last.
-        unknown: the word that unknown ones are.
+            returns a tuple of n - 1 values for every word, the nearest one last.
+        unknown: the token that replaces words outside the vocabulary.
 
     Raises:
-        ValueError: if there is no tree, or `unknown` is not in the vocabulary.
+        ValueError: if `trees` is empty, or `unknown` is not in the vocabulary.
 
     Example:
 
@@ -151,24 +150,24 @@ class KneserNey:
 
     @property
     def discounts(self) -> list[float]:
-        """What is taken off counts, of the shortest contexts first."""
+        """Discount of each order, shortest contexts first."""
         return [level.discount for level in self._levels]
 
     def probability(self, word: str, context: Context) -> float:
         """The probability of a word.
 
         Args:
-            word: string, of the vocabulary.
-            context: tuple of n - 1 things, as of `contexts`.
+            word: string in the vocabulary.
+            context: tuple of n - 1 values, as from `contexts`.
 
         Returns:
-            Number. Those of all words of the vocabulary add up to 1.
+            Number. The probabilities of all words add up to 1.
         """
         probability = 1 / len(self._known)
         for length, level in enumerate(self._levels):
             end = context[len(context) - length :]
             total = level.totals[end]
-            if not total:  # nor are longer ones known
+            if not total:  # longer ones are unseen too
                 break
             kept = max(level.counts[end, word] - level.discount, 0.0)
             probability = (kept + level.discount * level.kinds[end] * probability) / total
@@ -183,17 +182,17 @@ class KneserNey:
         Returns:
             List of float64 arrays (words,), in nats, in the order of the sentence.
         """
-        with np.errstate(divide="ignore"):  # minus infinity, where no discount leaves anything
+        with np.errstate(divide="ignore"):  # log(0) for unseen words if the discount is 0
             return [
                 np.log([self.probability(word, context) for context, word in self._events(tree)])
                 for tree in trees
             ]
 
     def perplexity(self, trees: Iterable[DependencyTree]) -> float:
-        """Perplexity per word, without an end of sentences.
+        """Perplexity per word, without end-of-sentence tokens.
 
         Args:
-            trees: iterable of `DependencyTree`, one at least.
+            trees: iterable of at least one `DependencyTree`.
 
         Returns:
             Number.

@@ -8,10 +8,10 @@ from keras_onlstm.utils.svg import CHARACTER, FONT, MARGIN, drawable, svg_page, 
 
 __all__ = ["svg_of"]
 
-SMALL, LABEL = 10, 6.2  # pixels: font of labels and numbers, its widest usual characters
-GAP, LEVEL, PORT = 14, 24, 5  # between words, between levels, from a word's middle to its side
-TALLEST = 430  # of the arcs on one side; where many are nested levels are lower
-TIP, ROUND = 7, 8  # of arrows, of corners
+SMALL, LABEL = 10, 6.2  # pixels: font size of labels and numbers, its widest usual character
+GAP, LEVEL, PORT = 14, 24, 5  # between words or levels, from a middle to outgoing arcs
+TALLEST = 430  # height of one side; levels are lower if many arcs are nested
+TIP, ROUND = 7, 8  # of arrow tips, of corners
 GREY, BLUE, RED = "#444444", "#1b6ca8", "#b23a48"
 COLOURS = {None: GREY, Edge.LEFT: BLUE, Edge.NX_LEFT: BLUE, Edge.RIGHT: RED, Edge.NX_RIGHT: RED}
 
@@ -25,26 +25,26 @@ def _level(side):
 
 
 def _tall(side: Side) -> float:
-    """How high the arcs of a side stand, with the arrow that comes from ROOT."""
+    """Height of the arcs of a side, including the arrow from ROOT."""
     return side.root.level * _level(side) + (SMALL if side.root.label else 0)
 
 
 def svg_of(drawn: Drawing) -> str:
-    """A drawing as SVG, with a title for every arc, which browsers show, and a description."""
+    """Formats a drawing as SVG, with a description, and titles of arcs that browsers show."""
     numbers = drawn.numbers or [""] * len(drawn.words)
     half = [
         max(_wide(word), _wide(number, LABEL), 2 * PORT) / 2
         for word, number in zip(drawn.words, numbers, strict=True)
     ]
     beside = max(_wide(f"ROOT{side.root.label}") / 2 for side in drawn.sides)
-    start = MARGIN + max(0, beside - half[0])  # where the first word depends on ROOT
+    start = MARGIN + max(0, beside - half[0])  # room for the label of ROOT
     spaced = spread(
         drawn, [(x, x) for x in half], lambda label: _wide(label, LABEL) + 10 + PORT, GAP
     )
     middles = [start + x for x in spaced]
     top = MARGIN + (FONT + MARGIN if drawn.title else 0)
     bottom = top + FONT + _tall(drawn.above)  # where the arcs above end
-    base = bottom + 3 + FONT  # of the words
+    base = bottom + 3 + FONT  # baseline of the words
     end = base + 6
     texts = []
     if drawn.title:
@@ -71,7 +71,7 @@ def svg_of(drawn: Drawing) -> str:
 
 
 def _side(side, middles, start, up):
-    """Lines and their labels; `up` is -1 for what stands below the words."""
+    """Lines and their labels; `up` is -1 below the words, else 1."""
     level = _level(side)
     lines, texts = [], []
     for arc in side.arcs:
@@ -101,7 +101,7 @@ def _label(x, y, arc):
 
 
 def _arrow(pieces, x, y, up, edge):
-    """A line of some pieces, then straight to a point, with a tip there."""
+    """A line of pieces, then straight to (x, y), with a tip there."""
     dashed = ' stroke-dasharray="4 3"' if edge in (Edge.NX_LEFT, Edge.NX_RIGHT) else ""
     line = _path([*pieces, ("L", (x, y - up * TIP / 2))])
     back = y - up * TIP
@@ -117,7 +117,7 @@ def _path(pieces):
 
 
 def _said(arc, words):
-    """An arc in words."""
+    """Describes an arc."""
     source = words[arc.source - 1] if arc.source else "ROOT"
     return f"{source} \N{RIGHTWARDS ARROW} {words[arc.target - 1]}" + (
         f" ({arc.label})" if arc.label else ""

@@ -1,4 +1,4 @@
-"""What trees look like on the whole: their lengths, depths, and how many dependents words have."""
+"""Statistics of dependency trees: lengths, depths, dependents of a word, distances to heads."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -20,14 +20,14 @@ _TITLES = {
 
 
 class Summary(NamedTuple):
-    """Of many numbers the mean, quantiles, and the greatest.
+    """Mean, quantiles and maximum of numbers.
 
     Attributes:
         mean: number.
-        low: the quantile of a tenth: the least number that so many are not above.
-        median: that of a half.
-        high: that of nine tenths.
-        greatest: number.
+        low: the 0.1 quantile, the least number that a tenth of them do not exceed.
+        median: the 0.5 quantile.
+        high: the 0.9 quantile.
+        greatest: maximum.
     """
 
     mean: float
@@ -44,18 +44,18 @@ def _summary(numbers):
 
 
 def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
-    """Lengths, depths, numbers of dependents, and lengths of dependencies.
+    """Summarises lengths, depths, numbers of dependents, and distances to heads.
 
     Args:
-        trees: of `DependencyTree`, at least one.
+        trees: iterable of at least one `DependencyTree`.
 
     Returns:
-        Dictionary of `Summary`: `words` and `depth` of each tree; of each word how many dependents
-        it has on its `left` and on its `right`, and its `distance` from its head, 1 where they
-        are neighbours; what depends on ROOT has none.
+        Dictionary of `Summary`: `words` and `depth` of each tree; number of dependents on the
+        `left` and `right` of each word; `distance` of each word from its head, 1 for neighbours.
+        The dependent of ROOT has no distance.
 
     Raises:
-        ValueError: if there is no tree.
+        ValueError: if `trees` is empty.
 
     Example:
 
@@ -81,17 +81,17 @@ def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
 
 
 def statistics_rows(corpora: Mapping[str, Iterable[DependencyTree]]) -> list[list[str]]:
-    """The statistics of corpora, one beside the other, for a table.
+    """Makes table rows of statistics, with a column for each corpus.
 
     Args:
-        corpora: dictionary from names to lists of `DependencyTree`, at least one each.
+        corpora: dictionary from names to nonempty lists of `DependencyTree`.
 
     Returns:
-        List of rows: what is counted, and of each corpus the mean, in brackets the quantiles of a
-        tenth, a half and nine tenths, and the greatest.
+        List of rows: the name of the statistic, and for each corpus the mean and, in brackets, the
+        0.1, 0.5 and 0.9 quantiles and the maximum.
 
     Raises:
-        ValueError: if a corpus has no tree.
+        ValueError: if a corpus has no trees.
 
     Example:
 

@@ -17,11 +17,11 @@ _INTEGER = int | np.integer
 
 
 class Edge(enum.IntEnum):
-    """How a word follows from its source: as its nearest dependent, or as the next one.
+    """How a word is reached from its source: as the nearest dependent, or as the next one.
 
     `LEFT` and `RIGHT` lead from a head to its nearest dependent on that side, `NX_LEFT` and
-    `NX_RIGHT` from a dependent to the next one, away from the head. The number is the place of
-    the edge wherever four things stand in a row.
+    `NX_RIGHT` from a dependent to the next one, away from the head. The number is the index of
+    the edge on axes of size 4.
     """
 
     LEFT = 0
@@ -34,14 +34,14 @@ class Edge(enum.IntEnum):
 
 
 class Step(NamedTuple):
-    """How a word of a tree is generated. Places are counted from 1, 0 is ROOT.
+    """The generation of one word. Positions are counted from 1; 0 is ROOT.
 
     Attributes:
-        place: integer, of the word.
-        source: integer, of the word from which it follows.
-        edge: `Edge` from there.
-        left: tuple of the places of the source's left dependents, the farthest first, where the
-            edge is `RIGHT`, else empty: they are all known then.
+        place: integer, position of the word.
+        source: integer, position of the word from which it is reached.
+        edge: `Edge` from the source.
+        left: tuple of the positions of the source's left dependents, all known by then, farthest
+            first, if the edge is `RIGHT`, else empty.
     """
 
     place: int
@@ -52,13 +52,13 @@ class Step(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, init=False)
 class DependencyTree:
-    """A sentence in which every word depends on another one, and one on ROOT. Immutable.
+    """A sentence in which one word depends on ROOT, all others on another word. Immutable.
 
     Args:
         words: list of n strings, n at least 1.
-        heads: n integers: the place of the word, from 1 on, that each word depends on, or 0, ROOT.
+        heads: n integers: the position of each word's head, counted from 1, or 0 for ROOT.
         tags: list of n strings, parts of speech, or `None`.
-        relations: list of n strings, names of the dependencies, or `None`.
+        relations: list of n strings, dependency relations, or `None`.
 
     Attributes:
         words: tuple.
@@ -67,7 +67,7 @@ class DependencyTree:
         relations: tuple, or `None`.
 
     Raises:
-        ValueError: if it is no tree with one word under ROOT; the message names a word.
+        ValueError: if it is not a tree with one word under ROOT; the message names a word.
 
     Example:
 
@@ -106,7 +106,7 @@ class DependencyTree:
         """The dependents of ROOT and of every word.
 
         Returns:
-            List of n + 1 pairs, ROOT's first: the places of the dependents on the left and on the
+            List of n + 1 pairs, ROOT's first: positions of the dependents on the left and on the
             right, each in the order of the sentence.
 
         Example:
@@ -121,10 +121,9 @@ class DependencyTree:
         return [(tuple(left), tuple(right)) for left, right in sides]
 
     def steps(self) -> list[Step]:
-        """How a top-down model generates the words: level by level.
+        """Returns the steps in which a top-down model generates the words, level by level.
 
-        The dependents of a word follow one another, those on the left, nearest first, before those
-        on the right.
+        The dependents on the left of a word come before those on its right, both nearest first.
 
         Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", sections
         2.1 and 2.2, https://aclanthology.org/N16-1035.
@@ -133,8 +132,8 @@ class DependencyTree:
             List of n `Step`, in breadth-first order.
 
         Raises:
-            ValueError: if the tree is not projective, since then the steps do not tell in which
-                order the words stand.
+            ValueError: if the tree is not projective, because then the steps do not determine the
+                order of the words.
 
         Example:
 
@@ -155,7 +154,7 @@ class DependencyTree:
             )
         dependents = self.dependents()
         order, steps = [0], []
-        for head in order:  # which grows
+        for head in order:  # grows meanwhile
             left, right = dependents[head]
             sides = ((left[::-1], Edge.LEFT, ()), (right, Edge.RIGHT, left))
             for places, edge, before in sides:
@@ -167,10 +166,10 @@ class DependencyTree:
         return steps
 
     def paths(self) -> list[tuple[tuple[int, Edge], ...]]:
-        """How every word is reached from ROOT: D(w) of the paper that `steps` names.
+        """Returns the path from ROOT to every word, D(w) in the paper of `steps`.
 
         Returns:
-            List of n tuples of pairs, of each step on the way its source, 0 for ROOT, and `Edge`.
+            List of n tuples of pairs, for each step its source, 0 for ROOT, and its `Edge`.
 
         Raises:
             ValueError: if the tree is not projective.
@@ -195,19 +194,19 @@ class DependencyTree:
         tags: Sequence[str] | None = None,
         relations: Sequence[str] | None = None,
     ) -> "DependencyTree":
-        """The tree that has these paths, the inverse of `paths`.
+        """Builds the tree that has these paths: the inverse of `paths`.
 
         Args:
             words: list of n strings.
             paths: list of n paths, as `paths` returns them.
-            tags: as of the tree.
-            relations: as of the tree.
+            tags: list of n strings, or `None`.
+            relations: list of n strings, or `None`.
 
         Returns:
             `DependencyTree`, projective.
 
         Raises:
-            ValueError: if no tree has them; the message names a word.
+            ValueError: if no tree has these paths; the message names a word.
 
         Example:
 
@@ -240,20 +239,20 @@ class DependencyTree:
 
     @property
     def is_projective(self) -> bool:
-        """Whether the words between a word and its head all depend on that head in the end."""
+        """Whether all words between a word and its head are descendants of that head."""
         return not _crossing(self.heads)
 
     def projectivized(self) -> tuple["DependencyTree", int]:
-        """A projective tree: what stands in the way hangs on a word higher up.
+        """Makes the tree projective: lifts arcs to heads higher up.
 
-        While there is an arc across a word that does not depend on its head, the shortest of them,
-        of equals the leftmost, goes to the head of its head.
+        While there are non-projective arcs, the shortest of them, the leftmost of equally short
+        ones, is moved to the head of its head.
 
         Source: Nivre and Nilsson 2005, "Pseudo-Projective Dependency Parsing",
         https://aclanthology.org/P05-1013.
 
         Returns:
-            `DependencyTree`, and how many times an arc was lifted: 0 where it is the same tree.
+            `DependencyTree`, and how many times an arc was lifted: 0 if it is the same tree.
 
         Example:
 
@@ -277,7 +276,7 @@ def chain(words: Sequence[str]) -> DependencyTree:
         words: list of strings.
 
     Returns:
-        `DependencyTree`. A top-down model reads it as a sequential one does the words.
+        `DependencyTree`. On it a top-down model works like a sequential one.
 
     Example:
 
@@ -289,10 +288,10 @@ def chain(words: Sequence[str]) -> DependencyTree:
 
 
 def random_tree(words: Sequence[str], seed: int = 0) -> DependencyTree:
-    """A projective tree that has nothing to do with the words.
+    """Draws a projective tree, independent of the words.
 
-    Of the words of a span any one is its head, as likely as the others; the words on either side
-    are cut into spans at random, each of which depends on it.
+    The head of a span is drawn uniformly from its words. The words on either side of it are cut at
+    random into spans, whose heads depend on it.
 
     Args:
         words: list of strings.
@@ -342,7 +341,7 @@ def _strings(name, values, count):
 
 
 def _heads(words, heads):
-    """The heads as integers, if they make a tree."""
+    """The heads as integers, if they form a tree."""
     count = len(words)
     if len(heads) != count:
         raise ValueError(f"{len(heads)} heads for {count} words.")
@@ -363,23 +362,23 @@ def _heads(words, heads):
 
 
 def _from_the_top(heads: Sequence[int]) -> list[int]:
-    """Places, every word after its head. Those in a circle are left out."""
+    """Positions, every word after its head, without words in a cycle."""
     below: list[list[int]] = [[] for _ in range(len(heads) + 1)]
     for place, head in enumerate(heads, 1):
         below[head].append(place)
     order = [0]
-    for place in order:  # which grows
+    for place in order:  # grows meanwhile
         order += below[place]
     return order[1:]
 
 
 def _crossing(heads: Sequence[int]) -> list[int]:
-    """The places, in order, of the words whose arc stands over one that is not below its head."""
+    """Positions, in order, of the words whose arc from the head is not projective."""
     above, order = (0, *heads), _from_the_top(heads)
     sizes = [1] * len(above)
     for place in reversed(order):
         sizes[above[place]] += sizes[place]
-    # The words below a head get numbers in a row, counted depth first.
+    # Depth-first numbers, which are consecutive for the words below a head.
     number, free = [0] * len(above), [1] * len(above)
     for place in order:
         head = above[place]

@@ -1,4 +1,4 @@
-"""Data-parallel training on several devices, of one process or of several."""
+"""Data-parallel training on several devices of one or several processes."""
 
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
@@ -13,18 +13,17 @@ __all__ = ["DataParallel", "check_processes", "share_of"]
 
 
 class DataParallel:
-    """Shares every batch among devices, which hold the same weights.
+    """Splits every batch among devices, which hold the same weights.
 
-    On TensorFlow `tf.distribute.MirroredStrategy`, on JAX `keras.distribution.DataParallel`. Takes
-    GPUs if there are any, otherwise it divides the processor into virtual devices, which shows that
-    a training works on several, and makes nothing faster.
+    It is `tf.distribute.MirroredStrategy` on TensorFlow, `keras.distribution.DataParallel` on JAX.
+    Without GPUs, it divides the CPU into virtual devices, which are for tests and not faster.
 
     Make it before anything computes, build and compile the model inside `scope()`, pass the
     optimizer through `prepare` and every batch through `place`, and compute inside `computing()`.
 
     Args:
-        count: integer, number of devices of every process. On JAX the devices of all processes that
-            are `joined` share a batch.
+        count: integer, number of devices of every process. On JAX a batch is split among the
+            devices of all `joined` processes.
 
     Raises:
         ValueError: if the backend is PyTorch, if there are fewer GPUs, or if the devices were set
@@ -48,7 +47,7 @@ class DataParallel:
         return self._distribution.scope()
 
     def computing(self) -> AbstractContextManager[Any]:
-        """A context in which a built model is trained, and others are evaluated."""
+        """A context in which a built model is trained or models are evaluated."""
         if keras.backend.backend() == "tensorflow":
             return nullcontext()  # a model keeps its strategy
         return self._distribution.scope()
@@ -56,10 +55,10 @@ class DataParallel:
     def prepare(self, optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
         """Lets an optimizer clip the gradient of the whole batch.
 
-        Keras 3.15 on TensorFlow clips the share of every device instead, before it adds them up.
+        Keras 3.15 on TensorFlow clips the gradient of each device instead, before it sums them.
 
         Args:
-            optimizer: with or without `global_clipnorm`; it is changed.
+            optimizer: with or without `global_clipnorm`; modified in place.
 
         Returns:
             The optimizer.
@@ -75,7 +74,7 @@ class DataParallel:
             context = tf.distribute.get_replica_context()
             whole = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
             clipped, _ = tf.clip_by_global_norm(whole, norm)
-            # The optimizer adds up what the devices give it.
+            # The optimizer sums the gradients of all devices.
             return apply([gradient / self.count for gradient in clipped], trainable_variables)
 
         optimizer.global_clipnorm = None
@@ -86,14 +85,14 @@ class DataParallel:
         """Gives every device its share of a batch.
 
         Args:
-            batch: nested arrays, all (batch, ...), with a batch that `count` divides; on several
-                processes the share of this one.
+            batch: nested arrays (batch, ...), with a batch size divisible by `count`; with several
+                processes, the share of this one.
 
         Returns:
             The same structure, for `train_on_batch`.
         """
         if keras.backend.backend() == "jax":
-            return batch  # Keras places it
+            return batch  # Keras distributes it
         import tensorflow as tf
 
         def share(array):
@@ -106,13 +105,13 @@ class DataParallel:
 
 
 def check_processes(count: int) -> None:
-    """Refuses several processes where the backend cannot train on them.
+    """Checks that the backend can train in several processes.
 
     Args:
-        count: how many there are.
+        count: number of processes.
 
     Raises:
-        ValueError: if so.
+        ValueError: if it cannot.
     """
     backend = keras.backend.backend()
     if count > 1 and backend != "jax":
@@ -120,16 +119,16 @@ def check_processes(count: int) -> None:
 
 
 def share_of(weights: Tensor | None) -> float | Tensor:
-    """What a mean over a replica's part of a batch counts for in the mean over the batch.
+    """Factor that corrects the mean over a replica's part of a batch.
 
-    On TensorFlow a replica takes the mean over its own part, and the mean over the replicas is the
-    loss: right for parts of one size alone. On JAX every mean is over the whole batch.
+    On TensorFlow a replica takes the mean over its own part, and the loss is the mean over the
+    replicas, which is wrong if total weights differ. On JAX every mean is over the whole batch.
 
     Args:
-        weights: those of the replica's targets, or `None` if all count.
+        weights: sample weights of the replica's targets, or `None` if all are 1.
 
     Returns:
-        A factor for the replica's mean: 1 where the parts are equal, or there is one.
+        Factor for the replica's mean: 1 if total weights are equal or there is only one replica.
     """
     if keras.backend.backend() != "tensorflow" or weights is None:
         return 1.0

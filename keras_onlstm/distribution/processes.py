@@ -1,4 +1,4 @@
-"""The processes of one training, which JAX's distributed runtime connects.
+"""The processes of one training run, connected by JAX's distributed runtime.
 
 Every process runs the same command. Only process 0 writes and prints. Keras is not imported, and
 JAX only where there are several processes.
@@ -82,7 +82,7 @@ class Processes:
         return self.gather(function() if self.is_first else None)[0]
 
     def agree(self, values: Mapping[str, Any], what: str) -> None:
-        """Refuses processes that were started differently.
+        """Checks that all processes were started with the same values.
 
         Args:
             values: dictionary of JSON values by name.
@@ -115,7 +115,7 @@ def joined(
 ) -> Iterator[Processes]:
     """A context in which the processes of a training are connected. Only process 0 prints there.
 
-    Enter it before anything computes. After an error inside the context the process cannot compute.
+    Enter it before anything computes. After an error inside it, the process cannot compute.
 
     Args:
         processes: how many processes there are.
@@ -125,15 +125,15 @@ def joined(
             takes it from the job.
         devices: how many devices each process has.
         arguments: dictionary of JSON values that has to be the same on all processes.
-        patience: seconds within which all processes have to come.
-        heartbeat: seconds after which JAX ends all processes if one is silent.
+        patience: seconds within which all processes must connect.
+        heartbeat: seconds after which JAX ends all processes if one does not respond.
 
     Yields:
         `Processes`.
 
     Raises:
-        OSError: if the processes do not come together, or one of them ends.
-        ValueError: if the processes differ, or it is not known which of them this is.
+        OSError: if not all processes connect, or one of them ends.
+        ValueError: if the processes differ, or `process_id` is unknown.
 
     Example:
 
@@ -160,9 +160,9 @@ def joined(
     except BaseException as error:
         lost = "Gloo" in str(error)  # the library by which JAX's CPU devices communicate
         if jax.distributed.is_initialized():
-            # At exit JAX would wait for the other processes, and these for this one: a deadlock.
+            # At exit JAX would wait for the other processes, which wait for this one: a deadlock.
             atexit.register(os._exit, 2 if lost else status_of(error))
-            atexit.register(sys.stdout.flush)  # before that
+            atexit.register(sys.stdout.flush)  # runs first
         if lost:
             raise ConnectionError(
                 "another process has ended: see its output. Start all processes again, with "
@@ -222,12 +222,12 @@ def _connect(processes, process_id, coordinator, devices, patience, heartbeat):
             "and --devices, one process for each."
         )
     if jax.process_index() > 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # also for libraries in C++
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # also for C++ libraries
     return Processes(processes, jax.process_index())
 
 
 def _refuse(message: str) -> NoReturn:
-    """Ends the connection on all processes, which all raise the same error."""
+    """Disconnects and raises an error. All processes call it with the same message."""
     import jax
 
     jax.distributed.shutdown()

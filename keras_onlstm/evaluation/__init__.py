@@ -1,4 +1,4 @@
-"""What trained models are asked, as linguists test people, and what they choose. No Keras."""
+"""Evaluation of trained models on linguistic tasks. Does not import Keras."""
 
 from keras_onlstm.evaluation import (
     blanks,

@@ -1,4 +1,4 @@
-"""Questions made of a treebank: five words for a gap, alike in tag and frequency."""
+"""Sentence completion questions from a treebank: five words of similar tag and frequency."""
 
 import re
 import reprlib
@@ -16,7 +16,7 @@ from keras_onlstm.utils.arguments import integer
 
 __all__ = ["blanks"]
 
-CONTENT = ("NN", "VB", "JJ", "RB")  # how the tags of the Penn Treebank begin of words with content
+CONTENT = ("NN", "VB", "JJ", "RB")  # prefixes of the Penn Treebank's tags of content words
 _FUNCTION = {
     *("be", "am", "is", "are", "was", "were", "been", "being", "not"),
     *("have", "has", "had", "having", "do", "does", "did", "done", "doing"),
@@ -25,7 +25,7 @@ _LETTERS = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
 
 
 class _Dictionary:
-    """Words by their tag, and how often each occurs, in trees with tags."""
+    """Word frequencies in tagged trees, and the content words by their most frequent tag."""
 
     def __init__(self, trees, least):
         tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -34,24 +34,24 @@ class _Dictionary:
                 tags[word][tag] += 1
         self.counts = {word: n for word, of in tags.items() if (n := of.total()) >= least}
         self.by_tag: defaultdict[str, list[str]] = defaultdict(list)
-        forms: set[tuple[str, str]] = set()  # (tag, word as models know it)
+        forms: set[tuple[str, str]] = set()  # (tag, normalized word)
         for word in by_frequency(self.counts):
-            # The tag that it has most often, of equals the first of the alphabet.
+            # The most frequent tag; ties go to the alphabetically first one.
             tag = min(tags[word], key=lambda tag: (-tags[word][tag], tag))
             if _has_content(word, tag) and (tag, normalize(word)) not in forms:
                 forms.add((tag, normalize(word)))
                 self.by_tag[tag].append(word)
 
     def distractors(self, answer, tag, generator):
-        """Four words of this tag, neighbours of the answer by frequency, or `None`."""
+        """Four words of the tag whose frequencies are next to the answer's, or `None`."""
         words = self.by_tag[tag]
         if answer not in words:
             return None
-        draws = generator.permutation(len(words)).tolist()  # for equals
+        draws = generator.permutation(len(words)).tolist()  # to break ties
         order = sorted(range(len(words)), key=lambda i: (self.counts[words[i]], draws[i]))
         place = order.index(words.index(answer))
         if not CANDIDATES <= place + 1 <= len(words) + 1 - CANDIDATES:
-            return None  # at the ends it could not be at any place among its neighbours
+            return None  # too close to an end to have every rank among its neighbours
         first = place - int(generator.integers(CANDIDATES))
         return [words[i] for i in order[first : first + CANDIDATES] if words[i] != answer]
 
@@ -62,23 +62,22 @@ def blanks(
     seed: int = 0,
     least: int = 2,
 ) -> list[Completion]:
-    """Makes questions of a treebank: in each sentence a word with content is the gap.
+    """Makes sentence completion questions: a content word of each sentence becomes the gap.
 
-    All five have the tag of the gap most often in the training trees. They are neighbours by their
-    frequency there, the answer at any place among them, so that frequency alone is worth nothing;
-    the four most frequent words of a tag, and the four rarest, are no answers. The tree stays. The
-    first word of a sentence is no gap.
+    The most frequent tag of all five candidates in the training trees is the tag of the gap. They
+    are adjacent in frequency, with the answer at a random rank, so that frequency gives no hint;
+    the four most frequent and the four rarest words of a tag are therefore never answers. The tree
+    stays the same. The first word of a sentence is never the gap.
 
     Args:
-        train: iterable of `DependencyTree` with tags of the Penn Treebank: where candidates are
-            from, and their frequencies.
-        test: likewise, the sentences.
-        seed: integer, of gaps, candidates of equal frequency, and their order.
-        least: positive integer: how often an answer and the other candidates occur in `train` at
-            least.
+        train: iterable of `DependencyTree` with tags of the Penn Treebank, for the candidates and
+            their frequencies.
+        test: iterable of `DependencyTree` with such tags, the sentences.
+        seed: integer, for gaps, ties in frequency, and the order of candidates.
+        least: positive integer, minimum count of each candidate in `train`.
 
     Returns:
-        List of `Completion`, one for every sentence that has such a word.
+        List of `Completion`, one for every sentence that has a suitable word.
 
     Raises:
         ValueError: if a tree has no tags.

@@ -1,4 +1,4 @@
-"""Whether distances between characters rise where words end. No Keras."""
+"""Peaks of a character model's distances at word boundaries. Does not import Keras."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,11 +10,11 @@ __all__ = ["Peaks", "peaks"]
 
 
 class Peaks(NamedTuple):
-    """How often a distance is above both of its neighbours.
+    """Share of distances that are larger than both of their neighbours.
 
     Attributes:
-        blanks: of those before blanks, the share.
-        letters: of those before other characters, the share.
+        blanks: share among the distances before blanks.
+        letters: share among the distances before other characters.
     """
 
     blanks: float
@@ -24,21 +24,21 @@ class Peaks(NamedTuple):
 def peaks(
     texts: Sequence[Sequence[str]], distances: Sequence[npt.ArrayLike], blank: str = "_"
 ) -> Peaks:
-    """Where the distances of a character model are largest.
+    """How often the distances of a character model peak before blanks, and elsewhere.
 
-    Shen et al. 2018 find a rise between the last letter of a word and the blank after it,
+    Shen et al. 2018 find a peak between the last letter of a word and the blank after it,
     https://openreview.net/forum?id=rkgOLb-0W.
 
     Args:
         texts: lists of characters.
-        distances: for each text an array (characters,), of what stands before each.
+        distances: for each text an array (characters,), the distance before each character.
         blank: the character between words.
 
     Returns:
-        `Peaks`; the first and the last character of a text, which lack a neighbour, do not count.
+        `Peaks`, without the first and the last character of a text, which lack a neighbour.
 
     Raises:
-        ValueError: if lengths differ, or there is no blank or no letter that counts.
+        ValueError: if lengths differ, or no inner character is a blank, or all are.
 
     Example:
 

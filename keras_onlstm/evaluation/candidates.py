@@ -1,8 +1,8 @@
-"""Files of the K best dependency trees that a parser gives sentences, and of their scores.
+"""Files of a parser's K best dependency trees for each sentence, and of their scores.
 
-They are those of the published experiments: CoNLL trees, the K best ones of a sentence one after
-the other, best first; and beside them the parser's scores, those of a sentence in a line. So a line
-of scores says how many trees there are of the sentence.
+The format is that of the published experiments. One file has CoNLL trees: the K best trees of a
+sentence follow one another, best first. The other has a line of scores for each sentence. The
+number of scores in a line is the number of the sentence's trees.
 
 Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 3.3,
 https://aclanthology.org/N16-1035, and the code that goes with it.
@@ -28,11 +28,11 @@ __all__ = ["Candidates", "check_golds", "read", "write", "write_scores"]
 
 
 class Candidates(NamedTuple):
-    """The trees that a parser gives a sentence.
+    """The K best trees of a sentence.
 
     Attributes:
         trees: list of K `DependencyTree` of the same words, best first.
-        scores: array (K,), the parser's.
+        scores: array (K,), the parser's scores.
     """
 
     trees: list[DependencyTree]
@@ -50,10 +50,10 @@ def read(lists: StrPath, scores: StrPath) -> list[Candidates]:
         List of `Candidates`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if a score is no finite number, the numbers of trees and of scores differ, the
-            trees of a sentence have different words, or one is not projective; the message names
-            the line, or the sentence and the tree.
+        FileNotFoundError: if a file does not exist.
+        ValueError: if a score is not a finite number, the numbers of trees and of scores differ,
+            the trees of a sentence have different words, or one is not projective. The message
+            has the line, or the sentence and the tree.
 
     Example:
 
@@ -89,7 +89,7 @@ def read(lists: StrPath, scores: StrPath) -> list[Candidates]:
 
 
 def _numbers(path: StrPath) -> Iterator[list[float]]:
-    """The numbers of every line of a file."""
+    """Yields the scores in each line of a file."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file.")
     with open(path, "rb") as file:
@@ -119,15 +119,15 @@ def _check_block(trees, name):
 def check_golds(
     candidates: Sequence[Candidates], golds: Sequence[DependencyTree], name: StrPath
 ) -> None:
-    """Refuses gold trees that are of other sentences.
+    """Checks that gold trees have the same sentences as the candidates.
 
     Args:
         candidates: list of `Candidates`.
         golds: list of `DependencyTree`.
-        name: of the file of the candidates, for the message.
+        name: file of the candidates, for the error message.
 
     Raises:
-        ValueError: if they are.
+        ValueError: if the sentences differ.
 
     Example:
 
@@ -148,15 +148,15 @@ def check_golds(
 
 
 def write(candidates: Iterable[Candidates], lists: StrPath, scores: StrPath) -> None:
-    """Writes the K best trees of sentences, as `read` takes them.
+    """Writes the K best trees of sentences in the format of `read`.
 
     Args:
         candidates: list of `Candidates`.
-        lists: file of trees, CoNLL-X, which is replaced at once or not at all.
-        scores: file of scores, likewise.
+        lists: file of trees in CoNLL-X, replaced atomically.
+        scores: file of scores, replaced atomically.
 
     Raises:
-        ValueError: if a word does not fit into such a file.
+        ValueError: if a word cannot be written in CoNLL-X.
 
     Example:
 
@@ -179,11 +179,11 @@ def write(candidates: Iterable[Candidates], lists: StrPath, scores: StrPath) -> 
 
 
 def write_scores(rows: Iterable[npt.ArrayLike], path: StrPath) -> None:
-    """Writes scores, those of a sentence in a line, so that they are read as they were.
+    """Writes the scores of each sentence in a line, with full precision.
 
     Args:
         rows: list of arrays (K,).
-        path: the file, which is replaced at once or not at all.
+        path: the file, replaced atomically.
 
     Example:
 

@@ -1,7 +1,7 @@
-"""Which sentence of a minimal pair a language model prefers, and how sure that is.
+"""Accuracy of language models on minimal pairs, with confidence intervals and tests.
 
 The score of a sentence is the log-probability of its words and of the full stop after them, read
-from zero states. A model is right where the better sentence scores strictly higher.
+from zero states. A model is right if the grammatical sentence scores strictly higher.
 
 Source: Marvin & Linzen 2018, "Targeted Syntactic Evaluation of Language Models",
 https://aclanthology.org/D18-1151.
@@ -30,20 +30,20 @@ __all__ = [
 ]
 
 STOP = "."
-_Z = NormalDist().inv_cdf(0.975)  # of intervals of 95%
+_Z = NormalDist().inv_cdf(0.975)  # for 95% confidence intervals
 
 
 class Outcome(NamedTuple):
-    """What a model made of a row of minimal pairs.
+    """A model's results on one row of minimal pairs.
 
     Attributes:
         row: `syntactic_evaluation.Row`.
         cases: list of (construction, case), one for every comparison.
         right: booleans (comparisons,), whether the better sentence scored strictly higher.
-        known: likewise, whether the model knows all the words in which the sentences differ.
+        known: booleans (comparisons,), whether all words that differ are in the vocabulary.
         margins: numbers (comparisons,), by how much the better sentence scored higher, in nats.
-        words: list of (word of the better sentence, word of the worse one) where these are all
-            that differs, else `None`.
+        words: list of (word of the better sentence, word of the worse one) if the sentences differ
+            in only one word, else `None`.
     """
 
     row: Row
@@ -55,12 +55,12 @@ class Outcome(NamedTuple):
 
 
 class Scoring(Protocol):
-    """What `score_pairs` wants of a model."""
+    """Interface of the models that `score_pairs` takes."""
 
     vocabulary: list[str] | None
 
     def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
-        """Log-probabilities of the words of sentences, and of the end."""
+        """Log-probabilities of the words of each sentence, and of `<eos>` if `end`."""
         ...
 
 
@@ -70,17 +70,17 @@ def score_pairs(
     block: int = 4096,
     progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Log-probabilities of all sentences of minimal pairs, each distinct one read once.
+    """Log-probabilities of all sentences of minimal pairs, computed once for each distinct one.
 
     Args:
-        model: `LanguageModel` with a vocabulary. If that lacks the full stop, the end of the
-            sentence takes its place.
+        model: `LanguageModel` with a vocabulary. If the vocabulary lacks the full stop, the end of
+            the sentence is scored instead.
         pairs: list of `MinimalPair`.
-        block: how many sentences are read between two calls of `progress`.
+        block: number of sentences between two calls of `progress`.
         progress: function of the number of sentences done and of all, or `None`.
 
     Returns:
-        Dictionary from sentences to float32 arrays (words + 1,), in nats: of every word, and of the
+        Dictionary from sentences to float32 arrays (words + 1,), in nats: of every word and of the
         full stop.
 
     Example:
@@ -110,7 +110,7 @@ def score_pairs(
 
 
 def _differing(pair, first, second):
-    """The places in which two sentences of a pair differ, `None` if one has more words."""
+    """Positions at which two sentences of a pair differ, or `None` if their lengths do."""
     one, other = (pair.sentences[place].split() for place in (first, second))
     if len(one) != len(other):
         return None
@@ -120,7 +120,7 @@ def _differing(pair, first, second):
 def _known(pair, first, second, vocabulary):
     """Whether all words in which two sentences differ are known.
 
-    Where one has more words, these are the words that it has more often than the other.
+    If their lengths differ, these are the words that one has more often than the other.
     """
     one, other = (pair.sentences[place].split() for place in (first, second))
     places = _differing(pair, first, second)
@@ -132,14 +132,14 @@ def _known(pair, first, second, vocabulary):
 
 
 def rows_of(pairs: Iterable[MinimalPair]) -> list[Row]:
-    """The rows into which minimal pairs fall.
+    """Lists the rows of the results table that minimal pairs belong to.
 
     Args:
         pairs: list of `MinimalPair`.
 
     Returns:
-        List of `syntactic_evaluation.Row`: those of the published table first, then one for every
-        other construction, or three of them where there are three sentences.
+        List of `syntactic_evaluation.Row`: first the rows of the published table, then one row for
+        every other construction, or three rows if its items have three sentences.
 
     Example:
 
@@ -174,10 +174,10 @@ def compare(
 
     Args:
         pairs: list of `MinimalPair`.
-        scores: what `score_pairs` returned.
+        scores: dictionary that `score_pairs` returned.
         vocabulary: the words that the model knows.
-        differing: whether to add up the log-probabilities of the words alone in which two
-            sentences differ, instead of all.
+        differing: whether to add up the log-probabilities of only those words in which two
+            sentences differ, instead of all words.
 
     Returns:
         List of `Outcome`, in the order of `rows_of`.
@@ -233,20 +233,20 @@ def compare(
 
 
 def discrimination(outcome: Outcome) -> float | None:
-    """How surely the context moves a model to the right word, however frequent the two words are.
+    """How well the context determines the right word, whatever the words' frequencies.
 
     A model that always prefers *smile* to *smiles* is right in half of the pairs, whether or not
     its preference is weaker after *the author laughs and*. So the preference for one of two words
-    is compared between the contexts that want it and those that want the other: the share of such
-    pairs of contexts in which it is stronger where it is right, the area under the ROC curve. Words
-    that the model does not know cannot be told apart and are left out.
+    is compared between contexts that require it and contexts that require the other. The result is
+    the share of such pairs of contexts in which it is stronger where it is right, the area under
+    the ROC curve. Unknown words are left out.
 
     Args:
-        outcome: `Outcome`, of pairs that differ in one word, each word right in some of them.
+        outcome: `Outcome` of pairs that differ in one word, each word right in some of them.
 
     Returns:
-        Number in [0, 1], 0.5 if contexts do not matter: the mean over pairs of words, weighted by
-        how many comparisons each has. `None` if no two words are compared both ways.
+        Number in [0, 1], 0.5 if contexts have no effect: the mean over pairs of words, weighted by
+        their numbers of comparisons. `None` if no two words are compared both ways.
 
     Example:
 
@@ -277,11 +277,11 @@ def discrimination(outcome: Outcome) -> float | None:
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Wilson's interval of 95% of a share.
+    """Wilson's 95% confidence interval for a proportion.
 
     Args:
-        right: integer.
-        count: positive integer.
+        right: integer, successes.
+        count: positive integer, trials.
 
     Returns:
         (lowest, highest).
@@ -300,11 +300,11 @@ def interval(right: int, count: int) -> tuple[float, float]:
 
 
 def difference_interval(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, float, float]:
-    """Interval of 95% of the difference of two models' accuracies on the same pairs.
+    """95% confidence interval for the difference of two models' accuracies on the same pairs.
 
     Args:
-        first: booleans (pairs,), where the one model is right.
-        second: likewise, of the other.
+        first: booleans (pairs,), where the first model is right.
+        second: booleans (pairs,), where the second model is right.
 
     Returns:
         (difference, lowest, highest): first minus second.
@@ -346,11 +346,11 @@ def mcnemar(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     """McNemar's exact test of whether two models differ on the same pairs.
 
     Args:
-        first: booleans (pairs,), where the one model is right.
-        second: likewise, of the other.
+        first: booleans (pairs,), where the first model is right.
+        second: booleans (pairs,), where the second model is right.
 
     Returns:
-        Probability of a difference as large as this or larger, if there were none: two-sided.
+        The two-sided p-value.
 
     Example:
 

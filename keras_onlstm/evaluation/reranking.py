@@ -1,7 +1,7 @@
-"""Choosing among the K best dependency trees of a sentence, and whether that made them better.
+"""Reranking of the K best dependency trees of a sentence, and a significance test of the gain.
 
-A model that gives log P(sentence | tree) chooses the tree under which its words are most likely.
-How many trees it is let choose from, K, is found on validation sentences.
+A model that gives log P(sentence | tree) chooses the tree under which the words are most likely.
+The number of trees to choose from, K, is tuned on validation sentences.
 
 Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 3.3,
 https://aclanthology.org/N16-1035, and the code that goes with it.
@@ -15,18 +15,17 @@ import numpy.typing as npt
 
 __all__ = ["Difference", "bootstrap", "choose", "last_best", "table"]
 
-_BLOCK = 2**22  # numbers of draws that are held at once
+_BLOCK = 2**22  # largest number of entries of (draws, sentences) in memory
 
 
 class Difference(NamedTuple):
-    """What two ways to parse differ by, and how sure that is.
+    """Difference in accuracy of two parsers, with a bootstrap confidence interval.
 
     Attributes:
-        value: share of right words of the second one, minus that of the first.
-        low: with `high`, the interval of 95% over draws of sentences.
-        high: see `low`.
-        p: how likely draws are that have the difference on the other side of 0, doubled: of a test
-            of both sides.
+        value: accuracy of the second parser minus accuracy of the first, by words.
+        low: lower end of the 95% interval over resampled sentences.
+        high: upper end of the interval.
+        p: two-sided p-value: twice the share of draws whose difference has the other sign.
     """
 
     value: float
@@ -36,11 +35,11 @@ class Difference(NamedTuple):
 
 
 def table(rows: Sequence[npt.ArrayLike], fill: float) -> np.ndarray:
-    """Rows of different lengths as one array.
+    """Pads rows of different lengths to one array.
 
     Args:
         rows: list of S arrays.
-        fill: number that stands where a row has ended.
+        fill: padding value after the end of a row.
 
     Returns:
         Array (S, largest length).
@@ -59,14 +58,14 @@ def table(rows: Sequence[npt.ArrayLike], fill: float) -> np.ndarray:
 
 
 def choose(scores: np.ndarray, count: int) -> np.ndarray:
-    """The tree with the highest score of the first ones of every sentence, of equals the first.
+    """Chooses the best of the first `count` trees of every sentence; ties go to the first.
 
     Args:
-        scores: array (S, K), minus infinity where a sentence has no more trees.
-        count: integer, how many to choose from.
+        scores: array (S, K), minus infinity where a sentence has fewer trees.
+        count: integer, number of trees to choose from.
 
     Returns:
-        Integers (S,), from 0 on.
+        Integers (S,), 0-based.
 
     Example:
 
@@ -79,13 +78,13 @@ def choose(scores: np.ndarray, count: int) -> np.ndarray:
 
 
 def last_best(values: npt.ArrayLike) -> int:
-    """The place of the largest value, of equals the last: how K is chosen.
+    """Index of the largest value; ties go to the last. Used to choose K.
 
     Args:
         values: array (N,).
 
     Returns:
-        Integer, from 0 on.
+        Integer, 0-based.
 
     Example:
 
@@ -104,24 +103,24 @@ def bootstrap(
     draws: int = 10_000,
     seed: int = 0,
 ) -> Difference:
-    """How sure it is that one way to parse is better than another on the same sentences.
+    """Bootstrap test of whether one parser is better than another on the same sentences.
 
-    Sentences are drawn, with those drawn before, until there are as many as there were.
+    Each draw samples S sentences with replacement.
 
     Source: Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapters 13 and 15.
 
     Args:
-        first: integers (S,), how many words of every sentence the first way has right.
-        second: likewise, of the other.
-        words: integers (S,), how many words of every sentence count.
-        draws: how often that many sentences are drawn.
+        first: integers (S,), number of words of every sentence that the first parser has right.
+        second: integers (S,), the same for the second parser.
+        words: integers (S,), number of scored words in every sentence.
+        draws: number of bootstrap samples.
         seed: integer.
 
     Returns:
         `Difference`. Its p is never less than 2 / (draws + 1).
 
     Raises:
-        ValueError: if no word counts.
+        ValueError: if no words are scored.
 
     Example:
 
@@ -139,7 +138,7 @@ def bootstrap(
     for start in range(0, draws, max(_BLOCK // size, 1)):
         some = min(max(_BLOCK // size, 1), draws - start)
         times = generator.multinomial(size, np.full(size, 1 / size), some)  # (draws, S)
-        # A draw of sentences without words tells nothing, and counts as no difference.
+        # A sample without scored words counts as no difference.
         found.append(times @ gains / np.maximum(times @ words, 1))
     drawn = np.concatenate(found)
     low, high = np.quantile(drawn, [0.025, 0.975])

@@ -1,8 +1,8 @@
-"""Which of five words fills a gap: the sentence under whose tree a model finds its words likeliest.
+"""Sentence completion: a model chooses the one of five sentences that is likeliest given its tree.
 
-The score of a sentence is log P(words | tree), over all its words. The first of equals is chosen.
-`arrange` gives the questions of the MSR challenge their trees; `evaluation.blanks` makes questions
-of a treebank.
+The score of a sentence is log P(words | tree), over all its words. Ties go to the first sentence.
+`arrange` adds trees to the questions of the MSR challenge; `evaluation.blanks` makes questions
+from a treebank.
 
 Sources: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 3.2,
 https://aclanthology.org/N16-1035; Zweig and Burges 2011, "The Microsoft Research Sentence
@@ -48,18 +48,18 @@ class Completion(NamedTuple):
 def arrange(
     questions: Sequence[Question], trees: Iterable[DependencyTree], name: str = "trees"
 ) -> list[Completion]:
-    """Gives questions the trees of their sentences.
+    """Combines questions with the trees of their sentences.
 
     Args:
         questions: list of `Question`.
-        trees: iterable of `DependencyTree`, five a question, in the order of the sentences.
-        name: of the trees, for messages.
+        trees: iterable of `DependencyTree`, five per question, in the order of the sentences.
+        name: name of the trees, for error messages.
 
     Returns:
         List of `Completion`.
 
     Raises:
-        ValueError: if there are more or fewer trees, or one has other words than its sentence.
+        ValueError: if the number of trees is wrong, or a tree differs from its sentence in words.
 
     Example:
 
@@ -89,13 +89,13 @@ def arrange(
 
 
 def choose(scores: npt.ArrayLike) -> np.ndarray:
-    """The best candidates, the first of equals.
+    """Chooses the candidates with the highest scores; ties go to the first.
 
     Args:
         scores: array (questions, candidates).
 
     Returns:
-        Integers (questions,), from 0 on.
+        Integers (questions,), 0-based.
 
     Raises:
         ValueError: if a score is NaN.
@@ -122,22 +122,22 @@ def score(
     block: int = 1024,
     progress: Callable[[int, int], object] | None = None,
 ) -> np.ndarray:
-    """Log-probabilities of all sentences, each distinct tree read once.
+    """Computes log-probabilities of all sentences, once for each distinct tree.
 
-    So sentences that are the same to a model, since it knows neither candidate, score the same to
-    the last bit, whatever else is in their batch.
+    So sentences that differ only in unknown words have exactly equal scores, whatever the other
+    trees in their batches are.
 
-    P(<unk>) is that of any unknown word. Where many words of the training text are unknown, as in a
-    small one, it is far above that of a rare word that is known; each of them has a share of it.
+    P(<unk>) is the probability of any unknown word. In a small training text with many of them, it
+    is far above that of a rare known word; `unknown` divides it among them.
 
     Args:
         log_probability: function from a list of trees to an array, as `TreeLSTM.log_probability`.
         completions: list of `Completion`.
         vocabulary: the words that the model knows; others become `<unk>`.
-        change: function of a tree and the number of its question, from 0 on: what the model reads
-            in its place.
+        change: function of a tree and the 0-based number of its question; returns the tree to
+            score.
         unknown: positive integer, how many words share P(<unk>). 1: as published.
-        block: how many trees are read between two calls of `progress`.
+        block: number of trees between two calls of `progress`.
         progress: function of the number of trees read and of all, or `None`.
 
     Returns:
@@ -170,7 +170,7 @@ def score(
             row.append(places[key])
         rows.append(row)
     found = np.zeros(len(distinct))
-    order = np.argsort([len(tree) for tree in distinct], kind="stable")  # batches of one length
+    order = np.argsort([len(tree) for tree in distinct], kind="stable")  # to batch similar lengths
     for start in range(0, len(distinct), block):
         some = order[start : start + block]
         found[some] = log_probability([distinct[place] for place in some])
@@ -185,12 +185,12 @@ def all_known(
     vocabulary: Iterable[str],
     change: Callable[[str], str] = str,
 ) -> np.ndarray:
-    """Of which questions all candidates are known.
+    """Finds the questions whose candidates are all in the vocabulary.
 
     Args:
         completions: list of `Completion`.
         vocabulary: words.
-        change: function of a word: as it would stand in the vocabulary.
+        change: function from a word to its form in the vocabulary.
 
     Returns:
         Booleans (questions,).
@@ -215,15 +215,15 @@ def most_frequent(
     vocabulary: Sequence[str],
     change: Callable[[str], str] = str,
 ) -> np.ndarray:
-    """What is chosen without a model: the candidate that is the most frequent.
+    """Baseline without a model: chooses the most frequent candidate.
 
     Args:
         completions: list of `Completion`.
-        vocabulary: list of words by falling frequency. Others are rarer than all of them.
-        change: function of a word: as it would stand in the vocabulary.
+        vocabulary: list of words by falling frequency. All other words count as rarer.
+        change: function from a word to its form in the vocabulary.
 
     Returns:
-        Integers (questions,), from 0 on.
+        Integers (questions,), 0-based.
 
     Example:
 
@@ -242,16 +242,16 @@ def most_frequent(
 
 
 def groups(count: int, known: npt.ArrayLike, halves: bool = True) -> dict[str, np.ndarray]:
-    """Which questions count for which accuracy.
+    """Groups of questions for which accuracies are reported.
 
     Args:
-        count: integer, of questions.
-        known: booleans (questions,).
-        halves: whether the first half is for validation and the second for test, as in the
+        count: integer, number of questions.
+        known: booleans (questions,), see `all_known`.
+        halves: whether to use the first half for validation and the second for test, as in the
             published code.
 
     Returns:
-        Dictionary from names to booleans (questions,).
+        Dictionary from names of groups to booleans (questions,).
 
     Example:
 

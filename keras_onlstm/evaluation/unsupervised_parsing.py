@@ -1,4 +1,4 @@
-"""Scores of unsupervised parsers: of single models, of several together, and of baselines.
+"""Scores of unsupervised parsers: single models, ensembles and baselines.
 
 The distances of a model are a dictionary from gates to lists of arrays (layers, words), one per
 sentence.
@@ -35,7 +35,7 @@ __all__ = [
     "tree_scores",
 ]
 
-SHORT = 10  # words, of what the literature calls WSJ10
+SHORT = 10  # words, as in the test set WSJ10
 LABELS = ("ADJP", "NP", "PP", "INTJ")
 
 
@@ -45,7 +45,7 @@ Distances = Mapping[str, Sequence[np.ndarray]]
 def tree_scores(
     trees: Sequence[NltkTree], sentences: Sequence[ParsedSentence]
 ) -> dict[str, float | None]:
-    """Scores over all lengths and over short sentences.
+    """Scores trees over all sentences and over short ones.
 
     Args:
         trees: list of `nltk.Tree`.
@@ -76,7 +76,7 @@ def tree_scores(
 
 
 def measured_distances(parser: Any, sentences: Sequence[ParsedSentence]) -> list[Distances]:
-    """The distances of every model that a parser has.
+    """Computes the distances of every model of a parser.
 
     Args:
         parser: `Parser`.
@@ -90,7 +90,7 @@ def measured_distances(parser: Any, sentences: Sequence[ParsedSentence]) -> list
     count, ends = (
         len(members),
         np.cumsum(len(gates) * tuple(members))[:-1],
-    )  # a gate after the other
+    )  # all models of one gate, then those of the next
     which = "both" if len(gates) == 2 else gates[0]
     distances = parser.measure([sentence.tokens for sentence in sentences], which)
     apart = [np.split(numbers, ends) for numbers in distances]
@@ -106,18 +106,18 @@ def measured_distances(parser: Any, sentences: Sequence[ParsedSentence]) -> list
 def model_scores(
     measured: Sequence[Distances], sentences: Sequence[ParsedSentence]
 ) -> dict[tuple[int, str, str], dict[str, Any]]:
-    """Scores of single models: means and more over all of them.
+    """Scores single models and summarizes the scores.
 
     Args:
-        measured: list of the distances of models.
+        measured: list of the distances of each model.
         sentences: list of `ParsedSentence`.
 
     Returns:
-        Dictionary from layer, gate and method to scores. `agreement` is the F1 of one model's trees
-        against another's, which needs no gold trees.
+        Dictionary from (layer, gate, method) to scores. `agreement` is the mean F1 of one model's
+        trees against another's, which needs no gold trees.
 
     Raises:
-        ValueError: if the models have other gates or another number of layers.
+        ValueError: if the models differ in gates or numbers of layers.
     """
     gates = tuple(measured[0])
     if any(tuple(one) != gates for one in measured):
@@ -148,7 +148,7 @@ def _trees(distances, sentences, make):
 
 
 def _combined(models):
-    """Means, standard deviations and largest values over models, of every score."""
+    """Mean, standard deviation and maximum over models, for every score."""
     summaries: dict[str, Any] = {}
     for name in models[0]:
         values = [model[name] for model in models]
@@ -168,18 +168,18 @@ def _combined(models):
 def ensemble_scores(
     measured: Sequence[Distances], sentences: Sequence[ParsedSentence]
 ) -> dict[tuple[int | None, str], dict[str, Any]]:
-    """Scores of several models together.
+    """Scores ensembles of models.
 
     The rules are those of `Parser`: trees of mean distances, and votes. They use the distances of
-    the forget gates unless the rule names both.
+    the forget gates unless the rule names both gates.
 
     Args:
         measured: list of the distances of two models or more.
         sentences: list of `ParsedSentence`.
 
     Returns:
-        Dictionary from layer, `None` for all, and rule to scores. `agreement` is the F1 of the
-        trees of one half of the models against those of the other.
+        Dictionary from (layer, rule) to scores; layer `None` is all layers. `agreement` is the F1
+        of the trees of one half of the models against those of the other half.
     """
 
     def of_means(method):
@@ -210,7 +210,7 @@ def ensemble_scores(
     for layer in (*range(1, len(measured[0][every[0]][0]) + 1), None):
         for rule in rules:
             if layer is None and not rule.startswith("votes"):
-                continue  # layers measure on scales of their own
+                continue  # the distances of layers have different scales
             scores = tree_scores(trees(measured, layer, rule), sentences)
             halves = [trees(part, layer, rule) for part in (measured[:half], measured[half:])]
             results[layer, rule] = {**scores, "agreement": score(*halves)["f1"]}
@@ -218,7 +218,7 @@ def ensemble_scores(
 
 
 def baseline_scores(sentences: Sequence[ParsedSentence]) -> dict[str, dict[str, float | None]]:
-    """Scores of trees that need no model.
+    """Scores baseline trees, which need no model.
 
     Args:
         sentences: list of `ParsedSentence`.

@@ -1,6 +1,6 @@
 """Trained models for other runtimes: ONNX, SavedModel and TensorFlow Lite.
 
-It goes by way of TensorFlow, whatever backend a model was trained with: `KERAS_BACKEND=tensorflow`.
+Exporting needs `KERAS_BACKEND=tensorflow`, whichever backend a model was trained with.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ GRAPHS = ("parser", "language_model", "step", "tree_language_model", "classifier
 QUANTIZATIONS = ("dynamic", "float16")
 OF_ONNX = (*QUANTIZATIONS, "weights")
 
-# The modules that import Keras, which takes seconds and which `--help` does not need.
+# These modules import Keras, which takes seconds. `--help` does not need them.
 _MODULES = (
     "checks",
     "graphs",

@@ -1,4 +1,4 @@
-"""Exported files: requests are checked before, the files compared with Keras after writing."""
+"""Checks of an export: of the arguments before it, and of the file against Keras after it."""
 
 import collections
 import os
@@ -28,20 +28,20 @@ __all__ = [
 ]
 
 BATCHES, TIMES = (3, 1), (2, 17, 1)
-# The largest difference from Keras that is accepted, by the precision of the weights; a millionth
-# of the value is allowed on top. float32 rounds at 6e-8, which sums of hundreds of terms add up.
-# float16 has 11 bits; "weights" has 8, and "dynamic" rounds inputs to 8 bits too. These limits only
-# catch mistakes in a graph; docs/export.md has what quantization does to results.
+# Largest accepted difference from Keras, by precision of the weights. A millionth of the value is
+# added. float32 rounds at 6e-8, and sums of hundreds of terms accumulate that. float16 has 11 bits,
+# "weights" has 8, and "dynamic" rounds inputs to 8 bits too. These limits only catch mistakes in a
+# graph; docs/export.md reports how quantization changes results.
 QUANTIZED = {None: 1e-5, "float16": 0.05, "weights": 1.0, "dynamic": 1.0}
 
 
 class Difference(NamedTuple):
-    """How far a file is from Keras.
+    """Largest difference between a file and Keras.
 
     Attributes:
-        largest: number, of all outputs at all sizes.
-        output: name of the output where it is.
-        sizes: (batch, time) where it is.
+        largest: number, over all outputs and sizes.
+        output: name of the output that has it.
+        sizes: (batch, time) of the inputs that gave it.
     """
 
     largest: float
@@ -50,7 +50,7 @@ class Difference(NamedTuple):
 
 
 def expected(graph: ModelGraph, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """What Keras computes, with the readable recurrence: dictionary of arrays."""
+    """The outputs of Keras with the reference recurrence: dictionary of arrays."""
     if graph.of_keras is not None:
         return graph.of_keras(**inputs)
     with substituted(reference), reading.substituted(reading.reference):
@@ -65,10 +65,10 @@ def compare(
     batches: Sequence[int] = BATCHES,
     times: Sequence[int] = TIMES,
 ) -> Difference:
-    """Runs a graph in its runtime and in Keras on the same drawn inputs: the largest `Difference`.
+    """Runs a graph in its runtime and in Keras on the same random inputs: the largest `Difference`.
 
-    Refuses outputs that are missing, of another shape, or further from Keras than the precision of
-    the file explains.
+    Raises `ValueError` if an output is missing, has another shape, or differs from Keras too much
+    for the precision of the file.
     """
     worst, allowed, too_far = Difference(0.0, None, None), QUANTIZED[quantize], False
     for batch in batches:
@@ -100,7 +100,7 @@ def compare(
 def latency(
     run: Callable[..., object], graph: ModelGraph, batch: int = 1, steps: int = 17, rounds: int = 15
 ) -> float:
-    """The median time of a run, in seconds."""
+    """Median time of a run, in seconds."""
     inputs, times = draw_inputs(graph, batch, steps), []
     for _ in range(rounds):
         start = time.perf_counter()
@@ -110,20 +110,20 @@ def latency(
 
 
 def counted(names: Iterable[str]) -> dict[str, int]:
-    """Operators and how often each occurs, most first."""
+    """Counts each operator; the most frequent comes first."""
     return dict(collections.Counter(names).most_common())
 
 
 class Exported(NamedTuple):
-    """A file that was written.
+    """An exported file.
 
     Attributes:
         path: `Path`.
         graphs: tuple of names.
         size: integer, in bytes.
-        operators: dictionary of names of operators and how often each occurs, most first.
-        difference: `Difference` from Keras, or `None` if it was not checked.
-        latency: seconds of a run with batch 1 and 17 tokens, median of 15; `None` likewise.
+        operators: dictionary from names of operators to counts, most frequent first.
+        difference: `Difference` from Keras, or `None` if unchecked.
+        latency: seconds of a run with batch 1 and 17 tokens, median of 15; `None` if unchecked.
     """
 
     path: Path
@@ -140,7 +140,7 @@ def check_request(
     quantize: str | None = None,
     quantizations: tuple[str, ...] = (),
 ) -> Path:
-    """Refuses a wrong ending, quantization, backend or directory before time is spent."""
+    """Checks the file extension, quantization, backend and directory before exporting."""
     backend = keras.backend.backend()
     if backend != "tensorflow":
         install = "" if is_installed("tensorflow") else "pip install tensorflow, "
@@ -164,7 +164,7 @@ def check_request(
 
 
 def describe(exported: Exported) -> str:
-    """A few lines on what was written."""
+    """Summary of an export."""
     most = [f"{name} {count}" for name, count in list(exported.operators.items())[:8]]
     lines = [
         f"{exported.path}: {', '.join(exported.graphs)}",

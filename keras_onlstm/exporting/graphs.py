@@ -1,23 +1,23 @@
-"""The graphs that a model can be exported as: their inputs, their outputs and what they compute.
+"""The graphs that a model can be exported as: their inputs, outputs and computations.
 
-A model names those that it has in `graphs`; `models.sentence_reader` says what it offers then.
+A model lists its graphs in `graphs`; `models.sentence_reader` documents what it provides then.
 
-They are the same for every format. Sequences are padded on the right, and exact whatever the
-padding holds: `lengths` says how many tokens count, a classifier's ids are 0 beyond the end, and
-heads, which count from 1 and are 0 for ROOT, are -1 there.
+Graphs are the same for every format. Sequences are padded on the right; the values of the padding
+do not change results. `lengths` are numbers of tokens. A classifier's ids are 0 in the padding.
+Heads count from 1, with 0 for ROOT and -1 in the padding.
 
 | graph | inputs | outputs |
 |---|---|---|
-| `parser` | `ids` (batch, time), `lengths` (batch) | `forget_distances`, `input_distances` (batch, layers, time); of several models the layers of each, one after the other |
+| `parser` | `ids` (batch, time), `lengths` (batch) | `forget_distances`, `input_distances` (batch, layers, time); for several models, the layers of one after those of another |
 | `language_model` | the same | `log_probabilities` (batch, time, V) of the token after each, and both distances |
 | `step` | `ids` (batch), `h_0`, `c_0`, `h_1`, ... (batch, units) | `log_probabilities` (batch, V), both distances (batch, layers), `next_h_0`, ... |
-| those of PRPN | the same; the states are `words` (batch, L, E), `history` (batch, S), `h_0`, `c_0`, ... (batch, S, U) | the same with `syntactic_distances` alone, of one layer |
-| `tree_language_model` | `ids`, `heads` (batch, time) | `log_probabilities` (batch, time) of each word by its path |
+| those of PRPN | the same; the states are `words` (batch, L, E), `history` (batch, S), `h_0`, `c_0`, ... (batch, S, U) | the same, but the only distances are `syntactic_distances`, of one layer |
+| `tree_language_model` | `ids`, `heads` (batch, time) | `log_probabilities` (batch, time) of each word given its path |
 | `classifier` | `left`, `right` (batch, time) | `probabilities` (batch, classes) |
 | `layer` | those of the Keras model | those of the Keras model |
 
-Ids, heads and lengths are int32, everything else is float32. What lies beyond a length is 0. The states
-that a `step` begins with are zeros, but for those for which its metadata have a number in `starts`.
+Ids, heads and lengths are int32, everything else is float32. Outputs beyond a length are 0. The
+initial states of a `step` are 0, except those with a value in `starts` of its metadata.
 """  # noqa: E501
 
 import re
@@ -51,8 +51,8 @@ class Input(NamedTuple):
     Attributes:
         name: string.
         dtype: string.
-        shape: tuple of integers, and of strings where any size will do: the name of the axis.
-        draw: function of a NumPy generator, a shape and the time that draws values to try it with.
+        shape: tuple of integers, and of axis names (strings) where any size is allowed.
+        draw: function of a NumPy generator, a shape and the time that draws random values.
     """
 
     name: str
@@ -62,16 +62,16 @@ class Input(NamedTuple):
 
 
 class ModelGraph(NamedTuple):
-    """What a model computes under one of the names.
+    """A graph of a model, ready to export.
 
     Attributes:
         name: one of `exporting.GRAPHS`.
         inputs: list of `Input`.
-        function: from a dictionary of tensors to a dictionary of tensors.
+        function: maps a dictionary of tensors to a dictionary of tensors.
         model: the Keras model.
-        metadata: dictionary for the exported file: `graph`, `vocabulary` and the like.
-        of_keras: function of arrays by name, to a dictionary of arrays, where Keras computes the
-            same in another way than `function`; else `None`.
+        metadata: dictionary for the exported file: `graph`, `vocabulary` and others.
+        of_keras: function from arrays by name to a dictionary of arrays, if Keras computes the
+            outputs in another way than `function`; else `None`.
     """
 
     name: str
@@ -83,7 +83,7 @@ class ModelGraph(NamedTuple):
 
 
 def graph_names(model: keras.Model) -> tuple[str, ...]:
-    """The graphs that a model can be exported as.
+    """Names of the graphs that a model can be exported as.
 
     Args:
         model: a Keras model.
@@ -109,25 +109,25 @@ def make_graph(
     vocabulary: Iterable[str] | None = None,
     labels: Iterable[str] | None = None,
 ) -> ModelGraph:
-    """A model as a graph.
+    """Makes a graph of a model.
 
     Args:
-        model: a Keras model of ON-LSTM layers: `LanguageModel`, `Ensemble`, `PairClassifier` or one
-            of the user's own, built; or a `TreeLSTM`.
-        name: one of `graph_names(model)`; may be left out where there is but one.
-        inputs: list of `keras.Input`, where the model is the user's own and does not know them, as
-            a subclass of `keras.Model` does not.
+        model: a Keras model of ON-LSTM layers: `LanguageModel`, `Ensemble`, `PairClassifier` or the
+            user's own, built; or a `TreeLSTM`.
+        name: one of `graph_names(model)`; optional if there is only one.
+        inputs: list of `keras.Input`, for the user's own models that do not define their inputs,
+            such as subclasses of `keras.Model`.
         about: JSON-serializable object for the metadata: where the model comes from.
-        vocabulary: list of the words of the ids, where the model itself has none.
+        vocabulary: list of words in the order of their ids, if the model has none.
         labels: list of the names of a classifier's classes.
 
     Returns:
         `ModelGraph`.
 
     Raises:
-        TypeError: if it is no Keras model.
-        ValueError: if the model has no such graph, no ON-LSTM, is stateful or not in float32, reads
-            strings, or is a TreeLSTM without a vocabulary.
+        TypeError: if `model` is not a Keras model.
+        ValueError: if the model lacks the graph, has no ON-LSTM, is stateful or not in float32,
+            reads strings, or is a TreeLSTM without a vocabulary.
     """
     if not isinstance(model, keras.Model):
         raise TypeError(
@@ -198,7 +198,7 @@ def _check(model, name):
 
 
 def _no_preprocessing(subject, dtype):
-    """Error for strings and for preprocessing layers, which an exported graph cannot have."""
+    """The error for strings and preprocessing layers, which cannot be exported."""
     read = "strings" if dtype == "string" else dtype
     return ValueError(
         f"{subject} works with {read}, which cannot be exported. Export the part of the model that "
@@ -226,7 +226,7 @@ def _text_inputs(model):
 
 
 def _valid(ids, lengths):
-    """1 where a token counts, (B, T), else 0."""
+    """Mask (B, T): 1 for tokens, 0 for padding."""
     places = ops.cumsum(ops.ones_like(ids), axis=1)  # 1, 2, ...
     return ops.cast(places <= ops.expand_dims(lengths, 1), "float32")
 
@@ -363,7 +363,7 @@ def _layer(model, inputs):
 
 
 def _plain_names(names):
-    """Names that every format takes: other characters than letters, digits and _ become _."""
+    """Names valid in every format: characters except letters, digits and _ become _."""
     plain = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in names]
     for place, name in enumerate(plain):
         if name in plain[:place] or name.startswith("_"):
@@ -395,7 +395,7 @@ def _draw_booleans(rng, sizes, _):
 
 
 def _draw_small_integers(rng, sizes, _):
-    return rng.integers(0, 2, sizes)  # any embedding has two entries
+    return rng.integers(0, 2, sizes)  # valid ids for any embedding with two entries
 
 
 _DRAW = {
@@ -406,12 +406,12 @@ _DRAW = {
 
 
 def draw_inputs(graph: ModelGraph, batch: int, time: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Values to try a graph with.
+    """Draws random inputs for a graph.
 
     Args:
         graph: `ModelGraph`.
         batch: integer.
-        time: integer, the size of every other axis that may have any.
+        time: integer, the size of every other axis of variable size.
         seed: integer.
 
     Returns:
@@ -432,7 +432,7 @@ def _size(axis, batch, time):
 
 
 def _fast_cells(model, function):
-    """The function, with every `RNN(ONLSTMCell(...))` of the model run as an `ONLSTM`."""
+    """The function, with each `RNN(ONLSTMCell(...))` of the model run as an `ONLSTM`."""
     fast = {
         layer: _as_onlstm(layer)
         for layer in layers_within(model)
@@ -452,7 +452,7 @@ def _fast_cells(model, function):
 
 
 def _as_onlstm(rnn):
-    """An `ONLSTM` with the cell of a `keras.layers.RNN`, that is, with the same variables."""
+    """An `ONLSTM` that shares the cell and variables of a `keras.layers.RNN`."""
     options = ("return_sequences", "return_state", "go_backwards", "zero_output_for_mask")
     layer = ONLSTM(
         **rnn.cell.own_config(),

@@ -1,16 +1,15 @@
-"""The recurrence in ONNX's operators, with as little as possible inside its loop.
+"""The recurrence in ONNX operators, with as few as possible inside its loop.
 
-A step costs about as much for every operator as for the numbers it computes, so it is written for
-few of them, none of which broadcasts over the units of a chunk: that takes ONNX Runtime three times
-as long as plain arithmetic. The input product is outside the loop, a Scan. The weights of the
-forget and the input gate are negated, since s = 1 - sigmoid(z) = sigmoid(-z) is what is needed of
-them: with w = f~ i~,
+Starting the operators of a step takes about as long as their arithmetic, so a step has few of them.
+None broadcasts over the units of a chunk, which takes ONNX Runtime three times as long as plain
+arithmetic. The input product is outside the loop, which is a Scan. The weights of the forget and
+input gates are negated, because the step needs s = 1 - sigmoid(z) = sigmoid(-z): with w = f~ i~,
 
     c = (f~ - w s_f) c_tm1 + (i~ - w s_i) c^
 
-which is equation 14 with equations 12 and 13 put in. The master gates come at the resolution of
-units from a product of softmax shares with a triangle, a row a chunk and a column a unit, that sums
-up the shares of the chunks above: i~ = e and f~ = 1 - e, which is exactly 1 in the last chunk.
+which is equation 14 with equations 12 and 13 inserted. Master gates are computed per unit: softmax
+probabilities times a triangular matrix (a row per chunk, a column per unit) give e, the sum over
+higher chunks. Then i~ = e and f~ = 1 - e, which is exactly 1 in the last chunk.
 """
 
 from collections.abc import Sequence
@@ -47,7 +46,7 @@ class Weights(NamedTuple):
         return self.recurrent_kernel.shape[0]
 
     def arranged(self) -> list[np.ndarray]:
-        """Kernel, recurrent kernel and bias in the order of the step, float32."""
+        """Kernel, recurrent kernel and bias with gates in the order of `_ORDER`, float32."""
         offsets = gate_offsets(self.units, self.chunk_size)
         bias = self.bias
         if bias is None:
@@ -73,7 +72,7 @@ def _onnx():
 
 
 class _Writer:
-    """Collects operators and constants under names that begin alike."""
+    """Collects operators and constants under names with a common prefix."""
 
     def __init__(self, prefix):
         self.prefix = prefix
@@ -88,15 +87,15 @@ class _Writer:
         return name
 
     def add(self, kind, inputs, *outputs, **attributes):
-        """Adds an operator; its outputs are named, or where these are lists, have the names."""
+        """Adds an operator. Output names get the prefix, unless given as a list of one name."""
         names = [o[0] if isinstance(o, list) else self.name(o) for o in outputs]
         self.nodes.append(_onnx().helper.make_node(kind, inputs, names, **attributes))
         return names[0] if len(names) == 1 else names
 
     def step(self, h, c, z, keep, recurrent_kernel, units, chunk_size):
-        """One step: names of h, c (B, U) and of the distances (B, 1), forget and input.
+        """Adds one step. Returns names of h, c (B, U), forget and input distances (B, 1).
 
-        `z` is the name of (B, K), the input's share of the pre-activations.
+        `z` is the name of the projected inputs (B, K).
         """
         add, chunks = self.add, units // chunk_size
         gates = add("Add", [add("MatMul", [h, recurrent_kernel], "recurrent"), z], "gates")
@@ -108,12 +107,12 @@ class _Writer:
             add("Softmax", [pre[f"master_{name}"]], f"shares_{name}", axis=-1)  # (B, N)
             for name in ("forget", "input")
         ]
-        above = np.tril(np.ones((chunks, chunks), "float32"), -1)  # (N, N): sums those below
+        above = np.tril(np.ones((chunks, chunks), "float32"), -1)  # (N, N)
         triangle = self.constant("triangle", np.repeat(above, chunk_size, axis=1), "float32")
         one = self.constant("one", [1.0], "float32")
         f_tilde = add("Gemm", [shares[0], triangle, one], "f_tilde", alpha=-1.0)  # (B, U)
-        # Without a third input beta says nothing, but as_int8 would take a Gemm with alpha and beta
-        # 1 for a MatMul.
+        # Without a third input beta has no effect, but as_int8 would treat a Gemm with alpha and
+        # beta 1 as a MatMul.
         i_tilde = add("Gemm", [shares[1], triangle], "i_tilde", beta=0.0)
         means = self.constant("means", above.mean(1, keepdims=True), "float32")  # (N, 1)
         distances = [
@@ -141,9 +140,9 @@ class _Writer:
 def one_step(
     prefix: str, x: str, h: str, c: str, keep: str | None, outputs: Sequence[str], weights: Weights
 ) -> tuple[list[Any], list[Any]]:
-    """The recurrence over one row of time, without a loop: lists of operators and constants.
+    """The recurrence over one time step, without a loop: lists of operators and constants.
 
-    `x`, `h`, `c` and `keep` are names of (B, D), (B, U), (B, U) and (B, 1), or `keep` is `None`;
+    `x`, `h`, `c` and `keep` name tensors (B, D), (B, U), (B, U) and (B, 1); `keep` may be `None`.
     `outputs` are names for h, c and the two distances (B, 1).
     """
     to = _Writer(prefix)
@@ -162,15 +161,14 @@ def loop(
 ) -> tuple[list[Any], list[Any]]:
     """The recurrence over time: lists of operators and constants.
 
-    `x`, `h`, `c` and `keep` are names of (B, T, D), (B, U), (B, U) and (B, T, 1), or `keep` is
-    `None`; `outputs` are names for the rows (B, T, U), the last h and c, and the distances
-    (B, T, 1).
+    `x`, `h`, `c` and `keep` name tensors (B, T, D), (B, U), (B, U) and (B, T, 1); `keep` may be
+    `None`. `outputs` are names for all h (B, T, U), the last h and c, and the distances (B, T, 1).
     """
     onnx = _onnx()
     units, body = weights.units, _Writer(f"{prefix}/step")
     to = _Writer(prefix)
     kernel, recurrent_kernel, bias = weights.arranged()
-    # Time comes first, which is how Scan reads: it would turn the wide products around otherwise.
+    # Scan reads time-major tensors. Transposing x is cheaper than transposing its wider product.
     x = to.add("Transpose", [x], "rows", perm=[1, 0, 2])  # (T, B, D)
     product = to.add("MatMul", [x, to.constant("kernel", kernel, "float32")], "product")
     z = to.add("Add", [product, to.constant("bias", bias, "float32")], "projected")

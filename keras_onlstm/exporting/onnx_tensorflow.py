@@ -1,8 +1,8 @@
-"""ONNX files, by way of TensorFlow and tf2onnx.
+"""ONNX export through TensorFlow and tf2onnx.
 
-While the model is traced, every `ONLSTM` leaves an operator that stands for its recurrence. tf2onnx
-hands it on, and at the end the operators of `onnx_recurrence` take its place. The layers' weights
-enter there, past tf2onnx, which would copy them many times.
+In the traced model, a placeholder operator represents the recurrence of each `ONLSTM`. tf2onnx
+keeps it, and afterwards the operators of `onnx_recurrence` replace it. The layers' weights are
+added only then, because tf2onnx would copy them many times.
 """
 
 import logging
@@ -28,18 +28,18 @@ from keras_onlstm.utils.types import StrPath
 
 __all__ = ["to_onnx"]
 
-_LEAST_OPSET = 18  # the first whose means and sums take their axes as an input
+_LEAST_OPSET = 18  # the first in which ReduceMean and ReduceSum both take their axes as an input
 _DOMAIN = "keras_onlstm"
 
 
 class _Placeholders:
-    """Makes the operators that stand for recurrences, and knows what each stands for."""
+    """Makes placeholder operators for recurrences, and later replaces them."""
 
     def __init__(self):
         self.weights = []
 
     def recurrence(self, problem):
-        """The recurrence as one operator."""
+        """The recurrence as one placeholder operator."""
         import tensorflow as tf
 
         if unsupported_reason(problem.activation, problem.recurrent_activation):
@@ -74,7 +74,7 @@ class _Placeholders:
 
     @staticmethod
     def hand_on(context, node, _name, _arguments):
-        """Keeps a placeholder through tf2onnx."""
+        """Handler for tf2onnx that keeps a placeholder."""
         kind, index = node.get_attr_str("token").split()
         inputs, outputs = list(node.input), list(node.output)
         shapes = [context.get_shape(name) for name in outputs]
@@ -93,7 +93,7 @@ class _Placeholders:
         )
 
     def expand(self, model):
-        """Puts the recurrences in the places of the operators that stand for them."""
+        """Replaces the placeholders by the operators of their recurrences."""
         nodes = []
         for node in model.graph.node:
             if node.domain != _DOMAIN:
@@ -119,7 +119,7 @@ class _Placeholders:
 
 
 def _value(variable):
-    """The value of a variable, past the graph that is traced."""
+    """The value of a variable, read outside the traced graph."""
     import tensorflow as tf
 
     with tf.init_scope():
@@ -127,32 +127,32 @@ def _value(variable):
 
 
 def convert(graph: ModelGraph, opset: int) -> ModelProto:
-    """A graph as an ONNX model.
+    """Converts a graph to an ONNX model.
 
     Args:
         graph: `keras_onlstm.exporting.graphs.ModelGraph`.
-        opset: integer, the version of the operators.
+        opset: integer, the ONNX opset.
 
     Returns:
         `onnx.ModelProto`.
 
     Raises:
         ImportError: if tf2onnx or onnx is not installed.
-        ValueError: if there is no such version, or ONNX cannot express the graph.
+        ValueError: if the opset is not supported, or ONNX cannot express the graph.
     """
     try:
         import onnx
         import tf2onnx
     except ImportError as error:
-        # ONNX Runtime checks the file in the end.
+        # ONNX Runtime is needed later, to check the file.
         raise not_installed("ONNX", "tf2onnx", "onnx", "onnxruntime", error=error) from error
     integer("opset", opset, _LEAST_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
     placeholders = _Placeholders()
     function = traced(graph, placeholders.recurrence)
-    function.get_concrete_function()  # what is raised in here is not tf2onnx's
+    function.get_concrete_function()  # errors in the model are raised here
     logger = logging.getLogger("tf2onnx")
     level = logger.level
-    logger.setLevel(logging.CRITICAL)  # it warns of each placeholder, and what it raises says more
+    logger.setLevel(logging.CRITICAL)  # it warns of each placeholder; errors are raised too
     try:
         model, _ = tf2onnx.convert.from_function(
             function,
@@ -164,7 +164,7 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
         placeholders.expand(model)
         onnx_weights.release(model)
         onnx.checker.check_model(model)
-    except Exception as error:  # either has classes of its own
+    except Exception as error:  # both have their own classes
         raise ValueError(
             f"the graph {graph.name} of {graph.model.name} cannot be expressed in ONNX's operators "
             f"({textwrap.shorten(str(error), 300)})."
@@ -178,7 +178,7 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
 
 
 def _name_axes(model, graph):
-    """Names the axes where any size will do; what tf2onnx called them says nothing."""
+    """Names the axes of variable size, and removes the names that tf2onnx made up."""
     shapes = {entry.name: entry.shape for entry in graph.inputs}
     for value in [*model.graph.input, *model.graph.output]:
         axes = value.type.tensor_type.shape.dim
@@ -204,25 +204,25 @@ def to_onnx(
     vocabulary: Iterable[str] | None = None,
     labels: Iterable[str] | None = None,
 ) -> Exported:
-    """Writes an ONNX file, for any batch and any length.
+    """Writes an ONNX file for any batch size and length.
 
-    The file gets its name only after ONNX Runtime ran it at two batch sizes and three lengths and
-    gave what Keras gives.
+    ONNX Runtime first runs it at two batch sizes and three lengths. The file replaces `path` only
+    if the results match Keras.
 
     Args:
         model: `LanguageModel`, `Ensemble`, `PairClassifier`, `TreeLSTM` or a Keras model with
             `ONLSTM` or `RNN(ONLSTMCell)` in it.
         path: the file, ending in `.onnx`.
-        graph: one of `graph_names(model)`; may be left out where there is but one.
-        quantize: `"dynamic"`: 8-bit matrices, which meet inputs rounded to 8 bits; `"float16"`:
-            matrices in 16 bits, computed with as float32; `"weights"`: the same in 8 bits.
-        opset: integer, the version of ONNX's operators, from 18 to the latest that tf2onnx knows:
-            18 as well in tf2onnx 1.17.
-        provider: `"cpu"` or `"cuda"`, where it is checked.
-        check: whether it is checked.
-        inputs: list of `keras.Input`, where the model does not know its own.
+        graph: one of `graph_names(model)`; optional if there is only one.
+        quantize: `"dynamic"`: 8-bit matrices and inputs rounded to 8 bits; `"float16"`: 16-bit
+            matrices, converted to float32 for computing; `"weights"`: the same with 8 bits.
+        opset: integer, the ONNX opset, from 18 to the latest that tf2onnx supports, which is also
+            18 in tf2onnx 1.17.
+        provider: `"cpu"` or `"cuda"`, where the check runs.
+        check: whether to compare the file with Keras.
+        inputs: list of `keras.Input`, if the model does not define its inputs.
         about: JSON-serializable object for the metadata: where the model comes from.
-        vocabulary: list of the words of the ids for the metadata, where the model has none.
+        vocabulary: list of words in the order of their ids, if the model has none.
         labels: list of the names of a classifier's classes for the metadata.
 
     Returns:
@@ -230,9 +230,9 @@ def to_onnx(
 
     Raises:
         ImportError: if tf2onnx, onnx or onnxruntime is not installed.
-        ValueError: if the model has no such graph or no ON-LSTM, ONNX cannot express it, the opset
-            or the provider is not there, or the file is not what Keras is. What stood at `path`
-            then still does.
+        ValueError: if the model lacks the graph or an ON-LSTM, ONNX cannot express it, the opset or
+            provider is not available, or the file differs from Keras. `path` then keeps its old
+            content.
         OSError: if the file cannot be written.
 
     Example:

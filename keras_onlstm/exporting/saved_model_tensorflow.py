@@ -1,4 +1,4 @@
-"""SavedModels, whose endpoints are the graphs of a model, and graphs as TensorFlow functions."""
+"""SavedModel export, with an endpoint per graph of a model, and graphs as TensorFlow functions."""
 
 import errno
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ from keras_onlstm.utils.types import StrPath
 
 __all__ = ["METADATA", "module_of", "to_saved_model", "traced"]
 
-METADATA = "assets.extra/keras_onlstm.json"  # the place that SavedModel leaves to its users
+METADATA = "assets.extra/keras_onlstm.json"  # a folder that SavedModel leaves to users
 _DEFAULT = "serving_default"
 
 
@@ -40,25 +40,25 @@ def to_saved_model(
 ) -> Exported:
     """Writes a SavedModel whose endpoints are the graphs of a model.
 
-    It takes its place only after every endpoint was loaded, ran at two batch sizes and three
-    lengths, and gave what Keras gives. No endpoint needs Keras, this package or XLA.
+    Every endpoint is first loaded and run at two batch sizes and three lengths. The SavedModel
+    replaces `path` only if the results match Keras. It runs without Keras, this package or XLA.
 
     Args:
-        model: as in `to_onnx`.
-        path: the directory. A SavedModel that is there is replaced; anything else is not.
+        model: the same as for `to_onnx`.
+        path: the directory. Only an existing SavedModel is replaced.
         graphs: list of names; the first is also the default endpoint. Default: all.
-        check: whether it is checked.
-        inputs: as in `to_onnx`.
-        about: as in `to_onnx`.
-        vocabulary: as in `to_onnx`.
-        labels: as in `to_onnx`.
+        check: whether to compare with Keras.
+        inputs: list of `keras.Input`.
+        about: JSON-serializable object.
+        vocabulary: list of words.
+        labels: list of class names.
 
     Returns:
-        `Exported`; its latency is that of the first endpoint.
+        `Exported`, with the latency of the first endpoint.
 
     Raises:
-        ValueError: if the model has no such graph or no ON-LSTM, or an endpoint is not what Keras
-            is. What stood at `path` then still does.
+        ValueError: if the model lacks a graph or an ON-LSTM, or an endpoint differs from Keras.
+            `path` then keeps its old content.
         OSError: if the directory cannot be written, or holds something else.
 
     Example:
@@ -113,14 +113,14 @@ def _write(graphs, directory):
 
 
 def _load(directory):
-    """Functions of arrays by name, and lists of operators, by endpoint."""
+    """For each endpoint, a function of arrays by name and a list of its operators."""
     import tensorflow as tf
 
     loaded = tf.saved_model.load(str(directory))
 
     def runner(name):
         def run(**arrays):
-            signature = loaded.signatures[name]  # which alone does not keep its variables
+            signature = loaded.signatures[name]  # `loaded` keeps its variables alive
             outputs = signature(**{name: tf.constant(value) for name, value in arrays.items()})
             return {name: value.numpy() for name, value in outputs.items()}
 
@@ -143,10 +143,10 @@ def traced(
     recurrence: Callable[[RecurrenceInputs], RecurrenceOutputs] = reference,
     batch: int | None = None,
 ) -> Any:
-    """A graph as a `tf.function` with an input signature, of tensors by name.
+    """A graph as a `tf.function` with an input signature. Inputs and outputs have names.
 
-    `recurrence` runs in the place of ON-LSTM's. By default it is the readable one, whose loop runs
-    wherever TensorFlow's operators do, without XLA. A batch of `None` is any.
+    `recurrence` replaces that of ON-LSTM. The default is the reference recurrence, whose loop needs
+    only TensorFlow's operators, not XLA. `batch=None` allows any size.
     """
     import tensorflow as tf
 
@@ -171,7 +171,7 @@ def traced(
 
 
 def module_of(model: keras.Model) -> Any:
-    """The variables of a Keras model as TensorFlow wants to find them: a `tf.Module`."""
+    """A `tf.Module` that holds the variables of a Keras model."""
     import tensorflow as tf
 
     module = tf.Module()

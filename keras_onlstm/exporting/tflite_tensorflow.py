@@ -1,4 +1,4 @@
-"""TensorFlow Lite files, of TensorFlow Lite's own operators alone."""
+"""TensorFlow Lite export, with only the built-in operators."""
 
 import textwrap
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ __all__ = ["to_tflite"]
 
 
 def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:
-    """A graph as a flatbuffer: bytes.
+    """Converts a graph to a flatbuffer: bytes.
 
     Args:
         graph: `keras_onlstm.exporting.graphs.ModelGraph`.
@@ -42,13 +42,13 @@ def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:
     if quantize == "float16":
         converter.target_spec.supported_types = [tf.float16]
     if getattr(graph.model, "tie_weights", False):
-        # One factor for a matrix, as a lookup wants it, not one for each of its rows: else the
-        # matrix that embedding and softmax share is in the file twice.
+        # One scale per matrix, as a lookup needs, instead of one per row. Otherwise the file would
+        # hold the matrix that embedding and softmax share twice.
         converter._experimental_disable_per_channel_quantization_for_dense_layers = True
     try:
         with silenced(replay=False):  # the C++ parts of the converter log the error as well
             return converter.convert()
-    except Exception as error:  # the converter has classes of its own
+    except Exception as error:  # the converter has its own classes
         raise ValueError(
             f"the graph {graph.name} of {graph.model.name} cannot be expressed in the operators of "
             f"TensorFlow Lite ({textwrap.shorten(str(error), 300)})."
@@ -68,32 +68,31 @@ def to_tflite(
     vocabulary: Iterable[str] | None = None,
     labels: Iterable[str] | None = None,
 ) -> Exported:
-    """Writes a TensorFlow Lite file, for one batch size and any length.
+    """Writes a TensorFlow Lite file for one batch size and any length.
 
-    It has TensorFlow Lite's own operators alone. The file gets its name only after LiteRT ran it at
-    three lengths and gave what Keras gives. Every conversion leaves memory behind in TensorFlow:
-    make many in a process each.
+    LiteRT first runs it at three lengths. The file replaces `path` only if the results match Keras.
+    Each conversion leaks memory in TensorFlow: run many conversions in a process each.
 
     Args:
-        model: as in `to_onnx`.
+        model: the same as for `to_onnx`.
         path: the file, ending in `.tflite`.
-        graph: as in `to_onnx`.
+        graph: one of `graph_names(model)`.
         batch: positive integer, the size of every batch.
-        quantize: `"dynamic"`: 8-bit matrices, which meet inputs rounded to 8 bits; `"float16"`:
-            matrices in 16 bits, computed with as float32.
-        check: whether it is checked.
-        inputs: as in `to_onnx`.
-        about: as in `to_onnx`.
-        vocabulary: as in `to_onnx`.
-        labels: as in `to_onnx`.
+        quantize: `"dynamic"`: 8-bit matrices and inputs rounded to 8 bits; `"float16"`: 16-bit
+            matrices, converted to float32 for computing.
+        check: whether to compare with Keras.
+        inputs: list of `keras.Input`.
+        about: JSON-serializable object.
+        vocabulary: list of words.
+        labels: list of class names.
 
     Returns:
         `Exported`.
 
     Raises:
         ImportError: if LiteRT is not installed.
-        ValueError: if the model has no such graph or no ON-LSTM, TensorFlow Lite cannot express it,
-            or the file is not what Keras is. What stood at `path` then still does.
+        ValueError: if the model lacks the graph or an ON-LSTM, TensorFlow Lite cannot express it,
+            or the file differs from Keras. `path` then keeps its old content.
         OSError: if the file cannot be written.
 
     Example:
@@ -121,7 +120,7 @@ def to_tflite(
 
 
 def _operators():
-    """A function that lists the operators in a flatbuffer."""
+    """Returns a function that lists the operators in a flatbuffer."""
     try:
         from ai_edge_litert import schema_py_generated as schema
     except ImportError as error:

@@ -1,16 +1,16 @@
-"""TreeLSTM of ids and heads alone: paths, order and states are found within the graph.
+"""TreeLSTM graph that reads only ids and heads: it computes paths and order itself.
 
-An exported file would be hard to use if it wanted trees laid into grids, as `tree_lstm.plan` lays
-them for training. So it reads a batch of sentences a word a step, every word after its source, and
-keeps the states of all words, to go on from whichever is asked for. The kernels of the four edge
-types stand one above the other; a state meets the one of its edge since it stands in that one's
-part of a row, the rest of which is 0. This makes one product of four.
+An exported file would be hard to use if its inputs were the grids that `tree_lstm.plan` makes for
+training. So it reads one word of each sentence per step, every word after its source, and keeps the
+states of all words. Four products, one per edge type, become one: the four kernels are concatenated
+along rows, and each state is put into the columns that belong to its edge type, with 0 in the
+others.
 
-Axes, beside those of `tree_lstm.step`:
+Axes, in addition to those of `tree_lstm.step`:
 
 - B: sentences
-- T: words of a sentence; their places count from 1, as in `DependencyTree`
-- P: places, T + 1 of them: 0 is ROOT
+- T: words of a sentence; their positions count from 1, as in `DependencyTree`
+- P: positions, T + 1 of them: 0 is ROOT
 - W: states of all layers, h and c of the first, h and c of the second, ...: 2 U L
 """
 
@@ -29,30 +29,30 @@ from keras_onlstm.utils.types import Tensor
 
 __all__ = ["draw_heads", "of_keras", "tree_language_model"]
 
-_NONE = 2**30  # larger than any place
+_NONE = 2**30  # larger than any position
 
 
 def _rows(x, places):
-    """x (N, ...) at places, none of them negative: `keras.ops.take` would look, a step a word."""
+    """Gathers rows of x (N, ...). `keras.ops.take` would check for negative indices every step."""
     import tensorflow as tf
 
     return tf.gather(x, places)
 
 
 class _Paths(NamedTuple):
-    """How every word is reached, integers (B, T)."""
+    """The last edge of every word's path, and some siblings: integers (B, T)."""
 
-    source: Tensor  # place of the source
+    source: Tensor  # position of the source
     edge: Tensor  # `Edge`
-    before: Tensor  # the next dependent of its head to its left, on the same side of it; 0: none
-    left: Tensor  # the nearest left dependent of its head, 0: none
+    before: Tensor  # the previous sibling on the same side of the head; 0: none
+    left: Tensor  # the left dependent nearest to its head; 0: none
 
 
 def _paths(heads):
-    """`_Paths` by heads (B, T)."""
+    """`_Paths` from heads (B, T)."""
     places = ops.cumsum(ops.ones_like(heads), axis=1)
     right = places > heads
-    there = ops.expand_dims(places, 1)  # axes (B, T, T): a word, and another
+    there = ops.expand_dims(places, 1)  # axes (B, T, T): word, other word
     here, head = ops.expand_dims(places, 2), ops.expand_dims(heads, 2)
     sisters = ops.equal(head, ops.expand_dims(heads, 1))
     side, other_side = ops.expand_dims(right, 2), ops.expand_dims(right, 1)
@@ -67,7 +67,7 @@ def _paths(heads):
 
 
 def _at(x, places):
-    """x (B, P, ...) at places (B, ...) of the second axis."""
+    """Gathers from x (B, P, ...) at positions (B, ...) of axis 1."""
     shape = ops.shape(x)
     flat = ops.reshape(x, (-1, *shape[2:]))
     firsts = ops.expand_dims(ops.arange(shape[0], dtype="int32") * shape[1], 1)
@@ -75,16 +75,16 @@ def _at(x, places):
 
 
 def _from_root(x, value):
-    """x (B, T), and in front of it a value for ROOT: (B, P)."""
+    """Prepends a value for ROOT to x (B, T): (B, P)."""
     return ops.concatenate([ops.full_like(x[:, :1], value), x], 1)
 
 
 def _levels(source):
-    """How many edges the path of every place has, (B, P), by sources (B, P)."""
+    """Number of edges in the path to every position, (B, P), from sources (B, P)."""
     count = ops.shape(source)[1]
 
     def double(reach, level, jump):
-        """From knowing where so many edges lead to knowing it of twice as many."""
+        """Doubles the number of edges that `jump` follows."""
         return 2 * reach, level + _at(level, jump), _at(jump, jump)
 
     level = _from_root(ops.ones_like(source[:, 1:]), 0)
@@ -93,7 +93,7 @@ def _levels(source):
 
 
 class _Stack(NamedTuple):
-    """The weights of one layer for all edge types, one above the other, M of them."""
+    """The weights of one layer for all M edge types, concatenated along rows."""
 
     kernel: Tensor  # (M K, 4 U)
     recurrent_kernel: Tensor  # (M U, 4 U)
@@ -112,7 +112,7 @@ def _stacks(edges: Sequence[Sequence[Layer]]) -> list[_Stack]:
 
 
 def _spread(x, kinds):
-    """x (..., K) in the part of a row (..., M K) that `kinds` (..., M) has a 1 for."""
+    """Rows (..., M K) of zeros, with x (..., K) in the part where `kinds` (..., M) is 1."""
     if kinds.shape[-1] == 1:
         return x
     spread = ops.expand_dims(kinds, -1) * ops.expand_dims(x, -2)
@@ -120,12 +120,12 @@ def _spread(x, kinds):
 
 
 def _run(x, kinds, source, stacks):
-    """The states of all places, (P, B, W), the words in their order.
+    """The states of ROOT and of all words in the given order, (P, B, W).
 
     Args:
-        x: (T, B, 4 U), the products of the first layer's inputs.
-        kinds: (T, B, M), 1 for the edge type of each word.
-        source: (T, B), where the states of its source are among those that are returned.
+        x: (T, B, 4 U), the projected inputs of the first layer.
+        kinds: (T, B, M), one-hot edge types.
+        source: (T, B), the index of each word's source along the first axis of the result.
         stacks: list of `_Stack`.
     """
     units, (steps, rows) = x.shape[-1] // 4, ops.shape(source)
@@ -157,14 +157,14 @@ def _hidden(states, units):
 
 
 def _turned(x):
-    """(B, T, ...) as (T, B, ...), and back."""
+    """Swaps the first two axes."""
     return ops.swapaxes(x, 0, 1)
 
 
 def _left(layers, vectors, paths):
-    """What is known of the left dependents of every word's head, (B, T, U).
+    """Encoding of the left dependents of every word's head, (B, T, U).
 
-    It is computed of every word, and asked for where the first dependent on the right is generated.
+    It is computed for every word, but used only for the first right dependent of a head.
     """
     stacks, units = _stacks([layers]), layers[0].recurrent_kernel.shape[0]
     x = _turned(vectors) @ stacks[0].kernel + stacks[0].bias[0]
@@ -175,21 +175,21 @@ def _left(layers, vectors, paths):
 def tree_language_model(
     model: keras.Model, root: int
 ) -> Callable[[dict[str, Tensor]], dict[str, Tensor]]:
-    """A TreeLSTM as a function of `ids` and `heads` (B, T), which are -1 beyond a sentence's end.
+    """A TreeLSTM as a function of `ids` and `heads` (B, T). Heads are -1 in the padding.
 
-    It returns `log_probabilities` (B, T), 0 there.
+    It returns `log_probabilities` (B, T), which are 0 there.
     """
 
     def function(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
         weights = model.weights_of_words()
-        heads = ops.maximum(tensors["heads"], 0)  # what is beyond the end comes last from ROOT
+        heads = ops.maximum(tensors["heads"], 0)  # padding: last dependents of ROOT
         paths = _paths(heads)
         source = _from_root(paths.source, 0)  # (B, P)
-        order = ops.argsort(_levels(source), 1)  # (B, P) places, ROOT first, and where each stands:
-        rank = ops.argsort(order, 1)
+        order = ops.argsort(_levels(source), 1)  # (B, P) positions, ROOT first
+        rank = ops.argsort(order, 1)  # (B, P), the inverse of `order`
 
         def ordered(x: Tensor) -> Tensor:
-            """(B, P, ...) in places as (T, B, ...) in the order of the steps."""
+            """x (B, P, ...) in the order of the steps, without ROOT: (T, B, ...)."""
             return _turned(_at(x, order[:, 1:]))
 
         words = _from_root(tensors["ids"], root)  # (B, P)
@@ -214,7 +214,7 @@ def tree_language_model(
 
 
 def _without_left(weights):
-    """The layers of every edge type, those parts of kernels left out that left dependents meet."""
+    """The layers of every edge type, without the kernel rows for left dependents."""
     size = weights.embeddings.shape[-1]
     return [
         [layers[0]._replace(kernel=layers[0].kernel[:size]), *layers[1:]]
@@ -223,7 +223,7 @@ def _without_left(weights):
 
 
 def _chosen(rows, places):
-    """Of rows (T, B, V) the numbers at places (T, B)."""
+    """The entries of rows (T, B, V) at indices (T, B)."""
     flat, size = ops.reshape(rows, (-1,)), rows.shape[-1]
     shape = ops.shape(places)
     firsts = size * ops.arange(shape[0] * shape[1], dtype="int32")
@@ -233,7 +233,7 @@ def _chosen(rows, places):
 def of_keras(
     model: keras.Model, root: int, ids: np.ndarray, heads: np.ndarray
 ) -> dict[str, np.ndarray]:
-    """What Keras makes of the inputs of `tree_language_model`, by the grids of training."""
+    """The results of Keras for the inputs of `tree_language_model`, with the grids of training."""
     rows = heads >= 0
     layouts = []
     for valid, words, above in zip(rows, ids, heads, strict=True):
@@ -247,7 +247,7 @@ def of_keras(
 
 
 def draw_heads(rng: np.random.Generator, sizes: tuple[int, ...], time: int) -> np.ndarray:
-    """Heads (B, T) of random trees, the first of which takes the whole time."""
+    """Heads (B, T) of random trees. The first tree has `time` words."""
     heads = np.full(sizes, -1)
     lengths = rng.integers(1, time + 1, len(heads))
     lengths[0] = time

@@ -1,4 +1,4 @@
-"""Trees from distances, baselines, scores and pictures. No Keras."""
+"""Trees from distances, baselines, scores, pictures. Without Keras."""
 
 from keras_onlstm.parsing.heat_maps import draw_heat_maps, save_heat_maps
 from keras_onlstm.parsing.outlines import conll, outline

@@ -1,4 +1,4 @@
-"""Pictures of what a model attends to: for every word a row, for every word looked at a column."""
+"""Attention maps as pictures: a row for each word, a column for each word it attends to."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ ACROSS = 3  # maps side by side
 
 
 def _checked(words, maps, distances):
-    """Words, maps and distances as arrays, if all are of one length."""
+    """Converts the arguments to arrays and checks their lengths."""
     words, count = [drawable(word) for word in words], len(words)
     if not words or not maps:
         raise ValueError("a heat map needs a word at least, and a map.")
@@ -47,19 +47,19 @@ def draw_heat_maps(
     maps: Mapping[str, npt.ArrayLike],
     distances: npt.ArrayLike | None = None,
 ) -> str:
-    """Maps over the words of a sentence as SVG, three side by side.
+    """Draws attention maps of a sentence as SVG, three side by side.
 
     Args:
-        words: list of words, T.
-        maps: dictionary from titles to numbers (T, T) from 0 to 1, the darker the larger: entry
-            (t, s) is what word t makes of word s.
+        words: list of T words.
+        maps: dictionary from titles to numbers (T, T) from 0 to 1; larger is darker. Entry (t, s)
+            is how much word t attends to word s.
         distances: numbers (T,) from 0 to 1, drawn as bars above every map, or `None`.
 
     Returns:
         String.
 
     Raises:
-        ValueError: if there is no word or no map, or a shape or a number is another.
+        ValueError: if `words` or `maps` is empty, or a shape or a number is invalid.
 
     Example:
 
@@ -69,7 +69,7 @@ def draw_heat_maps(
     '<svg'
     """
     words, arrays, bars = _checked(words, maps, distances)
-    margin = max(map(len, words)) * CHARACTER + 6  # of words, above the columns and before the rows
+    margin = max(map(len, words)) * CHARACTER + 6  # for the words at the left and below
     side = len(words) * CELL
     high = BARS if bars is not None else 0
     width = max(margin + side, *(len(drawable(name)) * CHARACTER for name in arrays)) + MARGIN
@@ -113,17 +113,17 @@ def save_heat_maps(
     maps: Mapping[str, npt.ArrayLike],
     distances: npt.ArrayLike | None = None,
 ) -> None:
-    """Writes what `draw_heat_maps` draws.
+    """Writes attention maps to a file.
 
     Args:
         path: ends in `.svg` or `.png`, as in `save_picture`.
-        words: list of words, T.
+        words: list of T words.
         maps: dictionary from titles to numbers (T, T), as in `draw_heat_maps`.
         distances: numbers (T,), as in `draw_heat_maps`, or `None`.
 
     Raises:
-        ValueError: if the file has another ending, or as in `draw_heat_maps`.
-        ImportError: if PNG is asked for, and its libraries are not installed.
+        ValueError: if the file has another suffix, or for the reasons in `draw_heat_maps`.
+        ImportError: if the file is a PNG and its libraries are not installed.
 
     Example:
 

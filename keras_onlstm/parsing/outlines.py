@@ -1,4 +1,4 @@
-"""Trees as plain text, one word a line."""
+"""Trees as plain text, with a line for each word."""
 
 import re
 
@@ -9,16 +9,16 @@ __all__ = ["conll", "outline"]
 
 
 def outline(tree: NltkTree) -> str:
-    """A tree as lines of text, from the left to its words, which stand one below the other.
+    """Draws a tree with box-drawing characters, with the root at the left and a word in each line.
 
-    However wide a character is on the screen, nothing moves: a word ends its line.
+    Words come last in their lines, so that wide characters do not shift the drawing.
 
     Args:
         tree: `nltk.Tree`. Its labels are not written. White space in its words is written as `_`,
-            and `_` stands for a word without characters.
+            and an empty word as `_`.
 
     Returns:
-        String of a line for each word, or for a constituent without children.
+        String with a line for each word and each constituent without children.
 
     Example:
 
@@ -32,7 +32,7 @@ def outline(tree: NltkTree) -> str:
     """
     from nltk import Tree
 
-    # What stands before a node in its line, and before its other lines; the last is on top.
+    # Stack of (node, prefix of its first line, prefix of its other lines).
     lines, pending = [], [(tree, "", "")]
     while pending:
         node, before, below = pending.pop()
@@ -56,18 +56,17 @@ def outline(tree: NltkTree) -> str:
 
 
 def conll(tree: NltkTree) -> str:
-    """A tree as lines of three columns, as CoNLL's shared tasks of 2005 and 2012 have their trees.
+    """Writes a tree in the column format of the CoNLL shared tasks of 2005 and 2012.
 
-    The columns, with tabs between them, are the number of the word from 0 on, the word, and its
-    part of the tree in brackets, where `*` stands for the word.
+    The three columns, separated by tabs, are the 0-based number of the word, the word, and its part
+    of the bracketed tree, where `*` marks the word.
 
     Args:
-        tree: `nltk.Tree`. White space in its words is written as `_`, and `_` stands for a word
-            without characters. In its labels `*` is written as `_`, other characters as `brackets`
-            writes them.
+        tree: `nltk.Tree`. White space in its words is written as `_`, and an empty word as `_`. In
+            its labels `*` is written as `_`, and other characters as by `brackets`.
 
     Returns:
-        String of a line for each word. The words put in the places of the `*` are the tree again.
+        String with a line for each word. Replacing each `*` by its word gives the bracketed tree.
 
     Raises:
         ValueError: if a constituent has no words.
@@ -86,7 +85,7 @@ def conll(tree: NltkTree) -> str:
     from nltk import Tree
 
     words: list[str] = []
-    before: list[str] = []  # what stands before each word in the tree, and after it
+    before: list[str] = []  # the brackets before and after each word
     after: list[str] = []
     opened = ""
     pending = [tree]

@@ -1,6 +1,6 @@
 """Pictures of trees: the leaves in one line, distances as bars below them.
 
-Branches run across and then straight down: so drawn, no two of a tree ever cross.
+Branches run horizontally and then straight down, so that they never cross.
 """
 
 from collections.abc import Sequence
@@ -16,17 +16,17 @@ __all__ = ["draw", "draw_pair", "laid_out", "save_picture"]
 
 Numbers = Sequence[float] | np.ndarray
 
-SMALL = 6.6  # pixels: the widest usual characters of labels
+SMALL = 6.6  # pixels: the widest common characters of labels
 GAP, LEVEL = 14, 26
 BARS, TITLE = 46, 22
 TALLEST = 430  # of the branches; deep trees get flatter levels
-BESIDE = 640  # the widest tree that has another one at its side
+BESIDE = 640  # the widest tree that has the gold tree beside it
 GREY, BLUE, RED, BAR = "#666666", "#1b6ca8", "#b23a48", "#9db8cc"
 
 
 class _Node(NamedTuple):
     x: float
-    height: int  # 0 of a word
+    height: int  # 0 for a word
     start: int
     end: int
     label: str
@@ -39,16 +39,16 @@ class _Layout(NamedTuple):
 
 
 def laid_out(tree: NltkTree, title: str = "") -> _Layout:
-    """Where everything of a tree is.
+    """Computes the positions of the nodes of a tree.
 
     Args:
         tree: `nltk.Tree`.
-        title: text above it.
+        title: text above the tree.
 
     Returns:
-        Record of `nodes`, words and constituents, children before their parents, each with `x` in
-        pixels, `height` in levels above the words, its words `start` to `end`, `label` and
-        `children`; and of the `width` of all in pixels.
+        Record of `nodes`, words and constituents, children before parents, and `width` in pixels.
+        A node has `x` in pixels, `height` in levels above the words, its words `start` to `end`,
+        `label` and `children`.
 
     Example:
 
@@ -64,11 +64,11 @@ def laid_out(tree: NltkTree, title: str = "") -> _Layout:
     x: float = MARGIN
     finished: list[_Node] = []  # nodes that wait for their parent
     pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
-    wide: float = 0  # the widest label of the constituents around the next word alone
+    wide: float = 0  # the widest label of the constituents of only the next word
     while pending:
         node, mark = pending.pop()
         if mark is None and isinstance(node, Tree):
-            # The mark: how many are finished when a node is opened, none of them its child.
+            # Nodes that are finished before a node is opened are not its children.
             pending.append((node, len(finished)))
             alone = len(node) == 1 and node.label() != "X"
             wide = max(wide, len(node.label()) * SMALL) if alone else 0
@@ -91,9 +91,9 @@ def laid_out(tree: NltkTree, title: str = "") -> _Layout:
 
 
 def _tree_svg(layout, distances, gold_spans, title, left, top):
-    """(elements, height) of one tree."""
+    """Returns (elements, height) of one tree."""
     level = min(LEVEL, TALLEST / layout.nodes[-1].height)
-    base = top + TITLE + layout.nodes[-1].height * level + MARGIN + FONT  # of the words
+    base = top + TITLE + layout.nodes[-1].height * level + MARGIN + FONT  # baseline of the words
     elements = [svg_text(left + MARGIN, top + FONT, title, anchor="start", weight="bold")]
     labels, dots, words = [], [], []
     for node in layout.nodes:
@@ -122,12 +122,12 @@ def _tree_svg(layout, distances, gold_spans, title, left, top):
 
 
 def draw(tree: NltkTree, distances: Numbers | None = None, title: str = "") -> str:
-    """A tree as SVG.
+    """Draws a tree as SVG.
 
     Args:
         tree: `nltk.Tree`.
-        distances: one number in [0, 1] a word, drawn as bars below the words, or `None`.
-        title: text above it.
+        distances: a number in [0, 1] for each word, drawn as bars below the words, or `None`.
+        title: text above the tree.
 
     Returns:
         String.
@@ -149,14 +149,14 @@ def draw(tree: NltkTree, distances: Numbers | None = None, title: str = "") -> s
 def draw_pair(
     predicted: NltkTree, gold: NltkTree, distances: Numbers | None = None, title: str = "predicted"
 ) -> str:
-    """Predicted and gold tree side by side, one above the other if they are wide.
+    """Draws the predicted and the gold tree side by side, or one above the other if wide.
 
     Constituents of the predicted tree that the gold tree has are blue, others are red.
 
     Args:
         predicted: `nltk.Tree`.
         gold: `nltk.Tree` over as many words.
-        distances: as in `draw`, of the predicted tree.
+        distances: see `draw`, of the predicted tree.
         title: text above the predicted tree.
 
     Returns:
@@ -185,7 +185,7 @@ def draw_pair(
 
 
 def _checked(tree, distances, title):
-    """The layout of a tree, if there are as many distances as words."""
+    """Computes the layout of a tree, and checks the number of distances."""
     layout = laid_out(tree, title)
     words = layout.nodes[-1].end
     if distances is not None and len(distances) != words:
@@ -206,13 +206,13 @@ def save_picture(
         path: ends in `.svg` or `.png`. PNG needs `pip install resvg-py font-source-sans-pro`, and
             shows characters that no installed font has as boxes.
         predicted: `nltk.Tree`.
-        gold: another one, or `None`.
-        distances: as in `draw`.
+        gold: `nltk.Tree` to draw beside it, or `None`.
+        distances: see `draw`, of the predicted tree.
         title: text above the predicted tree.
 
     Raises:
-        ValueError: if the file has another ending, or the numbers of words and distances differ.
-        ImportError: if PNG is asked for, and its libraries are not installed.
+        ValueError: if the file has another suffix, or the numbers of words and distances differ.
+        ImportError: if the file is a PNG and its libraries are not installed.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Trees, and the report of an evaluation, as one HTML file, which needs no network."""
+"""HTML pages of trees and of evaluation results, each a self-contained file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,18 +56,18 @@ def draw_page(
     distances: Sequence[Numbers] | None = None,
     title: str = "Trees",
 ) -> str:
-    """An HTML page of trees, one below the other.
+    """Draws an HTML page of trees, one below the other.
 
     Args:
         trees: list of `nltk.Tree`.
-        distances: list of as many arrays, as `draw` takes them, or `None`.
-        title: of the page.
+        distances: list of an array for each tree, as in `draw`, or `None`.
+        title: title of the page.
 
     Returns:
         String.
 
     Raises:
-        ValueError: if there are not as many distances as words.
+        ValueError: if the numbers of words and distances differ.
 
     Example:
 
@@ -92,15 +92,15 @@ def write_report(
     """Writes an HTML page of scores and trees, which can be sorted by F1.
 
     Args:
-        path: of the file.
+        path: the file.
         predicted: list of `nltk.Tree`.
-        gold: list of as many.
-        distances: list of as many arrays, one number a word, or `None`.
-        title: of the page.
-        limit: integer, how many sentences to show, evenly taken from all; the scores are of all.
+        gold: list of as many gold trees.
+        distances: list of as many arrays, with a number for each word, or `None`.
+        title: title of the page.
+        limit: integer, most sentences to show, evenly spaced; the scores are of all sentences.
 
     Raises:
-        ValueError: if trees do not match, or there is no sentence.
+        ValueError: if trees do not match, or there are none.
 
     Example:
 

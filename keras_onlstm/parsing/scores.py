@@ -10,16 +10,16 @@ from keras_onlstm.utils.types import NltkTree
 
 __all__ = ["Scores", "score", "walk"]
 
-TINY = 1e-8  # what the authors add to denominators, without which their means are missed by 1e-8
+TINY = 1e-8  # added to denominators as in the authors' code, to reproduce their means exactly
 
 
 def walk(tree: NltkTree) -> tuple[list[tuple[str, int, int]], list[str]]:
-    """(label, start, end) of every constituent, and the words: two lists."""
+    """Lists (label, start, end) of every constituent, and the words."""
     from nltk import Tree
 
     constituents: list[tuple[str, int, int]] = []
     words: list[str] = []
-    # A constituent is put back behind its children, to be closed when they are done.
+    # A constituent is pushed again below its children, and recorded when they are done.
     pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
     while pending:
         node, start = pending.pop()
@@ -43,22 +43,22 @@ def _f1(precision, recall):
 
 @dataclass(frozen=True)
 class Scores(Mapping[str, Any]):
-    """Scores of any number of sentences, as a mapping; those of two sets of sentences add up.
+    """Scores of any number of sentences, as a mapping; two `Scores` can be added.
 
-    | key | what |
+    | key | value |
     |---|---|
-    | `sentences` | how many |
-    | `precision`, `recall`, `f1` | means over sentences; no spans of one word, nor of all |
-    | `corpus_precision`, `corpus_recall`, `corpus_f1` | of the same spans, counted together |
-    | `evalb_precision`, `evalb_recall`, `evalb_f1` | the same with the whole sentence counted |
-    | `upper_bound_f1` | the mean F1 of binary trees that hold every gold span |
+    | `sentences` | number of sentences |
+    | `precision`, `recall`, `f1` | means over sentences, without spans of one word or of all |
+    | `corpus_precision`, `corpus_recall`, `corpus_f1` | of the same spans, over the corpus |
+    | `evalb_precision`, `evalb_recall`, `evalb_f1` | the same, but spans of all words count |
+    | `upper_bound_f1` | the mean F1 of binary trees that contain every gold span |
     | `depth` | mean over sentences of the mean depth of their words in the predicted tree |
-    | `label_recall` | `{label: (found, all)}` of the gold constituents, that of all included |
+    | `label_recall` | `{label: (found, all)}` of gold constituents, with spans of all words |
 
     Attributes:
-        sentences: how many.
-        sums: of the scores that are means over sentences.
-        counts: of spans.
+        sentences: number of sentences.
+        sums: sums over sentences of the scores that are means.
+        counts: numbers of spans.
         found: gold constituents that were found, by label.
         all: gold constituents, by label.
 
@@ -135,7 +135,7 @@ def _sentence(predicted, gold, number):
     both = len(spans & gold_spans)
     precision = 1.0 if not spans | gold_spans else both / (len(spans) + TINY)
     recall = both / (len(gold_spans) + TINY) if gold_spans else 1.0
-    # A binary tree of n words has n - 2 spans between one word and all.
+    # A binary tree of n words has n - 2 spans of more than one and fewer than n words.
     bound = _ratio(len(gold_spans), words - 2) if gold_spans else float(words <= 2)
     distinct = {
         (start, end, re.split("[-=]", label)[0] or label)
@@ -148,7 +148,7 @@ def _sentence(predicted, gold, number):
         "recall": recall,
         "f1": 2 * precision * recall / (precision + recall + TINY),
         "upper_bound_f1": _f1(bound, 1.0),
-        # Of a word, the constituents of more than one word that it is in.
+        # A word's depth is the number of constituents of several words around it.
         "depth": sum(e - s for _, s, e in constituents if e - s > 1) / words,
     }
     counts = {"both": both, "predicted": len(spans), "gold": len(gold_spans)}
@@ -162,20 +162,20 @@ def _sentence(predicted, gold, number):
 
 
 def score(predicted_trees: Iterable[NltkTree], gold_trees: Iterable[NltkTree]) -> Scores:
-    """Scores predicted trees against gold trees, spans without labels.
+    """Scores predicted trees against gold trees by their spans, without labels.
 
-    A sentence whose gold tree has no span left counts as recall 1, and as precision 1 too if the
-    predicted one has none. Labels of the gold trees are cut at the first `-` or `=`.
+    A sentence whose gold tree has no scored span has recall 1, and precision 1 if the predicted
+    tree has none either. Labels of the gold trees are cut at the first `-` or `=`.
 
     Args:
         predicted_trees: iterable of `nltk.Tree`.
-        gold_trees: iterable of as many, over the same words.
+        gold_trees: iterable of as many `nltk.Tree`, over the same words.
 
     Returns:
-        `Scores`, a mapping; they add up: `score(a, b) + score(c, d)`.
+        `Scores`, a mapping. Two can be added: `score(a, b) + score(c, d)`.
 
     Raises:
-        ValueError: if there are not as many trees, or two of a sentence differ in length.
+        ValueError: if the numbers of trees differ, or the lengths of two trees of a sentence.
 
     Example:
 

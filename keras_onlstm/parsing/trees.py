@@ -1,7 +1,7 @@
-"""Distances to binary trees, and the trees that serve as baselines.
+"""Binary trees from distances, baseline trees, and writing trees.
 
-Nothing here recurses: sentences may be as long as memory holds. `nltk.Tree` itself does, in
-`leaves`, `str` and `pprint`; `brackets` and `nested_json` write trees of any depth.
+No function here is recursive, so sentences may have any length. `nltk.Tree` recurses in `leaves`,
+`str` and `pprint`; use `brackets` and `nested_json` to write deep trees.
 """
 
 import json
@@ -29,18 +29,18 @@ __all__ = [
     "with_punctuation",
 ]
 
-LABEL = "X"  # of every constituent: the trees are unlabelled
+LABEL = "X"  # of every constituent, because trees are unlabelled
 METHODS = ("greedy", "binary")
 
 
 def _tree(children):
-    from nltk import Tree  # takes half a second, and a parser is to be there before
+    from nltk import Tree  # takes half a second, which must not delay loading a parser
 
     return Tree(LABEL, children)
 
 
 def checked(tokens: Iterable[str]) -> list[str]:
-    """The tokens as a list, if there are any."""
+    """Returns the tokens as a list, which must not be empty."""
     tokens = list(tokens)
     if not tokens:
         raise ValueError("A sentence without words has no tree.")
@@ -48,7 +48,7 @@ def checked(tokens: Iterable[str]) -> list[str]:
 
 
 def from_splits(tokens: list[str], split: Callable[[int, int], int]) -> NltkTree:
-    """The tree whose constituent [start, end) parts at `split(start, end)`, or stays a pair."""
+    """The binary tree that splits each constituent [start, end) at `split(start, end)`."""
     if len(tokens) == 1:
         return _tree(tokens)
     root = _tree([])
@@ -67,10 +67,10 @@ def from_splits(tokens: list[str], split: Callable[[int, int], int]) -> NltkTree
 
 
 def _largest(values):
-    """The Cartesian tree of numbers: every node is the first of the largest in its range.
+    """The Cartesian tree of numbers: every node is the first largest number of its range.
 
     Returns:
-        Root, and lists of the left and the right child of every place, -1 where there is none.
+        Index of the root, and lists of the left and the right child of every index, or -1.
     """
     left, right = [-1] * len(values), [-1] * len(values)
     stack: list[int] = []
@@ -86,13 +86,13 @@ def _largest(values):
 
 
 def _join(parts):
-    """One constituent of the parts that are there."""
+    """Joins the parts that are not `None` into one constituent."""
     parts = [part for part in parts if part is not None]
     return parts[0] if len(parts) == 1 else _tree(parts)
 
 
 def _folded(values, leaf, join):
-    """Builds the Cartesian tree's value from below: `join(place, left, right)`."""
+    """Evaluates the Cartesian tree of `values` bottom-up with `join(place, left, right)`."""
     root, left, right = _largest(values)
     order, pending = [], [root]
     while pending:
@@ -110,27 +110,27 @@ def _folded(values, leaf, join):
 
 
 def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "greedy") -> NltkTree:
-    """The binary tree that split distances describe.
+    """Builds a binary tree from distances.
 
-    `"greedy"` is the published algorithm: a constituent parts before its word of the largest
-    distance, x_i, into `((x_<i) (x_i (x_>i)))`. It leans to the right and cannot build every binary
-    tree (Dyer, Melis and Blunsom 2019, https://arxiv.org/abs/1909.09428). `"binary"` is unbiased: a
-    constituent parts at the largest of the distances between its words. Of equal distances the
-    left-most counts.
+    `"greedy"` is the published algorithm: it splits a constituent before the word with the largest
+    distance, x_i, into `((x_<i) (x_i (x_>i)))`. It is biased to right-branching trees and cannot
+    build every binary tree (Dyer, Melis and Blunsom 2019, https://arxiv.org/abs/1909.09428).
+    `"binary"` is unbiased: it splits a constituent at the largest of the distances between its
+    words. The left-most of equal distances is used.
 
     Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
 
     Args:
-        distances: (words,) numbers, one a word: how much of the order its step forgets.
+        distances: numbers (words,): how much of the cell state is forgotten at each word.
         tokens: list of as many words.
         method: `"greedy"` or `"binary"`.
 
     Returns:
         `nltk.Tree` whose leaves are the tokens and whose constituents, all labelled `X`, have two
-        children; of one word, a constituent around it. Takes time O(words).
+        children. A single word gets a constituent around it. Takes time O(words).
 
     Raises:
-        ValueError: if there is no word, lengths differ, a distance is not finite, or the method is
+        ValueError: if `tokens` is empty, lengths differ, a distance is not finite, or the method is
             unknown.
 
     Example:
@@ -169,7 +169,7 @@ def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "g
 
 
 def left_branching(tokens: Iterable[str]) -> NltkTree:
-    """((((a b) c) d) e).
+    """The tree ((((a b) c) d) e).
 
     Args:
         tokens: list of words, at least one.
@@ -178,7 +178,7 @@ def left_branching(tokens: Iterable[str]) -> NltkTree:
         `nltk.Tree`.
 
     Raises:
-        ValueError: if there is no word.
+        ValueError: if `tokens` is empty.
 
     Example:
 
@@ -190,7 +190,7 @@ def left_branching(tokens: Iterable[str]) -> NltkTree:
 
 
 def right_branching(tokens: Iterable[str]) -> NltkTree:
-    """(a (b (c (d e)))).
+    """The tree (a (b (c (d e)))).
 
     Args:
         tokens: list of words, at least one.
@@ -199,7 +199,7 @@ def right_branching(tokens: Iterable[str]) -> NltkTree:
         `nltk.Tree`.
 
     Raises:
-        ValueError: if there is no word.
+        ValueError: if `tokens` is empty.
 
     Example:
 
@@ -211,7 +211,7 @@ def right_branching(tokens: Iterable[str]) -> NltkTree:
 
 
 def balanced(tokens: Iterable[str]) -> NltkTree:
-    """Every constituent parts in the middle; of an odd number the right part has one more.
+    """Splits every constituent in the middle; if its length is odd, the right part is longer.
 
     Args:
         tokens: list of words, at least one.
@@ -220,7 +220,7 @@ def balanced(tokens: Iterable[str]) -> NltkTree:
         `nltk.Tree`.
 
     Raises:
-        ValueError: if there is no word.
+        ValueError: if `tokens` is empty.
 
     Example:
 
@@ -232,17 +232,17 @@ def balanced(tokens: Iterable[str]) -> NltkTree:
 
 
 def random_tree(tokens: Iterable[str], seed: int | random.Random = 0) -> NltkTree:
-    """Every constituent parts anywhere, all places being equally likely.
+    """Splits every constituent at a random position; all positions are equally likely.
 
     Args:
         tokens: list of words, at least one.
-        seed: integer, or `random.Random`, to draw many trees from one.
+        seed: integer, or a `random.Random`, from which to draw many trees.
 
     Returns:
         `nltk.Tree`.
 
     Raises:
-        ValueError: if there is no word.
+        ValueError: if `tokens` is empty.
 
     Example:
 
@@ -255,11 +255,11 @@ def random_tree(tokens: Iterable[str], seed: int | random.Random = 0) -> NltkTre
 
 
 def brackets(tree: NltkTree) -> str:
-    """A tree as text in brackets, on one line, however deep it is.
+    """Writes a tree of any depth as bracketed text in one line.
 
     Args:
         tree: `nltk.Tree`. In its words and labels brackets are written as `-LRB-` and `-RRB-`,
-            white space as `_`, and `_` stands for a word without characters.
+            white space as `_`, and an empty word as `_`.
 
     Returns:
         String that `nltk.Tree.fromstring` reads as a tree of the same constituents.
@@ -278,7 +278,7 @@ def brackets(tree: NltkTree) -> str:
         if not isinstance(node, Tree):
             written.append(node)
             continue
-        # An empty label, as treebanks have it at the top, must not take a word for itself.
+        # After an empty label, common at the top of treebank trees, a word would become the label.
         bare = str(node.label()) == "" and (not node or isinstance(node[0], Tree))
         written.append("(" if bare else f"({safe(node.label())}")
         pending.append(")")
@@ -289,13 +289,13 @@ def brackets(tree: NltkTree) -> str:
 
 
 def nested_json(tree: NltkTree) -> str:
-    """A tree as JSON: a word is a string, a constituent the list of its children.
+    """Writes a tree as JSON: a word is a string, a constituent is the list of its children.
 
     Args:
-        tree: `nltk.Tree`. Its labels are not written.
+        tree: `nltk.Tree` of any depth. Its labels are not written.
 
     Returns:
-        String, on one line, however deep the tree is. `json.loads` reads some hundreds of levels.
+        String of one line. `json.loads` can read some hundreds of levels.
 
     Example:
 
@@ -306,7 +306,7 @@ def nested_json(tree: NltkTree) -> str:
     from nltk import Tree
 
     written: list[str] = []
-    pending: list[tuple[Any, str]] = [(tree, "")]  # a node or `None`, and what stands before it
+    pending: list[tuple[Any, str]] = [(tree, "")]  # a node, or `None` for "]", and its separator
     while pending:
         node, before = pending.pop()
         if node is None:
@@ -322,27 +322,27 @@ def nested_json(tree: NltkTree) -> str:
 
 
 def safe(token: object) -> str:
-    """A word or a label as it can stand in brackets."""
+    """Escapes a word or a label for bracketed text."""
     text = str(token).replace("(", "-LRB-").replace(")", "-RRB-")
     return re.sub(r"\s", "_", text) or "_"
 
 
 def with_punctuation(tree: NltkTree, tokens: Sequence[str], is_word: Sequence[bool]) -> NltkTree:
-    """A tree with the punctuation of its sentence, as high as it can stand.
+    """Adds the punctuation of a sentence to its tree, attached as high as possible.
 
-    That is where treebanks have it: at the beginning and at the end of a sentence directly below
-    the top, between two words as a child of the smallest constituent that has both.
+    That is where treebanks have it: at both ends of a sentence as a child of the root, and between
+    two words as a child of the smallest constituent that contains both.
 
     Args:
         tree: `nltk.Tree` over the words.
-        tokens: list of the words and the punctuation marks, in their order.
-        is_word: list of bools, which of them are words.
+        tokens: list of the words and punctuation marks, in order.
+        is_word: list of bools, which tokens are words.
 
     Returns:
-        `nltk.Tree` whose leaves are all tokens. Without the punctuation it is the tree given.
+        `nltk.Tree` whose leaves are all tokens. Without the punctuation it equals the given tree.
 
     Raises:
-        ValueError: if the tree does not have as many words.
+        ValueError: if the number of words differs from the tree's.
 
     Example:
 
@@ -354,7 +354,7 @@ def with_punctuation(tree: NltkTree, tokens: Sequence[str], is_word: Sequence[bo
     """
     from nltk import Tree
 
-    marks: list[list[str]] = [[]]  # before each word, and behind the last
+    marks: list[list[str]] = [[]]  # before each word, and after the last one
     for token, word in zip(tokens, is_word, strict=True):
         if word:
             marks.append([])

@@ -1,8 +1,8 @@
-"""Many trees of a sentence put together: the binary tree whose constituents got the most votes.
+"""Combines several trees of a sentence into the binary tree with the most votes.
 
-What several models, layers or algorithms agree on is right more often than what one of them says.
-Each casts a vote for every constituent of its tree, and the best of all binary trees is found by
-dynamic programming, exactly.
+Constituents on which several models, layers or algorithms agree are right more often than those of
+one of them. Each votes for every constituent of its tree. Dynamic programming finds the binary tree
+with the largest sum of votes, exactly.
 """
 
 from collections.abc import Iterable
@@ -16,24 +16,24 @@ from keras_onlstm.utils.types import NltkTree
 
 __all__ = ["check_methods", "consensus", "vote"]
 
-_LARGEST = 1 << 20  # numbers in one comparison of all words with all words
+_LARGEST = 1 << 20  # most numbers when `_nearest` compares all pairs of words
 
 
 def consensus(trees: Iterable[NltkTree], weights: npt.ArrayLike | None = None) -> NltkTree:
-    """The binary tree whose constituents have the most votes, one from each tree that has them.
+    """Finds the binary tree whose constituents occur in the most trees.
 
-    Of trees with equally many, each constituent parts at the left-most place.
+    Ties are broken by splitting each constituent at the left-most position.
 
     Args:
         trees: iterable of `nltk.Tree` over the same words, of any shape and labels.
-        weights: how much each tree's votes count, numbers of at least 0; default: 1.
+        weights: weight of each tree's votes, numbers of at least 0; default: 1.
 
     Returns:
-        `nltk.Tree`, as `build_tree` makes them. Takes time O(words^3).
+        `nltk.Tree`, in the form of `build_tree`. Takes time O(words^3).
 
     Raises:
-        ValueError: if there are no trees or no words, words differ, or there are not as many
-            weights, or others.
+        ValueError: if `trees` or a tree is empty, words differ, or the weights are invalid or of
+            the wrong number.
 
     Example:
 
@@ -55,7 +55,7 @@ def consensus(trees: Iterable[NltkTree], weights: npt.ArrayLike | None = None) -
     factors = _weights(weights, len(walked))
     votes = np.zeros((len(tokens) + 1,) * 2)  # [start, end]
     for (constituents, _), weight in zip(walked, factors, strict=True):
-        # A set: a constituent around nothing but another one is no second vote.
+        # A set, because a unary constituent must not add a second vote for its span.
         spans = {(start, end) for _, start, end in constituents}
         votes[tuple(zip(*spans, strict=True))] += weight
     return _elected(votes, tokens)
@@ -67,20 +67,20 @@ def vote(
     methods: str | Iterable[str] = METHODS,
     weights: npt.ArrayLike | None = None,
 ) -> NltkTree:
-    """`consensus` of the trees that rows of distances describe, without making these trees.
+    """Computes the `consensus` of trees given by their distances, without building these trees.
 
     Args:
-        distances: (rows, words) numbers: one row a voter, such as a layer of a model.
+        distances: numbers (rows, words), with a row for each voter, such as a layer of a model.
         tokens: list of as many words.
-        methods: of `build_tree`: a row votes with its tree of each.
-        weights: how much each row's votes count, numbers of at least 0; default: 1.
+        methods: methods of `build_tree`; a row votes with one tree for each method.
+        weights: weight of each row's votes, numbers of at least 0; default: 1.
 
     Returns:
         `nltk.Tree`.
 
     Raises:
-        ValueError: if there is no word, row or method, a method is unknown, a number is not finite,
-            or there are not as many words or weights, or negative ones.
+        ValueError: if words, rows or methods are empty, a method is unknown, a number is not
+            finite, the numbers of words or weights do not match, or a weight is negative.
 
     Example:
 
@@ -114,19 +114,19 @@ def vote(
         before, after = _nearest(values[part])
         for method in methods:
             if method == "binary":
-                # Between the words a gap divides, the word behind it has the largest distance.
+                # A split before a word divides the widest range where its distance is the largest.
                 starts = np.maximum(before[:, 1:], 0)
                 np.add.at(votes, (starts, after[:, 1:]), factors[part])
             else:
                 np.add.at(votes, (before + 1, after), factors[part])
-                # The word and what follows it, which may be all of the constituent.
+                # (x_i (x_>i)), unless it is the whole constituent, which has its vote.
                 second = np.where(before + 1 < places, factors[part], 0.0)
                 np.add.at(votes, (places, after), second)
     return _elected(votes, tokens)
 
 
 def check_methods(name: str, methods: str | Iterable[str]) -> tuple[str, ...]:
-    """The methods of `build_tree` as a tuple; refuses others, and none."""
+    """Returns the methods as a non-empty tuple of names that `build_tree` accepts."""
     names = (methods,) if isinstance(methods, str) else tuple(methods)
     if not names or not set(names) <= set(METHODS):
         raise ValueError(f"{name} are 'greedy', 'binary' or both, not {methods!r}.")
@@ -145,14 +145,14 @@ def _weights(weights, count):
 
 
 def _nearest(values):
-    """Where the range ends in which a value is the first of the largest, as `build_tree` has it.
+    """Ends of the range in which each value is the first largest, as in `build_tree`.
 
     Args:
         values: array (R, N).
 
     Returns:
-        Arrays (R, N): the last place before with a value as large, or -1; and the first one behind
-        with a larger value, or N.
+        Arrays (R, N): the last index before it with a value at least as large, or -1; and the first
+        index after it with a larger value, or N.
     """
     places = np.arange(values.shape[1])
     here, there = values[:, :, None], values[:, None, :]  # (R, N, 1), (R, 1, N)
@@ -165,8 +165,8 @@ def _nearest(values):
 def _elected(votes, tokens):
     """The binary tree with the largest sum of votes, which are (N + 1, N + 1): [start, end]."""
     words = len(tokens)
-    # The best sums of all ranges so wide, by where they start and by where they end: so the halves
-    # of all ranges of one width are two plain blocks.
+    # Largest sums by width, indexed both by start and by end of the range. So the left and the
+    # right parts of all splits of one width are two slices.
     by_start, by_end = np.zeros((2, words + 1, words + 1))  # [start or end, width]
     splits = np.zeros((words + 1, words + 1), "int32")  # [start, width]
     for width in range(2, words + 1):

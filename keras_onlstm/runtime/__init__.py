@@ -1,4 +1,4 @@
-"""Exported graphs without Keras and TensorFlow: NumPy, and ONNX Runtime or LiteRT."""
+"""Exported graphs without Keras and TensorFlow, run by ONNX Runtime or LiteRT and NumPy."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ __all__ = [
     "model_of",
 ]
 
-MOST_THREADS = 256  # of 100,000 the runtimes never come to an end
+MOST_THREADS = 256  # with 100,000 the runtimes hang
 FORMATS: dict[str, type[OnnxGraph] | type[TfliteGraph]] = {
     ".onnx": OnnxGraph,
     ".tflite": TfliteGraph,
@@ -33,16 +33,16 @@ def load(
 
     Args:
         path: an `.onnx` or a `.tflite` file of `keras_onlstm.exporting`.
-        provider: `"cpu"`, or for ONNX `"cuda"`: where it runs.
-        threads: integer to 256, of one operation; or `None`: the runtime decides.
+        provider: `"cpu"`, or `"cuda"` for ONNX.
+        threads: integer to 256, threads per operation; `None`: the runtime decides.
 
     Returns:
         `OnnxGraph` or `TfliteGraph`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, of another format, or written by something else; or if the
-            provider is unknown or not there.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it is damaged, of another format or not from this package, or if the provider
+            is unknown or unavailable.
         ImportError: if the runtime is not installed.
 
     Example:
@@ -66,13 +66,13 @@ def load(
 
 
 def model_of(graph: OnnxGraph | TfliteGraph) -> ExportedModel | ExportedTreeModel:
-    """What an exported graph reads sentences or dependency trees with.
+    """Makes a model from an exported graph that reads sentences or dependency trees.
 
     Args:
-        graph: of `load`.
+        graph: result of `load`.
 
     Returns:
-        `ExportedTreeModel` of a TreeLSTM, else `ExportedModel`.
+        `ExportedTreeModel` for a TreeLSTM, else `ExportedModel`.
 
     Raises:
         ValueError: if the graph reads neither.

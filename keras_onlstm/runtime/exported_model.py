@@ -1,4 +1,4 @@
-"""Sentences read by an exported graph, as `models.LanguageModel` reads them."""
+"""Parsing and scoring of sentences with an exported graph."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from keras_onlstm.utils.types import Sentence
 
 __all__ = ["ExportedModel"]
 
-DISTANCES = "_distances"  # how the names of such outputs end
+DISTANCES = "_distances"  # suffix of the names of such outputs
 
 
 class ExportedModel(DistanceModel):
@@ -21,14 +21,14 @@ class ExportedModel(DistanceModel):
         graph: `OnnxGraph` or `TfliteGraph` of `load`, of the kind `"parser"` or `"language_model"`.
 
     Attributes:
-        graph: as it was given.
+        graph: the argument.
         gates: tuple of the names of its distances.
         vocabulary: list of words, or `None`.
         num_layers: integer.
-        members: tuple of how many of these layers each of the models has that were exported as one.
+        members: tuple of the number of layers of each model in the file.
 
     Raises:
-        ValueError: if the graph is of another kind, or that of an LSTM, which knows no distances.
+        ValueError: if the graph is of another kind, or of an LSTM, which has no distances.
 
     Example, which needs a file:
 
@@ -61,18 +61,18 @@ class ExportedModel(DistanceModel):
         return self._read(sentences, pick)
 
     def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
-        """Log-probabilities of the words of sentences, as `LanguageModel.score` gives them.
+        """Log-probabilities of the words of sentences, equal to those of `LanguageModel.score`.
 
         Args:
-            sentences: as in `distances`.
+            sentences: the same as for `distances`.
             end: whether the `<eos>` at the end is scored too.
 
         Returns:
-            List of arrays (words + 1,), or (words,) without the end, in nats: of each word after
-            `<eos>` and the words before it, and of the `<eos>` at the end.
+            List of arrays (words + 1,), or (words,) without the end, in nats: for each word, given
+            `<eos>` and the words before it, and for the `<eos>` at the end.
 
         Raises:
-            ValueError: if the graph is no language model, or has no vocabulary.
+            ValueError: if the graph is not a language model, or has no vocabulary.
         """
         if "log_probabilities" not in self.graph.outputs:
             raise ValueError(
@@ -92,9 +92,9 @@ class ExportedModel(DistanceModel):
         return read(sentences, self._encoding(), function, self.graph.batch or 32)
 
     def _run(self, ids, lengths):
-        """The graph's outputs for as many rows as it is given."""
+        """The graph's outputs, without rows that pad the batch."""
         rows, time = ids.shape
-        if self.graph.batch is not None:  # the rest is filled up, and thrown away
+        if self.graph.batch is not None:  # pads the batch to its fixed size
             missing = ((0, self.graph.batch - rows), (0, 0))
             ids = np.pad(ids, missing, constant_values=self._encoding().eos)
             lengths = np.pad(lengths, missing[0], constant_values=1)

@@ -1,4 +1,4 @@
-"""Dependency trees scored by an exported graph, as `models.TreeLSTM` scores them."""
+"""Scoring of dependency trees with an exported graph."""
 
 from collections.abc import Iterable, Sequence
 
@@ -13,8 +13,8 @@ __all__ = ["ExportedTreeModel"]
 
 _INPUTS, _OUTPUT = ("ids", "heads"), "log_probabilities"
 _TREES = 16  # in a batch
-_PAIRS = 2**22  # of words in a batch, each of which is compared with all others of its sentence
-_WORDS = 4096  # in a batch, each of which has V logits; one tree is always read
+_PAIRS = 2**22  # of words in a batch: the graph compares all words of a sentence
+_WORDS = 4096  # in a batch, each with V logits; a larger tree is a batch by itself
 
 
 class ExportedTreeModel:
@@ -24,9 +24,9 @@ class ExportedTreeModel:
         graph: `OnnxGraph` or `TfliteGraph` of `load`, of the kind `"tree_language_model"`.
 
     Attributes:
-        graph: as it was given.
+        graph: the argument.
         vocabulary: list of words.
-        left_dependents: whether it is LdTreeLSTM.
+        left_dependents: whether it is an LdTreeLSTM.
 
     Raises:
         ValueError: if the graph is of another kind, or has no vocabulary with `<unk>` and `<root>`.
@@ -54,7 +54,7 @@ class ExportedTreeModel:
         self._encoder = TreeEncoder(self.vocabulary, graph.path)
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
-        """Log-probabilities of the words of trees, each by its path, as `TreeLSTM.score`.
+        """Log-probabilities of words given their paths, equal to `TreeLSTM.score`.
 
         Args:
             trees: list of `DependencyTree`, projective.
@@ -67,7 +67,7 @@ class ExportedTreeModel:
         """
         trees = list(trees)
         for tree in trees:
-            tree.steps()  # raises where it is not projective
+            tree.steps()  # raises if it is not projective
         rows = [(self._encoder(tree.words), tree.heads) for tree in trees]
         order = sorted(range(len(rows)), key=lambda place: len(trees[place]))
         found: list[np.ndarray] = [np.empty(0)] * len(rows)
@@ -92,18 +92,18 @@ class ExportedTreeModel:
             Array (trees,), in nats.
 
         Raises:
-            ValueError: as `score`.
+            ValueError: if a tree is not projective, or `<root>` is one of its words.
         """
         return np.array([scores.sum() for scores in self.score(trees)])
 
     def _together(self, count, words):
-        """Whether so many trees of at most so many words are read together."""
+        """Whether `count` trees of up to `words` words fit a batch."""
         if self.graph.batch is not None:
             return count <= self.graph.batch
         return count <= _TREES and count * words**2 <= _PAIRS and count * words <= _WORDS
 
     def _run(self, rows: Sequence[tuple[list[int], Sequence[int]]]) -> list[np.ndarray]:
-        """The scores of trees that are read together; of ids and heads."""
+        """The scores of one batch of trees, each given as ids and heads."""
         batch, time = self.graph.batch or len(rows), max(len(ids) for ids, _ in rows)
         ids = np.zeros((batch, time), "int32")
         heads = np.full((batch, time), -1, "int32")

@@ -1,4 +1,4 @@
-"""What graphs of every format have in common: their arrays are checked before they run."""
+"""Base class of graphs of every format. It checks arrays before it runs a graph."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -16,8 +16,8 @@ class Tensor(NamedTuple):
     """An input of a graph.
 
     Attributes:
-        shape: tuple of integers, `None` where any will do; or `None` if nothing is known of it.
-        dtype: NumPy's.
+        shape: tuple of integers, `None` where any is allowed; or `None` if the shape is unknown.
+        dtype: NumPy dtype.
     """
 
     shape: tuple[int | None, ...] | None
@@ -28,9 +28,9 @@ class Graph:
     """An exported graph, ready to run. `load` makes one.
 
     Args:
-        path: of the file.
+        path: path of the file.
         metadata: dictionary.
-        inputs: dictionary of names and `Tensor`.
+        inputs: dictionary from names to `Tensor`.
         outputs: list of names.
     """
 
@@ -53,14 +53,14 @@ class Graph:
         """Runs the graph once.
 
         Args:
-            **arrays: one for each of `inputs`, by name. Integers are converted where none changes.
+            **arrays: one for each of `inputs`, by name. Integers are converted if none changes.
 
         Returns:
-            Dictionary of the names of `outputs` and arrays.
+            Dictionary from the names of `outputs` to arrays.
 
         Raises:
-            ValueError: if an array is missing, unknown, or of another dtype or shape than the graph
-                wants; or if the graph cannot be run on them.
+            ValueError: if an array is missing, unknown, or has the wrong dtype or shape; or if the
+                graph cannot be run on the arrays.
         """
         if arrays.keys() != self._tensors.keys():
             raise ValueError(
@@ -70,7 +70,7 @@ class Graph:
         feeds = {name: self._converted(name, array) for name, array in arrays.items()}
         try:
             return self._run(feeds)
-        except Exception as error:  # each runtime has its own
+        except Exception as error:  # each runtime has its own classes
             shapes = ", ".join(f"{name} {array.shape}" for name, array in feeds.items())
             raise ValueError(f"{self.path}: cannot run on {shapes} ({reason(error)}).") from error
 

@@ -1,9 +1,9 @@
-"""What an exported file says of itself, and where it stands in the file: one JSON object.
+"""The metadata of exported files: one JSON object.
 
 In ONNX it is the metadata property `KEY`. In TensorFlow Lite it is the only member, `MEMBER`, of a
-ZIP archive behind the flatbuffer, where TensorFlow Lite has its associated files. There it also
-has the length and the checksum of the flatbuffer: an interpreter may crash on a damaged one, and
-so never gets to see it.
+ZIP archive after the flatbuffer, where TensorFlow Lite expects associated files. There it also
+contains the length and checksum of the flatbuffer. They are checked first, because an interpreter
+may crash on a damaged one.
 """
 
 import hashlib
@@ -23,20 +23,19 @@ MEMBER = "keras_onlstm.json"
 READERS = ("parser", "language_model")  # graphs that read sentences
 TREE_READER = "tree_language_model"  # the one that reads dependency trees
 REMEDY = "Export the model again, or restore the file from a copy."
-_LAYERS = Integer(1, 10_000)  # of all models together: each is a row of distances
+_LAYERS = Integer(1, 10_000)  # over all models; each layer has a row of distances
 _OF_READERS = {"num_layers": _LAYERS, "members": ([_LAYERS], None, ...)}
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # one export gives one file, whatever the time
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # constant, so that exports are reproducible
 
 
 def dumps(metadata: dict[str, Any]) -> str:
-    """The text that stands in a file.
+    """Converts metadata to the text for a file.
 
     Args:
-        metadata: dictionary of what JSON can hold, with `graph`, the kind of the graph; for a
-            parser or a language model also `vocabulary`, list of words or `None`, and
-            `num_layers`; for a parser of several models `members`, the list of how many of these
-            layers each has; for a tree language model `vocabulary` and `left_dependents`. `format`
-            is entered here.
+        metadata: JSON-serializable dictionary with `graph`, the kind of the graph. A parser or a
+            language model also needs `vocabulary`, a list of words or `None`, and `num_layers`; a
+            parser of several models `members`, the list of their numbers of layers; a tree
+            language model `vocabulary` and `left_dependents`. `format` is added here.
 
     Returns:
         String.
@@ -56,17 +55,17 @@ def dumps(metadata: dict[str, Any]) -> str:
 
 
 def loads(text: str | bytes | None, path: StrPath) -> dict[str, Any]:
-    """What `dumps` wrote.
+    """Reads the text that `dumps` made.
 
     Args:
-        text: string or bytes, or `None` where there is none.
-        path: of the file it stands in, for the messages.
+        text: string or bytes, or `None` if the file has none.
+        path: path of the file, for the messages.
 
     Returns:
         Dictionary.
 
     Raises:
-        ValueError: if it is no such text, or of a later format.
+        ValueError: if the text is missing, damaged, or of a later format.
 
     Example:
 
@@ -95,7 +94,7 @@ def loads(text: str | bytes | None, path: StrPath) -> dict[str, Any]:
 
 
 def _check(metadata):
-    """Refuses metadata whose parts are of other types. A later format may have other parts."""
+    """Checks the types of the fields. A later format may have other fields."""
     check_kind(metadata, {"format": Integer(1)})
     if metadata["format"] > FORMAT:
         return
@@ -112,17 +111,17 @@ def _check(metadata):
 
 
 def pack(flatbuffer: bytes, metadata: dict[str, Any]) -> bytes:
-    """A `.tflite` file that says what it is.
+    """Adds metadata to a `.tflite` file.
 
     Args:
-        flatbuffer: bytes, of the TensorFlow Lite converter.
-        metadata: as in `dumps`.
+        flatbuffer: bytes from the TensorFlow Lite converter.
+        metadata: the same as for `dumps`.
 
     Returns:
-        Bytes, which TensorFlow Lite reads as before.
+        Bytes, which TensorFlow Lite can still read.
 
     Raises:
-        ValueError: as `dumps`.
+        ValueError: if metadata are missing or of another type.
 
     Example:
 
@@ -135,25 +134,25 @@ def pack(flatbuffer: bytes, metadata: dict[str, Any]) -> bytes:
     text = dumps({**metadata, "bytes": len(flatbuffer), "sha256": digest})
     file = io.BytesIO(flatbuffer)
     file.seek(0, io.SEEK_END)
-    with zipfile.ZipFile(file, "w") as archive:  # from where the file stands: at the end
+    with zipfile.ZipFile(file, "w") as archive:  # "w" begins at the file's position, its end
         member = zipfile.ZipInfo(MEMBER, _EPOCH)
         archive.writestr(member, text.encode(), zipfile.ZIP_DEFLATED)
     return file.getvalue()
 
 
 def unpack(content: bytes, path: StrPath) -> tuple[bytes, dict[str, Any]]:
-    """Takes apart what `pack` put together.
+    """Splits a file of `pack` into flatbuffer and metadata.
 
     Args:
         content: bytes of the file.
-        path: of it, for the messages.
+        path: path of the file, for the messages.
 
     Returns:
         The flatbuffer, as bytes, and the metadata, as a dictionary.
 
     Raises:
-        ValueError: if a byte is missing or changed, there are no metadata, or these are of a later
-            format.
+        ValueError: if the flatbuffer or the metadata are damaged, or the metadata are missing or of
+            a later format.
 
     Example:
 
@@ -169,7 +168,7 @@ def unpack(content: bytes, path: StrPath) -> tuple[bytes, dict[str, Any]]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             check_unpacked(archive)
             text = archive.read(MEMBER)
-    except Exception:  # whatever the ZIP reader raises on bytes that are no archive
+    except Exception:  # the ZIP reader raises many classes
         text = None
     metadata = loads(text, path)
     size = metadata.get("bytes")

@@ -20,17 +20,17 @@ class OnnxGraph(Graph):
     Args:
         path: `Path` of the file.
         provider: `"cpu"` or `"cuda"`.
-        threads: integer, of one operation; or `None`: as many as there are cores.
+        threads: integer, threads per operation; `None`: one per core.
 
     Attributes:
-        metadata: dictionary, as in `runtime.metadata`.
+        metadata: dictionary, see `runtime.metadata`.
         inputs: list of names.
         outputs: list of names.
-        batch: `None`: any size; or the only one.
+        batch: integer, the only batch size; `None`: any.
 
     Raises:
         ImportError: if ONNX Runtime is not installed.
-        ValueError: if the file is damaged, something else wrote it, or the provider is not there.
+        ValueError: if the file is damaged or not an export, or the provider is not available.
 
     Example, which needs a file:
 
@@ -56,11 +56,11 @@ class OnnxGraph(Graph):
                 path,
                 options,
                 providers=wanted,
-                enable_fallback=int(provider != "cpu"),  # else it prints, and fails once more
+                enable_fallback=int(provider != "cpu"),  # otherwise it prints, then fails again
             )
             text = session.get_modelmeta().custom_metadata_map.get(metadata.KEY)
             inputs = {value.name: _tensor(value) for value in session.get_inputs()}
-        except Exception as error:  # each of its errors is a class of its own
+        except Exception as error:  # ONNX Runtime has many classes of errors
             raise ValueError(
                 f"{path}: not a complete ONNX file ({reason(error)}). {metadata.REMEDY}"
             ) from error

@@ -16,22 +16,22 @@ SIGNATURE = "serving_default"
 
 
 class TfliteGraph(Graph):
-    """The graph of a `.tflite` file. Threads may share it: they run it in turn.
+    """The graph of a `.tflite` file. Thread-safe: one thread runs it at a time.
 
     Args:
         path: `Path` of the file.
         provider: `"cpu"`.
-        threads: integer, of one operation; or `None`: LiteRT decides.
+        threads: integer, threads per operation; `None`: LiteRT decides.
 
     Attributes:
-        metadata: dictionary, as in `runtime.metadata`.
+        metadata: dictionary, see `runtime.metadata`.
         inputs: list of names.
         outputs: list of names.
-        batch: `None`: any size; or the only one.
+        batch: integer, the only batch size; `None`: any.
 
     Raises:
         ImportError: if LiteRT is not installed.
-        ValueError: if the file is damaged, something else wrote it, or the provider is another.
+        ValueError: if the file is damaged or not an export, or for another provider.
 
     Example, which needs a file:
 
@@ -54,7 +54,7 @@ class TfliteGraph(Graph):
             raise not_installed(path, "ai-edge-litert", error=error) from error
         try:
             interpreter = Interpreter(model_content=flatbuffer, num_threads=threads)
-            # It resizes the inputs to what it is given.
+            # The runner resizes the inputs to the arrays.
             self._runner = interpreter.get_signature_runner(SIGNATURE)
         except Exception as error:
             raise ValueError(
@@ -65,7 +65,7 @@ class TfliteGraph(Graph):
             for name, details in self._runner.get_input_details().items()
         }
         super().__init__(path, about, inputs, self._runner.get_output_details())
-        self._turn = threading.Lock()  # resizing and running are several steps
+        self._turn = threading.Lock()  # resizing and running is not atomic
 
     def _run(self, feeds):
         with self._turn:

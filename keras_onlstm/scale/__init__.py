@@ -1,5 +1,5 @@
-"""Texts that are too many for one process: cut into shards, each of which is read and written once.
+"""Large corpora, cut into shards that several processes read and write.
 
-`shards` cuts files and reads them, `tasks` are what can be done with their rows, `corpus` has
-processes do it. No Keras but in the models.
+`shards` cuts and reads files, `tasks` defines what is done with their rows, `corpus` runs it in
+several processes. Only the models use Keras.
 """

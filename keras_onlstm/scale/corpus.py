@@ -1,4 +1,4 @@
-"""Large files read by several processes, shard by shard; what is finished is never done again."""
+"""Processing of large files in several processes, shard by shard. It can be resumed."""
 
 import json
 import os
@@ -27,7 +27,7 @@ PLAN = "corpus.json"
 
 
 def _plan(paths, shards, task, rows):
-    """What a directory is for: files as they are now, and what is done with them."""
+    """The contents of `PLAN`: the files, with sizes and times, and the task."""
     stats = [os.stat(path) for path in paths]
     files = [
         {"path": str(Path(path).resolve()), "bytes": stat.st_size, "changed": stat.st_mtime_ns}
@@ -40,7 +40,7 @@ def _plan(paths, shards, task, rows):
 
 
 def _check_plan(output, plan):
-    """Whether it was begun before; refuses another plan than that of then."""
+    """Whether the run is resumed. Raises `ValueError` if its plan has changed."""
     path = output / PLAN
     if path.exists():
         try:
@@ -80,37 +80,37 @@ def process(
     progress: Callable[[int, int], object] | None = None,
     ray: str | None = None,
 ) -> Counts:
-    """Does something with all rows of files, and writes a file for every shard of them.
+    """Runs a task on all rows of files, and writes a file for every shard.
 
-    The directory gets `00000.txt`, `00001.txt` and so on, of as many rows as the files have, in
-    their order; each is there as soon as it is whole. The same call again goes on where the last
-    one ended, however it did.
+    The directory gets `00000.txt`, `00001.txt` and so on, with one output row for each row of the
+    files, in the same order. Files are written atomically. The same call resumes an interrupted
+    run.
 
     Args:
-        paths: list of paths, as of `shards.cut`.
+        paths: list of paths of text or Parquet files, see `shards.cut`.
         output: the directory.
         task: `tasks.Parsing` or `tasks.Scoring`.
         rows: positive integer, lines in a shard.
-        workers: positive integer, processes; each loads the model. With 1 it is this
-            one, unless there is a cluster. `None`: one a core, here or of the cluster.
-        progress: function of the number of rows done and of all, called after each shard, or
-            `None`.
-        ray: string, the address of a Ray cluster whose processes do it, as `ray.init` takes it, or
-            `None`. All its machines see the files and the directory under their paths here.
+        workers: positive integer, number of processes; each loads the model. 1 without a cluster:
+            the current process. `None`: one per core, here or in the cluster.
+        progress: function of the number of finished rows and of all rows, called after each shard,
+            or `None`.
+        ray: string, the address of a Ray cluster that runs the task, as for `ray.init`, or `None`.
+            All its machines must see the files and the directory under the same paths.
 
     Returns:
-        `Counts` of what this call did.
+        `Counts` of this call.
 
     Raises:
         FileNotFoundError: if a file is missing.
         FileExistsError: if the directory has something else in it.
-        BlockingIOError: if another process is at work in it.
+        BlockingIOError: if another process is using it.
         OSError: if a file cannot be written.
         ValueError: if a file is damaged, an argument is invalid, or the directory is of other files
             or arguments.
         ChildProcessError: if a process was killed.
-        ConnectionError: if there is no such cluster, or it was lost.
-        ImportError: if what the task needs, or Ray, is not installed.
+        ConnectionError: if the cluster cannot be reached, or was lost.
+        ImportError: if a library that the task needs, or Ray, is not installed.
 
     Example:
 
@@ -150,5 +150,5 @@ def process(
         finally:
             remove_left_overs(output)
             if not begun and not any(path.exists() for _, path in named):
-                (output / PLAN).unlink()  # it may be begun in another way
+                (output / PLAN).unlink()  # so that another run may use the directory
     return counts

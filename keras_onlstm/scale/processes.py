@@ -19,11 +19,11 @@ __all__ = ["Counts", "Worker", "run"]
 
 
 class Counts(NamedTuple):
-    """What came of rows.
+    """Numbers of rows, words and errors.
 
     Attributes:
         rows: integer.
-        words: integer, those that were read.
+        words: integer, words that were read.
         errors: integer, rows that could not be read.
     """
 
@@ -36,28 +36,28 @@ class Worker:
     """A task with its model loaded.
 
     Args:
-        task: of `tasks`.
+        task: `tasks.Task`.
 
     Raises:
-        FileNotFoundError: as the task's `begin`, and what else it raises.
+        Exception: any error of the task's `begin`, such as `FileNotFoundError`.
     """
 
     def __init__(self, task: Task) -> None:
         self._task, self._records = task, task.begin()
 
     def __call__(self, shard: Shard, path: StrPath) -> Counts:
-        """Writes what comes of a shard, all or nothing.
+        """Writes the results of a shard atomically.
 
         Args:
             shard: `shards.Shard`.
-            path: of the file.
+            path: path of the output file.
 
         Returns:
             `Counts`.
 
         Raises:
             OSError: if the file cannot be written.
-            ValueError: if what the shard is of is damaged.
+            ValueError: if the shard's file is damaged.
         """
         counts = [0, 0, 0]
 
@@ -82,19 +82,19 @@ def _cores():
 
 
 def run(jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None) -> Iterator[Counts]:
-    """Has processes do a task with shards.
+    """Runs a task on shards in several processes.
 
     Args:
-        jobs: list of shards, and where to write what comes of each.
-        task: of `tasks`.
-        workers: positive integer, processes; with 1 it is this one. `None`: one a core.
+        jobs: list of pairs of a shard and the path of its output file.
+        task: `tasks.Task`.
+        workers: positive integer, processes; 1: the current process. `None`: one per core.
 
     Yields:
-        `Counts` of a shard, as soon as it is written.
+        `Counts` of a shard, when it is written.
 
     Raises:
         ChildProcessError: if a process was killed.
-        Exception: what a `Worker` raises.
+        Exception: any error of a `Worker`.
     """
     workers = min(workers or _cores(), len(jobs))
     if workers == 1:
@@ -122,9 +122,9 @@ def run(jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None) -> 
 
 
 def _begin(task):
-    """What a process does once. Ctrl-C is for the one that began it, whose death it shares.
+    """Sets up a worker process.
 
-    Nobody reads what libraries log in it; an exception goes to the one that began it.
+    It ignores Ctrl-C, discards logs on stderr, ends when its parent does, and passes it exceptions.
     """
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -134,7 +134,7 @@ def _begin(task):
     ).start()
     try:
         _worker = Worker(task)
-    except Exception as error:  # which a pool would hide
+    except Exception as error:  # a pool would hide it
         _worker = error
 
 
@@ -151,7 +151,7 @@ def _finish(shard, path):
 
 @contextmanager
 def _one_thread():
-    """Processes that begin here have one thread each for their products."""
+    """Processes started in this context have one BLAS thread each."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))

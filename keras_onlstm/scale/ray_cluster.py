@@ -1,4 +1,4 @@
-"""The processes of a Ray cluster that work on a corpus. Ray Data deals the shards out."""
+"""Processing of a corpus on a Ray cluster. Ray Data distributes the shards."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ __all__ = ["run"]
 
 
 class _Actor:
-    """A `Worker` on some machine. What it raises is handed back: raised, Ray would wrap it."""
+    """A `Worker` on a machine. It returns exceptions, because Ray would wrap raised ones."""
 
     def __init__(self, task):
         self._worker: Worker | Exception
@@ -48,15 +48,15 @@ def _unshared(*paths):
 
 
 def _import():
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to Ray's makers
-    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "2")  # a cluster that has gone is given up
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "2")  # gives up a lost cluster soon
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
         import ray
         import ray.data
     except ImportError as error:
         raise not_installed("--ray", "ray[data]", error=error) from error
-    # What the cluster logs, when it loses a machine for example, is kept in its own files.
+    # Hides logs of the cluster, about lost machines for example. They are kept in its own files.
     ray._private.worker._worker_logs_enabled = False
     return ray
 
@@ -64,9 +64,9 @@ def _import():
 def run(
     jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None, address: str
 ) -> Iterator[Counts]:
-    """`processes.run` by the processes of a cluster at `address`, as of `ray.init`.
+    """Runs `processes.run` on the Ray cluster at `address`, as for `ray.init`.
 
-    When a machine is lost the others do its shards.
+    If a machine is lost, the others process its shards.
     """
     ray = _import()
     _connect(ray, address)
@@ -88,7 +88,7 @@ def _connect(ray, address):
         if separator and port.isdecimal() and "/" not in host:
             socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
         ray.init(address, log_to_driver=False, logging_level=logging.CRITICAL)
-    except Exception as error:  # whatever Ray raises
+    except Exception as error:  # Ray raises many classes
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConnectionError(
             f"--ray {address}: no Ray cluster answers there ({line}). ray start --head starts "
@@ -98,7 +98,7 @@ def _connect(ray, address):
 
 def _run(ray, jobs, task, workers):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of names of its own
+        warnings.simplefilter("ignore")  # Ray warns about its own names
         context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)

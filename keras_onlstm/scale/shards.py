@@ -1,4 +1,4 @@
-"""Large files as shards of rows, and the files that are written of them."""
+"""Cutting files into shards of rows, reading shards, writing results."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,18 +13,18 @@ __all__ = ["FORMATS", "Shard", "cut", "read", "write"]
 
 FORMATS = {"brackets": "txt", "json": "jsonl", "parquet": "parquet"}
 _PARQUET = ".parquet"
-_MARK = b"\xef\xbb\xbf"  # of UTF-8, at the beginning of a file
+_MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 
 
 class Shard(NamedTuple):
     """Rows of a file that are read together.
 
     Attributes:
-        path: of the file.
-        start: integer, the byte of a text where it begins; of Parquet the number of a row group.
-        end: integer, where it ends.
-        row: integer, the number of its first row among those of all files, from 0 on.
-        rows: integer, how many it has.
+        path: path of the file.
+        start: integer, the first byte in a text, or the index of a row group in Parquet.
+        end: integer, where it ends (exclusive).
+        row: integer, the index of its first row among the rows of all files.
+        rows: integer, number of rows.
     """
 
     path: str
@@ -47,7 +47,7 @@ def _open_parquet(path, column):
     try:
         file = parquet.ParquetFile(path)
         names = file.schema_arrow.names
-    except Exception as error:  # whatever PyArrow raises
+    except Exception as error:  # PyArrow raises many classes
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ValueError(f"{path}: is no whole Parquet file ({reason}).") from error
     if column not in names:
@@ -56,7 +56,7 @@ def _open_parquet(path, column):
 
 
 def _ends(path, rows):
-    """Where every stretch of so many lines ends, and how many lines it has."""
+    """Yields the end of each block of `rows` lines, in bytes, and its number of lines."""
     count = end = 0
     with open(path, "rb") as file:
         for line in file:
@@ -72,17 +72,17 @@ def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard
     """Cuts files into shards.
 
     Args:
-        paths: list of the paths of texts, a row a line, and of Parquet files (`.parquet`), whose
-            row groups are the shards.
+        paths: list of paths of text files with one row per line, and of Parquet files (`.parquet`),
+            whose row groups are the shards.
         rows: positive integer, lines in a shard.
-        column: string, which column of Parquet files has the text.
+        column: string, the column of Parquet files that has the text.
 
     Returns:
-        List of `Shard`, in the order of the rows. Each has rows; a file without rows has no shard.
+        List of `Shard`, in the order of the rows. None is empty.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if a Parquet file is damaged or has no such column.
+        ValueError: if a Parquet file is damaged or lacks the column.
         ImportError: if PyArrow is needed and not installed.
 
     Example:
@@ -115,17 +115,17 @@ def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard
 
 
 def read(shard: Shard, column: str = "text") -> Iterator[Any]:
-    """The texts of a shard.
+    """Reads the texts of a shard.
 
     Args:
         shard: `Shard`.
-        column: as of `cut`.
+        column: string, the column of Parquet files.
 
     Yields:
-        Strings; bytes where a line is not UTF-8, and whatever a column has that is no text.
+        Strings; bytes for lines that are not UTF-8; other values if a column has them.
 
     Raises:
-        ValueError: if a Parquet file is damaged, or has another column.
+        ValueError: if a Parquet file is damaged or lacks the column.
         ImportError: if PyArrow is needed and not installed.
 
     Example:
@@ -159,12 +159,12 @@ def _decoded(line):
 
 
 def write(path: StrPath, rows: Iterable[dict[str, Any]], task: Any) -> None:
-    """Writes the rows of a shard, all or none.
+    """Writes the rows of a shard atomically.
 
     Args:
-        path: of the file.
-        rows: iterable of dictionaries, by the names of the task's `columns`.
-        task: of `tasks`, whose `form` is `"json"`, `"parquet"`, or that of its `line`.
+        path: path of the file.
+        rows: iterable of dictionaries with the task's `columns` as keys.
+        task: of `tasks`. Its `form` is `"json"`, `"parquet"`, or the format of its `line`.
 
     Raises:
         OSError: if the file cannot be written.

@@ -1,4 +1,4 @@
-"""What is done with the rows of large files: trees, or log-probabilities."""
+"""Tasks for rows of large files: parsing and scoring."""
 
 import itertools
 import math
@@ -17,13 +17,13 @@ _BLOCK = 512  # texts at once: memory does not grow with the shard
 
 
 class Record(NamedTuple):
-    """What came of a text.
+    """The result for a text.
 
     Attributes:
-        words: integer, how many were read.
-        fields: dictionary, by the names of the task's `columns` but `row`; `error` is why the
-            others are empty, or `None`.
-        unknown: the words that the model read as `<unk>`, of a task that names them.
+        words: integer, words read.
+        fields: dictionary with the task's `columns` except `row`; `error` is why the others are
+            empty, or `None`.
+        unknown: the words that the model read as `<unk>`, if the task lists them.
     """
 
     words: int
@@ -32,13 +32,13 @@ class Record(NamedTuple):
 
 
 class Parsing(NamedTuple):
-    """The trees of texts.
+    """Parses texts into trees.
 
     Attributes:
-        form: `"brackets"`, `"json"` or `"parquet"`: how they are written.
-        column: string, which column of Parquet files has the texts.
-        max_words: integer, of a sentence; a text with a longer one is not read. Or `None`.
-        punctuation: whether it is in the trees.
+        form: output format, `"brackets"`, `"json"` or `"parquet"`.
+        column: string, the Parquet column of the texts.
+        max_words: integer, skips texts with longer sentences; or `None`.
+        punctuation: whether trees contain punctuation.
         load: dictionary, the arguments of `Parser.load`.
     """
 
@@ -50,16 +50,16 @@ class Parsing(NamedTuple):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """What `form` may be."""
+        """Possible values of `form`."""
         return ("brackets", "json", "parquet")
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The kinds of the fields of a row; a list has that of its members."""
+        """Types of the fields of a row; a list has the type of its items."""
         return {"row": int, "words": [[str]], "trees": [str], "error": str}
 
     def begin(self) -> Callable[[Iterable[Any]], Iterator[Record]]:
-        """Loads the model, and returns the function of texts that yields a `Record` for each."""
+        """Loads the model and returns a function that yields a `Record` per text."""
         parser = Parser.load(**self.load)
 
         def records(texts: Iterable[Any]) -> Iterator[Record]:
@@ -71,17 +71,17 @@ class Parsing(NamedTuple):
         return records
 
     def line(self, fields: Mapping[str, Any]) -> str:
-        """A row as text: its trees with blanks between them, or `#` and the error."""
+        """A row as text: its trees separated by spaces, or `#` and the error."""
         return f"# {fields['error']}" if fields["error"] else " ".join(fields["trees"])
 
 
 class Scoring(NamedTuple):
-    """The log-probabilities of texts, each scored on its own, end of sentence included.
+    """Computes log-probabilities of texts, each scored on its own, end of sentence included.
 
     Attributes:
-        form: `"json"` or `"parquet"`: how they are written.
-        column: as in `Parsing`.
-        max_words: integer, of a text; a longer one is not read. Or `None`.
+        form: output format, `"json"` or `"parquet"`.
+        column: string, the Parquet column of the texts.
+        max_words: integer, skips texts with more words; or `None`.
         load: dictionary, the arguments of `reader.open_reader`.
     """
 
@@ -92,18 +92,18 @@ class Scoring(NamedTuple):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """What `form` may be."""
+        """Possible values of `form`."""
         return ("json", "parquet")
 
     @property
     def columns(self) -> dict[str, Any]:
-        """As in `Parsing`."""
+        """Types of a row's fields."""
         counts = {"tokens": int, "unknown_words": int}
         numbers = {"log_probability": float, "perplexity": float}
         return {"row": int, **counts, **numbers, "error": str}
 
     def begin(self) -> Callable[[Iterable[Any]], Iterator[Record]]:
-        """As in `Parsing`."""
+        """Loads the model and returns a function that yields `Record`s."""
         reader = open_reader(**self.load)
 
         def records(texts: Iterable[Any]) -> Iterator[Record]:

@@ -1,4 +1,4 @@
-"""Text as ids: vocabularies, corpora, sentences in batches. No Keras."""
+"""Token ids: vocabularies, corpora, sentence batches. Without Keras."""
 
 from keras_onlstm.text import corpus, sentences, vocabulary
 

@@ -1,9 +1,9 @@
-"""Text corpora for language models: Penn Treebank as Mikolov prepared it, or a user's own.
+"""Text corpora for language models: Penn Treebank as Mikolov prepared it, or the user's own.
 
 A corpus is a directory of `train.txt`, `valid.txt` and `test.txt` (`ptb.train.txt` and so on for
 the Penn Treebank). Each line is a sentence, words are separated by blanks. Every line ends in
-`<eos>`, also a blank one, as in the published token counts of WikiText. Words that the vocabulary
-lacks are `<unk>`.
+`<eos>`, even a blank one, as in the published token counts of WikiText. Words outside the
+vocabulary are `<unk>`.
 """
 
 import io
@@ -23,17 +23,17 @@ from keras_onlstm.utils.types import StrPath
 __all__ = ["Corpus", "encode", "find", "load", "mapped", "read_vocabulary", "sentences"]
 
 PARTS = ("train", "valid", "test")
-_BLOCK = 1 << 16  # ids that are written at once
+_BLOCK = 1 << 16  # ids written at once
 
 
 class Corpus(NamedTuple):
     """A corpus as ids.
 
     Attributes:
-        vocabulary: list of tokens; the place of a token is its id.
+        vocabulary: list of tokens; the index of a token is its id.
         train: int32 array (tokens,).
-        valid: likewise.
-        test: likewise.
+        valid: int32 array (tokens,).
+        test: int32 array (tokens,).
     """
 
     vocabulary: list[str]
@@ -46,8 +46,8 @@ def sentences(path: StrPath, level: str = "word") -> Iterator[list[str]]:
     """Reads a text line by line.
 
     Args:
-        path: of the file.
-        level: as in `read_vocabulary`.
+        path: text file.
+        level: `"word"` or `"character"`.
 
     Yields:
         List of tokens of a line, without `<eos>`.
@@ -76,19 +76,18 @@ def sentences(path: StrPath, level: str = "word") -> Iterator[list[str]]:
 def read_vocabulary(
     paths: Sequence[StrPath], max_words: int | None = None, level: str = "word"
 ) -> list[str]:
-    """The tokens of some files, the most frequent ones first.
+    """Returns the tokens of files, the most frequent ones first.
 
     Args:
-        paths: the files that are counted.
-        max_words: integer, how many tokens to keep, `<eos>` and `<unk>` included; or `None`: all.
-        level: `"word"` or `"character"`; a blank then is `_`.
+        paths: list of files.
+        max_words: integer, maximum number of tokens, including `<eos>` and `<unk>`; `None`: all.
+        level: `"word"` or `"character"`, with `_` for blanks.
 
     Returns:
-        List of tokens: `<eos>`, `<unk>`, then by falling frequency, ties in the order of the
-        alphabet.
+        List of tokens: `<eos>`, `<unk>`, then by descending frequency, ties alphabetically.
 
     Raises:
-        ValueError: if a file is not UTF-8 text, or there is no token at all.
+        ValueError: if a file is not UTF-8 text, or no file contains tokens.
 
     Example:
 
@@ -118,21 +117,21 @@ def encode(
     cache: StrPath | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> np.ndarray:
-    """A text file as ids, `<eos>` after every line, also after a blank one.
+    """Converts a text file to ids, with `<eos>` after every line, even a blank one.
 
     Args:
-        path: the file.
+        path: text file.
         vocabulary: list of tokens, with `<eos>` and `<unk>`.
-        level: as in `read_vocabulary`.
-        cache: path of a file to write the ids to, which is then mapped into memory: for files that
-            memory does not hold. `None`: in memory.
+        level: `"word"` or `"character"`.
+        cache: path of a file for the ids, which is then memory-mapped: for texts that do not fit
+            into memory. `None` keeps the ids in memory.
         progress: function of the number of tokens so far, called now and then, or `None`.
 
     Returns:
         int32 array (tokens,).
 
     Raises:
-        ValueError: if the file is not UTF-8 text or holds no words.
+        ValueError: if the file is not UTF-8 text or contains no words.
 
     Example:
 
@@ -150,7 +149,7 @@ def encode(
 
     def write(file):
         block, total, is_blank = [], 0, True
-        for tokens in chain(sentences(path, level), [None]):  # None: there is no more
+        for tokens in chain(sentences(path, level), [None]):  # None: end of the file
             if tokens is not None:
                 is_blank = is_blank and not tokens
                 block += [places.get(token, unknown) for token in tokens]
@@ -174,17 +173,17 @@ def encode(
 
 
 def find(directory: StrPath, part: str) -> Path:
-    """The file of a part of a corpus.
+    """Finds the file of a part of a corpus.
 
     Args:
-        directory: of the corpus.
+        directory: corpus directory.
         part: `"train"`, `"valid"` or `"test"`.
 
     Returns:
         `Path`.
 
     Raises:
-        FileNotFoundError: if there is none.
+        FileNotFoundError: if it is missing.
 
     Example:
 
@@ -216,12 +215,12 @@ def load(
     """Reads a corpus.
 
     Args:
-        directory: where `train.txt`, `valid.txt` and `test.txt` are.
-        vocabulary: list of tokens, or `None`: that of the training text, of at most `max_words`.
-        max_words: as in `read_vocabulary`.
-        level: as in `read_vocabulary`.
-        cache: directory for ids mapped into memory, or `None`: in memory.
-        progress: as in `encode`.
+        directory: corpus directory.
+        vocabulary: list of tokens, or `None` for that of the training text.
+        max_words: maximum size of that vocabulary, or `None`.
+        level: `"word"` or `"character"`.
+        cache: directory for memory-mapped ids, or `None`.
+        progress: function of the number of tokens so far, or `None`.
 
     Returns:
         `Corpus`.
@@ -252,11 +251,11 @@ def load(
 
 
 def mapped(vocabulary: Sequence[str], cache: StrPath) -> Corpus:
-    """A corpus whose ids `load` has written before, mapped into memory.
+    """Returns a corpus whose ids `load` has written, memory-mapped.
 
     Args:
         vocabulary: list of tokens.
-        cache: directory of the ids.
+        cache: directory with the ids.
 
     Returns:
         `Corpus`.

@@ -1,4 +1,4 @@
-"""Corpora that several processes read, and whose ids are kept in files if they are large."""
+"""Reads corpora in several processes, and keeps the ids of large ones in files."""
 
 import hashlib
 import sys
@@ -17,8 +17,8 @@ from keras_onlstm.utils.reading import read_json
 __all__ = ["load", "word_counts"]
 
 VOCABULARY = "vocabulary.txt"
-ORIGIN = "origin.json"  # beside the ids: the digests of the texts
-MAPPED = 100_000_000  # bytes of text from which on ids are kept in files instead of memory
+ORIGIN = "origin.json"  # next to the ids: digests of the texts
+MAPPED = 100_000_000  # bytes; ids of larger texts are kept in files instead of memory
 
 
 def load(
@@ -29,17 +29,17 @@ def load(
     level: str,
     processes: Any,
 ) -> corpus.Corpus:
-    """Reads a corpus as `text.corpus.load` does, a large one with the help of files.
+    """Reads a corpus like `text.corpus.load`, with files for the ids of a large one.
 
     Args:
-        directory: of the corpus.
-        cache: directory for the ids of a large corpus, which are mapped into memory. They are made
-            again only if the corpus has changed.
-        vocabulary: as of `text.corpus.load`.
-        max_words: as of `text.corpus.load`.
-        level: as of `text.corpus.load`.
-        processes: `distribution.processes.Processes`. Each reads a small corpus for itself; a large
-            one only the first one turns into ids.
+        directory: directory of the corpus.
+        cache: directory for the memory-mapped ids of a large corpus. They are written again only if
+            the corpus has changed.
+        vocabulary: list of tokens, or `None` for that of the training text.
+        max_words: maximum size of that vocabulary, or `None`.
+        level: `"word"` or `"character"`.
+        processes: `distribution.processes.Processes`. Each reads a small corpus itself; only the
+            first one converts a large corpus to ids.
 
     Returns:
         `text.corpus.Corpus`.
@@ -59,7 +59,7 @@ def load(
     cache.mkdir(parents=True, exist_ok=True)
     texts = {part: _file_digest(corpus.find(directory, part)) for part in corpus.PARTS}
     limit = max_words if vocabulary is None else "words that were given"
-    # Ids of earlier versions, which have no <eos> for blank lines, lack the last entry.
+    # Earlier versions, without <eos> for blank lines, did not write the last entry.
     origin = {"texts": texts, "level": level, "max_words": limit, "blank_lines": True}
     words = _cached_words(cache, origin, vocabulary)
     if words is not None:
@@ -75,13 +75,13 @@ def load(
 
 
 def _cached_words(cache, origin, vocabulary):
-    """The vocabulary of the ids in a directory if they are complete and of these texts."""
+    """The vocabulary of cached ids if they are complete and of these texts, or `None`."""
     try:
         found, words = read_json(cache / ORIGIN, dict, ""), read_words(cache / VOCABULARY)
     except (FileNotFoundError, ValueError):
         return None
     if vocabulary is not None and words == list(vocabulary):
-        origin = {**origin, "max_words": found.get("max_words")}  # the same words, however chosen
+        origin = {**origin, "max_words": found.get("max_words")}  # its origin does not matter
     return words if found == {**origin, **_ids_state(cache)} else None
 
 
@@ -100,7 +100,7 @@ def _size(directory):
 
 
 def _digest(found):
-    """A short text that differs between corpora, also where only the vocabularies do."""
+    """A short digest of the ids and the vocabulary of a corpus."""
     known = hashlib.sha256("".join(f"{word}\n" for word in found.vocabulary).encode())
     for ids in found[1:]:
         known.update(f"{len(ids)}\n".encode() + ids.tobytes())
@@ -108,12 +108,12 @@ def _digest(found):
 
 
 def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndarray:
-    """How often each word occurs in a text, which may be larger than memory.
+    """Counts how often each word occurs in a text that may be larger than memory.
 
     Args:
         ids: integers (tokens,).
-        words: V, how many words there are.
-        block: how many tokens are counted at once.
+        words: V, size of the vocabulary.
+        block: number of tokens counted at once.
 
     Returns:
         Integers (V,).

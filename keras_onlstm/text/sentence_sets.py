@@ -1,4 +1,4 @@
-"""The sentences of a text of ids: splitting it, and leaving out or adding some of them."""
+"""Splits a text of ids into sentences, and removes or adds sentences."""
 
 from collections.abc import Container, Iterable, Sequence
 
@@ -8,7 +8,7 @@ __all__ = ["split", "with_sentences", "without_sentences"]
 
 
 def split(ids: np.ndarray, eos: int) -> list[np.ndarray]:
-    """The sentences of a text with `eos` after each, without it: arrays, none of them empty."""
+    """Splits a text after each `eos` into nonempty arrays without `eos`."""
     ends = np.flatnonzero(ids == eos)
     starts = [0, *(ends + 1)]
     parts = [ids[start:end] for start, end in zip(starts, [*ends, len(ids)], strict=True)]
@@ -20,14 +20,14 @@ def _joined(sentences, eos):
 
 
 def _keys(sentences, ignored):
-    """The ids of sentences without those that are ignored."""
+    """The ids of sentences, without ignored ids."""
     return [tuple(i for i in map(int, sentence) if i not in ignored) for sentence in sentences]
 
 
 def without_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
-    """A text without some sentences, which are compared without the ids `ignored`."""
+    """Removes sentences from a text, compared without the ids in `ignored`."""
     unwanted, present = set(_keys(others, ignored)), split(ids, eos)
     keys = _keys(present, ignored)
     kept = [part for part, key in zip(present, keys, strict=True) if key not in unwanted]
@@ -39,7 +39,7 @@ def without_sentences(
 def with_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
-    """A text with those sentences appended that it lacks, compared without `ignored`."""
+    """Appends sentences missing from a text, compared without the ids in `ignored`."""
     present, more = split(ids, eos), [np.asarray(sentence) for sentence in others]
     known, keys = set(_keys(present, ignored)), _keys(more, ignored)
     missing = [part for part, key in zip(more, keys, strict=True) if key not in known]

@@ -1,4 +1,4 @@
-"""Sentences that models of Keras, of 8 bits or exported ones read in batches. No Keras."""
+"""Batches of sentences for Keras, 8-bit and exported models. Does not import Keras."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -11,9 +11,9 @@ from keras_onlstm.utils.types import Sentence, StrPath
 
 __all__ = ["DistanceModel", "chosen_gates", "contexts", "read"]
 
-# A length that at least this many sentences have is not padded to a multiple.
+# Lengths of at least this many sentences are not padded to a multiple.
 OFTEN = 512
-# The most words in a batch, so that logits, V times as many, fit. One sentence is always read.
+# Maximum words in a batch, to limit memory for logits. A longer sentence is its own batch.
 WORDS = 8192
 
 
@@ -25,18 +25,18 @@ def read(
     multiple: int = 1,
     closed: bool = False,
 ) -> list[tuple[Any, int]]:
-    """What a function makes of sentences, which it gets in batches of similar length.
+    """Applies a function to sentences in batches of similar length.
 
-    A sentence is `<eos>` and its words, `closed` another `<eos>`. Behind it stands `<eos>` as well.
+    A row is `<eos>`, the words, another `<eos>` if `closed`, and padding with `<eos>`.
 
     Args:
-        sentences: list of what `encoder` takes.
+        sentences: list of texts, or lists of words.
         encoder: `Encoder`.
-        function: of ids, int32 (batch, time), and lengths, int32 (batch,), the `<eos>` counted.
-            Returns one result a row.
-        batch_size: integer, at most so many sentences at once; fewer if they are very long.
-        multiple: integer that divides `time`: few shapes, if a backend compiles for each. Lengths
-            that hundreds of sentences have are not padded, which pays for one more shape.
+        function: function of ids, int32 (batch, time), and lengths, int32 (batch,), which include
+            `<eos>`. Returns one result per row.
+        batch_size: integer, maximum number of sentences in a batch; fewer if they are very long.
+        multiple: integer that divides `time`, for few shapes if a backend compiles each. Lengths
+            of hundreds of sentences are not padded, because this is worth one more shape.
         closed: whether an `<eos>` closes the sentence.
 
     Returns:
@@ -75,17 +75,16 @@ def read(
 
 
 def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
-    """Which words of a batch follow the same words: what a model predicts there it predicts once.
+    """Finds equal contexts in a batch, for which a model predicts the next word only once.
 
     Args:
         ids: int32 (batch, time), sentences.
-        lengths: int32 (batch,), how many of them count.
+        lengths: int32 (batch,), without padding.
 
     Returns:
-        Dictionary of `ids`; of `contexts`, int32 (batch, time - 1): for every id but the first, the
-        number of the ids before it, the same where these are; and of `firsts`, int32 (N,): where in
-        (batch * (time - 1),) each of them is read first. N is all of that, a half or a quarter, so
-        that there are few shapes.
+        Dictionary of `ids`; `contexts`, int32 (batch, time - 1): the number of the context of every
+        id but the first; and `firsts`, int32 (N,): the index in (batch * (time - 1),) where each
+        context comes first. N is this size, a half or a quarter of it, to have few shapes.
 
     Example:
 
@@ -96,7 +95,7 @@ def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
     ([[0, 1, 2], [0, 1, 3]], [0, 1, 2, 5, 0, 0])
     """
     rows, time = ids.shape[0], ids.shape[1] - 1
-    numbers = np.zeros((rows, time), "int32")  # behind the end of a sentence any will do
+    numbers = np.zeros((rows, time), "int32")  # arbitrary after the end of a sentence
     known: dict[tuple[int | None, int], int] = {}
     firsts: list[int] = []
     for row, (sentence, length) in enumerate(zip(ids.tolist(), lengths.tolist(), strict=True)):
@@ -113,17 +112,17 @@ def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def chosen_gates(gate: str | None, gates: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of the distances that an argument `gate` asks for.
+    """Returns the names of the gates that an argument `gate` selects.
 
     Args:
-        gate: one of the names, or `"both"` where there are two; `None`: the first one.
-        gates: tuple of names, those of all distances that a model measures.
+        gate: one of the names, or `"both"` if there are two; `None`: the first one.
+        gates: tuple of the names of all gates whose distances a model measures.
 
     Returns:
         Tuple of names.
 
     Raises:
-        ValueError: if it is none of them.
+        ValueError: if `gate` is unknown.
 
     Example:
 
@@ -151,34 +150,34 @@ class DistanceModel:
 
     Attributes:
         vocabulary: list of words, or `None`.
-        gates: tuple of the names of its distances.
-        members: tuple of how many layers with distances each of the models has that it is made of.
+        gates: tuple of the names of gates with distances.
+        members: tuple of integers, the number of layers with distances of each model it contains.
     """
 
     vocabulary: list[str] | None = None
     gates: tuple[str, ...] = ()
     members: tuple[int, ...] = ()
     _file: StrPath | None = None
-    _encoder: Encoder | None = None  # made when the first sentence is read
+    _encoder: Encoder | None = None  # created for the first sentence
 
     @property
     def num_layers(self) -> int:
-        """How many layers have distances, of all models together."""
+        """Number of layers with distances, of all models together."""
         return sum(self.members)
 
     @property
     def default_layer(self) -> int | None:
-        """The layer that builds trees: of one model the second, as in the paper; `None`: all."""
+        """Layer that builds trees: the second of a single model, as in the paper; `None`: all."""
         return min(2, self.members[0]) if len(self.members) == 1 else None
 
     def encode(self, sentence: Sentence) -> list[int]:
         """The ids of a sentence's words.
 
         Args:
-            sentence: words apart by blanks, or a list of words.
+            sentence: words separated by blanks, or a list of words.
 
         Returns:
-            List of integers. A word that the vocabulary lacks is `<unk>`.
+            List of integers. Words outside the vocabulary are `<unk>`.
 
         Raises:
             ValueError: if the model has no vocabulary, or one without `<eos>` and `<unk>`.
@@ -191,12 +190,12 @@ class DistanceModel:
         return self._encoder
 
     def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
-        """How much of the order each word of sentences makes every layer forget, or write.
+        """Measures which share of ordered neurons each word makes every layer forget, or write.
 
         Args:
-            sentences: list of sentences: words apart by blanks, or lists of words.
-            gate: one of the names in `gates`, or `"both"`. Default: the first one, that of the
-                forget gates.
+            sentences: list of sentences: words separated by blanks, or lists of words.
+            gate: one of the names in `gates`, or `"both"`. Default: the first one, the forget
+                gates.
 
         Returns:
             List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the
@@ -212,5 +211,5 @@ class DistanceModel:
         return [distances[:, 1 : words + 1] for distances, words in found]
 
     def _measured(self, sentences, gates):
-        """Pairs of an array (rows of the gates, `<eos>` and words) and the number of words."""
+        """Pairs of distances (rows of gates, `<eos>` and words) and the number of words."""
         raise NotImplementedError

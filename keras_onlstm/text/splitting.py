@@ -1,4 +1,4 @@
-"""What callers give as sentences, texts or lists of words, as sentences of tokens."""
+"""Converts texts or lists of words to sentences of tokens."""
 
 import itertools
 import re
@@ -28,10 +28,10 @@ def words_of(sentence: Iterable[Token]) -> list[str]:
 
 
 def sentences_of(sentence: Sentence, split: bool, number: int = 1) -> list[list[Token]]:
-    """The sentences of one text as lists of tokens, at least one, which may be empty.
+    """Converts one text to sentences of tokens: at least one, which may be empty.
 
-    A list of words is one sentence, and so is a text with `split=False`. `number` says in an error
-    which of several texts it is.
+    A list of words is one sentence, and so is a text with `split=False`. `number` is the number of
+    the text in errors.
     """
     if not isinstance(sentence, str):
         return [tokens.from_words(sentence)]
@@ -45,7 +45,7 @@ def sentences_of(sentence: Sentence, split: bool, number: int = 1) -> list[list[
 
 
 def numbered(sentences: Iterable[Sentence], split: bool) -> Iterator[tuple[int, list[Token]]]:
-    """`sentences_of` many, each with the place, from 0 on, of the text that it is from."""
+    """Yields the sentences of many texts, each with the index of its text."""
     for place, sentence in enumerate(sentences):
         tokens.check_sentence(sentence, place + 1)
         for found in sentences_of(sentence, split, place + 1):
@@ -53,14 +53,14 @@ def numbered(sentences: Iterable[Sentence], split: bool) -> Iterator[tuple[int, 
 
 
 def without_number(error: ValueError) -> str:
-    """The message of an error about a text that is one of many rows, without `sentence 1`."""
+    """The message of an error without `sentence 1`, for texts in numbered rows."""
     return re.sub("^sentence 1[:,] ", "", str(error))
 
 
 def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], str | None]:
-    """The sentences of a text that have a word, and `None`; or none, and why it cannot be read.
+    """Returns the sentences that have words, and `None`; or no sentences, and an error message.
 
-    `most` is how many words a sentence may have, or `None`. Blank text is no error.
+    `most` is the maximum number of words in a sentence. Blank text is not an error.
     """
     if isinstance(text, bytes):
         return [], "is no UTF-8 text."

@@ -1,8 +1,8 @@
-"""Text as people write it, as sentences and tokens with their places. No Keras.
+"""Splits text into sentences and tokens with positions. Does not import Keras.
 
-NLTK does the splitting: its Penn Treebank tokenizer, and Punkt with the abbreviations below in
-place of a trained model, which would have to be downloaded. What neither knows, such as addresses
-and emoji, they get to see as something that they do.
+NLTK does the splitting: its Penn Treebank tokenizer, and Punkt with the abbreviations below instead
+of a trained model, which would have to be downloaded. Input that neither can handle, such as
+addresses and emoji, is replaced first.
 """
 
 import functools
@@ -16,7 +16,7 @@ __all__ = ["Token", "check_sentence", "check_sentences", "from_words", "split"]
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _PICTURE = r"[\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _VARIANT = r"[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
-# What the two tokenizers of NLTK do not know, and what they see in its place.
+# Replacements for input that both tokenizers of NLTK do not handle.
 _SEEN = {
     "address": "link",
     "emoji": " link ",
@@ -42,7 +42,7 @@ _UNKNOWN = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-# Lower case, without the last full stop. Single letters are known to be initials.
+# Lower case, without the last full stop. Punkt recognises single letters as initials.
 ABBREVIATIONS = """
     mr mrs ms dr prof st jr sr messrs mme mlle rev hon pres gov sen rep gen col maj capt lt sgt
     cmdr adm inc corp co ltd bros assn dept univ ave blvd vs etc e.g i.e cf al approx est fig vol
@@ -50,13 +50,13 @@ ABBREVIATIONS = """
     n.c s.c l.a ph.d m.d b.a m.a calif conn fla ga kan ky md mass mich minn mont neb nev okla pa
     tenn tex va vt wis wyo
 """
-# After one of these abbreviations, a capital letter of one of these begins a sentence.
+# These words, if capitalised, begin a sentence after an abbreviation.
 STARTERS = """
     the he she it they we you this that these those there but and his her its their our my your
     what when where why how who if so
 """
-# Where Punkt ends a sentence and none ends: behind initials, the number of an item, and a quotation
-# or bracket after which the sentence goes on.
+# Where Punkt ends a sentence by mistake: after initials, after the number of an item, and after a
+# quotation or bracket in mid-sentence. Patterns of the text before and after.
 _GOES_ON = (
     (
         re.compile(r"\b(?:[^\W\d_]\.){2,}\s*$"),
@@ -71,10 +71,9 @@ class Token(NamedTuple):
     """A word or a punctuation mark.
 
     Attributes:
-        text: as it was written.
-        start: where it begins in the text that was given, in characters; `None`: a list of words
-            was given.
-        end: where it ends, likewise.
+        text: string, as written.
+        start: index of its first character in the given text; `None` for lists of words.
+        end: index after its last character; `None` for lists of words.
         is_word: whether it is a word of the sentence, rather than punctuation or an emoji.
     """
 
@@ -85,15 +84,15 @@ class Token(NamedTuple):
 
 
 def split(text: str) -> list[list[Token]]:
-    """The sentences of a text, each as tokens.
+    """Splits a text into sentences of tokens.
 
     Args:
-        text: of any length.
+        text: string of any length.
 
     Returns:
-        List of lists of `Token`, as the Penn Treebank splits them: `don't` is `do` and `n't`. Words
-        are what has a letter or a digit. A sentence without words belongs to the one before it, so
-        only a text without words has one; a text without tokens has no sentence.
+        List of lists of `Token`, split as in the Penn Treebank: `don't` is `do` and `n't`. Tokens
+        with a letter or a digit are words. A sentence without words is joined to the one before
+        it, so only a text without words has one; a text without tokens has no sentence.
 
     Example:
 
@@ -123,7 +122,7 @@ def split(text: str) -> list[list[Token]]:
 
 
 def _spans(seen):
-    """Where sentences begin and end."""
+    """Start and end of each sentence."""
     spans: list[tuple[int, int]] = []
     for start, end in _tools()[0].span_tokenize(seen):
         if spans and _goes_on(seen[slice(*spans[-1])], seen[start:end]):
@@ -137,12 +136,12 @@ def _goes_on(before, behind):
 
 
 def from_words(words: Sequence[str]) -> list[Token]:
-    """Tokens of a list of words, all of which count."""
+    """Makes tokens of words, all with `is_word`."""
     return [Token(word, None, None, True) for word in words]
 
 
 def check_sentences(sentences: Any) -> None:
-    """Refuses what is not an iterable of sentences, a single text for example."""
+    """Raises ValueError for a single text or anything but an iterable of sentences."""
     if isinstance(sentences, str):
         raise ValueError(f"sentences is text: put it into a list, [{reprlib.repr(sentences)}].")
     if isinstance(sentences, bytes | bytearray | dict) or not hasattr(sentences, "__iter__"):
@@ -152,9 +151,9 @@ def check_sentences(sentences: Any) -> None:
 
 
 def check_sentence(sentence: Any, number: int = 1) -> None:
-    """Refuses what is neither text nor a list of words, by the number of the sentence.
+    """Raises ValueError, with the number, for a sentence that is not text or a list of words.
 
-    Control characters, empty words and words with white space are refused too.
+    Control characters, empty words and words with white space are errors too.
     """
     where = f"sentence {number}"
     if isinstance(sentence, str):
@@ -192,7 +191,7 @@ def _kind(value):
 
 
 def _seen(text):
-    """The text that NLTK gets to see, where its characters are from, and where emoji begin."""
+    """The text for NLTK, the sources of its characters, and the starts of emoji."""
     seen: list[str] = []
     places: list[tuple[int, int]] = []
     emoji: set[int] = set()
@@ -214,7 +213,7 @@ def _seen(text):
 
 @functools.cache
 def _tools():
-    """The sentence splitter and the tokenizer: NLTK takes half a second to import."""
+    """Sentence splitter and tokenizer. Importing NLTK takes half a second."""
     from nltk.tokenize import TreebankWordTokenizer
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 

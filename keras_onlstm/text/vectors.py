@@ -1,4 +1,4 @@
-"""Word vectors in text files, such as those of GloVe. No Keras."""
+"""Reads word vectors from text files, such as those of GloVe. Does not import Keras."""
 
 import math
 import reprlib
@@ -11,31 +11,31 @@ from keras_onlstm.utils.types import StrPath
 
 __all__ = ["read_vectors"]
 
-_ENOUGH = 1000  # lines, to see that vectors are longer than those of the model
+_ENOUGH = 1000  # lines to read before all vectors are considered too long
 
 
 def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, np.ndarray]:
     """Reads the vectors of some words: lines of a word and its numbers, separated by blanks.
 
-    The last `size` cells of a line are its numbers, so a word may contain blanks. Passed over are
-    blank lines, words that are not UTF-8 text, and word2vec's first line, the number and the size
-    of the vectors.
+    The last `size` cells of a line are its numbers, so a word may contain blanks. Blank lines,
+    words that are not UTF-8 text, and word2vec's first line, the number and the size of the
+    vectors, are skipped.
 
     Source of such files: Pennington, Socher and Manning 2014, https://nlp.stanford.edu/projects/glove.
 
     Args:
-        path: of the file.
-        words: set of those to read.
-        size: integer, how many numbers a vector has.
+        path: path of the file.
+        words: set of words to read.
+        size: integer, length of a vector.
 
     Returns:
-        Dictionary from those of the words that the file has to arrays (size,) float32; the first
-        line of a word counts.
+        Dictionary from the words found to arrays (size,) float32; the first line of a word
+        counts.
 
     Raises:
-        FileNotFoundError: if there is no such file.
+        FileNotFoundError: if the file does not exist.
         ValueError: if a line is too short, or all lines are too long for vectors of that size; if
-            a word to read has something else than finite numbers; or if none of the words is there.
+            the vector of one of `words` is not finite numbers; or if none of them is found.
 
     Example:
 
@@ -50,7 +50,7 @@ def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, 
     fewest, where = math.inf, 0  # the smallest count of numbers in a line, and the first such line
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file of word vectors.")
-    # Bytes that are not UTF-8 become half surrogates, which no word has.
+    # Bytes that are not UTF-8 become lone surrogates, which no word has.
     with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
         for number, line in enumerate(file, 1):
             cells = line.rstrip(" \r\n").split(" ")

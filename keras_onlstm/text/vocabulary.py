@@ -1,4 +1,4 @@
-"""Vocabularies: which words there are, and their ids. No Keras."""
+"""Vocabularies: words and their ids. Does not import Keras."""
 
 import reprlib
 from collections import Counter
@@ -24,23 +24,23 @@ __all__ = [
 ]
 
 EOS = "<eos>"
-ROOT = "<root>"  # what the words of a dependency tree are generated from
+ROOT = "<root>"  # source of the first word of a dependency tree
 UNKNOWN = "<unk>"
 
 
 class Encoder:
-    """Finds the ids of words.
+    """Converts words to ids.
 
     Args:
-        vocabulary: list of words; the place of a word is its id. Or `None`, which is refused.
-        path: of the file of the model that has it, or `None`: the model was made here.
+        vocabulary: list of words; the index of a word is its id. `None` is an error.
+        path: path of the model's file, for errors; `None` for a model not from a file.
 
     Attributes:
-        vocabulary: as it was given.
+        vocabulary: list of words.
         eos: integer, the id of `<eos>`.
 
     Raises:
-        ValueError: if there is no vocabulary, or one without `<eos>` and `<unk>`.
+        ValueError: if `vocabulary` is `None`, or lacks `<eos>` or `<unk>`.
 
     Example:
 
@@ -56,24 +56,24 @@ class Encoder:
         self.eos = self._places[EOS]
 
     def __call__(self, sentence: Sentence) -> list[int]:
-        """The ids of a sentence: words apart by blanks, or a list of words."""
+        """The ids of a sentence: words separated by blanks, or a list."""
         words = sentence.split() if isinstance(sentence, str) else sentence
         unknown = self._places[UNKNOWN]
         return [self._places.get(word, unknown) for word in words]
 
 
 class TreeEncoder:
-    """Finds the ids of the words of dependency trees.
+    """Converts words of dependency trees to ids.
 
     Args:
-        vocabulary: list of words; the place of a word is its id. Or `None`, which is refused.
-        path: as of `Encoder`.
+        vocabulary: list of words; the index of a word is its id. `None` is an error.
+        path: path of the model's file, for errors, or `None`.
 
     Attributes:
         root: integer, the id of `<root>`.
 
     Raises:
-        ValueError: if there is no vocabulary, or one without `<unk>` and `<root>`.
+        ValueError: if `vocabulary` is `None`, or lacks `<unk>` or `<root>`.
 
     Example:
 
@@ -108,10 +108,10 @@ class TreeEncoder:
 
 
 def by_frequency(counts: Mapping[str, int]) -> list[str]:
-    """Words by falling frequency, ties in the order of the alphabet.
+    """Sorts words by descending frequency, ties alphabetically.
 
     Args:
-        counts: dictionary from words to how often there are.
+        counts: dictionary from words to their counts.
 
     Returns:
         List of strings.
@@ -128,17 +128,17 @@ def by_frequency(counts: Mapping[str, int]) -> list[str]:
 def frequent(
     sentences: Iterable[Iterable[str]], least: int = 2, special: Sequence[str] = (UNKNOWN, ROOT)
 ) -> list[str]:
-    """The vocabulary of sentences in which rare words are unknown.
+    """Makes a vocabulary of the frequent words of sentences.
 
     Args:
         sentences: iterable of lists of words, those to train on.
-        least: integer, how often a word of the vocabulary occurs in them at least.
-        special: list of words that are in it in any case, and first. Default: that of a model of
-            dependency trees.
+        least: integer, minimum count of a word in the vocabulary.
+        special: list of words that always come first in it. Default: those of models of dependency
+            trees.
 
     Returns:
-        List of words: the special ones, then the others by falling frequency, ties in the order of
-        the alphabet.
+        List of words: the special ones, then the others by descending frequency, ties
+        alphabetically.
 
     Raises:
         ValueError: if `least` is not positive.
@@ -158,17 +158,17 @@ def frequent(
 def check_vocabulary(
     vocabulary: Sequence[str] | None, path: StrPath | None = None
 ) -> Sequence[str]:
-    """Refuses what sentences cannot be read with.
+    """Checks that a vocabulary can encode sentences.
 
     Args:
         vocabulary: list of words, or `None`.
-        path: as of `Encoder`.
+        path: path of the model's file, or `None`.
 
     Returns:
         The vocabulary.
 
     Raises:
-        ValueError: if there is no vocabulary, or one without `<eos>` and `<unk>`.
+        ValueError: if it is `None`, or lacks `<eos>` or `<unk>`.
 
     Example:
 
@@ -189,17 +189,17 @@ def check_vocabulary(
 
 
 def read_words(path: StrPath, remedy: str = "") -> list[str]:
-    """The words of a file that `write_words` wrote.
+    """Reads the words of a file written by `write_words`.
 
     Args:
-        path: the file.
-        remedy: what the user can do if it is missing or damaged, a sentence.
+        path: path of the file.
+        remedy: sentence on what to do if it is missing or damaged.
 
     Returns:
         List of strings.
 
     Raises:
-        FileNotFoundError: if there is no such file.
+        FileNotFoundError: if it does not exist.
         ValueError: if it is not UTF-8 text.
 
     Example:
@@ -211,7 +211,7 @@ def read_words(path: StrPath, remedy: str = "") -> list[str]:
     >>> read_words(path)
     ['<eos>', '<unk>', 'the']
     """
-    # Not splitlines: a word of a character model may be another kind of line end.
+    # Not splitlines(): a word of a character model may be another line end.
     return read_text(path, remedy).split("\n")[:-1]
 
 
@@ -219,7 +219,7 @@ def write_words(path: StrPath, words: Iterable[str]) -> None:
     """Writes words to a file, one per line.
 
     Args:
-        path: the file.
+        path: path of the file.
         words: list of strings.
     """
     with replacing(path) as temporary:
