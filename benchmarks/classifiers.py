@@ -1,4 +1,4 @@
-"""Whole training steps of a text classifier: embedding, a small layer in both directions, Adam."""
+"""Training steps of a text classifier: embedding, a small bidirectional layer, Adam."""
 
 import keras
 import numpy as np
@@ -8,7 +8,7 @@ import keras_onlstm
 
 
 def batch(configuration, masks, seed=0):
-    """Ids (B, T), of which with masks those after the end of a text are 0, and labels (B, 1)."""
+    """Ids (B, T), if `masks` 0 after the end of a text, and labels (B, 1)."""
     rng = np.random.default_rng(seed)
     size, time = configuration.batch, configuration.time
     ids = rng.integers(1, configuration.vocabulary, (size, time)).astype("int32")
@@ -19,7 +19,7 @@ def batch(configuration, masks, seed=0):
 
 
 def training_step(name, configuration, dtype):
-    """A function that trains one step and returns when it is done."""
+    """A function that runs one training step and waits until it is done."""
     kind, options = variant(name)
     masks = "no masks" not in options
     (units,) = configuration.units
@@ -39,7 +39,7 @@ def training_step(name, configuration, dtype):
             keras.layers.Dense(1, activation="sigmoid", dtype="float32"),
         ]
     )
-    # JAX always compiles; TensorFlow when it is asked to; PyTorch runs operators one by one.
+    # JAX always compiles, TensorFlow only on request, and PyTorch runs in eager mode.
     jit = keras.backend.backend() == "jax" or "jit_compile" in options
     model.compile(
         "adam", "binary_crossentropy", jit_compile=jit, run_eagerly="run_eagerly" in options

@@ -1,4 +1,4 @@
-"""What is timed: sizes by name, and the floating-point operations that they cannot do without."""
+"""Benchmark configurations: sizes by name, and the floating-point operations they need."""
 
 import itertools
 from typing import NamedTuple
@@ -12,16 +12,16 @@ class Configuration(NamedTuple):
     batch: int
     time: int
     input_dim: int
-    units: tuple  # one entry a layer
+    units: tuple  # one entry per layer
     chunk_size: int | None
     measures: tuple = ("forward", "train")
-    rounds: int | None = None  # at most so many
-    vocabulary: int | None = None  # of a whole model
-    model: str | None = None  # whose whole training steps are timed; `None`: layers are
+    rounds: int | None = None  # largest number
+    vocabulary: int | None = None  # of a complete model
+    model: str | None = None  # to time its training steps; `None`: layers
 
     @property
     def layers(self):
-        """(input size, units, number of gate pre-activations) of every layer."""
+        """(input size, units, number of pre-activations) of every layer."""
         sizes = (self.input_dim, *self.units)
         return [
             (d, u, 4 * u + 2 * (u // self.chunk_size))
@@ -37,7 +37,7 @@ class Configuration(NamedTuple):
         return 2 if self.model == CLASSIFIER else 1
 
     def flops(self, measure):
-        """Of the matrix products alone: on the way back each has two."""
+        """Operations of the matrix products only; the backward pass has two for each."""
         if self.model == PRPN:
             products = self._products_of_prpn()
         elif self.model == TREES:
@@ -49,18 +49,18 @@ class Configuration(NamedTuple):
         return 2 * self.tokens * products * (3 if measure == "train" else 1)
 
     def _products_of_prpn(self):
-        """Of the convolution, both networks and the softmax, for one word."""
+        """Multiplications of convolution, both networks and softmax, per word."""
         e, u = self.input_dim, self.units[0]
-        reading = sum((d + u) * 5 * u for d in (e, *self.units[:-1]))  # gates, and the key
+        reading = sum((d + u) * 5 * u for d in (e, *self.units[:-1]))  # gates and the key
         return (LOOKBACK + 1) * e * u + reading + u * u + 2 * u * e + self.vocabulary * e
 
     def _products_of_trees(self):
-        """Of one LSTM and the softmax, for one word. Left dependents come on top."""
+        """Multiplications of an LSTM and the softmax, per word; no left dependents."""
         (units,) = self.units
         return (self.input_dim + units) * 4 * units + self.vocabulary * units
 
     def bytes_moved(self, measure, width):
-        """The recurrent kernel read once a step, and the sequences of every layer once."""
+        """The recurrent kernel read once per step, and the sequences of every layer once."""
         passes = 2 if measure == "train" else 1
         kernels = sum(self.time * u * k for _, u, k in self.layers)
         sequences = sum(self.tokens * (d + k + u) for d, u, k in self.layers)
@@ -107,7 +107,7 @@ QUICK.update(
     for name in CONFIGURATIONS
     if name.startswith("classifier-")
 )
-# Of these the memory is measured.
+# Those whose memory is measured.
 MEMORY = ("language-model", "training-medium", "training-paper", "prpn-paper")
 ONLSTM = "ONLSTM"
 READABLE = "ONLSTM(fused=False)"
@@ -119,7 +119,7 @@ MODEL = "LanguageModel"
 MODEL_OF_LSTM = "LanguageModel(recurrent='lstm')"
 READABLE_LOOP, WORD_BY_WORD = "fused=False", "word by word"  # of PRPN
 LEFT_DEPENDENTS = "TreeLSTM(left_dependents=True)"
-SEQUENTIAL = "TreeLSTM(sequential=True)"  # on chains of the same words
+SEQUENTIAL = "TreeLSTM(sequential=True)"  # on chains with the same words
 TREE_LSTMS = ("TreeLSTM", LEFT_DEPENDENTS, SEQUENTIAL)
 IMPLEMENTATIONS = {
     "tensorflow": (ONLSTM, "ONLSTM, jit_compile", READABLE, CELL, KERAS_LSTM, FLOOR),
@@ -131,21 +131,21 @@ LANGUAGE_MODELS = {
     "jax": (MODEL, MODEL_OF_LSTM),
     "torch": (MODEL, MODEL_OF_LSTM, TORCH_LSTM),
 }
-PRPNS = {  # how it reads; JAX takes minutes to compile all in one loop
+PRPNS = {  # variants; JAX takes minutes to compile WORD_BY_WORD
     "tensorflow": ((), (KERAS_LSTM,), (READABLE_LOOP,), (WORD_BY_WORD,)),
     "jax": ((), (KERAS_LSTM,), (READABLE_LOOP,)),
     "torch": ((), (KERAS_LSTM,), (READABLE_LOOP,), (WORD_BY_WORD,)),
 }
-CLASSIFIERS = {  # how a classifier is trained
+CLASSIFIERS = {  # options of the training
     "tensorflow": ((), ("no masks",), ("jit_compile",), ("run_eagerly",)),
     "jax": ((), ("no masks",)),
     "torch": ((), ("no masks",)),
 }
-SLOW = {READABLE, CELL, KERAS_LSTM}  # left out where a call would take very long
+SLOW = {READABLE, CELL, KERAS_LSTM}  # left out if a call would take very long
 
 
 def implementations(backend, configuration):
-    """Those that are timed: the slow ones at moderate sizes alone."""
+    """The implementations to time, the slow ones only at moderate sizes."""
     if configuration.model == CLASSIFIER:
         kinds = itertools.product(CLASSIFIERS[backend], (KERAS_LSTM, ONLSTM))
         return [", ".join((kind, *options)) for options, kind in kinds]
@@ -160,7 +160,7 @@ def implementations(backend, configuration):
 
 
 def variant(implementation):
-    """The layer of an implementation, and how it runs: ("ONLSTM", ["jit_compile"])."""
+    """Splits an implementation into layer and options: ("ONLSTM", ["jit_compile"])."""
     kind, *options = implementation.split(", ")
     return kind, options
 

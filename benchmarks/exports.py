@@ -1,13 +1,12 @@
-"""Times exported layers beside ONNX Runtime's own LSTM: one run, everything taking turns.
+"""Times exported layers and ONNX Runtime's own LSTM, in turns, in one process.
 
     python benchmarks/exports.py                     # 400 units, input 128, 30 steps
-    python benchmarks/exports.py --quick             # tiny sizes, to see that it runs
+    python benchmarks/exports.py --quick             # tiny sizes, to check that it runs
 
-The layer stands in ONNX, TensorFlow Lite and SavedModel files, in float32 and quantized; beside
-them are the LSTM operator of ONNX Runtime, at the same sizes, the same layer as tf2onnx converts it
-without help, and TensorFlow's graph of the Keras layer. In every round each makes one call that is
-not timed, and then calls for 50 ms; ratios are taken within a round. Writes exports.json and
-exports.md.
+The layer is exported to ONNX, TensorFlow Lite and SavedModel, in float32 and quantized. It is
+compared with the LSTM operator of ONNX Runtime at the same sizes, the layer as tf2onnx converts it
+by itself, and TensorFlow's graph of the Keras layer. In every round each makes one call that is not
+timed, then calls for 50 ms. Ratios are taken within a round. Writes exports.json and exports.md.
 """
 
 import argparse
@@ -30,7 +29,7 @@ from keras_onlstm import ONLSTM, exporting, runtime
 from keras_onlstm.utils.libraries import versions
 
 BASE = "LSTM of ONNX Runtime"
-REST, LEAST = 0.03, 0.05  # seconds between turns, and of a turn
+REST, LEAST = 0.03, 0.05  # seconds between turns, and least of a turn
 KINDS = (None, "float16", "dynamic")
 
 
@@ -40,7 +39,7 @@ def build(units, chunk_size, input_dim):
 
 
 def in_onnx_runtime(model, threads):
-    """An ONNX model with an input x, as a function of it."""
+    """A function that runs an ONNX model with an input x."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -52,7 +51,7 @@ def in_onnx_runtime(model, threads):
 
 
 def lstm_operator(units, input_dim, threads):
-    """ONNX Runtime's LSTM, as a function of (batch, time, input)."""
+    """A function that runs ONNX Runtime's LSTM on (batch, time, input)."""
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(0)
@@ -74,7 +73,7 @@ def lstm_operator(units, input_dim, threads):
 
 
 def plain_conversion(model, threads):
-    """The layer's readable loop as tf2onnx converts it: a Loop."""
+    """The layer's reference loop, converted by tf2onnx to a Loop."""
     import tf2onnx
 
     from keras_onlstm.exporting.graphs import make_graph
@@ -86,7 +85,7 @@ def plain_conversion(model, threads):
 
 
 def subjects(model, batch, threads, directory):
-    """Functions of (batch, time, input), by name."""
+    """Functions of (batch, time, input) and file sizes, by name."""
     import tensorflow as tf
 
     runs = {}
@@ -112,8 +111,8 @@ def subjects(model, batch, threads, directory):
 
 
 def timed(run, x):
-    """Seconds of a call: the mean over some, after one that is not timed."""
-    # The threads of whoever ran before look for further work for a while before they sleep.
+    """Mean seconds of a call, after one that is not timed."""
+    # The threads of the previous runtime keep spinning for a while before they sleep.
     time.sleep(REST)
     run(x)
     start, calls = time.perf_counter(), 0
@@ -152,7 +151,7 @@ def measure(options):
 
 
 def table(results):
-    """Markdown: milliseconds, and the ratio to ONNX Runtime's LSTM with its quartiles."""
+    """Markdown with milliseconds, and ratios to ONNX Runtime's LSTM with quartiles."""
     sizes = ", ".join(f"{name} {size}" for name, size in results["sizes"].items())
     lines = [f"{results['processor']}; {sizes}.", ""]
     lines += ["| | MB | batch 1, ms | ratio | batch 32, ms | ratio |", "|---|---|---|---|---|---|"]

@@ -1,10 +1,10 @@
-"""Whole training steps of language models of recurrent layers, by the recipe of AWD-LSTM."""
+"""Training steps of language models of recurrent layers, with the recipe of AWD-LSTM."""
 
 import keras
 import numpy as np
 from configurations import MODEL
 
-# The published recipe, of every model here.
+# The published recipe, for every model here.
 DROPOUTS = {
     "word_dropout": 0.1,
     "input_dropout": 0.5,
@@ -45,8 +45,8 @@ def reader_of(name, configuration, dtype):
 
 
 def training_step(reader, optimizer, configuration):
-    """A function that trains one step and returns when it is done."""
-    # On TensorFlow operators run one by one, as its users run them; JAX always compiles.
+    """A function that runs one training step and waits until it is done."""
+    # No XLA on TensorFlow, which is the common use; JAX always compiles.
     jit = keras.backend.backend() == "jax"
     reader.compile(optimizer, jit_compile=jit)
     optimizer.build(reader.trainable_variables)

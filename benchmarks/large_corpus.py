@@ -1,10 +1,10 @@
-"""A corpus of a hundred million drawn words: in what time and memory its training begins.
+"""Measures how long training on a corpus of 100 million words takes to begin, and the memory.
 
     python benchmarks/large_corpus.py --output /tmp/large          # 0.6 GB of text, 0.4 GB of ids
 
-Draws sentences of words whose frequencies fall by Zipf's law, writes them as a corpus, and starts
-`examples/language_modeling.py` on it for some batches. Every line of that comes with the seconds
-since the start; at the end the most memory that the process held at once.
+Draws sentences of words with frequencies by Zipf's law, writes them as a corpus, and starts
+`examples/language_modeling.py` on it for some batches. Prefixes every line of its output with the
+seconds since the start, and ends with the peak memory of the process.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 SCRIPT = Path(__file__).resolve().parents[1] / "examples" / "language_modeling.py"
-BLOCK = 1_000_000  # words that are drawn at once
+BLOCK = 1_000_000  # words drawn at once
 SENTENCE = 20  # words on average
 
 
@@ -34,7 +34,7 @@ def parse_arguments():
 
 
 def write_text(path, words, types, seed):
-    """Writes so many words, the second most frequent half as often as the first, and so on."""
+    """Writes `words` words; the n-th most frequent one has a share proportional to 1 / n."""
     generator = np.random.default_rng(seed)
     shares = np.cumsum(1 / np.arange(1, types + 1))
     shares /= shares[-1]
@@ -72,7 +72,7 @@ def main(options):
     ) as process:
         for line in process.stdout:
             print(f"{time.monotonic() - begin:6.0f} s  {line}", end="", flush=True)
-    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # of kB, on Linux
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6  # from kB, on Linux
     seconds = time.monotonic() - begin
     print(f"{seconds:6.0f} s  exit status {process.returncode}, at most {most:.2f} GB")
     return process.returncode

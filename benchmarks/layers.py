@@ -1,4 +1,4 @@
-"""The Keras layers that are timed, and the inputs, the same for every backend."""
+"""The Keras layers to time and their inputs, the same for every backend."""
 
 import keras
 import numpy as np
@@ -18,13 +18,13 @@ def arrays(configuration, seed=0):
 
 
 def stack(name, configuration, dtype):
-    """A model of the layers called `name`, built."""
+    """A built model of layers of the implementation `name`."""
     chunk = {"chunk_size": configuration.chunk_size}
     options = {"return_sequences": True, "dtype": dtype}
     layers = []
     for units in configuration.units:
         if name == KERAS_LSTM:
-            # On JAX cuDNN computes an LSTM in float32 only.
+            # On JAX cuDNN's LSTM supports only float32.
             lacks_cudnn = keras.backend.backend() == "jax" and dtype != "float32"
             use_cudnn = False if lacks_cudnn else "auto"
             layers.append(keras.layers.LSTM(units, **options, use_cudnn=use_cudnn))
@@ -40,7 +40,7 @@ def stack(name, configuration, dtype):
 
 
 def product_arrays(configuration, seed=0):
-    """What the products alone multiply, for every layer: a dictionary of float32 arrays."""
+    """Factors of the matrix products: a dictionary of float32 arrays for every layer."""
     rng = np.random.default_rng(seed)
     rows = configuration.batch * configuration.time
 

@@ -1,4 +1,4 @@
-"""Whole training steps of whole models, by the kind of the model."""
+"""Training steps of complete models, by kind of model."""
 
 import classifiers
 import language_models
@@ -8,14 +8,14 @@ from configurations import CLASSIFIER, PRPN, TREES
 
 
 def functions(name, configuration, dtype):
-    """`{measure: function}`: of most models a training step alone."""
+    """Functions to time, by measure: for most models only `train`."""
     if configuration.model == TREES:
         return trees.functions(name, configuration, dtype)
     return {"train": training_step(name, configuration, dtype)}
 
 
 def training_step(name, configuration, dtype):
-    """A function that trains one step and returns when it is done."""
+    """A function that runs one training step and waits until it is done."""
     if configuration.model == CLASSIFIER:
         return classifiers.training_step(name, configuration, dtype)
     kind = prpn if configuration.model == PRPN else language_models

@@ -1,4 +1,4 @@
-"""Whole training steps of PRPN: dropouts, softmax, clipping, Adam."""
+"""Training steps of PRPN: dropouts, softmax, clipping, Adam."""
 
 import keras
 from configurations import KERAS_LSTM, READABLE_LOOP, WORD_BY_WORD, variant
@@ -15,7 +15,7 @@ RATE, CLIP, PENALTY = 3e-3, 1.0, 1e-6
 
 
 class KerasReading(keras.layers.Layer):
-    """Keras's LSTM layers in the place of the reading network: nothing is remembered."""
+    """Keras's LSTM layers instead of the reading network, without a memory."""
 
     def __init__(self, network, units, **kwargs):
         super().__init__(**kwargs)
@@ -38,7 +38,7 @@ class KerasReading(keras.layers.Layer):
 
 
 class WordByWord(PRPN):
-    """All three networks in one loop over time: the equations as they are read."""
+    """All three networks in one loop over time, as in the published equations."""
 
     def hidden(self, ids, states=None, mask=None, training=False):
         outline = states

@@ -1,12 +1,12 @@
-"""Measures what quantized files lose: perplexity, trees and accuracy on logical inference.
+"""Measures the effect of quantization on perplexity, trees and accuracy on logical inference.
 
     python benchmarks/quantization.py --text ptb --classifier runs/logic_inference --pairs logic
 
 The package's language models, or those of --language-model, are exported to ONNX and TensorFlow
-Lite in every precision. Perplexity is that of the sentences of test.txt in --text, each read from
-zero states, by the first of several models; trees are those of NLTK's treebank sample. The
-classifier answers the published test pairs in --pairs. Where an argument is left out, so is what
-needs it. Writes quantization.md.
+Lite in every precision. Perplexity is measured on the sentences of test.txt in --text, each read
+from zero states, with the first of several models; trees on NLTK's treebank sample; the classifier
+on the published test pairs in --pairs. Without its arguments a measurement is left out. Writes
+quantization.md.
 """
 
 import argparse
@@ -33,7 +33,7 @@ BATCH = 16
 
 
 def exports(model, graph, directory):
-    """Every format and precision of a graph: (name, path, bytes)."""
+    """Exports a graph in every format and precision: (name, path, bytes)."""
     for precision in PRECISIONS:
         for ending, export, options in (
             ("onnx", exporting.to_onnx, {}),

@@ -1,4 +1,4 @@
-"""Tables and a plot from the seconds that a benchmark measured."""
+"""Tables and plots of the results of a benchmark."""
 
 import statistics
 
@@ -22,13 +22,13 @@ NAMES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 
 def check(results):
-    """Raises ValueError unless these are results of a benchmark."""
+    """Raises a ValueError if these are not results of a benchmark."""
     if not isinstance(results, dict) or not {"seconds", "backends", "memory"} <= results.keys():
         raise ValueError("no seconds, backends and memory in it")
 
 
 def replace(path, text):
-    """Writes a whole file or none."""
+    """Writes a file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
@@ -41,7 +41,7 @@ def quartiles(samples):
 
 
 def ratios(samples, others):
-    """Quartiles of the ratios within each round."""
+    """Quartiles of the ratios within rounds."""
     return quartiles([a / b for a, b in zip(samples, others, strict=True)])
 
 
@@ -55,7 +55,7 @@ def _samples(timed, backend, implementation, measure):
 
 
 def rows(results, name, dtype, measure):
-    """One row an implementation: backend, name, and quartiles by column (or `None`)."""
+    """A row per implementation: backend, name, and quartiles by column (or `None`)."""
     timed = results["seconds"][name][dtype]
     lstm = _samples(timed, "torch", TORCH_LSTM, measure)
     rows = []
@@ -107,7 +107,7 @@ def _table(results, name, dtype, measure):
     shown = [ratio for ratio in RATIOS if any(row[ratio] for row in found)]
     head = ["backend", "implementation", "ms", *shown, "first call, s"]
     configuration = get(name, results["quick"])
-    # A plan has no products, and how often the grid of one is read is not known here.
+    # Planning has no products, and the bytes that a grid moves are not known here.
     rates = {} if configuration.model == TREES else results["rates"].get(dtype, {})
     if rates:
         head += ["of the matrix rate", "of the bandwidth"]
@@ -143,7 +143,7 @@ def _memory(results):
 
 
 def linearity(results, dtype, measure):
-    """Time of the long sequence over that of the short one, per step: {(backend, name): ratio}."""
+    """Ratio of the times per step of the long and the short sequence, by (backend, name)."""
     seconds = results["seconds"]
     if not {"long", "language-model"} <= seconds.keys():
         return {}
@@ -157,7 +157,7 @@ def linearity(results, dtype, measure):
 
 
 def tables(results):
-    """Everything measured, as Markdown."""
+    """All results as Markdown."""
     machine = results["machine"]
     lines = [f"{machine['processor']}, {machine['system']}; {results['date']}.", ""]
     for backend, described in results["backends"].items():

@@ -1,12 +1,12 @@
-"""Times ONLSTM beside other implementations: one run, everything taking turns.
+"""Times ONLSTM and other implementations, in turns, in one run.
 
     python benchmarks/run.py                                  # all backends and configurations
     python benchmarks/run.py --backends jax torch --dtypes float32 bfloat16     # on a GPU
-    python benchmarks/run.py --quick --backends tensorflow    # tiny sizes, to see that it runs
+    python benchmarks/run.py --quick --backends tensorflow    # tiny sizes, to check that it runs
 
-Each backend has a process of its own, and only one computes at a time. In every round each
-implementation makes one call that is not timed and one that is; ratios are taken within a round, so
-that a machine that slows down slows both sides. Writes results.json, results.md and a plot.
+Each backend has its own process, and only one computes at a time. In every round each
+implementation makes one call that is not timed and one that is. Ratios are taken within a round, so
+that a slower machine affects both sides. Writes results.json, results.md and plots.
 """
 
 import argparse
@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 
 
 class Backend:
-    """A worker process, and the conversation with it."""
+    """A worker process, and the communication with it."""
 
     def __init__(self, name):
         self.name = name
@@ -76,7 +76,7 @@ def say(text):
 
 
 def time_configuration(backends, name, dtype, rounds, quick):
-    """Seconds of every round: {backend: {implementation: {measure: [...], first call: ...}}}."""
+    """Seconds of every round: {backend: {implementation: {measure: [...], "first": {...}}}}."""
     configuration = get(name, quick)
     rounds = min(rounds, configuration.rounds or rounds)
     results, turns = {}, []
@@ -98,7 +98,7 @@ def time_configuration(backends, name, dtype, rounds, quick):
 
 
 def memory(configurations, names, quick):
-    """Megabytes at the peak of training above what is held, a process for each."""
+    """Peak megabytes of training above those held between steps, each in a new process."""
     results = {}
     for name in configurations:
         for backend_name in names:

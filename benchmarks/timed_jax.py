@@ -1,4 +1,4 @@
-"""What is timed on JAX: functions of no arguments that return when the work is done."""
+"""Functions to time on JAX, without arguments. They wait until the work is done."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from models import functions
 
 
 def build(name, configuration, dtype):
-    """`{measure: function}`: `forward` and `train` of layers."""
+    """Functions to time, by measure: `forward` and `train`."""
     if configuration.model:
         return functions(name, configuration, dtype)
     if name == FLOOR:
@@ -40,7 +40,7 @@ def _floor(configuration, dtype):
     ]
 
     def loop(matrix, state):
-        """T products of (M, L) and (L, B), each of what all of the one before gave."""
+        """T products of (M, L) and (L, B); each depends on the one before."""
 
         def body(carry, _):
             state, total = carry
@@ -69,7 +69,7 @@ def _floor(configuration, dtype):
 
 
 def device_bytes():
-    """What the device holds now and held at the most, or `None` where it keeps no account."""
+    """Bytes in use on the device and their peak, or `None` if not known."""
     stats = jax.devices()[0].memory_stats() or {}
     return (stats["bytes_in_use"], stats["peak_bytes_in_use"]) if stats else None
 
@@ -79,7 +79,7 @@ def device():
 
 
 def rates(dtype):
-    """A large product with its operations, and a copy with the bytes it moves."""
+    """A large product with its operations, and a copy with its bytes moved."""
     size = 4096 if dtype == "float32" else 8192
     square, long = jnp.ones((size, size), dtype), jnp.ones(2**28)
     product, copy = jax.jit(jnp.matmul), jax.jit(lambda x: x + 1)

@@ -1,4 +1,4 @@
-"""What is timed on TensorFlow: functions of no arguments that return when the work is done."""
+"""Functions to time on TensorFlow, without arguments. They wait until the work is done."""
 
 import tensorflow as tf
 from configurations import FLOOR
@@ -12,7 +12,7 @@ def _wait(outputs):
 
 
 def build(name, configuration, dtype):
-    """`{measure: function}`: `forward` and `train` of layers."""
+    """Functions to time, by measure: `forward` and `train`."""
     x, weights = (tf.constant(a, dtype) for a in arrays(configuration))
     if configuration.model:
         return functions(name, configuration, dtype)
@@ -44,7 +44,7 @@ def _floor(configuration, dtype):
     ]
 
     def loop(matrix, state):
-        """T products of (M, L) and (L, B), each of what all of the one before gave."""
+        """T products of (M, L) and (L, B); each depends on the one before."""
 
         def body(t, state, total):
             product = matrix @ state
@@ -73,7 +73,7 @@ def _floor(configuration, dtype):
 
 
 def device_bytes():
-    """What the device holds now and held at the most, or `None` where it keeps no account."""
+    """Bytes in use on the device and their peak, or `None` if not known."""
     if not tf.config.list_physical_devices("GPU"):
         return None
     memory = tf.config.experimental.get_memory_info("GPU:0")
@@ -86,7 +86,7 @@ def device():
 
 
 def rates(dtype):
-    """A large product with its operations, and a copy with the bytes it moves."""
+    """A large product with its operations, and a copy with its bytes moved."""
     size = 4096 if dtype == "float32" else 8192
     square, long = tf.ones((size, size), dtype), tf.ones(2**28)
     return (lambda: _wait(square @ square), 2 * size**3), (lambda: _wait(long + 1), 2**31)

@@ -1,4 +1,4 @@
-"""What is timed on PyTorch: functions of no arguments that return when the work is done."""
+"""Functions to time on PyTorch, without arguments. They wait until the work is done."""
 
 import torch
 from configurations import FLOOR, TORCH_LSTM
@@ -15,7 +15,7 @@ def _wait(_=None):
 
 
 def build(name, configuration, dtype):
-    """`{measure: function}`: `forward` and `train` of layers."""
+    """Functions to time, by measure: `forward` and `train`."""
     kind = getattr(torch, dtype)
     if configuration.model:
         if name == TORCH_LSTM:
@@ -80,7 +80,7 @@ def _floor(configuration, dtype):
 
 
 def device_bytes():
-    """What the device holds now and held at the most, or `None` where it keeps no account."""
+    """Bytes in use on the device and their peak, or `None` if not known."""
     if DEVICE == "cpu":
         return None
     return torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
@@ -91,7 +91,7 @@ def device():
 
 
 def rates(dtype):
-    """A large product with its operations, and a copy with the bytes it moves."""
+    """A large product with its operations, and a copy with its bytes moved."""
     size = 4096 if dtype == "float32" else 8192
     square = torch.ones((size, size), dtype=getattr(torch, dtype), device=DEVICE)
     long = torch.ones(2**28, device=DEVICE)

@@ -1,4 +1,4 @@
-"""The language model of `language_models`, of torch.nn.LSTM layers: what it is compared with."""
+"""The language model of `language_models` with torch.nn.LSTM layers, for comparison."""
 
 from itertools import pairwise
 
@@ -8,12 +8,12 @@ from torch.nn import functional
 
 
 def locked(x, rate):
-    """Dropout of (B, T, U) that is the same at every step."""
+    """Dropout of (B, T, U) with the same mask in every step."""
     return x * functional.dropout(torch.ones_like(x[:, :1]), rate)
 
 
 def training_step(configuration, kind, device):
-    """A function that trains one step."""
+    """A function that runs one training step."""
     sizes = (configuration.input_dim, *configuration.units)
     layers = torch.nn.ModuleList(
         torch.nn.LSTM(d, u, batch_first=True) for d, u in pairwise(sizes)
@@ -31,7 +31,7 @@ def training_step(configuration, kind, device):
     states = [None] * len(layers)
 
     def dropped(layer):
-        """The layer with weight dropout: its recurrent kernel is another tensor for one window."""
+        """The layer's parameters, with dropout of the recurrent kernel for one window."""
         kernel = functional.dropout(layer.weight_hh_l0, DROPOUTS["recurrent_weight_dropout"])
         return {**dict(layer.named_parameters()), "weight_hh_l0": kernel}
 

@@ -1,8 +1,8 @@
-"""Whole training steps of TreeLSTM on drawn trees: planning, dropouts, softmax, clipping, Adam.
+"""Training steps of TreeLSTM on random trees: planning, dropouts, softmax, clipping, Adam.
 
-Nothing is read, so the trees are the same everywhere. Their lengths are 16 quantiles of those of
-NLTK's dependency treebank, the largest raised to a mean of 24. Dependents are drawn from the top
-down, as frequent as there. The 64 drawn trees, and the treebank's 3,913 of up to 150 words:
+The trees are drawn, not read, so they are the same everywhere. Their lengths are 16 quantiles of
+those of NLTK's dependency treebank, the largest raised to a mean of 24. Dependents are drawn from
+the root down, with frequencies of the treebank. The 64 trees, and its 3,913 of up to 150 words:
 
     | | drawn | treebank |
     |---|---|---|
@@ -27,19 +27,19 @@ from keras_onlstm.training import TreeBatches, TreeLearner
 from keras_onlstm.tree_lstm.plan import Rooms
 
 LENGTHS = [6, 10, 13, 15, 17, 19, 20, 22, 24, 26, 27, 30, 32, 35, 38, 50]  # mean 24
-# How likely a word has a dependent on its left; on its right, if it has none there, and if it has;
-# and how likely a dependent on the left, or right, has a next one. All as in the treebank.
+# Probability that a word has a dependent on its left; on its right, without and with a left one;
+# and that a dependent on the left, or right, is followed by another. Estimated on the treebank.
 LEFT, RIGHT = 0.283, (0.26, 0.51)
 NEXT_LEFT, NEXT_RIGHT = 0.42, 0.29
 # The recipe of `examples/dependency_language_model.py --preset small`, at one learning rate.
 DROPOUTS = {"input_dropout": 0.4, "dropout": 0.5}
 RATE, CLIP = 8e-3, 5.0
-# Chains take turns in so many rows, the fastest of 16 to 64 on TensorFlow and PyTorch.
+# Chains share 32 rows, the fastest number from 16 to 64 on TensorFlow and PyTorch.
 CHAIN_ROOMS = Rooms(0, 32, 0, 0, 0)
 
 
 def drawn_heads(generator, most):
-    """The heads of a tree's words, as of `DependencyTree`; `None` if it grows beyond `most`."""
+    """Draws the heads of a tree's words; `None` if it has more than `most` words."""
 
     def dependents(chance, following):
         count = 0
@@ -50,7 +50,7 @@ def drawn_heads(generator, most):
     above, order, pending = [None], [], [(0, False)]  # words in the order in which they are drawn
     while pending:
         word, is_open = pending.pop()
-        if is_open:  # all on its left have their places
+        if is_open:  # all words on its left are in order
             order.append(word)
             continue
         start = len(above)
@@ -66,7 +66,7 @@ def drawn_heads(generator, most):
 
 
 def drawn_trees(configuration, vocabulary, seed=0):
-    """A batch of trees; a word is as frequent as its place in the vocabulary says, by Zipf."""
+    """A batch of random trees. The frequencies of words follow Zipf's law."""
     generator = random.Random(seed)
     repeats, rest = divmod(configuration.batch, len(LENGTHS))
     assert not rest and sum(LENGTHS) == configuration.time * len(LENGTHS)
@@ -85,7 +85,7 @@ def drawn_trees(configuration, vocabulary, seed=0):
 
 
 def functions(name, configuration, dtype):
-    """`{"train": function, "planning": function}`: a step with its planning, and that alone."""
+    """Functions to time: `train`, a step including its planning, and `planning` only."""
     vocabulary = [UNKNOWN, ROOT, *(f"word-{n}" for n in range(2, configuration.vocabulary))]
     sequential = name == SEQUENTIAL
     model = TreeLSTM(
@@ -106,7 +106,7 @@ def functions(name, configuration, dtype):
     batches = TreeBatches(model, layouts, configuration.batch, rooms=rooms)
     learner = TreeLearner(model)
     optimizer = keras.optimizers.Adam(RATE, global_clipnorm=CLIP)
-    learner.compile(optimizer)  # as it is trained: Keras chooses what is compiled
+    learner.compile(optimizer)  # as in training: Keras decides whether to compile
     optimizer.build(learner.trainable_variables)
     return {
         "train": lambda: learner.train_on_batch(*batches[0]),

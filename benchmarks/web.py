@@ -1,9 +1,9 @@
-"""Measures the page that parses in the browser: its weight, how it loads, how fast trees follow.
+"""Measures the page that parses in the browser: its size, how it loads, how fast it parses.
 
     make web && python benchmarks/web.py --chromium /usr/bin/chromium
 
-Chromium runs on one processor core. Sentences are the first words of NLTK's treebank sample, taken
-together, --words each, a new one every time. Writes web.md.
+Chromium runs on one processor core. The sentences are successive sequences of --words words from
+NLTK's treebank sample. Writes web.md.
 """
 
 import argparse
@@ -31,7 +31,7 @@ TYPE = """async (text) => {
 
 
 def sentences(count, words):
-    """Texts of so many words."""
+    """`count` texts of `words` words."""
     from keras_onlstm.datasets import treebank
 
     found = [word for sentence in treebank.load() for word in sentence.tokens if word.isalpha()]
@@ -39,7 +39,7 @@ def sentences(count, words):
 
 
 def measure(page, options, texts):
-    """Figures by name, of a page that nobody has loaded yet."""
+    """Measurements by name, from the first load of the page on."""
     sys.path.insert(0, str(ROOT / "web"))
     from playwright.sync_api import sync_playwright
     from serve import serving
@@ -64,7 +64,7 @@ def measure(page, options, texts):
             tab.wait_for_timeout(500)
             tab.screenshot(path=options.picture, full_page=True)
         browser.close()
-    times = times[len(times) // 4 :]  # by then the browser has compiled what runs often
+    times = times[len(times) // 4 :]  # after that the browser has compiled the hot code
     low, middle, high = report.quartiles(times)
     return {
         "Chromium": version,
@@ -76,7 +76,7 @@ def measure(page, options, texts):
 
 
 def weight(page):
-    """Megabytes by name."""
+    """Sizes in megabytes by name."""
     sizes = {"WebAssembly": 0, "models": 0, "the first model": 0, "all else": 0}
     for path in filter(Path.is_file, page.rglob("*")):
         model = re.match(r"(onlstm|prpn)-(\d+)", path.name)

@@ -1,7 +1,7 @@
-"""One backend's process: builds what it is told to and times a call whenever it is asked.
+"""The process of one backend: builds implementations and times calls on request.
 
-Requests come as JSON lines on standard input, answers leave as JSON lines on what was standard
-output; whatever libraries print goes to standard error.
+Requests come as JSON lines on standard input, answers go as JSON lines to the original standard
+output. All that libraries print goes to standard error.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ PACKAGES = ("keras", "numpy", "tensorflow", "jax", "jaxlib", "torch")
 
 
 def resident():
-    """Megabytes that the process holds now and held at the most: (now, peak)."""
+    """Megabytes of memory of the process: (now, peak)."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return [int(status[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")]
 
@@ -53,7 +53,7 @@ class Worker:
         }
 
     def build(self, key, name, configuration, dtype, quick):
-        """Builds an implementation and keeps it under a key, so that several take turns."""
+        """Builds an implementation and stores it under a key, so that several can take turns."""
         self.built[key] = self.timed.build(name, configurations.get(configuration, quick), dtype)
 
     def time(self, key, measure):
@@ -66,14 +66,14 @@ class Worker:
         return seconds(self.built[key][measure])
 
     def memory(self, key, measure):
-        """Megabytes at the peak of a call, above what is held between calls."""
+        """Peak megabytes of a call, above those held between calls."""
         function = self.built[key][measure]
         on_device = self.timed.device_bytes()
         function()  # compiles
         gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back, or it would count as held
+        ctypes.CDLL(None).malloc_trim(0)  # else freed memory would count as held
         before = resident()[0]
-        Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
+        Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         for _ in range(3):
             function()
         if on_device is not None:
@@ -81,7 +81,7 @@ class Worker:
         return resident()[1] - before
 
     def rates(self, dtype):
-        """Floating-point operations a second of a large product, and bytes a second of a copy."""
+        """Floating-point operations per second of a large product, bytes per second of a copy."""
         rates = []
         for function, amount in self.timed.rates(dtype):
             function()
@@ -97,7 +97,7 @@ def main():
         request, *arguments = json.loads(line)
         try:
             answer = {"result": getattr(worker, request)(*arguments)}
-        except Exception as error:  # whatever it is, the driver shall say it
+        except Exception as error:  # the driver reports it
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
 

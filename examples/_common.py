@@ -1,4 +1,4 @@
-"""What the examples share: tables as files, and printing."""
+"""Shared by the examples: CSV files and printing."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,11 @@ from keras_onlstm.utils.files import replacing
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Writes rows, the header first."""
+    """Writes rows, starting with the header."""
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
 
 
 def info(message):
-    """Prints a line of progress at once, logs included."""
+    """Prints a line immediately, also into a log file."""
     print(message, flush=True)

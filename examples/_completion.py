@@ -1,4 +1,4 @@
-"""What sentence_completion.py makes up, counts and shows. No Keras."""
+"""Made-up data, statistics and tables of sentence_completion.py. Without Keras."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from keras_onlstm.utils.console import table
 from keras_onlstm.utils.files import write_json
 
 HEADER = ("", "all", "95%", "validation half", "test half", "known candidates", "of")
-# Accuracy in percent: Zhang, Lu, Lapata 2016, Table 1; the best sizes of each.
+# Accuracy in percent: Zhang, Lu, Lapata 2016, Table 1; the best size of each model.
 PUBLISHED = {
     "LSA": 49.0, "skip-gram": 48.0, "ivLBL": 55.5, "Kneser-Ney, 5-grams": 40.0,
     "unlabelled dependency n-grams": 48.3, "labelled dependency n-grams": 50.0, "RNN": 45.0,
@@ -30,7 +30,7 @@ _OTHERS = {"JJ": ("old", "big", "red", "sad", "shy"), "RB": ("here", "now", "the
 def made_up(
     seed: int, count: int = 200, questions: int = 40
 ) -> tuple[list[DependencyTree], list[Completion]]:
-    """Trees of a grammar in which the animal says what it does, and questions of what it does."""
+    """Trees of a grammar in which the animal determines the verb, and questions about it."""
     generator = np.random.default_rng(seed)
 
     def tree(animal: str, verb: str, adjective: str, adverb: str) -> DependencyTree:
@@ -56,7 +56,7 @@ def made_up(
 
 
 def shares(right: np.ndarray, groups: Mapping[str, np.ndarray]) -> dict[str, dict[str, Any]]:
-    """Accuracies of groups of questions, `None` where there is none, with intervals of 95%."""
+    """Accuracies of groups of questions with 95% intervals, `None` for an empty group."""
     found = {}
     for name, rows in groups.items():
         count, number = int(right[rows].sum()), int(rows.sum())
@@ -73,7 +73,7 @@ def percent(value: float | None) -> str:
 
 
 def row_of(title: str, found: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """A line of the table under `HEADER`."""
+    """A row of the table with `HEADER`."""
     whole = found["all"]
     span = (
         ""
@@ -88,7 +88,7 @@ def row_of(title: str, found: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def differences(rights: Mapping[str, np.ndarray]) -> Iterator[str]:
-    """Lines that compare every model with the first, on the same questions."""
+    """Lines that compare every model with the first on the same questions."""
     (first, own), *others = rights.items()
     for name, right in others:
         if len(right):
@@ -100,7 +100,7 @@ def differences(rights: Mapping[str, np.ndarray]) -> Iterator[str]:
 
 
 def show(name: str, results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
-    """Prints the accuracies on the questions of a name, beside those published of MSR's."""
+    """Prints accuracies on a set of questions, for MSR with the published ones."""
     rows = [row_of(title, found) for title, found in results.items()]
     rows.append(["chance", "20.0"])
     if name == "MSR":
@@ -120,7 +120,7 @@ def write_files(
     models: Sequence[Any],
     results: dict[str, Any],
 ) -> None:
-    """Writes results.json, and choices.csv with a line for every question."""
+    """Writes results.json, and choices.csv with a row for every question."""
     write_json(output / "results.json", {"arguments": options, **results})
     rows = [["of", "question", "answer", *(model.name for model in models)]]
     for name, (completions, _) in found.items():

@@ -1,10 +1,10 @@
 """A small dependency parser: first-order features, averaged perceptron, Eisner's algorithm.
 
-The score of a tree is the sum over its arcs, that of an arc the sum of the weights of its features:
-words and tags of the head and of the dependent, tags around them and between, direction and
-distance. A feature finds its weight by a hash; two that find the same one share it.
+The score of a tree is the sum of the scores of its arcs. The score of an arc is the sum of the
+weights of its features: words and tags of head and dependent, tags around and between them,
+direction and distance. Features are hashed; features with the same hash share a weight.
 
-Tags are taken as they are given: the gold ones, in the trees of a treebank.
+Tags are inputs: the gold tags, in the trees of a treebank.
 
 Sources: McDonald, Crammer, Pereira 2005, "Online Large-Margin Training of Dependency Parsers",
 https://aclanthology.org/P05-1012, Table 1, for the features; Collins 2002, "Discriminative Training
@@ -20,8 +20,8 @@ import numpy as np
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.eisner import best_trees
 
-# What a feature looks at: fields of the head, and fields of the dependent. w is the word, p its
-# first letters, t the tag, < the tag before, > the tag after.
+# Feature templates: fields of the head and fields of the dependent. w is the word, p its prefix,
+# t the tag, < the tag before, > the tag after.
 FEATURES = [
     *(("wt", ""), ("w", ""), ("t", ""), ("", "wt"), ("", "w"), ("", "t")),
     *(("pt", ""), ("p", ""), ("", "pt"), ("", "p")),
@@ -30,27 +30,27 @@ FEATURES = [
     *(("t>", "<t"), ("<t", "<t"), ("t>", "t>"), ("<t", "t>")),
 ]
 PREFIX = 5  # letters of p
-DISTANCES = (2, 3, 4, 5, 6, 11)  # from which on a distance is another one
-BITS = 22  # of a hash: there are as many weights as two to that
+DISTANCES = (2, 3, 4, 5, 6, 11)  # lower ends of the distance bins
+BITS = 22  # of a hash; there are 2**BITS weights
 _FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
-# Axes: F features, those with direction and distance and those between included; n + 1 heads, ROOT
-# first; n dependents.
+# Axes: F features, including those with direction and distance and those of tags between; n + 1
+# heads, ROOT first; n dependents.
 
 
 class DependencyParser:
-    """A parser that knows nothing until it is trained.
+    """A parser, untrained at first: all weights are 0.
 
     Args:
         bits: integer, from 1 to 30: there are 2**bits weights.
     """
 
     def __init__(self, bits: int = BITS) -> None:
-        self.weights = np.zeros(2**bits + 1, "float32")  # the last one is of no feature: 0
+        self.weights = np.zeros(2**bits + 1, "float32")  # the last one is always 0
         self._shift = np.uint64(64 - bits)
 
     def features(self, words: Sequence[str], tags: Sequence[str]) -> np.ndarray:
-        """The places of the weights of the features of every arc: array (F, n + 1, n)."""
+        """The indices of the weights of the features of every arc: array (F, n + 1, n)."""
         fields, count = _fields(words, tags), len(words)
         heads = np.stack([_mixed(fields, head) for head, _ in FEATURES])
         dependents = np.stack([_mixed(fields, dependent) for _, dependent in FEATURES])
@@ -60,9 +60,9 @@ class DependencyParser:
         right = at[1] > at[0]
         distance = np.searchsorted(DISTANCES, abs(at[1] - at[0]), "right")
         arcs = np.concatenate([arcs, arcs + _mix(2 * distance + right + 1)])
-        # Of every tag: whether it stands between the two.
+        # For every tag: whether it occurs between head and dependent.
         known, numbers = np.unique(fields["t"][1:], return_inverse=True)
-        before = np.zeros((len(known), count + 2), "int32")  # how often before each place
+        before = np.zeros((len(known), count + 2), "int32")  # occurrences before each index
         np.cumsum(numbers == np.arange(len(known))[:, None], axis=1, out=before[:, 2:])
         first, last = np.minimum(*at) + 1, np.maximum(*at)
         between = before[:, np.maximum(first, last)] > before[:, first]  # (tags, n + 1, n)
@@ -81,7 +81,7 @@ class DependencyParser:
     def parse(
         self, words: Sequence[str], tags: Sequence[str], count: int = 1
     ) -> list[tuple[DependencyTree, float]]:
-        """The trees of highest scores, best first, and their scores: at most `count`."""
+        """The `count` trees with the highest scores, or fewer, best first, and their scores."""
         found = best_trees(self.arcs(words, tags), count)
         return [(DependencyTree(words, heads, tags), score) for heads, score in found]
 
@@ -97,13 +97,13 @@ def train(
 
     Args:
         trees: list of projective `DependencyTree` with tags.
-        epochs: how often each is parsed; where another tree scores higher, weights change.
-        seed: integer, of their order.
-        bits: as of `DependencyParser`.
-        progress: function that is called after each tree, with 1.
+        epochs: number of epochs. Weights change when another tree than the gold tree scores best.
+        seed: integer, seed of the order of the trees.
+        bits: integer, from 1 to 30: there are 2**bits weights.
+        progress: function that is called with 1 after each tree.
 
     Returns:
-        `DependencyParser`, whose weights are the mean over all that there were.
+        `DependencyParser` with the mean of the weights over all steps.
     """
     parser = DependencyParser(bits)
     weights, late = parser.weights, np.zeros(len(parser.weights))
@@ -122,7 +122,7 @@ def train(
             step += 1
             if progress is not None:
                 progress(1)
-    # A change in step s, from 0 on, is there in all later ones: a share of 1 - s / steps of them.
+    # The mean contains an update of step s, counted from 0, with the weight 1 - s / steps.
     parser.weights -= (late / max(step, 1)).astype("float32")
     return parser
 
@@ -133,16 +133,16 @@ def jackknife(
     count: int,
     fit: Callable[[Sequence[DependencyTree]], DependencyParser],
 ) -> list[list[tuple[DependencyTree, float]]]:
-    """Parses every sentence by a parser that was trained on others.
+    """Parses every sentence with a parser that was trained on other sentences.
 
     Args:
         trees: list of `DependencyTree` with tags.
-        parts: integer, 2 or above: into so many, of sentences in a row, they are divided.
-        count: how many trees of a sentence at the most.
-        fit: function that trains a parser of trees.
+        parts: integer, 2 or above, number of contiguous parts of the sentences.
+        count: largest number of trees for a sentence.
+        fit: function that trains a parser on trees.
 
     Returns:
-        A list as `DependencyParser.parse` gives for every sentence.
+        List of the results of `DependencyParser.parse` for every sentence.
     """
     ends = [len(trees) * part // parts for part in range(parts + 1)]
     found = []
@@ -153,7 +153,7 @@ def jackknife(
 
 
 def _fields(words, tags):
-    """What stands at ROOT and at every word, by names of fields: numbers (n + 1,)."""
+    """The fields of ROOT and of every word by name, as numbers (n + 1,)."""
     tag = ["<before>", "<root>", *tags, "<after>"]
     return {
         "w": _numbers(["<root>", *words]),
@@ -165,12 +165,12 @@ def _fields(words, tags):
 
 
 def _numbers(texts):
-    """Numbers of texts that are the same in every process."""
+    """Hashes of texts that are the same in every process."""
     return np.array([zlib.crc32(text.encode()) for text in texts], "uint64")
 
 
 def _mixed(fields, names):
-    """A number of what stands in some fields, (n + 1,)."""
+    """Hashes of several fields together, (n + 1,)."""
     number = np.zeros_like(fields["t"])
     for name in names:
         number = _mix(number + fields[name] + np.uint64(ord(name) << 32))
@@ -178,7 +178,7 @@ def _mixed(fields, names):
 
 
 def _mix(numbers):
-    """Numbers of 64 bits that look like random ones, equal where the given ones are."""
+    """64-bit hashes of numbers."""
     numbers = np.asarray(numbers).astype("uint64") * _FIRST
     numbers ^= numbers >> np.uint64(32)
     numbers *= _SECOND

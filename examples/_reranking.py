@@ -1,4 +1,4 @@
-"""What parse_reranking.py counts, chooses and compares. No Keras.
+"""Scores, choices and comparisons of parse_reranking.py. Without Keras.
 
 Axes: S sentences; K trees of a sentence, best first.
 """
@@ -12,9 +12,9 @@ from keras_onlstm.dependencies import DependencyTree, attachment
 from keras_onlstm.evaluation.candidates import Candidates
 from keras_onlstm.evaluation.reranking import bootstrap, choose, last_best, table
 
-MOST = 20  # trees that are chosen from, as published
+MOST = 20  # largest K, as published
 ORACLES = (2, 4, 8, 20)
-# Of the parser's score, beside log P. What it is worth depends on the parser.
+# Weights of the parser's score, added to log P. The best one depends on the parser.
 WEIGHTS = (0.0, *(2.0**power for power in range(-8, 9)))
 # UAS and LAS in percent: Zhang, Lu, Lapata 2016, Table 2; Penn Treebank, sections 22 and 23.
 PUBLISHED = {
@@ -28,14 +28,14 @@ PUBLISHED = {
 
 
 class Part(NamedTuple):
-    """The candidates of a part of the sentences, and how good each is. Punctuation does not count.
+    """Candidate trees of a part of the data and their accuracy without punctuation.
 
     Attributes:
         candidates: list of S `Candidates`.
-        heads: integers (S, K), how many words have the right head; 0 where there is no more tree.
-        relations: likewise, the right head and relation; `None` where there are no relations.
-        words: integers (S,), how many words count.
-        scores: array (S, K), the parser's; 0 where there is no more tree.
+        heads: integers (S, K), number of words with the right head; 0 if a tree is missing.
+        relations: integers (S, K), words with right head and relation; `None` if unlabelled.
+        words: integers (S,), number of words without punctuation.
+        scores: array (S, K), the parser's scores; 0 if a tree is missing.
     """
 
     candidates: list[Candidates]
@@ -63,13 +63,13 @@ class Part(NamedTuple):
         )
 
     def right(self, chosen: np.ndarray) -> dict[str, np.ndarray | None]:
-        """Right words of every sentence, (S,), by the trees that were chosen, (S,)."""
+        """Number of right words of every sentence (S,) in the chosen trees (S,)."""
         rows = np.arange(len(self.words)), chosen
         relations = None if self.relations is None else self.relations[rows]
         return {"uas": self.heads[rows], "las": relations}
 
     def shares(self, right: Mapping[str, np.ndarray | None]) -> dict[str, float | None]:
-        """Right words as shares."""
+        """UAS and LAS from numbers of right words."""
         words = self.words.sum()
         return {
             name: None if counts is None else float(counts.sum() / words)
@@ -77,7 +77,7 @@ class Part(NamedTuple):
         }
 
     def oracle(self, count: int) -> dict[str, float | None]:
-        """What the best choice of the first trees would reach."""
+        """Scores of the best choice among the first `count` trees."""
         best = {"uas": self.heads, "las": self.relations}
         return self.shares(
             {name: None if one is None else one[:, :count].max(1) for name, one in best.items()}
@@ -85,12 +85,12 @@ class Part(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A way to choose a tree of every sentence, as the validation sentences want it.
+    """A way to choose a tree for every sentence, tuned on the validation sentences.
 
     Attributes:
-        name: for the report.
-        k: integer, from how many trees.
-        weight: of the parser's score beside log P.
+        name: in the report.
+        k: integer, number of trees to choose from.
+        weight: weight of the parser's score, added to log P.
     """
 
     name: str
@@ -98,26 +98,26 @@ class Choice(NamedTuple):
     weight: float
 
     def right(self, part: Part, logs: np.ndarray) -> dict[str, np.ndarray | None]:
-        """Right words by the trees chosen, where `logs` (S, K) are log P of the trees of `part`."""
+        """Numbers of right words in the chosen trees, given `logs` (S, K), log P of all trees."""
         return part.right(choose(logs + self.weight * part.scores, self.k))
 
 
 def log_table(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Log P of the trees of sentences, (S, K), minus infinity where there is no more tree."""
+    """Log P of the trees of sentences, (S, K), minus infinity if a tree is missing."""
     return table(rows, -np.inf)
 
 
 def choices(part: Part, logs: np.ndarray) -> tuple[list[Choice], list[float]]:
-    """The choices to make by log P alone and with the parser's score, best on validation sentences.
+    """The best choices on validation data: by log P only, and with the parser's score.
 
-    The larger K of equals, and then the larger weight.
+    Among equals it takes the largest K, then the largest weight.
 
     Args:
-        part: `Part`, of the validation sentences.
+        part: `Part` of the validation sentences.
         logs: array (S, K) of log P.
 
     Returns:
-        Two `Choice`, and UAS by log P alone for K = 1, 2, and so on.
+        Two `Choice`, and UAS by log P only for K = 1, 2, and so on.
     """
     counts = range(1, min(MOST, logs.shape[1]) + 1)
 
@@ -132,7 +132,7 @@ def choices(part: Part, logs: np.ndarray) -> tuple[list[Choice], list[float]]:
 
 
 def compared(part: Part, right: Mapping[str, np.ndarray | None], seed: int) -> dict[str, Any]:
-    """Scores of some choice of trees, and by how much its UAS differs from the parser's."""
+    """Scores of a choice of trees, and the difference of its UAS to the parser's."""
     base = part.heads[:, 0]
     difference = bootstrap(base, right["uas"], part.words, seed=seed)
     return {**part.shares(right), "difference": difference._asdict()}
@@ -143,16 +143,16 @@ def evaluate(
     log_probability: Callable[[str], np.ndarray] | None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """All that is reported.
+    """Computes all results.
 
     Args:
         parts: `Part` by name, `validation` first and `test`.
-        log_probability: function of the name of a part, which gives log P of its trees, (S, K);
+        log_probability: function of the name of a part, which returns log P of its trees, (S, K);
             `None`: nothing is reranked.
-        seed: integer, of the draws of sentences.
+        seed: integer, seed of the bootstrap.
 
     Returns:
-        Dictionary of what JSON can hold.
+        JSON-serializable dictionary.
     """
     results: dict[str, Any] = {
         "sentences": {name: len(part.words) for name, part in parts.items()},
@@ -188,7 +188,7 @@ HEADER = (
 
 
 def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
-    """The table of results, and beside them what was published."""
+    """Rows of the table of results, followed by published ones."""
 
     def shown(scores):
         found = [scores[part][name] for part in ("validation", "test") for name in ("uas", "las")]

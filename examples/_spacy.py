@@ -1,4 +1,4 @@
-"""Dependency trees of sentences by spaCy, for sentence_completion.py. No Keras."""
+"""Dependency trees by spaCy, for sentence_completion.py. Without Keras."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,18 +12,18 @@ from keras_onlstm.utils.libraries import not_installed
 from keras_onlstm.utils.progress import progress_bar
 from keras_onlstm.utils.reading import reason
 
-UNUSED = ["lemmatizer", "ner"]  # of a pipeline, which take time
+UNUSED = ["lemmatizer", "ner"]  # slow components of a pipeline
 
 
 def load_parser(name: str) -> Any:
-    """A spaCy pipeline that parses; `name` is of an installed model, or a directory."""
+    """Loads a spaCy pipeline with a parser; `name` is an installed model or a directory."""
     try:
         import spacy
     except ImportError as error:
         raise not_installed("--parse", "spacy", error=error) from error
     try:
         pipeline = spacy.load(name, exclude=UNUSED)
-    except Exception as error:  # whatever spaCy, and the code of a model, raises
+    except Exception as error:  # spaCy and the code of a model may raise any
         raise ValueError(
             f"--parse {name}: spaCy loads no such model ({reason(error)}). Name one that is "
             "installed, or its directory."
@@ -37,15 +37,15 @@ def load_parser(name: str) -> Any:
 
 
 class SpacyTrees:
-    """Parses sentences whose words are given: none is split or joined.
+    """Parses sentences that are already split into words.
 
     Args:
-        pipeline: of `load_parser`.
+        pipeline: result of `load_parser`.
 
     Attributes:
-        rooted: integer, in how many trees so far more than one word depended on ROOT; the others
-            were hung on the first of them.
-        lifted: integer, how many trees so far were not projective, and were made so.
+        rooted: integer, number of trees so far in which several words depended on ROOT. The first
+            of them became the head of the others.
+        lifted: integer, number of trees so far that were not projective and were made so.
     """
 
     def __init__(self, pipeline: Any) -> None:
@@ -72,7 +72,7 @@ class SpacyTrees:
         tags: Sequence[str],
         relations: Sequence[str],
     ) -> DependencyTree:
-        """One tree of what spaCy found, where any number of words depends on ROOT, 0."""
+        """One tree of spaCy's result, in which several words may depend on ROOT, 0."""
         roots = [place for place, head in enumerate(heads, 1) if not head]
         self.rooted += len(roots) > 1
         hung = [
@@ -84,7 +84,7 @@ class SpacyTrees:
 
 
 def write_parsed(pipeline: Any, sentences: Sequence[Sequence[str]], path: str | Path) -> None:
-    """Parses sentences into a CoNLL file, and says what had to be changed of the trees."""
+    """Parses sentences into a CoNLL file, and prints how many trees were changed."""
     trees = SpacyTrees(pipeline)
     parsed = progress_bar(
         "sentences",

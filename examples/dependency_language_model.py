@@ -1,9 +1,9 @@
 """Language modelling along dependency trees with TreeLSTM and LdTreeLSTM (Zhang et al. 2016).
 
 Trains a model that predicts each word of a sentence from its path in the dependency tree, on NLTK's
-dependency treebank or on three CoNLL files, and measures its perplexity. Where every word depends
-on the one before, --trees chain, it is a sequential LSTM: the baseline. --trees sentence adds the
-end of the sentence, and so has P(sentence); --trees bidirectional predicts a word from all others.
+dependency treebank or on three CoNLL files, and measures its perplexity. With --trees chain every
+word depends on the one before: a sequential LSTM, the baseline. --trees sentence adds the end of
+the sentence, which gives P(sentence). --trees bidirectional predicts a word from all others.
 
     python examples/dependency_language_model.py                        # minutes on a core
     python examples/dependency_language_model.py --left-dependents --output runs/ld
@@ -14,9 +14,9 @@ end of the sentence, and so has P(sentence); --trees bidirectional predicts a wo
     python examples/dependency_language_model.py --output runs/ld --score trees.conllu
     python examples/dependency_language_model.py --output runs/ld --generate 100
 
-What is measured is P(words | tree): such a model is told the tree, a sequential one is not.
---generate trains the classifiers that decide where a tree grows, and so has P(words, tree) too,
-which is to be compared with P(sentence).
+The perplexity is that of P(words | tree): the model is given the tree, a sequential one is not.
+--generate trains classifiers that decide where a tree grows, which gives P(words, tree). Compare
+that with P(sentence).
 """
 
 import collections
@@ -44,7 +44,7 @@ from keras_onlstm.utils.files import replacing, write_json
 
 PARTS = ("validation", "test")
 NOTES = {"random": ", random trees", "sentence": ", sentences with their ends"}  # in tables
-LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, 9999))  # of paths, from the first to the last
+LENGTHS = ((1, 2), (3, 4), (5, 8), (9, 16), (17, 9999))  # of paths: ranges with both ends included
 
 
 def parse_arguments():
@@ -64,7 +64,7 @@ def parse_arguments():
 
 
 def load_trees(config, vocabulary=None):
-    """The trees of a run, as it was started."""
+    """Reads the trees of a run."""
     corpus = read_trees(config, vocabulary)
     for part, count in corpus.skipped.items():
         if count:
@@ -80,7 +80,7 @@ def train(config, options):
 
 
 def described(scores, trees):
-    """Perplexities of scored trees: of all words, by edge, and by the length of the path."""
+    """Perplexities of scored trees: of all words, by edge, and by length of the path."""
     by_edge, by_length = collections.defaultdict(list), collections.defaultdict(list)
     for row, tree in zip(scores, trees, strict=True):
         for score, path in zip(row.tolist(), tree.paths(), strict=True):
@@ -106,7 +106,7 @@ def perplexity(scores):
 
 
 def counted(corpus):
-    """Perplexities of Kneser-Ney models, of words and of the ends of paths: rows."""
+    """Rows with perplexities of Kneser-Ney models of words and of the ends of paths."""
     kinds = (("words", word_contexts, (1, 2, 3)), ("dependencies", dependency_contexts, (2, 3)))
     rows = []
     for name, contexts, orders in kinds:
@@ -137,12 +137,12 @@ def evaluate(runs):
         if config.trees == "dependencies":
             key = str(config.data), *corpus.vocabulary
             references[key] = corpus
-    # Where all runs saw the same words they are compared with what counting them gives.
+    # If all runs have the same words they are compared with n-gram models.
     show(results, counted(*references.values()) if len(references) == 1 else [])
 
 
 def nats_a_word(found):
-    """log P of sentences by their words; their ends are no words."""
+    """log P per word; ends of sentences do not count as words."""
     return found["log_probability"] / (found["words"] - found["sentences"])
 
 
@@ -181,7 +181,7 @@ def show(results, references):
 
 
 def means(results):
-    """Rows of mean and standard deviation of runs that differ in their seed alone."""
+    """Rows with mean and standard deviation of runs that differ only in their seed."""
     groups = collections.defaultdict(list)
     for result in results.values():
         groups[result["model"], result["trees"], result["parameters"]].append(result)
@@ -218,7 +218,7 @@ def prepared(tree, config):
 
 
 def generate(run, count):
-    """Draws sentences with their trees, and writes them as a page."""
+    """Generates sentences with their trees, and writes them to an HTML page."""
     from keras_onlstm.models.tree_generation import generate_trees
 
     config = TreeLSTMConfig.load(run)

@@ -1,7 +1,7 @@
-"""Language modelling with ON-LSTM (Shen et al. 2019, Sec. 5.1), by the recipe of AWD-LSTM, or PRPN.
+"""Language modelling with ON-LSTM (Shen et al. 2019, Sec. 5.1) and the AWD-LSTM recipe, or PRPN.
 
-Trains a word model on a corpus, a folder of train.txt, valid.txt and test.txt or the Penn
-Treebank's ptb.train.txt and so on, and measures its perplexity.
+Trains a word model on a corpus and measures its perplexity. The corpus is a folder of train.txt,
+valid.txt and test.txt, or of the Penn Treebank's ptb.train.txt and so on.
 
     python examples/language_modeling.py --data ptb                     # two hours on two cores
     python examples/language_modeling.py --data ptb --preset paper      # the published recipe
@@ -26,9 +26,9 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.text import corpus
 from keras_onlstm.utils.console import ArgumentParser, report, table
 
-# Keras takes seconds to import. So the functions that need it do that, and --help answers at once.
+# Keras takes seconds to import: only functions that need it do, so --help is fast.
 
-# Perplexity of validation and test on the Penn Treebank, and where it is reported.
+# Validation and test perplexity on the Penn Treebank, and the source.
 PUBLISHED = {
     "ON-LSTM, 25 million, 1000 epochs (Shen et al. 2019)": (58.29, 56.17),
     "AWD-LSTM, 24 million (Merity et al. 2018)": (60.0, 57.3),
@@ -69,7 +69,7 @@ def evaluate(runs, data=None):
 
 
 def evaluate_characters(run, data, result):
-    """Bits per character, and whether distances rise where words end."""
+    """Prints bits per character, and whether distances peak at the ends of words."""
     bits = [result[f"{part}_loss"] / math.log(2) for part in ("validation", "test")]
     info(f"\n{run}: {bits[0]:.3f} and {bits[1]:.3f} bits per character; published: 1.202 (PRPN)")
     model = load_trained(run, "language_model")

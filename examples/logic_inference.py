@@ -1,8 +1,8 @@
 """Logical inference with ON-LSTM (Shen et al. 2019, Sec. 5.4; data of Bowman et al. 2015).
 
-Given two bracketed formulas of propositional logic, a model says which of seven relations holds
-between them. It is trained on formulas of at most six operators and tested on up to twelve: what it
-gets right there, it got from structure.
+Given two bracketed formulas of propositional logic, a model predicts which of seven relations holds
+between them. It is trained on formulas with at most six operators and tested with up to twelve:
+to be right there, it has to use their structure.
 
     python examples/logic_inference.py                                  # train, then test
     python examples/logic_inference.py --data DIR --preset paper        # the published experiment
@@ -25,7 +25,7 @@ from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import write_json
 
 MAX_TRAIN_OPERATORS = 6
-# Accuracy in percent by number of operators, as later papers cite it; Shen et al. 2019 have a plot,
+# Accuracy in percent by number of operators, as cited later. Shen et al. 2019 have only a plot,
 # Figure 2.
 PUBLISHED = {
     "onlstm": {7: 91, 8: 87, 9: 85, 10: 81, 11: 78, 12: 75},
@@ -60,7 +60,7 @@ def load_corpus(config):
 
 
 def train(config, options):
-    """Trains a model: the corpus, and whether training is complete."""
+    """Trains a model; returns the corpus, and whether training is complete."""
     from keras_onlstm.training.pair_classifiers import train_pair_classifier
 
     corpus = load_corpus(config)
@@ -78,7 +78,7 @@ def evaluate(runs, corpus=None):
     from keras_onlstm.training.pair_classifiers import accuracy
 
     results = {}
-    # Whatever is wrong with a run is reported before the first one is tested.
+    # Load all runs first, so that errors are reported early.
     loaded = {
         run: (PairClassifierConfig.load(run), load_trained(run, "classifier")) for run in runs
     }

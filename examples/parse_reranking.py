@@ -1,15 +1,15 @@
 """Reranking of dependency trees with TreeLSTM (Zhang, Lu, Lapata 2016, Sec. 3.3).
 
-A parser gives the K best trees of a sentence; a trained TreeLSTM chooses the one under which the
-words are most likely. K is chosen on validation sentences; beside that, with the parser's score.
+A parser finds the K best trees of a sentence; a trained TreeLSTM chooses the one that makes the
+words most likely, with and without the parser's score. K is chosen on validation sentences.
 
-    python examples/parse_reranking.py                               # a parser, and its lists
-    python examples/parse_reranking.py --model runs/tree_lstm        # which a model reranks
+    python examples/parse_reranking.py                               # only parse
+    python examples/parse_reranking.py --model runs/tree_lstm        # and rerank
     python examples/parse_reranking.py --model runs/tree_lstm --lists VALID TEST --scores VALID TEST
-                                       # trees of any parser; --gold VALID TEST: of other sentences
+                       # trees of any parser; with --gold VALID TEST also of other sentences
 
-The parser is a small one, trained on NLTK's dependency treebank with gold tags. Writes the lists,
-the model's log-probabilities, and results.json.
+The parser is small, and trained on NLTK's dependency treebank with gold tags. Writes the lists of
+trees, the model's log-probabilities, and results.json.
 """
 
 import time
@@ -34,11 +34,11 @@ from keras_onlstm.utils.progress import progress_bar
 
 PARTS = ("validation", "test")
 PRESETS = {
-    "debug": {"epochs": 1, "bits": 6, "candidates": 4},  # on sentences of a grammar of their own
+    "debug": {"epochs": 1, "bits": 6, "candidates": 4},  # on sentences of a small grammar
     "medium": {"epochs": 5, "bits": 22, "candidates": 20},  # minutes
 }
-BLOCK = 32  # sentences, whose trees a model reads at a time
-_NOT_NORMALIZED = frozenset("0123456789ABCDEFGHIJKLMOPQRSTUVWXYZ")  # N is of digits
+BLOCK = 32  # sentences whose trees a model reads at a time
+_NOT_NORMALIZED = frozenset("0123456789ABCDEFGHIJKLMOPQRSTUVWXYZ")  # N: any digit
 
 
 def parse_arguments():
@@ -68,11 +68,11 @@ def parse_arguments():
     return parser, options
 
 
-TAGS = ["DT", "JJ", "NN", "VB", "DT", "NN", "IN", "DT", "NN", "."]  # of the made-up sentences
+TAGS = ["DT", "JJ", "NN", "VB", "DT", "NN", "IN", "DT", "NN", "."]  # of made-up sentences
 
 
 def made_up(count, seed):
-    """Trees of a grammar: `with` hangs on the verb, `of` on the noun before it."""
+    """Random trees of a grammar: the head of `with` is the verb, of `of` the noun before."""
     generator = np.random.default_rng(seed)
     nouns, verbs = ("dog", "cat", "bank", "price"), ("saw", "sold", "bought")
     trees = []
@@ -86,7 +86,7 @@ def made_up(count, seed):
 
 
 def tagged(path):
-    """The trees of a file, which have tags."""
+    """Reads the trees of a file and checks that they have tags."""
     trees = list(conll.read(path))
     for number, tree in enumerate(trees, 1):
         if tree.tags is None:
@@ -98,7 +98,7 @@ def tagged(path):
 
 
 def load_golds(options):
-    """Gold trees of the parts, those to train a parser on included."""
+    """Gold trees of the parts, including those to train a parser on."""
     if options.gold:
         return {part: tagged(path) for part, path in zip(PARTS, options.gold, strict=True)}
     if options.preset == "debug":
@@ -113,7 +113,7 @@ def fit(values, seed, title, trees):
 
 
 def parsed(values, golds, options, output):
-    """Lists of a parser that is trained first, which are written as well, and what it took."""
+    """Trains a parser, writes its lists of trees, and returns them and the time."""
     started = time.process_time()
     parser = fit(values, options.seed, "Training", golds["train"])
     about = {"training_cpu_seconds": time.process_time() - started}
@@ -138,7 +138,7 @@ def as_candidates(best):
 
 
 def given(options, golds):
-    """Lists of any parser."""
+    """Reads lists of trees of any parser."""
     found = {}
     for part, lists, scores in zip(PARTS, options.lists, options.scores, strict=True):
         info(f"Reading {lists}")
@@ -148,7 +148,7 @@ def given(options, golds):
 
 
 def debug_model(seed):
-    """A small model that has learnt the grammar."""
+    """A small model, trained on the grammar."""
     from keras_onlstm.models import TreeLSTM
     from keras_onlstm.training import TreeBatches, TreeLearner
 
@@ -179,12 +179,12 @@ def load_reranker(options):
 
 
 def is_normalized(words):
-    """Whether words are in lower case, with N for digits, as far as one sees."""
+    """Whether words seem to be in lower case, with N for digits."""
     return not any(_NOT_NORMALIZED & set(word) for word in words)
 
 
 def as_known(tree, normalized):
-    """A tree with its words as the model knows them."""
+    """A tree with its words normalized like those of the model."""
     if not normalized or is_normalized(tree.words):
         return tree
     return DependencyTree(list(map(normalize, tree.words)), tree.heads)

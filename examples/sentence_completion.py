@@ -1,18 +1,17 @@
 """Sentence completion with TreeLSTM (Zhang, Lu, Lapata 2016, Sec. 3.2; Zweig and Burges 2011).
 
-Which of five words fills the gap of a sentence? The one with which a trained model finds the words
-of the sentence likeliest, given its dependency tree. The questions are those of the MSR challenge,
-or made of NLTK's dependency treebank.
+Which of five words fills the gap in a sentence? The answer is the one with the most likely
+sentence, given its dependency tree, according to a trained model. The questions are those of the
+MSR challenge, or made from NLTK's dependency treebank.
 
-    python examples/sentence_completion.py --preset debug          # all made up, seconds
+    python examples/sentence_completion.py --preset debug          # made-up data, seconds
     python examples/sentence_completion.py --models RUN RUN --blanks
     python examples/sentence_completion.py --questions DIR --trees msr.conll --parse en_core_web_sm
     python examples/sentence_completion.py --questions DIR --trees msr.conll --models RUN RUN
     python examples/sentence_completion.py --prepare-brown DIR --parse en_core_web_sm
 
-The second and fourth evaluate runs of dependency_language_model.py; the third makes the trees with
-spaCy; the last makes those of the Brown corpus, as text to train on. Writes results.json and
-choices.csv.
+The second and fourth evaluate runs of dependency_language_model.py. The third makes the trees with
+spaCy, the last those of the Brown corpus, to train on. Writes results.json and choices.csv.
 """
 
 from functools import partial
@@ -94,7 +93,7 @@ def check_together(parser, options):
 
 
 def parse(options):
-    """Makes the files of trees that are asked for; none that exists is written over."""
+    """Writes the requested files of trees. Existing files are an error."""
     from _spacy import load_parser, write_parsed
 
     tasks = {}
@@ -119,7 +118,7 @@ def sentences_of(directory):
 
 
 def brown_parts():
-    """The sentences of Brown's files: 18 of 20 files to train on, one each to validate and test."""
+    """The sentences of Brown: 18 of 20 files to train, one each to validate and test."""
     files = list(brown.load_files().values())
     kept = {
         "train": [some for place, some in enumerate(files) if place % 20 not in (0, 10)],
@@ -130,7 +129,7 @@ def brown_parts():
 
 
 def load_questions(options):
-    """Questions with their trees, by what they are of, and whether their halves count apart."""
+    """Questions with their trees by name, and whether they have a validation half."""
     found = {}
     if options.questions:
         info(f"Reading {options.trees}")
@@ -149,7 +148,7 @@ def load_questions(options):
 
 
 def train_debug(options, trees):
-    """Small models of made-up trees, each a run: their directories."""
+    """Trains small models on made-up trees, and returns the directories of their runs."""
     from keras_onlstm.training.tree_models import train_tree_model
 
     runs = []
@@ -168,7 +167,7 @@ def train_debug(options, trees):
 
 
 class Evaluated:
-    """A trained run, and what it chooses."""
+    """A trained run and its scores."""
 
     def __init__(self, run):
         config = TreeLSTMConfig.load(run)
@@ -181,7 +180,7 @@ class Evaluated:
         self.known, self.scores = {}, {}
 
     def as_read(self, tree, number):
-        """A tree as the model was trained to read it; `number` is of the question."""
+        """A tree in the form that the model was trained on; `number` is that of the question."""
         return reshaped(normalized(tree) if self.normalizes else tree, self.shape, number)
 
     def score(self, name, completions, unknown):
@@ -198,7 +197,7 @@ class Evaluated:
 
 
 def evaluate(found, models, unknown):
-    """Scores of all models, shown; what results.json holds of them."""
+    """Prints the scores of all models, and returns them for results.json."""
     results = {}
     for name, (completions, halves) in found.items():
         answers = np.array([one.question.answer for one in completions])
@@ -221,7 +220,7 @@ def evaluate(found, models, unknown):
 
 
 def of_vocabularies(models):
-    """A model of each vocabulary, whose order is that of the words' frequencies."""
+    """One model for each vocabulary, by title. Vocabularies are sorted by frequency."""
     distinct = {(tuple(model.vocabulary), model.normalizes): model for model in reversed(models)}
     title = "most frequent in the training text"
     if len(distinct) == 1:
@@ -230,7 +229,7 @@ def of_vocabularies(models):
 
 
 def debug(options):
-    """Made-up questions, and small models that learn to answer them."""
+    """Made-up questions, and small models trained to answer them."""
     trees, completions = made_up(options.seed)
     found = {
         "made-up questions": (completions, True),

@@ -1,7 +1,7 @@
 """Targeted syntactic evaluation of ON-LSTM (Shen et al. 2019, Sec. 5.3; Marvin & Linzen 2018).
 
 Does a language model give the grammatical one of two sentences the higher probability? Trains a
-language model, or takes one that `language_modeling.py` trained, and lets it compare minimal pairs:
+language model, or takes one of `language_modeling.py`, and evaluates it on minimal pairs:
 subject-verb agreement, reflexive anaphora, negative polarity items, at short and long distances.
 
     python examples/syntactic_evaluation.py --data ptb --brown            # an hour on two cores
@@ -11,7 +11,7 @@ subject-verb agreement, reflexive anaphora, negative polarity items, at short an
     python examples/syntactic_evaluation.py --evaluate runs/lm --pairs mine.tsv
     python examples/syntactic_evaluation.py --write-pairs mine.tsv        # a table to start from
 
-Without --pairs the pairs are those of a small grammar of the package.
+Without --pairs the pairs are from a small grammar of the package.
 """
 
 import random
@@ -52,7 +52,7 @@ _PLAIN = dict.fromkeys(
 
 @dataclass(frozen=True, kw_only=True)
 class SyntaxConfig(LanguageModelConfig):
-    """The values of a language model that is trained on complete sentences."""
+    """Configuration of a language model trained on complete sentences."""
 
     program: ClassVar[str] = "python examples/syntactic_evaluation.py"
     presets: ClassVar = {
@@ -120,7 +120,7 @@ def parse_arguments():
 
 
 def among(lines, others):
-    """The lines in their order, and among them, evenly but at random, the others in theirs."""
+    """Merges two lists of lines at uniformly random positions, each in its order."""
     count = len(lines) + len(others)
     places = set(random.Random(0).sample(range(count), len(others)))
     lines, others = iter(lines), iter(others)
@@ -128,23 +128,23 @@ def among(lines, others):
 
 
 def shuffled(pairs):
-    """The correct sentences of minimal pairs, each once."""
+    """The distinct correct sentences of minimal pairs, shuffled."""
     correct = sorted({pair.sentences[0] for pair in pairs})
     random.Random(0).shuffle(correct)
     return correct
 
 
 def of_grammar(count):
-    """Correct sentences of the package's grammar, as many of every case where it has them."""
+    """Correct sentences of the package's grammar, the same number of each case if possible."""
     cases = len(syntactic_grammar.generate(count=1))
     return shuffled(syntactic_grammar.generate(count=-(-count // cases), seed=1))[:count]
 
 
 def texts(config):
-    """Texts of the parts of the corpus, where it is not read as it is.
+    """Texts of the parts of a corpus that is combined or generated.
 
-    The Penn Treebank's text has no full stops. Beside another text, and since the minimal pairs
-    end in one, it gets them: every line of every part ends in a full stop.
+    Every line gets a full stop at its end, as the minimal pairs have, because the Penn Treebank's
+    text has none and other texts do.
     """
     if not config.brown and not config.data:
         parts = split_lines(shuffled(syntactic_grammar.generate(count=40)))
@@ -166,7 +166,7 @@ def texts(config):
 
 
 def load_corpus(config, run):
-    """The corpus of a run."""
+    """Reads the corpus of a run."""
     if config.data:
         info(f"Reading {' '.join(config.data)}")
         if not (config.brown or config.grammar):
@@ -186,7 +186,7 @@ def train(config, options):
 
 
 def load_pairs(path):
-    """Minimal pairs of a table, of the published pickles, or of the package's grammar."""
+    """Minimal pairs from a table, the published pickles, or the package's grammar."""
     if path is None:
         return syntactic_grammar.generate()
     if Path(path).is_dir():
@@ -195,7 +195,7 @@ def load_pairs(path):
 
 
 class Evaluated:
-    """What a model made of all minimal pairs."""
+    """The results of a model on all minimal pairs."""
 
     def __init__(self, run, pairs, differing, known):
         self.run = Path(run)
@@ -222,12 +222,12 @@ class Evaluated:
         }
 
     def right(self, row):
-        """Booleans of a row, of the pairs that count."""
+        """For each counted pair of a row, whether it is right."""
         outcome = self.outcomes[row]
         return outcome.right[outcome.known] if self.only_known else outcome.right
 
     def lines(self):
-        """Every row, and every case in it, as dictionaries."""
+        """A dictionary for every row and for every case in it."""
         for row, outcome in self.outcomes.items():
             parts = {("", ""): range(len(outcome.right))}
             cases = defaultdict(list)
@@ -273,7 +273,7 @@ def headings(models):
 
 
 def line_of(models, row):
-    """A line of the table."""
+    """A row of the table."""
     rights = [model.right(row) for model in models]
     known = [share_of(model.outcomes[row].known) for model in models]
     counts = sorted({len(right) for right in rights})
@@ -286,7 +286,7 @@ def line_of(models, row):
 
 
 def paired(models, row):
-    """Booleans of two models on the pairs that count for both, or `None`."""
+    """Whether two models are right on each pair that counts for both, or `None`."""
     outcomes = [model.outcomes[row] for model in models]
     counted = outcomes[0].known & outcomes[1].known
     if not models[0].only_known:

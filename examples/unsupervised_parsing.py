@@ -1,15 +1,15 @@
 """Unsupervised constituency parsing with ON-LSTM (Shen et al. 2019, Sec. 5.2), or with PRPN.
 
-Reads trees off the distances of trained language models and scores them against a treebank: every
-layer, both gates, both algorithms, beside the baselines and what was published. Several models also
-parse together, by mean distances and by votes.
+Builds trees from the distances of trained language models and evaluates them on a treebank: every
+layer, both gates, both algorithms, with baselines and published scores. Several models also form
+ensembles, by mean distances and by votes.
 
     python examples/unsupervised_parsing.py                             # the package's models
     python examples/unsupervised_parsing.py --models runs/a runs/b      # of language_modeling.py
     python examples/unsupervised_parsing.py --corpus ptb --sections 23  # a full Penn Treebank
 
-Several models give means with standard deviations, and how far their trees agree, by which a layer
-can be chosen where nobody annotated a sentence. Writes scores.csv, results.json, report.html
+For several models it reports means, standard deviations and the agreement of their trees, which
+helps to choose a layer without annotated sentences. Writes scores.csv, results.json, report.html
 and pictures of some sentences.
 """
 
@@ -36,7 +36,7 @@ from keras_onlstm.utils.svg import check_png
 
 COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth", "agreement")
 HEADER = ("", "F1", f"F1, to {SHORT} words", *LABELS, "depth", "agreement")
-# Percent, and the depth, in the order of COLUMNS, of the full treebank: test set, and WSJ10 for the
+# Percent, and the depth, in the order of COLUMNS, on the full treebank: test set, and WSJ10 for
 # short sentences. Layers: Shen et al. 2019, Table 2; trees without a model: Htut et al. 2018.
 PUBLISHED = {
     "ON-LSTM, layer 1 (5 seeds)": (20.0, 35.2, 38.1, 23.8, 18.3, 100.0, 5.6),
@@ -89,7 +89,7 @@ def load_sentences(options):
 
 
 def shown(name, value):
-    """A number, percent but for the depth."""
+    """A formatted number: the depth, or percent."""
     scale, digits = (1, 1) if name == "depth" else (100, 1)
     if value is None:
         return ""
@@ -147,7 +147,7 @@ def write_files(output, rows, scores, options, sentences):
 
 
 def write_pictures(output, sentences, parsers, measured, count):
-    """The report, and pictures of some sentences: a parser's trees, or those of all by votes."""
+    """Writes the report and some pictures, with trees of one parser or votes of several."""
     parser = parsers[0]
     alone = len(parsers) == 1
     gates = tuple(measured[0]) if not alone or parser.gate == "both" else (parser.gate,)

@@ -3,8 +3,8 @@
     python export/to_onnx.py                                   # the package's parser
     python export/to_onnx.py --model runs/language_modeling --graph parser --quantize dynamic
 
-The files take any batch size and any length. Each is compared with Keras, at two batch sizes and
-three lengths, before it gets its name. `keras-onlstm export onnx` does the same.
+They take any batch size and any length. Each is compared with Keras, at two batch sizes and
+three lengths, before it is saved. `keras-onlstm export onnx` does the same.
 """
 
 from keras_onlstm.command_line import export

@@ -3,8 +3,8 @@
     python export/to_saved_model.py                            # the package's parser
     python export/to_saved_model.py --model runs/logic_inference --output runs/served
 
-Any batch size and any length will do. Every endpoint is compared with Keras, at two batch sizes and
-three lengths, before the SavedModel gets its place in --output, under the model's name.
+It takes any batch size and any length. Every endpoint is compared with Keras, at two batch sizes
+and three lengths, before the SavedModel is saved in --output, under the model's name.
 `keras-onlstm export saved-model` does the same.
 """
 

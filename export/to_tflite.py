@@ -3,8 +3,8 @@
     python export/to_tflite.py                                 # the package's parser
     python export/to_tflite.py --model runs/language_modeling --graph step --quantize dynamic
 
-A file is for one batch size and any length. Each is compared with Keras, at three lengths, before
-it gets its name. `keras-onlstm export tflite` does the same.
+A file takes one batch size and any length. Each is compared with Keras, at three lengths, before
+it is saved. `keras-onlstm export tflite` does the same.
 """
 
 from keras_onlstm.command_line import export

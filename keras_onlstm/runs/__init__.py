@@ -1,4 +1,4 @@
-"""What shapes a run and what its directory holds: values, flags, `config.json`. No Keras."""
+"""Configuration of runs: values, flags, `config.json`, directories. Without Keras."""
 
 from keras_onlstm.runs.config import Config, run_parser
 from keras_onlstm.runs.language_model import LanguageModelConfig

@@ -1,6 +1,6 @@
-"""The values of a run: a frozen dataclass that builds its command line and its `config.json`.
+"""Configurations of runs: dataclasses that define command lines and `config.json`.
 
-Keras is not imported, so that `--help` answers at once.
+Keras is not imported, so that `--help` is fast.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number, check_kin
 
 __all__ = ["Config", "option", "preset_option", "rate", "run_parser"]
 
-_BESIDE = ("model", "command", "versions")  # in config.json, beside the values
+_BESIDE = ("model", "command", "versions")  # in config.json, in addition to the values
 
 
 def option(
@@ -33,9 +33,9 @@ def option(
     most: float | None = None,
     choices: Sequence[str] = (),
 ) -> Any:
-    """A field of a `Config`, with one line for `--help` and the limits of its values.
+    """A field of a `Config`, with its help text and the limits of its values.
 
-    If it may be `None`, that is its default, or the annotation has it.
+    It may be `None` if that is the default or part of the annotation.
     """
     sample = type(least if default is None else default)
     kind: Any = {bool: bool, int: Integer, float: Number, tuple: [str]}.get(sample, str)
@@ -48,12 +48,12 @@ def option(
 
 
 def rate(default: float, help: str, group: str = "model") -> Any:
-    """An `option` from 0 to below 1."""
+    """An `option` with a value in [0, 1)."""
     return option(default, help, group, 0.0, 0.9999)
 
 
 def preset_option(default: str, presets: Sequence[str]) -> Any:
-    """The `option` of the preset, one of some names."""
+    """The `option` for the preset."""
     about = f"Starting values. The defaults of the other flags are those of {default}."
     return option(default, about, "run", choices=presets)
 
@@ -63,7 +63,7 @@ def _flag(name):
 
 
 def _checked(one, value):
-    """The value of a field in its type; refuses what it may not be."""
+    """Checks the value of a field and converts it to its type."""
     kind = one.metadata["kind"]
     if value is None and NoneType in get_args(one.type):
         return None
@@ -71,12 +71,12 @@ def _checked(one, value):
     if isinstance(value, tuple | list):
         value = [str(path) if isinstance(path, Path) else path for path in value]
     check_kind(value, kind, _flag(one.name))
-    # Keras refuses a learning rate that is an integer.
+    # Keras does not accept an integer as learning rate.
     return {Number: float, list: tuple}.get(type(kind), lambda value: value)(value)
 
 
 def _parsed(one, text):
-    """The value of a text of the command line. What is not a value is refused later."""
+    """Parses a value of the command line. Invalid text is returned as is and refused later."""
     kind = one.metadata["kind"]
     if text == "none" and NoneType in get_args(one.type):
         return None
@@ -88,16 +88,16 @@ def _parsed(one, text):
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What shapes a run. Each kind of model has a subclass, whose fields are `option`s.
+    """Configuration of a run. Each kind of model has a subclass whose fields are `option`s.
 
     Attributes:
         model: name of the kind of model.
         program: the command that trains such a model.
-        presets: dictionary from names to the values that differ from the defaults.
+        presets: dictionary from names to values that differ from the defaults.
         free: names of fields that a resumed run may change.
 
     Raises:
-        ValueError: if a value is not what it may be.
+        ValueError: if a value is invalid.
 
     Example:
 
@@ -131,17 +131,17 @@ class Config:
         self.check()
 
     def check(self) -> None:
-        """Refuses values that do not go together, with a `ValueError`."""
+        """Raises a `ValueError` if values contradict each other."""
 
     @classmethod
     def from_preset(cls, preset: str, **values: Any) -> Self:
-        """The values of a preset, some of them changed."""
+        """A configuration with the values of a preset, some of them changed."""
         check_kind(preset, Choice(tuple(cls.presets)), "--preset")
         return cls(preset=preset, **{**cls.presets[preset], **values})
 
     @classmethod
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
-        """Adds a flag for each field, whose value is `None` where it is not given."""
+        """Adds a flag for each field. Its value is `None` if it is not given."""
         groups: dict[str | None, Any] = {group.title: group for group in parser._action_groups}
         for one in fields(cls):
             title, kind = one.metadata["group"], one.metadata["kind"]
@@ -161,20 +161,20 @@ class Config:
 
     @classmethod
     def from_options(cls, options: argparse.Namespace, prepared: Sequence[str] = ()) -> Self:
-        """The values of a new run, or of the run that is resumed.
+        """The configuration of a new run or of the run to resume.
 
         Args:
-            options: of `run_parser`.
-            prepared: names of what may be in the directory before a run starts.
+            options: parsed by `run_parser`.
+            prepared: names of files that may be in the directory before a run starts.
 
         Returns:
             Instance of the class.
 
         Raises:
-            FileExistsError: if there is anything else in the directory of a new run.
+            FileExistsError: if the directory of a new run has any other file.
             FileNotFoundError: if the run to resume does not exist.
-            BlockingIOError: if another process is at work there.
-            ValueError: if a value is not what it may be, or contradicts the run to resume.
+            BlockingIOError: if another process has locked it.
+            ValueError: if a value is invalid or contradicts the run to resume.
         """
         given = _of_file(options.config, cls) if options.config else {}
         for one in fields(cls):
@@ -197,10 +197,10 @@ class Config:
 
     @classmethod
     def load(cls, run: str | Path) -> Self:
-        """The values of a run in a directory, also of one that an earlier version started.
+        """The configuration of a run, also of one that an earlier version started.
 
         Raises:
-            FileNotFoundError: if there is no run.
+            FileNotFoundError: if the run does not exist.
             ValueError: if its `config.json` is damaged or of another kind of model.
         """
         remedy = f"Name the --output directory of a run of {cls.program}."
@@ -219,17 +219,17 @@ class Config:
         return {name: getattr(self, name) for name in names}
 
     def to_json(self) -> dict[str, Any]:
-        """What `config.json` holds of it: the model, every value, and the command."""
+        """Its content of `config.json`: the model, every value, and the command."""
         return {"model": self.model, **asdict(self), "command": self.command()}
 
     def record(self) -> dict[str, Any]:
-        """The values that a checkpoint has to agree with: those that cannot change, no paths."""
+        """The values that a checkpoint must agree with: all that cannot change, except paths."""
         paths = {one.name for one in fields(self) if one.metadata["kind"] in (str, [str])}
         left_out = {"preset", *self.free, *paths}
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
     def command(self) -> str:
-        """The command that starts such a run; of paths it has the last part only."""
+        """The command that starts such a run, with only the last part of paths."""
         words = [self.program, "--preset", self.preset, "--seed", str(self.seed)]
         preset = {one.name: one.default for one in fields(self)} | dict(self.presets[self.preset])
         for one in fields(self):
@@ -247,7 +247,7 @@ class Config:
 
 
 def _values(content, config, name):
-    """The values of a file, without what is beside them; refuses those of another model."""
+    """The values of a file, without other entries. They must be for the same kind of model."""
     if content.get("model", config.model) != config.model:
         model = reprlib.repr(content["model"])
         raise ValueError(f"{name} is for a {model}, not for a {config.model!r}")
@@ -260,7 +260,7 @@ def _values(content, config, name):
 
 
 def _of_file(path, config):
-    """The values of a file of `--config`."""
+    """Reads the values of a `--config` file."""
     values = _values(read_values(path), config, f"--config {path}")
     try:
         return {f.name: _checked(f, values[f.name]) for f in fields(config) if f.name in values}
@@ -276,19 +276,19 @@ def run_parser(
     arguments: Sequence[str] | None = None,
     parser: ArgumentParser | None = None,
 ) -> ArgumentParser:
-    """A parser with a flag for each value of a run, from which `Config.from_options` starts one.
+    """An argument parser with a flag for each value of a run, for `Config.from_options`.
 
     Args:
-        configs: the kinds of models that the command trains. Among several, `--model` chooses, by
-            default the first; a run that is resumed keeps its own.
+        configs: the kinds of models that the command trains. If there are several, `--model`
+            chooses, by default the first. A resumed run keeps its own.
         prog: name of the command.
         description: of the command, a sentence.
         output: default of `--output`.
-        arguments: the command line that will be parsed; `None`: that of the process.
+        arguments: the command line to parse; `None`: that of the process.
         parser: `ArgumentParser` to add to. Default: a new one.
 
     Returns:
-        `ArgumentParser`. The chosen class is `config_class` of what it parses.
+        `ArgumentParser`. Its results have the chosen class as `config_class`.
 
     Example:
 
@@ -325,7 +325,7 @@ def run_parser(
 
 
 def _chosen(models, prog, output, arguments):
-    """The model of `--model`, or of the run that is resumed, or `None`."""
+    """The model of `--model`, or of the run to resume, or `None`."""
     parser = ArgumentParser(prog=prog, add_help=False)
     parser.add_argument("--model")
     parser.add_argument("--output", default=output)

@@ -1,4 +1,4 @@
-"""The directory of a run: its lock, its `config.json`, its results. No Keras."""
+"""The directory of a run: lock, `config.json`, results. Does not import Keras."""
 
 import contextlib
 import json
@@ -29,12 +29,12 @@ _SCORES = {"parameters": int, "validation_perplexity": float, "test_perplexity":
 
 
 def read_config(directory: str | Path, kind: Any = dict, remedy: str = "Restore it.") -> dict:
-    """What the `config.json` of a run holds, of that kind; an error has the remedy, a sentence."""
+    """Reads the `config.json` of a run and checks its kind. Errors end with the remedy."""
     return read_json(Path(directory) / CONFIG, kind, remedy)
 
 
 def read_values(path: str | Path) -> dict[str, Any]:
-    """The values of a JSON or TOML file for a run, such as a `config.json`."""
+    """Reads values of a run from a JSON or TOML file, such as a `config.json`."""
     try:
         text = Path(path).read_text(encoding="utf-8")
         values = tomllib.loads(text) if Path(path).suffix == ".toml" else json.loads(text)
@@ -47,7 +47,7 @@ def read_values(path: str | Path) -> dict[str, Any]:
 
 
 def origin(directory: str | Path) -> dict:
-    """Where the model of a run comes from: `command`, `parameters`, perplexities, if known."""
+    """Origin of the model of a run: `command`, `parameters` and perplexities, if known."""
     row, results = {}, Path(directory) / RESULTS
     if (Path(directory) / CONFIG).is_file():
         config = read_config(directory, {"command": (str, None, ...)})
@@ -59,11 +59,11 @@ def origin(directory: str | Path) -> dict:
 
 
 def check_new(directory: str | Path, prepared: Sequence[str] = (), resumes: bool = False) -> None:
-    """Refuses the directory of a run, or of anything else, for a new run.
+    """Checks that the directory of a new run is empty or missing, and not locked.
 
     Args:
-        directory: of a new run.
-        prepared: names of what may be there before a run starts.
+        directory: path.
+        prepared: names of files that may be there before a run starts.
         resumes: whether runs of its kind can be resumed, for the message.
     """
     check_unlocked(directory)
@@ -89,22 +89,22 @@ def running(
     resume: bool | None = None,
     prepared: Sequence[str] = (),
 ) -> Iterator[None]:
-    """A context in which no other process runs in the directory of a run.
+    """A context that locks the directory of a run.
 
     The directory of a new run is created, with its `config.json`.
 
     Args:
-        directory: of the run.
+        directory: path.
         content: dictionary for `config.json`; the versions of libraries are added.
         resume: whether the run is resumed; `None` if runs of its kind cannot be.
-        prepared: names of what may be there before it starts.
+        prepared: names of files that may be there before it starts.
 
     Yields:
         `None`.
 
     Raises:
-        BlockingIOError: if another process is at work there.
-        FileExistsError: if a run, or anything else, is there before a new one.
+        BlockingIOError: if another process has locked it.
+        FileExistsError: if the directory of a new run has any other file.
         OSError: if it cannot be written.
 
     Example:
@@ -127,7 +127,7 @@ def running(
             ) from error
     with locked(directory):
         if not resume:
-            _check_empty(directory, prepared, resume is not None)  # another may have been faster
+            _check_empty(directory, prepared, resume is not None)  # another may have begun
             write_json(directory / CONFIG, {**content, "versions": {**_backend(), **versions()}})
         try:
             yield
@@ -138,12 +138,12 @@ def running(
 
 
 def _backend():
-    """The backend, where a run uses Keras, which it has imported by then."""
+    """The backend, if the run has imported Keras."""
     keras = sys.modules.get("keras")
     return {} if keras is None else {"backend": keras.backend.backend()}
 
 
 def has_begun(directory: str | Path, prepared: Sequence[str] = ()) -> bool:
-    """Whether a run has its first checkpoint; `prepared` are names of what it writes before."""
+    """Whether a run has its first checkpoint; it writes the files `prepared` before."""
     names = {path.name for path in Path(directory).iterdir() if not path.name.startswith(".")}
     return not names <= {CONFIG, *prepared}

@@ -1,4 +1,4 @@
-"""Names and values of runs that earlier versions started, as they are called today."""
+"""Converts runs of earlier versions to the current names and values."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _NAMES = {
     "start_from": "init_from",
     "hosts": "num_processes",
 }
-# Optimizers included the schedule, of language models and of TreeLSTM.
+# Optimizers used to include the schedule: those of language models, then of TreeLSTM.
 _OPTIMIZERS: dict[str, dict[str, Any]] = {
     "sgd": {"optimizer": "asgd", "schedule": "constant"},
     "plateau": {"optimizer": "sgd", "schedule": "plateau"},
@@ -36,7 +36,7 @@ _TREE_OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adam": {"optimizer": "adam", "schedule": "cosine"},
     "halved": {"optimizer": "sgd", "schedule": "plateau"},
 }
-# By kind of model: the names of the presets, and the arguments that came later.
+# By kind of model: former names of presets, and defaults of later arguments.
 _PRESETS = {
     "language_model": {
         "smoke": "debug", "parser": "small", "small": "medium", "reproduction": "large",
@@ -88,19 +88,19 @@ def current_config(
     model: str = "language_model",
     of_preset: Callable[[str], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """The content of a `config.json` in today's form.
+    """The content of a `config.json` in its current form.
 
     Args:
-        config: dictionary. One of this version stays as it is.
-        model: the kind of model that a run of an earlier version is taken to be of, but for PRPN.
+        config: dictionary. One of this version is not changed.
+        model: the assumed kind of model of a run of an earlier version, unless it is PRPN.
         of_preset: function from the name of a preset to its values, for the earliest runs, which
-            kept only that name.
+            stored only that name.
 
     Returns:
         Dictionary.
 
     Raises:
-        ValueError: if it is neither of this version nor of an earlier one.
+        ValueError: if it is of neither this version nor an earlier one.
     """
     if "model" in config:
         return dict(config)

@@ -1,8 +1,8 @@
-"""The values that shape the training of a language model, and their presets. No Keras.
+"""Configuration and presets of language models. Does not import Keras.
 
-A preset lists what differs from the defaults. In all kinds of models `debug` shows in seconds that
-everything works, `small` takes minutes on a core, `medium` an hour or two on two cores, `large` has
-the published sizes, and `paper` is the published recipe.
+A preset lists the values that differ from the defaults. For all kinds of models `debug` is a test
+that takes seconds, `small` takes minutes on a core, `medium` an hour or two on two cores, `large`
+has the published sizes, and `paper` is the published recipe.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ PRESETS = ("debug", "small", "medium", "large", "paper")
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig(Config):
-    """The values that a language model and a PRPN share: the text, and the training."""
+    """Options that language models and PRPN share: text and training."""
 
     program: ClassVar[str] = "keras-onlstm train"
     free: ClassVar[tuple[str, ...]] = ("devices", "num_processes")
@@ -103,7 +103,7 @@ class TextConfig(Config):
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig(TextConfig):
-    """The values of an ON-LSTM or LSTM language model."""
+    """Configuration of an ON-LSTM or LSTM language model."""
 
     model: ClassVar[str] = "language_model"
     presets: ClassVar = {
@@ -115,7 +115,7 @@ class LanguageModelConfig(TextConfig):
             "variable_bptt": True, "optimizer": "asgd", "learning_rate": 10.0,
             "schedule": "constant", "weight_decay": 1.2e-6,
         },
-        "small": {  # several of them parse together
+        "small": {  # for ensembles of parsers
             "embedding_dim": 150, "units": 300, "word_dropout": 0.0, "input_dropout": 0.1,
             "hidden_dropout": 0.1, "output_dropout": 0.2, "recurrent_weight_dropout": 0.1,
             "activation_regularization": 0.0, "temporal_regularization": 0.0, "epochs": 1,

@@ -1,4 +1,4 @@
-"""The values that shape the training of a classifier of pairs, and their presets. No Keras."""
+"""Configuration and presets of pair classifiers. Does not import Keras."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,7 +11,7 @@ __all__ = ["PairClassifierConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class PairClassifierConfig(Config):
-    """The values of a classifier of pairs of formulas."""
+    """Configuration of a classifier of pairs of formulas."""
 
     model: ClassVar[str] = "pair_classifier"
     program: ClassVar[str] = "python examples/logic_inference.py"

@@ -1,4 +1,4 @@
-"""The values that shape the training of a PRPN, and their presets. No Keras."""
+"""Configuration and presets of PRPN language models. Does not import Keras."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -12,7 +12,7 @@ __all__ = ["PRPNConfig"]
 
 @dataclass(frozen=True, kw_only=True)
 class PRPNConfig(TextConfig):
-    """The values of a PRPN language model."""
+    """Configuration of a PRPN language model."""
 
     model: ClassVar[str] = "prpn"
     presets: ClassVar = {
@@ -20,12 +20,12 @@ class PRPNConfig(TextConfig):
             "embedding_dim": 20, "units": 20, "slots": 5, "lookback": 3, "output_dropout": 0.1,
             "inner_dropout": 0.1, "epochs": 2, "batch_size": 20, "bptt": 20, "learning_rate": 1e-2,
         },
-        "small": {  # an hour on a core, at the sizes of the published parser
+        "small": {  # an hour on a core, with the sizes of the published parser
             "sentences": True, "embedding_dim": 200, "units": 400, "output_dropout": 0.2,
             "inner_dropout": 0.2, "recurrent_dropout": 0.0, "batch_size": 64, "learning_rate": 3e-3,
         },
         "medium": {},
-        "large": {  # the published model of characters: days on a GPU
+        "large": {  # the published character model: days on a GPU
             "characters": True, "embedding_dim": 128, "units": 1024, "slots": 20, "lookback": 10,
             "residual_blocks": 1, "tie_weights": False, "output_dropout": 0.0,
             "inner_dropout": 0.25, "epochs": 100, "batch_size": 64, "bptt": 100,

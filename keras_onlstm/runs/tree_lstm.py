@@ -1,4 +1,4 @@
-"""The values that shape the training of a TreeLSTM, and their presets. No Keras."""
+"""Configuration and presets of TreeLSTM models. Does not import Keras."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -7,14 +7,14 @@ from keras_onlstm.runs.config import Config, option, preset_option, rate
 
 __all__ = ["NLTK", "SEQUENTIAL", "SHAPES", "TreeLSTMConfig"]
 
-NLTK = "nltk"  # the name of NLTK's dependency treebank
+NLTK = "nltk"  # value of --data for NLTK's dependency treebank
 SEQUENTIAL = ("chain", "sentence", "bidirectional")  # read as sequences
 SHAPES = ("dependencies", *SEQUENTIAL, "random")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeLSTMConfig(Config):
-    """The values of a TreeLSTM, or of an LSTM over the same trees."""
+    """Configuration of a TreeLSTM, or an LSTM over the same trees."""
 
     model: ClassVar[str] = "tree_lstm"
     program: ClassVar[str] = "python examples/dependency_language_model.py"

@@ -1,4 +1,4 @@
-"""Training that resumes exactly: batches in a known order, checkpoints of every bit, records."""
+"""Training that resumes exactly: reproducible batches, complete checkpoints, metrics."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ __all__ = [
     "save_checkpoint",
 ]
 
-# The modules that import Keras, which takes seconds and which `--help` does not need.
+# Modules that import Keras, which takes seconds and which `--help` does not need.
 _MODULES = (
     "bptt", "checkpoint", "optimizers", "pair_batches", "schedules", "sentence_batches", "trainer",
     "tree_batches", "tree_models",

@@ -1,4 +1,4 @@
-"""Truncated backpropagation through time: windows of a text, and a model with states."""
+"""Truncated backpropagation through time: windows of a text, and a stateful model."""
 
 import math
 from typing import Any
@@ -21,7 +21,7 @@ __all__ = ["ResetStates", "TruncatedModel", "Windows", "contiguous", "evaluate_w
 
 
 def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
-    """Cuts a text (tokens,) into `batch_size` rows (B, tokens // B), without the rest.
+    """Cuts a text (tokens,) into `batch_size` rows (B, tokens // B), and drops the rest.
 
     Example:
 
@@ -40,14 +40,14 @@ def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
 
 
 def own_rows(rows: int, process: tuple[int, int]) -> np.ndarray:
-    """The numbers of the rows of a batch that one of several processes reads."""
+    """The indices of the rows of a batch that one of several processes reads."""
     index, count = process
     each = rows // count
     return np.arange(index * each, (index + 1) * each, dtype="int32")
 
 
 class Windows(VaryingBatches):
-    """The windows of an epoch, one after the other, so that states carry over.
+    """The windows of an epoch in the order of the text, so that states carry over.
 
     A window's length is drawn around `window` with probability 0.95 and around half of it
     otherwise, with a standard deviation of 5, at least 5 (Merity et al. 2018). Windows are padded
@@ -58,20 +58,20 @@ class Windows(VaryingBatches):
         ids: (tokens,) the text.
         batch_size: positive integer, B.
         window: integer, 10 or above.
-        jitter: whether lengths vary. Without, all but the last are `window`.
+        jitter: whether lengths vary. If not, all but the last are `window`.
         seed: integer, 0 or above.
-        multiple: positive integer, such as a number of devices: empty rows follow the B ones until
-            it divides their number.
+        multiple: positive integer, such as the number of devices: empty rows are added until it
+            divides the number of rows.
         process: index of this process and number of processes, which divides `multiple`. Each
-            reads its own rows.
-        **kwargs: of `keras.utils.PyDataset`.
+            process reads its own rows.
+        **kwargs: arguments of `keras.utils.PyDataset`.
 
     Raises:
         ValueError: if the text is too short, or an argument too small.
 
-    Indexing gives what `TruncatedModel` trains on: a dictionary of `ids` (B, L), a boolean `mask`
+    Indexing gives a batch for `TruncatedModel`: a dictionary of `ids` (B, L), a boolean `mask`
     (B, L), `False` for padding, and `rows` (B,), the indices of the sequences; targets (B, L); and
-    their weights (B, L), 0 for padding. `keras.Model.fit` takes it too, with `shuffle=False`.
+    their weights (B, L), 0 for padding. `keras.Model.fit` also takes it, with `shuffle=False`.
 
     Example:
 
@@ -103,14 +103,14 @@ class Windows(VaryingBatches):
         self.window = window = integer("window", window, 10)
         self.jitter = jitter
         self.seed = integer("seed", seed, 0)
-        # Half a window with its deviation, then one, two and five deviations above a whole one.
+        # Up to 2.6 deviations above half a window, and 0.4, 2 and 5 above a whole one.
         spread = [math.ceil(window / 2) + 13, window + 2, window + 10, window + 25]
         self.padded_lengths = sorted(set(spread)) if jitter else [window]
         self.axis_1_varies = self.lengths_vary = jitter
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Draws the windows of an epoch, from 0 on."""
+        """Draws the windows of an epoch, counted from 0."""
         self._epoch = epoch
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
         last = self.text.shape[1] - 1  # the last token is only a target
@@ -125,7 +125,7 @@ class Windows(VaryingBatches):
         self._ends = ends
 
     def on_epoch_end(self) -> None:
-        """Goes to the next epoch with as many windows: Keras asks only once for their number."""
+        """Goes to the next epoch with as many windows: Keras reads their number only once."""
         count = len(self)
         self.set_epoch(self._epoch + 1)
         while len(self) != count:
@@ -139,11 +139,11 @@ class Windows(VaryingBatches):
         return self._ends[index + 1] - self._ends[index]
 
     def samples(self, index: int) -> int:
-        """The number of tokens of a whole batch, those of other processes included."""
+        """The number of tokens of the whole batch, including those of other processes."""
         return len(self.text) * self.length(index)
 
     def share(self, index: int) -> float:
-        """What the learning rate of a window is multiplied with: its length by the usual one."""
+        """The factor of the learning rate of a window: its length divided by `window`."""
         return self.length(index) / self.window
 
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
@@ -165,14 +165,14 @@ class Windows(VaryingBatches):
 
 
 class _Penalty(keras.losses.Loss):
-    """A penalty that a model computed, as a loss that replicas share as they share others."""
+    """Passes the model's penalty through a loss, so that Keras scales it for replicas."""
 
     def call(self, y_true, y_pred):
         return y_pred
 
 
 class _TokenLoss(keras.losses.Loss):
-    """`keras.losses.SparseCategoricalCrossentropy` of logits, faster."""
+    """A faster `keras.losses.SparseCategoricalCrossentropy` for logits."""
 
     def call(self, y_true, y_pred):
         return token_losses(y_true, y_pred)
@@ -184,25 +184,25 @@ _penalty = _Penalty(name="penalty")
 class TruncatedModel(keras.Model):
     """A language model that keeps its states from one window to the next.
 
-    Gradients stop where a window begins, states do not. The states are variables, so that a
-    checkpoint of the model's variables holds them. The loss is the mean over the tokens with a
-    weight, in nats, plus the two penalties while training.
+    Gradients stop at the start of a window, states carry over. The states are variables, so a
+    checkpoint of the model's variables includes them. The loss is the weighted mean over the
+    tokens, in nats, plus the two penalties in training.
 
     Args:
         model: `LanguageModel`, `PRPN`, or another `models.sentence_reader.SentenceReader`.
         batch_size: positive integer, of the whole batch if several devices share it.
         activation_regularization: strength of the penalty on large outputs of the last layer.
-        temporal_activation_regularization: strength of that on their change from step to step.
-        carry: whether states are kept. Without, as for `SentenceBatches`, each batch begins with
-            the initial ones.
-        **kwargs: of `keras.Model`.
+        temporal_activation_regularization: strength of that on their changes over time.
+        carry: whether states carry over. If not, each batch begins with the initial states, as
+            for `SentenceBatches`.
+        **kwargs: arguments of `keras.Model`.
 
     Call arguments:
-        inputs: dictionary of `ids`, `mask` and `rows`, as of `Windows`.
+        inputs: dictionary of `ids`, `mask` and `rows`, see `Windows`.
         training: whether dropout and penalties apply.
 
     Returns:
-        Logits (batch, time, V), and the penalties (1,), which are 0 unless in training.
+        Logits (batch, time, V), and the sum of the penalties (1,), 0 except in training.
 
     Example:
 
@@ -235,7 +235,7 @@ class TruncatedModel(keras.Model):
         if not model.built:
             model.build()
         self.carry = carry
-        # Each replica writes its own rows, and zeros elsewhere: aggregation="sum" joins them.
+        # Each replica writes its own rows and zeros elsewhere; the sum is the whole batch.
         self.kept = carry and keras.tree.map_structure(
             lambda name, state: self.add_weight(
                 shape=state.shape,
@@ -254,7 +254,7 @@ class TruncatedModel(keras.Model):
         self.built = True
 
     def reset_states(self) -> None:
-        """Goes back to the model's initial states."""
+        """Sets the states to the model's initial states."""
         if not self.carry:
             return
         states = keras.tree.flatten(self.model.initial_states(self.batch_size))
@@ -277,7 +277,7 @@ class TruncatedModel(keras.Model):
                 + temporal_activation_regularization(outputs.raw_output, self.strengths[1], mask),
                 "float32",
             )
-        # Not by add_loss: replicas of a model would share one list of losses.
+        # Not add_loss: replicas of a model would share one list of losses.
         return outputs.logits, ops.expand_dims(penalty, 0)
 
     def _keep(self, states, rows):
@@ -306,14 +306,14 @@ class TruncatedModel(keras.Model):
         """`keras.Model.compile` with the loss of a language model."""
         loss = _TokenLoss(reduction="mean_with_sample_weight")
         super().compile(optimizer, loss=loss, **kwargs)
-        # Builds the loss, so that Keras does not try the model on a batch of random numbers.
+        # Builds the loss, so that Keras does not call the model on a random batch.
         empty = ops.zeros((1, 1, self.model.vocabulary_size)), ops.zeros((1,))
         self.compute_loss(y=ops.zeros((1, 1), "int32"), y_pred=empty)
         self.penalty.reset_state()
 
 
 class ResetStates(keras.callbacks.Callback):
-    """Lets a `TruncatedModel` begin every epoch with its initial states."""
+    """Resets the states of a `TruncatedModel` at the start of every epoch."""
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         self.model.reset_states()
@@ -333,7 +333,7 @@ def evaluate_windows(model: TruncatedModel, windows: Any) -> float:
     total = tokens = 0.0
     for index in range(len(windows)):
         inputs, targets, weights = windows[index]
-        count = float(windows.samples(index))  # those of other processes included
+        count = float(windows.samples(index))  # including those of other processes
         loss = model.test_on_batch(inputs, targets, weights, return_dict=True)["loss"]
         total, tokens = total + float(loss) * count, tokens + count
     return total / tokens

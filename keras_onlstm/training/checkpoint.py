@@ -1,9 +1,9 @@
-"""Checkpoints from which training goes on exactly where it stopped.
+"""Checkpoints from which training resumes exactly.
 
-One `.npz` file holds every variable that training changes, bit for bit: weights, the states of the
-random generators, the running metrics and the optimizer's variables, the learning rate among them,
-beside a JSON text for what is not a variable. No pickle: a checkpoint from a stranger is only
-numbers.
+One `.npz` file holds every variable that training changes, bit for bit: weights, the states of
+random generators, the metrics and the optimizer's variables, including the learning rate. A JSON
+text holds the state that is not in variables. Nothing is pickled, so a checkpoint from an untrusted
+source cannot run code.
 """
 
 import json
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _STATE = "state.json"
-_FURTHER = "arrays/"  # before the names of arrays that are not the model's
+_FURTHER = "arrays/"  # prefix of the names of arrays that are not the model's
 
 
 def _variables(model):
@@ -46,12 +46,12 @@ def _variables(model):
 
 
 def _without_numbers(name):
-    """A name as it is in the first model of a process: Keras numbers those of later ones."""
+    """A name without the numbers that Keras adds to names in later models of a process."""
     return re.sub(r"_\d+", "", name)
 
 
 def _stored(variable):
-    """The array that a checkpoint holds of a variable."""
+    """The array that a checkpoint stores for a variable."""
     array = np.asarray(ops.convert_to_numpy(variable))
     # bfloat16 has no NumPy dtype of its own: keep its bits
     return array if array.dtype.kind in "fiub" else array.view(f"u{array.itemsize}")
@@ -97,20 +97,20 @@ def load_checkpoint(
     record: Mapping[str, Any] | None = None,
     arrays: dict[str, np.ndarray] | None = None,
 ) -> Any:
-    """Sets every variable of `model` to what a checkpoint holds.
+    """Restores every variable of `model` from a checkpoint.
 
     Args:
         path: the file that `save_checkpoint` wrote.
-        model: a compiled model, built as the saved one was. Unchanged if anything is wrong.
-        check: function of the saved `state`, called before anything is set; its errors are raised.
-        record: dictionary that the `"record"` of the state has to agree with; `None`: any.
-        arrays: dictionary that receives the further arrays, or `None`.
+        model: a compiled model, built like the saved one. Not changed if an error is raised.
+        check: function of the saved `state`, called before anything is set. It may raise an error.
+        record: dictionary that must agree with the `"record"` of the state; `None`: any.
+        arrays: dictionary to which the further arrays are added, or `None`.
 
     Returns:
         The `state` that was saved.
 
     Raises:
-        FileNotFoundError: if there is no such file.
+        FileNotFoundError: if the file does not exist.
         ValueError: if the file is damaged or belongs to another model.
     """
     path = Path(path)
@@ -124,7 +124,7 @@ def load_checkpoint(
         state = parse_json(stored.pop(_STATE).tobytes(), object)
         further = [name for name in stored if name.startswith(_FURTHER)]
         others = dict(_further(name, stored.pop(name)) for name in further)
-    except Exception as error:  # whatever NumPy and its zip reader raise over damaged bytes
+    except Exception as error:  # damaged files raise exceptions of many types
         raise ValueError(
             f"{path}: not a complete checkpoint ({reason(error)}). Restore it from a copy, or "
             "start the run anew in another directory."
@@ -144,7 +144,7 @@ def load_checkpoint(
 
 
 def _further(name, array):
-    """The name and the array that `save_checkpoint` was given."""
+    """The name and the array that were passed to `save_checkpoint`."""
     dtype, name = name.removeprefix(_FURTHER).split("/", 1)
     return name, array.view(np.dtype(dtype))
 
@@ -153,7 +153,7 @@ def _check_record(path, state, record):
     stored = state.get("record") if isinstance(state, dict) else None  # earlier versions had none
     if not isinstance(stored, dict) or record is None:
         return
-    for name, value in current_values(stored).items():  # a record of earlier versions has fewer
+    for name, value in current_values(stored).items():  # records of earlier versions have fewer
         if value != record.get(name):
             raise ValueError(
                 f"{path}: the run was begun with {name} {value}, not {record.get(name)}. Resume it "
@@ -189,7 +189,7 @@ _KERAS_COUNTERS = {
 
 
 def _state(callback):
-    """The state of one callback, which is empty for most callbacks of Keras."""
+    """The state of a callback, empty for most callbacks of Keras."""
     if hasattr(callback, "get_state"):
         return callback.get_state()
     kinds = [kind for kind in _KERAS_COUNTERS if isinstance(callback, kind)]
@@ -197,9 +197,9 @@ def _state(callback):
 
 
 def state_of(callbacks: Sequence[Any]) -> tuple[list[dict[str, Any]], Arrays]:
-    """The states of callbacks: dictionaries of numbers, and the arrays in lists of arrays.
+    """The states of callbacks: a dictionary of numbers for each, and the arrays of all.
 
-    The keys of the arrays are such as `"0/best_weights/2"`: callback, name, position.
+    The arrays have keys such as `"0/best_weights/2"`: callback, name, position in a list.
     """
     numbers: list[dict[str, Any]] = []
     arrays: Arrays = {}
@@ -214,7 +214,7 @@ def state_of(callbacks: Sequence[Any]) -> tuple[list[dict[str, Any]], Arrays]:
 
 
 def restore_state(callbacks: Sequence[Any], numbers: list[dict[str, Any]], arrays: Arrays) -> None:
-    """Gives callbacks the states that `state_of` returned, without names that they do not have."""
+    """Restores the states that `state_of` returned, except names that a callback does not have."""
     for index, (callback, values) in enumerate(zip(callbacks, numbers, strict=True)):
         state = _state(callback)
         for name in state:

@@ -1,4 +1,4 @@
-"""The text that a language model of a run is trained on, and the vocabulary that the run keeps."""
+"""The text on which a run trains its language model, and the vocabulary of the run."""
 
 import sys
 import tempfile
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 VOCABULARY = "vocabulary.txt"
-IDS = "ids"  # directory of the ids of a large corpus
+IDS = "ids"  # directory with the ids of a large corpus
 _RESTORE = "Restore it, or start the run anew."
 
 
@@ -34,15 +34,15 @@ def read_corpus(
     vocabulary: Sequence[str] | None = None,
     processes: Processes = ALONE,
 ) -> Corpus:
-    """The corpus of a run as ids; those of a large one are in files of the run.
+    """Reads the corpus of a run as ids. Those of a large corpus are stored in the run.
 
     Args:
-        config: `LanguageModelConfig` or `PRPNConfig`. Its `data` is the folder of `train.txt`,
-            `valid.txt` and `test.txt`, or some text files, whose lines are split 18 : 1 : 1. The
-            preset `debug` without `data` has formulas of propositional logic.
+        config: `LanguageModelConfig` or `PRPNConfig`. Its `data` is a folder of `train.txt`,
+            `valid.txt` and `test.txt`, or text files, whose lines are split 18 : 1 : 1. The
+            preset `debug` without `data` uses formulas of propositional logic.
         run: directory of the run.
         vocabulary: list of tokens, or `None`: that of the training text.
-        processes: `Processes` that all read the same.
+        processes: `Processes` that read the same corpus.
 
     Returns:
         `text.corpus.Corpus`.
@@ -70,9 +70,9 @@ def read_corpus(
 
 
 def _directory(config, temporary, is_first=True):
-    """The folder of the three parts of a corpus, which is `temporary` for other texts."""
+    """The folder of the parts of a corpus: `temporary` if they have to be written."""
     for path in map(Path, config.data):
-        if is_first and not path.exists():  # others need no text of a large corpus
+        if is_first and not path.exists():  # others do not need a large text
             raise FileNotFoundError(f"--data {path}: no such folder or file.")
         if path.is_dir() and len(config.data) > 1:
             raise ValueError(f"--data {path}: is a folder. Give one folder, or text files.")
@@ -99,18 +99,18 @@ def _directory(config, temporary, is_first=True):
 
 
 def split_lines(lines: list[str]) -> dict[str, list[str]]:
-    """Splits lines 18 : 1 : 1 into those of train, valid and test, in their order."""
+    """Splits lines 18 : 1 : 1 into train, valid and test, in their order."""
     train = [line for number, line in enumerate(lines) if number % 20 not in (0, 10)]
     return {"train": train, "valid": lines[::20], "test": lines[10::20]}
 
 
 def read_vocabulary(run: str | Path) -> list[str]:
-    """The vocabulary of a run."""
+    """Reads the vocabulary of a run."""
     return read_words(Path(run) / VOCABULARY, _RESTORE)
 
 
 def check_same_vocabulary(run: str | Path, vocabulary: Sequence[str], data: Sequence[str]) -> None:
-    """Refuses a corpus of other words than those that the run began with."""
+    """Checks that a corpus has the vocabulary with which the run began."""
     if read_vocabulary(run) != list(vocabulary):
         raise ValueError(
             f"{Path(run) / VOCABULARY}: is not the vocabulary of {' '.join(data)}: the files "
@@ -119,7 +119,7 @@ def check_same_vocabulary(run: str | Path, vocabulary: Sequence[str], data: Sequ
 
 
 def choose_sentences(corpus: Corpus, test_sentences: bool) -> Corpus:
-    """A corpus with, or without, the sentences on which trees are scored."""
+    """A corpus with or without the sentences for evaluating trees."""
     try:
         sample = treebank.load()
     except FileNotFoundError as error:
@@ -128,7 +128,7 @@ def choose_sentences(corpus: Corpus, test_sentences: bool) -> Corpus:
         print(f"No sentence is left out of the training: {error}", file=sys.stderr)
         return corpus
     encode = Encoder(corpus.vocabulary)
-    # Numbers, signs and words with hyphens are written in other ways there.
+    # The sample writes numbers, punctuation and words with hyphens differently.
     ignored = {i for i, word in enumerate(corpus.vocabulary) if not word.isalpha() or word == "N"}
     choose = with_sentences if test_sentences else without_sentences
     chosen = choose(corpus.train, encode.eos, [encode(s.tokens) for s in sample], ignored)

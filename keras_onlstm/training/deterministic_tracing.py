@@ -1,8 +1,8 @@
-"""Training steps whose bits depend on nothing but the batch and the variables.
+"""Training steps whose results depend, bit for bit, only on the batch and the variables.
 
-Keras on TensorFlow traces a step with the shapes of the first batch it meets, then with shapes that
-fit what it met so far, and the bits of a batch depend on the trace that it meets. A resumed run
-meets other batches first than the run that it goes on with.
+Keras on TensorFlow traces a step with the shapes of the first batch, then with more general shapes
+that fit all batches so far. The rounding of a step depends on its trace, and a resumed run begins
+with other batches than the original run.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ __all__ = ["traced_alike"]
 def traced_alike(model: keras.Model, lengths_vary: bool) -> Iterator[None]:
     """A context in which `model.train_on_batch` traces every batch as if it were the first.
 
-    Batches share a trace if their arrays differ in axis 1 alone, should that vary: no trace knows
-    its size then. JAX and PyTorch, and TensorFlow step by step, are like that by themselves.
+    If `lengths_vary`, traces leave the size of axis 1 open, so batches that differ only in it share
+    a trace. On JAX, PyTorch and in eager TensorFlow the context does nothing.
 
     Args:
         model: compiled `keras.Model`.
-        lengths_vary: whether axis 1 of the arrays is time, of which there is more or less.
+        lengths_vary: whether axis 1 of the arrays is time and varies in size.
     """
     if keras.backend.backend() != "tensorflow" or model.run_eagerly:
         yield
@@ -36,7 +36,7 @@ def traced_alike(model: keras.Model, lengths_vary: bool) -> Iterator[None]:
         return tf.TensorSpec(shape, tf.as_dtype(array.dtype))
 
     def traced(batch, arrays):
-        # A new one each time: Keras's own knows the shapes that it met.
+        # A new function each time: Keras's own remembers the shapes of earlier batches.
         model.make_train_function(force=True)
         function, model.train_function = model.train_function, train
 
@@ -49,7 +49,7 @@ def traced_alike(model: keras.Model, lengths_vary: bool) -> Iterator[None]:
 
     def train(batches):
         batch = next(batches)
-        arrays = tf.nest.flatten(batch, expand_composites=True)  # a replica's share is one
+        arrays = tf.nest.flatten(batch, expand_composites=True)  # such as PerReplica
         tensors = [array for array in arrays if array is not None]
         signature = tuple(map(specified, tensors))
         if signature not in steps:

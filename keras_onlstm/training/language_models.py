@@ -1,4 +1,4 @@
-"""The training of a language model on a corpus: model, optimizer, loop, evaluation."""
+"""Training of a language model on a corpus: model, optimizer, loop, evaluation."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ def make_model(config: TextConfig, vocabulary: Sequence[str]) -> SentenceReader:
 
 
 def _initialize(model, config, corpus, initial):
-    """Sets the first weights: those of another model, or the words' frequencies."""
+    """Sets the weights of another model, or the output bias."""
     if initial is not None:
         copy_weights(model, initial)
     elif config.start != "published":
@@ -60,7 +60,7 @@ def _optimizer(config):
     options |= {"beta_1": config.beta_1, "epsilon": config.epsilon}
     if config.optimizer == "adam_l2":
         return PenalizedAdam(penalty=decay, **options)
-    return keras.optimizers.Adam(weight_decay=decay or None, **options)  # with decay AdamW
+    return keras.optimizers.Adam(weight_decay=decay or None, **options)  # with decay it is AdamW
 
 
 def _schedules(config, optimizer):
@@ -73,7 +73,7 @@ def _schedules(config, optimizer):
 
 
 def _batches_of(part, kind, ids, *arguments, devices=1, processes=ALONE):
-    """Batches of a kind, whose errors name the part of the corpus."""
+    """Creates batches; errors name the part of the corpus."""
     try:
         return kind(ids, *arguments, multiple=devices, process=(processes.index, processes.count))
     except ValueError as error:
@@ -98,16 +98,16 @@ def evaluation(
     devices: int = 1,
     processes: Processes = ALONE,
 ) -> Callable[[], float]:
-    """A function that measures the mean loss over a whole text, read in one pass.
+    """A function that computes the mean loss over a whole text in one pass.
 
     Args:
-        model: `LanguageModel`, `PRPN`, or another that `TruncatedModel` takes.
+        model: `LanguageModel`, `PRPN`, or another model for `TruncatedModel`.
         part: name of the text, for messages: `"validation"`, `"test"`.
         ids: integers (tokens,), the text.
-        batch_size: in how many pieces it is read, side by side.
-        sentences: whether each sentence is read on its own instead, that many side by side.
-        devices: how many share a batch, those of all processes together.
-        processes: `Processes` that read it together.
+        batch_size: number of pieces of the text that are read in parallel.
+        sentences: whether each sentence is read on its own, `batch_size` in parallel.
+        devices: number of devices of all processes, which share a batch.
+        processes: `Processes` that evaluate it together.
 
     Returns:
         Function without arguments that returns the mean of the negative log-probabilities, in nats:
@@ -129,7 +129,7 @@ def evaluation(
 
 
 def _in_float32(model):
-    """The model, or one that computes in float32, and a function that gives it the weights."""
+    """The model or a copy that computes in float32, and a function that updates the copy."""
     if model.dtype_policy.compute_dtype == model.dtype_policy.variable_dtype:
         return model, lambda: None
     other = type(model).from_config(model.get_config() | {"dtype": model.variable_dtype})
@@ -150,25 +150,25 @@ def train_language_model(
     """Trains a language model in the directory of a run, or resumes it.
 
     The directory receives what `Trainer` writes, `config.json` and `vocabulary.txt`; `best.keras`
-    is the model of the best perplexity on the validation text.
+    is the model with the best perplexity on the validation text.
 
     Args:
         output: the directory.
         config: `LanguageModelConfig` or `PRPNConfig`.
         corpus: `text.corpus.Corpus`.
         resume: whether to resume the run.
-        steps: after how many batches to stop, or `None`.
-        log_every: as of `Trainer`.
-        processes: `Processes` that train it together. Only the first one writes.
-        initial: a model whose weights a new run starts with, or `None`: as `config.start` says.
+        steps: number of batches after which to stop, or `None`.
+        log_every: number of batches between printed lines.
+        processes: `Processes` that train together. Only the first one writes.
+        initial: model whose weights a new run starts with, or `None`: see `config.start`.
 
     Returns:
         Whether training is complete.
 
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if a text is too short, the corpus is not the one that the run began with, its
-            checkpoint is damaged or of another run, or the model to start from differs.
+        ValueError: if a text is too short, the corpus differs from that of the run, the
+            checkpoint is damaged or of another run, or `initial` has another architecture.
     """
     devices_in_all = config.devices * processes.count
     shared: dict[str, Any] = {"devices": devices_in_all, "processes": processes}

@@ -1,6 +1,6 @@
-"""What a run leaves behind for people and programs: CSV, JSON and, if installed, TensorBoard.
+"""Writes the metrics of a run as CSV, as JSON and, if it is installed, for TensorBoard.
 
-`pip install tensorboard` installs it; without it, no event files are written.
+Without TensorBoard (`pip install tensorboard`) no event files are written.
 """
 
 import csv
@@ -19,7 +19,7 @@ __all__ = ["write_history", "write_tensorboard"]
 def write_history(directory: StrPath, history: Sequence[dict[str, Any]]) -> None:
     """Writes the rows of all epochs to `metrics.csv` and `metrics.json`.
 
-    Both are written anew each time, so that a resumed run never holds an epoch twice.
+    Both are rewritten each time, so that a resumed run never contains an epoch twice.
     """
     directory = Path(directory)
     with (

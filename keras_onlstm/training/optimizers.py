@@ -1,4 +1,4 @@
-"""Optimizers that Keras lacks: Adam with an L2 penalty, averaged SGD and Adam, their trigger."""
+"""Adam with an L2 penalty, SGD and Adam with averaged weights, and a trigger for averaging."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,14 +17,14 @@ __all__ = ["AveragedAdam", "AveragedSGD", "NonMonotonicTrigger", "PenalizedAdam"
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class PenalizedAdam(keras.optimizers.Adam):
-    """`keras.optimizers.Adam` whose gradients include those of an L2 penalty, after the clipping.
+    """`keras.optimizers.Adam` with an L2 penalty, added to the gradients after clipping.
 
     Keras's `weight_decay` is decoupled from the adaptive step instead.
 
     Args:
         learning_rate: number.
-        penalty: number, the factor of the weights that are added to their gradients.
-        **kwargs: of `keras.optimizers.Adam`.
+        penalty: number; `penalty * weights` is added to the gradients.
+        **kwargs: arguments of `keras.optimizers.Adam`.
     """
 
     def __init__(self, learning_rate: float = 1e-3, penalty: float = 0.0, **kwargs: Any) -> None:
@@ -40,9 +40,9 @@ class PenalizedAdam(keras.optimizers.Adam):
 
 
 class _Averaging(keras.optimizers.Optimizer):
-    """An optimizer that can keep the plain mean of the weights after every step.
+    """An optimizer that can keep the mean of the weights after every step.
 
-    Its state is in variables, so that a checkpoint of the optimizer's variables holds it:
+    Its state is in variables, so a checkpoint of the optimizer's variables includes it:
     `averaging`, 0 or 1, `counted`, the number of steps in the mean, and the means.
     """
 
@@ -53,16 +53,16 @@ class _Averaging(keras.optimizers.Optimizer):
         self.averaging = self.add_variable((), "zeros", "int32", name="averaging")
         self.counted = self.add_variable((), "zeros", "int32", name="counted")
         pairs = [(v, self.add_variable_from_reference(v, name="average")) for v in variables]
-        # A function, because Keras takes variables in a list for the optimizer's own.
+        # A function, because Keras would track variables in a list as the optimizer's own.
         self._pairs = lambda: pairs
 
     @property
     def is_averaging(self) -> bool:
-        """Whether the mean is being kept."""
+        """Whether averaging has started."""
         return self.built and bool(ops.convert_to_numpy(self.averaging))
 
     def start_averaging(self) -> None:
-        """Keeps the mean of the weights after every step from now on. The optimizer is built."""
+        """Starts averaging the weights after every step. The optimizer must be built."""
         self.averaging.assign(1)
 
     def apply(
@@ -79,11 +79,11 @@ class _Averaging(keras.optimizers.Optimizer):
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
-        """A context in which the weights of the model are the means, once averaging has started."""
+        """A context in which the model has the mean weights, if averaging has started."""
         if not self.is_averaging or not ops.convert_to_numpy(self.counted):
             yield
             return
-        # By way of NumPy: JAX would let both variables share one buffer, and then donate it.
+        # Through NumPy, because on JAX both variables would share a buffer, which is then donated.
         kept = [np.array(ops.convert_to_numpy(variable)) for variable, _ in self._pairs()]
         try:
             for variable, average in self._pairs():
@@ -95,22 +95,22 @@ class _Averaging(keras.optimizers.Optimizer):
 
 
 def _updated(begun, mean, now, count):
-    """The mean with one more value, or the same if averaging has not begun."""
+    """The mean with one more value, or unchanged before averaging has begun."""
     return ops.cond(begun, lambda: mean + (now - mean) / count, lambda: mean)
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class AveragedSGD(_Averaging, keras.optimizers.SGD):
-    """`keras.optimizers.SGD` that can keep the plain mean of the weights after every step.
+    """`keras.optimizers.SGD` that can keep the mean of the weights after every step.
 
     It takes the steps of `SGD`. After `start_averaging()` it also keeps the mean of the weights
-    after every step since, with which `averaged_weights()` lets a model be evaluated and saved.
+    over all later steps. Within `averaged_weights()` the model has these mean weights.
 
     Source: Polyak and Juditsky 1992, "Acceleration of stochastic approximation by averaging".
 
     Args:
-        *args: of `keras.optimizers.SGD`.
-        **kwargs: of `keras.optimizers.SGD`.
+        *args: arguments of `keras.optimizers.SGD`.
+        **kwargs: arguments of `keras.optimizers.SGD`.
 
     Example:
 
@@ -130,25 +130,25 @@ class AveragedSGD(_Averaging, keras.optimizers.SGD):
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class AveragedAdam(_Averaging, keras.optimizers.Adam):
-    """`keras.optimizers.Adam` that can keep the mean of the weights, as `AveragedSGD` does.
+    """`keras.optimizers.Adam` that can keep the mean of the weights, like `AveragedSGD`.
 
     Args:
-        *args: of `keras.optimizers.Adam`.
-        **kwargs: of `keras.optimizers.Adam`.
+        *args: arguments of `keras.optimizers.Adam`.
+        **kwargs: arguments of `keras.optimizers.Adam`.
     """
 
 
 class NonMonotonicTrigger(Stateful):
-    """Starts the averaging of an optimizer when a score is worse than it was long ago.
+    """Starts averaging the weights when the validation score stops improving.
 
-    After each epoch it compares the score with the best of all epochs but the last `patience`: if
-    it is worse, it calls `optimizer.start_averaging()`.
+    After each epoch, if the score is worse than the best of all earlier epochs except the last
+    `patience` ones, it calls `optimizer.start_averaging()`.
 
     Source: Merity et al. 2018, algorithm 1, https://arxiv.org/abs/1708.02182.
 
     Args:
         optimizer: `AveragedSGD` or `AveragedAdam`, built.
-        patience: integer, 0 or above: 5 in the published recipe.
+        patience: integer, 0 or above; 5 in the published recipe.
 
     Example:
 

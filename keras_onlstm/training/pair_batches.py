@@ -1,4 +1,4 @@
-"""Batches of pairs of sequences, grouped by length so that almost nothing is padding."""
+"""Batches of pairs of sequences of similar lengths, with little padding."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,24 +14,24 @@ __all__ = ["PairBatches"]
 class PairBatches(VaryingBatches):
     """Pairs of id sequences with their classes, in batches of similar lengths.
 
-    Lengths are rounded up to `1 + k * multiple`, pairs sorted by the rounded lengths of both sides
-    and cut into batches, each as wide as its longest members. The order depends only on `seed` and
-    epoch.
+    Lengths are rounded up to `1 + k * multiple`. Pairs are sorted by the rounded lengths of both
+    sides and cut into batches, each padded to its longest sequences. The order depends only on
+    `seed` and epoch.
 
     Args:
         left: list of lists of integer ids, none of them 0.
         right: list of the same length.
-        classes: list of as many integers.
+        classes: list of integers, of the same length.
         batch_size: positive integer, in pairs.
-        multiple: positive integer, the step of the rounded lengths: 1 pads least, a larger one
-            makes fewer shapes, for backends that compile for every shape.
-        shuffle: whether pairs of one length, and batches, are shuffled in every epoch.
+        multiple: positive integer, the step of the rounded lengths. 1 pads least; larger ones give
+            fewer shapes, for backends that compile for every shape.
+        shuffle: whether pairs of equal lengths, and batches, are shuffled in every epoch.
         seed: integer, 0 or above.
-        **kwargs: of `keras.utils.PyDataset`.
+        **kwargs: arguments of `keras.utils.PyDataset`.
 
     Raises:
-        ValueError: if there is no pair, the lists differ in length, an id is 0, or another argument
-            is below its least value.
+        ValueError: if the lists are empty or differ in length, an id is 0, or another argument is
+            too small.
 
     Example:
 
@@ -79,15 +79,15 @@ class PairBatches(VaryingBatches):
         """Puts pairs and batches in the order of an epoch.
 
         Args:
-            epoch: integer, from 0.
+            epoch: integer, 0 or above.
         """
         self._epoch = epoch
         count = len(self.classes)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
         order = generator.permutation(count) if self.shuffle else np.arange(count)
         left, right = self._widths[order].T
-        # Right lengths alternately rise and fall, so that neighbouring groups differ little and a
-        # batch across their border pads little.
+        # The right lengths alternately rise and fall, so that a batch with pairs of two left
+        # lengths needs little padding.
         snake = np.where((left // self.multiple) % 2 == 0, right, -right)
         order = order[np.lexsort((snake, left))]
         self._batches = [
@@ -97,7 +97,7 @@ class PairBatches(VaryingBatches):
             self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
 
     def on_epoch_end(self) -> None:
-        """Goes on to the next epoch, as `keras.Model.fit` expects it."""
+        """Goes to the next epoch, as `keras.Model.fit` expects."""
         self.set_epoch(self._epoch + 1)
 
     def __len__(self) -> int:

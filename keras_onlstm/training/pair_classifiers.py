@@ -1,4 +1,4 @@
-"""The training of a classifier of pairs of sequences: the model, the loop, its accuracy."""
+"""Training of a classifier of pairs of sequences: model, loop, accuracy."""
 
 import math
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ __all__ = ["accuracy", "formula_batches", "train_pair_classifier"]
 def formula_batches(
     pairs: Sequence[logic.Pair], batch_size: int, shuffle: bool = False, seed: int = 0
 ) -> PairBatches:
-    """Batches of pairs of formulas, as of `PairBatches`."""
-    # Lengths of formulas are 1 + 3 k. JAX compiles for every shape, so it gets fewer of them.
+    """`PairBatches` of formulas."""
+    # Formulas have 1 + 3 k tokens. JAX compiles for every shape, so it gets fewer shapes.
     return PairBatches(
         [logic.encode(pair.left) for pair in pairs],
         [logic.encode(pair.right) for pair in pairs],
@@ -36,7 +36,7 @@ def formula_batches(
 
 
 def accuracy(model: PairClassifier, pairs: Sequence[logic.Pair]) -> float:
-    """The share of pairs of formulas, at least one, that a model classifies correctly."""
+    """The share of pairs of formulas that a model classifies right. `pairs` has some."""
     return _accuracy(model, formula_batches(pairs, 512), len(pairs))
 
 
@@ -48,7 +48,7 @@ def _accuracy(model, batches, count):
 
 
 def _compiled(config, batches):
-    """A built and compiled model, and its schedules."""
+    """The built and compiled model, and its schedules."""
     keras.utils.set_random_seed(config.seed)
     model = PairClassifier(
         vocabulary_size=len(logic.TOKENS) + 1,
@@ -84,7 +84,7 @@ def train_pair_classifier(
 ) -> bool:
     """Trains a classifier of pairs of formulas in the directory of a run, or resumes it.
 
-    The directory receives what `Trainer` writes, and `config.json`; `best.keras` is the model of
+    The directory receives what `Trainer` writes, and `config.json`; `best.keras` is the model with
     the best accuracy on the validation pairs.
 
     Args:
@@ -93,8 +93,8 @@ def train_pair_classifier(
         training: list of `propositional_logic.Pair`.
         validation: list of `propositional_logic.Pair`.
         resume: whether to resume the run.
-        steps: after how many batches to stop, or `None`.
-        log_every: as of `Trainer`.
+        steps: number of batches after which to stop, or `None`.
+        log_every: number of batches between printed lines.
 
     Returns:
         Whether training is complete.

@@ -1,4 +1,4 @@
-"""The state of a training beside the variables, as a checkpoint holds it."""
+"""The state of a training run that is not in variables, for checkpoints."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from keras_onlstm.utils.reading import Integer, check_kind
 
 __all__ = ["BESIDE", "Progress"]
 
-BESIDE = ("epoch", "learning_rate", "seconds")  # in a row of the history, beside the metrics
+BESIDE = ("epoch", "learning_rate", "seconds")  # in a row of the history that are not metrics
 
 
 @dataclass
 class Progress:
-    """The state of the training, beside the variables."""
+    """The state of the training that is not in variables."""
 
     epoch: int = 0
     batch: int = 0
     seconds: float = 0.0  # spent in the current epoch so far
-    samples: float = 0  # seen in the current epoch so far; tokens, where batches weigh them
+    samples: float = 0  # in the current epoch so far; tokens if batches count them
     sums: dict = field(default_factory=dict)  # of loss and metrics over these samples
     best: float | None = None
     history: list = field(default_factory=list)
@@ -28,7 +28,7 @@ class Progress:
     stopped: bool = False  # by a callback or a schedule, before the last epoch
 
     def add(self, metrics: Mapping[str, Any], count: float) -> None:
-        """Adds the metrics of a batch of so many samples."""
+        """Adds the metrics of a batch of `count` samples."""
         for name, value in metrics.items():
             self.sums[name] = self.sums.get(name, 0.0) + float(value) * count
         self.samples += count
@@ -52,7 +52,7 @@ class Progress:
 
     @classmethod
     def of_state(cls, path: Path, state: Any, record: dict[str, Any]) -> "Progress":
-        """The progress that a checkpoint holds, with the record of the run."""
+        """The progress stored in a checkpoint, with the record of the run."""
         try:
             check_kind(state, _PROGRESS, "the state")
         except ValueError as error:

@@ -1,7 +1,7 @@
-"""Schedules of the learning rate.
+"""Learning-rate schedules.
 
-Each is an object with `step(score)`, which is called after every epoch, `get_state()` and
-`set_state(state)`. One that has `rate(done)` sets the learning rate of every batch.
+Each has `step(score)`, called after every epoch, `get_state()` and `set_state(state)`. One that
+also has `rate(done)` sets the learning rate of every batch.
 """
 
 import math
@@ -15,13 +15,13 @@ __all__ = ["PlateauSchedule", "Stateful", "WarmupSchedule"]
 
 
 class Stateful:
-    """Base class: the attributes named in `stored` are the state."""
+    """Base class whose state is the attributes named in `stored`."""
 
-    monitor: str | None = None  # the metric that `step` takes; None: that of the Trainer
+    monitor: str | None = None  # the metric for `step`; None: that of the Trainer
     stored: tuple[str, ...] = ()
 
     def step(self, score: float) -> None:
-        """Is called after every epoch with the score of the validation."""
+        """Takes the validation score after every epoch."""
 
     def get_state(self) -> dict[str, Any]:
         """The state for a checkpoint: a dictionary of numbers and lists of numbers or arrays."""
@@ -33,13 +33,13 @@ class Stateful:
 
 
 class WarmupSchedule(Stateful):
-    """A constant learning rate (`warmup=None`), or linear warmup and then down along a cosine.
+    """A constant learning rate (`warmup=None`), or linear warmup followed by cosine decay.
 
-    `Trainer` multiplies it with the `share` of a batch, the length of a window by the usual one.
+    `Trainer` multiplies it by the `share` of a batch: relative window length, for `Windows`.
 
     Args:
-        learning_rate: number, the constant, or the highest of the cosine.
-        warmup: share of the training in which the rate rises, or `None`: it is constant.
+        learning_rate: number, the constant rate or the peak of the cosine.
+        warmup: share of the training in which the rate rises, or `None` for a constant rate.
 
     Example:
 
@@ -53,7 +53,7 @@ class WarmupSchedule(Stateful):
         self.learning_rate, self.warmup = learning_rate, warmup
 
     def rate(self, done: float) -> float:
-        """The learning rate where this share of the training is done, from 0 to 1."""
+        """The learning rate after this share of the training, from 0 to 1."""
         if self.warmup is None:
             return self.learning_rate
         cosine = 0.5 + 0.5 * math.cos(math.pi * done)
@@ -63,13 +63,13 @@ class WarmupSchedule(Stateful):
 class PlateauSchedule(Stateful):
     """Lowers the learning rate of an optimizer after epochs without a better score.
 
-    It is the same for windows of all lengths, and does what `keras.callbacks.ReduceLROnPlateau`
-    with `min_delta=0` does.
+    Equivalent to `keras.callbacks.ReduceLROnPlateau` with `min_delta=0`. The rate does not depend
+    on the lengths of windows.
 
     Args:
         optimizer: Keras optimizer.
-        factor: number below 1, by which the rate is multiplied.
-        patience: positive integer, epochs without a better score before that.
+        factor: number below 1 by which the rate is multiplied.
+        patience: positive integer, number of epochs without a better score before that.
         mode: `"min"` if a lower score is better, `"max"` if a higher one is.
 
     Example:
@@ -105,6 +105,6 @@ class PlateauSchedule(Stateful):
 
 
 def multiply_learning_rate(optimizer: keras.optimizers.Optimizer, factor: float) -> None:
-    """Multiplies the learning rate of an optimizer with a number."""
+    """Multiplies the learning rate of an optimizer by a number."""
     rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
     optimizer.learning_rate = rate * factor

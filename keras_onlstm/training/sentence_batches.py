@@ -1,4 +1,4 @@
-"""Batches of sentences, each of which a model reads on its own, as PRPN learns to parse."""
+"""Batches of sentences that are read independently."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ __all__ = ["SentenceBatches"]
 
 
 class SentenceBatches(VaryingBatches):
-    """The sentences of a text in batches of similar lengths, each from the `<eos>` before it.
+    """The sentences of a text in batches of similar lengths, each starting with `<eos>`.
 
-    Widths are rounded up to multiples; every batch has as many rows, the last one empty ones where
-    sentences run out. The order depends on `seed` and `epoch` alone.
+    Widths are rounded up to multiples of `width`. All batches have the same number of rows; some
+    of the last may be empty. The order depends only on `seed` and epoch.
 
     Args:
         ids: (tokens,) the text, with `eos` after every sentence.
@@ -24,15 +24,15 @@ class SentenceBatches(VaryingBatches):
         batch_size: positive integer.
         shuffle: whether sentences of one width, and batches, are shuffled in every epoch.
         seed: integer, 0 or above.
-        multiple: as of `Windows`.
-        width: positive integer that divides all widths: the larger, the fewer shapes.
-        process: as of `Windows`.
-        **kwargs: of `keras.utils.PyDataset`.
+        multiple: positive integer, divides the number of rows.
+        width: positive integer, divides all widths. Larger ones give fewer shapes.
+        process: index and number of processes, as for `Windows`.
+        **kwargs: arguments of `keras.utils.PyDataset`.
 
     Raises:
-        ValueError: if there is no sentence, or an argument is too small.
+        ValueError: if the text has no sentence, or an argument is too small.
 
-    Indexing gives what `TruncatedModel` with `carry=False` trains on, as `Windows` does.
+    Indexing gives a batch like `Windows`, for `TruncatedModel` with `carry=False`.
 
     Example:
 
@@ -73,7 +73,7 @@ class SentenceBatches(VaryingBatches):
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Puts sentences and batches in the order of an epoch, from 0 on."""
+        """Sets the order of an epoch, counted from 0."""
         self._epoch = epoch
         count = len(self.sentences)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
@@ -85,14 +85,14 @@ class SentenceBatches(VaryingBatches):
             self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
 
     def on_epoch_end(self) -> None:
-        """Goes on to the next epoch, as `keras.Model.fit` expects it."""
+        """Goes to the next epoch, as `keras.Model.fit` expects."""
         self.set_epoch(self._epoch + 1)
 
     def __len__(self) -> int:
         return len(self._batches)
 
     def samples(self, index: int) -> int:
-        """The number of words of a whole batch, `<eos>` and those of other processes included."""
+        """The number of words of a batch, with `<eos>` and those of other processes."""
         return sum(len(self.sentences[member]) + 1 for member in self._batches[index])
 
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:

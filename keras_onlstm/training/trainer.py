@@ -1,4 +1,4 @@
-"""A training loop that can be killed at any moment and resumed to the same bits."""
+"""A training loop that can be killed at any time and resumed with identical results."""
 
 import math
 import sys
@@ -32,40 +32,39 @@ BEST = "best.keras"
 
 
 class Trainer:
-    """Trains a compiled model in a directory of its own.
+    """Trains a compiled model and writes the results to a directory.
 
     The directory receives `checkpoint.npz` (all that is needed to resume), `best.keras` (the model
     of the best epoch), `metrics.csv`, `metrics.json`, and event files if TensorBoard is installed.
 
-    Unlike with `keras.callbacks.BackupAndRestore`, a checkpoint holds the position in the data
-    and the counters of callbacks, and the order of the data follows from seed and epoch.
+    Unlike `keras.callbacks.BackupAndRestore`, a checkpoint includes the position in the data and
+    the counters of callbacks. The order of the data depends only on seed and epoch.
 
     Args:
         model: compiled and built `keras.Model`.
         batches: a data set with `len`, `[index]` and `set_epoch(epoch)`, such as `PairBatches` or
-            `Windows`: inputs, targets and, if not every target counts, their weights. If its
-            attribute `lengths_vary` is true, axis 1 of its arrays is time and varies.
-            `samples(index)` may return how much of `unit` a batch has, and `share(index)` a factor
-            of its learning rate.
+            `Windows`. A batch is inputs, targets and optionally weights of the targets. If the
+            attribute `lengths_vary` is true, axis 1 of its arrays is time and varies in size.
+            Optional methods: `samples(index)`, the size of a batch in `unit`, and `share(index)`,
+            a factor of its learning rate.
         validate: function without arguments that returns a dictionary of numbers, called after
             every epoch.
         directory: where to write; created if missing.
         epochs: positive integer.
-        monitor: key of the dictionary that `validate` returns.
-        mode: `"max"` if a higher value of it is better, `"min"` if a lower one is.
-        callbacks: Keras callbacks, called as `keras.Model.fit` calls them. One that sets
-            `stop_training` ends the epoch with this batch, and the run with this epoch. Of their
-            state the checkpoint has what `get_state()` returns, and that of `EarlyStopping` and
-            `ReduceLROnPlateau`.
+        monitor: key of the result of `validate` that decides which epoch is best.
+        mode: `"max"` if a higher value is better, `"min"` if a lower one is.
+        callbacks: Keras callbacks, called as in `keras.Model.fit`. One that sets `stop_training`
+            ends the epoch after this batch, and the run after this epoch. Checkpoints include the
+            results of `get_state()`, and the state of `EarlyStopping` and `ReduceLROnPlateau`.
         schedules: objects of `training.schedules`. `step` takes the monitored value after every
-            epoch; `rate`, if there is one, gives the learning rate of every batch.
+            epoch; `rate`, if it exists, gives the learning rate of every batch.
         place: function that puts a batch onto the devices, or `None`.
-        saved: the model that `best.keras` holds, if it is not `model` but a part of it.
-        record: dictionary of JSON values. A run does not resume with another one.
-        checkpoint_seconds: number, how often to write a checkpoint within an epoch.
+        saved: the model in `best.keras`, if it is not `model` but a part of it.
+        record: dictionary of JSON values. A run can only be resumed with the same one.
+        checkpoint_seconds: number, seconds between checkpoints within an epoch.
         verbose: whether to show a progress bar on a terminal, and print a line per epoch.
-        log_every: after how many batches to print a line where there is no terminal. 0: never.
-        unit: name of what is counted, in the plural.
+        log_every: batches between printed lines if the output is not a terminal; 0: no lines.
+        unit: plural name of the samples, such as `"tokens"`.
         processes: `Processes` that train the model together. Only the first one writes.
 
     Example:
@@ -120,10 +119,10 @@ class Trainer:
         self._hooks: Any = None
 
     def resume(self) -> None:
-        """Goes back to the last checkpoint.
+        """Restores the last checkpoint.
 
         Raises:
-            FileNotFoundError: if the directory has none.
+            FileNotFoundError: if there is none.
             ValueError: if it is damaged or of another model. Nothing is changed then.
         """
         path, check = self.directory / CHECKPOINT, self._check
@@ -149,10 +148,10 @@ class Trainer:
             )
 
     def run(self, max_batches: int | None = None) -> list[dict[str, float]]:
-        """Trains until the last epoch is done, or the training is stopped.
+        """Trains until the last epoch ends or a callback stops the training.
 
         Args:
-            max_batches: integer, to stop after so many batches, with a checkpoint.
+            max_batches: integer, number of batches after which to stop, with a checkpoint.
 
         Returns:
             The history: a list of dictionaries, one per epoch.
@@ -169,8 +168,8 @@ class Trainer:
                 if self.progress.batch < len(self.batches) and not self.model.stop_training:
                     self._save()
                     self._hooks.on_train_end(self.progress.last_metrics())
-                    self.processes.wait()  # until the first one has written it
-                    # `on_train_end` of a callback may have set the weights of its best epoch.
+                    self.processes.wait()  # until the first process has written it
+                    # `on_train_end` of a callback may have restored the weights of its best epoch.
                     load_checkpoint(self.directory / CHECKPOINT, self.model)
                     return self.progress.history
                 self._end_epoch()
@@ -178,7 +177,7 @@ class Trainer:
         return self.progress.history
 
     def _begin(self):
-        """Calls `on_train_begin`, which resets counters, and restores these in a resumed run."""
+        """Calls `on_train_begin`, which resets callbacks, and restores them in a resumed run."""
         if self.processes.is_first:
             self.directory.mkdir(parents=True, exist_ok=True)
             remove_left_overs(self.directory)
@@ -192,7 +191,7 @@ class Trainer:
         self.model.stop_training = self.progress.stopped
         self._hooks.on_train_begin()
         if is_new:
-            self._save()  # from here on the run can be resumed whenever it is killed
+            self._save()  # after this the run can be resumed if it is killed
         else:
             restore_state(self._stateful, *before)
 
@@ -235,12 +234,12 @@ class Trainer:
             share = self.batches.share(index) if hasattr(self.batches, "share") else 1.0
             rates["learning_rate"] = schedule.rate(done) * share
             self.model.optimizer.learning_rate.assign(rates["learning_rate"])
-        # Metrics of this batch only: the means over the epoch are taken here.
+        # Metrics of this batch only: the Trainer computes the means over the epoch.
         logs = self.model.train_on_batch(*self.place((x, y, *weights)), return_dict=True)
         progress.add(logs | rates, count)
         means = progress.means()
         self._hooks.on_train_batch_end(index, {name: means[name] for name in logs})
-        # A callback such as `keras.callbacks.TerminateOnNaN` may have ended the training instead.
+        # A callback such as `keras.callbacks.TerminateOnNaN` may have stopped the training.
         if math.isnan(logs["loss"]) and not self.model.stop_training:
             raise ValueError(
                 f"{self.directory}: the loss of batch {progress.batch} of epoch "
@@ -249,14 +248,14 @@ class Trainer:
             )
 
     def _samples(self, index, y, weights):
-        """How much a batch counts for in the means."""
+        """The weight of a batch in the means."""
         if hasattr(self.batches, "samples"):
             return float(self.batches.samples(index))
         return float(weights[0].sum()) if weights else len(y)
 
     def _end_epoch(self):
         progress = self.progress
-        # An optimizer that averages lends the model the mean of its weights.
+        # An averaging optimizer temporarily sets the mean weights.
         with getattr(self.model.optimizer, "averaged_weights", nullcontext)():
             self._hooks.on_test_begin()
             validated = {name: float(value) for name, value in self.validate().items()}

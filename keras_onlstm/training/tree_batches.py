@@ -1,4 +1,4 @@
-"""Batches of dependency trees of similar lengths, laid out in grids."""
+"""Batches of dependency trees with similar numbers of words, laid out in grids."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,26 +15,26 @@ __all__ = ["TreeBatches"]
 
 
 class TreeBatches(VaryingBatches):
-    """Trees in batches, each laid into a grid.
+    """Batches of trees, each laid out in a grid.
 
-    Sorted by length the trees are cut into as many stretches as a batch has trees; a batch takes
-    one of each. So all batches have about as many words, and share a few shapes. The order depends
-    on `seed` and `epoch` alone.
+    The trees are sorted by length and cut into `batch_size` groups; a batch has one tree of each.
+    So batches have similar numbers of words and only a few shapes. The order depends only on
+    `seed` and epoch.
 
     Args:
-        model: `TreeLSTM`, which lays them out.
-        layouts: list of `Layout`, `model.lay_out` of every tree.
-        batch_size: positive integer, trees in a batch; some have one less.
-        shuffle: whether trees of a stretch go to other batches from epoch to epoch.
+        model: `TreeLSTM` that lays them out.
+        layouts: list of `Layout`, the results of `model.lay_out`.
+        batch_size: positive integer, trees in a batch; some batches have one less.
+        shuffle: whether the trees of a group go to different batches in every epoch.
         seed: integer, 0 or above.
-        rooms: `Rooms` of the grid. Default: in proportion to what the trees need.
+        rooms: `Rooms` of the grid. Default: fitted to the trees.
         noise: `NoiseContrastive`, which draws noise for every word, or `None`.
-        **kwargs: of `keras.utils.PyDataset`.
+        **kwargs: arguments of `keras.utils.PyDataset`.
 
     Raises:
-        ValueError: if there is no tree, or an argument is too small.
+        ValueError: if `layouts` is empty, or an argument is too small.
 
-    Indexing gives what `TreeLearner` trains on: grids, targets and their weights.
+    Indexing gives a batch for `TreeLearner`: grids, targets and their weights.
 
     Example:
 
@@ -69,7 +69,7 @@ class TreeBatches(VaryingBatches):
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Puts trees and batches in the order of an epoch, from 0 on."""
+        """Puts trees and batches in the order of an epoch, counted from 0."""
         self._epoch = epoch
         count = len(self.layouts)
         batches = -(-count // self.batch_size)
@@ -84,7 +84,7 @@ class TreeBatches(VaryingBatches):
                 self._batches[place].append(tree)
 
     def on_epoch_end(self) -> None:
-        """Goes on to the next epoch, as `keras.Model.fit` expects it."""
+        """Goes to the next epoch, as `keras.Model.fit` expects."""
         self.set_epoch(self._epoch + 1)
 
     def __len__(self) -> int:

@@ -1,4 +1,4 @@
-"""The dependency trees that a TreeLSTM is trained on. No Keras."""
+"""Dependency trees to train a TreeLSTM on. Does not import Keras."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -22,14 +22,14 @@ _PARTS = ("train", "validation", "test")
 
 
 class TreeCorpus(NamedTuple):
-    """Dependency trees to train on, and what is known of them.
+    """Dependency trees of the three parts, and the vocabulary.
 
     Attributes:
         vocabulary: list of words, `<unk>` and `<root>` first.
         train: list of `DependencyTree`, all projective.
         validation: list of `DependencyTree`, all projective.
         test: list of `DependencyTree`, all projective.
-        skipped: how many sentences of each part were left out, which have no projective tree.
+        skipped: number of sentences of each part without a projective tree.
     """
 
     vocabulary: list[str]
@@ -44,8 +44,8 @@ def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
 
     Args:
         tree: `DependencyTree`.
-        shape: as `TreeLSTMConfig.trees`.
-        seed: integer, of a random tree.
+        shape: a value of `TreeLSTMConfig.trees`.
+        seed: integer, seed of a random tree.
 
     Returns:
         `DependencyTree`.
@@ -71,7 +71,7 @@ def normalized(tree: DependencyTree) -> DependencyTree:
 
 
 def vocabulary_of(trees: Iterable[DependencyTree], config: TreeLSTMConfig) -> list[str]:
-    """The vocabulary of training trees; it has `<eos>` if sentences have an end."""
+    """The vocabulary of training trees, with `<eos>` if `config.trees` is `"sentence"`."""
     special = (UNKNOWN, ROOT, *([EOS] if config.trees == "sentence" else ()))
     return frequent((tree.words for tree in trees), config.least_count, special)
 
@@ -87,18 +87,18 @@ def _projective(trees):
 
 
 def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) -> TreeCorpus:
-    """Reads the trees of three parts, and makes the vocabulary of the first.
+    """Reads the trees of three parts, and the vocabulary of the first.
 
     Args:
-        config: `TreeLSTMConfig`. The preset `debug` without `data` has toy trees.
-        vocabulary: list of words, or `None`: those of the training trees.
+        config: `TreeLSTMConfig`. The preset `debug` without `data` uses random trees.
+        vocabulary: list of words, or `None`: that of the training trees.
 
     Returns:
         `TreeCorpus`.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged, or has no tree.
+        ValueError: if a file is damaged or has no projective tree.
     """
     if not config.data and config.preset == "debug":
         return _toy_trees(config)
@@ -117,7 +117,7 @@ def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) 
         if config.normalize:
             kept = list(map(normalized, kept))
         if part == "train":
-            # The frequencies are those of all that is read.
+            # Words of longer trees count, too.
             vocabulary = vocabulary or vocabulary_of(kept, config)
             kept = [tree for tree in kept if len(tree) <= config.longest]
         parts[part] = [reshaped(tree, config.trees, number) for number, tree in enumerate(kept)]
@@ -127,7 +127,7 @@ def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) 
 
 
 def _toy_trees(config):
-    """Random trees whose words tell the depth and the side of their node."""
+    """Random trees whose words encode their depth and side."""
     generator = random.Random(0)
     parts: list[list[DependencyTree]] = []
     for count in (120, 30, 30):

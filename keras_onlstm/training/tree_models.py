@@ -1,4 +1,4 @@
-"""The training of a TreeLSTM on dependency trees: the model, the loop, its evaluation."""
+"""Training of a TreeLSTM on dependency trees: model, loop, evaluation."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -35,22 +35,22 @@ __all__ = [
 
 
 class TreeLearner(keras.Model):
-    """A `TreeLSTM` with the loss of its words.
+    """A `TreeLSTM` with a loss, trained on `TreeBatches`.
 
-    Takes what `TreeBatches` yields. The loss is the mean over words, in nats. With `sentences` it
-    is their sum over the words of a batch, divided by that number, in training; and with
-    noise-contrastive estimation that of `noise`. Evaluation is always by the full softmax, and by
-    word.
+    The loss is the mean cross-entropy over words, in nats. In training, `sentences` replaces the
+    mean by the sum over the words of a batch divided by `sentences`, and `noise` replaces the
+    cross-entropy by noise-contrastive estimation. Evaluation always uses the full softmax and the
+    mean over words.
 
     Args:
         model: `TreeLSTM`.
-        noise: `NoiseContrastive`, or `None`: by the softmax.
+        noise: `NoiseContrastive`, or `None` for the softmax.
         sentences: positive integer, or `None`.
-        **kwargs: of `keras.Model`.
+        **kwargs: arguments of `keras.Model`.
 
     Call arguments:
-        grids: dictionary of integer arrays, as of `TreeLSTM`; `noise` among them where there is.
-        training: whether to drop.
+        grids: dictionary of integer arrays, as for `TreeLSTM`, plus `noise` if it is used.
+        training: whether to apply dropout.
 
     Returns:
         Hidden states (N, U) of the planned words.
@@ -104,12 +104,12 @@ class TreeLearner(keras.Model):
         return ops.sum(losses * weights) / (ops.sum(weights) if by_word else self.sentences)
 
     def compile(self, optimizer: Identifier = "sgd", **kwargs: Any) -> None:
-        """`keras.Model.compile` with the loss of a language model."""
+        """`keras.Model.compile` with the loss of `compute_loss`."""
         super().compile(optimizer, loss=None, **kwargs)
 
 
 def evaluate_trees(learner: TreeLearner, batches: TreeBatches) -> float:
-    """The mean loss over the words of `TreeBatches`, in nats: the logarithm of the perplexity."""
+    """The mean loss over all words, in nats, which is the logarithm of the perplexity."""
     total = words = 0.0
     for inputs, targets, weights in (batches[index] for index in range(len(batches))):
         count = float(weights.sum())
@@ -119,17 +119,17 @@ def evaluate_trees(learner: TreeLearner, batches: TreeBatches) -> float:
 
 
 class HalvingWithRollback(Stateful):
-    """Halves the learning rate once validation stops falling, and ends when it does so again.
+    """Halves the learning rate once the validation entropy stops falling, then stops.
 
-    After the first epoch whose entropy is not lower by a ten-thousandth than that of the epoch
-    before, the rate is halved, and after every later one too; the second such epoch is the last.
-    After an epoch that is worse than the best, the model gets the weights of the best.
+    After the first epoch that does not lower the entropy by a factor of `factor`, and after every
+    later epoch, the rate is halved. The second such epoch is the last. After an epoch that is worse
+    than the best, the model gets the weights of the best.
 
     Source: https://github.com/XingxingZhang/td-treelstm, the published code.
 
     Args:
         model: compiled `keras.Model`.
-        factor: by how much one epoch has to be better than the one before.
+        factor: ratio of the entropies of two epochs that counts as better.
 
     Example:
 
@@ -170,7 +170,7 @@ class HalvingWithRollback(Stateful):
 
 
 def _counts(model, layouts):
-    """How often each word is a target, and `<root>` once a sentence; none is 0."""
+    """Frequencies of target words, at least 1; that of `<root>` is the number of trees."""
     ids = np.concatenate(list(map(model.targets, layouts)))
     counts = np.bincount(ids, minlength=len(model.vocabulary))
     counts[model.root] = len(layouts)
@@ -180,7 +180,7 @@ def _counts(model, layouts):
 def make_tree_model(
     config: TreeLSTMConfig, vocabulary: Sequence[str], trees: Sequence[DependencyTree]
 ) -> tuple[TreeLSTM, TreeLearner, TreeBatches]:
-    """The model of a run, a compiled `TreeLearner` that trains it, and its batches of trees."""
+    """The model of a run, a compiled `TreeLearner` for it, and the batches of trees."""
     keras.utils.set_random_seed(config.seed)
     sizes = len(vocabulary), config.embedding_dim, config.units, config.num_layers
     options: dict[str, Any] = {
@@ -221,7 +221,7 @@ def make_tree_model(
 
 
 def _put_vectors(model, path):
-    """Puts the word vectors of a file in the place of those drawn, where it has them."""
+    """Replaces initial word vectors by those of a file, where it has them."""
     size = model.embeddings.shape[1]
     found = read_vectors(path, {word.lower() for word in model.vocabulary}, size)
     table = keras.ops.convert_to_numpy(model.embeddings).copy()
@@ -234,7 +234,7 @@ def _put_vectors(model, path):
 def tree_evaluation(
     model: TreeLSTM, trees: Sequence[DependencyTree], batch_size: int = 64
 ) -> Callable[[], float]:
-    """A function that measures the mean loss over the words of trees, by the full softmax.
+    """A function that computes the mean loss over words with the full softmax.
 
     Args:
         model: `TreeLSTM` with a vocabulary.
@@ -261,23 +261,23 @@ def train_tree_model(
     """Trains a TreeLSTM in the directory of a run, or resumes it.
 
     The directory receives what `Trainer` writes, `config.json` and `vocabulary.txt`; `best.keras`
-    is the model of the best perplexity on the validation trees.
+    is the model with the best perplexity on the validation trees.
 
     Args:
         output: the directory.
         config: `TreeLSTMConfig`.
         corpus: `TreeCorpus`.
         resume: whether to resume the run.
-        steps: after how many batches to stop, or `None`.
-        log_every: as of `Trainer`.
+        steps: number of batches after which to stop, or `None`.
+        log_every: number of batches between printed lines.
 
     Returns:
         Whether training is complete.
 
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if the trees are others than those the run began with, or its checkpoint is
-            damaged or of another run.
+        ValueError: if the vocabulary is not that of the run, or the checkpoint is damaged or of
+            another run.
     """
     model, learner, batches = make_tree_model(config, corpus.vocabulary, corpus.train)
     measure = tree_evaluation(model, corpus.validation, config.batch_size)

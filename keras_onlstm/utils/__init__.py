@@ -1,1 +1,1 @@
-"""What every part uses and none owns: arguments, files, numerics, the console."""
+"""Helpers shared by all parts: arguments, files, numerics, the console."""

@@ -9,19 +9,19 @@ __all__ = ["integer", "one_of"]
 
 
 def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """Takes any integer type, NumPy's included, and refuses a bool, which is a mistake.
+    """Checks an integer argument. NumPy's integers are valid, bools are not.
 
     Args:
-        name: of the argument.
-        value: that was given.
-        least: the least value that will do.
-        most: the greatest, or `None`.
+        name: name of the argument.
+        value: its value.
+        least: the smallest valid value.
+        most: the largest, or `None`.
 
     Returns:
         `int`.
 
     Raises:
-        ValueError: if the value is no integer or out of range.
+        ValueError: if the value is not an integer or is out of range.
 
     Example:
 
@@ -40,15 +40,15 @@ def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> i
 
 
 def one_of(name: str, value: Any, known: Collection[str]) -> None:
-    """Refuses what is none of the names that an argument may have.
+    """Checks an argument that is one of several names.
 
     Args:
-        name: of the argument.
-        value: that was given.
-        known: names, two at least.
+        name: name of the argument.
+        value: its value.
+        known: the valid names, at least two.
 
     Raises:
-        ValueError: if the value is another.
+        ValueError: if it is not one of them.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Products in JAX that no device rounds."""
+"""Matrix products in JAX at full precision."""
 
 from keras_onlstm.utils.types import Tensor
 
@@ -6,10 +6,9 @@ __all__ = ["product"]
 
 
 def product(x: Tensor, y: Tensor) -> Tensor:
-    """The product (..., M, N) of (..., M, K) and (..., K, N), in the precision of their numbers.
+    """The product (..., M, N) of (..., M, K) and (..., K, N), in the precision of their dtype.
 
-    By default a TPU rounds what it multiplies to bfloat16, and a GPU may round it to
-    TensorFloat-32.
+    By default a TPU rounds the factors to bfloat16, and a GPU may round them to TensorFloat-32.
     """
     import jax.numpy
 

@@ -15,9 +15,9 @@ __all__ = ["compiled", "has_gpu", "refusing", "traced_once", "values"]
 def compiled(
     function: Callable[..., Any], *first: Hashable, **options: Hashable
 ) -> Callable[..., Any]:
-    """A function of tensors that XLA compiles once per size, shared by all callers.
+    """The function compiled with XLA, once per shape, and cached for all callers.
 
-    The first arguments and the options are fixed.
+    `first` and `options` are constants.
     """
     import tensorflow as tf
 
@@ -25,7 +25,7 @@ def compiled(
 
 
 def has_gpu() -> bool:
-    """Whether TensorFlow finds a GPU, which then computes whatever can be computed there."""
+    """Whether TensorFlow finds a GPU, on which it then runs all that can run there."""
     import tensorflow as tf
 
     return bool(tf.config.list_physical_devices("GPU"))
@@ -46,9 +46,9 @@ def refusing(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
 
 
 def values(tensors: Sequence[Tensor]) -> list[Tensor]:
-    """The tensors, and the values of variables as they are now.
+    """The tensors, with variables replaced by their current values.
 
-    The backward pass would read a variable again, after it may have been assigned a new value.
+    The backward pass would read a variable again, which may have been assigned a new value.
     """
     import tensorflow as tf
 
@@ -56,14 +56,14 @@ def values(tensors: Sequence[Tensor]) -> list[Tensor]:
 
 
 def traced_once(model: keras.Model, axes: int) -> Callable[[Any], Any]:
-    """`model.predict_on_batch`, traced for unknown sizes of the first axes before the first batch.
+    """`model.predict_on_batch`, traced with unknown sizes of the first `axes` axes.
 
-    Where other axes differ in size it traces the model again.
+    The model is traced again only if other axes differ in size.
     """
     import tensorflow as tf
 
-    # Keras traces the sizes of the first batch, then more general ones, and TensorFlow counts the
-    # traces of all models in a process together: five of them in a few calls give a warning.
+    # Keras traces with the sizes of the first batch, then with more general ones. TensorFlow counts
+    # the traces of all models together and warns after five in a few calls.
     traced = set()
 
     def specified(array):

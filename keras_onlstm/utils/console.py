@@ -1,6 +1,6 @@
-"""What all command lines share: errors and Ctrl-C end in one line, results are tables.
+"""Command lines: one-line messages for errors and Ctrl-C, and tables of results.
 
-TensorFlow starts silently in a command, unless TF_CPP_MIN_LOG_LEVEL is set.
+TensorFlow's start-up logs are suppressed unless TF_CPP_MIN_LOG_LEVEL is set.
 """
 
 import argparse
@@ -32,7 +32,7 @@ class ArgumentParser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, and suggest the nearest flag.
 
     Attributes:
-        elsewhere: dictionary from flags that it does not have to what an error reports of them.
+        elsewhere: dictionary from flags that it does not have to hints for errors.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -41,7 +41,7 @@ class ArgumentParser(argparse.ArgumentParser):
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         options, unknown = self.parse_known_args(args, namespace)
-        parser = getattr(options, "parser", self)  # of a command
+        parser = getattr(options, "parser", self)  # of a subcommand
         for flag in (text.partition("=")[0] for text in unknown):
             near = difflib.get_close_matches(flag, parser._option_string_actions, 1, 0.7)
             hint = parser.elsewhere.get(flag) or (f"did you mean {near[0]}?" if near else "unknown")
@@ -53,13 +53,13 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """The type of an option that takes integers.
+    """The `type` of an option that takes integers.
 
     Args:
         least: smallest value.
 
     Returns:
-        Function of a text.
+        Function that parses a string.
     """
 
     def integer(text: str) -> int:
@@ -72,7 +72,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def seed(text: str) -> int:
-    """The type of an option `--seed`."""
+    """The `type` of an option `--seed`."""
     number = int(text)
     if not SEEDS.least <= number <= SEEDS.most:
         raise argparse.ArgumentTypeError(f"{number} is not between 0 and {SEEDS.most}")
@@ -80,14 +80,14 @@ def seed(text: str) -> int:
 
 
 def table(header: Sequence, rows: Iterable[Sequence]) -> str:
-    """Columns of text, the first to the left, the others to the right.
+    """A text table. The first column is aligned left, the others right.
 
     Args:
         header: titles of the columns.
         rows: rows, each as long as the header.
 
     Returns:
-        Text of many lines.
+        String of several lines.
 
     Example:
 
@@ -111,13 +111,13 @@ def table(header: Sequence, rows: Iterable[Sequence]) -> str:
 
 
 def status_of(error: BaseException) -> int:
-    """The exit status of a command that an error ends.
+    """The exit status of a command that an error ended.
 
     Args:
-        error: what was raised.
+        error: the exception.
 
     Returns:
-        130 after Ctrl-C, 2 for what the user can mend, else 1.
+        130 after Ctrl-C, 2 for errors that the user can fix, else 1.
     """
     if isinstance(error, KeyboardInterrupt):
         return 130
@@ -126,9 +126,9 @@ def status_of(error: BaseException) -> int:
 
 @contextmanager
 def silenced(replay: bool = True) -> Iterator[None]:
-    """A context that keeps standard error of C++ libraries silent.
+    """A context that suppresses standard error, including that of C++ libraries.
 
-    If an exception ends it and `replay` is true, what they wrote is written then.
+    If it ends with an exception, it writes the suppressed text if `replay` is true.
     """
     sys.stderr.flush()
     errors = os.dup(2)
@@ -148,14 +148,13 @@ def silenced(replay: bool = True) -> Iterator[None]:
 
 
 def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
-    """Runs a command; what the user can mend ends in one line and exit status 2.
+    """Runs a command. Errors that the user can fix end in one line and exit status 2.
 
-    Ctrl-C ends it in one line and exit status 130. The exception's message is part of the line.
-
-    Where Keras's backend is not installed and another one is, Keras runs on that.
+    Ctrl-C ends in one line and exit status 130. The line contains the exception's message.
+    If Keras's backend is not installed, it runs on another.
 
     Args:
-        parser: `ArgumentParser`, which has the name of the command.
+        parser: `ArgumentParser` with the name of the command.
         main: function without arguments.
 
     Example:
@@ -167,14 +166,14 @@ def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
     choose_backend(parser.prog)
     if "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-        # TensorFlow logs a few lines about the machine before it reads the variable.
+        # TensorFlow logs a few lines before it reads the variable.
         around_import("tensorflow", silenced)
     try:
         main()
-        print(end="", flush=True)  # does nothing where standard output is closed
+        print(end="", flush=True)  # does nothing if standard output is closed
     except KeyboardInterrupt as error:
         parser.exit(130, f"\n{parser.prog}: stopped. {error}".rstrip() + "\n")
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         parser.exit(1)
     except MemoryError as error:

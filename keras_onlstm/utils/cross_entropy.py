@@ -1,4 +1,4 @@
-"""The loss of a language model, at the cost of going through its logits twice."""
+"""The loss of a language model, computed in two passes over its logits."""
 
 from keras import backend, ops
 
@@ -8,7 +8,7 @@ from keras_onlstm.utils.types import Tensor
 
 __all__ = ["token_losses"]
 
-# Of fewer words TensorFlow's own operation takes less time than it takes to compile another.
+# With fewer words TensorFlow's operation takes less time than compiling another one.
 _MANY_WORDS = 1000
 _REFUSAL = (
     "token_losses has first derivatives only; keras.ops.sparse_categorical_crossentropy has others."
@@ -18,8 +18,8 @@ _REFUSAL = (
 def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
     """The negative log-probabilities (...) of tokens (...), in nats, from logits (..., V).
 
-    As `keras.ops.sparse_categorical_crossentropy` has them. TensorFlow's operation takes three
-    times as long on a processor, so there what it does is compiled with XLA.
+    Equal to `keras.ops.sparse_categorical_crossentropy`. With many words, on TensorFlow without a
+    GPU, it is compiled with XLA, which takes a third of the time.
     """
     targets, logits = ops.convert_to_tensor(targets), ops.convert_to_tensor(logits)
     if not _is_slow(logits):

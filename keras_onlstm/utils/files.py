@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one, and a lock on a directory."""
+"""Atomic writing of files, and a lock on a directory."""
 
 import errno
 import glob
@@ -21,9 +21,9 @@ __all__ = [
 ]  # fmt: skip
 
 LOCK = ".lock"
-_LEFT_OVER = ".*.part"  # the names under which a killed process leaves what it was writing
+_LEFT_OVER = ".*.part"  # names of temporary directories, which a killed process leaves
 _OLD = ".old"
-_HOUR = 3600  # seconds; nothing takes longer to write
+_HOUR = 3600  # seconds; no file takes longer to write
 _REMEDIES: dict[int | None, str] = {
     errno.ENOSPC: "Make room on the disk.",
     errno.EDQUOT: "Make room on the disk, or ask for more.",
@@ -36,14 +36,14 @@ _REMEDIES: dict[int | None, str] = {
 
 
 def cannot_write(path: StrPath, error: OSError) -> OSError:
-    """What to raise where a file cannot be written: the file, the reason and the remedy.
+    """The error for a file that cannot be written, with the path, the reason and a remedy.
 
     Args:
         path: the file or directory.
         error: the `OSError` of the operating system.
 
     Returns:
-        `OSError`, of the class that `error` has.
+        `OSError` of the class of `error`.
     """
     remedy = _REMEDIES.get(error.errno, "")
     return type(error)(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
@@ -51,14 +51,14 @@ def cannot_write(path: StrPath, error: OSError) -> OSError:
 
 @contextmanager
 def replacing(path: StrPath) -> Iterator[Path]:
-    """Yields a temporary path and moves what is written there to `path`, if nothing was raised.
+    """Yields a temporary path, and moves it to `path` unless an exception was raised.
 
-    The temporary path is in a directory beside `path`, of a name that nobody can foretell and where
-    nobody else may write. What a killed process leaves there goes when `path` is written again,
-    but not within an hour: another process may still use it.
+    The temporary path is in a new private directory with a random name, beside `path`. If a killed
+    process leaves it, the next writing of `path` removes it when it is an hour old: before that
+    another process may still use it.
 
     Args:
-        path: where the file, or the directory, shall be. What stands there stays until the new one
+        path: of the file or directory to write. An existing one is replaced only when the new one
             is complete.
 
     Raises:
@@ -83,7 +83,7 @@ def replacing(path: StrPath) -> Iterator[Path]:
         _move(place, path)
     except OSError as error:
         if error.errno is None or not _concerns(error.filename, path):
-            raise  # it is about a file that was read meanwhile
+            raise  # it concerns another file, read in the meantime
         raise cannot_write(path, error) from error
     finally:
         if place is not None:
@@ -91,7 +91,7 @@ def replacing(path: StrPath) -> Iterator[Path]:
 
 
 def _concerns(name, path):
-    """Whether an error over a file of this name, if it has one, came of writing `path`."""
+    """Whether an error with this file name, or without one, was caused by writing `path`."""
     if name is None:
         return True
     name, whole = (os.path.abspath(os.fsdecode(one)) for one in (name, path))
@@ -99,7 +99,7 @@ def _concerns(name, path):
 
 
 def _move(place, path):
-    """Moves what was written to where it shall be."""
+    """Moves the complete file or directory to `path`."""
     made, old = place / path.name, place / f"{path.name}{_OLD}"
     for file in made.rglob("*") if made.is_dir() else [made]:
         if not file.is_dir():
@@ -114,52 +114,52 @@ def _move(place, path):
 
 
 def _restore(old, path):
-    """Puts a directory back that was moved away for another, which did not come."""
+    """Moves a directory back if the one that should replace it was not moved there."""
     if old.exists() and not path.exists():
         os.replace(old, path)
 
 
 def remove_left_overs(directory: StrPath) -> None:
-    """Removes what killed processes left that were writing there, in subdirectories too.
+    """Removes temporary files of killed processes from a directory and its subdirectories.
 
     Args:
-        directory: where no other process is writing.
+        directory: path. No other process may be writing there.
     """
     for place in list(Path(directory).rglob(_LEFT_OVER)):
         shutil.rmtree(place, ignore_errors=True)
 
 
 def is_left_over(path: StrPath) -> bool:
-    """Whether a killed process, or one that is writing there now, gave a file this name."""
+    """Whether this is the name of a temporary directory of `replacing`."""
     return Path(path).match(_LEFT_OVER)
 
 
 def _tidy(path):
-    """Removes what processes left that were killed while they wrote `path`."""
+    """Removes temporary files of processes that were killed while they wrote `path`."""
     for place in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         try:
             age = time.time() - place.stat().st_mtime
             _restore(place / f"{path.name}{_OLD}", path)
             if age > _HOUR:
                 shutil.rmtree(place, ignore_errors=True)
-        except OSError:  # another process was faster
+        except OSError:  # another process has removed it
             continue
 
 
 def write_json(path: StrPath, content: Any) -> None:
-    """Writes `content` as indented JSON, completely or not at all."""
+    """Writes `content` as indented JSON, atomically."""
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 @contextmanager
 def locked(directory: StrPath) -> Iterator[None]:
-    """A context in which no other process, and no other thread, works in a directory.
+    """A context that locks a directory for other processes and threads.
 
-    The operating system keeps the lock, so it is gone when its holder dies. The file stays.
+    The operating system releases the lock when its holder dies. The lock file remains.
 
     Raises:
-        BlockingIOError: if another one works there.
+        BlockingIOError: if another one holds the lock.
         ImportError: if `filelock` is not installed.
         OSError: if the directory cannot be written.
     """
@@ -185,7 +185,7 @@ def locked(directory: StrPath) -> Iterator[None]:
 
 
 def check_unlocked(directory: StrPath) -> None:
-    """Raises the `BlockingIOError` of `locked` if another process works in the directory."""
+    """Raises the `BlockingIOError` of `locked` if another process holds the lock."""
     if (Path(directory) / LOCK).exists():
         with locked(directory):
             pass

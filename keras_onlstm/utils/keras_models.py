@@ -1,4 +1,4 @@
-"""What models share: predictions that threads may ask for, and the refusal of ragged tensors."""
+"""Helpers for models: thread-safe predictions, and an error for ragged tensors."""
 
 import threading
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from keras_onlstm.utils import backend_tensorflow
 
 __all__ = ["DenseInputs", "predictor"]
 
-# Held in JAX alone: Keras gives the weights to each prediction, which frees the buffers and
-# returns new ones, and models within models share them.
+# Used only on JAX: there Keras donates the weights' buffers to each prediction, which returns new
+# ones, and models within models share them.
 _turn = threading.RLock()
 
 
 class _Function(keras.Model):
-    """A function of a batch, computed with a model, as a model that Keras compiles."""
+    """A model that computes a function of a batch, so that Keras compiles it."""
 
     def __init__(self, model, function):
         super().__init__(name="function", autocast=False)
@@ -30,11 +30,11 @@ class _Function(keras.Model):
 def predictor(
     model: keras.Model, axes: int, function: Callable[[Any], Any] | None = None
 ) -> Callable[[Any], Any]:
-    """`model.predict_on_batch`, or that of `function`, for threads; on JAX they take turns.
+    """A thread-safe `model.predict_on_batch`, or that of a model that computes `function`.
 
-    `axes` is how many of the first axes differ in size from batch to batch: TensorFlow traces the
-    model once for all their sizes. Where an attribute holds the function, Keras does not track the
-    model.
+    The first `axes` axes may differ in size from batch to batch: TensorFlow traces the model once
+    for all their sizes. On JAX threads take turns. Keras does not track the model if the result is
+    stored in an attribute.
     """
     if function is not None:
         model = _Function(model, function)
@@ -55,7 +55,7 @@ def _is_ragged(tensor):
 
 
 class DenseInputs(keras.layers.Layer):
-    """Base class of a layer or model, ahead of Keras's, that refuses ragged tensors."""
+    """Base class, before Keras's, of layers and models that raise an error for ragged tensors."""
 
     dense_instead = "x.to_tensor() and mask=tf.sequence_mask(x.row_lengths())"
 

@@ -1,27 +1,25 @@
-"""What Keras does not export, imported in this one place.
+"""The private parts of Keras that the package uses, all imported here.
 
-`keras.layers.RNN` draws dropout masks ahead of its loop, once a sequence, only for cells that are
-instances of `DropoutRNNCell` (Keras 3.15). Without it a cell would draw inside the loop: another
-mask every step, and on JAX a random state that leaks out of the trace.
-`tests/onlstm/test_cell.py` fails if the class moves or `RNN` stops asking for it.
+`keras.layers.RNN` draws dropout masks once per sequence, before its loop, only for cells that are
+instances of `DropoutRNNCell` (Keras 3.15). Other cells draw inside the loop: another mask in every
+step, and on JAX a random state that leaks out of the trace. `tests/onlstm/test_cell.py` fails if
+the class moves or `RNN` no longer checks for it.
 
-The layers inside a model, inside its layers and so on, Keras lists by a method with an underscore;
-`tests/exporting/test_graphs.py` fails if it goes.
+A private method of Keras lists a model and all layers in it, at any depth.
+`tests/exporting/test_graphs.py` fails if it is removed.
 
-Where a layer computes in another dtype than its variables have, PyTorch assigns to the copy that
-was cast for it, and the variable stays what it was. `tests/onlstm/test_layer_keras.py` fails if the
-scope of the casts goes.
+If a layer computes in another dtype than that of its variables, PyTorch assigns to the cast copy
+and the variable does not change. `AutocastScope` prevents that. `tests/onlstm/test_layer_keras.py`
+fails if it is removed.
 
-Every function of `keras.ops` first looks for symbolic tensors, in shapes and lists too. PyTorch
-runs operators one by one, and in a loop of small ones that takes as long as they do: `direct` has
-the backend's functions, which `keras.ops` would call, for tensors that have values.
-`tests/onlstm/test_fused.py` fails if one goes.
+Every function of `keras.ops` first looks for symbolic tensors, also in shapes and lists. On PyTorch
+that takes as long as small operators do. `direct` has the functions of the backend that `keras.ops`
+would call, for tensors that have values. `tests/onlstm/test_fused.py` fails if one is removed.
 
-`fit`, `evaluate` and `predict` on TensorFlow take the sizes that vary from the first two batches of
-a `PyDataset` and fail on a later batch of another shape (Keras 3.15). Keras has no argument or
-method to declare these sizes, so a subclass takes the place of its adapter. It treats only
-`VaryingBatches` differently. `tests/training/test_fit_shapes.py` fails if Keras stops using the
-subclass.
+`fit`, `evaluate` and `predict` on TensorFlow infer from the first two batches of a `PyDataset`
+which sizes vary, and fail on a later batch of another shape (Keras 3.15). Keras has no argument or
+method to declare these sizes, so a subclass replaces its adapter. It treats only `VaryingBatches`
+differently. `tests/training/test_fit_shapes.py` fails if Keras stops using the subclass.
 """
 
 from types import SimpleNamespace
@@ -49,7 +47,7 @@ _OF_NUMPY = (
     *("concatenate", "exp", "expand_dims", "reshape", "stack", "sum"),
     *("tanh", "transpose", "where"),
 )
-_operators = getattr(backend, "ops", backend)  # `backend.ops` from Keras 3.16 on
+_operators = getattr(backend, "ops", backend)  # `backend.ops` since Keras 3.16
 direct = SimpleNamespace(
     **{name: getattr(_operators.core, name) for name in _OF_CORE},
     **{name: getattr(_operators.numpy, name) for name in _OF_NUMPY},
@@ -57,9 +55,9 @@ direct = SimpleNamespace(
 
 
 class VaryingBatches(keras.utils.PyDataset):
-    """A `PyDataset` whose batches may differ in the size of axis 1, wherever they have one.
+    """A `PyDataset` whose batches may differ in the size of axis 1.
 
-    A data set all batches of which have the same size sets `axis_1_varies` to `False`.
+    A data set whose batches all have the same size sets `axis_1_varies` to `False`.
     """
 
     axis_1_varies = True
@@ -86,12 +84,12 @@ data_adapters.PyDatasetAdapter = _PyDatasetAdapter
 
 
 def assign(variable: keras.Variable, value: Tensor) -> None:
-    """Assigns to a variable itself, within a layer of mixed precision too."""
-    value = keras.ops.cast(value, variable.dtype)  # within the scope it rounds float64 on PyTorch
+    """Assigns to the variable, not to a cast copy, also in a layer with mixed precision."""
+    value = keras.ops.cast(value, variable.dtype)  # within the scope PyTorch rounds float64
     with AutocastScope(None):
         variable.assign(value)
 
 
 def layers_within(model: keras.Model) -> list[keras.layers.Layer]:
-    """A model and all layers below it: list."""
+    """List of a model and all layers in it."""
     return model._flatten_layers()

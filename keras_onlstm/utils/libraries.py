@@ -1,4 +1,4 @@
-"""Libraries: what is installed, in which version, and the backend that Keras runs on."""
+"""Installed libraries, their versions, and the backend of Keras."""
 
 import importlib.metadata
 import importlib.util
@@ -25,25 +25,25 @@ __all__ = [
     "versions",
 ]
 
-BACKENDS = ("tensorflow", "jax", "torch")  # their import names, which are also those of pip
+BACKENDS = ("tensorflow", "jax", "torch")  # names for import and for pip
 _VARIABLE = "KERAS_BACKEND"
 
 
 def is_installed(module: str) -> bool:
-    """Whether a top-level module can be found. It is not imported."""
+    """Whether a top-level module is installed, without importing it."""
     spec = importlib.util.find_spec(module)
-    return spec is not None and spec.origin is not None  # else it is a mere directory
+    return spec is not None and spec.origin is not None  # else it is only a directory
 
 
 def not_installed(user: object, *libraries: str, error: ImportError) -> ImportError:
     """The error for libraries that cannot be imported.
 
-    It names the libraries themselves. An extra of this package would also install TensorFlow.
+    It suggests the libraries, not an extra of this package, which would also install TensorFlow.
 
     Args:
-        user: what needs them: a file, an option or a feature.
+        user: the file, option or feature that needs them.
         *libraries: their names for pip.
-        error: what was raised when they were imported.
+        error: the exception of the import.
 
     Returns:
         `ImportError`, for the caller to raise.
@@ -61,13 +61,13 @@ def not_installed(user: object, *libraries: str, error: ImportError) -> ImportEr
 
 
 def keras_not_installed(user: object, error: ImportError) -> ImportError:
-    """`not_installed` for Keras, and for a backend if there is none."""
+    """`not_installed` for Keras, and for a backend if none is installed."""
     backend = () if any(map(is_installed, BACKENDS)) else BACKENDS[:1]
     return not_installed(user, "keras", *backend, error=error)
 
 
 def backend_not_installed(backend: str, error: ImportError) -> ImportError:
-    """The error for Keras's backend, which names the ways out: another backend, or its library."""
+    """The error for a missing backend of Keras: install it, or set another."""
     others = [other for other in BACKENDS if other != backend]
     installed = [other for other in others if is_installed(other)]
     if installed:
@@ -85,7 +85,7 @@ def backend_not_installed(backend: str, error: ImportError) -> ImportError:
 
 
 def configured_backend() -> str:
-    """The backend that Keras will run on, by its own rules: the variable, keras.json, the default.
+    """The backend that Keras will use, from the variable, keras.json or the default.
 
     Returns:
         Its name.
@@ -105,10 +105,10 @@ def configured_backend() -> str:
 
 
 def choose_backend(program: str) -> None:
-    """Has Keras run on a backend that is installed, if the user has set none and its own is not.
+    """Sets an installed backend if the configured one is not, unless `KERAS_BACKEND` is set.
 
-    The choice is in `KERAS_BACKEND`, which child processes inherit. One line on standard error
-    reports it as soon as this process imports Keras: some commands never do.
+    It sets that variable, which child processes inherit. A line on standard error reports it when
+    this process imports Keras, which some commands never do.
 
     Args:
         program: name of the command, for the line.
@@ -134,7 +134,7 @@ def choose_backend(program: str) -> None:
 
 
 def around_import(module: str, context: Callable[[], AbstractContextManager]) -> None:
-    """Makes the import of a module that others import later run within a context.
+    """Makes a later import of a module, by any code, run within a context.
 
     Args:
         module: top-level name of a module that is not imported yet.
@@ -151,7 +151,7 @@ def around_import(module: str, context: Callable[[], AbstractContextManager]) ->
 
 
 class _ContextFinder:
-    """Asks the finders after it for one module, and wraps its loading."""
+    """Asks the later finders for one module, and loads it within the context."""
 
     def __init__(self, module, context):
         self.module, self.context = module, context
@@ -159,7 +159,7 @@ class _ContextFinder:
     def find_spec(self, fullname, path=None, target=None):
         if fullname != self.module:
             return None
-        # Nothing follows where another thread has imported the module and removed this finder.
+        # There are none if another thread has imported the module and removed this finder.
         following = itertools.dropwhile(lambda finder: finder is not self, sys.meta_path)
         next(following, None)
         specs = (finder.find_spec(fullname, path, target) for finder in following)
@@ -185,7 +185,7 @@ def versions(*further: str) -> dict[str, str]:
         *further: names of other distributions.
 
     Returns:
-        Dictionary from names to versions, without what is not installed.
+        Dictionary from names to versions, of installed ones only.
     """
     versions = {
         "python": platform.python_version(),

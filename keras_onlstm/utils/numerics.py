@@ -1,10 +1,9 @@
-"""The few functions of `keras.ops` that lose precision, in the precision that ON-LSTM needs.
+"""Functions that lose precision in `keras.ops`, in the precision that ON-LSTM needs.
 
-Two reasons. A running sum of many small terms loses its tail in the 8 or 11 bits of a half, so half
-precision is widened. And Keras 3.15 resolves 64-bit results to 32 bits on JAX and PyTorch: there
-`keras.ops.cumsum`, `matmul`, `mean`, `minimum` and `tanh` of float64 are float32, or pass through
-it. Operators of the tensors themselves (`@`, `*`, `+`) keep float64, so these functions are built
-of them.
+A running sum of many small terms is inaccurate with the 8 or 11 significant bits of bfloat16 and
+float16, so these are widened to float32. On JAX and PyTorch, `keras.ops.cumsum`, `matmul`, `mean`,
+`minimum` and `tanh` of float64 return float32 or pass through it (Keras 3.15). The operators of
+tensors (`@`, `*`, `+`) keep float64, so these functions use them.
 """
 
 import math
@@ -41,7 +40,7 @@ def _is_float64(x):
 
 
 def triangle(size: int, dtype: DType) -> Tensor:
-    """(size, size): ones on and below the diagonal. A product with it is a running sum."""
+    """Lower triangle of ones (size, size). Multiplying by it computes a running sum."""
     return ops.tril(ops.ones((size, size), dtype=dtype))
 
 
@@ -53,7 +52,7 @@ def cumsum(x: Tensor) -> Tensor:
 
 
 def precise(x: Tensor, y: Tensor) -> Tensor:
-    """(..., M, K) times (..., K, N); on JAX no accelerator rounds them to fewer bits."""
+    """(..., M, K) times (..., K, N); not rounded by GPUs and TPUs on JAX."""
     if backend.backend() != "jax":
         return x @ y
     from keras_onlstm.utils.backend_jax import product
@@ -62,7 +61,7 @@ def precise(x: Tensor, y: Tensor) -> Tensor:
 
 
 def largest(x: Tensor, axis: int) -> Tensor:
-    """The largest value along an axis, which is kept. Keras refuses tensors without a value."""
+    """The maximum along an axis, which is kept. Works for empty tensors, unlike Keras."""
     return ops.max(x, axis, keepdims=True, initial=-math.inf if 0 in x.shape else None)
 
 
@@ -72,7 +71,7 @@ def mean(x: Tensor) -> Tensor:
 
 
 def matmul(x: Tensor, kernel: Tensor) -> Tensor:
-    """(..., D) times (D, K), as one product of two matrices."""
+    """The product of (..., D) and (D, K), computed as one product of matrices."""
     kernel = ops.convert_to_tensor(kernel, dtype=x.dtype)
     rows = ops.reshape(x, (-1, kernel.shape[0]))
     return ops.reshape(rows @ kernel, (*ops.shape(x)[:-1], kernel.shape[1]))
@@ -83,30 +82,29 @@ def _tanh64(x):
 
 
 def exact_activation(activation: Activation, dtype: str) -> Activation:
-    """The function to call for `activation` on tensors of `dtype`: itself, but for float64 tanh."""
+    """The activation itself, or, for tanh in float64, a function that is exact there."""
     if activation is activations.tanh and dtype == "float64":
         return _tanh64
     return activation
 
 
 def tanh(x: Tensor) -> Tensor:
-    """tanh, exact in float64 too."""
+    """tanh, also exact in float64."""
     return _tanh64(x) if _is_float64(x) else direct.tanh(x)
 
 
 def take_rows(table: Tensor, ids: Tensor) -> Tensor:
-    """The rows (..., E) of a table (V, E) by ids (...), whose gradient is a whole table.
+    """Embedding lookup of ids (...) in a table (V, E), with a dense gradient. Returns (..., E).
 
-    TensorFlow's gradient of `take` lists the rows that were taken, those that were taken twice
-    twice. Keras 3.15's optimizers square them one by one where they should square their sum: Adam
-    then steps further than its rate, and a norm to clip at comes out wrong. With a reshape in
-    between the gradient is a whole table.
+    TensorFlow's gradient of `take` is sparse, with one row per lookup. Keras 3.15's optimizers
+    square repeated rows one by one instead of their sum: Adam's steps get too large, and the norm
+    for clipping is wrong. A reshape in between makes the gradient dense.
     """
     return ops.take(ops.reshape(table, (-1, table.shape[1])), ids, axis=0)
 
 
 def derived(seed: int | None, *places: str | int) -> int | None:
-    """A seed for one of the things that are drawn, as equal seeds would draw equal numbers."""
+    """A seed for one of several uses, which must not draw the same random numbers."""
     if seed is None:
         return None
     words = [seed, *(zlib.crc32(str(place).encode()) for place in places)]

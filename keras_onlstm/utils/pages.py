@@ -1,4 +1,4 @@
-"""HTML pages of pictures, in one file that needs no network."""
+"""Self-contained HTML pages of pictures."""
 
 from collections.abc import Iterable
 from html import escape
@@ -37,11 +37,11 @@ _TREES = (
 
 
 def escaped(text: object) -> str:
-    """A text as a page shows it."""
+    """A text escaped for HTML."""
     return escape(drawable(text))
 
 
 def pictures_page(title: str, pictures: Iterable[str]) -> str:
-    """A page of pictures in SVG, one below the other."""
+    """An HTML page of SVG pictures, one below the other."""
     boxes = (f'<div class="picture">{picture}</div>' for picture in pictures)
     return _TREES.format(title=escaped(title), sentences="\n".join(boxes))

@@ -1,4 +1,4 @@
-"""Progress bars of tqdm, in one format."""
+"""Progress bars of tqdm with the same options."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ __all__ = ["advance", "progress_bar"]
 
 
 def progress_bar(unit: str, **options: Any) -> Any:
-    """A progress bar with rate and time left, which is silent where there is no terminal.
+    """A progress bar with rate and time left, shown only on a terminal.
 
     Args:
         unit: what is counted, in the plural.
@@ -23,6 +23,6 @@ def progress_bar(unit: str, **options: Any) -> Any:
 
 
 def advance(bar: Any, done: int, total: int | None = None) -> None:
-    """Shows how much is done, and of how much if that is known."""
+    """Sets how much is done, and of how much, if known."""
     bar.total = total
     bar.update(done - bar.n)

@@ -1,12 +1,11 @@
 """Reading files with one-line errors.
 
-A JSON text can hold anything in any place. So it has a kind, which says what stands where:
+JSON from a file is checked against a kind, which describes the expected structure:
 
 - `str`, `bool`, `float` (any number), `list`, `dict`, `None`, `object` (anything);
 - `Integer(least, most)`, `Number(least, most)` and `Choice(values)`, which are narrower;
-- `[kind]`, a list; `{"name": kind}`, an object with at least these names; `{str: kind}`, one of any
-  names;
-- `(kind, kind)`, one or the other; with `...` among them the name may also be missing.
+- `[kind]`, a list; `{"name": kind}`, an object with at least these names; `{str: kind}`, with any;
+- `(kind, kind)`, one or the other; with `...` in it the name may be missing.
 """
 
 import json
@@ -29,9 +28,9 @@ __all__ = [
     "reason",
 ]  # fmt: skip
 
-LARGEST = 32 * 2**20  # bytes of a JSON text: a million words of a vocabulary have a third of it
-MOST_VALUES = 2**21  # in one: a value takes up to a hundred times the bytes of its text
-RATIO = 20  # of unpacked to packed bytes: text gets 3 to 10 times smaller, weights hardly
+LARGEST = 32 * 2**20  # bytes of a JSON text: three times a vocabulary of a million words
+MOST_VALUES = 2**21  # in a text: in memory a value takes up to 100 times its size
+RATIO = 20  # of unpacked to packed bytes: 3 to 10 for text, hardly above 1 for weights
 ALWAYS = 256 * 2**20  # bytes that any archive may unpack to, whatever the ratio
 
 
@@ -50,17 +49,17 @@ class Number(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The kind of these strings."""
+    """The kind of strings that are one of `values`."""
 
     values: tuple[str, ...]
 
 
-SEEDS = Integer(0, 2**32 - 1)  # what every random generator takes
-STARTS = Choice(("scaled", "published"))  # of the weights of a model: see models.starts
+SEEDS = Integer(0, 2**32 - 1)  # valid for every random generator
+STARTS = Choice(("scaled", "published"))  # initial weights: see models.starts
 
 
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:
-    """Refuses a value that is of another kind, as the module describes; the message has the place.
+    """Checks that a value is of a kind; if not, the `ValueError` names the position in it.
 
     Example:
 
@@ -79,7 +78,7 @@ def check_kind(value: Any, kind: Any, name: str = "it") -> None:
 
 
 def _fault(value, kind):
-    """Where a value is not of a kind, and what is the matter there; or `None`."""
+    """The position where a value is not of a kind and a message, or `None`."""
     kinds = _alternatives(kind)
     for one in kinds:
         if _fits(value, one):
@@ -112,7 +111,7 @@ def _alternatives(kind):
 
 
 def _fits(value, kind):
-    """Whether a value is of a kind, whatever it holds."""
+    """Whether a value is of a kind, without a check of its items."""
     if kind is str:
         return isinstance(value, str) and _is_encodable(value)
     if kind is float:
@@ -131,13 +130,13 @@ def _fits(value, kind):
 def _is_encodable(text):
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a pair of surrogates, which no file and no screen takes
+    except UnicodeEncodeError:  # an unpaired surrogate, which cannot be encoded
         return False
     return True
 
 
 def _words(kind):
-    """A kind in words."""
+    """A description of a kind, for messages."""
     if isinstance(kind, Integer):
         if kind.most == Integer().most:
             return f"an integer, {kind.least} or above"
@@ -162,7 +161,7 @@ _NAMES: dict[Any, str] = {
 
 
 def parse_json(text: bytes, kind: Any) -> Any:
-    """The value of a JSON text of that kind, which is not larger than any of the package."""
+    """Parses a JSON text of a kind, up to the size limits of this module."""
     if len(text) > LARGEST:
         raise ValueError(f"it has {len(text):,} bytes, above the limit of {LARGEST:,}")
     values = sum(map(text.count, (b",", b"[", b"{")))
@@ -177,7 +176,7 @@ def parse_json(text: bytes, kind: Any) -> Any:
 
 
 def read_json(path: StrPath, kind: Any, remedy: str) -> Any:
-    """The value of a JSON file; an error names the file, the place and the remedy, a sentence."""
+    """Reads a JSON file of a kind; errors name the file and position and end with the remedy."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file. {remedy}")
@@ -190,7 +189,7 @@ def read_json(path: StrPath, kind: Any, remedy: str) -> Any:
 
 
 def read_text(path: StrPath, remedy: str = "") -> str:
-    """The text of a UTF-8 file, with or without its mark; an error names the remedy, a sentence."""
+    """Reads a UTF-8 file, with or without a byte order mark; errors end with the remedy."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file. {remedy}".rstrip())
@@ -207,7 +206,7 @@ def lines(
     encoding: str = "utf-8",
     remedy: str = "Convert it first.",
 ) -> Iterator[str]:
-    """The lines of a stream without their ends; an error names the line and the remedy."""
+    """Decodes the lines of a stream, without line ends; errors name line and remedy."""
     first = "utf-8-sig" if encoding == "utf-8" else encoding
     for number, line in enumerate(stream, 1):
         try:
@@ -219,13 +218,13 @@ def lines(
 
 
 def check_unpacked(archive: zipfile.ZipFile) -> None:
-    """Refuses an archive that would unpack to far more bytes than any model file does.
+    """Checks that an archive does not unpack to far more bytes than any model file.
 
     Args:
         archive: `zipfile.ZipFile`.
 
     Raises:
-        ValueError: if so.
+        ValueError: if it does.
     """
     members = archive.infolist()
     unpacked = sum(member.file_size for member in members)
@@ -240,8 +239,8 @@ def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
         path: the file.
 
     Returns:
-        Dictionary from names to arrays, in the order of the file. What NumPy and `zipfile` raise
-        over a damaged file goes through.
+        Dictionary from names to arrays, in the order of the file. Exceptions of NumPy and `zipfile`
+        for damaged files are not caught.
     """
     import numpy as np
 
@@ -252,5 +251,5 @@ def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
 
 
 def reason(error: BaseException) -> str:
-    """What a library reported of a damaged file, as a part of a line."""
+    """The message of an error, shortened so that it fits into one line."""
     return textwrap.shorten(str(error), 300) or type(error).__name__

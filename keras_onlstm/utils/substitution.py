@@ -1,4 +1,4 @@
-"""What runs in the place of a function for a while, as where a model is exported."""
+"""Temporary replacement of a function, for example while a model is exported."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,12 +16,12 @@ class Substitution:
 
     @property
     def function(self) -> Callable[..., Any] | None:
-        """What runs instead, if anything does."""
+        """The replacement, or `None`."""
         return self._function.get()
 
     @contextmanager
     def __call__(self, other: Callable[..., Any]) -> Iterator[None]:
-        """A context in which another function runs."""
+        """A context in which another function replaces it."""
         token = self._function.set(other)
         try:
             yield

@@ -1,4 +1,4 @@
-"""SVG: text that can be drawn, whole pictures, and their files as SVG or PNG."""
+"""SVG text elements and pictures, and their files as SVG or PNG."""
 
 import functools
 import re
@@ -13,24 +13,24 @@ from keras_onlstm.utils.types import StrPath
 __all__ = ["CHARACTER", "FONT", "MARGIN", "check_png", "drawable", "save_svg"]
 __all__ += ["svg_page", "svg_text"]
 
-FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, its widest usual characters, around all
+FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, widest usual characters, margin
 
-# What XML forbids: control characters, halves of surrogate pairs, U+FFFE and U+FFFF. And what would
-# turn the words after it around: embeddings, overrides and isolates of bidirectional text.
+# Invalid in XML: control characters, unpaired surrogates, U+FFFE and U+FFFF. And characters that
+# change the direction of the text after them: bidirectional embeddings, overrides and isolates.
 _FORBIDDEN = re.compile(
     "[^ -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]"
 )
 
 
 def drawable(text: object) -> str:
-    """A text as a picture or a page can show it.
+    """A text without characters that a picture or a page cannot show.
 
     Args:
-        text: anything, as `str` gives it.
+        text: anything that `str` takes.
 
     Returns:
-        String: white space as blanks, U+FFFD for each character that XML and HTML forbid or that
-        would change the direction of other texts.
+        String with blanks for white space, and U+FFFD for each character that is invalid in XML and
+        HTML or changes the direction of other texts.
 
     Example:
 
@@ -51,7 +51,7 @@ def svg_text(
     halo: bool = False,
     turned: bool = False,
 ) -> str:
-    """A text element; with a halo white behind it, turned upwards or not."""
+    """A text element, optionally with a white halo or rotated to read upwards."""
     behind = ' stroke="white" stroke-width="4" paint-order="stroke"' if halo else ""
     behind += f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
     return (
@@ -63,7 +63,7 @@ def svg_text(
 def svg_page(
     elements: Iterable[str], width: float, height: float, title: str = "", description: str = ""
 ) -> str:
-    """A whole picture, on white; with a title and a description for those who do not see it."""
+    """A picture on white, with a title and a description for screen readers."""
     role, said = "", ""
     if title:
         role, said = ' role="img"', f"<title>{escape(drawable(title))}</title>"
@@ -76,9 +76,7 @@ def svg_page(
 
 
 def check_png() -> Callable[..., bytes]:
-    """The function that paints an SVG as PNG, and what it needs of fonts already passed to it.
-
-    The font makes words visible where no font is installed.
+    """The function that renders an SVG as PNG, with a font, because none may be installed.
 
     Raises:
         ImportError: if a library is missing.
@@ -97,10 +95,10 @@ def check_png() -> Callable[..., bytes]:
 
 
 def save_svg(path: StrPath, svg: str) -> None:
-    """Writes a picture as the ending of its path tells, SVG or PNG.
+    """Writes a picture as SVG or PNG, by the extension of its path.
 
     Raises:
-        ValueError: if the path has another ending.
+        ValueError: if the path has another extension.
         ImportError: if a library for PNG is missing.
     """
     path = Path(path)
@@ -109,7 +107,7 @@ def save_svg(path: StrPath, svg: str) -> None:
     data = svg.encode()
     if path.suffix == ".png":
         paint = check_png()
-        # Twice the size, for sharp text, but at most 65,000 pixels a side, for the memory.
+        # Twice the size for sharp text, but at most 65,000 pixels a side to limit the memory.
         longest = max(int(side) for side in re.findall(r'(?:width|height)="(\d+)', svg)[:2])
         data = paint(svg, zoom=min(2, 65_000 / longest))
     with replacing(path) as temporary:

@@ -1,4 +1,4 @@
-"""The names of types that many modules need. Nothing is imported for them that takes time."""
+"""Names of types that many modules use, without imports that take time."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -16,14 +16,14 @@ __all__ = [
     "Tensors",
 ]
 
-# A tensor of whatever backend runs, a variable or a symbolic tensor of Keras, or a NumPy array:
-# there is no class that all of these have in common.
+# A tensor of the backend, a variable or a symbolic tensor of Keras, or a NumPy array. These have no
+# class in common.
 Tensor = Any
 Tensors = tuple[Tensor, ...]
-Shape = Sequence[int | None]  # `None` is a size that is not known
-DType = Any  # a name, or the class that NumPy or a backend has for it
+Shape = Sequence[int | None]  # `None` is an unknown size
+DType = Any  # a name, or a dtype object of NumPy or a backend
 Activation = Callable[[Tensor], Tensor]
-# What Keras looks up: a name, a configuration, the thing itself, or `None` for none.
+# An argument that Keras looks up: a name, a configuration, an object, or `None`.
 Identifier = str | dict[str, Any] | Callable[..., Any] | None
 NltkTree = Any  # `nltk.Tree`: NLTK declares no types, and takes half a second to import
 Sentence = str | Sequence[str]  # text, or words
