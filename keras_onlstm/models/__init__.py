@@ -1,4 +1,4 @@
-"""Whole models, one for each task of the paper."""
+"""Whole models, one for each task."""
 
 from keras_onlstm.models.bidirectional_lstm import BidirectionalLSTM
 from keras_onlstm.models.ensemble import Ensemble, EnsembleOutput

@@ -15,34 +15,34 @@ __all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "in_batches"]
 
 _EDGES = 4
 _CLASSES = 2  # no, yes
-_EPSILON = 1e-20  # of AdaGrad, under the root: 1e-10 beside it, as published; its sums begin at 0
+_EPSILON = 1e-20  # of AdaGrad, inside the root; published: 1e-10 outside. Sums start at 0.
 
 
 class Nodes(NamedTuple):
-    """ROOTs and words of trees, what is known of them, and what is decided there."""
+    """Nodes of trees, ROOTs and words, with their hidden states and decisions."""
 
     hidden: np.ndarray  # (N, U) hidden states from which they were predicted
     words: np.ndarray  # (N,) int32 ids
-    made: np.ndarray  # (N, 4) bool, as of `keras_onlstm.dependencies.growth.Additions`
-    is_open: np.ndarray  # (N, 4) bool, as of `keras_onlstm.dependencies.growth.Additions`
+    made: np.ndarray  # (N, 4) bool, see `keras_onlstm.dependencies.growth.Additions`
+    is_open: np.ndarray  # (N, 4) bool, see `keras_onlstm.dependencies.growth.Additions`
 
 
 class AdditionClassifiers(keras.layers.Layer):
-    """Four networks side by side, each of two layers of rectifiers, for ADD-LEFT and the others.
+    """Four classifiers in parallel, one per decision, each with two hidden ReLU layers.
 
     Args:
-        size: integer, of the features.
+        size: integer, number of features.
         units: integer, of both layers.
-        dropout: share of either layer's outputs that is dropped in training.
+        dropout: dropout rate of both layers' outputs.
         seed: integer, or `None`.
         **kwargs: `name`, `dtype` of `keras.layers.Layer`.
 
     Call arguments:
         features: (N, size).
-        training: whether to drop.
+        training: whether to apply dropout.
 
     Returns:
-        (N, 4): by how much the logit of yes is above that of no, in the order of `Edge`.
+        (N, 4): margins, logit of yes minus logit of no, in the order of `Edge`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class AdditionClassifiers(keras.layers.Layer):
 
     def build(self, input_shape: Shape | None = None) -> None:
         for place, (before, after) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
-            bound = before**-0.5  # the published code leaves its layers as they begin
+            bound = before**-0.5  # default initialization of the published code
             weights = (
                 self.add_weight(
                     shape=shape,
@@ -117,7 +117,7 @@ def _features(table, nodes, rows):
 
 
 def _right(predict, size, table, nodes):
-    """The share of nodes at which each classifier is right, (4,)."""
+    """The accuracy of each classifier, (4,)."""
 
     def function(rows: np.ndarray) -> np.ndarray:
         return predict(_features(table, nodes, rows))
@@ -137,9 +137,9 @@ def fit_classifiers(
     batch_size: int,
     progress: Callable[[int], object] | None = None,
 ) -> None:
-    """Trains classifiers by AdaGrad; with `validation` each keeps the weights of its best epoch.
+    """Trains classifiers with AdaGrad; with `validation` each keeps the weights of its best epoch.
 
-    `table`, (V, U), is what the features of a node have beside its hidden state, by its word.
+    `table`, (V, U), has a row per word. A node's features are its hidden state and this row.
     """
     learner = _Learner(classifiers)
     optimizer = keras.optimizers.Adagrad(

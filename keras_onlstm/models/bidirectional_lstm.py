@@ -18,12 +18,12 @@ __all__ = ["BidirectionalLSTM"]
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class BidirectionalLSTM(TreeLSTM):
-    """Predicts each word from the words before it and those after it, by an LSTM for either side.
+    """Predicts each word from the words before and after it, with one LSTM per direction.
 
-    A baseline of Zhang et al. 2016. It is `TreeLSTM` on two chains: GEN-R leads from ROOT through
-    the words, GEN-L from ROOT back through them, and a word is predicted from the two states that
-    have not seen it. So what it gives are conditional probabilities of single words; their product
-    is no probability of a sentence.
+    A baseline of Zhang et al. 2016. It is `TreeLSTM` on two chains: GEN-R reads the words forward
+    from ROOT, GEN-L backward from ROOT, and a word is predicted from the two states that have not
+    read it. So the results are conditional probabilities of single words; their product is not the
+    probability of a sentence.
 
     Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 4.1,
     https://aclanthology.org/N16-1035.
@@ -31,24 +31,24 @@ class BidirectionalLSTM(TreeLSTM):
     Args:
         vocabulary_size: positive integer, V.
         embedding_dim: positive integer, E: size of word vectors.
-        units: positive integer, U, of each of the two LSTMs; the softmax is given 2 U.
+        units: positive integer, U, of each LSTM. The softmax has 2 U inputs.
         num_layers: positive integer, layers of each.
-        dropout: share of the last layer's outputs that is dropped before the softmax.
-        vocabulary: list of V words, `<unk>` and `<root>` among them, or `None`.
-        seed: integer seed of initialization and dropouts.
-        input_dropout: share of word vectors' numbers that is dropped.
+        dropout: dropout rate of the last layer's outputs, before the softmax.
+        vocabulary: list of V words with `<unk>` and `<root>`, or `None`.
+        seed: integer seed of initialization and dropout.
+        input_dropout: dropout rate of word vectors.
         output_bias: whether the softmax has a bias.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
         grids: dictionary of integer arrays, `Plan.grids` of `plan(layouts)`.
-        training: whether to drop.
+        training: whether to apply dropout.
 
     Returns:
         Logits (N, V) of the planned words.
 
     Raises:
-        ValueError: as `TreeLSTM`.
+        ValueError: see `TreeLSTM`.
 
     Example:
 
@@ -99,14 +99,14 @@ class BidirectionalLSTM(TreeLSTM):
 
     def hidden(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
         """The two hidden states from which planned words are predicted, (N, 2 U)."""
-        rows = super().hidden(grids, training)  # of a word that after the words before it, then
-        return ops.reshape(rows, (-1, 2 * rows.shape[-1]))  # that before the words after it
+        rows = super().hidden(grids, training)  # two per word: from the words before it
+        return ops.reshape(rows, (-1, 2 * rows.shape[-1]))  # and from the words after it
 
     def lay_out(self, tree: DependencyTree) -> Layout:
-        """What a plan needs of a chain: two rows for every word, one on each side.
+        """Converts a chain to a `Layout` with two rows per word, one for each LSTM.
 
         Raises:
-            ValueError: as `TreeLSTM.lay_out`; if the tree is no chain.
+            ValueError: see `TreeLSTM.lay_out`; also if the tree is not a chain.
         """
         self._check_chain(tree)
         encoder = self._encoding()

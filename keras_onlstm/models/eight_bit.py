@@ -1,6 +1,6 @@
-"""Trained language models in a quarter of their size: weights of 8 bits in one `.npz` file.
+"""Saves and loads language models with 8-bit weights: one `.npz` file of a quarter the size.
 
-What the file holds is in `keras_onlstm.compact.stored`, which reads it.
+`keras_onlstm.compact.stored` reads the file and defines its format.
 """
 
 import json
@@ -18,20 +18,20 @@ __all__ = ["check_eight_bit", "load_eight_bit", "of_stored", "save_eight_bit"]
 
 
 def _rounded(array):
-    """(int8 array, factors of the columns)."""
+    """int8 array, factor of each column."""
     factors = np.maximum(np.abs(array).max(axis=0), 1e-12) / 127
     return np.rint(array / factors).astype("int8"), factors.astype("float32")
 
 
 def check_eight_bit(model: Any, path: StrPath) -> None:
-    """Refuses a model that `save_eight_bit` cannot write.
+    """Checks that `save_eight_bit` can write a model.
 
     Args:
-        model: of any kind.
-        path: of it, for the message.
+        model: a model of any kind.
+        path: its path, for the message.
 
     Raises:
-        ValueError: if it is no `LanguageModel`, and no `Ensemble` of such.
+        ValueError: if it is neither a `LanguageModel` nor an `Ensemble`.
     """
     for one in getattr(model, "models", [model]):
         if not CONFIG.keys() <= one.get_config().keys():
@@ -40,15 +40,15 @@ def check_eight_bit(model: Any, path: StrPath) -> None:
 
 
 def save_eight_bit(model: Any, path: StrPath, about: Any = None) -> None:
-    """Writes a language model, or several, with weights of 8 bits.
+    """Writes a language model or an ensemble with 8-bit weights.
 
     Args:
         model: `LanguageModel`, or `Ensemble`, whose vocabulary is stored once.
-        path: the file, ending in `.npz`.
-        about: JSON-serializable object, which `load_eight_bit` returns: where the model comes from.
+        path: of the file, ending in `.npz`.
+        about: JSON-serializable metadata that `load_eight_bit` returns, such as the model's origin.
 
     Raises:
-        ValueError: if a model is no `LanguageModel`.
+        ValueError: if a model is not a `LanguageModel`.
     """
     check_eight_bit(model, path)
     several = hasattr(model, "models")
@@ -56,7 +56,7 @@ def save_eight_bit(model: Any, path: StrPath, about: Any = None) -> None:
     configs = [{name: one.get_config()[name] for name in CONFIG} for one in models]
     for config in configs[1:]:
         config["vocabulary"] = None
-    # One model has a configuration, several have a list of them.
+    # One configuration for a model, a list for an ensemble.
     text = json.dumps({"config": configs if several else configs[0], "about": about}).encode()
     arrays: dict[str, Any] = {ABOUT: np.frombuffer(text, "uint8")}
     for index, weight in enumerate(_weights(models)):
@@ -74,33 +74,33 @@ def _weights(models):
 
 
 def load_eight_bit(path: StrPath) -> tuple[Any, Any]:
-    """Reads what `save_eight_bit` wrote.
+    """Loads a file that `save_eight_bit` wrote.
 
     Args:
-        path: the file.
+        path: of the file.
 
     Returns:
-        The `LanguageModel` or `Ensemble`, and the `about` that it was saved with.
+        The `LanguageModel` or `Ensemble`, and its `about`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, or no such file at all.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if it is damaged or not from `save_eight_bit`.
     """
     return of_stored(open_stored(path), path)
 
 
 def of_stored(stored: Stored, path: StrPath) -> tuple[Any, Any]:
-    """The model of a file that was read.
+    """Builds the model from a file that was read.
 
     Args:
-        stored: what `open_stored` returned.
+        stored: result of `open_stored`.
         path: of the file, for the message.
 
     Returns:
-        As `load_eight_bit`.
+        See `load_eight_bit`.
 
     Raises:
-        ValueError: if no model can be made of it.
+        ValueError: if the model cannot be built.
     """
     try:
         models = [LanguageModel(**config) for config in stored.configs]
@@ -109,5 +109,5 @@ def of_stored(stored: Stored, path: StrPath) -> tuple[Any, Any]:
             for weight, column in zip(model.trainable_variables, columns, strict=True):
                 weight.assign(column.values())
         return Ensemble(models) if stored.several else models[0], stored.about
-    except Exception as error:  # whatever Keras raises
+    except Exception as error:  # Keras raises many types
         raise damaged(path, error) from error

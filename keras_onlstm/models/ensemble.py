@@ -1,4 +1,4 @@
-"""Ensemble: several language models that measure sentences together."""
+"""Ensemble: the distances of several language models in one model."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Self
@@ -14,11 +14,11 @@ __all__ = ["Ensemble", "EnsembleOutput"]
 
 
 class EnsembleOutput(NamedTuple):
-    """What `Ensemble` returns with `details=True`.
+    """The output of `Ensemble` with `details=True`.
 
     Attributes:
-        distances: dictionary of (batch, layers, time), in [0, 1), under "forget" and "input", the
-            master gates; the layers of each model, one after the other.
+        distances: dictionary with "forget" and "input", the master gates: each (batch, layers,
+            time), in [0, 1), with the layers of the first model first.
     """
 
     distances: dict[str, Tensor]
@@ -26,13 +26,13 @@ class EnsembleOutput(NamedTuple):
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class Ensemble(SentenceReader):
-    """Language models of one vocabulary, whose layers stand one below the other.
+    """Combines the layers of language models with the same vocabulary.
 
-    It measures sentences as a `LanguageModel` does, so that `Parser` and the exported parser take
-    it as they take one; the layers of the first model come first. It predicts no words.
+    It computes distances with the same interface as `LanguageModel`, so that `Parser` and the
+    exported parser accept it. The layers of the first model are first. It does not predict words.
 
     Args:
-        models: list of `LanguageModel` of ON-LSTM layers, at least one.
+        models: list of at least one `LanguageModel` with ON-LSTM layers.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
@@ -43,12 +43,12 @@ class Ensemble(SentenceReader):
         Distances of the forget gates (batch, layers, time); with `details` an `EnsembleOutput`.
 
     Raises:
-        ValueError: if there is no model, one is no `LanguageModel` or an LSTM, or their
+        ValueError: if `models` is empty, one is not a `LanguageModel` or is an LSTM, or their
             vocabularies differ.
 
     Attributes:
         models: list.
-        members: tuple of how many layers each of the models has.
+        members: tuple with the number of layers of each model.
 
     Example:
 
@@ -87,7 +87,7 @@ class Ensemble(SentenceReader):
         return results if details else results.distances[self.gates[0]]
 
     def hidden(self, ids: Tensor) -> EnsembleOutput:
-        """`EnsembleOutput`."""
+        """The `EnsembleOutput`."""
         of_members = [model.measure(ids) for model in self.models]
         return EnsembleOutput(
             {

@@ -1,4 +1,4 @@
-"""LanguageModel: predicts the next word, and measures at every word how much ends there."""
+"""LanguageModel: predicts the next word, and measures a distance at every word."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,15 +19,15 @@ __all__ = ["LanguageModel", "LanguageModelOutput"]
 
 
 class LanguageModelOutput(NamedTuple):
-    """What `LanguageModel` returns with `details=True`.
+    """The output of `LanguageModel` with `details=True`.
 
     Attributes:
-        logits: (batch, time, V), of the token after each.
+        logits: (batch, time, V), of the next token.
         states: list of [h, c] of every layer, each (batch, size of the layer), after the last step.
-        raw_output: (batch, time, size of the last layer), its output.
+        raw_output: (batch, time, size of the last layer), output of that layer.
         output: the same after dropout.
-        distances: dictionary of (batch, layers, time), in [0, 1), under "forget" and "input", the
-            master gates; empty for an LSTM.
+        distances: dictionary with "forget" and "input", the master gates: each (batch, layers,
+            time), in [0, 1). Empty for an LSTM.
     """
 
     logits: Tensor | None
@@ -56,36 +56,36 @@ class LanguageModel(SentenceReader):
         embedding_dim: positive integer, E: size of word vectors, and of the last layer if weights
             are tied.
         units: positive integer, U: size of the other layers.
-        num_layers: positive integer to 100.
+        num_layers: positive integer, at most 100.
         chunk_size: positive integer that divides the sizes of all layers.
         recurrent: `"onlstm"`, or `"lstm"` for comparison.
         tie_weights: whether the softmax shares the embedding matrix.
         word_dropout: share of words dropped from the embedding matrix.
-        input_dropout: share of the word vectors' features dropped, the same at every step.
-        hidden_dropout: the same between layers.
-        output_dropout: the same after the last layer.
+        input_dropout: locked dropout rate of word vectors: the same features at every step.
+        hidden_dropout: locked dropout rate between layers.
+        output_dropout: locked dropout rate after the last layer.
         recurrent_weight_dropout: share of the entries of the recurrent kernels dropped.
-        start: `"scaled"`: input kernels start at a scale at which gates move, whatever the sizes
-            (`keras_onlstm.models.starts`); `"published"`: as in the published code, uniform within
-            1 / sqrt(fan in), from which hundreds of steps learn next to nothing. Either way
-            `start_at_frequencies` is worth a call before training.
-        vocabulary: list of V words, kept in the model's file, or `None`.
-        seed: integer seed of initialization and dropouts.
+        start: `"scaled"`: input kernels are scaled so that the gates move, for all sizes (see
+            `keras_onlstm.models.starts`); `"published"`: uniform within 1 / sqrt(fan in), with
+            which hundreds of steps learn very little. In both cases, call `start_at_frequencies`
+            before training.
+        vocabulary: list of V words, saved with the model, or `None`.
+        seed: integer seed of initialization and dropout.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
         ids: integers (batch, time), below V.
         states: list of [h, c] of every layer, each (batch, size of the layer). Default: zeros.
-        mask: boolean (batch, time), `True` where a token counts; others leave the states alone.
-        training: whether dropout applies.
+        mask: boolean (batch, time), `False` where a token is skipped: the states do not change.
+        training: whether to apply dropout.
         details: whether to return more than the logits.
 
     Returns:
-        Logits (batch, time, V) of the token after each; with `details` a `LanguageModelOutput`.
+        Logits (batch, time, V) of the next token; with `details` a `LanguageModelOutput`.
 
     Raises:
-        ValueError: if `recurrent` or `start` is unknown, a size is invalid, or the vocabulary has
-            another size than V.
+        ValueError: if `recurrent` or `start` is unknown, a size is invalid, or `vocabulary` does
+            not have V words.
 
     Example:
 
@@ -214,7 +214,7 @@ class LanguageModel(SentenceReader):
     def hidden(
         self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
     ) -> LanguageModelOutput:
-        """`LanguageModelOutput` without the logits, which cost the most."""
+        """The `LanguageModelOutput` without logits, which cost the most."""
         words = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
         if training:
             words = word_dropout(words, self._config["word_dropout"], self.seed_generator)
@@ -237,7 +237,7 @@ class LanguageModel(SentenceReader):
         return LanguageModelOutput(None, last, raw, x, distances)
 
     def logits(self, output: Tensor) -> Tensor:
-        """(..., V), from (..., size of the last layer)."""
+        """Logits (..., V) from outputs (..., size of the last layer)."""
         if self.softmax is not None:
             return self.softmax(output)
         embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
@@ -246,7 +246,7 @@ class LanguageModel(SentenceReader):
 
     @property
     def vocabulary_size(self) -> int:
-        """How many words there are, V."""
+        """The number of words, V."""
         return self._config["vocabulary_size"]
 
     @property
@@ -256,7 +256,7 @@ class LanguageModel(SentenceReader):
 
     @property
     def output_bias(self) -> keras.Variable:
-        """What is added to the logits, (V,), once the model is built."""
+        """The bias of the softmax, (V,). Exists once the model is built."""
         return self.softmax_bias if self.softmax is None else self.softmax.bias
 
     @property
@@ -270,7 +270,7 @@ class LanguageModel(SentenceReader):
 
     @property
     def state_names(self) -> list[list[str]]:
-        """The names of `initial_states`."""
+        """The names of the tensors in `initial_states`."""
         return [[f"h_{index}", f"c_{index}"] for index in range(len(self.recurrent_layers))]
 
     def get_config(self) -> dict[str, Any]:

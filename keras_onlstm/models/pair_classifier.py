@@ -19,16 +19,16 @@ def _recurrent_layer(recurrent, units, chunk_size, seed):
         return ONLSTM(units, chunk_size=chunk_size, seed=seed, name="recurrent")
     if recurrent == "lstm":
         layer = keras.layers.LSTM(units, seed=seed, name="recurrent")
-        layer.supports_masking = True  # not by itself in Keras 3.16, which warns of the mask
+        layer.supports_masking = True  # else Keras 3.16 warns about the mask
         return layer
     raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
 
 
 class _Embedding(keras.layers.Embedding):
-    """Keras's, with a gradient that every optimizer reads alike."""
+    """`keras.layers.Embedding` with a dense gradient (see `take_rows`)."""
 
     def call(self, inputs):
-        # Keras reads a file by calling the model with numbers that are not integers.
+        # To load a model, Keras calls it with numbers that are not integers.
         return take_rows(self.embeddings, ops.cast(inputs, "int32"))
 
 
@@ -47,17 +47,17 @@ class PairClassifier(DenseInputs, keras.Model):
         vocabulary_size: positive integer, number of token ids, padding (id 0) included.
         classes: positive integer, number of relations.
         embedding_dim: positive integer. Default 128.
-        units: positive integer, of the recurrent and of the hidden layer. Default 400.
+        units: positive integer, of the recurrent and the hidden layer. Default 400.
         chunk_size: positive integer, of the ON-LSTM. Default 10.
         recurrent: `"onlstm"`, or `"lstm"` for comparison.
         dropout: rate in [0, 1). Default 0.2.
-        seed: integer seed of the dropouts and initial weights. Default: fresh ones.
+        seed: integer seed of dropout and initialization. Default: random.
         **kwargs: of `keras.Model`.
 
     Call arguments:
-        inputs: `(left, right)`, integer token ids (batch, time), padded with 0 on the right. The
-            two may differ in time.
-        training: whether dropout applies.
+        inputs: `(left, right)`, integer token ids (batch, time), padded with 0 on the right. Their
+            lengths may differ.
+        training: whether to apply dropout.
 
     Returns:
         Logits (batch, classes).
@@ -105,7 +105,7 @@ class PairClassifier(DenseInputs, keras.Model):
             vocabulary_size,
             embedding_dim,
             # With Keras's default, uniform within 0.05, the inputs hardly move the gates at first:
-            # after 80 s of training, validation accuracy was 0.60 in the place of 0.85.
+            # after 80 s of training, validation accuracy was 0.60 instead of 0.85.
             embeddings_initializer=keras.initializers.RandomNormal(stddev=1.0, seed=seed),
             mask_zero=True,
             name="embedding",
@@ -116,7 +116,7 @@ class PairClassifier(DenseInputs, keras.Model):
         self.relation = keras.layers.Dense(classes, name="relation")
 
     def encode(self, ids: Tensor, training: bool = False) -> Tensor:
-        """Sentences as vectors: ids (batch, time) -> the last output (batch, units)."""
+        """Encodes sentences: ids (batch, time) -> the last output (batch, units)."""
         return self.recurrent(
             self.dropout(self.embedding(ids), training=training),
             mask=self.embedding.compute_mask(ids),
@@ -130,7 +130,7 @@ class PairClassifier(DenseInputs, keras.Model):
         return self.relation(self.dropout(self.hidden(features), training=training))
 
     def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
-        """Refuses, before a layer is changed: the model's file would not say so.
+        """Raises ValueError before a layer is changed: a saved file would not record it.
 
         Raises:
             ValueError: always.
@@ -142,7 +142,7 @@ class PairClassifier(DenseInputs, keras.Model):
 
     @property
     def vocabulary_size(self) -> int:
-        """How many token ids there are, padding included."""
+        """The number of token ids, padding included."""
         return self._config["vocabulary_size"]
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""PRPN: predicts the next word, and measures before every word how far it stands apart."""
+"""PRPN: predicts the next word, and measures a syntactic distance before every word."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -22,14 +22,14 @@ __all__ = ["PRPN", "Attention", "PRPNOutput"]
 
 
 class PRPNOutput(NamedTuple):
-    """What `PRPN` returns with `details=True`.
+    """The output of `PRPN` with `details=True`.
 
     Attributes:
-        logits: (batch, time, V), of the token after each.
-        states: as `PRPN.initial_states` has them, after the last step.
+        logits: (batch, time, V), of the next token.
+        states: after the last step, structured as in `PRPN.initial_states`.
         raw_output: (batch, time, U), of the reading network.
         output: (batch, time, E), of the predict network.
-        distances: dictionary of (batch, 1, time), in (0, 1), under "syntactic".
+        distances: dictionary with "syntactic": (batch, 1, time), in (0, 1).
     """
 
     logits: Tensor | None
@@ -40,15 +40,15 @@ class PRPNOutput(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """What `PRPN` looks at in a sentence: NumPy arrays, of T tokens, `<eos>` and the words.
+    """The attention of `PRPN` in a sentence of T tokens, `<eos>` and the words; NumPy arrays.
 
-    Entry (t, s) of a map is of token t and the one s before it; on and above the diagonal is 0.
+    Entry (t, s) of a map relates token t to the earlier token s. It is 0 for s >= t.
 
     Attributes:
         tokens: list of T strings.
         distances: (T,), before each token, in (0, 1).
-        maps: dictionary of (T, T): "gates", "next gates", "reading 1" and so on, a layer each, and
-            "predict"; gates in [0, 1], shares with sums of at most 1.
+        maps: dictionary of (T, T): "gates", "next gates", "reading 1" and so on, one per layer, and
+            "predict". Gates are in [0, 1]; rows of attention weights have sums of at most 1.
     """
 
     tokens: list[str]
@@ -60,54 +60,53 @@ class Attention(NamedTuple):
 class PRPN(SentenceReader):
     """The parsing-reading-predict network, a language model that learns to parse.
 
-    A parsing network measures a syntactic distance before every word; a reading network goes on
-    from what it remembers, and a predict network looks back at what was read, both as far as no
-    larger distance stands in the way. The defaults are the published word model.
+    A parsing network measures a syntactic distance before every word. A reading network (LSTMs with
+    attention to past states) and a predict network (attention to past outputs) look back only up to
+    a larger distance. The defaults are the published word model.
 
     Source: Shen et al. 2018, "Neural Language Modeling by Jointly Learning Syntax and Lexicon",
-    https://openreview.net/forum?id=rkgOLb-0W. Where the published code differs, it is followed.
+    https://openreview.net/forum?id=rkgOLb-0W. Where the published code differs, the model follows
+    it.
 
     Args:
         vocabulary_size: positive integer, V.
         embedding_dim: positive integer, E: size of word vectors.
         units: positive even integer, U: size of the parsing network and of the reading layers.
         num_layers: positive integer, layers of the reading network.
-        slots: positive integer, S: steps that are remembered.
-        lookback: integer from 0 on, L: words before each that its distance depends on.
-        resolution: positive number: a distance larger by it closes a hard gate.
-        hard: whether gates are cut off at 0 and 1, or sigmoids.
-        residual_blocks: integer from 0 on, in the predict network.
+        slots: positive integer, S: number of past steps in memory.
+        lookback: integer, 0 or above, L: number of preceding words that a distance depends on.
+        resolution: positive number. A distance that is larger by this closes a hard gate.
+        hard: whether gates are linear, clipped to [0, 1], or else sigmoids.
+        residual_blocks: integer, 0 or above, of the predict network.
         tie_weights: whether the softmax shares the embedding matrix.
-        output_dropout: share of word vectors' numbers, and of the outputs', that is dropped.
-        inner_dropout: the same inside the networks.
-        recurrent_dropout: share of the features of hidden states that the reading layers drop, the
-            same ones for a whole window.
-        parsing_network: whether its gates count. If not, attention is to all slots; distances are
-            measured, but nothing trains them.
-        reading_attention: whether the reading network has attention; if not it is an LSTM.
-        predict_attention: the same of the predict network.
-        start: `"scaled"`: word vectors and kernels start at a scale at which words are told apart
-            from the first step on (`keras_onlstm.models.starts`); `"published"`: word vectors
-            within 0.01, all else within 1 / sqrt(fan in). Either way `start_at_frequencies` is
-            worth a call before training.
-        vocabulary: list of V words, kept in the model's file, or `None`.
-        seed: integer seed of initialization and dropouts.
+        output_dropout: dropout rate of word vectors and outputs.
+        inner_dropout: dropout rate inside the networks.
+        recurrent_dropout: dropout rate of the reading layers' hidden states, one mask per window.
+        parsing_network: whether its gates limit attention. If not, attention covers all slots, and
+            distances are computed but not trained.
+        reading_attention: whether the reading network has attention; without it, it is an LSTM.
+        predict_attention: whether the predict network has attention.
+        start: `"scaled"`: word vectors are initialized within 0.1, so that they differ from the
+            first step on (see `keras_onlstm.models.starts`); `"published"`: within 0.01. All other
+            weights are within 1 / sqrt(fan in). In both cases, call `start_at_frequencies` before
+            training.
+        vocabulary: list of V words, saved with the model, or `None`.
+        seed: integer seed of initialization and dropout.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
         ids: integers (batch, time), below V.
-        states: as `initial_states` has them. Default: before a text.
-        mask: boolean (batch, time), `True` where a token counts. Those that do not, padding, must
-            be at the end: they leave the states alone, and no batch is normalized by them.
-        training: whether dropout applies, and batches are normalized by themselves.
+        states: structured as in `initial_states`. Default: those before a text.
+        mask: boolean (batch, time), `False` for padding, which must be at the end. Padding does not
+            change the states and is left out of batch normalization.
+        training: whether to apply dropout and to normalize with batch statistics.
         details: whether to return more than the logits.
 
     Returns:
-        Logits (batch, time, V) of the token after each; with `details` a `PRPNOutput`.
+        Logits (batch, time, V) of the next token; with `details` a `PRPNOutput`.
 
     Raises:
-        ValueError: if a size is invalid, `start` is unknown, or the vocabulary has another size
-            than V.
+        ValueError: if a size is invalid, `start` is unknown, or `vocabulary` does not have V words.
 
     Example:
 
@@ -142,7 +141,7 @@ class PRPN(SentenceReader):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(autocast=False, **kwargs)  # the distances in its states stay wide
+        super().__init__(autocast=False, **kwargs)  # keeps the dtype of distances
         starts.check(start)
         self._config: dict[str, Any] = {
             "vocabulary_size": integer("vocabulary_size", vocabulary_size, 1),
@@ -224,7 +223,7 @@ class PRPN(SentenceReader):
     def hidden(
         self, ids: Tensor, states: Any = None, mask: Tensor | None = None, training: bool = False
     ) -> PRPNOutput:
-        """`PRPNOutput` without the logits."""
+        """The `PRPNOutput` without logits."""
         x = self._embed(ids)
         if states is None:
             states = self.initial_states(ops.shape(ids)[0])
@@ -246,10 +245,10 @@ class PRPN(SentenceReader):
         )
 
     def attention(self, sentence: Sentence) -> Attention:
-        """What the reading and the predict network look at in a sentence.
+        """Attention of the reading and the predict network in a sentence.
 
         Args:
-            sentence: words apart by blanks, or a list of words.
+            sentence: string of words separated by spaces, or list of words.
 
         Returns:
             `Attention`, of `<eos>` and the words.
@@ -287,7 +286,7 @@ class PRPN(SentenceReader):
             memory = reading[-1][0]
             bands["predict"] = self.predict_network.attention(h, parsed.next_gates, memory)
         slots = self._config["slots"]
-        maps = {  # what is before the sentence is left out
+        maps = {  # without the memory before the sentence
             name: np.pad(ops.convert_to_numpy(band)[0, :, slots:], ((0, 0), (0, 1)))
             for name, band in bands.items()
         }
@@ -295,13 +294,13 @@ class PRPN(SentenceReader):
         return Attention([EOS, *words], distances, maps)
 
     def measure(self, ids: Tensor) -> dict[str, Tensor]:
-        """The distances in whole texts, for which no word need be predicted.
+        """The distances of whole texts, without predicting words.
 
         Args:
             ids: integers (batch, time).
 
         Returns:
-            Dictionary of (batch, 1, time), in (0, 1), under "syntactic".
+            Dictionary with "syntactic": (batch, 1, time), in (0, 1).
         """
         return self._named(self.parsing(self._embed(ids)))
 
@@ -314,7 +313,7 @@ class PRPN(SentenceReader):
         return {"syntactic": ops.expand_dims(parsed.distances, 1)}
 
     def logits(self, output: Tensor) -> Tensor:
-        """(..., V), from (..., E)."""
+        """Logits (..., V) from outputs (..., E)."""
         kernel = self.embeddings if self.softmax_kernel is None else self.softmax_kernel
         kernel = ops.convert_to_tensor(kernel, dtype=self.compute_dtype)
         bias = ops.convert_to_tensor(self.softmax_bias, dtype=self.compute_dtype)
@@ -322,22 +321,22 @@ class PRPN(SentenceReader):
 
     @property
     def vocabulary_size(self) -> int:
-        """How many words there are, V."""
+        """The number of words, V."""
         return self._config["vocabulary_size"]
 
     @property
     def output_bias(self) -> keras.Variable:
-        """What is added to the logits, (V,), once the model is built."""
+        """The bias of the softmax, (V,). Exists once the model is built."""
         return self.softmax_bias
 
     def initial_states(self, batch_size: int | Tensor) -> list[Any]:
-        """Before a text: word vectors, distances, and a list of [h, c] of every layer."""
+        """States before a text: word vectors, distances, and a list of [h, c] per layer."""
         words, history = self.parsing.start(batch_size, self._config["embedding_dim"])
         return [words, history, self.reading_network.start(batch_size)]
 
     @property
     def state_names(self) -> list[Any]:
-        """The names of `initial_states`."""
+        """The names of the tensors in `initial_states`."""
         layers = range(self._config["num_layers"])
         return ["words", "history", [[f"h_{index}", f"c_{index}"] for index in layers]]
 

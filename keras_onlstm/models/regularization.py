@@ -1,8 +1,7 @@
-"""What keeps a recurrent language model from learning its corpus by heart (Merity et al. 2018).
+"""Regularization of recurrent language models against overfitting (Merity et al. 2018).
 
-Dropout of whole words in the embedding matrix, dropout that is the same at every step, and two
-penalties on the activations. Weight dropout, the remaining one, belongs to the cell:
-`recurrent_weight_dropout`.
+Word dropout in the embedding matrix, locked dropout (the same at every step), and two penalties on
+the activations. Weight dropout is an argument of the layers, `recurrent_weight_dropout`.
 
 Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Language Models",
 https://arxiv.org/abs/1708.02182.
@@ -52,7 +51,7 @@ def locked_dropout(rate: float, seed: int | None = None, **kwargs: Any) -> keras
 def word_dropout(embeddings: Tensor, rate: float, seed: int | keras.random.SeedGenerator) -> Tensor:
     """Drops whole words from an embedding matrix, and scales the others up.
 
-    A word is dropped wherever it occurs: one draw serves a whole window.
+    One mask is drawn per call, so a word is dropped everywhere in a window.
 
     Args:
         embeddings: (vocabulary, embedding_dim).
@@ -69,7 +68,7 @@ def word_dropout(embeddings: Tensor, rate: float, seed: int | keras.random.SeedG
 
 
 def _mean(values, counts):
-    """Mean over all numbers of the steps that count: values (B, T, U), counts (B, T) or `None`."""
+    """Mean of values (B, T, U) at unmasked steps; `counts` is a mask (B, T) or `None`."""
     counts = ops.ones_like(values[..., 0]) if counts is None else ops.cast(counts, values.dtype)
     total = ops.sum(values * ops.expand_dims(counts, -1))
     return total / ops.maximum(ops.sum(counts) * values.shape[-1], 1.0)
@@ -99,10 +98,10 @@ def temporal_activation_regularization(
     Args:
         outputs: (batch, time, units), before dropout.
         strength: number; 1 in the published recipe.
-        mask: as in `activation_regularization`. A difference counts where both its steps do.
+        mask: boolean (batch, time) or `None`. A difference counts where both its steps do.
 
     Returns:
-        Scalar tensor. 0 where there is but one step.
+        Scalar tensor, 0 if there is only one step.
     """
     if outputs.shape[1] == 1:
         return ops.zeros((), outputs.dtype)
@@ -112,7 +111,7 @@ def temporal_activation_regularization(
 
 
 def _computes_on_gpu(x):
-    """Whether it is a GPU that computes with x, for which Keras has loops of the maker's."""
+    """Whether x is on a GPU, for which Keras uses the vendor's kernels."""
     if keras.backend.backend() == "tensorflow":
         return has_gpu()
     if keras.backend.backend() == "jax":
@@ -124,13 +123,13 @@ def _computes_on_gpu(x):
 class WeightDroppedLSTM(keras.layers.LSTM):
     """`keras.layers.LSTM` with the weight dropout of AWD-LSTM, for comparison with `ONLSTM`.
 
-    In training, on a processor, its loop is one whose gradients are derived by
-    hand, as that of `ONLSTM` is, so that what is compared is the equations.
+    In training on a CPU, its loop has hand-written gradients like that of `ONLSTM`, so that a
+    comparison is one of the equations.
 
     Args:
         units: positive integer.
         recurrent_weight_dropout: share of the entries of the recurrent kernel to drop in training,
-            one mask a sequence for the whole batch. What is kept is scaled up.
+            one mask per sequence for the whole batch. The other entries are scaled up.
         seed: integer seed.
         **kwargs: of `keras.layers.LSTM`.
 
@@ -174,14 +173,14 @@ class WeightDroppedLSTM(keras.layers.LSTM):
             outputs, c = lstm(sequences, initial_state, *weights, mask)
             return outputs[:, -1], outputs, (outputs[:, -1], c)
         try:
-            # Not by assignment: Keras would look for new variables in the tensor.
+            # A plain assignment makes Keras look for variables in the tensor.
             object.__setattr__(cell, "recurrent_kernel", dropped)
             return super().inner_loop(sequences, initial_state, mask, training)
         finally:
             object.__setattr__(cell, "recurrent_kernel", kernel)
 
     def _is_plain(self):
-        """Whether it computes what `recurrence.lstm` does."""
+        """Whether `recurrence.lstm` computes the same."""
         return (
             self.activation is keras.activations.tanh
             and self.recurrent_activation is keras.activations.sigmoid

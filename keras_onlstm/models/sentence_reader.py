@@ -1,6 +1,6 @@
-"""What every model that reads sentences offers, and what follows from it: measuring and scoring.
+"""SentenceReader: base class of models that measure and score sentences.
 
-`Parser`, `training`, `exporting` and `minimal_pairs` know this contract alone, not the classes.
+`Parser`, `training`, `exporting` and `minimal_pairs` use only this interface, not the subclasses.
 """
 
 import reprlib
@@ -21,7 +21,7 @@ __all__ = ["SentenceReader", "check_vocabulary_size"]
 
 
 def check_vocabulary_size(vocabulary: Sequence[str] | None, size: int) -> None:
-    """Refuses a vocabulary that has another size than the model, or not only words."""
+    """Raises ValueError unless `vocabulary` is `None` or has `size` strings."""
     if vocabulary is None:
         return
     if len(vocabulary) != size:
@@ -32,23 +32,22 @@ def check_vocabulary_size(vocabulary: Sequence[str] | None, size: int) -> None:
 
 
 class SentenceReader(DistanceModel, DenseInputs, keras.Model):
-    """A model that reads sentences. A language model, unless it says that it predicts nothing.
+    """Base class of models that read sentences: language models, and models that only measure.
 
     A subclass has:
 
     - `vocabulary`, a list of words or `None`, and `vocabulary_size`;
-    - `hidden(ids, states=None, mask=None, training=False)`, of ids (batch, time), which returns a
-      named tuple with at least `distances`, a dictionary from the names in `gates` to
-      (batch, rows, time), and of a language model `output` (batch, time, D), `raw_output`, the same
-      before dropout, and `states`, as `initial_states` has them, after the last step;
-    - `gates`, the names of its distances, none if it measures none, and where these need less than
-      all that `hidden` computes, a `measure` of its own;
-    - `members`, a tuple: of each of the models that it is made of, how many rows of distances;
-    - of a language model `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
-      nest of tensors (batch, ...), and `state_names`, the same nest of names;
-    - `call(ids, ..., details=False)`, where it predicts no words;
-    - of one that is trained `output_bias`, the variable (V,) in its logits, and `title`, what a
-      table calls it;
+    - `hidden(ids, states=None, mask=None, training=False)`, for ids (batch, time). It returns a
+      named tuple with at least `distances`, a dictionary from the names in `gates` to (batch, rows,
+      time). A language model also returns `output` (batch, time, D), `raw_output`, the same before
+      dropout, and `states` after the last step, structured as in `initial_states`;
+    - `gates`, the names of its distances, may be empty; and, if distances need only a part of
+      `hidden`, its own `measure`;
+    - `members`, a tuple: the number of distance rows of each model that it contains;
+    - for language models `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
+      nested structure of tensors (batch, ...), and `state_names`, the same structure of names;
+    - for other models `call(ids, ..., details=False)`;
+    - for training `output_bias`, the variable (V,) in its logits, and `title`, its name in tables;
     - `graphs`, the names of the graphs that it can be exported as.
     """
 
@@ -59,7 +58,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
-        self._readers: dict[str, Callable[..., Any]] = {}  # made when sentences are read
+        self._readers: dict[str, Callable[..., Any]] = {}  # compiled at first use
 
     def call(
         self,
@@ -74,7 +73,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         return results._replace(logits=logits) if details else logits
 
     def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
-        """Refuses, before a layer is changed: most weights belong to the model itself."""
+        """Raises ValueError before a layer is changed: most weights belong to the model itself."""
         raise ValueError(
             f"a {type(self).__name__} is not quantized by Keras. keras-onlstm compact and "
             "keras_onlstm.models.eight_bit.save_eight_bit write it in 8 bits, "
@@ -83,19 +82,19 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
 
     @property
     def title(self) -> str:
-        """What a table calls the model."""
+        """The name of the model in tables."""
         return type(self).__name__
 
     def start_at_frequencies(self, counts: npt.ArrayLike) -> None:
-        """Sets the bias of the softmax to the logarithms of the words' frequencies.
+        """Sets the bias of the softmax to the log-frequencies of the words.
 
-        Before training: what the bias says, the word vectors need not learn.
+        Call it before training, so that the word vectors need not learn the frequencies.
 
         Args:
-            counts: (V,) numbers, how often each word occurs in the training text.
+            counts: (V,) numbers of occurrences of each word in the training text.
 
         Raises:
-            ValueError: if there is not one number from 0 on for each word.
+            ValueError: if `counts` is not one number, 0 or above, per word.
 
         Example:
 
@@ -112,7 +111,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         self.output_bias.assign(bias)
 
     def measure(self, ids: Tensor) -> dict[str, Tensor]:
-        """The distances in whole texts, ids (B, T): (B, rows, T) by the names in `gates`."""
+        """Distances in texts, ids (B, T): dictionary from names in `gates` to (B, rows, T)."""
         return self.hidden(ids).distances
 
     def _measured(self, sentences, gates):
@@ -122,7 +121,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
 
         places = [self.gates.index(name) for name in gates]
         return (
-            (np.concatenate(distances[places]), words)  # of (gates, rows, T)
+            (np.concatenate(distances[places]), words)  # `distances` is (gates, rows, T)
             for distances, words in self._read("distances", stacked, sentences)
         )
 
@@ -130,15 +129,15 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         """Log-probabilities of the words of sentences, each read on its own from zero states.
 
         Args:
-            sentences: list of sentences: words apart by blanks, or lists of words.
-            end: whether the `<eos>` at the end is scored too.
+            sentences: list of strings of words separated by spaces, or of lists of words.
+            end: whether to score the `<eos>` at the end too.
 
         Returns:
-            List of arrays (words + 1,), or (words,) without the end, in nats: of each word after
-            `<eos>` and the words before it, and of the `<eos>` at the end.
+            List of arrays (words + 1,), or (words,) if not `end`, in nats: each word given `<eos>`
+            and the words before it, then the `<eos>` at the end.
 
         Raises:
-            ValueError: if the model has no vocabulary, or predicts no words.
+            ValueError: if the model has no vocabulary, or does not predict words.
         """
         self._check_predicts()
         found = self._read("scores", self._scores, sentences, contexts, end)
@@ -163,22 +162,21 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         seed: int = 0,
         progress: Callable[[int], object] | None = None,
     ) -> list[str]:
-        """Goes on after words, one by one, each drawn from what the model predicts.
+        """Samples a continuation of words, word by word.
 
         Args:
-            words: words apart by blanks, or a list of words; may be empty. They follow `<eos>`.
-            length: integer, at most so many words.
-            temperature: number above 0 that divides the logits: lower is bolder.
-            top_k: integer, to draw among so many likeliest words alone, or `None`.
-            seed: of the draws.
-            progress: function that is called after each word, with 1.
+            words: string of words separated by spaces, or list; may be empty. They follow `<eos>`.
+            length: integer, maximum number of words.
+            temperature: number above 0 that divides the logits. Lower is safer, higher more varied.
+            top_k: integer, samples only from this many likeliest words, or `None`: from all.
+            seed: of the sampling.
+            progress: function called with 1 after each word.
 
         Returns:
-            List of the words that were drawn, none of them `<unk>`, up to the `<eos>`, if there is
-            one.
+            List of the sampled words, never `<unk>`, up to the first `<eos>`, if any.
 
         Raises:
-            ValueError: if the model has no vocabulary, or predicts no words.
+            ValueError: if the model has no vocabulary, or does not predict words.
 
         Example:
 
@@ -196,7 +194,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         while len(drawn) < length:
             results = self(np.array([ids], "int32"), states=states, details=True)
             logits = np.asarray(ops.convert_to_numpy(results.logits)[0, -1], "float64")
-            logits[unknown] = -np.inf  # a hole is no word
+            logits[unknown] = -np.inf  # never sample <unk>
             if top_k is not None and top_k < len(logits):
                 logits[logits < np.sort(logits)[-top_k]] = -np.inf
             scaled = np.exp((logits - logits.max()) / temperature)
@@ -214,7 +212,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
             raise ValueError(f"{type(self).__name__} predicts no words: each of its models does.")
 
     def _read(self, name, function, sentences, inputs=lambda ids, lengths: ids, closed=False):
-        """What a compiled function makes of every sentence, and how many words that has."""
+        """Applies a compiled function to sentences: list of results and numbers of words."""
         encoder = self._encoding()
         if not self.built:
             self.build((None, None))

@@ -1,21 +1,20 @@
-"""Where the weights of a model start, so that it learns from its first steps on.
+"""Initialization of a model's weights, so that it learns from its first steps on.
 
-What stands in the way are the frequencies of words. A softmax that starts without them has to learn
-them first, and where it shares its matrix with the embedding it learns them there: all word vectors
-get one component that says how frequent a word is, it outgrows everything else they say, and the
-gates see nothing but it for hundreds of steps. So the bias of the softmax starts at the logarithms
-of the frequencies, and the matrix is left to what follows what.
+A softmax that starts without word frequencies has to learn them first. If it shares its matrix with
+the embedding, it learns them there: all word vectors get one component for the frequency, which
+outgrows all others, and for hundreds of steps the gates see only that. So the bias of the softmax
+starts at the log-frequencies, and the matrix only learns which words follow which.
 
-What is small is multiplied by what is small: with word vectors within 0.1 and kernels of
-1 / sqrt(fan in) the gates of the first layer move by 0.03, those of the third by 0.003. So input
-kernels start at the scale at which the pre-activations of the gates have a standard deviation of
-0.25 in the first layer and about 0.14 and 0.09 in those above it, whatever the size of the layer
-and of what it reads. The rule is the same for ON-LSTM and LSTM.
+Small inputs are multiplied by small weights: with word vectors within 0.1 and kernels within 1 /
+sqrt(fan in), the gates of the first layer move by 0.03, those of the third by 0.003. So input
+kernels are scaled to give the pre-activations of the gates a standard deviation of 0.25 in the
+first layer and about 0.14 and 0.09 in those above it, for all sizes of the layer and its inputs.
+The rule is the same for ON-LSTM and LSTM.
 
-So much for `"scaled"`. `"published"` is word vectors within 0.1, all else within 1 / sqrt(fan in),
-and no frequencies.
+This is `"scaled"`. With `"published"`, word vectors are within 0.1, all else within 1 / sqrt(fan
+in), and frequencies are not used.
 
-docs/results.md has what was compared.
+docs/results.md has the comparison.
 """
 
 from collections.abc import Sequence
@@ -40,12 +39,12 @@ __all__ = [
     "prpn_embedding",
 ]
 
-EMBEDDING = 0.1  # word vectors are within this
-PREACTIVATION = 0.25  # standard deviation that the input kernel gives the first layer's gates
-MASTER = 0.2  # how much less those of the master gates move
-# Root mean square of a layer's output, from which the kernels of the layer above get their scale.
-# Measured on a layer whose gates move twice as much, so that each layer starts calmer than the one
-# below it. It depends neither on the layer's size nor on its chunks.
+EMBEDDING = 0.1  # bound of word vectors
+PREACTIVATION = 0.25  # standard deviation of the first layer's gate pre-activations
+MASTER = 0.2  # scale of the kernels' master-gate columns
+# Root mean square of a layer's output, which sets the scale of the kernels of the layer above.
+# Measured on a layer whose gates move twice as much, so that the gates of each layer move less than
+# those below. It depends neither on the layer's size nor on its chunks.
 OUTPUT = {"onlstm": 0.107, "lstm": 0.15}
 
 
@@ -54,7 +53,7 @@ def _uniform(bound, seed):
 
 
 def check(start: str) -> None:
-    """Refuses what is not one of `STARTS.values`."""
+    """Raises ValueError unless `start` is one of `STARTS.values`."""
     if start not in STARTS.values:
         raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
 
@@ -76,13 +75,13 @@ def fan_in(size: int, seed: int | None = None) -> keras.initializers.Initializer
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class GateUniform(keras.initializers.Initializer):
-    """Uniform numbers for the kernels of ON-LSTM, smaller ones for the master gates.
+    """Uniform initializer for the kernels of ON-LSTM, smaller for the master gates.
 
     Args:
-        bound: number; those of the other gates are within it.
-        master: the share of it within which those of the master gates are.
-        units: positive integer, of the layer.
-        chunk_size: positive integer, likewise.
+        bound: number, bound of the other gates' weights.
+        master: number, bound of the master gates' weights, as a share of `bound`.
+        units: positive integer, units of the layer.
+        chunk_size: positive integer, chunk size of the layer.
         seed: integer or `None`.
 
     Example:
@@ -132,11 +131,11 @@ def kernels(
     Args:
         start: one of `STARTS.values`.
         recurrent: `"onlstm"` or `"lstm"`.
-        size: positive integer, how many numbers the layer reads at a step.
-        units: positive integer, of the layer.
-        chunk_size: positive integer, of an ON-LSTM.
-        reads_words: whether it reads word vectors of `embedding`, or the output of such a layer.
-        seeds: two integers or `None`, of the input kernel and of the recurrent one.
+        size: positive integer, number of input features.
+        units: positive integer, units of the layer.
+        chunk_size: positive integer, chunk size of an ON-LSTM.
+        reads_words: whether its inputs are word vectors, or else outputs of such a layer.
+        seeds: two integers or `None`, for the input kernel and the recurrent kernel.
 
     Returns:
         Two `keras.initializers.Initializer`.
@@ -152,7 +151,7 @@ def kernels(
     """
     if start == "published":
         return fan_in(size, seeds[0]), fan_in(units, seeds[1])
-    rms = EMBEDDING / 3**0.5 if reads_words else OUTPUT[recurrent]  # uniform numbers have 1/3
+    rms = EMBEDDING / 3**0.5 if reads_words else OUTPUT[recurrent]  # uniform: bound / sqrt(3)
     bounds = PREACTIVATION * (3 / size) ** 0.5 / rms, units**-0.5
     if recurrent == "lstm":
         return [_uniform(bound, seed) for bound, seed in zip(bounds, seeds, strict=True)]
@@ -163,7 +162,7 @@ def kernels(
 
 
 def log_frequencies(counts: npt.ArrayLike) -> np.ndarray:
-    """The bias (V,) with which a softmax predicts words by their counts, plus one each."""
+    """The bias (V,) of a softmax that predicts words in proportion to their counts plus one."""
     counts = np.asarray(counts, "float64")
     if counts.ndim != 1 or not np.isfinite(counts).all() or (counts < 0).any():
         raise ValueError("counts are numbers from 0 on, in one axis: how often each word occurs.")
@@ -172,7 +171,7 @@ def log_frequencies(counts: npt.ArrayLike) -> np.ndarray:
 
 
 def copy_weights(model: Any, other: Any) -> None:
-    """Gives a model the weights of another one of the same kind, sizes and vocabulary."""
+    """Copies the weights of `other` to `model`, of the same kind, sizes and vocabulary."""
     if other.title != model.title:
         raise ValueError(f"a model of {model.title} cannot start from one of {other.title}.")
     if other.vocabulary != model.vocabulary:

@@ -30,13 +30,13 @@ _WAYS = ("likelier", "drawn")
 
 
 class Accuracy(NamedTuple):
-    """How often a decision is foreseen. Shares, from 0 to 1; NaN where there was nothing to decide.
+    """The accuracy of a classifier, from 0 to 1; NaN without nodes.
 
     Attributes:
-        all: of all nodes, ROOTs included, as published.
-        majority: what has the answer alone that most of these have.
-        open: of the nodes where the decision can go either way (`Additions.is_open`).
-        open_majority: likewise.
+        all: at all nodes, ROOTs included, as published.
+        majority: of the majority class, at all nodes.
+        open: at the nodes where the decision is open (`Additions.is_open`).
+        open_majority: of the majority class, at these nodes.
     """
 
     all: float
@@ -50,8 +50,8 @@ class TreeGenerator(keras.Model):
     """Generates dependency trees: P(sentence, tree), where a `TreeLSTM` has P(sentence | tree).
 
     Four classifiers decide at each word whether it gets a dependent on the left or right, and
-    whether one more follows after it. They are given the word's hidden state and its row in the
-    softmax. `train` makes a generator of a trained model; the model stays as it is.
+    whether its head gets another one after it. Their inputs are the word's hidden state and its row
+    of the softmax kernel. `train` makes a generator from a trained model, which does not change.
 
     Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 3.4,
     https://aclanthology.org/N16-1035.
@@ -59,17 +59,17 @@ class TreeGenerator(keras.Model):
     Args:
         model: `TreeLSTM` with a vocabulary.
         units: positive integer, of the two layers of every classifier.
-        dropout: share of their outputs that is dropped in training.
-        seed: integer seed of initialization and dropouts.
+        dropout: dropout rate of their outputs.
+        seed: integer seed of initialization and dropout.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
         nodes: dictionary of `hidden` (N, U), the hidden states of words, and `words` (N,), their
             ids.
-        training: whether to drop.
+        training: whether to apply dropout.
 
     Returns:
-        (N, 4): by how much the logit of yes is above that of no, in the order of `Edge`.
+        (N, 4): margins, logit of yes minus logit of no, in the order of `Edge`.
 
     Raises:
         ValueError: if a size is invalid, or the model has no vocabulary with `<unk>` and `<root>`.
@@ -101,7 +101,7 @@ class TreeGenerator(keras.Model):
         super().__init__(autocast=False, **{"dtype": model.dtype_policy, **kwargs})
         self.model = model
         self.vocabulary = model.vocabulary
-        self._root = model.root  # which checks the vocabulary
+        self._root = model.root  # also checks the vocabulary
         self._config: dict[str, Any] = {
             "units": integer("units", units),
             "dropout": dropout,
@@ -143,29 +143,29 @@ class TreeGenerator(keras.Model):
         batch_size: int = 256,
         progress: Callable[[int], object] | None = None,
     ) -> Self:
-        """A generator whose classifiers are trained on the nodes of trees, by AdaGrad.
+        """Trains the classifiers of a new generator on the nodes of trees, with AdaGrad.
 
-        Every node, ROOT included, is an example for each of the four. The defaults are those
-        published.
+        Every node, ROOT included, is an example for each classifier. The defaults are the published
+        ones.
 
         Args:
             model: `TreeLSTM` with a vocabulary, trained.
             trees: list of `DependencyTree`, projective.
-            seed: integer, 0 or above, of all that is drawn.
+            seed: integer, 0 or above, of all random numbers.
             epochs: positive integer.
             validation: list of `DependencyTree`: each classifier keeps the weights of the epoch
-                after which it was right most often there, at all nodes. `None`: of the last epoch.
-            units: as of the class.
-            dropout: likewise.
+                with the best accuracy at all their nodes. `None`: of the last epoch.
+            units: positive integer, of the two layers of every classifier.
+            dropout: dropout rate of their outputs.
             learning_rate: number above 0.
             batch_size: positive integer, nodes in a batch.
-            progress: function that is called after each batch, with 1.
+            progress: function called with 1 after each batch.
 
         Returns:
             `TreeGenerator`.
 
         Raises:
-            ValueError: if an argument is invalid, there is no tree, or as `TreeLSTM.lay_out`.
+            ValueError: if an argument is invalid or `trees` is empty; see also `TreeLSTM.lay_out`.
         """
         epochs, batch_size = integer("epochs", epochs), integer("batch_size", batch_size)
         generator = cls(model, units, dropout, integer("seed", seed, 0))
@@ -184,16 +184,16 @@ class TreeGenerator(keras.Model):
         return generator
 
     def nodes(self, trees: Iterable[DependencyTree]) -> Nodes:
-        """The ROOTs and words of trees, and what is decided there, tree after tree.
+        """The nodes of trees, ROOTs and words, and the decisions there, tree by tree.
 
         Args:
             trees: list of `DependencyTree`, projective, at least one.
 
         Returns:
-            `keras_onlstm.models.addition_classifiers.Nodes`; of every tree ROOT comes first.
+            `keras_onlstm.models.addition_classifiers.Nodes`; in every tree ROOT comes first.
 
         Raises:
-            ValueError: if there is no tree, or as `TreeLSTM.lay_out`.
+            ValueError: if `trees` is empty; see also `TreeLSTM.lay_out`.
         """
         trees = list(trees)
         if not trees:
@@ -208,7 +208,7 @@ class TreeGenerator(keras.Model):
         return Nodes(*map(np.concatenate, (hidden, words, made, is_open)))
 
     def accuracies(self, trees: Iterable[DependencyTree]) -> dict[str, Accuracy]:
-        """How often the classifiers foresee what is added at the nodes of trees.
+        """The accuracies of the classifiers at the nodes of trees.
 
         Args:
             trees: list of `DependencyTree`, projective, at least one.
@@ -218,7 +218,7 @@ class TreeGenerator(keras.Model):
             `Accuracy`.
 
         Raises:
-            ValueError: as `nodes`.
+            ValueError: see `nodes`.
         """
         nodes = self.nodes(trees)
         found = (self._margins(nodes) > 0.0) == nodes.made
@@ -236,11 +236,10 @@ class TreeGenerator(keras.Model):
     def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
         """Log-probabilities of sentences and their trees, log P(S, T).
 
-        That is the sum, over the words, of the log-probability of the word among all but `<root>`,
-        and over all open decisions, of the log-probability of what was decided. Which are open says
-        `keras_onlstm.dependencies.growth`: three at each word, two at the one that depends on ROOT.
-        Over all trees with one word under ROOT the probabilities add up to 1, unless some grow for
-        ever, with `<unk>` as one of the words.
+        The sum of the log-probabilities of the words, among all words but `<root>`, and of all open
+        decisions: three at each word, two at the one that depends on ROOT (see
+        `keras_onlstm.dependencies.growth`). With `<unk>` as a word, the probabilities of all trees
+        with one word under ROOT add up to 1, unless some grow forever.
 
         Args:
             trees: list of `DependencyTree`, projective, at least one.
@@ -249,7 +248,7 @@ class TreeGenerator(keras.Model):
             Array (trees,), in nats.
 
         Raises:
-            ValueError: as `nodes`.
+            ValueError: see `nodes`.
         """
         trees = list(trees)
         nodes = self.nodes(trees)
@@ -270,21 +269,20 @@ class TreeGenerator(keras.Model):
         temperature: float = 1.0,
         additions: str = "likelier",
     ) -> list[Sample]:
-        """Trees, each grown from ROOT breadth first, in the order of `DependencyTree.steps`.
+        """Samples trees, grown from ROOT breadth first, in the order of `DependencyTree.steps`.
 
-        Words are drawn from the model, `<root>` never. What is added is what the classifiers find
-        likelier, as published; or it is drawn too, and then the trees are as frequent as
-        `log_probability` says. A tree of `max_words` words gets no more: where something was to be
-        added then, it is cut. Tree by tree the result depends on `seed` and the number of the tree
-        alone, but for rounding.
+        Words are drawn from the model, never `<root>`. Decisions are the likelier ones, as
+        published, or they are drawn too; then trees have the frequencies of `log_probability`. A
+        tree stops growing at `max_words` words and is marked as cut if more were to be added. Each
+        tree depends only on `seed` and its index, up to rounding.
 
         Args:
-            n: positive integer.
+            n: positive integer, number of trees.
             seed: integer, 0 or above.
-            max_words: positive integer.
-            temperature: number above 0 that divides the logits of words: lower is bolder. What is
-                recorded of a sample are the probabilities at temperature 1.
-            additions: `"likelier"`, or `"drawn"`.
+            max_words: positive integer, maximum number of words in a tree.
+            temperature: number above 0 that divides the logits of words. Lower is safer, higher
+                more varied. Samples record the probabilities at temperature 1.
+            additions: `"likelier"` or `"drawn"`, how decisions are made.
 
         Returns:
             List of n `keras_onlstm.models.tree_sampler.Sample`.
@@ -309,7 +307,7 @@ class TreeGenerator(keras.Model):
         return self
 
     def _log_probabilities(self, batch):
-        """Those of words among all that are not `<root>`."""
+        """Log-probabilities of words among all words but `<root>`."""
         logits = self.model.logits(batch["hidden"])
         is_root = np.arange(len(self.model.vocabulary)) == self.model.root
         logits = ops.where(is_root, ops.full_like(logits, -np.inf), logits)
@@ -322,7 +320,7 @@ class TreeGenerator(keras.Model):
         return self._classified(nodes.hidden, nodes.words)
 
     def _rows(self, name, hidden, words):
-        """What a function makes of the words of nodes."""
+        """Applies a compiled function to the words of nodes."""
         if name not in self._functions:
             wrapped = self._log_probabilities if name == "words" else None
             self._functions[name] = predictor(self._built(), 1, wrapped)

@@ -23,8 +23,8 @@ from keras_onlstm.utils.types import Shape, Tensor
 __all__ = ["TreeLSTM"]
 
 _GENERATORS = ("gen_l", "gen_r", "gen_nx_l", "gen_nx_r")  # in the order of `Edge`
-_TREES = 64  # in a batch that is scored
-_SCORES = 2**26  # and at most so many numbers in its logits, if it is more than a tree
+_TREES = 64  # maximum number in a batch that is scored
+_SCORES = 2**26  # maximum number of logits in a batch of more than one tree
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -33,39 +33,38 @@ class TreeLSTM(keras.Model):
 
     Four LSTMs lead from a word to its nearest dependent on the left or right, and from a dependent
     to the next one. With `left_dependents` it is LdTreeLSTM: a fifth one reads the left dependents
-    of a word before its right ones are generated. What it gives is P(words | tree), not
-    P(sentence): the shape of the tree is given.
+    of a word before its right ones are generated. It computes P(words | tree), not P(sentence): the
+    shape of the tree is given.
 
     Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", equations 1 to
-    7, https://aclanthology.org/N16-1035. Where the published code differs, it is followed.
+    7, https://aclanthology.org/N16-1035. Where the published code differs, the model follows it.
 
     Args:
         vocabulary_size: positive integer, V.
-        embedding_dim: positive integer, E: size of word vectors, half of `units` as published.
+        embedding_dim: positive integer, E: size of word vectors; published: half of `units`.
         units: positive integer, U.
         num_layers: positive integer, L: layers of each of the four LSTMs.
         left_dependents: whether the left dependents of a word are read before its right ones.
         left_layers: positive integer, layers of the LSTM that reads them.
-        dropout: share of the last layer's outputs that is dropped before the softmax.
-        vocabulary: list of V words, `<unk>` and `<root>` among them, kept in the model's file, or
-            `None`.
-        seed: integer seed of initialization and dropouts.
-        input_dropout: share of word vectors' numbers that is dropped.
-        output_bias: whether the softmax has a bias. Published models that are trained by
-            noise-contrastive estimation have none.
-        sequential: whether it has the LSTM to the nearest right dependent alone. It takes trees
-            that are chains, and is a sequential LSTM, the baseline.
+        dropout: dropout rate of the last layer's outputs, before the softmax.
+        vocabulary: list of V words with `<unk>` and `<root>`, saved with the model, or `None`.
+        seed: integer seed of initialization and dropout.
+        input_dropout: dropout rate of word vectors.
+        output_bias: whether the softmax has a bias. The published models trained by
+            noise-contrastive estimation do not have one.
+        sequential: whether to use only the LSTM to the nearest right dependent. Then all trees must
+            be chains, and the model is a sequential LSTM, the baseline.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
         grids: dictionary of integer arrays, `Plan.grids` of `plan(trees)`.
-        training: whether to drop.
+        training: whether to apply dropout.
 
     Returns:
         Logits (N, V) of the planned words.
 
     Raises:
-        ValueError: if a size is invalid, or the vocabulary has another size than V.
+        ValueError: if a size is invalid, or `vocabulary` does not have V words.
 
     Example:
 
@@ -131,7 +130,7 @@ class TreeLSTM(keras.Model):
         self.input_dropout = keras.layers.Dropout(
             input_dropout,
             seed=derived(seed, "input_dropout"),
-            dtype=wide_dtype(policy.compute_dtype),  # as that of the LSTMs
+            dtype=wide_dtype(policy.compute_dtype),  # as in the LSTMs
         )
         self.output_dropout = keras.layers.Dropout(
             dropout, seed=derived(seed, "output_dropout"), dtype=policy
@@ -162,7 +161,7 @@ class TreeLSTM(keras.Model):
 
     @property
     def title(self) -> str:
-        """What it is called in tables."""
+        """The name of the model in tables."""
         if self._config["sequential"]:
             return "LSTM"
         return "LdTreeLSTM" if self._config["left_dependents"] else "TreeLSTM"
@@ -193,7 +192,7 @@ class TreeLSTM(keras.Model):
         return hidden(self.weights_of_words(), grids, drop, training)
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """(N, V), from hidden states (N, U)."""
+        """Logits (N, V) from hidden states (N, U)."""
         kernel = ops.convert_to_tensor(self.softmax_kernel, dtype=hidden.dtype)
         logits = matmul(hidden, ops.transpose(kernel))
         if self.softmax_bias is None:
@@ -201,7 +200,7 @@ class TreeLSTM(keras.Model):
         return logits + ops.convert_to_tensor(self.softmax_bias, dtype=hidden.dtype)
 
     def features(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
-        """What the softmax is given, (N, U): hidden states, some dropped in training."""
+        """The inputs of the softmax, (N, U): hidden states, with dropout in training."""
         h = ops.cast(self.hidden(grids, training), self.compute_dtype)
         return self.output_dropout(h, training=training)
 
@@ -210,7 +209,7 @@ class TreeLSTM(keras.Model):
 
     @staticmethod
     def chosen(logits: Tensor, targets: Tensor) -> Tensor:
-        """The log-probabilities of `targets` (N,) by logits (N, V): (N,), in nats."""
+        """The log-probabilities (N,) of `targets` (N,) given logits (N, V), in nats."""
         logits = logits - largest(logits, -1)
         found = ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1)[:, 0]
         return found - ops.log(ops.sum(ops.exp(logits), -1))
@@ -220,12 +219,11 @@ class TreeLSTM(keras.Model):
         return self.chosen(self.logits(self.hidden(grids)), targets)
 
     def lay_out(self, tree: DependencyTree) -> Layout:
-        """What a plan needs of a tree: `keras_onlstm.tree_lstm.plan.Layout`.
+        """Converts a tree to a `keras_onlstm.tree_lstm.plan.Layout`, for `plan`.
 
         Raises:
-            ValueError: if the model has no vocabulary, one without `<unk>` or `<root>`, the tree
-                is not projective or, for a sequential model, no chain, or `<root>` is one of its
-                words.
+            ValueError: if the model has no vocabulary with `<unk>` and `<root>`; if the tree is not
+                projective, contains `<root>` or, for a sequential model, is not a chain.
         """
         encoder = self._encoding()
         if self._config["sequential"]:
@@ -245,14 +243,14 @@ class TreeLSTM(keras.Model):
         return layout.words[:: self._sides]
 
     def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
-        """Trees as the model takes them, `keras_onlstm.tree_lstm.plan.Plan`."""
+        """Arranges trees in a `keras_onlstm.tree_lstm.plan.Plan`, the model's input."""
         rooms = Rooms() if rooms is None else rooms
         if self._config.get("sequential"):
             rooms = Rooms(0, sum(rooms[:4]), 0, 0, 0)
         return plan(layouts, rooms, bool(self.left))
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
-        """Log-probabilities of the words of trees, each by its path.
+        """Log-probabilities of the words of trees, each given its path.
 
         Args:
             trees: list of `DependencyTree`, projective.
@@ -261,7 +259,7 @@ class TreeLSTM(keras.Model):
             List of arrays (words,), in the order of the sentences, in nats.
 
         Raises:
-            ValueError: as `lay_out`.
+            ValueError: see `lay_out`.
         """
         return list(self._read("scores", self._scores, trees))
 
@@ -275,7 +273,7 @@ class TreeLSTM(keras.Model):
             Array (trees,), in nats.
 
         Raises:
-            ValueError: as `lay_out`.
+            ValueError: see `lay_out`.
         """
         return np.array([scores.sum() for scores in self._read("scores", self._scores, trees)])
 
@@ -289,7 +287,7 @@ class TreeLSTM(keras.Model):
             List of arrays (words, U), in the order of the sentences.
 
         Raises:
-            ValueError: as `lay_out`.
+            ValueError: see `lay_out`.
         """
         return list(self._read("hidden", self._hidden, trees))
 
@@ -302,7 +300,7 @@ class TreeLSTM(keras.Model):
     def _read(
         self, name: str, function: Callable[[Any], Any], trees: Iterable[DependencyTree]
     ) -> Iterator[np.ndarray]:
-        """What a compiled function makes of the words of every tree."""
+        """Yields the results of a compiled function for the words of every tree."""
         if not self.built:
             self.build()
         if name not in self._readers:

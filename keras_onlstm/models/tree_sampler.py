@@ -1,4 +1,4 @@
-"""Trees drawn from a TreeLSTM and the classifiers of a `TreeGenerator`, many side by side."""
+"""Samples trees from a TreeLSTM and the classifiers of a `TreeGenerator`, in batches."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -17,19 +17,19 @@ from keras_onlstm.utils.types import Tensor
 
 __all__ = ["Sample", "TreeSampler", "grow", "log_of_yes_and_no", "read_left"]
 
-_TREES = 256  # side by side
-_SCORES = 2**24  # and at most so many numbers in their logits, if it is more than a tree
+_TREES = 256  # maximum number in a batch
+_SCORES = 2**24  # maximum number of logits in a batch of more than one tree
 
 
 class Sample(NamedTuple):
-    """A tree that was generated.
+    """A generated tree.
 
     Attributes:
         tree: `DependencyTree`, projective.
-        is_cut: whether the limit of its length left out something that was to be added.
-        scores: (words,) log-probabilities of the words in the order of the sentence, as
-            `TreeLSTM.score` has them, in nats.
-        log_probability: number, as of `TreeGenerator.log_probability`: of the tree as it is.
+        is_cut: whether the length limit left out words that were to be added.
+        scores: (words,) log-probabilities of the words in the order of the sentence, in nats, as
+            from `TreeLSTM.score`.
+        log_probability: number, `TreeGenerator.log_probability` of `tree`.
     """
 
     tree: DependencyTree
@@ -39,7 +39,7 @@ class Sample(NamedTuple):
 
 
 def log_of_yes_and_no(margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The log-probabilities of yes and of no, by how far the logit of yes is above that of no."""
+    """The log-probabilities of yes and no, from margins: logit of yes minus logit of no."""
     margins = np.asarray(margins, "float64")
     return -np.logaddexp(0.0, -margins), -np.logaddexp(0.0, margins)
 
@@ -50,12 +50,12 @@ def _log_sum(logits):
 
 
 def _last_hidden(states, units):
-    """(R, U), of the last layer, from (R, 2 U L)."""
+    """Hidden states (R, U) of the last layer, from (R, 2 U L)."""
     return states[:, -2 * units : -units]
 
 
 class _Row:
-    """A tree that grows in a row of the batch, and what was drawn for it so far."""
+    """A growing tree, one row of the batch, with all that was drawn for it so far."""
 
     def __init__(self, generator, max_words, root, start):
         self.generator, self.growth = generator, Growth(max_words)
@@ -65,14 +65,14 @@ class _Row:
         self.margins: list[np.ndarray] = []
 
     def draw(self, logits, root, temperature):
-        """One word, never `<root>`."""
+        """Draws one word, never `<root>`."""
         logits = logits.astype("float64")
         others = logits.copy()
         others[root] = -np.inf
         whole, rest = _log_sum(logits), _log_sum(others)
         sums = np.cumsum(np.exp((others - others.max()) / temperature))
         place = np.searchsorted(sums, self.generator.random() * sums[-1], side="right")
-        # Where rounding makes the product the last sum itself, it is the last word there is.
+        # If the product is rounded to the last sum, take the last word with a probability above 0.
         word = int(min(place, np.searchsorted(sums, sums[-1])))
         self.words.append(word)
         self.scores.append(logits[word] - whole)
@@ -96,11 +96,11 @@ class _Row:
 
 
 class TreeSampler:
-    """Draws trees.
+    """Samples trees.
 
     Args:
         model: `TreeLSTM` with a vocabulary.
-        margins: function of hidden states (R, U) and ids (R,), which returns the margins (R, 4) of
+        margins: function of hidden states (R, U) and ids (R,) that returns the margins (R, 4) of
             `AdditionClassifiers`.
     """
 
@@ -126,10 +126,10 @@ class TreeSampler:
     def __call__(
         self, count: int, seed: int, max_words: int, temperature: float, is_drawn: bool
     ) -> Iterator[Sample]:
-        """Trees, one after the other; the arguments are those of `TreeGenerator.sample`."""
+        """Yields samples; the arguments are those of `TreeGenerator.sample`."""
         most = max(1, min(_TREES, _SCORES // len(self.vocabulary)))
         batches = -(-count // most)
-        size = -(-count // batches)  # of all batches: some trees of the last are of no use
+        size = -(-count // batches)  # the same for all batches; surplus trees are dropped
         start = np.full(2 * self._units * len(self.model.generators[0].variables_by_layer), INITIAL)
         for first in range(0, count, size):
             rows = [
@@ -141,7 +141,7 @@ class TreeSampler:
             yield from (row.sample(self.vocabulary) for row in rows[: count - first])
 
     def _add_words(self, rows, temperature, is_drawn):
-        """One word to every tree that still grows."""
+        """Adds one word to every tree that still grows."""
         sprouts = [row.growth.sprout or Sprout(0, Edge.LEFT, ()) for row in rows]
         sources = [sprout.source for sprout in sprouts]
         pairs = list(zip(rows, sources, strict=True))
@@ -163,7 +163,7 @@ class TreeSampler:
             rows[number].decide(margins[number], is_drawn)
 
     def _left(self, rows, sprouts):
-        """(R, U), what the model reads of left dependents, the farthest first."""
+        """Hidden states (R, U) after the left dependents, read from the farthest to the nearest."""
         if self.model.left is None:
             return np.zeros((len(rows), 1), self._dtype)  # not used
         layers = len(self.model.left.variables_by_layer)
@@ -186,12 +186,12 @@ def _advanced(x: Tensor, layers: Sequence[Layer], states: Tensor) -> Tensor:
 
 
 def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: Tensor) -> Tensor:
-    """The states (R, 2 U L) of words, many trees at once, from those of their sources.
+    """The states (R, 2 U L) of one new word per tree, from those of their sources.
 
-    Rows may have any edge type: each type is computed for all rows, and each row takes its own.
-    That is four times the work, yet of one shape, and the softmax takes as long.
-    `words` and `edges`, (R,), are the sources and the `Edge` from there; `left`, (R, U), is what
-    was read of the sources' left dependents, where the edge is `RIGHT`.
+    Rows may have any edge type: each type is computed for all rows, and each row selects its own.
+    That is four times the work but keeps one shape, and the softmax takes as long. `words` and
+    `edges`, (R,), are the sources and the `Edge` from each; `left`, (R, U), is the hidden state
+    after the source's left dependents, used if the edge is `RIGHT`.
     """
     vectors = take_rows(weights.embeddings, words)  # (R, E)
     edges = ops.expand_dims(edges, -1)
@@ -206,7 +206,7 @@ def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: T
 
 
 def read_left(weights: Weights, words: Tensor, states: Tensor, is_word: Tensor) -> Tensor:
-    """The states of the LSTM over left dependents after one more of them, where there is one."""
+    """The states of the LSTM over left dependents after one more word, where `is_word`."""
     vectors = take_rows(weights.embeddings, words)
     new = _advanced(vectors, weights.left, states)
     return ops.where(ops.expand_dims(is_word, -1), new, states)

@@ -1,1 +1,1 @@
-"""The system of "Ordered Neurons" (Shen et al. 2019): from cumax to the layer."""
+"""ON-LSTM, "Ordered Neurons" (Shen et al. 2019): from cumax to the layer."""

@@ -17,7 +17,7 @@ __all__ = ["DropoutMasks", "ONLSTMCell"]
 
 
 class DropoutMasks(NamedTuple):
-    """What is dropped throughout one sequence: factors, already scaled, or `None`."""
+    """Dropout masks of one sequence: scaled factors, or `None`."""
 
     inputs: Tensor | None = None  # (B, D)
     recurrent: Tensor | None = None  # (B, U)
@@ -35,15 +35,15 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
     """One step of ON-LSTM, an LSTM whose neurons are ordered by two master gates.
 
     Use it in `keras.layers.RNN`, `keras.layers.StackedRNNCells` or `keras.layers.Bidirectional`;
-    `keras_onlstm.ONLSTM` computes the same faster. `RNN` computes masked steps too and then takes
-    the states before them: under it, as under `keras.layers.LSTM`, what is masked has to be finite,
-    or gradients are not; `ONLSTM` never reads it.
+    `keras_onlstm.ONLSTM` computes the same faster. `RNN` also computes masked steps, and then
+    discards their states. So, as in `keras.layers.LSTM`, masked inputs must be finite for finite
+    gradients; `ONLSTM` never reads them.
 
-    The units are cut into chunks of `chunk_size` neighbours. A master forget gate and a master
+    The units are divided into chunks of `chunk_size` neighbours. A master forget gate and a master
     input gate, each a `cumax` over the chunks, decide how far up the order a step erases and
     writes; within that, the gates of an LSTM work as usual. Since `cumax` ends at exactly 1, the
-    last chunk is never written nor forgotten: from a zero initial state it stays 0. It is so in the
-    paper and in the authors' implementation.
+    last chunk is never written or forgotten: from a zero initial state it stays 0, as in the paper
+    and the authors' implementation.
 
     Weights: `kernel` (input_dim, K), `recurrent_kernel` (units, K), `bias` (K,) with
     K = 4 * units + 2 * units // chunk_size; columns in the order of
@@ -55,7 +55,7 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
 
     Args:
         units: positive integer, size of the output and of both states.
-        chunk_size: positive integer that divides `units`. Default 1: every unit its own master
+        chunk_size: positive integer that divides `units`. Default 1: every unit has its own master
             gates.
         activation: activation of the candidate and of the cell state. Default `"tanh"`; `None` is
             the identity.
@@ -73,19 +73,19 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
         kernel_constraint: constraint of `kernel`. Default none.
         recurrent_constraint: constraint of `recurrent_kernel`. Default none.
         bias_constraint: constraint of `bias`. Default none.
-        dropout: share of the inputs to drop, one mask (batch, input_dim) a sequence. Default 0.
+        dropout: share of the inputs to drop, one mask (batch, input_dim) per sequence. Default 0.
         recurrent_dropout: share of the hidden state to drop where the gates read it, one mask
-            (batch, units) a sequence. Default 0.
-        recurrent_weight_dropout: share of the entries of `recurrent_kernel` to drop, one mask a
-            sequence for the whole batch (Merity et al. 2018's DropConnect). The kept entries are
-            scaled up, so that the stored weights are those of inference. Default 0.
-        seed: integer seed of the dropouts. Default: a fresh one.
+            (batch, units) per sequence. Default 0.
+        recurrent_weight_dropout: share of the entries of `recurrent_kernel` to drop, one mask per
+            sequence for the whole batch (Merity et al. 2018's DropConnect). The other entries are
+            scaled up, so that inference uses the stored weights. Default 0.
+        seed: integer seed of dropout. Default: random.
         **kwargs: `name`, `dtype`, `trainable` of `keras.layers.Layer`.
 
     Call arguments:
         inputs: (batch, input_dim).
         states: `[h, c]`, each (batch, units).
-        training: whether dropout applies. Called outside `keras.layers.RNN`, every call draws anew.
+        training: whether to apply dropout. Outside `keras.layers.RNN`, every call draws new masks.
 
     Raises:
         ValueError: if sizes are not positive integers, `chunk_size` does not divide `units`, a rate
@@ -205,7 +205,7 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
         return ops.slice_update(bias, [forget.start], bias[forget] + 1.0)
 
     def draw_masks(self, batch_size: int | Tensor) -> DropoutMasks:
-        """Draws what one sequence drops.
+        """Draws the dropout masks of one sequence.
 
         Args:
             batch_size: integer or scalar tensor.
@@ -227,7 +227,7 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
         )
 
     def dropped_recurrent_kernel(self, masks: DropoutMasks) -> Tensor:
-        """`recurrent_kernel`; where `masks` drop of it, what is left, in the compute dtype."""
+        """`recurrent_kernel`; with a mask, their product in the compute dtype."""
         if masks.recurrent_kernel is None:
             return self.recurrent_kernel
         return ops.cast(self.recurrent_kernel, self.compute_dtype) * masks.recurrent_kernel

@@ -1,7 +1,7 @@
 """cumax, the cumulative softmax that orders the neurons (Shen et al. 2019, Eq. 6).
 
-Kept apart from the cell because it is the one new function of the paper: everything else in ON-LSTM
-is an LSTM. It uses `keras.ops` alone, so that it runs and differentiates on every backend.
+It is the one new function of the paper: everything else in ON-LSTM is an LSTM. It uses only
+`keras.ops`, so that it runs and has gradients on every backend.
 """
 
 from keras import backend, ops
@@ -15,10 +15,9 @@ __all__ = ["cumax"]
 def cumax(x: Tensor, axis: int = -1) -> Tensor:
     """Cumulative sum of a softmax: `cumax(x)[k] = softmax(x)[0] + ... + softmax(x)[k]`.
 
-    The result rises along `axis` from somewhere above 0 to exactly 1 and reads as the probability
-    that a split point lies at or before position `k`: a soft, differentiable `(0, ..., 0, 1, ...,
-    1)`. Adding a constant to `x` changes nothing. Computed in float32 where `x` is of half
-    precision.
+    The result rises along `axis` from above 0 to exactly 1. It is the probability that a split
+    point lies at or before position `k`: a soft, differentiable `(0, ..., 0, 1, ..., 1)`. Adding a
+    constant to `x` changes nothing. Computed in float32 if `x` has half precision.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 8, https://arxiv.org/abs/1810.09536.
 
@@ -43,7 +42,7 @@ def cumax(x: Tensor, axis: int = -1) -> Tensor:
     """
     x = ops.convert_to_tensor(x)
     rank = len(x.shape)
-    if not -rank <= axis < rank:  # a scalar has none
+    if not -rank <= axis < rank:  # scalars have no axis
         raise ValueError(
             f"cumax sums along one axis: axis={axis} is none of those of a tensor of rank {rank}."
         )
@@ -56,9 +55,8 @@ def cumax(x: Tensor, axis: int = -1) -> Tensor:
         x = ops.moveaxis(x, axis, -1)
     total = cumsum(ops.exp(x - ops.stop_gradient(largest(x, -1))))
     end = total[..., -1:]
-    # The last value is 1 to the last bit, and none is above it, only if they are not computed: XLA
-    # multiplies with a reciprocal, and a parallel sum may exceed its own last value by one
-    # rounding.
+    # Values of 1 are set, not computed, to be exact and the largest: XLA divides by multiplying
+    # with a reciprocal, and a parallel sum may exceed its last value by one rounding.
     ratio = ops.where(total < end, total / end, ops.ones_like(total))
     if not last:
         ratio = ops.moveaxis(ratio, -1, axis)

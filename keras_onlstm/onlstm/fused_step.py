@@ -3,7 +3,7 @@
 The equations are those of `keras_onlstm.onlstm.step`, in the layout of `GatedStep`: features first.
 The master gates, one value per chunk, broadcast over the units of a chunk.
 
-Axes as in `keras_onlstm.onlstm.gates`; `...` is nothing or T.
+Axes as in `keras_onlstm.onlstm.gates`; `...` is T or empty.
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ __all__ = ["ONLSTMStep"]
 class ONLSTMStep(GatedStep):
     """One step of ON-LSTM.
 
-    Its second output is the cumax of both master gates' pre-activations, (T, 2, N, B), wide: the
-    master input gate falls and the master forget gate rises with it.
+    Its second output is the cumax of both master gates' pre-activations, (T, 2, N, B), float32 or
+    wider: 1 - the master input gate, and the master forget gate.
 
     Args:
         units: positive integer, U.
@@ -37,7 +37,7 @@ class ONLSTMStep(GatedStep):
 
     @property
     def chunks(self) -> int:
-        """N."""
+        """The number of chunks, N."""
         return self.units // self.chunk_size
 
     @property
@@ -52,7 +52,7 @@ class ONLSTMStep(GatedStep):
         return [((2, self.chunks, batch), self.wide)]
 
     def constants(self) -> Tensors:
-        """(N, N): a product with it is a running sum; two of (4, 1, 1, 1): see `_gates`."""
+        """A matrix (N, N) for running sums, and scale and shift (4, 1, 1, 1) of `_gates`."""
         scale = [[[[1.0 if name == "candidate" else 0.5]]] for name in LSTM_GATES]
         scale = ops.convert_to_tensor(scale, dtype=self.wide)
         return triangle(self.chunks, self.wide), scale, 1.0 - scale
@@ -72,7 +72,7 @@ class ONLSTMStep(GatedStep):
 
     @property
     def _saves_gates(self):
-        # The gates of the LSTM instead of their pre-activations, if that rounds nothing.
+        # Saves LSTM gates instead of pre-activations, if that needs no rounding.
         return self.dtype == self.wide
 
     def _lstm_rows(self, z):
@@ -82,7 +82,7 @@ class ONLSTMStep(GatedStep):
         return ops.reshape(rows, shape)
 
     def _gates(self, z, scale, shift):
-        """The gates of the LSTM, (..., 4, N, C, B), in one pass of one function.
+        """The gates of the LSTM, (..., 4, N, C, B), with a single tanh.
 
         sigmoid(x) = (1 + tanh(x / 2)) / 2.
         """
@@ -114,11 +114,11 @@ class ONLSTMStep(GatedStep):
     def local_derivatives(
         self, saved: Tensor, c_tm1: Tensor, constants: Tensors
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-        """Those of h, then of the new cell state: by candidate, input gate and forget gate, by both
-        cumax, by the old cell state.
+        """Derivatives of h, and of the new cell state by candidate, input gate, forget gate, both
+        cumax, and old cell state.
 
-        Also the softmax of the master gates' pre-activations, (..., 2, N, B), of which cumax is the
-        running sum.
+        Also the softmax of the master gates' pre-activations, (..., 2, N, B). Its running sum is
+        the cumax.
         """
         running_sum, *scales = constants
         exponentials = self._exponentials(saved)
@@ -150,7 +150,7 @@ class ONLSTMStep(GatedStep):
         constants: Tensors,
     ) -> Tensor:
         (softmax,), (d_cumax,), (*d_gates, d_input, d_forget) = others, d_others, d_gates
-        # Over the units of a chunk; and each softmax counts in its own cumax and all after it.
+        # Sums over a chunk's units. Each softmax value is part of its own and all later cumax.
         d_cumax = ops.stack([ops.sum(d_input, 1), ops.sum(d_forget, 1)]) + d_cumax  # (2, N, B)
         d_softmax = precise(ops.transpose(constants[0]), d_cumax)
         mean = ops.sum(softmax * d_softmax, 1, keepdims=True)

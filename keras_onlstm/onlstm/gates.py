@@ -1,6 +1,6 @@
-"""The gates of ON-LSTM: their order, and where each one lies. No Keras.
+"""The gates of ON-LSTM: their order and offsets. Does not import Keras.
 
-This is the only place that knows it.
+Only this module defines them.
 
 Axes, for the whole package:
 
@@ -15,9 +15,9 @@ Axes, for the whole package:
 
 __all__ = ["GATES", "LSTM_GATES", "MASTER_GATES", "gate_offsets", "gate_width", "lstm_offset"]
 
-# The order of the gates in the last axis of every kernel and bias: those with one value a chunk
-# before those with one a unit. It is the order of the authors' implementation, so their weights
-# only need transposing.
+# The order of the gates in the last axis of every kernel and bias: first those with one value
+# per chunk, then those with one per unit. It is the order of the authors' implementation, so their
+# weights only need transposing.
 MASTER_GATES = ("master_input", "master_forget")
 LSTM_GATES = ("output", "candidate", "input", "forget")
 GATES = MASTER_GATES + LSTM_GATES
@@ -29,7 +29,7 @@ def gate_width(units: int, chunk_size: int) -> int:
 
 
 def gate_offsets(units: int, chunk_size: int) -> dict[str, slice]:
-    """Where each gate lies in the last axis of a kernel or bias.
+    """The slice of each gate in the last axis of a kernel or bias.
 
     Args:
         units: integer, U.
@@ -53,6 +53,6 @@ def gate_offsets(units: int, chunk_size: int) -> dict[str, slice]:
 
 
 def lstm_offset(units: int, chunk_size: int) -> slice:
-    """Where the gates of the LSTM lie, one after the other: a slice, of 4 U places."""
+    """The slice of all LSTM gates, 4 U, in the last axis of a kernel or bias."""
     offsets = gate_offsets(units, chunk_size)
     return slice(offsets[LSTM_GATES[0]].start, offsets[LSTM_GATES[-1]].stop)

@@ -1,10 +1,10 @@
-"""The matrices of a cell in 8 bits, as Keras's `quantize("int8")` asks for them.
+"""The kernels of a cell in 8 bits, for Keras's `quantize("int8")`.
 
 Every column of a matrix is stored as integers from -127 to 127 and one scale, as in
-`keras.layers.Dense`. A step multiplies with `integers / scale`, in the cell's compute dtype: gates,
-`cumax` and states are what they were, for in 8 bits the sums of master gates lose the distances.
-What `quantize`, `quantized_build` and `quantized_call` are for is in Keras's guide "Writing
-Quantization-Compatible Layers".
+`keras.layers.Dense`. A step multiplies with `integers / scale`, in the cell's compute dtype. Gates,
+`cumax` and states are not quantized, because 8-bit sums of master gates lose the distances. Keras's
+guide "Writing Quantization-Compatible Layers" explains `quantize`, `quantized_build` and
+`quantized_call`.
 """
 
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ class _Named(Protocol):
 
 
 def no_mode(layer: _Named, mode: str) -> ValueError:
-    """The error that refuses a mode of quantization other than int8."""
+    """The error for a quantization mode other than int8."""
     return ValueError(
         f"{layer.path or layer.name}: ON-LSTM has weights in 'int8', not in {mode!r}. Use 'int8', "
         "or keep this layer as it is: model.quantize(..., filters=lambda layer: not "
@@ -32,16 +32,16 @@ def no_mode(layer: _Named, mode: str) -> ValueError:
 
 
 class Int8Kernels(keras.layers.Layer):
-    """The part of `ONLSTMCell` that holds `kernel` and `recurrent_kernel`, in 8 bits or not."""
+    """The part of `ONLSTMCell` that holds `kernel` and `recurrent_kernel`, quantized or not."""
 
     @property
     def kernel(self) -> Any:
-        """(input_dim, K): the variable; in 8 bits a tensor of what the integers stand for."""
+        """(input_dim, K): the variable, or a dequantized tensor."""
         return self._matrix("kernel")
 
     @property
     def recurrent_kernel(self) -> Any:
-        """(units, K), likewise."""
+        """(units, K): the variable, or a dequantized tensor."""
         return self._matrix("recurrent_kernel")
 
     def _matrix(self, name: str) -> Tensor:
@@ -54,17 +54,17 @@ class Int8Kernels(keras.layers.Layer):
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
-        """Replaces the matrices by such of 8 bits. They are not trained after that; the bias is.
+        """Replaces both kernels by 8-bit kernels. After that, only the bias is trainable.
 
         Args:
             mode: `"int8"`.
-            type_check: without effect; Keras gives it.
-            config: `keras.quantizers.Int8QuantizationConfig`, whose `weight_quantizer` is taken.
-                Inputs and states stay as they are: its `activation_quantizer` is not.
+            type_check: ignored; Keras passes it.
+            config: `keras.quantizers.Int8QuantizationConfig`, whose `weight_quantizer` is used. Its
+                `activation_quantizer` is ignored: inputs and states are not quantized.
 
         Raises:
-            ValueError: for another mode, a layer that was not built or is in 8 bits already, or a
-                quantizer that has not one scale for each column.
+            ValueError: for another mode, a layer that is not built or already quantized, or a
+                quantizer without one scale per column.
         """
         if mode != "int8":
             raise no_mode(self, str(mode))
@@ -80,7 +80,7 @@ class Int8Kernels(keras.layers.Layer):
                 )
             values[f"{name}_scale"] = ops.squeeze(scale, 0)
         shapes = [tuple(values[name].shape) for name in ("_kernel", "_recurrent_kernel")]
-        del self._kernel, self._recurrent_kernel  # Keras forgets the variables
+        del self._kernel, self._recurrent_kernel  # Keras stops tracking them
         self.quantized_build(shapes, mode)
         for name, value in values.items():
             getattr(self, name).assign(value)
@@ -88,7 +88,7 @@ class Int8Kernels(keras.layers.Layer):
         self.dtype_policy = keras.dtype_policies.get(f"{mode}_from_{policy.name}")
 
     def quantized_build(self, input_shape: Any, mode: str) -> None:
-        """Makes the variables of 8 bits.
+        """Creates the 8-bit variables.
 
         Args:
             input_shape: the shapes of `kernel` and `recurrent_kernel`.
@@ -113,4 +113,4 @@ class Int8Kernels(keras.layers.Layer):
         self._is_quantized = True
 
     def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)  # what is in 8 bits are the matrices that it reads
+        return self.call(*args, **kwargs)  # it reads dequantized kernels

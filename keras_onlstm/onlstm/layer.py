@@ -1,4 +1,4 @@
-"""ONLSTM: the layer. Projects the inputs at once, then hands over to a recurrence."""
+"""ONLSTM: the layer. Prepares inputs, states and masks, and runs the recurrence."""
 
 from collections.abc import Sequence
 from inspect import signature
@@ -20,16 +20,16 @@ __all__ = ["ONLSTM"]
 
 
 def _agrees(shape, expected):
-    """Whether two shapes can be the same; `None` is a size that is not known."""
+    """Whether two shapes can be the same; `None` is an unknown size."""
     return len(shape) == len(expected) and all(
         None in sizes or sizes[0] == sizes[1] for sizes in zip(shape, expected, strict=True)
     )
 
 
 def _of_one_batch(*tensors):
-    """The tensors, all of which know the size of the batch if one does.
+    """The tensors, all with a static batch size if one has it.
 
-    In a graph some may not, and a loop refuses what knows it at the start and not after a step.
+    In a graph some may lack it, and a loop rejects states whose static shape changes.
     """
     known = {x.shape[0] for x in tensors} - {None}
     if not known or all(x.shape[0] is not None for x in tensors):
@@ -41,41 +41,41 @@ def _of_one_batch(*tensors):
 class ONLSTM(DenseInputs, keras.layers.RNN):
     """Ordered-neurons LSTM over whole sequences.
 
-    Takes the arguments of `keras_onlstm.ONLSTMCell` and those of `keras.layers.LSTM` that are about
-    sequences, and gives the same numbers as `keras.layers.RNN(ONLSTMCell(...))`, faster: the inputs
-    of all time steps are multiplied with the kernel at once. It also returns, on request, the split
-    distances from which trees are read.
+    Takes the arguments of `keras_onlstm.ONLSTMCell` and the sequence arguments of
+    `keras.layers.LSTM`. Computes the same as `keras.layers.RNN(ONLSTMCell(...))`, faster: the
+    inputs of all steps are multiplied with the kernel at once. On request it also returns the split
+    distances for parsing.
 
     Masked steps (from an `Embedding(mask_zero=True)`, a `Masking` layer or `mask=`) are skipped:
     the states are carried over, the output repeats the one before (zeros before the first unmasked
-    step; zeros throughout with `zero_output_for_mask=True`), the distances are 0. What they hold,
-    NaN too, reaches neither results nor gradients. Of a sequence without steps the last output is
-    zeros, and the states are those given. The next layer gets the mask with a sequence of
-    outputs, and with the distances.
+    step; zeros throughout with `zero_output_for_mask=True`), the distances are 0. Their inputs,
+    even NaN, affect neither results nor gradients. For a sequence without steps, the last output is
+    zeros and the states are the initial ones. The mask is passed on with a sequence of outputs and
+    with distances.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
 
     Args:
-        units: positive integer, size of the output and of both states. All arguments up to `seed`
-            are those of `keras_onlstm.ONLSTMCell`, and described there.
+        units: positive integer, size of the output and of both states. `ONLSTMCell` describes
+            the arguments up to `seed` in full.
         chunk_size: positive integer that divides `units`. Default 1.
-        activation: see the cell.
-        recurrent_activation: see the cell.
-        use_bias: see the cell.
-        kernel_initializer: see the cell.
-        recurrent_initializer: see the cell.
-        bias_initializer: see the cell.
-        unit_forget_bias: see the cell.
-        kernel_regularizer: see the cell.
-        recurrent_regularizer: see the cell.
-        bias_regularizer: see the cell.
-        kernel_constraint: see the cell.
-        recurrent_constraint: see the cell.
-        bias_constraint: see the cell.
-        dropout: see the cell.
-        recurrent_dropout: see the cell.
-        recurrent_weight_dropout: see the cell.
-        seed: see the cell.
+        activation: activation of the candidate and of the cell state.
+        recurrent_activation: activation of the LSTM's gates.
+        use_bias: whether there is a bias.
+        kernel_initializer: of `kernel`.
+        recurrent_initializer: of `recurrent_kernel`.
+        bias_initializer: of `bias`.
+        unit_forget_bias: whether to add 1 to the initial forget bias.
+        kernel_regularizer: of `kernel`.
+        recurrent_regularizer: of `recurrent_kernel`.
+        bias_regularizer: of `bias`.
+        kernel_constraint: of `kernel`.
+        recurrent_constraint: of `recurrent_kernel`.
+        bias_constraint: of `bias`.
+        dropout: dropout rate of the inputs.
+        recurrent_dropout: dropout rate of the hidden state.
+        recurrent_weight_dropout: dropout rate of `recurrent_kernel`.
+        seed: integer seed of dropout.
         return_sequences: whether to return the output of every step. Default `False`: the last one.
         return_state: whether to return the final states `h` and `c` too. Default `False`.
         return_distances: whether to return the distances of every step too. Default `False`. Under
@@ -84,18 +84,18 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
             then are in the order of reading. Default `False`.
         stateful: whether a batch starts from the final states of the one before, until
             `reset_state()`. Needs a fixed batch size. Default `False`.
-        fused: `"auto"` (default) takes the fused recurrence where it can run, `False` the readable
-            one. `True` raises the reason where the fused one cannot run: it knows `"tanh"` with
-            `"sigmoid"` gates.
+        fused: `"auto"` (default) uses the fused recurrence for `"tanh"` with `"sigmoid"` gates,
+            else the reference implementation. `False` always uses the reference, `True` raises an
+            error for other activations.
         zero_output_for_mask: whether outputs are 0 where masked. Default `False`.
         **kwargs: `activity_regularizer`, `name`, `dtype`, `trainable`.
 
     Call arguments:
         sequences: (batch, time, input_dim).
-        initial_state: `[h, c]`, each (batch, units). Default: zeros, or the kept states if
+        initial_state: `[h, c]`, each (batch, units). Default: zeros, or the stored states if
             stateful.
         mask: boolean (batch, time), `True` where a step counts. Default: all count.
-        training: whether dropout applies.
+        training: whether to apply dropout.
 
     Returns:
         `output [, h, c] [, forget_distance, input_distance]`: the output is (batch, units), or
@@ -104,7 +104,7 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         15), and the mean of the master input gate.
 
     Raises:
-        ValueError: as `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
+        ValueError: see `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
             wrong shape, ragged tensors, `unroll=True`, `fused=True` with other activations, and
             under `keras.layers.Bidirectional` for distances without states.
 
@@ -244,7 +244,7 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         return tuple(returned) if len(returned) > 1 else output
 
     def _starts(self, sequences, initial_state):
-        """The sequences and h and c before their first step."""
+        """The sequences and their initial h and c."""
         if self.stateful and sequences.shape[0] not in (None, self.states[0].shape[0]):
             raise ValueError(
                 f"{self.name} is stateful and keeps states of batches of "
@@ -253,7 +253,7 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
             )
         if initial_state is None:
             if self.stateful:
-                # Copies: the way back needs these states when the variables hold the next ones.
+                # Copies: the backward pass needs them after the variables have changed.
                 initial_state = [ops.copy(state) for state in self.states]
             else:
                 initial_state = self.cell.get_initial_state(ops.shape(sequences)[0])
@@ -279,13 +279,13 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
                 f"sequences of shape {tuple(sequences.shape)}."
             )
         if tuple(mask.shape) != tuple(sequences.shape[:2]):
-            # In a graph the mask may know fewer sizes than the sequences, and results would too.
+            # In a graph the mask, and so results, may lack static sizes of the sequences.
             mask = ops.reshape(mask, ops.shape(sequences)[:2])
         return mask
 
     def _output(self, result, keep):
         """The output of every step (B, T, U), or of the last one (B, U)."""
-        # Where nothing was read yet, there is no output to repeat.
+        # Before the first unmasked step, there is no output to repeat.
         if not self.return_sequences:
             if keep is None:
                 valid = ops.shape(result.h)[1] > 0
@@ -338,10 +338,10 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         return ops.flip(mask, 1) if self.go_backwards else mask
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # After the layer is made `keras.layers.Bidirectional` alone sets this; it documents that.
-        # It takes all that a layer returns for one output, unless the layer returns states: then
-        # it merges the first and hands on what follows. No property: TensorFlow leaves one alone
-        # that would get the value which it has.
+        # After construction, only `keras.layers.Bidirectional` sets this; it documents that. It
+        # treats all that a layer returns as one output, unless the layer returns states: then it
+        # merges the first and passes on the rest. A property would not work: TensorFlow does not
+        # set one to a value that it already has.
         merged = name == "zero_output_for_mask" and getattr(self, "return_distances", False)
         if merged and not self.return_state:
             raise ValueError(
@@ -354,15 +354,15 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
-        """Replaces `kernel` and `recurrent_kernel` by matrices of 8 bits, as the cell's does.
+        """Replaces the cell's kernels by 8-bit kernels.
 
         Args:
             mode: `"int8"`.
-            type_check: without effect; Keras gives it.
-            config: see the cell.
+            type_check: ignored; Keras passes it.
+            config: see `ONLSTMCell`.
 
         Raises:
-            ValueError: see the cell.
+            ValueError: see `ONLSTMCell`.
         """
         if mode != "int8":
             raise no_mode(self, str(mode))
@@ -371,14 +371,14 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         self.dtype_policy = self.cell.dtype_policy
 
     def quantized_call(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)  # what is in 8 bits are the cell's matrices
+        return self.call(*args, **kwargs)  # it reads dequantized kernels
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         del config["cell"], config["unroll"]
         return {
             **config,
-            "dtype": keras.dtype_policies.serialize(self.cell.dtype_policy),  # may be in 8 bits
+            "dtype": keras.dtype_policies.serialize(self.cell.dtype_policy),  # may be quantized
             **self.cell.own_config(),
             "return_distances": self.return_distances,
             "fused": self.fused,
@@ -394,7 +394,7 @@ def _shown(name):
     return property(attrgetter(f"cell.{name}"), doc=f"`{name}` of the cell.")
 
 
-# As on `keras.layers.LSTM`, the layer shows what its cell was made with. Read off the signature: a
-# cell would start the backend, after which its devices cannot be divided any more.
+# As in `keras.layers.LSTM`, the layer has the attributes of its cell. Their names come from the
+# signature: a cell would start the backend, after which its devices cannot be divided.
 for _name in set(signature(ONLSTMCell).parameters) - {"kwargs"}:
     setattr(ONLSTM, _name, _shown(_name))

@@ -27,7 +27,7 @@ __all__ = [
 
 
 class RecurrenceInputs(NamedTuple):
-    """A recurrence over a whole sequence."""
+    """The inputs of a recurrence over a sequence."""
 
     inputs: Tensor  # (B, T, D)
     h: Tensor  # (B, U) initial hidden state
@@ -44,7 +44,7 @@ class RecurrenceInputs(NamedTuple):
 
 
 class RecurrenceOutputs(NamedTuple):
-    """The results of a recurrence over a whole sequence."""
+    """The results of a recurrence over a sequence."""
 
     h: Tensor  # (B, T, U) hidden state after every step
     last_h: Tensor  # (B, U)
@@ -61,12 +61,12 @@ substituted = Substitution("recurrence")
 def run(inputs: RecurrenceInputs, fuse: bool) -> RecurrenceOutputs:
     """Runs the recurrence over a whole sequence, with the engine if `fuse`."""
     implementation = fused if fuse else reference
-    # Another one while a model is exported, or compared with an exported one.
+    # Export, and comparison with an exported model, substitute a function.
     return (substituted.function or implementation)(inputs)
 
 
 def unsupported_reason(activation: Activation, recurrent_activation: Activation) -> str | None:
-    """Why these activations cannot be fused, or `None`: one pair has hand-written derivatives."""
+    """Why these activations cannot be fused, or `None`. One pair has hand-written derivatives."""
     for name, function, supported in (
         ("activation", activation, activations.tanh),
         ("recurrent_activation", recurrent_activation, activations.sigmoid),

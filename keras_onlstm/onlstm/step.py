@@ -1,7 +1,7 @@
 """One step of ON-LSTM, written as its equations (Shen et al. 2019, Eq. 6 to 15).
 
-The cell and the readable recurrence lead here; what is faster combines the gates in its own way.
-Where each gate lies, and the names of the axes, are in `keras_onlstm.onlstm.gates`.
+The cell and the reference recurrence use it; the fused step combines the gates in another way.
+`keras_onlstm.onlstm.gates` defines the slices of the gates and the axes.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class StepOutput(NamedTuple):
-    """What one step computes. All in float32 or wider."""
+    """The results of one step, in float32 or wider."""
 
     h: Tensor  # (B, U) hidden state, the output
     c: Tensor  # (B, U) cell state
@@ -43,7 +43,7 @@ class StepOutput(NamedTuple):
 
 
 def project(inputs: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The inputs' share of the gate pre-activations, `x W + b`: (..., D) -> (..., K)."""
+    """The inputs' part of the gate pre-activations, `x W + b`: (..., D) -> (..., K)."""
     projected = matmul(inputs, kernel)
     return projected if bias is None else projected + ops.convert_to_tensor(bias, projected.dtype)
 
@@ -56,7 +56,7 @@ def step(
     activation: Activation,
     recurrent_activation: Activation,
 ) -> StepOutput:
-    """Equations 6 to 15 for one time step, from the pre-activations on.
+    """Equations 6 to 15 for one time step, from the pre-activations.
 
     Args:
         z: (B, K) gate pre-activations `x W + h_tm1 R + b`, in the order of `GATES`.
@@ -79,7 +79,7 @@ def step(
     def by_chunk(x):
         return ops.reshape(x, (-1, units // chunk_size, chunk_size))  # (B, N, C)
 
-    # Eq. 9 and 10, the master gates: one value a chunk.
+    # Eq. 9 and 10, the master gates: one value per chunk.
     f_master = cumax(pre["master_forget"])  # (B, N)
     i_master = 1.0 - cumax(pre["master_input"])  # (B, N)
     f_tilde = ops.expand_dims(f_master, -1)  # (B, N, 1)
@@ -91,8 +91,8 @@ def step(
     o = recurrent_activation(pre["output"])
     c_hat = by_chunk(activation(pre["candidate"]))
 
-    # Eq. 11 to 14: the LSTM's gates rule where the master gates overlap, the master gates
-    # elsewhere.
+    # Eq. 11 to 14: the LSTM's gates apply where the master gates overlap, elsewhere only the master
+    # gates.
     omega = f_tilde * i_tilde
     f_hat = f * omega + (f_tilde - omega)
     i_hat = i * omega + (i_tilde - omega)

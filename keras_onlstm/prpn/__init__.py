@@ -2,7 +2,7 @@
 
 Source: Shen, Lin, Huang and Courville 2018, "Neural Language Modeling by Jointly Learning Syntax
 and Lexicon", https://openreview.net/forum?id=rkgOLb-0W. Where the published code differs from the
-paper, the layers do what the code does, which made the published numbers.
+paper, the layers follow the code, which gave the published results.
 """
 
 from keras_onlstm.prpn.parsing_network import ParsingNetwork

@@ -1,4 +1,4 @@
-"""The normalizations of PRPN, which differ from Keras's in what they divide by."""
+"""The normalization layers of PRPN, which differ from those of Keras in the divisor."""
 
 from typing import Any
 
@@ -17,21 +17,21 @@ __all__ = [
     "standardized_grad",
 ]
 
-_EPSILON = 1e-6  # added to the deviation, not to the variance
+_EPSILON = 1e-6  # added to the standard deviation, not the variance
 
 
 def standardized(x: Tensor) -> tuple[Tensor, Tensor]:
-    """`(x - mean) / (std + 1e-6)` over the last axis, and the unbiased deviation (..., 1)."""
+    """`(x - mean) / (std + 1e-6)` over the last axis, and the unbiased std (..., 1)."""
     centred = x - ops.expand_dims(mean(x), -1)
     variance = ops.sum(centred * centred, -1, keepdims=True) / (x.shape[-1] - 1)
-    # The square root has no gradient at 0; what is constant is normalized to 0 without one.
+    # The square root has no gradient at 0, so the deviation of constant rows gets none.
     deviation = ops.where(variance > 0.0, variance, 1.0) ** 0.5
     deviation = ops.where(variance > 0.0, deviation, 0.0)
     return centred / (deviation + _EPSILON), deviation
 
 
 def standardized_grad(gradient: Tensor, standard: Tensor, deviation: Tensor) -> Tensor:
-    """The gradient of `standardized`, from the gradient of its first result, and both results."""
+    """The gradient of `standardized`, from the gradient of its first result and both results."""
     share = ops.sum(gradient * standard, -1, keepdims=True) / (standard.shape[-1] - 1)
     share = share / ops.where(deviation > 0.0, deviation, 1.0)
     gradient = gradient / (deviation + _EPSILON) - standard * share
@@ -51,7 +51,7 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
-        x: (..., features), at least two of them.
+        x: (..., features), with at least two features.
 
     Example:
 
@@ -77,20 +77,20 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class BatchNormalization(keras.layers.Layer):
-    """Batch normalization over all axes but the last, as PyTorch has it.
+    """Batch normalization over all axes but the last, as in PyTorch.
 
-    In training with the mean and the biased variance of the batch; those that are stored for
-    afterwards move by a tenth towards the mean and the unbiased variance.
+    Training uses the mean and the biased variance of the batch, and updates moving averages of the
+    mean and the unbiased variance.
 
     Args:
-        momentum: share by which they move.
-        epsilon: that is added to the variance.
+        momentum: weight of the batch in the moving averages.
+        epsilon: number added to the variance.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
         x: (..., features).
-        training: whether the batch's own statistics are taken.
-        counts: booleans (...), the rows of which they are taken. Default: all.
+        training: whether to use the batch's statistics.
+        counts: booleans (...), the rows to take statistics of. Default: all.
     """
 
     def __init__(self, momentum: float = 0.1, epsilon: float = 1e-5, **kwargs: Any) -> None:

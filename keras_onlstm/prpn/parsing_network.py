@@ -1,4 +1,4 @@
-"""The parsing network of PRPN: a syntactic distance before every word, by a convolution."""
+"""The parsing network of PRPN: a convolution computes a syntactic distance before every word."""
 
 from typing import Any, NamedTuple
 
@@ -15,40 +15,40 @@ __all__ = ["Parsing", "ParsingNetwork"]
 
 
 class Parsing(NamedTuple):
-    """What the parsing network returns of a window."""
+    """The output of the parsing network for a window."""
 
     distances: Tensor  # (B, T), in (0, 1), before every word
     gates: Tensor  # (B, T, S): how far back the reading network may look
     next_gates: Tensor  # (B, T, S): how far back the predict network may look
-    words: Tensor  # (B, L, E), the last word vectors, the last one last
+    words: Tensor  # (B, L, E), the last word vectors, newest last
     history: Tensor  # (B, S), the last distances, newest first
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class ParsingNetwork(keras.layers.Layer):
-    """Measures syntactic distances, and opens gates as far back as no larger one stands in the way.
+    """Computes syntactic distances, and gates that are open back to the first larger distance.
 
-    A convolution over each word and the ones before it, batch normalization, rectifiers, and of
-    each half of the features a number in (0, 1): the distance before this word, and an estimate of
-    the one before the next.
+    A convolution over each word and those before it, batch normalization and ReLU. One half of the
+    features gives the distance before the word, the other an estimate of the one before the next,
+    both in (0, 1).
 
     Source: Shen et al. 2018, section 4, https://openreview.net/forum?id=rkgOLb-0W.
 
     Args:
         units: positive even integer, U.
         slots: positive integer, S.
-        lookback: integer from 0 on, L: words before each that its distance depends on.
-        resolution: positive number: a distance larger by it closes a hard gate.
-        hard: whether gates are cut off at 0 and 1, or sigmoids.
-        dropout: share of the word vectors' and of the features' numbers that is dropped.
+        lookback: integer, 0 or above, L: preceding words that a distance depends on.
+        resolution: positive number. A distance that is larger by this closes a hard gate.
+        hard: whether gates are linear, clipped to [0, 1], or else sigmoids.
+        dropout: dropout rate of the word vectors and the features.
         seed: integer or `None`.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
         x: (B, T, E) word vectors.
-        words: (B, L, E) those before them, or `None`: zeros.
-        history: (B, S) distances before, newest first, or `None`: walls.
-        training: whether to drop, and to normalize by the batch.
+        words: (B, L, E) word vectors before them, or `None`: zeros.
+        history: (B, S) distances before them, newest first, or `None`: `WALL`.
+        training: whether to drop, and to use batch statistics.
         counts: booleans (B, T), `False` for padding at the end; or `None`.
 
     Returns:
@@ -67,7 +67,7 @@ class ParsingNetwork(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(autocast=False, **kwargs)  # distances and gates stay as wide as they are
+        super().__init__(autocast=False, **kwargs)  # keeps the dtype of distances and gates
         if integer("units", units, 2) % 2:
             raise ValueError(f"units must be even, not {units}: each half gives one distance.")
         self.units, self.slots = units, integer("slots", slots, 1)
@@ -106,7 +106,7 @@ class ParsingNetwork(keras.layers.Layer):
             size: integer, E.
 
         Returns:
-            Zeros (B, L, E), and walls (B, S).
+            Zeros (B, L, E), and `WALL` in (B, S).
         """
         words = ops.zeros((batch, self.lookback, size), self.compute_dtype)
         return words, WALL * ops.ones((batch, self.slots), wide_dtype(self.compute_dtype))

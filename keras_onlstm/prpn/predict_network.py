@@ -1,4 +1,4 @@
-"""The predict network of PRPN: attention to what was read, by where the next word may belong."""
+"""The predict network of PRPN: attention to past outputs, gated for the next word."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ __all__ = ["PredictNetwork"]
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class _Linear(keras.layers.Layer):
-    """`x W + b`, in float64 too, which starts as PyTorch's."""
+    """`x W + b`, also in float64, with PyTorch's initialization."""
 
     def __init__(self, units: int, seed: int | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -40,27 +40,27 @@ class _Linear(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class PredictNetwork(keras.layers.Layer):
-    """From outputs of the reading network to what is compared with word vectors.
+    """Maps outputs of the reading network to vectors that are compared with word vectors.
 
-    Attention of every step to the outputs before it, as far back as the gates are open, all steps
-    at once; residual blocks, if any; a linear map, batch normalization, tanh.
+    Every step attends to the outputs before it, as far back as the gates are open. Residual blocks,
+    if any, a linear map, batch normalization and tanh follow.
 
     Source: Shen et al. 2018, section 5.2, https://openreview.net/forum?id=rkgOLb-0W.
 
     Args:
-        output_dim: positive integer, E: size of what it returns.
-        residual_blocks: integer from 0 on.
-        attends: whether there is attention; without it its summary is zeros.
-        dropout: share of the numbers inside that is dropped.
-        output_dropout: share of the output that is dropped.
+        output_dim: positive integer, E: output size.
+        residual_blocks: integer, 0 or above.
+        attends: whether there is attention; without it, the result is 0.
+        dropout: dropout rate inside the network.
+        output_dropout: dropout rate of the output.
         seed: integer or `None`.
         **kwargs: of `keras.layers.Layer`.
 
     Call arguments:
         h: (B, T, U) outputs of the reading network.
-        gates: (B, T, S), in [0, 1]; slot 0 is of the step before.
+        gates: (B, T, S), in [0, 1]; slot 0 is the step before.
         memory: (B, S, U) outputs before the window, newest first.
-        training: whether to drop, and to normalize by the batch.
+        training: whether to apply dropout and to normalize with batch statistics.
         counts: booleans (B, T), `False` for padding at the end; or `None`.
 
     Returns:
@@ -78,7 +78,7 @@ class PredictNetwork(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(autocast=False, **kwargs)  # gates stay as wide as they are
+        super().__init__(autocast=False, **kwargs)  # keeps the dtype of gates
         self._config: dict[str, Any] = {
             "output_dim": integer("output_dim", output_dim, 1),
             "residual_blocks": integer("residual_blocks", residual_blocks, 0),
@@ -122,16 +122,16 @@ class PredictNetwork(keras.layers.Layer):
         return keras.random.dropout(x, rate, seed=self.draws) if training and rate else x
 
     def attention(self, h: Tensor, gates: Tensor, memory: Tensor, training: bool = False) -> Tensor:
-        """What each step looks at.
+        """The attention weights of each step.
 
         Args:
-            h: as of the call.
-            gates: likewise.
-            memory: likewise.
-            training: likewise.
+            h: (B, T, U), as in a call.
+            gates: (B, T, S).
+            memory: (B, S, U).
+            training: whether to apply dropout.
 
         Returns:
-            Shares (B, T, S + T - 1) over the memory, oldest first, and the outputs but the last.
+            (B, T, S + T - 1), over the memory, oldest first, and all outputs but the last.
         """
         key = self._drop(self.key(self._drop(h, training)), training)  # (B, T, U)
         return banded_attention(key, self._remembered(h, memory), gates)

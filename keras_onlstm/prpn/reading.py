@@ -1,4 +1,4 @@
-"""The recurrence of a reading layer: its inputs, its step with the derivative, and both loops.
+"""The recurrence of a reading layer: its inputs, its step with derivatives, and both loops.
 
 Axes as in `keras_onlstm.prpn.step`, but time comes first, and slots are ordered from the oldest to
 the newest: a step drops the first row of its memory and appends one.
@@ -30,9 +30,9 @@ __all__ = ["ReadingInputs", "ReadingStep", "fused", "reference", "run", "substit
 
 
 class ReadingInputs(NamedTuple):
-    """The recurrence of a reading layer over whole sequences.
+    """Inputs of a reading layer's recurrence over whole sequences.
 
-    Without attention there are no keys and no gates, and S is 1. Masks have no gradients.
+    Without attention, keys and gates are `None`, and S is 1. Masks have no gradients.
     """
 
     kernel: Tensor  # (U, 4 U), of hidden states
@@ -54,7 +54,7 @@ class ReadingInputs(NamedTuple):
 
     @property
     def of_engine(self) -> tuple[Tensors, Tensors, Tensors]:
-        """Weights, carry and rows."""
+        """Weights, carry and `xs`."""
         return self[:8], self[8:10], self[10:15]
 
 
@@ -65,7 +65,7 @@ substituted = Substitution("reading")
 def run(inputs: ReadingInputs, fuse: bool) -> Tensors:
     """Hidden and cell states after every step, each (T, B, U), with the engine if `fuse`."""
     implementation = fused if fuse else reference
-    # Another one while a model is exported, or compared with an exported one.
+    # Export, and comparison with an exported model, substitute a function.
     return (substituted.function or implementation)(inputs)
 
 
@@ -91,8 +91,8 @@ class ReadingStep(Step):
     """One step of a reading layer.
 
     Its weights, carry and `xs` are those of `ReadingInputs`, its outputs h and c, each (T, B, U).
-    The backward loop carries the gradients of h and of c in the memory without the newest ones,
-    (S - 1, B, U), and those of the newest ones, (B, U).
+    The backward loop carries the gradients of h and of c in the memory without the newest rows,
+    (S - 1, B, U), and those of the newest rows, (B, U).
 
     Args:
         units: positive integer, U.
@@ -225,7 +225,7 @@ class ReadingStep(Step):
         d_share = ops.cast(ops.sum(hs * dh + cs * dc, -1), gates.dtype)
         mean = ops.sum(share * d_share, 0)
         d_gates = open_share * (d_share - mean)
-        # Because of EPSILON the shares depend on the largest logit, which all are compared with.
+        # The shares depend on the largest logit, which is subtracted, because of EPSILON.
         top = ops.cast(logits == highest, gates.dtype)
         d_logits = share * (d_share - mean) - top / ops.sum(top, 0) * (EPSILON / total * mean)
         d_logits = ops.expand_dims(ops.cast(d_logits, key.dtype) / self.units**0.5, -1)

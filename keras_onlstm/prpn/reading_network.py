@@ -1,4 +1,4 @@
-"""The reading network of PRPN: LSTMs that go on from what they remember, where gates let them."""
+"""The reading network of PRPN: LSTM layers with gated attention to their past states."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _TIME_FIRST = (1, 0, 2)
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class ReadingLayer(keras.layers.Layer):
-    """One layer of `ReadingNetwork`; see there."""
+    """One layer of `ReadingNetwork`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class ReadingLayer(keras.layers.Layer):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(autocast=False, **kwargs)  # gates stay as wide as they are
+        super().__init__(autocast=False, **kwargs)  # keeps the dtype of gates
         self.fused = fused
         self.units, self.slots = integer("units", units, 1), integer("slots", slots, 1)
         self.attends, self.dropout, self.key_dropout = attends, dropout, key_dropout
@@ -67,7 +67,7 @@ class ReadingLayer(keras.layers.Layer):
         self.built = True
 
     def _mask(self, rate, shape, training):
-        """What drops a share of numbers by being multiplied with, or `None`."""
+        """A scaled dropout mask to multiply with, or `None`."""
         if not training or not rate:
             return None
         return keras.random.dropout(ops.ones(shape, self.compute_dtype), rate, seed=self.draws)
@@ -130,7 +130,7 @@ class ReadingLayer(keras.layers.Layer):
         return series[0], *last
 
     def attention(self, x: Tensor, gates: Tensor, h: Tensor, outputs: Tensor) -> Tensor:
-        """What each step of a call looked at: shares (B, T, S + T - 1), over `banded` rows."""
+        """The attention weights of each step, (B, T, S + T - 1), over the rows of `banded`."""
         series = banded(ops.cast(h, outputs.dtype), outputs)[:, :-1]
         read = ops.concatenate([ops.cast(x, outputs.dtype), series[:, self.slots - 1 :]], -1)
         keys = matmul(read, self.key_kernel)
@@ -147,24 +147,24 @@ class ReadingLayer(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class ReadingNetwork(keras.layers.Layer):
-    """Layers of LSTM with layer normalization, each with a memory of its last steps.
+    """LSTM layers with layer normalization, each with a memory of its last steps.
 
-    At every step a layer sums up the hidden and the cell states of its memory, by attention from
-    its input and its last hidden state, as far back as the gates are open, and goes on from there.
+    At every step a layer attends to its memory, as far back as the gates are open. The key comes
+    from its input and last hidden state. The weighted sums of h and c are its previous states.
 
     Source: Shen et al. 2018, section 5.1, https://openreview.net/forum?id=rkgOLb-0W.
 
     Args:
         units: positive integer, U.
         num_layers: positive integer.
-        slots: positive integer, S: steps that are remembered.
-        attends: whether there is attention; without it each step goes on from the one before.
-        input_dropout: share of the first layer's inputs that is dropped.
-        inner_dropout: the same of the other layers, and of what makes the keys.
-        recurrent_dropout: share of the summed hidden states' features that is dropped, the same
-            ones for a whole window.
-        fused: whether the loop over time is the fast one, with the same numbers. The other has
-            second and forward-mode derivatives.
+        slots: positive integer, S: number of past steps in memory.
+        attends: whether there is attention; without it, each step continues from the last.
+        input_dropout: dropout rate of the first layer's inputs.
+        inner_dropout: dropout rate of the other layers' inputs, and of keys and their inputs.
+        recurrent_dropout: dropout rate of the summed hidden states, with one mask for a whole
+            window.
+        fused: whether to use the fast loop over time. The reference loop gives the same numbers,
+            and has second and forward-mode derivatives.
         seed: integer or `None`.
         **kwargs: of `keras.layers.Layer`.
 
@@ -172,7 +172,7 @@ class ReadingNetwork(keras.layers.Layer):
         x: (B, T, E) word vectors.
         gates: (B, T, S), in [0, 1].
         states: list of [h, c] of every layer, each (B, S, U), newest first; `None`: zeros.
-        training: whether to drop.
+        training: whether to apply dropout.
         counts: booleans (B, T), `False` for padding at the end; or `None`.
 
     Returns:
@@ -249,16 +249,16 @@ class ReadingNetwork(keras.layers.Layer):
         return x, last
 
     def attention(self, x: Tensor, gates: Tensor, states: Any) -> list[Tensor]:
-        """What each layer looks at.
+        """The attention weights of each layer.
 
         Args:
-            x: as of the call.
-            gates: likewise.
-            states: likewise.
+            x: (B, T, E) word vectors.
+            gates: (B, T, S), in [0, 1].
+            states: as in a call.
 
         Returns:
-            List of shares (B, T, S + T - 1), over the memory, oldest first, and the outputs of the
-            layer but the last; empty without attention.
+            List of (B, T, S + T - 1), over the memory, oldest first, and all outputs of the layer
+            but the last; empty without attention.
         """
         shares = []
         for layer, (h, c) in zip(self.layers, states, strict=True):

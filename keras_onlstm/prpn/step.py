@@ -1,6 +1,6 @@
-"""What PRPN computes at each word: gates from distances, and attention.
+"""The equations of PRPN: gates from distances, and attention.
 
-Equations 4 to 13 of Shen et al. 2018, as the published code has them.
+Equations 4 to 13 of Shen et al. 2018, as in the published code.
 
 Axes, for the whole of PRPN:
 
@@ -8,8 +8,8 @@ Axes, for the whole of PRPN:
 - T: time
 - E: size of a word vector
 - U: units
-- L: look-back, how many words before its own a distance is measured from
-- S: slots, how many steps back may be remembered; slot 0 is the newest
+- L: look-back, number of preceding words that a distance depends on
+- S: slots, number of past steps in memory; slot 0 is the newest
 """
 
 import itertools
@@ -33,13 +33,13 @@ __all__ = [
     "structural_gates",
 ]
 
-# A distance that nothing reaches beyond: it stands before the text, where the paper has infinity.
+# The distance before a text, at which all gates close. The paper has infinity.
 WALL = 1e9
 EPSILON = 1e-8  # added to the sum of an attention's weights, which may all be 0
 
 
 def features_of(shape: Shape) -> int:
-    """The size of the last axis, which a layer has to know when it is built."""
+    """The size of the last axis, which must be known when a layer is built."""
     size = shape[-1]
     if size is None:
         raise ValueError(f"the size of the last axis of {shape} must be known.")
@@ -47,18 +47,18 @@ def features_of(shape: Shape) -> int:
 
 
 def banded(history: Tensor, series: Tensor) -> Tensor:
-    """What is remembered at every step, (B, S + T, ...), oldest first.
+    """The memory of all steps, (B, S + T, ...), oldest first.
 
-    It is made of the history (B, S, ...), newest first, and the series (B, T, ...). Slot k of step
-    t, which counts its own row, is row S + t - k.
+    It joins the history (B, S, ...), newest first, and the series (B, T, ...). Slot k of step t is
+    row S + t - k, if slot 0 is the step itself.
     """
     return ops.concatenate([ops.flip(history, 1), series], 1)
 
 
 def last_rows(series: Tensor, count: int, counts: Tensor | None) -> Tensor:
-    """The rows (B, count, ...) remembered after the last step that counts, oldest first.
+    """The memory (B, count, ...) after the last unmasked step, oldest first.
 
-    `series` is (B, count + T, ...), as of `banded`. `counts`, (B, T), is `False` only at the end.
+    `series` is (B, count + T, ...), from `banded`. `counts`, (B, T), is `False` only at the end.
     """
     steps = ops.shape(series)[1] - count
     if counts is None:
@@ -72,7 +72,7 @@ def last_rows(series: Tensor, count: int, counts: Tensor | None) -> Tensor:
 
 
 def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> Tensor:
-    """How open the way is past a word: 1 if its distance is the smaller one, 0 if it is a wall."""
+    """How open a gate past a word is: 1 if its distance `before` is smaller, 0 if it is `WALL`."""
     difference = (distance - before) / resolution
     if not hard:
         return ops.sigmoid(10.0 * difference + 5.0)
@@ -82,7 +82,7 @@ def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> T
 def structural_gates(
     distances: Tensor, series: Tensor, slots: int, resolution: float, hard: bool
 ) -> Tensor:
-    """How far back each step may look, (B, T, S): the product of all alphas on the way.
+    """Gates (B, T, S) that limit how far back a step looks: cumulative products of alphas.
 
     `distances`, (B, T), are of each step, or estimates of the next ones; `series` is (B, S + T).
     """
@@ -95,15 +95,15 @@ def structural_gates(
 
 
 def attention(logits: Tensor, gates: Tensor) -> Tensor:
-    """Softmax over slots (..., S), some closed by gates in [0, 1]. All closed, all shares are 0."""
+    """Softmax over slots (..., S), weighted by gates in [0, 1]. All 0 if all gates are."""
     weights = ops.exp(logits - largest(logits, -1)) * gates
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 
 def spread(gates: Tensor) -> tuple[Tensor, Tensor]:
-    """Gates (B, T, S) over the rows of `banded` without the last one, (B, T, S + T - 1).
+    """Spreads gates (B, T, S) over the rows of `banded` but the last, (B, T, S + T - 1).
 
-    Also booleans (T, S + T - 1): which rows are among the slots of each step.
+    Also returns booleans (T, S + T - 1): which rows are slots of each step.
     """
     batch, length = ops.shape(gates)[0], ops.shape(gates)[1]
     slots = gates.shape[-1]
@@ -117,9 +117,9 @@ def spread(gates: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def banded_attention(keys: Tensor, series: Tensor, gates: Tensor) -> Tensor:
-    """`attention` of all steps at once to what is remembered before each: (B, T, S + T - 1).
+    """`attention` of all steps at once to the memory before each: (B, T, S + T - 1).
 
-    Keys are (B, T, U), the series (B, S + T - 1, U), gates (B, T, S), whose dtype the result has.
+    Keys are (B, T, U), the series (B, S + T - 1, U), gates (B, T, S). The result has their dtype.
     """
     logits = ops.cast(keys @ ops.transpose(series, (0, 2, 1)) / keys.shape[-1] ** 0.5, gates.dtype)
     opened, inside = spread(gates)

@@ -13,12 +13,12 @@ __all__ = ["GeneratorLSTM", "start"]
 
 
 def start(seed: int | None, *places: str | int) -> keras.initializers.Initializer:
-    """How every weight begins: within 0.1, as published."""
+    """The initializer of every weight: within 0.1, as published."""
     return keras.initializers.RandomUniform(-0.1, 0.1, seed=derived(seed, *places))
 
 
 class GeneratorLSTM(keras.layers.Layer):
-    """A deep LSTM without a loop of its own: it holds weights.
+    """The weights of a deep LSTM, without the loop.
 
     Args:
         input_dim: integer, size of the first layer's input.
@@ -55,11 +55,11 @@ class GeneratorLSTM(keras.layers.Layer):
 
     @property
     def variables_by_layer(self) -> tuple[Layer, ...]:
-        """`Layer` of variables, of every layer."""
+        """A `Layer` of variables per layer."""
         return tuple(self._layers_of_weights)
 
     def values(self, dtype: str) -> tuple[Layer, ...]:
-        """`Layer` of tensors of a dtype."""
+        """A `Layer` of tensors per layer."""
         return tuple(
             Layer(*(ops.convert_to_tensor(weight, dtype=dtype) for weight in layer))
             for layer in self._layers_of_weights

@@ -1,4 +1,4 @@
-"""Noise-contrastive estimation: a softmax over many words is trained without computing it."""
+"""Noise-contrastive estimation: trains a softmax over many words without computing it."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _LEARNT = ("ln_z", "z", None)
 
 
 def _alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of every place the share that stays there, and the place that gets the rest."""
+    """The alias table: the share that each index keeps, and the index that gets the rest."""
     count = len(probabilities)
     shares, aliases = probabilities * count, np.arange(count)
     small = np.flatnonzero(shares < 1.0).tolist()
@@ -30,43 +30,43 @@ def _alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         shares[other] -= 1.0 - shares[place]
         if shares[other] < 1.0:
             small.append(large.pop())
-    shares[small + large] = 1.0  # but for rounding
+    shares[small + large] = 1.0  # up to rounding
     return shares, aliases
 
 
 class NoiseContrastive(keras.layers.Layer):
-    """The loss of a word against `k` words of noise, which tells it from them.
+    """The loss of telling a word from `k` noise words.
 
-    With P(w) = exp(kernel[w] . h) / Z the word and its noise are told apart by P / (P + k Q), Q
-    the distribution of the noise, a word's frequency to the power `power`. Z is one number for all
-    contexts, learnt or constant. A model so trained is evaluated by its full softmax.
+    A word w is not noise with probability P / (P + k Q), where P = exp(kernel[w] . h) / Z, and Q is
+    the noise distribution, word frequencies to the power `power`. Z is one number for all contexts,
+    learned or constant. Evaluate the trained model with its full softmax.
 
     Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 2.5,
     https://aclanthology.org/N16-1035; Mnih and Teh 2012, https://arxiv.org/abs/1206.6426.
 
     Args:
-        counts: V numbers above 0, how often each word occurs in the training text.
-        k: positive integer, words of noise for every word.
+        counts: V numbers above 0, occurrences of each word in the training text.
+        k: positive integer, noise words per word.
         power: number, the exponent of the counts.
         ln_z: number, the logarithm of Z at the start.
-        learn: `"ln_z"`; or `"z"`, as the published code does, where one step at a learning rate of
-            1 hardly moves it; or `None`: Z stays.
+        learn: `"ln_z"`; `"z"`, as in the published code, where a step at a learning rate of 1
+            hardly changes it; or `None` for a constant Z.
         **kwargs: `name`, `dtype` of `keras.layers.Layer`.
 
     Attributes:
-        distribution: (V,) float64, that of the noise.
+        distribution: (V,) float64, of the noise.
 
     Call arguments:
         hidden: (N, U).
         kernel: (V, U) of the softmax.
         targets: (N,) ids.
-        noise: (N, k) ids, of `draw`.
+        noise: (N, k) ids, from `draw`.
 
     Returns:
         (N,) losses, in nats.
 
     Raises:
-        ValueError: if a count is not above 0, or another argument is not what it may be.
+        ValueError: if a count is not above 0, or another argument is invalid.
 
     Example:
 
@@ -112,11 +112,11 @@ class NoiseContrastive(keras.layers.Layer):
         self.built = True
 
     def draw(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Words of noise, by the alias method.
+        """Draws noise words with the alias method.
 
         Args:
             count: integer, N.
-            generator: of NumPy.
+            generator: `numpy.random.Generator`.
 
         Returns:
             (N, k) int32.
@@ -133,6 +133,6 @@ class NoiseContrastive(keras.layers.Layer):
         words = ops.concatenate([ops.expand_dims(targets, -1), noise], -1)  # (N, 1 + k)
         rows = take_rows(kernel, words)  # (N, 1 + k, U)
         scores = ops.sum(rows * ops.expand_dims(hidden, 1), -1) - ln_z
-        # ln P - ln (k Q): the logit of being no noise.
+        # ln P - ln (k Q): the logit of not being noise.
         logits = scores - ops.take(expected, words, axis=0)
         return ops.softplus(-logits[:, 0]) + ops.sum(ops.softplus(logits[:, 1:]), -1)

@@ -1,10 +1,9 @@
-"""Trees laid into a grid of steps, so that a batch of them takes few large steps. NumPy alone.
+"""Arranges trees in a grid of steps, so that a batch takes few large steps. Only NumPy.
 
-A word whose path has k edges needs one whose path has k - 1, so its step is the k-th from where its
-tree begins. Each step has a fixed number of rows for each edge type. A tree takes as many steps in
-a row as its longest path has edges, and begins wherever there is room for it: the longest first,
-each in the first place that has room. Sizes are rounded up to a few, since what is compiled is
-compiled for each.
+A word whose path has k edges depends on one whose path has k - 1, so it is in the k-th step of its
+tree. Each step has a fixed number of rows for each edge type. A tree takes as many consecutive
+steps as its longest path has edges, and begins at the first step with room for it; the longest
+trees come first. Sizes are rounded up to few values, because each is compiled separately.
 """
 
 from collections.abc import Sequence
@@ -18,22 +17,22 @@ from keras_onlstm.dependencies.tree import Edge
 __all__ = ["Layout", "Plan", "Rooms", "lay_out", "plan", "rung"]
 
 _EDGES = len(Edge)
-_FOLLOWERS = 3  # from a word follow one by LEFT, one by RIGHT, and one that is its next sibling
-_COLUMN = np.array([0, 1, 2, 2])  # of `followers`, by edge
+_FOLLOWERS = 3  # a word leads to one by LEFT, one by RIGHT, and to its next sibling
+_COLUMN = np.array([0, 1, 2, 2])  # column of `followers`, by edge
 
 
 class Layout(NamedTuple):
-    """What a plan needs of a tree of n words, the longest path of which has D edges.
+    """A tree of n words as arrays, for `plan`. Its longest path has D edges.
 
     Attributes:
         words: (n,) ids, in the order of the sentence.
         inputs: (n,) ids of the words' sources.
-        source: (n,) places of the sources, from 0 on, -1 for ROOT.
+        source: (n,) indices of the sources, -1 for ROOT.
         edge: (n,) `Edge`.
-        level: (n,) how many edges a word's path has, less one.
-        rank: (n,) a word's number among those of its level and edge type.
-        counts: (D, 4) words of each level and edge type.
-        left: list of pairs: the place of a word, and the ids of its source's left dependents, the
+        level: (n,) number of edges in a word's path, minus one.
+        rank: (n,) index of a word among those of its level and edge type.
+        counts: (D, 4) number of words of each level and edge type.
+        left: list of pairs: the index of a word, and the ids of its source's left dependents, the
             farthest first.
     """
 
@@ -48,7 +47,7 @@ class Layout(NamedTuple):
 
 
 class Rooms(NamedTuple):
-    """How many rows a step has for words of each edge type, and the grid of left dependents."""
+    """Number of rows in a step for each edge type, and in the grid of left dependents."""
 
     left: int = 20
     right: int = 24
@@ -58,15 +57,15 @@ class Rooms(NamedTuple):
 
     @classmethod
     def fitting(cls, layouts: Sequence[Layout], rows: int = 68) -> "Rooms":
-        """Rooms in proportion to what trees need, of about `rows` rows together."""
+        """Rooms in proportion to what trees need, about `rows` rows in total."""
         counts = np.sum([layout.counts.sum(0) for layout in layouts], 0)
         read = sum(len(ids) for layout in layouts for _, ids in layout.left)
         shares = np.append(counts, read) / counts.sum() * rows
-        # Two at the least, so that every weight has a gradient.
+        # At least two, so that every weight has a gradient.
         return cls(*(int(room) for room in np.maximum(np.ceil(shares / 2), 1) * 2))
 
     def doubled(self) -> "Rooms":
-        """The rooms of the next grid, where a tree is too wide for these."""
+        """Twice these rooms, for a tree that is too wide."""
         return Rooms(*(2 * room or 4 for room in self))
 
 
@@ -75,16 +74,15 @@ class Plan(NamedTuple):
 
     Attributes:
         grids: dictionary of arrays: for each of `left`, `right`, `next_left`, `next_right` the ids
-            of the source words, (K, its room); `source` (K, R), the row of the step before from
-            which a row goes on, R where it begins; `followers` (K, R, 3), the rows of the step
-            after that go on from it, R where none does; `rows` (N,), places in (K R) of the
-            words, in the order of the sentences. With left dependents, that are read in a grid of
-            K steps of M rows: `left_words` (K, M); `left_source` and `left_followers` (K, M), M
-            for none; `left_rows` (K, room of `right`), where in (K M) a row finds what was read, K
-            M where nothing was.
-        targets: (N,) ids of the words, after them 0.
-        weights: (N,) float32, 1 for each word, after them 0.
-        words: integer, how many there are.
+            of the source words, (K, its room); `source` (K, R), the previous step's row that a row
+            continues, R at the start of a tree; `followers` (K, R, 3), the rows of the next step
+            that continue it, R for none; `rows` (N,), indices in (K R) of the words, in the order
+            of the sentences. Left dependents are read in a grid of K steps of M rows: `left_words`
+            (K, M); `left_source` and `left_followers` (K, M), M for none; `left_rows` (K, room of
+            `right`), indices in (K M) of a row's last left dependent, K M for none.
+        targets: (N,) ids of the words, padded with 0.
+        weights: (N,) float32, 1 for each word, 0 for padding.
+        words: integer, number of words.
     """
 
     grids: dict[str, np.ndarray]
@@ -117,7 +115,7 @@ def lay_out(tree: DependencyTree, ids: Sequence[int], root: int) -> Layout:
 
 
 def rung(size: int, least: int, sizes: int) -> int:
-    """The size rounded up to a multiple of `least`, to one of `sizes` between two powers of 2.
+    """Rounds a size up to a multiple of `least`, to one of `sizes` between two powers of 2.
 
     `least` and `sizes` are powers of 2. With 4 and 4, 13 becomes 16, 31 becomes 32, 33 becomes 40.
     """
@@ -126,7 +124,7 @@ def rung(size: int, least: int, sizes: int) -> int:
 
 
 def _pack(layouts, rooms):
-    """Where every tree begins, how full each level of it was then; and the number of steps."""
+    """The first step of each tree, the rows already used at its levels, and the number of steps."""
     used = np.zeros((sum(len(layout.counts) for layout in layouts) + 1, _EDGES), "int32")
     starts, before, end = [0] * len(layouts), [used] * len(layouts), 0
     for place in sorted(range(len(layouts)), key=lambda place: -len(layouts[place].counts)):
@@ -143,7 +141,7 @@ def _pack(layouts, rooms):
 
 
 def _pack_left(layouts, steps, rows):
-    """The row and the step where each sequence of left dependents begins, or `None`: no room."""
+    """Row and step where each sequence of left dependents begins; `None` without room."""
     lengths = [len(ids) for layout in layouts for _, ids in layout.left]
     filled = [0] * rows
     places = [(0, 0)] * len(lengths)
@@ -157,7 +155,7 @@ def _pack_left(layouts, steps, rows):
 
 
 def _left_grids(layouts, steps, room, rows, right):
-    """The arrays of left dependents; `rows` are those of all words, in (K, R)."""
+    """The arrays of left dependents; `rows` are the cells (step, row) of all words."""
     places = _pack_left(layouts, steps, room)
     if places is None:
         return None
@@ -186,12 +184,12 @@ def _left_grids(layouts, steps, room, rows, right):
 
 
 def plan(layouts: Sequence[Layout], rooms: Rooms, left_dependents: bool = False) -> Plan:
-    """Lays trees into a grid.
+    """Arranges trees in a grid.
 
     Args:
         layouts: list of `Layout`, at least one.
-        rooms: `Rooms`. Where a tree is too wide for them, twice these, or four times, and so on.
-        left_dependents: whether left dependents are laid out too.
+        rooms: `Rooms`, doubled until every tree fits.
+        left_dependents: whether left dependents are arranged too.
 
     Returns:
         `Plan`.

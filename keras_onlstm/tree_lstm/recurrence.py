@@ -1,9 +1,9 @@
-"""TreeLSTM over a grid of words of many trees.
+"""The recurrence of TreeLSTM over a grid of words of many trees.
 
 Each row of a step takes the states of a row of the step before, and the rows of each edge type are
-multiplied with the kernels of that type. In the backward pass a row adds up the gradients of the
-few rows that took its states, so nothing is ever scattered. The LSTM over left dependents is the
-same loop with one edge type.
+multiplied with the kernels of that type. In the backward pass a row gathers the gradients of the
+few rows that took its states, without a scatter. The LSTM over left dependents is the same loop
+with one edge type.
 """
 
 import itertools
@@ -182,7 +182,7 @@ def hidden(
 ) -> Tensor:
     """The hidden states (N, U) from which the words of a batch are predicted.
 
-    `grids` are those of `plan.Plan`, `drop` is a dropout of word vectors (..., E). `training` tells
+    `grids` are those of `plan.Plan`, `drop` applies dropout to word vectors (..., E). `training` is
     whether gradients will probably be needed.
     """
 
@@ -190,7 +190,7 @@ def hidden(
         return drop(take_rows(weights.embeddings, words))
 
     def left() -> Tensor:
-        """h of the left dependents where the right ones begin, (K, rows of `right`, U)."""
+        """h after the left dependents, for the rows of `right`: (K, rows, U)."""
         inputs = [vectors(grids["left_words"])]
         followers = ops.expand_dims(grids["left_followers"], -1)
         h = _last_hidden([weights.left], inputs, grids["left_source"], followers, training)

@@ -1,6 +1,6 @@
-"""What TreeLSTM computes at each word: its equations, and their reference implementation.
+"""The equations of TreeLSTM, and their reference implementation.
 
-Equations 1 to 7 of Zhang, Lu, Lapata 2016, as the published code has them.
+Equations 1 to 7 of Zhang, Lu, Lapata 2016, as in the published code.
 
 Axes, for the whole of TreeLSTM:
 
@@ -25,7 +25,7 @@ from keras_onlstm.utils.types import Tensor
 
 __all__ = ["INITIAL", "Layer", "Weights", "deep_step", "reference", "update"]
 
-INITIAL = 0.01  # every hidden and cell state of ROOT, and before the first left dependent
+INITIAL = 0.01  # all hidden and cell states of ROOT and before the first left dependent
 
 
 class Layer(NamedTuple):
@@ -42,9 +42,9 @@ class Weights(NamedTuple):
     Attributes:
         embeddings: (V, E).
         generators: four tuples of L `Layer`, in the order of `Edge`; a sequential model has only
-            the one of `RIGHT`, the others are empty. The first kernel of `RIGHT` is (E + U, 4 U)
-            where there are left dependents.
-        left: tuple of `Layer` that read left dependents, empty in a model that does not.
+            the one of `RIGHT`, the others are empty. If the model reads left dependents, the first
+            kernel of `RIGHT` is (E + U, 4 U).
+        left: tuple of `Layer` that read left dependents, empty in a model without them.
     """
 
     embeddings: Tensor
@@ -65,8 +65,8 @@ def deep_step(
 ) -> list[tuple[Tensor, Tensor]]:
     """A step of a deep LSTM, with one edge type in all rows.
 
-    `x` is (R, input size); states are L pairs (R, U): those of the sources are given, those of the
-    words returned.
+    `x` is (R, input size); states are L pairs (R, U). Takes those of the sources and returns those
+    of the words.
     """
     new = []
     for layer, (h, c) in zip(layers, states, strict=True):
