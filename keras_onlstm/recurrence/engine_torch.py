@@ -55,6 +55,7 @@ def packed(matrix: Tensor, columns: int) -> Any:
 def product(matrix: Any, x: Tensor) -> Tensor:
     """The product of a `packed` matrix with (K, columns)."""
     if isinstance(matrix, _Packed):
+        # A view without a copy: what follows works in either order.
         return _linear(x.t().contiguous(), matrix.matrix).t()
     return matrix @ x
 
