@@ -24,8 +24,8 @@ class _Place(NamedTuple):
 
     name: str
     variable: Any
-    turned: Callable[[np.ndarray], np.ndarray]  # from the authors' axes to ours
-    turned_back: Callable[[np.ndarray], np.ndarray]
+    to_keras: Callable[[np.ndarray], np.ndarray]  # from the axes of the authors
+    from_keras: Callable[[np.ndarray], np.ndarray]
 
 
 def _same(array):
@@ -164,8 +164,8 @@ def prpn_from_arrays(
     model.build()
     values = []
     for place in _places(model):
-        shape = place.turned_back(np.empty(place.variable.shape, "float32")).shape
-        values.append(place.turned(take(left, place.name, shape, _WHOLE)))
+        shape = place.from_keras(np.empty(place.variable.shape, "float32")).shape
+        values.append(place.to_keras(take(left, place.name, shape, _WHOLE)))
     unknown(left, _WHOLE)
     for place, value in zip(_places(model), values, strict=True):
         place.variable.assign(value)
@@ -199,4 +199,4 @@ def prpn_to_arrays(model: PRPN) -> dict[str, np.ndarray]:
     """
     if not model.built:
         raise ValueError("the model is not built: call it on ids, or model.build(), first.")
-    return {place.name: place.turned_back(stored(place.variable)) for place in _places(model)}
+    return {place.name: place.from_keras(stored(place.variable)) for place in _places(model)}

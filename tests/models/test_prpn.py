@@ -96,7 +96,7 @@ def test_the_authors_gradients(reference, float64):
     found = gradients(loss, [], [place.variable for place in places])
     assert {place.name for place in places} == {n[2:] for n in reference if n[:2] == "g."}
     for place, gradient in zip(places, found, strict=True):
-        expected = place.turned(reference[f"g.{place.name}"])
+        expected = place.to_keras(reference[f"g.{place.name}"])
         assert_close(gradient, expected, TOLERANCE, place.name)
 
 
@@ -126,7 +126,7 @@ def drawn(settings, size, units, words, tied, seed):
         if place.name.endswith(("running_var", "gamma")):
             array = 1.0 + np.abs(array)
         place.variable.assign(array)
-        weights[place.name] = place.turned_back(array)
+        weights[place.name] = place.from_keras(array)
     return model, weights
 
 
