@@ -8,7 +8,7 @@ After the figures of Zhang, Lu, Lapata 2016, https://aclanthology.org/N16-1035.
 from pathlib import Path
 
 from keras_onlstm.dependencies import DependencyTree, save_picture
-from keras_onlstm.utils.svg import svg_page, svg_text
+from keras_onlstm.drawing.svg import svg_page, svg_text
 
 SENTENCE = "The luxury auto manufacturer last year sold 1,214 cars in the U.S."
 HEADS = [4, 4, 4, 7, 6, 7, 0, 9, 7, 7, 12, 10]

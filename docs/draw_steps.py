@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_onlstm.drawing.svg import MARGIN, svg_page, svg_text
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import build_tree
 from keras_onlstm.parsing.pictures import BAR, BLUE, GREY, RED, laid_out
 from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.svg import MARGIN, svg_page, svg_text
 
 SENTENCE = "shares of the bank fell in early trading"
 MODEL, LAYER = 5, 2  # the fifth of the package's models; the layer of the paper

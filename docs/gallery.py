@@ -5,9 +5,9 @@ from pathlib import Path
 
 from nltk import Tree
 
+from keras_onlstm.drawing.svg import escaped
 from keras_onlstm.parsing import draw_pair
 from keras_onlstm.parsing.scores import walk
-from keras_onlstm.utils.pages import escaped
 
 STORED = Path(__file__).parent / "gallery.json"
 SORTED = """<p class="gallery-sort" role="group" aria-label="Order of the sentences" hidden>Sort by

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies import DependencyTree, attachment
-from keras_onlstm.evaluation.candidates import Candidates
-from keras_onlstm.evaluation.reranking import bootstrap, choose, last_best, table
+from keras_onlstm.evaluation.reranking import Candidates, bootstrap, choose, last_best, table
 
 MOST = 20  # largest K, as published
 ORACLES = (2, 4, 8, 20)

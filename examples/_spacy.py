@@ -8,9 +8,9 @@ from _common import info
 
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.utils.console import progress_bar
+from keras_onlstm.utils.files import reason
 from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.progress import progress_bar
-from keras_onlstm.utils.reading import reason
 
 UNUSED = ["lemmatizer", "ner"]  # slow components of a pipeline
 

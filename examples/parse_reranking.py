@@ -24,13 +24,12 @@ from _reranking import HEADER, Part, evaluate, log_table, rows_of
 from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.evaluation import candidates as files
-from keras_onlstm.evaluation.candidates import Candidates
+from keras_onlstm.evaluation import reranking
+from keras_onlstm.evaluation.reranking import Candidates
 from keras_onlstm.runs.directory import check_new, running
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.utils.console import ArgumentParser, at_least, report, seed, table
+from keras_onlstm.utils.console import ArgumentParser, at_least, progress_bar, report, seed, table
 from keras_onlstm.utils.files import write_json
-from keras_onlstm.utils.progress import progress_bar
 
 PARTS = ("validation", "test")
 PRESETS = {
@@ -128,7 +127,7 @@ def parsed(values, golds, options, output):
         some = jackknife(golds["train"], options.jackknife, values["candidates"], one)
         lists["train"] = list(map(as_candidates, some))
     for part, candidates in lists.items():
-        files.write(candidates, output / f"{part}.conll", output / f"{part}.scores")
+        reranking.write(candidates, output / f"{part}.conll", output / f"{part}.scores")
     return found, about
 
 
@@ -142,8 +141,8 @@ def given(options, golds):
     found = {}
     for part, lists, scores in zip(PARTS, options.lists, options.scores, strict=True):
         info(f"Reading {lists}")
-        found[part] = files.read(lists, scores)
-        files.check_golds(found[part], golds[part], lists)
+        found[part] = reranking.read(lists, scores)
+        reranking.check_golds(found[part], golds[part], lists)
     return found
 
 
@@ -221,7 +220,7 @@ def main(options):
 
         def scored(part):
             logs = log_probabilities(model, found[part], part)
-            files.write_scores(logs, output / f"{part}.log_probabilities")
+            reranking.write_scores(logs, output / f"{part}.log_probabilities")
             return log_table(logs)
 
         results = evaluate(parts, None if model is None else scored, options.seed)

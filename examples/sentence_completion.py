@@ -23,10 +23,10 @@ from _completion import differences, made_up, shares, show, write_files
 
 from keras_onlstm.datasets import brown, conll, dependency_treebank, sentence_completion
 from keras_onlstm.datasets.treebank import normalize
-from keras_onlstm.evaluation.blanks import blanks
 from keras_onlstm.evaluation.sentence_completion import (
     all_known,
     arrange,
+    blanks,
     choose,
     groups,
     most_frequent,
@@ -36,9 +36,8 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.runs.directory import check_new, running
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.training.tree_corpora import TreeCorpus, normalized, reshaped
-from keras_onlstm.utils.console import ArgumentParser, at_least, report, seed
-from keras_onlstm.utils.progress import advance, progress_bar
+from keras_onlstm.training.corpora import TreeCorpus, normalized, reshaped
+from keras_onlstm.utils.console import ArgumentParser, advance, at_least, progress_bar, report, seed
 
 DEBUG = {  # models that --preset debug trains: (trees, left dependents)
     "tree_lstm": ("dependencies", False),

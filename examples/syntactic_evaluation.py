@@ -40,9 +40,8 @@ from keras_onlstm.runs.config import option, preset_option, run_parser
 from keras_onlstm.runs.language_model import NAMES, LanguageModelConfig
 from keras_onlstm.text.corpus import find, sentences
 from keras_onlstm.training.corpora import IDS, read_corpus, split_lines
-from keras_onlstm.utils.console import report, table
+from keras_onlstm.utils.console import advance, progress_bar, report, table
 from keras_onlstm.utils.files import write_json
-from keras_onlstm.utils.progress import advance, progress_bar
 
 _PLAIN = dict.fromkeys(
     ["word_dropout", "input_dropout", "hidden_dropout", "output_dropout",

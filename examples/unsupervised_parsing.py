@@ -19,6 +19,7 @@ import numpy as np
 from _common import info, write_csv
 
 from keras_onlstm.datasets import treebank
+from keras_onlstm.drawing.svg import check_png
 from keras_onlstm.evaluation.unsupervised_parsing import (
     LABELS,
     SHORT,
@@ -32,7 +33,6 @@ from keras_onlstm.parsing import save_picture, score, vote, write_report
 from keras_onlstm.runs.directory import check_new, running
 from keras_onlstm.utils.console import ArgumentParser, at_least, report, table
 from keras_onlstm.utils.files import write_json
-from keras_onlstm.utils.svg import check_png
 
 COLUMNS = ("f1", "f1_short", *(f"recall_{label}" for label in LABELS), "depth", "agreement")
 HEADER = ("", "F1", f"F1, to {SHORT} words", *LABELS, "depth", "agreement")

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         training,
     )
     from keras_onlstm.onlstm.cell import ONLSTMCell
-    from keras_onlstm.onlstm.cumax import cumax
     from keras_onlstm.onlstm.layer import ONLSTM
+    from keras_onlstm.onlstm.step import cumax
     from keras_onlstm.parser import Parser
 
 __all__ = [
@@ -48,7 +48,7 @@ _MODULES = {
     "ONLSTM": "onlstm.layer",
     "ONLSTMCell": "onlstm.cell",
     "Parser": "parser",
-    "cumax": "onlstm.cumax",
+    "cumax": "onlstm.step",
 }
 
 

@@ -25,8 +25,11 @@ CLASSES = {
     "models.tree_lstm": ["TreeLSTM"],
     "onlstm.cell": ["ONLSTMCell"],
     "onlstm.layer": ["ONLSTM"],
-    "prpn.normalization": ["BatchNormalization", "UnbiasedLayerNormalization"],
-    "prpn.parsing_network": ["ParsingNetwork"],
+    "prpn.parsing_network": [
+        "BatchNormalization",
+        "ParsingNetwork",
+        "UnbiasedLayerNormalization",
+    ],
     "prpn.predict_network": ["PredictNetwork", "_Linear"],
     "prpn.reading_network": ["ReadingLayer", "ReadingNetwork"],
     "training.optimizers": ["AveragedAdam", "AveragedSGD", "PenalizedAdam"],

@@ -11,9 +11,9 @@ from keras_onlstm import runtime
 from keras_onlstm.compact.model import CompactModel
 from keras_onlstm.compact.stored import open_stored
 from keras_onlstm.text.vocabulary import check_vocabulary
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import check_unpacked, reason
 from keras_onlstm.utils.libraries import keras_not_installed
-from keras_onlstm.utils.reading import check_unpacked, reason
-from keras_onlstm.utils.types import StrPath
 
 __all__ = ["SHIPPED", "load_model", "load_trained", "member"]
 
@@ -85,7 +85,7 @@ def load_model(
             raise
         raise keras_not_installed(path, error) from error
     if stored:
-        from keras_onlstm.models.eight_bit import of_stored
+        from keras_onlstm.models.ensemble import of_stored
 
         return of_stored(stored, path)
     if path.suffix != ".keras":

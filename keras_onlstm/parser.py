@@ -19,13 +19,12 @@ from keras_onlstm.parsing import brackets, build_tree, vote, with_punctuation
 from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.parsing.votes import check_methods
 from keras_onlstm.runtime import FORMATS
-from keras_onlstm.text import splitting, tokens
+from keras_onlstm.text import tokens
 from keras_onlstm.text.sentences import DistanceModel, chosen_gates
-from keras_onlstm.text.splitting import words_of
-from keras_onlstm.text.tokens import Token
+from keras_onlstm.text.tokens import Token, words_of
 from keras_onlstm.text.vocabulary import check_vocabulary
-from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.types import NltkTree, Sentence, StrPath
+from keras_onlstm.utils import NltkTree, Sentence, StrPath
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["Parsed", "Parser", "Row"]
 
@@ -214,7 +213,7 @@ class Parser:
                 control characters.
         """
         tokens.check_sentence(sentence)
-        return words_of(*splitting.sentences_of(sentence, False))
+        return words_of(*tokens.sentences_of(sentence, False))
 
     def parse(self, sentence: Sentence, split: bool = True, punctuation: bool = False) -> NltkTree:
         """Parses one sentence.
@@ -231,7 +230,7 @@ class Parser:
             ValueError: if it has no words, has several sentences, or is invalid, see `read`.
         """
         tokens.check_sentence(sentence)
-        found = splitting.sentences_of(sentence, split)
+        found = tokens.sentences_of(sentence, split)
         if len(found) > 1:
             raise ValueError(
                 f"sentence 1: has {len(found)} sentences, the second begins with "
@@ -291,7 +290,7 @@ class Parser:
                 contains white space, or there are control characters; the message has its number.
         """
         tokens.check_sentences(sentences)
-        found = splitting.numbered(sentences, split)
+        found = tokens.numbered(sentences, split)
         while batch := list(itertools.islice(found, block)):
             split_words = [words_of(sentence) for _, sentence in batch]
             measured = self._measure(split_words, self.gate)
@@ -336,7 +335,7 @@ class Parser:
         most = None if max_words is None else integer("max_words", max_words)
         texts = iter(texts)
         while batch := list(itertools.islice(texts, block)):
-            split = [splitting.sentences_or_error(text, most) for text in batch]
+            split = [tokens.sentences_or_error(text, most) for text in batch]
             found = [sentence for sentences, _ in split for sentence in sentences]
             words = list(map(words_of, found))
             trees = (
@@ -447,7 +446,7 @@ class Parser:
         """
         tokens.check_sentences(sentences)
         return self._measure(
-            [words_of(found) for _, found in splitting.numbered(sentences, False)], gate
+            [words_of(found) for _, found in tokens.numbered(sentences, False)], gate
         )
 
     def _measure(self, sentences, gate):

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 
 from keras_onlstm.datasets.treebank import known_form
 from keras_onlstm.loading import SHIPPED, load_model, member
-from keras_onlstm.text.splitting import sentences_of
-from keras_onlstm.text.tokens import check_sentence
+from keras_onlstm.text.tokens import check_sentence, sentences_of
 from keras_onlstm.text.vocabulary import UNKNOWN, check_vocabulary
-from keras_onlstm.utils.reading import check_kind
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.validation import check_kind
 
 __all__ = ["Reader", "open_reader", "stored_argument"]
 
@@ -94,7 +93,7 @@ def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
     Args:
         path: a run, or a model file.
         name: name of the argument.
-        kinds: allowed kinds, see `utils.reading`.
+        kinds: allowed kinds, see `utils.validation`.
 
     Returns:
         Its value, or `None` if it is not stored, for example if the path is a file.

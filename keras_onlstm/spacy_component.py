@@ -13,8 +13,8 @@ from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets
 from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.trees import LABEL
+from keras_onlstm.utils import NltkTree, StrPath
 from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.types import NltkTree, StrPath
 
 __all__ = ["SentenceParser", "make"]
 

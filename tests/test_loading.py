@@ -12,7 +12,7 @@ from helpers.checks import assert_close
 from keras_onlstm import Parser
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.models.eight_bit import save_eight_bit
+from keras_onlstm.models.ensemble import save_eight_bit
 
 DATA = Path(__file__).parent / "data"
 SENTENCES = ["the cat saw a dog", "a bird saw the dog"]

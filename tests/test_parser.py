@@ -12,7 +12,7 @@ from nltk import Tree
 from helpers.checks import as_array, assert_close
 from helpers.commands import command_runner
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.models.ensemble import load_eight_bit, save_eight_bit
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote

@@ -46,7 +46,7 @@ def saved(tmp_path_factory):
 TOGETHER = """
 import threading
 import keras_onlstm
-names = ["onlstm.layer", "parser", "models.eight_bit"]
+names = ["onlstm.layer", "parser", "models.ensemble"]
 names = ["keras", *(f"keras_onlstm.{name}" for name in names)]
 threads = [threading.Thread(target=__import__, args=(name,)) for name in names]
 [thread.start() for thread in threads]

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> None:
         raise ValueError(f"{options.output}: a compact model ends in .npz.")
     output = place.path
     from keras_onlstm.models import Ensemble
-    from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+    from keras_onlstm.models.ensemble import load_eight_bit, save_eight_bit
 
     loaded = [_load(path) for path in options.model]
     models, about = [model for model, _ in loaded], [about for _, about in loaded]
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
 def _load(path):
     """Loads a model and the metadata about its origin."""
     from keras_onlstm.loading import load_model
-    from keras_onlstm.models.eight_bit import check_eight_bit
+    from keras_onlstm.models.ensemble import check_eight_bit
     from keras_onlstm.runtime import FORMATS
     from keras_onlstm.text.vocabulary import check_vocabulary
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from keras_onlstm.runs.directory import RESULTS, read_config
 from keras_onlstm.runs.earlier import current_config
-from keras_onlstm.runs.language_model import LanguageModelConfig, TextConfig
-from keras_onlstm.runs.prpn import PRPNConfig
+from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig, TextConfig
 from keras_onlstm.utils.console import table
 from keras_onlstm.utils.files import write_json
 

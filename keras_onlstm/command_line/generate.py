@@ -4,8 +4,7 @@ import argparse
 import math
 
 from keras_onlstm.command_line.inputs import add_language_model, report_unknown
-from keras_onlstm.utils.console import at_least, seed
-from keras_onlstm.utils.progress import progress_bar
+from keras_onlstm.utils.console import at_least, progress_bar, seed
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 

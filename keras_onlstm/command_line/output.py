@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 from keras_onlstm.command_line.inputs import nothing_to, report_unknown, sentences
+from keras_onlstm.utils.console import progress_bar
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.progress import progress_bar
 
 __all__ = ["Output", "opened", "read_output", "write_rows"]
 

@@ -6,15 +6,17 @@ import json
 
 from keras_onlstm.command_line.inputs import (
     add_exported,
+    add_large,
     add_sentences,
     check_files,
+    check_large,
     nothing_to,
+    process,
     sentences,
 )
-from keras_onlstm.command_line.large import add_large, check_large, process
 from keras_onlstm.command_line.output import opened, read_output, write_rows
+from keras_onlstm.utils.console import progress_bar
 from keras_onlstm.utils.files import cannot_write
-from keras_onlstm.utils.progress import progress_bar
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -97,7 +99,7 @@ def run(options: argparse.Namespace) -> None:
     if options.format == "parquet":
         return write_rows("parse", options, output, _task(options))
     if options.format == "png":
-        from keras_onlstm.utils.svg import check_png
+        from keras_onlstm.drawing.svg import check_png
 
         check_png()
     from keras_onlstm.parser import Parser

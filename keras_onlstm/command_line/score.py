@@ -7,16 +7,17 @@ import math
 from keras_onlstm.command_line.inputs import (
     add_exported,
     add_language_model,
+    add_large,
     add_sentences,
     check_files,
+    check_large,
     nothing_to,
+    process,
     report_unknown,
     sentences,
 )
-from keras_onlstm.command_line.large import add_large, check_large, process
 from keras_onlstm.command_line.output import opened, read_output, write_rows
-from keras_onlstm.utils.console import table
-from keras_onlstm.utils.progress import progress_bar
+from keras_onlstm.utils.console import progress_bar, table
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -110,7 +111,7 @@ def _scored(options):
     Raises:
         ValueError: if a sentence cannot be read.
     """
-    from keras_onlstm.text.splitting import NO_WORDS
+    from keras_onlstm.text.tokens import NO_WORDS
 
     texts, copy = itertools.tee(sentences(options))
     records = _task(options).begin()(copy)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from keras_onlstm.runs.config import run_parser
-from keras_onlstm.runs.language_model import LanguageModelConfig, TextConfig
-from keras_onlstm.runs.prpn import PRPNConfig
+from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig, TextConfig
 from keras_onlstm.utils.console import ArgumentParser, at_least
 
 __all__ = ["CONFIGS", "EXAMPLES", "HELP", "add_arguments", "run"]

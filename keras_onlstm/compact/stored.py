@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from keras_onlstm.onlstm.gates import gate_width
-from keras_onlstm.utils.reading import Integer, parse_json, read_npz, reason
-from keras_onlstm.utils.types import Shape, StrPath
+from keras_onlstm.utils import Shape, StrPath
+from keras_onlstm.utils.files import parse_json, read_npz, reason
+from keras_onlstm.utils.validation import Integer
 
 __all__ = [
     "ABOUT",

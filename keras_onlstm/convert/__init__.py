@@ -5,10 +5,11 @@ plain arrays with the names of their state dict, in `.npz` or `.safetensors` fil
 """
 
 from keras_onlstm.convert.array_files import read_arrays, write_arrays
-from keras_onlstm.convert.cell import from_torch, to_torch
 from keras_onlstm.convert.language_model import (
+    from_torch,
     language_model_from_arrays,
     language_model_to_arrays,
+    to_torch,
 )
 from keras_onlstm.convert.prpn import prpn_from_arrays, prpn_to_arrays
 from keras_onlstm.convert.tree_lstm import tree_lstm_from_arrays, tree_lstm_to_arrays

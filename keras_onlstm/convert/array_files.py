@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import read_npz, reason, replacing
 from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.reading import read_npz, reason
-from keras_onlstm.utils.types import StrPath
 
 __all__ = ["read_arrays", "stored", "take", "unknown", "write_arrays"]
 

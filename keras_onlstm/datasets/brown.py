@@ -11,7 +11,7 @@ from itertools import chain, groupby
 
 from keras_onlstm.datasets.nltk_corpora import found
 from keras_onlstm.datasets.treebank import normalize
-from keras_onlstm.utils.reading import reason
+from keras_onlstm.utils.files import reason
 
 __all__ = ["load", "load_files"]
 

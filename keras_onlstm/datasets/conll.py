@@ -29,10 +29,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.utils.arguments import one_of
-from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.reading import lines
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import lines, replacing
+from keras_onlstm.utils.validation import one_of
 
 __all__ = ["Reader", "read", "write"]
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from zipfile import BadZipFile
 
-from keras_onlstm.utils.reading import reason
+from keras_onlstm.utils.files import reason
 
 __all__ = ["RESTORE", "file_content", "found"]
 

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.reading import lines
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import lines
+from keras_onlstm.utils.validation import integer
 
 __all__ = [
     "LABELS", "TOKENS", "VARIABLES", "Corpus", "Pair",

@@ -8,8 +8,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from keras_onlstm.utils.reading import lines
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import lines
 
 __all__ = ["Question", "load"]
 

@@ -1,27 +1,69 @@
-"""Targeted syntactic evaluation (Marvin & Linzen 2018): minimal pairs of sentences.
-
-A pair is a grammatical sentence and an ungrammatical one that differs in a word. Negative polarity
-items come in triples: grammatical (`no authors have ever been popular`), intrusive, with the
-licensor in the wrong position, and ungrammatical.
-
-The published sentences are in https://github.com/BeckyMarvin/LM_syneval, `EMNLP2018/templates`, a
-pickle per construction. Pickles can run code, so only strings, tuples, lists and dictionaries are
-accepted. Other pairs are read from tab-separated tables.
-"""
+"""Reads pickles of dictionaries of lists of tuples of strings. Runs no code in them."""
 
 import io
 import pickle
+import pickletools
+import re
 import reprlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from keras_onlstm.datasets.pickles import read_lists
-from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.reading import read_text, reason
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import read_text, reason, replacing
 
-__all__ = ["CONTRASTS", "ROWS", "MinimalPair", "Row", "load", "read_table", "write_table"]
+__all__ = [
+    "CONTRASTS",
+    "ROWS",
+    "MinimalPair",
+    "Row",
+    "load",
+    "read_lists",
+    "read_table",
+    "write_table",
+]
+
+_STRINGS = "STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE"
+_LETTERS = {
+    **dict.fromkeys(_STRINGS.split(), "s"),
+    **{"MARK": "(", "TUPLE": "t", "TUPLE2": "2", "TUPLE3": "3", "STOP": "."},
+    **{"EMPTY_LIST": "]", "LIST": "l", "APPEND": "a", "APPENDS": "e"},
+    **{"EMPTY_DICT": "}", "DICT": "d", "SETITEM": "i", "SETITEMS": "u"},
+    **dict.fromkeys(("PROTO", "FRAME"), ""),
+}
+_REFERENCES = {"s": "s", "t": "p", "2": "p", "3": "p"}  # to strings and tuples, not to lists
+# Grammar of the published files, with opcodes as letters.
+_TUPLE = r"(?>ss2|sss3|\(sss?t|p)"
+_LIST = rf"(?>\]|\(l)(?>{_TUPLE}a|\({_TUPLE}++e)*+"
+_DICTIONARY = re.compile(rf"(?>\}}|\(d)(?>s{_LIST}i|\((?>s{_LIST})++u)*+\.")
+
+
+class _Unpickler(pickle.Unpickler):
+    def find_class(self, module, name):
+        raise pickle.UnpicklingError(f"{module}.{name} is not a string, tuple, list or dictionary")
+
+
+def read_lists(data: bytes) -> dict[str, list[tuple[str, ...]]]:
+    """Reads a dictionary. Raises ValueError or UnpicklingError for any other pickle."""
+    letters, memo = "", dict[Any, str]()
+    for opcode, argument, _ in pickletools.genops(data):
+        if "PUT" in opcode.name or opcode.name == "MEMOIZE":
+            index = len(memo) if argument is None else argument
+            if index > len(memo) + 1:  # allocates all smaller indices
+                raise ValueError(f"it has a memo entry {index} after {len(memo)} others")
+            memo[index] = _REFERENCES.get(letters[-1:], "?")
+        elif "GET" in opcode.name:
+            letters += memo.get(argument, "?")
+        elif opcode.name not in _LETTERS:
+            raise ValueError(f"it has the opcode {opcode.name}, which no list of strings needs")
+        else:
+            letters += _LETTERS[opcode.name]
+        if isinstance(argument, str):
+            argument.encode()  # fails for lone surrogates
+    if not _DICTIONARY.fullmatch(letters):
+        raise ValueError("it is not a dictionary of lists of tuples of two or three strings")
+    return _Unpickler(io.BytesIO(data), encoding="utf-8").load()
+
 
 # Indices of the two sentences that a row of the published table compares, the better one first.
 CONTRASTS = {

@@ -8,7 +8,7 @@ import random
 from itertools import product
 
 from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["generate"]
 

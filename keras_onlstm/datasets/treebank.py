@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.datasets.nltk_corpora import RESTORE, file_content, found
-from keras_onlstm.utils.reading import lines
-from keras_onlstm.utils.types import NltkTree, StrPath
+from keras_onlstm.utils import NltkTree, StrPath
+from keras_onlstm.utils.files import lines
 
 __all__ = ["ParsedSentence", "known_form", "load", "normalize", "read", "without_punctuation"]
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
-from keras_onlstm.utils.arguments import one_of
+from keras_onlstm.utils.validation import one_of
 
 __all__ = ["ARCS", "Arc", "Drawing", "Side", "columns", "drawing", "spread"]
 

@@ -5,7 +5,7 @@ import reprlib
 
 from keras_onlstm.dependencies.attachment import PUNCTUATION
 from keras_onlstm.dependencies.tree import DependencyTree
-from keras_onlstm.utils.types import NltkTree
+from keras_onlstm.utils import NltkTree
 
 __all__ = ["HEAD_RULES", "TRACE", "from_constituents"]
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.validation import integer
 
 # Axes: N words, counted from 0 here; K best of every span; S spans of one width, by their first
 # word; C split points of a span; P pairs of a rank of the left part and one of the right part.

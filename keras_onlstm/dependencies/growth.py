@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["ADDITIONS", "Additions", "Growth", "Sprout", "additions"]
 

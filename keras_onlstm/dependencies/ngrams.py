@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["KneserNey", "dependency_contexts", "word_contexts"]
 

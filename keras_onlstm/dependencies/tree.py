@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["DependencyTree", "Edge", "Step", "chain", "random_tree"]
 

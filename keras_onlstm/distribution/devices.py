@@ -6,8 +6,8 @@ from typing import Any
 import keras
 import numpy as np
 
-from keras_onlstm.utils.backend_tensorflow import has_gpu
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils import Tensor
+from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
 
 __all__ = ["DataParallel", "check_processes", "share_of"]
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_onlstm.datasets.syntactic_evaluation import CONTRASTS, ROWS, MinimalPair, Row
-from keras_onlstm.utils.types import Sentence
+from keras_onlstm.utils import Sentence
 
 __all__ = [
     "Outcome",

@@ -23,7 +23,7 @@ from keras_onlstm.parsing import (
     vote,
 )
 from keras_onlstm.parsing.trees import METHODS
-from keras_onlstm.utils.types import NltkTree
+from keras_onlstm.utils import NltkTree
 
 __all__ = [
     "LABELS",

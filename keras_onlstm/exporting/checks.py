@@ -12,9 +12,9 @@ import numpy as np
 
 from keras_onlstm.exporting.graphs import ModelGraph, draw_inputs
 from keras_onlstm.onlstm.recurrence import reference, substituted
-from keras_onlstm.prpn import reading
+from keras_onlstm.prpn import recurrence as prpn_recurrence
+from keras_onlstm.utils import StrPath, Tensor
 from keras_onlstm.utils.libraries import is_installed
-from keras_onlstm.utils.types import StrPath, Tensor
 
 __all__ = [
     "QUANTIZED",
@@ -53,7 +53,7 @@ def expected(graph: ModelGraph, inputs: dict[str, Tensor]) -> dict[str, np.ndarr
     """The outputs of Keras with the reference recurrence: dictionary of arrays."""
     if graph.of_keras is not None:
         return graph.of_keras(**inputs)
-    with substituted(reference), reading.substituted(reading.reference):
+    with substituted(reference), prpn_recurrence.substituted(prpn_recurrence.reference):
         outputs = graph.function(inputs)
     return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
 

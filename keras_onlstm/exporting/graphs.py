@@ -33,8 +33,8 @@ from keras_onlstm.exporting import tree_graph_tensorflow as tree_graph
 from keras_onlstm.onlstm.cell import ONLSTMCell
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.text.vocabulary import TreeEncoder
+from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.keras_private import layers_within
-from keras_onlstm.utils.types import Tensor
 
 __all__ = [
     "Input",

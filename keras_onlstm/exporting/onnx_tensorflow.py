@@ -21,10 +21,10 @@ from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.saved_model_tensorflow import traced
 from keras_onlstm.onlstm.recurrence import RecurrenceOutputs, reference, unsupported_reason
 from keras_onlstm.runtime import metadata
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["to_onnx"]
 

@@ -15,11 +15,11 @@ from keras_onlstm.onlstm.recurrence import (
     reference,
     substituted,
 )
-from keras_onlstm.prpn import reading
+from keras_onlstm.prpn import recurrence as prpn_recurrence
 from keras_onlstm.runtime import metadata
+from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import versions
-from keras_onlstm.utils.types import StrPath
 
 __all__ = ["METADATA", "module_of", "to_saved_model", "traced"]
 
@@ -163,7 +163,7 @@ def traced(
 
     @tf.function(input_signature=signature, autograph=False)
     def run(*values):
-        with substituted(recurrence), reading.substituted(reading.reference):
+        with substituted(recurrence), prpn_recurrence.substituted(prpn_recurrence.reference):
             outputs = graph.function(dict(zip(names, values, strict=True)))
         return {name: tf.identity(value, name=name) for name, value in outputs.items()}
 

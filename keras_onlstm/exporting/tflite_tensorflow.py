@@ -12,11 +12,11 @@ from keras_onlstm.exporting.checks import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.saved_model_tensorflow import module_of, traced
 from keras_onlstm.runtime import metadata
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import silenced
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["to_tflite"]
 

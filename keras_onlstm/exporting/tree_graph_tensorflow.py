@@ -25,7 +25,7 @@ from keras_onlstm.dependencies import DependencyTree, random_tree
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.tree_lstm.plan import Rooms, lay_out, plan
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, update
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils import Tensor
 
 __all__ = ["draw_heads", "of_keras", "tree_language_model"]
 

@@ -7,9 +7,9 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.utils.keras_models import predictor
+from keras_onlstm.utils import Shape, Tensor
+from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import derived
-from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "in_batches"]
 

@@ -11,7 +11,7 @@ from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils import Tensor
 
 __all__ = ["BidirectionalLSTM"]
 

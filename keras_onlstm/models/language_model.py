@@ -11,9 +11,9 @@ from keras_onlstm.models import starts
 from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.onlstm.layer import ONLSTM
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import matmul, take_rows
-from keras_onlstm.utils.types import Shape, Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 

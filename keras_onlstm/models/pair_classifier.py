@@ -7,9 +7,9 @@ import keras
 from keras import ops
 
 from keras_onlstm.onlstm.layer import ONLSTM
-from keras_onlstm.utils.keras_models import DenseInputs
+from keras_onlstm.utils import Tensor
+from keras_onlstm.utils.keras_private import DenseInputs
 from keras_onlstm.utils.numerics import take_rows
-from keras_onlstm.utils.types import Tensor
 
 __all__ = ["PairClassifier"]
 

@@ -14,9 +14,9 @@ from keras_onlstm.prpn.predict_network import PredictNetwork
 from keras_onlstm.prpn.reading_network import ReadingNetwork
 from keras_onlstm.prpn.step import spread
 from keras_onlstm.text.vocabulary import EOS
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import Sentence, Shape, Tensor
 from keras_onlstm.utils.numerics import derived, matmul, take_rows
-from keras_onlstm.utils.types import Sentence, Shape, Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["PRPN", "Attention", "PRPNOutput"]
 

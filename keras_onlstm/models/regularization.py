@@ -14,8 +14,8 @@ import keras
 from keras import ops
 
 from keras_onlstm.recurrence.lstm import lstm
-from keras_onlstm.utils.backend_tensorflow import has_gpu
-from keras_onlstm.utils.types import Tensor, Tensors
+from keras_onlstm.utils import Tensor, Tensors
+from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
 
 __all__ = [
     "WeightDroppedLSTM",

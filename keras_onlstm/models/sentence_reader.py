@@ -14,8 +14,8 @@ from keras import ops
 
 from keras_onlstm.models import starts
 from keras_onlstm.text.sentences import DistanceModel, contexts, read
-from keras_onlstm.utils.keras_models import DenseInputs, predictor
-from keras_onlstm.utils.types import Sentence, Tensor
+from keras_onlstm.utils import Sentence, Tensor
+from keras_onlstm.utils.keras_private import DenseInputs, predictor
 
 __all__ = ["SentenceReader", "check_vocabulary_size"]
 
@@ -76,7 +76,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         """Raises ValueError before a layer is changed: most weights belong to the model itself."""
         raise ValueError(
             f"a {type(self).__name__} is not quantized by Keras. keras-onlstm compact and "
-            "keras_onlstm.models.eight_bit.save_eight_bit write it in 8 bits, "
+            "keras_onlstm.models.ensemble.save_eight_bit write it in 8 bits, "
             "keras_onlstm.exporting with quantize='dynamic'."
         )
 

@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_onlstm.onlstm.step import gate_offsets
-from keras_onlstm.utils.reading import STARTS
-from keras_onlstm.utils.types import DType, Tensor
+from keras_onlstm.utils import DType, Tensor
+from keras_onlstm.utils.validation import STARTS
 
 __all__ = [
     "GateUniform",

@@ -18,10 +18,10 @@ from keras_onlstm.models.addition_classifiers import (
 from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.models.tree_sampler import Sample, TreeSampler, log_of_yes_and_no
 from keras_onlstm.tree_lstm.step import INITIAL
-from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.keras_models import predictor
+from keras_onlstm.utils import Shape, Tensor
+from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import derived, take_rows, wide_dtype
-from keras_onlstm.utils.types import Shape, Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["Accuracy", "TreeGenerator"]
 

@@ -11,14 +11,13 @@ from keras import ops
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models.sentence_reader import check_vocabulary_size
 from keras_onlstm.text.vocabulary import TreeEncoder
-from keras_onlstm.tree_lstm.layer import GeneratorLSTM, start
 from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms, lay_out, plan
 from keras_onlstm.tree_lstm.recurrence import hidden
-from keras_onlstm.tree_lstm.step import Weights
-from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.keras_models import predictor
+from keras_onlstm.tree_lstm.step import GeneratorLSTM, Weights, start
+from keras_onlstm.utils import Shape, Tensor
+from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import derived, largest, matmul, wide_dtype
-from keras_onlstm.utils.types import Shape, Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["TreeLSTM"]
 

@@ -11,9 +11,9 @@ from keras_onlstm.dependencies import DependencyTree, Edge
 from keras_onlstm.dependencies.growth import Growth, Sprout, additions
 from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_step
-from keras_onlstm.utils.keras_models import predictor
+from keras_onlstm.utils import Tensor
+from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import take_rows, wide_dtype
-from keras_onlstm.utils.types import Tensor
 
 __all__ = ["Sample", "TreeSampler", "grow", "log_of_yes_and_no", "read_left"]
 

@@ -8,10 +8,10 @@ from keras import activations, constraints, initializers, ops, regularizers
 
 from keras_onlstm.onlstm.int8 import Int8Kernels
 from keras_onlstm.onlstm.step import gate_offsets, gate_width, project, step
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import Identifier, Shape, Tensor
 from keras_onlstm.utils.keras_private import DropoutRNNCell
 from keras_onlstm.utils.numerics import matmul
-from keras_onlstm.utils.types import Identifier, Shape, Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["DropoutMasks", "ONLSTMCell"]
 

@@ -13,9 +13,9 @@ from keras_onlstm.onlstm.gates import LSTM_GATES, MASTER_GATES, gate_width, lstm
 from keras_onlstm.recurrence.engine import Specs
 from keras_onlstm.recurrence.gated import GatedStep, StepOutputs
 from keras_onlstm.recurrence.lstm import hidden_state, output_derivatives
+from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import largest, precise, tanh, triangle
-from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["ONLSTMStep"]
 

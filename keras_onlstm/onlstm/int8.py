@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import keras
 from keras import ops
 
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils import Tensor
 
 __all__ = ["Int8Kernels", "no_mode"]
 

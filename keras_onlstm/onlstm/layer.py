@@ -11,10 +11,9 @@ from keras import KerasTensor, ops
 from keras_onlstm.onlstm import recurrence
 from keras_onlstm.onlstm.cell import DropoutMasks, ONLSTMCell
 from keras_onlstm.onlstm.int8 import no_mode
-from keras_onlstm.utils.keras_models import DenseInputs
-from keras_onlstm.utils.keras_private import assign
+from keras_onlstm.utils import Identifier, Shape, Tensor, Tensors
+from keras_onlstm.utils.keras_private import DenseInputs, assign
 from keras_onlstm.utils.numerics import wide_dtype
-from keras_onlstm.utils.types import Identifier, Shape, Tensor, Tensors
 
 __all__ = ["ONLSTM"]
 

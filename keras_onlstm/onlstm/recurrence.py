@@ -10,10 +10,10 @@ from keras import activations, backend, ops
 from keras_onlstm.onlstm.fused_step import ONLSTMStep
 from keras_onlstm.onlstm.step import project, step
 from keras_onlstm.recurrence import engine
+from keras_onlstm.recurrence.engine import Substitution
 from keras_onlstm.recurrence.gated import GatedWeights, run_gated
+from keras_onlstm.utils import Activation, Tensor
 from keras_onlstm.utils.numerics import matmul, mean, wide_dtype
-from keras_onlstm.utils.substitution import Substitution
-from keras_onlstm.utils.types import Activation, Tensor
 
 __all__ = [
     "RecurrenceInputs",

@@ -1,14 +1,9 @@
-"""One step of ON-LSTM, written as its equations (Shen et al. 2019, Eq. 6 to 15).
-
-The cell and the reference recurrence use it; the fused step combines the gates in another way.
-`keras_onlstm.onlstm.gates` defines the slices of the gates and the axes.
-"""
+"""cumax, and one step of ON-LSTM, written as its equations (Shen et al. 2019, Eq. 6 to 15)."""
 
 from typing import NamedTuple
 
-from keras import ops
+from keras import backend, ops
 
-from keras_onlstm.onlstm.cumax import cumax
 from keras_onlstm.onlstm.gates import (
     GATES,
     LSTM_GATES,
@@ -17,20 +12,72 @@ from keras_onlstm.onlstm.gates import (
     gate_width,
     lstm_offset,
 )
-from keras_onlstm.utils.numerics import exact_activation, matmul, wide_dtype
-from keras_onlstm.utils.types import Activation, Tensor
+from keras_onlstm.utils import Activation, Tensor
+from keras_onlstm.utils.numerics import cumsum, exact_activation, largest, matmul, wide_dtype
 
 __all__ = [
     "GATES",
     "LSTM_GATES",
     "MASTER_GATES",
     "StepOutput",
+    "cumax",
     "gate_offsets",
     "gate_width",
     "lstm_offset",
     "project",
     "step",
 ]
+
+
+def cumax(x: Tensor, axis: int = -1) -> Tensor:
+    """Cumulative sum of a softmax: `cumax(x)[k] = softmax(x)[0] + ... + softmax(x)[k]`.
+
+    The result rises along `axis` from above 0 to exactly 1. It is the probability that a split
+    point lies at or before position `k`: a soft, differentiable `(0, ..., 0, 1, ..., 1)`. Adding a
+    constant to `x` changes nothing. Computed in float32 if `x` has half precision.
+
+    Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 8, https://arxiv.org/abs/1810.09536.
+
+    Args:
+        x: floating-point tensor of rank 1 or more, any shape. Integers are cast to the default
+            float dtype.
+        axis: integer, the axis along which to accumulate.
+
+    Returns:
+        Tensor of the shape and dtype of `x`, with values in [0, 1].
+
+    Raises:
+        ValueError: if `x` is a scalar or `axis` is not one of its axes.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm import cumax
+    >>> gate = cumax(np.log([[1.0, 2.0, 5.0]]))
+    >>> [round(float(value), 3) for value in gate[0]]
+    [0.125, 0.375, 1.0]
+    """
+    x = ops.convert_to_tensor(x)
+    rank = len(x.shape)
+    if not -rank <= axis < rank:  # scalars have no axis
+        raise ValueError(
+            f"cumax sums along one axis: axis={axis} is none of those of a tensor of rank {rank}."
+        )
+    dtype = backend.standardize_dtype(x.dtype)
+    if not backend.is_float_dtype(dtype):
+        dtype = backend.floatx()
+    x = ops.cast(x, wide_dtype(dtype))
+    last = axis in (-1, rank - 1)
+    if not last:
+        x = ops.moveaxis(x, axis, -1)
+    total = cumsum(ops.exp(x - ops.stop_gradient(largest(x, -1))))
+    end = total[..., -1:]
+    # Values of 1 are set, not computed, to be exact and the largest: XLA divides by multiplying
+    # with a reciprocal, and a parallel sum may exceed its last value by one rounding.
+    ratio = ops.where(total < end, total / end, ops.ones_like(total))
+    if not last:
+        ratio = ops.moveaxis(ratio, -1, axis)
+    return ops.cast(ratio, dtype)
 
 
 class StepOutput(NamedTuple):

@@ -1,8 +1,7 @@
 """Trees from distances, baselines, scores, pictures. Without Keras."""
 
-from keras_onlstm.parsing.heat_maps import draw_heat_maps, save_heat_maps
-from keras_onlstm.parsing.outlines import conll, outline
-from keras_onlstm.parsing.pictures import draw, draw_pair, save_picture
+from keras_onlstm.drawing.heat_maps import draw_heat_maps, save_heat_maps
+from keras_onlstm.parsing.pictures import conll, draw, draw_pair, outline, save_picture
 from keras_onlstm.parsing.report import draw_page, write_report
 from keras_onlstm.parsing.scores import Scores, score
 from keras_onlstm.parsing.trees import (

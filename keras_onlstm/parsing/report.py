@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from keras_onlstm.drawing.svg import HEAD, escaped, pictures_page
 from keras_onlstm.parsing.pictures import Numbers, draw, draw_pair
 from keras_onlstm.parsing.scores import score
+from keras_onlstm.utils import NltkTree, StrPath
 from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.pages import HEAD, escaped, pictures_page
-from keras_onlstm.utils.types import NltkTree, StrPath
 
 __all__ = ["draw_page", "write_report"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from keras_onlstm.utils.types import NltkTree
+from keras_onlstm.utils import NltkTree
 
 __all__ = ["Scores", "score", "walk"]
 

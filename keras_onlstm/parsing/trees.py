@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.utils.types import NltkTree
+from keras_onlstm.utils import NltkTree
 
 __all__ = [
     "balanced",

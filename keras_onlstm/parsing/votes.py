@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.trees import METHODS, checked, from_splits
-from keras_onlstm.utils.types import NltkTree
+from keras_onlstm.utils import NltkTree
 
 __all__ = ["check_methods", "consensus", "vote"]
 

@@ -5,11 +5,11 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_onlstm.prpn.normalization import BatchNormalization
+from keras_onlstm.prpn.parsing_network import BatchNormalization
 from keras_onlstm.prpn.step import banded, banded_attention, features_of
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import derived, matmul, tanh
-from keras_onlstm.utils.types import Shape, Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["PredictNetwork"]
 

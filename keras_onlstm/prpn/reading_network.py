@@ -5,13 +5,13 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_onlstm.prpn.normalization import UnbiasedLayerNormalization
-from keras_onlstm.prpn.reading import ReadingInputs, run
+from keras_onlstm.prpn.parsing_network import UnbiasedLayerNormalization
+from keras_onlstm.prpn.recurrence import ReadingInputs, run
 from keras_onlstm.prpn.step import banded, banded_attention, features_of, last_rows
 from keras_onlstm.recurrence.lstm import Gates
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import derived, matmul
-from keras_onlstm.utils.types import Shape, Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["ReadingNetwork"]
 

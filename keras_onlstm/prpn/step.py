@@ -17,8 +17,8 @@ import operator
 
 from keras import ops
 
+from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import largest
-from keras_onlstm.utils.types import Shape, Tensor
 
 __all__ = [
     "EPSILON",

@@ -10,18 +10,21 @@ What a recurrence computes is a `Step`. How a loop runs is the task of `engine_t
 """
 
 import functools
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from keras import backend, tree
 
 from keras_onlstm.recurrence import engine_jax, engine_tensorflow, engine_torch
-from keras_onlstm.utils.types import DType, Shape, Tensor, Tensors
+from keras_onlstm.utils import DType, Shape, Tensor, Tensors
 
 __all__ = [
     "NOT_SUPPORTED",
     "Specs",
     "Step",
+    "Substitution",
     "packed",
     "product",
     "rows_product",
@@ -228,3 +231,24 @@ def _backward(step, arguments, results, saved, upstream):
     d_weights, d_xs = step.gradients(weights, carry, xs, ys, saved, rows)
     d_weights = tree.pack_sequence_as(weights, list(d_weights))
     return d_weights, step.end_backward(d_carry), tuple(d_xs)
+
+
+class Substitution:
+    """A temporary replacement of a function, for example while a model is exported."""
+
+    def __init__(self, name: str) -> None:
+        self._function: ContextVar[Callable[..., Any] | None] = ContextVar(name, default=None)
+
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """The replacement, or `None`."""
+        return self._function.get()
+
+    @contextmanager
+    def __call__(self, other: Callable[..., Any]) -> Iterator[None]:
+        """A context in which another function replaces it."""
+        token = self._function.set(other)
+        try:
+            yield
+        finally:
+            self._function.reset(token)

@@ -8,7 +8,7 @@ from typing import Any
 
 from keras import distribution
 
-from keras_onlstm.utils.types import Tensor, Tensors
+from keras_onlstm.utils import Tensor, Tensors
 
 __all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from keras import ops, tree
 
-from keras_onlstm.utils.backend_tensorflow import compiled, has_gpu, refusing, values
-from keras_onlstm.utils.types import Tensor, Tensors
+from keras_onlstm.utils import Tensor, Tensors
+from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, refusing, values
 
 __all__ = [
     "compiled",

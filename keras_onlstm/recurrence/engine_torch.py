@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from keras import tree
 
-from keras_onlstm.utils.types import Tensor, Tensors
+from keras_onlstm.utils import Tensor, Tensors
 
 __all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
 

@@ -31,10 +31,10 @@ from keras_onlstm.recurrence.engine import (
     run,
     summed_product,
 )
-from keras_onlstm.utils.backend_tensorflow import has_gpu
+from keras_onlstm.utils import Tensor, Tensors
+from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
 from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import wide_dtype
-from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["GatedStep", "GatedWeights", "StepOutputs", "run_gated"]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from keras import backend, ops
 
 from keras_onlstm.recurrence.gated import GatedStep, GatedWeights, StepOutputs, run_gated
+from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import tanh
-from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = [
     "Gates",

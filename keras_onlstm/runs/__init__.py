@@ -1,9 +1,8 @@
 """Configuration of runs: values, flags, `config.json`, directories. Without Keras."""
 
 from keras_onlstm.runs.config import Config, run_parser
-from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig
 from keras_onlstm.runs.pair_classifier import PairClassifierConfig
-from keras_onlstm.runs.prpn import PRPNConfig
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 
 __all__ = [

@@ -18,7 +18,7 @@ from keras_onlstm.runs.directory import CONFIG, check_new, read_config, read_val
 from keras_onlstm.runs.earlier import current_config
 from keras_onlstm.utils.console import ArgumentParser, at_least
 from keras_onlstm.utils.files import check_unlocked
-from keras_onlstm.utils.reading import SEEDS, Choice, Integer, Number, check_kind
+from keras_onlstm.utils.validation import SEEDS, Choice, Integer, Number, check_kind
 
 __all__ = ["Config", "option", "preset_option", "rate", "run_parser"]
 

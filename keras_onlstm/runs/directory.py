@@ -8,9 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from keras_onlstm.utils.files import LOCK, check_unlocked, is_left_over, locked, write_json
+from keras_onlstm.utils.files import (
+    LOCK,
+    check_unlocked,
+    is_left_over,
+    locked,
+    read_json,
+    write_json,
+)
 from keras_onlstm.utils.libraries import versions
-from keras_onlstm.utils.reading import check_kind, read_json
+from keras_onlstm.utils.validation import check_kind
 
 __all__ = [
     "CONFIG",

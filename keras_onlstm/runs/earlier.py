@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from keras_onlstm.utils.reading import check_kind
+from keras_onlstm.utils.validation import check_kind
 
 __all__ = ["current_config", "current_values"]
 

@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-from keras_onlstm.runtime.exported_model import ExportedModel
-from keras_onlstm.runtime.exported_tree_model import ExportedTreeModel
+from keras_onlstm.runtime.exported_models import ExportedModel, ExportedTreeModel
+from keras_onlstm.runtime.graphs import OnnxGraph, TfliteGraph
 from keras_onlstm.runtime.metadata import TREE_READER
-from keras_onlstm.runtime.onnx_graph import OnnxGraph
-from keras_onlstm.runtime.tflite_graph import TfliteGraph
-from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.validation import integer
 
 __all__ = [
     "ExportedModel",

@@ -12,8 +12,9 @@ import json
 import zipfile
 from typing import Any
 
-from keras_onlstm.utils.reading import Integer, check_kind, check_unpacked, parse_json
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import check_unpacked, parse_json
+from keras_onlstm.utils.validation import Integer, check_kind
 
 __all__ = ["FORMAT", "KEY", "MEMBER", "dumps", "loads", "pack", "unpack"]
 

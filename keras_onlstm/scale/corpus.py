@@ -9,7 +9,7 @@ from keras_onlstm.scale import processes
 from keras_onlstm.scale.processes import Counts
 from keras_onlstm.scale.shards import FORMATS, cut
 from keras_onlstm.scale.tasks import Task
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import (
     LOCK,
     cannot_write,
@@ -18,7 +18,7 @@ from keras_onlstm.utils.files import (
     remove_left_overs,
     write_json,
 )
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils.validation import integer
 from keras_onlstm.version import __version__
 
 __all__ = ["process"]

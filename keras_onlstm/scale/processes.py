@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from keras_onlstm.scale.shards import Shard, read, write
 from keras_onlstm.scale.tasks import Task
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
 
 __all__ = ["Counts", "Worker", "run"]
 

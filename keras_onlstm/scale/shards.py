@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.types import StrPath
 
 __all__ = ["FORMATS", "Shard", "cut", "read", "write"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets
 from keras_onlstm.reader import open_reader
-from keras_onlstm.text.splitting import NO_WORDS, without_number
+from keras_onlstm.text.tokens import NO_WORDS, without_number
 
 __all__ = ["Parsing", "Record", "Scoring", "Task"]
 

@@ -16,9 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.text.vocabulary import EOS, UNKNOWN, by_frequency
-from keras_onlstm.utils.files import replacing
-from keras_onlstm.utils.reading import lines
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import lines, replacing
 
 __all__ = ["Corpus", "encode", "find", "load", "mapped", "read_vocabulary", "sentences"]
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from keras_onlstm.text import corpus
 from keras_onlstm.text.vocabulary import read_words, write_words
-from keras_onlstm.utils.files import write_json
-from keras_onlstm.utils.progress import advance, progress_bar
-from keras_onlstm.utils.reading import read_json
+from keras_onlstm.utils.console import advance, progress_bar
+from keras_onlstm.utils.files import read_json, write_json
 
 __all__ = ["load", "word_counts"]
 

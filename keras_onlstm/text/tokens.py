@@ -1,17 +1,28 @@
-"""Splits text into sentences and tokens with positions. Does not import Keras.
-
-NLTK does the splitting: its Penn Treebank tokenizer, and Punkt with the abbreviations below instead
-of a trained model, which would have to be downloaded. Input that neither can handle, such as
-addresses and emoji, is replaced first.
-"""
+"""Splits texts into sentences and tokens with positions. Does not import Keras."""
 
 import functools
+import itertools
 import re
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ["Token", "check_sentence", "check_sentences", "from_words", "split"]
+from keras_onlstm.text import tokens
+from keras_onlstm.utils import Sentence
+
+__all__ = [
+    "NO_WORDS",
+    "Token",
+    "check_sentence",
+    "check_sentences",
+    "from_words",
+    "numbered",
+    "sentences_of",
+    "sentences_or_error",
+    "split",
+    "without_number",
+    "words_of",
+]
 
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _PICTURE = r"[\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
@@ -226,3 +237,67 @@ def _tools():
 
 def _has_words(tokens):
     return any(token.is_word for token in tokens)
+
+
+NO_WORDS = "has no words."
+
+
+def words_of(sentence: Iterable[Token]) -> list[str]:
+    """The words of tokens, without punctuation."""
+    return [token.text for token in sentence if token.is_word]
+
+
+def sentences_of(sentence: Sentence, split: bool, number: int = 1) -> list[list[Token]]:
+    """Converts one text to sentences of tokens: at least one, which may be empty.
+
+    A list of words is one sentence, and so is a text with `split=False`. `number` is the number of
+    the text in errors.
+    """
+    if not isinstance(sentence, str):
+        return [tokens.from_words(sentence)]
+    try:
+        found = tokens.split(sentence)
+    except TimeoutError as error:  # NLTK gives up after some seconds
+        raise ValueError(
+            f"sentence {number}: cannot be split into words in time. Give shorter texts."
+        ) from error
+    return found if split and found else [list(itertools.chain.from_iterable(found))]
+
+
+def numbered(sentences: Iterable[Sentence], split: bool) -> Iterator[tuple[int, list[Token]]]:
+    """Yields the sentences of many texts, each with the index of its text."""
+    for place, sentence in enumerate(sentences):
+        tokens.check_sentence(sentence, place + 1)
+        for found in sentences_of(sentence, split, place + 1):
+            yield place, found
+
+
+def without_number(error: ValueError) -> str:
+    """The message of an error without `sentence 1`, for texts in numbered rows."""
+    return re.sub("^sentence 1[:,] ", "", str(error))
+
+
+def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], str | None]:
+    """Returns the sentences that have words, and `None`; or no sentences, and an error message.
+
+    `most` is the maximum number of words in a sentence. Blank text is not an error.
+    """
+    if isinstance(text, bytes):
+        return [], "is no UTF-8 text."
+    if not isinstance(text, str | list | tuple):
+        return [], f"is {reprlib.repr(text)}, neither text nor a list of words."
+    if isinstance(text, str) and not text.strip():
+        return [], None
+    try:
+        tokens.check_sentence(text)
+        found = [
+            sentence for sentence in sentences_of(text, True) if any(t.is_word for t in sentence)
+        ]
+    except ValueError as error:
+        return [], without_number(error)
+    longest = max((len(words_of(sentence)) for sentence in found), default=0)
+    if not found:
+        return [], NO_WORDS
+    if most is not None and longest > most:
+        return [], f"has a sentence of {longest:,} words, more than {most:,}."
+    return found, None

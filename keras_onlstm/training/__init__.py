@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from keras_onlstm.training.batches import SentenceBatches, TreeBatches
     from keras_onlstm.training.bptt import (
         ResetStates,
         TruncatedModel,
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
         AveragedSGD,
         NonMonotonicTrigger,
         PenalizedAdam,
+        PlateauSchedule,
+        WarmupSchedule,
     )
-    from keras_onlstm.training.pair_batches import PairBatches
-    from keras_onlstm.training.schedules import PlateauSchedule, WarmupSchedule
-    from keras_onlstm.training.sentence_batches import SentenceBatches
+    from keras_onlstm.training.pair_classifiers import PairBatches
     from keras_onlstm.training.trainer import Trainer
-    from keras_onlstm.training.tree_batches import TreeBatches
     from keras_onlstm.training.tree_models import HalvingWithRollback, TreeLearner, evaluate_trees
 
 __all__ = [
@@ -50,9 +50,14 @@ __all__ = [
 
 # Modules that import Keras, which takes seconds and which `--help` does not need.
 _MODULES = (
-    "bptt", "checkpoint", "optimizers", "pair_batches", "schedules", "sentence_batches", "trainer",
-    "tree_batches", "tree_models",
-)  # fmt: skip
+    "batches",
+    "bptt",
+    "checkpoint",
+    "optimizers",
+    "pair_classifiers",
+    "trainer",
+    "tree_models",
+)
 
 
 def __getattr__(name: str) -> Any:

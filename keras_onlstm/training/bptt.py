@@ -12,10 +12,10 @@ from keras_onlstm.models.regularization import (
     activation_regularization,
     temporal_activation_regularization,
 )
-from keras_onlstm.utils.arguments import integer
-from keras_onlstm.utils.cross_entropy import token_losses
+from keras_onlstm.training.cross_entropy import token_losses
+from keras_onlstm.utils import Identifier, Tensor
 from keras_onlstm.utils.keras_private import VaryingBatches, assign
-from keras_onlstm.utils.types import Identifier, Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["ResetStates", "TruncatedModel", "Windows", "contiguous", "evaluate_windows", "own_rows"]
 

@@ -19,11 +19,16 @@ from keras_onlstm.runs.language_model import TextConfig
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.large_corpus import word_counts
 from keras_onlstm.text.vocabulary import EOS, write_words
+from keras_onlstm.training.batches import SentenceBatches
 from keras_onlstm.training.bptt import ResetStates, TruncatedModel, Windows, evaluate_windows
 from keras_onlstm.training.corpora import IDS, VOCABULARY, check_same_vocabulary
-from keras_onlstm.training.optimizers import AveragedSGD, NonMonotonicTrigger, PenalizedAdam
-from keras_onlstm.training.schedules import PlateauSchedule, WarmupSchedule
-from keras_onlstm.training.sentence_batches import SentenceBatches
+from keras_onlstm.training.optimizers import (
+    AveragedSGD,
+    NonMonotonicTrigger,
+    PenalizedAdam,
+    PlateauSchedule,
+    WarmupSchedule,
+)
 from keras_onlstm.training.trainer import Trainer
 
 __all__ = ["evaluation", "make_model", "train_language_model"]

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing, write_json
-from keras_onlstm.utils.types import StrPath
 
 __all__ = ["write_history", "write_tensorboard"]
 

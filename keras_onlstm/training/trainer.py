@@ -13,6 +13,7 @@ import keras
 
 from keras_onlstm.distribution.processes import ALONE, Processes
 from keras_onlstm.training.checkpoint import (
+    Progress,
     load_checkpoint,
     restore_state,
     save_checkpoint,
@@ -20,10 +21,9 @@ from keras_onlstm.training.checkpoint import (
 )
 from keras_onlstm.training.deterministic_tracing import traced_alike
 from keras_onlstm.training.metrics_log import write_history, write_tensorboard
-from keras_onlstm.training.progress import Progress
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.console import progress_bar
 from keras_onlstm.utils.files import remove_left_overs, replacing
-from keras_onlstm.utils.progress import progress_bar
-from keras_onlstm.utils.types import StrPath
 
 __all__ = ["Trainer"]
 

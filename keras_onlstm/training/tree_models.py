@@ -13,16 +13,14 @@ from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.runs.directory import has_begun, running
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
-from keras_onlstm.text.vectors import read_vectors
-from keras_onlstm.text.vocabulary import write_words
-from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary
-from keras_onlstm.training.schedules import Stateful, WarmupSchedule, multiply_learning_rate
+from keras_onlstm.text.vocabulary import read_vectors, write_words
+from keras_onlstm.training.batches import TreeBatches
+from keras_onlstm.training.corpora import VOCABULARY, TreeCorpus, check_same_vocabulary
+from keras_onlstm.training.cross_entropy import token_losses
+from keras_onlstm.training.optimizers import Stateful, WarmupSchedule, multiply_learning_rate
 from keras_onlstm.training.trainer import Trainer
-from keras_onlstm.training.tree_batches import TreeBatches
-from keras_onlstm.training.tree_corpora import TreeCorpus
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
-from keras_onlstm.utils.cross_entropy import token_losses
-from keras_onlstm.utils.types import Identifier, Tensor
+from keras_onlstm.utils import Identifier, Tensor
 
 __all__ = [
     "HalvingWithRollback",

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from keras_onlstm.utils.arguments import integer
+from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.numerics import take_rows
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils.validation import integer
 
 __all__ = ["NoiseContrastive"]
 

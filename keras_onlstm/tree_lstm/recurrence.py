@@ -16,8 +16,8 @@ from keras import ops, tree
 from keras_onlstm.recurrence.engine import Specs, Step, run, stacked
 from keras_onlstm.recurrence.lstm import Gates, cell_derivatives, cell_state, output_derivatives
 from keras_onlstm.tree_lstm.step import INITIAL, Weights, update
+from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import matmul, take_rows
-from keras_onlstm.utils.types import Tensor, Tensors
 
 __all__ = ["TreeStep", "hidden"]
 

@@ -1,29 +1,27 @@
-"""The equations of TreeLSTM, and their reference implementation.
-
-Equations 1 to 7 of Zhang, Lu, Lapata 2016, as in the published code.
-
-Axes, for the whole of TreeLSTM:
-
-- K: steps of a grid; a word is in a later step than its source
-- R: rows of a step, of all trees of a batch, one edge type after the other
-- N: words of a batch that are predicted
-- E: size of a word vector
-- U: units
-- L: layers
-- V: vocabulary
-"""
+"""The weights and the equations of TreeLSTM, and their reference implementation."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import keras
 from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.recurrence.lstm import Gates, activated, cell_state, hidden_state
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils import Shape, Tensor
+from keras_onlstm.utils.numerics import derived
 
-__all__ = ["INITIAL", "Layer", "Weights", "deep_step", "reference", "update"]
+__all__ = [
+    "INITIAL",
+    "GeneratorLSTM",
+    "Layer",
+    "Weights",
+    "deep_step",
+    "reference",
+    "start",
+    "update",
+]
 
 INITIAL = 0.01  # all hidden and cell states of ROOT and before the first left dependent
 
@@ -99,3 +97,57 @@ def reference(weights: Weights, tree: DependencyTree, ids: Sequence[int], root: 
             x = ops.concatenate([x, left[-1][0]], -1)
         states[step.place] = deep_step(x, weights.generators[step.edge], states[step.source])
     return ops.concatenate([states[index][-1][0] for index in range(1, len(tree) + 1)], 0)
+
+
+def start(seed: int | None, *places: str | int) -> keras.initializers.Initializer:
+    """The initializer of every weight: within 0.1, as published."""
+    return keras.initializers.RandomUniform(-0.1, 0.1, seed=derived(seed, *places))
+
+
+class GeneratorLSTM(keras.layers.Layer):
+    """The weights of a deep LSTM, without the loop.
+
+    Args:
+        input_dim: integer, size of the first layer's input.
+        units: integer, U.
+        num_layers: integer, L.
+        seed: integer, or `None`.
+        **kwargs: `name`, `dtype` of `keras.layers.Layer`.
+    """
+
+    def __init__(
+        self, input_dim: int, units: int, num_layers: int, seed: int | None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.input_dim, self.units, self.num_layers, self.seed = input_dim, units, num_layers, seed
+        self._layers_of_weights: list[Layer] = []
+
+    def build(self, input_shape: Shape | None = None) -> None:
+        for index in range(self.num_layers):
+            shapes = {
+                "kernel": (self.units if index else self.input_dim, 4 * self.units),
+                "recurrent_kernel": (self.units, 4 * self.units),
+                "bias": (4 * self.units,),
+            }
+            weights = {
+                name: self.add_weight(
+                    shape=shape,
+                    initializer=start(self.seed, self.name, name, index),
+                    name=f"{name}_{index}",
+                )
+                for name, shape in shapes.items()
+            }
+            self._layers_of_weights.append(Layer(**weights))
+        self.built = True
+
+    @property
+    def variables_by_layer(self) -> tuple[Layer, ...]:
+        """A `Layer` of variables per layer."""
+        return tuple(self._layers_of_weights)
+
+    def values(self, dtype: str) -> tuple[Layer, ...]:
+        """A `Layer` of tensors per layer."""
+        return tuple(
+            Layer(*(ops.convert_to_tensor(weight, dtype=dtype) for weight in layer))
+            for layer in self._layers_of_weights
+        )

@@ -1,7 +1,4 @@
-"""Command lines: one-line messages for errors and Ctrl-C, and tables of results.
-
-TensorFlow's start-up logs are suppressed unless TF_CPP_MIN_LOG_LEVEL is set.
-"""
+"""Command lines: one-line messages for errors and Ctrl-C, tables of results, progress bars."""
 
 import argparse
 import difflib
@@ -13,10 +10,19 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from keras_onlstm.utils.libraries import around_import, choose_backend, keras_not_installed
-from keras_onlstm.utils.reading import SEEDS
+from keras_onlstm.utils.validation import SEEDS
 
-__all__ = ["ArgumentParser", "at_least", "report", "seed", "silenced", "status_of", "table"]
-
+__all__ = [
+    "ArgumentParser",
+    "advance",
+    "at_least",
+    "progress_bar",
+    "report",
+    "seed",
+    "silenced",
+    "status_of",
+    "table",
+]
 
 _FORMER = {  # flags of earlier versions
     "--set": "every value has a flag of its own, such as --units 300",
@@ -182,3 +188,26 @@ def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
         if isinstance(error, ModuleNotFoundError) and error.name == "keras":
             error = keras_not_installed("this command", error)
         parser.exit(2, f"{parser.prog}: error: {' '.join(str(error).split())}\n")
+
+
+def progress_bar(unit: str, **options: Any) -> Any:
+    """A progress bar with rate and time left, shown only on a terminal.
+
+    Args:
+        unit: what is counted, in the plural.
+        **options: of `tqdm.tqdm`, such as `total` and `desc`. The bar appears after `delay`
+            seconds, 3 by default.
+
+    Returns:
+        `tqdm.tqdm`.
+    """
+    from tqdm import tqdm
+
+    defaults = {"disable": None, "dynamic_ncols": True, "unit_scale": True, "delay": 3}
+    return tqdm(unit=f" {unit}", **(defaults | options))
+
+
+def advance(bar: Any, done: int, total: int | None = None) -> None:
+    """Sets how much is done, and of how much, if known."""
+    bar.total = total
+    bar.update(done - bar.n)

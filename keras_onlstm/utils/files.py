@@ -1,4 +1,4 @@
-"""Atomic writing of files, and a lock on a directory."""
+"""Files: atomic writing, a lock on a directory, and reading with one-line errors."""
 
 import errno
 import glob
@@ -6,20 +6,43 @@ import json
 import os
 import shutil
 import tempfile
+import textwrap
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils.validation import check_kind
+
+if TYPE_CHECKING:
+    import numpy as np
 
 __all__ = [
-    "LOCK", "cannot_write", "check_unlocked", "is_left_over", "locked", "remove_left_overs",
-    "replacing", "write_json",
-]  # fmt: skip
+    "LOCK",
+    "cannot_write",
+    "check_unlocked",
+    "check_unpacked",
+    "is_left_over",
+    "lines",
+    "locked",
+    "parse_json",
+    "read_json",
+    "read_npz",
+    "read_text",
+    "reason",
+    "remove_left_overs",
+    "replacing",
+    "write_json",
+]
 
+LARGEST = 32 * 2**20  # bytes of a JSON text: three times a vocabulary of a million words
+MOST_VALUES = 2**21  # in a text: in memory a value takes up to 100 times its size
+RATIO = 20  # of unpacked to packed bytes: 3 to 10 for text, hardly above 1 for weights
+ALWAYS = 256 * 2**20  # bytes that any archive may unpack to, whatever the ratio
 LOCK = ".lock"
 _LEFT_OVER = ".*.part"  # names of temporary directories, which a killed process leaves
 _OLD = ".old"
@@ -189,3 +212,98 @@ def check_unlocked(directory: StrPath) -> None:
     if (Path(directory) / LOCK).exists():
         with locked(directory):
             pass
+
+
+def parse_json(text: bytes, kind: Any) -> Any:
+    """Parses a JSON text of a kind, up to the size limits of this module."""
+    if len(text) > LARGEST:
+        raise ValueError(f"it has {len(text):,} bytes, above the limit of {LARGEST:,}")
+    values = sum(map(text.count, (b",", b"[", b"{")))
+    if values > MOST_VALUES:
+        raise ValueError(f"it has {values:,} values, above the limit of {MOST_VALUES:,}")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not valid JSON: {error}") from error
+    check_kind(value, kind)
+    return value
+
+
+def read_json(path: StrPath, kind: Any, remedy: str) -> Any:
+    """Reads a JSON file of a kind; errors name the file and position and end with the remedy."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file. {remedy}")
+    with open(path, "rb") as file:
+        text = file.read(LARGEST + 1)
+    try:
+        return parse_json(text, kind)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}. {remedy}") from error
+
+
+def read_text(path: StrPath, remedy: str = "") -> str:
+    """Reads a UTF-8 file, with or without a byte order mark; errors end with the remedy."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: no such file. {remedy}".rstrip())
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        remedy = remedy or "Convert it first."
+        raise ValueError(f"{path}: is not UTF-8 text ({error.reason}). {remedy}") from None
+
+
+def lines(
+    name: StrPath,
+    stream: Iterable[bytes],
+    encoding: str = "utf-8",
+    remedy: str = "Convert it first.",
+) -> Iterator[str]:
+    """Decodes the lines of a stream, without line ends; errors name line and remedy."""
+    first = "utf-8-sig" if encoding == "utf-8" else encoding
+    for number, line in enumerate(stream, 1):
+        try:
+            yield line.decode(first if number == 1 else encoding).strip("\r\n")
+        except UnicodeDecodeError as error:
+            raise ValueError(
+                f"{name}, line {number}: is not {encoding.upper()} text ({error.reason}). {remedy}"
+            ) from error
+
+
+def check_unpacked(archive: zipfile.ZipFile) -> None:
+    """Checks that an archive does not unpack to far more bytes than any model file.
+
+    Args:
+        archive: `zipfile.ZipFile`.
+
+    Raises:
+        ValueError: if it does.
+    """
+    members = archive.infolist()
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > max(ALWAYS, RATIO * sum(member.compress_size for member in members)):
+        raise ValueError(f"it would unpack to {unpacked:,} bytes, too many for its size")
+
+
+def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
+    """The arrays of an `.npz` file, without pickled objects.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Dictionary from names to arrays, in the order of the file. Exceptions of NumPy and `zipfile`
+        for damaged files are not caught.
+    """
+    import numpy as np
+
+    with zipfile.ZipFile(path) as archive:
+        check_unpacked(archive)
+    with np.load(path, allow_pickle=False) as file:
+        return {name: np.asarray(array) for name, array in file.items()}
+
+
+def reason(error: BaseException) -> str:
+    """The message of an error, shortened so that it fits into one line."""
+    return textwrap.shorten(str(error), 300) or type(error).__name__

@@ -1,28 +1,9 @@
-"""The private parts of Keras that the package uses, all imported here.
+"""What the package adds to Keras, and the private parts of Keras that it uses."""
 
-`keras.layers.RNN` draws dropout masks once per sequence, before its loop, only for cells that are
-instances of `DropoutRNNCell` (Keras 3.15). Other cells draw inside the loop: another mask in every
-step, and on JAX a random state that leaks out of the trace. `tests/onlstm/test_cell.py` fails if
-the class moves or `RNN` no longer checks for it.
-
-A private method of Keras lists a model and all layers in it, at any depth.
-`tests/exporting/test_graphs.py` fails if it is removed.
-
-If a layer computes in another dtype than that of its variables, PyTorch assigns to the cast copy
-and the variable does not change. `AutocastScope` prevents that. `tests/onlstm/test_layer_keras.py`
-fails if it is removed.
-
-Every function of `keras.ops` first looks for symbolic tensors, also in shapes and lists. On PyTorch
-that takes as long as small operators do. `direct` has the functions of the backend that `keras.ops`
-would call, for tensors that have values. `tests/onlstm/test_fused.py` fails if one is removed.
-
-`fit`, `evaluate` and `predict` on TensorFlow infer from the first two batches of a `PyDataset`
-which sizes vary, and fail on a later batch of another shape (Keras 3.15). Keras has no argument or
-method to declare these sizes, so a subclass replaces its adapter. It treats only `VaryingBatches`
-differently. `tests/training/test_fit_shapes.py` fails if Keras stops using the subclass.
-"""
-
+import threading
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import keras
 import numpy as np
@@ -32,14 +13,17 @@ from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
 from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters.data_adapter_utils import get_tensor_spec
 
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils import Tensor
+from keras_onlstm.utils.backends_tensorflow_jax import traced_once
 
 __all__ = [
+    "DenseInputs",
     "DropoutRNNCell",
     "VaryingBatches",
     "assign",
     "direct",
     "layers_within",
+    "predictor",
 ]
 
 _OF_CORE = ("cast", "convert_to_tensor", "shape", "unstack")
@@ -93,3 +77,60 @@ def assign(variable: keras.Variable, value: Tensor) -> None:
 def layers_within(model: keras.Model) -> list[keras.layers.Layer]:
     """List of a model and all layers in it."""
     return model._flatten_layers()
+
+
+# Used only on JAX: there Keras donates the weights' buffers to each prediction, which returns new
+# ones, and models within models share them.
+_turn = threading.RLock()
+
+
+class _Function(keras.Model):
+    """A model that computes a function of a batch, so that Keras compiles it."""
+
+    def __init__(self, model, function):
+        super().__init__(name="function", autocast=False)
+        self.model, self.function = model, function
+
+    def call(self, batch):
+        return self.function(batch)
+
+
+def predictor(
+    model: keras.Model, axes: int, function: Callable[[Any], Any] | None = None
+) -> Callable[[Any], Any]:
+    """A thread-safe `model.predict_on_batch`, or that of a model that computes `function`.
+
+    The first `axes` axes may differ in size from batch to batch: TensorFlow traces the model once
+    for all their sizes. On JAX threads take turns. Keras does not track the model if the result is
+    stored in an attribute.
+    """
+    if function is not None:
+        model = _Function(model, function)
+    if keras.backend.backend() == "tensorflow":
+        return traced_once(model, axes)
+    if keras.backend.backend() != "jax":
+        return model.predict_on_batch
+
+    def predict(batch: Any) -> Any:
+        with _turn:
+            return model.predict_on_batch(batch)
+
+    return predict
+
+
+def _is_ragged(tensor):
+    return type(tensor).__name__ == "RaggedTensor" or getattr(tensor, "ragged", False)
+
+
+class DenseInputs(keras.layers.Layer):
+    """Base class, before Keras's, of layers and models that raise an error for ragged tensors."""
+
+    dense_instead = "x.to_tensor() and mask=tf.sequence_mask(x.row_lengths())"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if any(map(_is_ragged, keras.tree.flatten((args, kwargs)))):
+            raise ValueError(
+                f"{self.name} takes no ragged tensors. In place of a ragged x pass "
+                f"{self.dense_instead}."
+            )
+        return super().__call__(*args, **kwargs)

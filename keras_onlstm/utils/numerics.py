@@ -12,8 +12,8 @@ import zlib
 import numpy as np
 from keras import activations, backend, ops
 
+from keras_onlstm.utils import Activation, DType, Tensor
 from keras_onlstm.utils.keras_private import direct
-from keras_onlstm.utils.types import Activation, DType, Tensor
 
 __all__ = [
     "cumsum",
@@ -55,7 +55,7 @@ def precise(x: Tensor, y: Tensor) -> Tensor:
     """(..., M, K) times (..., K, N); not rounded by GPUs and TPUs on JAX."""
     if backend.backend() != "jax":
         return x @ y
-    from keras_onlstm.utils.backend_jax import product
+    from keras_onlstm.utils.backends_tensorflow_jax import product
 
     return product(x, y)
 

@@ -23,7 +23,7 @@ from keras_onlstm.command_line import _COMMANDS
 from keras_onlstm.command_line.inputs import sentences
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
-from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.models.ensemble import load_eight_bit, save_eight_bit
 from keras_onlstm.version import __version__
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it

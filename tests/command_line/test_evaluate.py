@@ -8,7 +8,7 @@ from helpers.commands import contents, ours, run_command
 from helpers.commands import refused as refused_by
 from keras_onlstm.datasets import treebank
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.models.eight_bit import save_eight_bit
+from keras_onlstm.models.ensemble import save_eight_bit
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import balanced, left_branching, right_branching, score
 

@@ -10,7 +10,7 @@ from helpers.parsed_files import records_of
 from keras_onlstm.command_line.parse import FORMATS, PICTURES, SHARDED
 from keras_onlstm.command_line.score import FORMATS as SCORE_FORMATS
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.models.eight_bit import save_eight_bit
+from keras_onlstm.models.ensemble import save_eight_bit
 
 pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
 

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from keras_onlstm.utils.progress import advance, progress_bar
+from keras_onlstm.utils.console import advance, progress_bar
 
 pytestmark = pytest.mark.keras_free
 

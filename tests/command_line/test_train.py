@@ -14,9 +14,8 @@ from helpers.commands import refused as refused_by
 from helpers.runs import assert_same_run, epochs
 from keras_onlstm.command_line import train
 from keras_onlstm.loading import load_trained
-from keras_onlstm.models.eight_bit import load_eight_bit
-from keras_onlstm.runs.language_model import LanguageModelConfig
-from keras_onlstm.runs.prpn import PRPNConfig
+from keras_onlstm.models.ensemble import load_eight_bit
+from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig
 from keras_onlstm.version import __version__
 
 # On JAX every process compiles for minutes.

@@ -14,7 +14,7 @@ from keras_onlstm.compact.model import CompactModel
 from keras_onlstm.compact.stored import open_stored
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel
-from keras_onlstm.models.eight_bit import save_eight_bit
+from keras_onlstm.models.ensemble import save_eight_bit
 from keras_onlstm.parser import Parser
 
 VOCABULARY = ["<eos>", "<unk>", "the", "cat", "dog", "saw", "a"]

@@ -12,11 +12,11 @@ from keras_onlstm.datasets import sentence_completion as data
 from keras_onlstm.datasets.sentence_completion import Question
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree, chain
-from keras_onlstm.evaluation.blanks import blanks
 from keras_onlstm.evaluation.sentence_completion import (
     Completion,
     all_known,
     arrange,
+    blanks,
     choose,
     groups,
     most_frequent,

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
-from keras_onlstm.evaluation.candidates import (
+from keras_onlstm.evaluation.reranking import (
     Candidates,
+    bootstrap,
     check_golds,
+    choose,
+    last_best,
     read,
+    table,
     write,
     write_scores,
 )
-from keras_onlstm.evaluation.reranking import bootstrap, choose, last_best, table
 
 pytestmark = pytest.mark.keras_free
 

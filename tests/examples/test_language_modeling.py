@@ -18,7 +18,7 @@ from helpers.runs import assert_same_run, epochs, weights
 from keras_onlstm.command_line.evaluate import load_config
 from keras_onlstm.datasets import treebank
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.models.eight_bit import load_eight_bit
+from keras_onlstm.models.ensemble import load_eight_bit
 from keras_onlstm.runs.language_model import LanguageModelConfig
 from keras_onlstm.text import large_corpus
 from keras_onlstm.training import corpora

@@ -11,7 +11,7 @@ from helpers import commands
 from helpers.commands import DEBUG, EXAMPLES, contents, ours
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.evaluation.candidates import Candidates, read, write
+from keras_onlstm.evaluation.reranking import Candidates, read, write
 from keras_onlstm.models import LanguageModel, TreeLSTM
 
 pytestmark = pytest.mark.backend("tensorflow")

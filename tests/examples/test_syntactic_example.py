@@ -17,7 +17,7 @@ from keras_onlstm.datasets.syntactic_evaluation import ROWS, MinimalPair, write_
 from keras_onlstm.evaluation.minimal_pairs import difference_interval, interval, mcnemar
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training.language_models import _optimizer, _schedules, make_model
-from keras_onlstm.training.schedules import PlateauSchedule
+from keras_onlstm.training.optimizers import PlateauSchedule
 
 pytestmark = pytest.mark.backend("tensorflow")
 

@@ -11,7 +11,7 @@ import pytest
 from helpers import commands
 from helpers.commands import DEBUG, EXAMPLES, ours
 from keras_onlstm.models import Ensemble, LanguageModel
-from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.models.ensemble import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import build_tree, right_branching, score
 

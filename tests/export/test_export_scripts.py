@@ -12,7 +12,7 @@ from keras_onlstm import runtime
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.datasets import treebank
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
-from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.models.ensemble import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 
 pytestmark = pytest.mark.backend("tensorflow")

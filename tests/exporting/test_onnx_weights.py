@@ -9,7 +9,7 @@ from helpers.checks import SINGLE, assert_close
 from keras_onlstm import ONLSTM
 from keras_onlstm.exporting import onnx_weights, to_onnx
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.models.ensemble import load_eight_bit, save_eight_bit
 
 
 @pytest.mark.backend("tensorflow")

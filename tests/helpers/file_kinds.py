@@ -139,7 +139,7 @@ def language_model(number=0):
 
 def make_compact(directory):
     from keras_onlstm.models import Ensemble
-    from keras_onlstm.models.eight_bit import save_eight_bit
+    from keras_onlstm.models.ensemble import save_eight_bit
 
     paths = [directory / "one.npz", directory / "two.npz"]
     save_eight_bit(language_model(), paths[0], {"from": "a test"})

@@ -12,7 +12,7 @@ from keras import ops
 from helpers.checks import SINGLE, as_array, assert_close
 from keras_onlstm import command_line, exporting
 from keras_onlstm.models import Ensemble, LanguageModel, PairClassifier
-from keras_onlstm.models.eight_bit import load_eight_bit, save_eight_bit
+from keras_onlstm.models.ensemble import load_eight_bit, save_eight_bit
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import brackets, build_tree, vote
 from keras_onlstm.runtime import ExportedModel

@@ -12,9 +12,9 @@ from keras_onlstm.convert.prpn import _places
 from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
 from keras_onlstm.evaluation.minimal_pairs import score_pairs
 from keras_onlstm.models import PRPN
-from keras_onlstm.models.eight_bit import check_eight_bit
+from keras_onlstm.models.ensemble import check_eight_bit
 from keras_onlstm.parsing import build_tree
-from keras_onlstm.prpn.normalization import BatchNormalization
+from keras_onlstm.prpn.parsing_network import BatchNormalization
 from keras_onlstm.prpn.step import WALL, banded, structural_gates
 from keras_onlstm.training import TruncatedModel, Windows, evaluate_windows
 

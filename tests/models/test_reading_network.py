@@ -9,7 +9,7 @@ from keras import ops
 
 from helpers.checks import EXACT, as_array, assert_all_close, assert_close, gradients, tensor
 from keras_onlstm.prpn import ReadingNetwork
-from keras_onlstm.prpn.reading import ReadingInputs, fused, reference
+from keras_onlstm.prpn.recurrence import ReadingInputs, fused, reference
 from keras_onlstm.recurrence import engine
 
 MASKS = ("recurrent_mask", "read_mask", "key_mask")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from helpers.pictures import HOSTILE, SHOWN, elements, numbers, png_size, size, texts
+from keras_onlstm.drawing.heat_maps import BLUE, CELL
 from keras_onlstm.parsing import draw_heat_maps, save_heat_maps
-from keras_onlstm.parsing.heat_maps import BLUE, CELL
 
 WORDS = ["<eos>", "prices", "fell"]
 GATES = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.25, 0.5, 0.0]])

@@ -14,6 +14,7 @@ import pytest
 from nltk import Tree
 
 from helpers.pictures import HOSTILE, SHOWN, elements, numbers, png_size, size, texts
+from keras_onlstm.drawing.svg import save_svg
 from keras_onlstm.parsing import (
     draw,
     draw_pair,
@@ -22,7 +23,6 @@ from keras_onlstm.parsing import (
     right_branching,
     save_picture,
 )
-from keras_onlstm.utils.svg import save_svg
 
 pytestmark = pytest.mark.keras_free
 FILES = Path(__file__).parents[1] / "data/pictures"

@@ -8,9 +8,8 @@ import pytest
 from helpers.toy_runs import bits, make_trainer
 from keras_onlstm.runs.config import Config, option, rate, run_parser
 from keras_onlstm.runs.directory import running
-from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig
 from keras_onlstm.runs.pair_classifier import PairClassifierConfig
-from keras_onlstm.runs.prpn import PRPNConfig
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.training import load_checkpoint, save_checkpoint
 

@@ -5,8 +5,8 @@ import pytest
 from keras import ops
 
 from helpers.checks import EXACT, SINGLE, as_array, assert_close, dtype_of, gradients, tensor
-from keras_onlstm.utils import cross_entropy
-from keras_onlstm.utils.cross_entropy import token_losses
+from keras_onlstm.training import cross_entropy
+from keras_onlstm.training.cross_entropy import token_losses
 
 FEW, MANY = 7, 1003
 RNG = np.random.default_rng(3)

@@ -14,14 +14,12 @@ import pytest
 from helpers.package import DATA
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.loading import load_trained
-from keras_onlstm.runs.language_model import LanguageModelConfig
+from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig
 from keras_onlstm.runs.pair_classifier import PairClassifierConfig
-from keras_onlstm.runs.prpn import PRPNConfig
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
-from keras_onlstm.training.corpora import read_corpus
+from keras_onlstm.training.corpora import read_corpus, read_trees
 from keras_onlstm.training.language_models import evaluation, train_language_model
 from keras_onlstm.training.pair_classifiers import accuracy, train_pair_classifier
-from keras_onlstm.training.tree_corpora import read_trees
 from keras_onlstm.training.tree_models import train_tree_model, tree_evaluation
 
 pytestmark = pytest.mark.backend("tensorflow")  # random numbers are the backend's

@@ -7,8 +7,7 @@ import pytest
 
 from helpers.checks import as_array
 from keras_onlstm.loading import load_trained
-from keras_onlstm.runs.language_model import LanguageModelConfig
-from keras_onlstm.runs.prpn import PRPNConfig
+from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.training.language_models import make_model, train_language_model
 

@@ -6,7 +6,7 @@ import pytest
 from helpers.checks import NO_DROPOUT, as_array, assert_close
 from keras_onlstm.models import PRPN, LanguageModel
 from keras_onlstm.text.corpus import encode
-from keras_onlstm.text.sentence_sets import split, with_sentences, without_sentences
+from keras_onlstm.text.sentences import split, with_sentences, without_sentences
 from keras_onlstm.training import SentenceBatches, TruncatedModel, evaluate_windows
 
 WORDS = ["<eos>", "<unk>", *"abcdefg"]

@@ -19,7 +19,7 @@ from helpers.toy_runs import (
     weights_of,
 )
 from keras_onlstm.training import AveragedSGD, load_checkpoint, save_checkpoint
-from keras_onlstm.training.schedules import Stateful
+from keras_onlstm.training.optimizers import Stateful
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,9 @@ from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
 from keras_onlstm.models import TreeLSTM
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
-from keras_onlstm.text.vectors import read_vectors
-from keras_onlstm.text.vocabulary import frequent
+from keras_onlstm.text.vocabulary import frequent, read_vectors
 from keras_onlstm.training import HalvingWithRollback, TreeBatches, TreeLearner
-from keras_onlstm.training.tree_corpora import TreeCorpus, read_trees, reshaped
+from keras_onlstm.training.corpora import TreeCorpus, read_trees, reshaped
 from keras_onlstm.training.tree_models import make_tree_model, train_tree_model
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.checks import assert_close
 from keras_onlstm.dependencies import DependencyTree, random_tree
 from keras_onlstm.models import LanguageModel, TreeGenerator, TreeLSTM
-from keras_onlstm.utils.keras_models import predictor
+from keras_onlstm.utils.keras_private import predictor
 
 pytestmark = pytest.mark.backend("tensorflow")
 

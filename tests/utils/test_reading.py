@@ -5,16 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from keras_onlstm.utils import reading
-from keras_onlstm.utils.reading import (
-    Choice,
-    Integer,
-    check_kind,
-    parse_json,
-    read_json,
-    read_npz,
-    read_text,
-)
+from keras_onlstm.utils import files
+from keras_onlstm.utils.files import parse_json, read_json, read_npz, read_text
+from keras_onlstm.utils.validation import Choice, Integer, check_kind
 
 pytestmark = pytest.mark.keras_free
 
@@ -68,7 +61,7 @@ def test_what_is_no_json():
 def test_json_too_large_is_not_parsed(monkeypatch):
     monkeypatch.setattr(json, "loads", lambda text: pytest.fail("parsed"))
     with pytest.raises(ValueError, match="33,554,433 bytes, above the limit of 33,554,432"):
-        parse_json(b" " * (reading.LARGEST + 1), object)
+        parse_json(b" " * (files.LARGEST + 1), object)
     with pytest.raises(ValueError, match="2,100,000 values, above the limit of 2,097,152"):
         parse_json(b"[" * 100_000 + b"{}," * 1_000_000, object)
 
@@ -104,7 +97,7 @@ def test_arrays_of_npz_files_come_back(tmp_path):
 def test_archives_that_unpack_to_far_too_much(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", a=np.zeros(10**6))
     assert read_npz(tmp_path / "a.npz")["a"].shape == (10**6,)
-    monkeypatch.setattr(reading, "ALWAYS", 1000)
+    monkeypatch.setattr(files, "ALWAYS", 1000)
     monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("unpacked"))
     with pytest.raises(ValueError, match="it would unpack to 8,000,"):
         read_npz(tmp_path / "a.npz")

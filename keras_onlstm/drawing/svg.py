@@ -1,4 +1,4 @@
-"""SVG text elements and pictures, and their files as SVG or PNG."""
+"""SVG text elements and pictures, files of them as SVG or PNG, and self-contained HTML pages."""
 
 import functools
 import re
@@ -6,11 +6,22 @@ from collections.abc import Callable, Iterable
 from html import escape
 from pathlib import Path
 
+from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed
-from keras_onlstm.utils.types import StrPath
 
-__all__ = ["CHARACTER", "FONT", "MARGIN", "check_png", "drawable", "save_svg"]
+__all__ = [
+    "CHARACTER",
+    "FONT",
+    "HEAD",
+    "MARGIN",
+    "check_png",
+    "drawable",
+    "escaped",
+    "pictures_page",
+    "save_svg",
+]
+
 __all__ += ["svg_page", "svg_text"]
 
 FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, widest usual characters, margin
@@ -34,7 +45,7 @@ def drawable(text: object) -> str:
 
     Example:
 
-    >>> from keras_onlstm.utils.svg import drawable
+    >>> from keras_onlstm.drawing.svg import drawable
     >>> drawable("bell\\x07") == "bell\\N{REPLACEMENT CHARACTER}"
     True
     """
@@ -112,3 +123,43 @@ def save_svg(path: StrPath, svg: str) -> None:
         data = paint(svg, zoom=min(2, 65_000 / longest))
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+HEAD = """<!DOCTYPE html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+body {{ font: 15px/1.45 Helvetica, Arial, sans-serif; margin: 1.5rem auto; max-width: 78rem;
+  padding: 0 1rem; color: #222; }}
+table {{ border-collapse: collapse; margin: 1rem 0; }}
+th, td {{ border-bottom: 1px solid #ddd; padding: .25rem .7rem; text-align: right; }}
+th:first-child, td:first-child {{ text-align: left; }}
+details {{ border-bottom: 1px solid #ddd; padding: .35rem 0; }}
+summary {{ cursor: pointer; overflow-wrap: anywhere; }}
+summary b {{ display: inline-block; min-width: 4rem; }}
+.picture {{ overflow-x: auto; }}
+button {{ font: inherit; margin-right: .4rem; }}
+</style>
+<h1>{title}</h1>
+"""
+_TREES = (
+    HEAD
+    + """<main>
+{sentences}
+</main>
+</html>
+"""
+)
+
+
+def escaped(text: object) -> str:
+    """A text escaped for HTML."""
+    return escape(drawable(text))
+
+
+def pictures_page(title: str, pictures: Iterable[str]) -> str:
+    """An HTML page of SVG pictures, one below the other."""
+    boxes = (f'<div class="picture">{picture}</div>' for picture in pictures)
+    return _TREES.format(title=escaped(title), sentences="\n".join(boxes))

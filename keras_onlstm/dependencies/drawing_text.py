@@ -1,16 +1,15 @@
-"""Dependency trees as text for a terminal: arcs over the words.
-
-An arc goes up at one side of its head, where it may share a line with others, then across, and
-down to the middle of its dependent. So `┼` always marks a crossing, which projective trees lack.
-"""
+"""Dependency trees as text: arcs for a terminal, and code for tikz-dependency in LaTeX."""
 
 import bisect
 import re
 
 from keras_onlstm.dependencies.arcs import Drawing, columns, spread
-from keras_onlstm.utils.svg import drawable
+from keras_onlstm.drawing.svg import drawable
 
-__all__ = ["text_of"]
+__all__ = [
+    "latex_of",
+    "text_of",
+]
 
 BLANK, ACROSS, UP, CROSSING, TIP = " ─│┼▼"
 CORNERS = {1: "┌", -1: "┐"}  # an arc begins here and runs to the right or the left
@@ -144,3 +143,54 @@ def _characters(line):
 
 def _is_free(rows, gap):
     return all(row[gap : gap + 1] in ([], [BLANK], [ACROSS]) for row in rows)
+
+
+LEVEL = 4  # ex
+_WRITTEN = {
+    "\\": r"\textbackslash{}",
+    "^": r"\textasciicircum{}",
+    "~": r"\textasciitilde{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "&": r"\symbol{38}",  # \& separates words
+    '"': r"\symbol{34}",
+    " ": r"\ ",
+    "\N{REPLACEMENT CHARACTER}": r"\rule{1ex}{1ex}",  # not in fonts of LaTeX
+    **{character: f"\\{character}" for character in "#$%_{}"},
+}
+_SPECIAL = re.compile("[" + re.escape("".join(_WRITTEN)) + "]")
+_LIGATURE = re.compile(r"(?<=[-`',!?<>])(?=[-`',<>])")  # TeX makes -- a dash
+
+
+def latex_of(drawn: Drawing) -> str:
+    """Formats a drawing for a document that loads `tikz-dependency`."""
+    lines = [f"% {drawable(drawn.title)}"] if drawn.title else []
+    lines += [
+        r"\begin{dependency}[hide label, label style={font=\scriptsize, draw=none, inner sep=1pt}]",
+        r"  \begin{deptext}[column sep=1em]",
+    ]
+    rows = [drawn.words, drawn.numbers] if drawn.numbers else [drawn.words]
+    lines += [f"    {row} \\\\" for row in (r" \& ".join(map(_written, row)) for row in rows)]
+    lines.append(r"  \end{deptext}")
+    for side in drawn.sides:
+        below = ", edge below" if side is drawn.below else ""
+        # The arrow from ROOT is four times as high, above and below the words.
+        height = f"edge unit distance={(side.root.level + 1) * LEVEL / 4:g}ex"
+        label = _written(f"ROOT {side.root.label}".rstrip())
+        lines.append(f"  \\deproot[show label, {height}{below}]{{{side.root.target}}}{{{label}}}")
+        for arc in sorted(side.arcs, key=lambda arc: arc.target):
+            options = f"edge height={arc.level * LEVEL}ex{below}"
+            options += ", show label" if arc.label else ""
+            options += (
+                ", edge style={densely dashed}" if arc.edge is not None and arc.edge > 1 else ""
+            )
+            ends = f"{{{arc.source}}}{{{arc.target}}}"
+            lines.append(f"  \\depedge[{options}]{ends}{{{_written(arc.label)}}}")
+    lines.append(r"\end{dependency}")
+    return "\n".join(lines)
+
+
+def _written(text):
+    text = _LIGATURE.sub("\0", drawable(text))
+    return _SPECIAL.sub(lambda found: _WRITTEN[found[0]], text).replace("\0", "{}")

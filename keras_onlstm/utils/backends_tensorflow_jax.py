@@ -1,4 +1,4 @@
-"""Helpers for TensorFlow: compiled functions, gradients and predictions."""
+"""Helpers for TensorFlow (compiled functions, gradients, predictions) and for products on JAX."""
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
@@ -6,9 +6,16 @@ from typing import Any
 
 import keras
 
-from keras_onlstm.utils.types import Tensor
+from keras_onlstm.utils import Tensor
 
-__all__ = ["compiled", "has_gpu", "refusing", "traced_once", "values"]
+__all__ = [
+    "compiled",
+    "has_gpu",
+    "product",
+    "refusing",
+    "traced_once",
+    "values",
+]
 
 
 @functools.lru_cache(maxsize=64)
@@ -80,3 +87,13 @@ def traced_once(model: keras.Model, axes: int) -> Callable[[Any], Any]:
         return model.predict_on_batch(batch)
 
     return predict
+
+
+def product(x: Tensor, y: Tensor) -> Tensor:
+    """The product (..., M, N) of (..., M, K) and (..., K, N), in the precision of their dtype.
+
+    By default a TPU rounds the factors to bfloat16, and a GPU may round them to TensorFloat-32.
+    """
+    import jax.numpy
+
+    return jax.numpy.matmul(x, y, precision="highest")

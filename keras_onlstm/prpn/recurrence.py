@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
-from keras_onlstm.prpn.normalization import normalized, standardized, standardized_grad
+from keras_onlstm.prpn.parsing_network import normalized, standardized, standardized_grad
 from keras_onlstm.prpn.step import EPSILON, attention
 from keras_onlstm.recurrence import engine
-from keras_onlstm.recurrence.engine import Specs, Step, stacked
+from keras_onlstm.recurrence.engine import Specs, Step, Substitution, stacked
 from keras_onlstm.recurrence.lstm import (
     Gates,
     activated,
@@ -22,11 +22,17 @@ from keras_onlstm.recurrence.lstm import (
     hidden_state,
     output_derivatives,
 )
+from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import largest
-from keras_onlstm.utils.substitution import Substitution
-from keras_onlstm.utils.types import Tensor, Tensors
 
-__all__ = ["ReadingInputs", "ReadingStep", "fused", "reference", "run", "substituted"]
+__all__ = [
+    "ReadingInputs",
+    "ReadingStep",
+    "fused",
+    "reference",
+    "run",
+    "substituted",
+]
 
 
 class ReadingInputs(NamedTuple):

@@ -2,11 +2,13 @@
 
 from keras import backend, ops
 
-from keras_onlstm.utils.backend_tensorflow import compiled, has_gpu, refusing
+from keras_onlstm.utils import Tensor
+from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, refusing
 from keras_onlstm.utils.numerics import wide_dtype
-from keras_onlstm.utils.types import Tensor
 
-__all__ = ["token_losses"]
+__all__ = [
+    "token_losses",
+]
 
 # With fewer words TensorFlow's operation takes less time than compiling another one.
 _MANY_WORDS = 1000

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.utils.svg import (
+from keras_onlstm.drawing.svg import (
     CHARACTER,
     FONT,
     MARGIN,
@@ -14,9 +14,12 @@ from keras_onlstm.utils.svg import (
     svg_page,
     svg_text,
 )
-from keras_onlstm.utils.types import StrPath
+from keras_onlstm.utils import StrPath
 
-__all__ = ["draw_heat_maps", "save_heat_maps"]
+__all__ = [
+    "draw_heat_maps",
+    "save_heat_maps",
+]
 
 CELL, TITLE, BARS = 18, 24, 46  # pixels
 BLUE, BAR, GRID = "#1b6ca8", "#9db8cc", "#dddddd"

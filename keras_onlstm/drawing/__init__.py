@@ -1,0 +1,1 @@
+"""SVG pictures, their files, and self-contained HTML pages."""

@@ -1,0 +1,251 @@
+"""Exported graphs, run by ONNX Runtime or LiteRT. Arrays are checked before a graph runs."""
+
+import threading
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from keras_onlstm.runtime import metadata
+from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.files import reason
+from keras_onlstm.utils.libraries import not_installed
+
+__all__ = [
+    "Graph",
+    "OnnxGraph",
+    "Tensor",
+    "TfliteGraph",
+]
+
+
+class Tensor(NamedTuple):
+    """An input of a graph.
+
+    Attributes:
+        shape: tuple of integers, `None` where any is allowed; or `None` if the shape is unknown.
+        dtype: NumPy dtype.
+    """
+
+    shape: tuple[int | None, ...] | None
+    dtype: np.dtype
+
+
+class Graph:
+    """An exported graph, ready to run. `load` makes one.
+
+    Args:
+        path: path of the file.
+        metadata: dictionary.
+        inputs: dictionary from names to `Tensor`.
+        outputs: list of names.
+    """
+
+    def __init__(
+        self,
+        path: StrPath,
+        metadata: dict[str, Any],
+        inputs: Mapping[str, Tensor],
+        outputs: Iterable[str],
+    ) -> None:
+        self.path = path
+        self.metadata = metadata
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self._tensors = inputs
+        first = {tensor.shape[0] for tensor in inputs.values() if tensor.shape}
+        self.batch = first.pop() if len(first) == 1 else None
+
+    def run(self, **arrays: npt.ArrayLike) -> dict[str, np.ndarray]:
+        """Runs the graph once.
+
+        Args:
+            **arrays: one for each of `inputs`, by name. Integers are converted if none changes.
+
+        Returns:
+            Dictionary from the names of `outputs` to arrays.
+
+        Raises:
+            ValueError: if an array is missing, unknown, or has the wrong dtype or shape; or if the
+                graph cannot be run on the arrays.
+        """
+        if arrays.keys() != self._tensors.keys():
+            raise ValueError(
+                f"{self.path}: its inputs are {', '.join(self.inputs)}, not "
+                f"{', '.join(arrays) or 'none'}."
+            )
+        feeds = {name: self._converted(name, array) for name, array in arrays.items()}
+        try:
+            return self._run(feeds)
+        except Exception as error:  # each runtime has its own classes
+            shapes = ", ".join(f"{name} {array.shape}" for name, array in feeds.items())
+            raise ValueError(f"{self.path}: cannot run on {shapes} ({reason(error)}).") from error
+
+    def _converted(self, name, array):
+        array, (shape, dtype) = np.asarray(array), self._tensors[name]
+        if not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise ValueError(f"{self.path}: {name} is of {dtype}, not of {array.dtype}.")
+        if shape is not None and (
+            array.ndim != len(shape)
+            or any(want not in (None, size) for want, size in zip(shape, array.shape, strict=True))
+        ):
+            wanted = ", ".join("any" if size is None else str(size) for size in shape)
+            raise ValueError(f"{self.path}: {name} has shape ({wanted}), not {array.shape}.")
+        converted = np.ascontiguousarray(array, dtype).reshape(array.shape)
+        if np.issubdtype(dtype, np.integer) and (converted != array).any():
+            raise ValueError(f"{self.path}: {name} has numbers that {dtype} cannot hold.")
+        return converted
+
+    def _run(self, feeds):
+        raise NotImplementedError
+
+
+PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
+
+
+class OnnxGraph(Graph):
+    """The graph of an `.onnx` file.
+
+    Args:
+        path: `Path` of the file.
+        provider: `"cpu"` or `"cuda"`.
+        threads: integer, threads per operation; `None`: one per core.
+
+    Attributes:
+        metadata: dictionary, see `runtime.metadata`.
+        inputs: list of names.
+        outputs: list of names.
+        batch: integer, the only batch size; `None`: any.
+
+    Raises:
+        ImportError: if ONNX Runtime is not installed.
+        ValueError: if the file is damaged or not an export, or the provider is not available.
+
+    Example, which needs a file:
+
+    >>> from keras_onlstm import runtime
+    >>> graph = runtime.load("parser.onnx")  # doctest: +SKIP
+    >>> graph.inputs, graph.outputs  # doctest: +SKIP
+    (['ids', 'lengths'], ['forget_distances', 'input_distances'])
+    >>> graph.run(ids=[[0, 5, 7]], lengths=[3])["forget_distances"].shape  # doctest: +SKIP
+    (1, 3, 3)
+    """
+
+    def __init__(self, path: Path, provider: str = "cpu", threads: int | None = None) -> None:
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise not_installed(path, "onnxruntime", error=error) from error
+        wanted = _provider(path, provider, onnxruntime.get_available_providers())
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or 0
+        options.log_severity_level = 4  # errors are raised as well
+        try:
+            session = onnxruntime.InferenceSession(
+                path,
+                options,
+                providers=wanted,
+                enable_fallback=int(provider != "cpu"),  # otherwise it prints, then fails again
+            )
+            text = session.get_modelmeta().custom_metadata_map.get(metadata.KEY)
+            inputs = {value.name: _tensor(value) for value in session.get_inputs()}
+        except Exception as error:  # ONNX Runtime has many classes of errors
+            raise ValueError(
+                f"{path}: not a complete ONNX file ({reason(error)}). {metadata.REMEDY}"
+            ) from error
+        if wanted[0] not in session.get_providers():
+            raise ValueError(
+                f"{path}: ONNX Runtime has {wanted[0]}, but cannot start it: the driver or the "
+                "libraries of CUDA are missing. Install them, or take the provider 'cpu'."
+            )
+        about = metadata.loads(text, path)
+        super().__init__(path, about, inputs, [value.name for value in session.get_outputs()])
+        self._session = session
+
+    def _run(self, feeds):
+        return dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
+
+
+def _provider(path, provider, available):
+    if provider not in PROVIDERS:
+        raise ValueError(f"provider is 'cpu' or 'cuda', not {provider!r}.")
+    if PROVIDERS[provider] not in available:
+        raise ValueError(
+            f"{path}: ONNX Runtime has no {PROVIDERS[provider]}, only {', '.join(available)}. For "
+            "a GPU: pip uninstall onnxruntime, then pip install onnxruntime-gpu. Or take the "
+            "provider 'cpu'."
+        )
+    return list(dict.fromkeys([PROVIDERS[provider], PROVIDERS["cpu"]]))
+
+
+def _tensor(value):
+    names = {"float": "float32", "double": "float64"}
+    name = value.type.removeprefix("tensor(").removesuffix(")")
+    shape = tuple(size if isinstance(size, int) else None for size in value.shape)
+    return Tensor(shape, np.dtype(names.get(name, name)))
+
+
+SIGNATURE = "serving_default"
+
+
+class TfliteGraph(Graph):
+    """The graph of a `.tflite` file. Thread-safe: one thread runs it at a time.
+
+    Args:
+        path: `Path` of the file.
+        provider: `"cpu"`.
+        threads: integer, threads per operation; `None`: LiteRT decides.
+
+    Attributes:
+        metadata: dictionary, see `runtime.metadata`.
+        inputs: list of names.
+        outputs: list of names.
+        batch: integer, the only batch size; `None`: any.
+
+    Raises:
+        ImportError: if LiteRT is not installed.
+        ValueError: if the file is damaged or not an export, or for another provider.
+
+    Example, which needs a file:
+
+    >>> from keras_onlstm import runtime
+    >>> graph = runtime.load("parser.tflite")  # doctest: +SKIP
+    >>> graph.batch  # doctest: +SKIP
+    1
+    """
+
+    def __init__(self, path: Path, provider: str = "cpu", threads: int | None = None) -> None:
+        if provider != "cpu":
+            raise ValueError(
+                f"{path}: LiteRT runs it on the CPU alone, not on {provider!r}. An ONNX file runs "
+                "on a GPU."
+            )
+        flatbuffer, about = metadata.unpack(path.read_bytes(), path)
+        try:
+            from ai_edge_litert.interpreter import Interpreter
+        except ImportError as error:
+            raise not_installed(path, "ai-edge-litert", error=error) from error
+        try:
+            interpreter = Interpreter(model_content=flatbuffer, num_threads=threads)
+            # The runner resizes the inputs to the arrays.
+            self._runner = interpreter.get_signature_runner(SIGNATURE)
+        except Exception as error:
+            raise ValueError(
+                f"{path}: LiteRT cannot run it ({reason(error)}). {metadata.REMEDY}"
+            ) from error
+        inputs = {
+            name: Tensor(_shape(details["shape_signature"]), np.dtype(details["dtype"]))
+            for name, details in self._runner.get_input_details().items()
+        }
+        super().__init__(path, about, inputs, self._runner.get_output_details())
+        self._turn = threading.Lock()  # resizing and running is not atomic
+
+    def _run(self, feeds):
+        with self._turn:
+            return self._runner(**feeds)
+
+
+def _shape(sizes):
+    return tuple(int(size) if size >= 0 else None for size in sizes)

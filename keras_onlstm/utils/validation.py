@@ -1,0 +1,198 @@
+"""Checks of arguments and of values from files, with messages that name the value.
+
+A value from a file is checked against a kind, which describes the expected structure:
+
+- `str`, `bool`, `float` (any number), `list`, `dict`, `None`, `object` (anything);
+- `Integer(least, most)`, `Number(least, most)` and `Choice(values)`, which are narrower;
+- `[kind]`, a list; `{"name": kind}`, an object with at least these names; `{str: kind}`, with any;
+- `(kind, kind)`, one or the other; with `...` in it the name may be missing.
+"""
+
+import math
+import operator
+import reprlib
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+__all__ = ["SEEDS", "STARTS", "Choice", "Integer", "Number", "check_kind", "integer", "one_of"]
+
+
+def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Checks an integer argument. NumPy's integers are valid, bools are not.
+
+    Args:
+        name: name of the argument.
+        value: its value.
+        least: the smallest valid value.
+        most: the largest, or `None`.
+
+    Returns:
+        `int`.
+
+    Raises:
+        ValueError: if the value is not an integer or is out of range.
+
+    Example:
+
+    >>> from keras_onlstm.utils.validation import integer
+    >>> integer("units", 0)
+    Traceback (most recent call last):
+    ...
+    ValueError: units must be an integer, 1 or above, not 0.
+    """
+    known = not isinstance(value, bool) and hasattr(value, "__index__")
+    number = operator.index(value) if known else None
+    if number is None or number < least or (most is not None and number > most):
+        wanted = f"{least} or above" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be an integer, {wanted}, not {reprlib.repr(value)}.")
+    return number
+
+
+def one_of(name: str, value: Any, known: Collection[str]) -> None:
+    """Checks an argument that is one of several names.
+
+    Args:
+        name: name of the argument.
+        value: its value.
+        known: the valid names, at least two.
+
+    Raises:
+        ValueError: if it is not one of them.
+
+    Example:
+
+    >>> from keras_onlstm.utils.validation import one_of
+    >>> one_of("format", "gif", ["text", "svg", "latex"])
+    Traceback (most recent call last):
+    ...
+    ValueError: format is 'text', 'svg' or 'latex', not 'gif'.
+    """
+    if not isinstance(value, str) or value not in known:
+        *names, last = map(repr, known)
+        raise ValueError(f"{name} is {', '.join(names)} or {last}, not {reprlib.repr(value)}.")
+
+
+class Integer(NamedTuple):
+    """The kind of integers from `least` to `most`."""
+
+    least: int = 0
+    most: int = 2**63 - 1
+
+
+class Number(NamedTuple):
+    """The kind of numbers from `least` to `most`, which may be infinite."""
+
+    least: float = -math.inf
+    most: float = math.inf
+
+
+class Choice(NamedTuple):
+    """The kind of strings that are one of `values`."""
+
+    values: tuple[str, ...]
+
+
+SEEDS = Integer(0, 2**32 - 1)  # valid for every random generator
+STARTS = Choice(("scaled", "published"))  # initial weights: see models.starts
+
+
+def check_kind(value: Any, kind: Any, name: str = "it") -> None:
+    """Checks that a value is of a kind; if not, the `ValueError` names the position in it.
+
+    Example:
+
+    >>> from keras_onlstm.utils.validation import Integer, check_kind
+    >>> kind = {"epochs": [{"epoch": Integer(1), "loss": float}]}
+    >>> check_kind({"epochs": [{"epoch": 1, "loss": "low"}]}, kind)
+    Traceback (most recent call last):
+    ...
+    ValueError: epochs[0].loss is a number, not 'low'
+
+    """
+    fault = _fault(value, kind)
+    if fault is not None:
+        place, message = fault
+        raise ValueError(f"{place.removeprefix('.') or name} {message}")
+
+
+def _fault(value, kind):
+    """The position where a value is not of a kind and a message, or `None`."""
+    kinds = _alternatives(kind)
+    for one in kinds:
+        if _fits(value, one):
+            return _fault_within(value, one)
+    wanted = " or ".join(_words(one) for one in kinds if one is not ...)
+    return "", f"is {wanted}, not {reprlib.repr(value)}"
+
+
+def _fault_within(value, kind):
+    if isinstance(kind, list):
+        faults = ((f"[{place}]", _fault(item, kind[0])) for place, item in enumerate(value))
+    elif isinstance(kind, dict) and str in kind:
+        faults = ((f".{reprlib.repr(name)}", _fault(name, str) or _fault(item, kind[str]))
+                 for name, item in value.items())  # fmt: skip
+    elif isinstance(kind, dict):
+        faults = ((f".{name}", _fault_of(value, name, wanted)) for name, wanted in kind.items())
+    else:
+        return None
+    return next(((place + fault[0], fault[1]) for place, fault in faults if fault), None)
+
+
+def _fault_of(value, name, kind):
+    if name in value:
+        return _fault(value[name], kind)
+    return None if ... in _alternatives(kind) else ("", "is missing")
+
+
+def _alternatives(kind):
+    return kind if type(kind) is tuple else (kind,)
+
+
+def _fits(value, kind):
+    """Whether a value is of a kind, without a check of its items."""
+    if kind is str:
+        return isinstance(value, str) and _is_encodable(value)
+    if kind is float:
+        return type(value) is float or (type(value) is int and abs(value) < 2**63)
+    if isinstance(kind, Integer):
+        return type(value) is int and kind.least <= value <= kind.most
+    if isinstance(kind, Number):
+        return type(value) in (int, float) and kind.least <= value <= kind.most
+    if isinstance(kind, Choice):
+        return isinstance(value, str) and value in kind.values
+    if isinstance(kind, list | dict):
+        return type(value) is type(kind)
+    return kind is object or value is kind or type(value) is kind
+
+
+def _is_encodable(text):
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # an unpaired surrogate, which cannot be encoded
+        return False
+    return True
+
+
+def _words(kind):
+    """A description of a kind, for messages."""
+    if isinstance(kind, Integer):
+        if kind.most == Integer().most:
+            return f"an integer, {kind.least} or above"
+        return f"an integer from {kind.least} to {kind.most}"
+    if isinstance(kind, Number):
+        if kind.most == math.inf:
+            return f"a number, {kind.least:g} or above"
+        return f"a number from {kind.least:g} to {kind.most:g}"
+    if isinstance(kind, Choice):
+        return " or ".join(map(repr, kind.values))
+    return _NAMES[type(kind) if isinstance(kind, list | dict) else kind]
+
+
+_NAMES: dict[Any, str] = {
+    str: "a text",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    None: "null",
+}
