@@ -244,7 +244,7 @@ def _moving(name, shape, total):
 
 def scene_of(parser):
     """The sentence as one layer of one model has it."""
-    members = parser.model.members
+    members = parser.model.layers_per_model
     if len(members) < MODEL or members[MODEL - 1] < LAYER:
         raise ValueError(
             f"the package has {len(members)} models of {members} layers, and this draws layer "

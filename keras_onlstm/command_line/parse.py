@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         write = _write_page if options.format == "html" else _write_lines
     parser = Parser.load(**_load(options))
-    read = parser.read(sentences(options), block=BLOCK, punctuation=options.punctuation)
+    read = parser.parse_detailed(sentences(options), block=BLOCK, punctuation=options.punctuation)
     with progress_bar("words") as bar:
         count = write(options, output, parser, _counted(read, bar), bar)
         bar.clear()

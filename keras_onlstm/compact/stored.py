@@ -67,13 +67,13 @@ class Stored(NamedTuple):
             vocabulary.
         weights: list of a list of `Columns` for each model, in the order of `weights_of`.
         several: whether the file was saved as a list of models.
-        about: metadata, JSON-serializable.
+        metadata: JSON-serializable object, where the models come from.
     """
 
     configs: list[dict[str, Any]]
     weights: list[list[Columns]]
     several: bool
-    about: Any
+    metadata: Any
 
 
 def layer_sizes(config: dict[str, Any]) -> list[tuple[int, int]]:

@@ -158,11 +158,11 @@ def make_graph(
         starts = [float(np.max(ops.convert_to_numpy(state))) for state in states]
         others = {name: start for name, start in zip(names, starts, strict=True) if start}
         metadata |= {"starts": others} if others else {}
-    members = getattr(model, "members", ())
-    if members:
-        metadata["num_layers"] = sum(members)
-    if len(members) > 1:
-        metadata["members"] = list(members)
+    layers = getattr(model, "layers_per_model", ())
+    if layers:
+        metadata["num_layers"] = sum(layers)
+    if len(layers) > 1:
+        metadata["members"] = list(layers)
     if name == "tree_language_model":
         metadata["left_dependents"] = model.left is not None
     metadata["about"] = about

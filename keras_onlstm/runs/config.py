@@ -15,7 +15,7 @@ from types import NoneType
 from typing import Any, ClassVar, Self, get_args
 
 from keras_onlstm.runs.directory import CONFIG, check_new, read_config, read_values
-from keras_onlstm.runs.earlier import current_config
+from keras_onlstm.runs.earlier import current_config, current_names
 from keras_onlstm.utils.console import ArgumentParser, at_least
 from keras_onlstm.utils.files import check_unlocked
 from keras_onlstm.utils.validation import SEEDS, Choice, Integer, Number, check_kind
@@ -261,7 +261,7 @@ def _values(content, config, name):
 
 def _of_file(path, config):
     """Reads the values of a `--config` file."""
-    values = _values(read_values(path), config, f"--config {path}")
+    values = _values(current_names(read_values(path)), config, f"--config {path}")
     try:
         return {f.name: _checked(f, values[f.name]) for f in fields(config) if f.name in values}
     except ValueError as error:

@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.utils import Sentence, StrPath
+from keras_onlstm.utils.deprecation import warn_renamed
 
 __all__ = [
     "DistanceModel",
@@ -199,24 +200,30 @@ class DistanceModel:
     Attributes:
         vocabulary: list of words, or `None`.
         gates: tuple of the names of gates with distances.
-        members: tuple of integers, the number of layers with distances of each model it contains.
+        layers_per_model: tuple of the number of layers with distances of each model.
     """
 
     vocabulary: list[str] | None = None
     gates: tuple[str, ...] = ()
-    members: tuple[int, ...] = ()
+    layers_per_model: tuple[int, ...] = ()
     _file: StrPath | None = None
     _encoder: Encoder | None = None  # created for the first sentence
 
     @property
     def num_layers(self) -> int:
         """Number of layers with distances, of all models together."""
-        return sum(self.members)
+        return sum(self.layers_per_model)
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """Former name of `layers_per_model`."""
+        warn_renamed("members", "layers_per_model")
+        return self.layers_per_model
 
     @property
     def default_layer(self) -> int | None:
         """Layer that builds trees: the second of a single model, as in the paper; `None`: all."""
-        return min(2, self.members[0]) if len(self.members) == 1 else None
+        return min(2, self.layers_per_model[0]) if len(self.layers_per_model) == 1 else None
 
     def encode(self, sentence: Sentence) -> list[int]:
         """The ids of a sentence's words.

@@ -14,7 +14,16 @@ import reprlib
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-__all__ = ["SEEDS", "STARTS", "Choice", "Integer", "Number", "check_kind", "integer", "one_of"]
+__all__ = [
+    "INITIALIZATIONS",
+    "SEEDS",
+    "Choice",
+    "Integer",
+    "Number",
+    "check_kind",
+    "integer",
+    "one_of",
+]
 
 
 def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
@@ -93,7 +102,7 @@ class Choice(NamedTuple):
 
 
 SEEDS = Integer(0, 2**32 - 1)  # valid for every random generator
-STARTS = Choice(("scaled", "published"))  # initial weights: see models.starts
+INITIALIZATIONS = Choice(("scaled", "published"))  # initial weights: see models.initializers
 
 
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:

@@ -221,7 +221,7 @@ def test_compact_files_of_files(command, tmp_path):
     given = ["--model", "two.keras", "one.keras"]
     printed(command("compact", *given, "--output", both))
     again, about = load_eight_bit(both)
-    assert about == [None, None] and again.members == (2, 2)
+    assert about == [None, None] and again.layers_per_model == (2, 2)
     assert np.allclose(again.distances([SENTENCE])[0][:2], first[2:], atol=0.02)
 
 

@@ -31,7 +31,7 @@ class Smallest(SentenceReader):
     """One layer, one kind of distances, and states under names instead of in lists."""
 
     gates = ("depth",)
-    members = (1,)
+    layers_per_model = (1,)
     vocabulary = WORDS
     vocabulary_size = len(WORDS)
 

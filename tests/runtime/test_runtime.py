@@ -264,13 +264,16 @@ def test_distances_of_every_word(exported, gate):
 
 @pytest.mark.keras_free
 def test_members(onnx_file, tmp_path):
-    assert runtime.ExportedModel(runtime.load(onnx_file)).members == (3,)
+    assert runtime.ExportedModel(runtime.load(onnx_file)).layers_per_model == (3,)
     path = tmp_path / "three.onnx"
     graphs.write_onnx(path, {**graphs.ABOUT, "members": [1, 1, 1]})
     found = np.concatenate([known(SENTENCE.lower(), gate) for gate in ("forget", "input")])
     parser = Parser.load(path)
     assert_close(parser.distances(SENTENCE, "both"), found, 0.0, "both gates")
-    assert parser.model.members == (1, 1, 1) and (parser.layer, parser.method) == (None, "votes")
+    assert parser.model.layers_per_model == (1, 1, 1) and (parser.layer, parser.method) == (
+        None,
+        "votes",
+    )
     assert parser.parse(SENTENCE) == vote(found, SENTENCE.split())
     with pytest.raises(ValueError, match="layer must be an integer, from 1 to 1, not 2"):
         Parser.load(path, layer=2)
@@ -313,7 +316,7 @@ def test_an_lstm_has_no_distances(tmp_path):
 @pytest.mark.parametrize(("layer", "method"), [(1, "greedy"), (3, "greedy"), (2, "binary")])
 def test_parsers(exported, layer, method):
     parser = Parser.load(str(exported), layer, method, threads=1)
-    assert parser.about == {"by": "hand"}
+    assert parser.metadata == {"by": "hand"}
     found = known(SENTENCE.lower())
     assert_close(parser.distances(SENTENCE), found, 0.0, "distances")
     tree = build_tree(found[layer - 1], SENTENCE.split(), method)
