@@ -92,5 +92,7 @@ def test_punctuation_is_as_high_as_it_can_stand(seed):
 
 def test_punctuation_of_another_sentence():
     for tokens in (["a"], ["a", "b", "c"]):
-        with pytest.raises(ValueError, match=f"marks {len(tokens)} tokens as words, but the tree has 2"):
+        with pytest.raises(
+            ValueError, match=f"marks {len(tokens)} tokens as words, but the tree has 2"
+        ):
             with_punctuation(Tree("X", ["a", "b"]), tokens, [True] * len(tokens))

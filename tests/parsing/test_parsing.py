@@ -100,7 +100,9 @@ def test_one_word_and_none():
         assert build_tree([0.3], ["yes"], method) == Tree("X", ["yes"])
     for baseline in BASELINES:
         assert baseline(["yes"]) == Tree("X", ["yes"])
-        with pytest.raises(ValueError, match="tokens is empty: a sentence without words has no tree"):
+        with pytest.raises(
+            ValueError, match="tokens is empty: a sentence without words has no tree"
+        ):
             baseline([])
 
 
@@ -138,7 +140,12 @@ def test_brackets_preserve_constituents_for_any_labels_and_words():
     ("distances", "tokens", "method", "match"),
     [
         ([], [], "greedy", "tokens is empty: a sentence without words has no tree"),
-        ([0.1], ["a", "b"], "greedy", r"distances must have the shape \(2,\).*got the shape \(1,\)"),
+        (
+            [0.1],
+            ["a", "b"],
+            "greedy",
+            r"distances must have the shape \(2,\).*got the shape \(1,\)",
+        ),
         ([[0.1, 0.2]], ["a", "b"], "greedy", r"got the shape \(1, 2\)"),
         ([0.1, math.nan], ["a", "b"], "binary", r"distances\[1\] must be finite, got nan"),
         ([0.1, 0.2], ["a", "b"], "best", "method must be 'greedy' or 'binary', got 'best'"),
@@ -204,7 +211,9 @@ def test_a_word_alone_is_no_span_of_evalb():
 def test_trees_that_do_not_match():
     with pytest.raises(ValueError, match="as many trees, got 1 and 2"):
         score([balanced("ab")], [balanced("ab")] * 2)
-    with pytest.raises(ValueError, match=r"sentence 2: .* predicted tree has 2 and the gold tree 3"):
+    with pytest.raises(
+        ValueError, match=r"sentence 2: .* predicted tree has 2 and the gold tree 3"
+    ):
         score([balanced("ab")] * 2, [balanced("ab"), balanced("abc")])
     with pytest.raises(ValueError, match="sentence 1: the tree has no words"):
         score([Tree("X", [])], [Tree("X", [])])

@@ -164,7 +164,12 @@ def test_trees_that_cannot_vote(trees, weights, match):
         ([[]], [], {}, "tokens is empty: a sentence without words has no tree"),
         ([0.1, 0.2], "ab", {}, r"distances must have the shape \(rows, 2\).*got the shape \(2,\)"),
         ([[0.1, 0.2], [0.1, math.nan]], "ab", {}, r"distances\[1, 1\] must be finite, got nan"),
-        ([[0.1, 0.2]], "ab", {"methods": ()}, r"methods must be 'greedy', 'binary' or both, got \(\)"),
+        (
+            [[0.1, 0.2]],
+            "ab",
+            {"methods": ()},
+            r"methods must be 'greedy', 'binary' or both, got \(\)",
+        ),
         ([[0.1, 0.2]], "ab", {"weights": [1, 1]}, r"weights must have the shape \(1,\)"),
     ],
 )
