@@ -333,7 +333,7 @@ class Parser:
         >>> from keras_onlstm import Parser
         >>> rows = list(Parser.load().parse_batch(["Prices fell. It rained.", "...", None]))
         >>> [len(row.trees) for row in rows], [row.error for row in rows][1:]
-        ([2, 0, 0], ['has no words.', 'is None, neither text nor a list of words.'])
+        ([2, 0, 0], ['has no words.', 'must be text or a list of words, got None.'])
         """
         most = None if max_words is None else integer("max_words", max_words)
         texts = iter(texts)

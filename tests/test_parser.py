@@ -147,12 +147,12 @@ def test_punctuation_in_trees(parser):
 
 
 BAD = [
-    (b"a cat", "is bytes. Decode it"),
-    (None, "is None. Give text or a list of words"),
-    ((word for word in ["a"]), "is of the type generator. Give text"),
-    (["a", ""], "word 2: is empty. Leave it out"),
-    (["a b"], "word 1: 'a b' holds white space"),
-    (["a", "b\x1b"], r"word 2: holds '\x1b' as character 2"),
+    (b"a cat", "sentence 1 must be text, got bytes"),
+    (None, "must be text or a list of words, got None"),
+    ((word for word in ["a"]), "must be text or a list of words, got the type generator"),
+    (["a", ""], "word 2 is empty. Leave it out"),
+    (["a b"], "word 1 must not contain white space, got 'a b'"),
+    (["a", "b\x1b"], r"word 2 must not contain control characters, got '\\x1b' at character 2"),
 ]
 
 
@@ -182,9 +182,9 @@ def test_twenty_lengths_are_not_traced_one_by_one(monkeypatch):
 
 @pytest.mark.parametrize("sentences", ["a cat", None, {"a": 1}])
 def test_no_sentences(parser, sentences):
-    for take in (parser.distances_many, lambda given: list(parser.parse_many(given))):
-        with pytest.raises(ValueError, match=r"^sentences is "):
-            take(sentences)
+    for call in (parser.distances_many, lambda texts: list(parser.parse_many(texts))):
+        with pytest.raises(ValueError, match=r"^sentences must be "):
+            call(sentences)
 
 
 def test_bad_arguments(model):
@@ -192,9 +192,9 @@ def test_bad_arguments(model):
         Parser(model, layer=4)
     with pytest.raises(ValueError, match="method is 'greedy', 'binary' or 'votes', not 'x'"):
         Parser(model, method="x")
-    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'cell'"):
+    with pytest.raises(ValueError, match="gate must be 'forget', 'input' or 'both', got 'cell'"):
         Parser(model, gate="cell")
-    with pytest.raises(ValueError, match=r"voters are 'greedy', 'binary' or both, not \['x'\]"):
+    with pytest.raises(ValueError, match=r"voters must be 'greedy', 'binary' or both, got \['x'\]"):
         Parser(model, voters=["x"])
 
 

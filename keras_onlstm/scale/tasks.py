@@ -119,7 +119,7 @@ class Scoring(NamedTuple):
 
     def _split(self, text, reader):
         if isinstance(text, bytes):
-            return [], "is no UTF-8 text."
+            return [], "is not UTF-8 text."
         if not isinstance(text, str):
             return [], f"is {reprlib.repr(text)}, no text."
         if not text.strip():

@@ -268,8 +268,8 @@ COMPACT = ["compact", "--output", "new.npz", "--model"]
         ([*COMPACT, "plain.keras"], ["plain.keras", "no vocabulary with"]),
         ([*COMPACT, "one.keras", "both.npz"], ["both.npz: holds several models"]),
         ([*COMPACT, "one.keras", "lstm.keras"], ["model 2: an LSTM has no distances"]),
-        ([*COMPACT, "one.keras", "--data", "gone"], ["gone: no valid.txt"]),
-        ([*COMPACT, "one.keras", "--data", "short"], ["valid.txt: holds no words"]),
+        ([*COMPACT, "one.keras", "--data", "gone"], ["gone has no valid.txt"]),
+        ([*COMPACT, "one.keras", "--data", "short"], ["valid.txt: the text has no words"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -98,7 +98,7 @@ def test_an_lstm_is_left_to_keras(tmp_path):
     lstm.build()
     save_eight_bit(lstm, tmp_path / "lstm.npz")
     assert isinstance(load_model(tmp_path / "lstm.npz", keras=False)[0], LanguageModel)
-    with pytest.raises(ValueError, match="An LSTM has no distances"):
+    with pytest.raises(ValueError, match="This model has no distances, because it is an LSTM"):
         Parser.load(tmp_path / "lstm.npz")
 
 

@@ -342,7 +342,7 @@ def test_sentences_and_files(tmp_path):
     assert parser.parse("The cat sees") == tree
     pair = MinimalPair("simple", "sing", ("the cat sees", "the cats sees"))
     assert len(score_pairs(again, [pair])["the cat sees"]) == 4
-    with pytest.raises(ValueError, match="gate is 'syntactic', not 'forget'"):
+    with pytest.raises(ValueError, match="gate must be 'syntactic', got 'forget'"):
         parser.distances("the cat", "forget")
     with pytest.raises(ValueError, match=r"x\.keras: a PRPN has no compact form"):
         check_eight_bit(model, "x.keras")

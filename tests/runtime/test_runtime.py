@@ -283,7 +283,7 @@ def test_members(onnx_file, tmp_path):
 
 def test_models_that_read_no_sentences(exported):
     model = runtime.ExportedModel(runtime.load(exported))
-    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'output'"):
+    with pytest.raises(ValueError, match="gate must be 'forget', 'input' or 'both', got 'output'"):
         model.distances(["a"], "output")
     model.graph.metadata["graph"] = "layer"
     with pytest.raises(ValueError, match="of the kind 'layer', which reads no sentences"):
@@ -296,8 +296,8 @@ def test_metadata_that_promise_other_outputs(tmp_path):
     path = tmp_path / "model.onnx"
     for about, match in (
         ({"num_layers": 5}, r"forget_distances have the shape \(1, 3, 4\), and by .* \(1, 5, 4\)"),
-        ({"vocabulary": ["the", "cat"]}, "its model has no vocabulary with <eos> and <unk>"),
-        ({"vocabulary": None}, "its model has no vocabulary with <eos> and <unk>"),
+        ({"vocabulary": ["the", "cat"]}, "the model has no vocabulary with <eos> and <unk>"),
+        ({"vocabulary": None}, "the model has no vocabulary with <eos> and <unk>"),
     ):
         graphs.write_onnx(path, {**graphs.ABOUT, **about})
         with pytest.raises(ValueError, match=match) as caught:

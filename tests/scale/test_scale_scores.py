@@ -42,8 +42,8 @@ def test_scores(tmp_path, form):
     blank = {"row": 1, "tokens": 0, "unknown_words": 0, "error": None}
     assert rows[1] == {**blank, "log_probability": None, "perplexity": None}
     long = "has 6 words, more than 5."
-    control = "holds '\\x00' as character 2, which no text has. Take it out."
-    assert errors == ["has no words.", "is no UTF-8 text.", control, long]
+    control = "must not contain control characters, got '\\x00' at character 2. Remove it."
+    assert errors == ["has no words.", "is not UTF-8 text.", control, long]
 
 
 def test_trees_of_a_model_of_keras(tmp_path):
