@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_onlstm.compact.stored import MOST_LAYERS, layer_sizes
+from keras_onlstm.compact import MAX_LAYERS, layer_sizes
 from keras_onlstm.models import initializers
 from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
@@ -125,7 +125,7 @@ class LanguageModel(SentenceReader):
             ("vocabulary_size", vocabulary_size, None),
             ("embedding_dim", embedding_dim, None),
             ("units", units, None),
-            ("num_layers", num_layers, MOST_LAYERS),
+            ("num_layers", num_layers, MAX_LAYERS),
         ):
             integer(name, size, 1, most)
         check_vocabulary_size(vocabulary, vocabulary_size)
