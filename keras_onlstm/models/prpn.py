@@ -15,8 +15,8 @@ from keras_onlstm.prpn.reading_network import ReadingNetwork
 from keras_onlstm.prpn.step import spread
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils import Sentence, Shape, Tensor
-from keras_onlstm.utils.numerics import derived, matmul, take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import embedding_lookup, fold_in, matmul
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["PRPN", "Attention", "PRPNOutput"]
 
@@ -144,8 +144,8 @@ class PRPN(SentenceReader):
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of distances
         starts.check(start)
         self._config: dict[str, Any] = {
-            "vocabulary_size": integer("vocabulary_size", vocabulary_size, 1),
-            "embedding_dim": integer("embedding_dim", embedding_dim, 1),
+            "vocabulary_size": check_integer("vocabulary_size", vocabulary_size, 1),
+            "embedding_dim": check_integer("embedding_dim", embedding_dim, 1),
             "units": units,
             "num_layers": num_layers,
             "slots": slots,
@@ -175,7 +175,7 @@ class PRPN(SentenceReader):
             resolution,
             hard,
             inner_dropout,
-            seed=derived(seed, "parsing_network"),
+            seed=fold_in(seed, "parsing_network"),
             dtype=policy,
         )
         self.reading_network = ReadingNetwork(
@@ -186,7 +186,7 @@ class PRPN(SentenceReader):
             output_dropout,
             inner_dropout,
             recurrent_dropout,
-            seed=derived(seed, "reading_network"),
+            seed=fold_in(seed, "reading_network"),
             dtype=policy,
         )
         self.predict_network = PredictNetwork(
@@ -195,14 +195,14 @@ class PRPN(SentenceReader):
             predict_attention,
             inner_dropout,
             output_dropout,
-            seed=derived(seed, "predict_network"),
+            seed=fold_in(seed, "predict_network"),
             dtype=policy,
         )
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
         shape = (config["vocabulary_size"], config["embedding_dim"])
-        start = starts.prpn_embedding(config["start"], derived(config["seed"], "embeddings"))
+        start = starts.prpn_embedding(config["start"], fold_in(config["seed"], "embeddings"))
         self.embeddings = self.add_weight(shape=shape, initializer=start, name="embeddings")
         self.parsing.build((None, None, shape[1]))
         self.reading_network.build((None, None, shape[1]))
@@ -210,7 +210,7 @@ class PRPN(SentenceReader):
         self.softmax_kernel = None
         if not config["tie_weights"]:
             start = starts.prpn_embedding(
-                config["start"], derived(config["seed"], "softmax_kernel")
+                config["start"], fold_in(config["seed"], "softmax_kernel")
             )
             self.softmax_kernel = self.add_weight(
                 shape=shape, initializer=start, name="softmax_kernel"
@@ -306,7 +306,7 @@ class PRPN(SentenceReader):
 
     def _embed(self, ids):
         embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
-        return take_rows(embeddings, ids)  # (B, T, E)
+        return embedding_lookup(embeddings, ids)  # (B, T, E)
 
     @staticmethod
     def _named(parsed):

@@ -277,10 +277,10 @@ def without_number(error: ValueError) -> str:
     return re.sub("^sentence 1[:,] ", "", str(error))
 
 
-def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], str | None]:
+def sentences_or_error(text: Any, maximum: int | None) -> tuple[list[list[Token]], str | None]:
     """Returns the sentences that have words, and `None`; or no sentences, and an error message.
 
-    `most` is the maximum number of words in a sentence. Blank text is not an error.
+    `maximum` is the maximum number of words in a sentence. Blank text is not an error.
     """
     if isinstance(text, bytes):
         return [], "is no UTF-8 text."
@@ -298,6 +298,6 @@ def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], 
     longest = max((len(words_of(sentence)) for sentence in found), default=0)
     if not found:
         return [], NO_WORDS
-    if most is not None and longest > most:
-        return [], f"has a sentence of {longest:,} words, more than {most:,}."
+    if maximum is not None and longest > maximum:
+        return [], f"has a sentence of {longest:,} words, more than {maximum:,}."
     return found, None

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_onlstm.utils import Sentence, StrPath
 from keras_onlstm.utils.files import read_text, replacing
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "EOS",
@@ -207,13 +207,13 @@ def by_frequency(counts: Mapping[str, int]) -> list[str]:
 
 
 def frequent(
-    sentences: Iterable[Iterable[str]], least: int = 2, special: Sequence[str] = (UNKNOWN, ROOT)
+    sentences: Iterable[Iterable[str]], min_count: int = 2, special: Sequence[str] = (UNKNOWN, ROOT)
 ) -> list[str]:
     """Makes a vocabulary of the frequent words of sentences.
 
     Args:
         sentences: iterable of lists of words, those to train on.
-        least: integer, minimum count of a word in the vocabulary.
+        min_count: integer, minimum count of a word in the vocabulary.
         special: list of words that always come first in it. Default: those of models of dependency
             trees.
 
@@ -222,7 +222,7 @@ def frequent(
         alphabetically.
 
     Raises:
-        ValueError: if `least` is not positive.
+        ValueError: if `min_count` is not positive.
 
     Example:
 
@@ -230,9 +230,9 @@ def frequent(
     >>> frequent([["the", "dog", "saw", "the", "cat"], ["the", "cat", "fled"]])
     ['<unk>', '<root>', 'the', 'cat']
     """
-    least = integer("least", least)
+    min_count = check_integer("min_count", min_count)
     counts = Counter(chain.from_iterable(sentences))
-    kept = {w: count for w, count in counts.items() if count >= least and w not in special}
+    kept = {w: count for w, count in counts.items() if count >= min_count and w not in special}
     return [*special, *by_frequency(kept)]
 
 
