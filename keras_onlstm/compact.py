@@ -126,15 +126,15 @@ def damaged(path: StrPath, error: Exception) -> ValueError:
 
 
 def _contents(arrays: dict[str, np.ndarray]) -> CompactFile:
-    header = parse_json(
-        arrays[METADATA].tobytes(), {"config": ([CONFIG], CONFIG), "about": object}
-    )
+    header = parse_json(arrays[METADATA].tobytes(), {"config": ([CONFIG], CONFIG), "about": object})
     is_ensemble = isinstance(header["config"], list)
     configs = header["config"] if is_ensemble else [header["config"]]
     if not configs:
         raise ValueError("it contains no model")
     words = configs[0]["vocabulary"]  # not repeated for the other models
-    configs = [{name: config[name] for name in CONFIG} | {"vocabulary": words} for config in configs]
+    configs = [
+        {name: config[name] for name in CONFIG} | {"vocabulary": words} for config in configs
+    ]
     indices, weights = itertools.count(), []
     for config in configs:
         size = config["vocabulary_size"]
@@ -206,7 +206,8 @@ class _LanguageModel:
         parts = ("kernel", "recurrent", "bias")
         arrays = iter([weight.values() for name, weight in named if name in parts])
         self._layers = [
-            _Layer(*layer, config["chunk_size"]) for layer in zip(arrays, arrays, arrays, strict=True)
+            _Layer(*layer, config["chunk_size"])
+            for layer in zip(arrays, arrays, arrays, strict=True)
         ]
 
     def distances(self, ids: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from keras_onlstm.text.tokens import Token, words_of
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils import NltkTree, Sentence, StrPath
 from keras_onlstm.utils.deprecation import renamed_arguments, renamed_attribute, renamed_method
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["Parsed", "Parser", "Row"]
 
@@ -131,7 +131,9 @@ class Parser:
             gate = "both" if method == "votes" and len(model.gates) == 2 else model.gates[0]
         self.gate = gate
         self.model = model
-        self.layer = None if layer is None else integer("layer", layer, 1, min(layers_per_model))
+        self.layer = (
+            None if layer is None else check_integer("layer", layer, 1, min(layers_per_model))
+        )
         self.method = method
         self.voters = check_methods("voters", voters)
         self.rows = _rows(layers_per_model, self.layer, len(chosen_gates(gate, model.gates)))
@@ -335,10 +337,10 @@ class Parser:
         >>> [len(row.trees) for row in rows], [row.error for row in rows][1:]
         ([2, 0, 0], ['has no words.', 'must be text or a list of words, got None.'])
         """
-        most = None if max_words is None else integer("max_words", max_words)
+        maximum = None if max_words is None else check_integer("max_words", max_words)
         texts = iter(texts)
         while batch := list(itertools.islice(texts, block)):
-            split = [tokens.sentences_or_error(text, most) for text in batch]
+            split = [tokens.sentences_or_error(text, maximum) for text in batch]
             found = [sentence for sentences, _ in split for sentence in sentences]
             words = list(map(words_of, found))
             trees = (

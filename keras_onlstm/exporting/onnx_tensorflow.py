@@ -24,11 +24,11 @@ from keras_onlstm.runtime import metadata
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["to_onnx"]
 
-_LEAST_OPSET = 18  # the first in which ReduceMean and ReduceSum both take their axes as an input
+_MIN_OPSET = 18  # the first in which ReduceMean and ReduceSum both take their axes as an input
 _DOMAIN = "keras_onlstm"
 
 
@@ -146,7 +146,7 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
     except ImportError as error:
         # ONNX Runtime is needed later, to check the file.
         raise not_installed("ONNX", "tf2onnx", "onnx", "onnxruntime", error=error) from error
-    integer("opset", opset, _LEAST_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
+    check_integer("opset", opset, _MIN_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
     placeholders = _Placeholders()
     function = traced(graph, placeholders.recurrence)
     function.get_concrete_function()  # errors in the model are raised here

@@ -16,7 +16,7 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import silenced
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["to_tflite"]
 
@@ -103,7 +103,10 @@ def to_tflite(
     >>> to_tflite(model, "parser.tflite", "parser").size < 20_000  # doctest: +SKIP
     True
     """
-    path, batch = check_request(path, ".tflite", quantize, QUANTIZATIONS), integer("batch", batch)
+    path, batch = (
+        check_request(path, ".tflite", quantize, QUANTIZATIONS),
+        check_integer("batch", batch),
+    )
     operators = _operators()
     made = make_graph(model, graph, inputs, about, vocabulary, labels)
     flatbuffer = convert(made, batch, quantize)

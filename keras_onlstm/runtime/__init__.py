@@ -6,7 +6,7 @@ from keras_onlstm.runtime.exported_models import ExportedModel, ExportedTreeMode
 from keras_onlstm.runtime.graphs import OnnxGraph, TfliteGraph
 from keras_onlstm.runtime.metadata import TREE_READER
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "ExportedModel",
@@ -17,7 +17,7 @@ __all__ = [
     "model_of",
 ]
 
-MOST_THREADS = 256  # with 100,000 the runtimes hang
+MAX_THREADS = 256  # with 100,000 the runtimes hang
 FORMATS: dict[str, type[OnnxGraph] | type[TfliteGraph]] = {
     ".onnx": OnnxGraph,
     ".tflite": TfliteGraph,
@@ -59,7 +59,7 @@ def load(
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such model. Name an exported file.")
     if threads is not None:
-        integer("threads", threads, 1, MOST_THREADS)
+        check_integer("threads", threads, 1, MAX_THREADS)
     return FORMATS[path.suffix](path, provider, threads)
 
 

@@ -54,7 +54,7 @@ def with_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
     """Appends sentences missing from a text, compared without the ids in `ignored`."""
-    present, others = split(ids, eos), [np.asarray(sentence) for sentence in others]
+    present, others = split(ids, eos), list(others)
     known, keys = set(_keys(present, ignored)), _keys(others, ignored)
     missing = [part for part, key in zip(others, keys, strict=True) if key not in known]
     return _joined([*present, *missing], eos)
