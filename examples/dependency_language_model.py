@@ -219,7 +219,7 @@ def prepared(tree, config):
 
 def generate(run, count):
     """Generates sentences with their trees, and writes them to an HTML page."""
-    from keras_onlstm.models.tree_generation import generate_trees
+    from keras_onlstm.models.tree_generator import generate_trees
 
     config = TreeLSTMConfig.load(run)
     model = load_trained(run, "tree_language_model")

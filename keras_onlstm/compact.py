@@ -120,9 +120,7 @@ def read_compact(path: StrPath) -> CompactFile:
 
 def damaged(path: StrPath, error: Exception) -> ValueError:
     """The error for a file from which no model can be built."""
-    return ValueError(
-        f"{path}: not a complete compact model ({reason(error)}). Restore it from a copy."
-    )
+    return ValueError(f"{path}: not a complete model ({reason(error)}). Restore it from a copy.")
 
 
 def _contents(arrays: dict[str, np.ndarray]) -> CompactFile:

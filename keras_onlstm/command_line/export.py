@@ -129,7 +129,7 @@ def _models(options):
     """Lists pairs of a model and its metadata."""
     from keras_onlstm.datasets import propositional_logic as logic
     from keras_onlstm.exporting import graph_names
-    from keras_onlstm.loading import SHIPPED, load_model, member
+    from keras_onlstm.loading import SHIPPED, load_model, select_model
 
     if options.preset and (options.model or options.model_index is not None):
         raise ValueError("--model and --model-index do not go with --preset.")
@@ -142,7 +142,7 @@ def _models(options):
     if path.is_dir() and (path / CONFIG).is_file():
         about = read_config(path, remedy="Restore it from a copy.")
     if options.model_index is not None:
-        model, about = member(path, model, about, options.model_index)
+        model, about = select_model(path, model, about, options.model_index)
     known = {"about": about}
     if "classifier" in graph_names(model):
         config = model.get_config()

@@ -180,7 +180,7 @@ def tree_language_model(
     """
 
     def function(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        weights = model.weights_of_words()
+        weights = model.recurrent_weights()
         heads = ops.maximum(tensors["heads"], 0)  # padding: last dependents of ROOT
         paths = _paths(heads)
         source = _from_root(paths.source, 0)  # (B, P)

@@ -1,4 +1,4 @@
-"""LanguageModel: predicts the next word, and measures a distance at every word."""
+"""LanguageModel: predicts the next word, and computes a distance at every word."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.numerics import embedding_lookup, matmul
-from keras_onlstm.utils.validation import check_integer
+from keras_onlstm.utils.validation import INITIALIZATIONS, check_choice, check_integer
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 
@@ -42,10 +42,10 @@ class LanguageModelOutput(NamedTuple):
 class LanguageModel(SentenceReader):
     """Word language model of ON-LSTM layers, with the regularization of AWD-LSTM.
 
-    Embedding, layers of `ONLSTM` and softmax. With the defaults it is the published model with 25.2
-    million parameters: word dropout in the embedding matrix, locked dropout of word vectors,
-    between layers and of the output, weight dropout of the recurrent kernels, and one matrix for
-    embedding and softmax.
+    Embedding, layers of `ONLSTM` and softmax. The defaults are the published model with 25.2
+    million parameters: dropout of whole words in the embedding matrix, locked dropout of word
+    vectors, between layers and of the output, weight dropout of the recurrent kernels, and one
+    matrix for embedding and softmax.
 
     Called on ids it reads a batch from zero states and returns logits, so `fit`, `predict` and
     `evaluate` work.
@@ -118,34 +118,23 @@ class LanguageModel(SentenceReader):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if recurrent not in ("onlstm", "lstm"):
-            raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
-        initializers.check(initialization)
-        for name, size, maximum in (
-            ("vocabulary_size", vocabulary_size, None),
-            ("embedding_dim", embedding_dim, None),
-            ("units", units, None),
-            ("num_layers", num_layers, MAX_LAYERS),
-        ):
-            check_integer(name, size, 1, maximum)
+        check_choice("recurrent", recurrent, ("onlstm", "lstm"))
+        check_choice("initialization", initialization, INITIALIZATIONS.values)
+        check_integer("vocabulary_size", vocabulary_size)
+        check_integer("embedding_dim", embedding_dim)
+        check_integer("units", units)
+        check_integer("num_layers", num_layers, 1, MAX_LAYERS)
         check_vocabulary_size(vocabulary, vocabulary_size)
         self._config: dict[str, Any] = {
-            "vocabulary_size": vocabulary_size,
-            "embedding_dim": embedding_dim,
-            "units": units,
-            "num_layers": num_layers,
-            "chunk_size": chunk_size,
-            "recurrent": recurrent,
-            "tie_weights": tie_weights,
-            "word_dropout": word_dropout,
-            "input_dropout": input_dropout,
-            "hidden_dropout": hidden_dropout,
+            "vocabulary_size": vocabulary_size, "embedding_dim": embedding_dim, "units": units,
+            "num_layers": num_layers, "chunk_size": chunk_size, "recurrent": recurrent,
+            "tie_weights": tie_weights, "word_dropout": word_dropout,
+            "input_dropout": input_dropout, "hidden_dropout": hidden_dropout,
             "output_dropout": output_dropout,
             "recurrent_weight_dropout": recurrent_weight_dropout,
             "initialization": initialization,
-            "vocabulary": None if vocabulary is None else list(vocabulary),
-            "seed": seed,
-        }
+            "vocabulary": None if vocabulary is None else list(vocabulary), "seed": seed,
+        }  # fmt: skip
         self.vocabulary = self._config["vocabulary"]
         self.recurrent_layers = [
             self._recurrent_layer(index, *sizes)
@@ -154,16 +143,15 @@ class LanguageModel(SentenceReader):
         rates = [input_dropout] + [hidden_dropout] * (num_layers - 1) + [output_dropout]
         self.gates = ("forget", "input") if recurrent == "onlstm" else ()
         self.layers_per_model = (num_layers,)
+        policy = self.dtype_policy
         self.dropouts = [
-            locked_dropout(rate, seed=self._seed(100 + index), dtype=self.dtype_policy)
+            locked_dropout(rate, seed=self._seed(100 + index), dtype=policy)
             for index, rate in enumerate(rates)
         ]
         self.seed_generator = keras.random.SeedGenerator(seed)
-        self.softmax = (
-            None
-            if tie_weights
-            else keras.layers.Dense(vocabulary_size, dtype=self.dtype_policy, name="softmax")
-        )
+        self.softmax = None
+        if not tie_weights:
+            self.softmax = keras.layers.Dense(vocabulary_size, dtype=policy, name="softmax")
 
     def _seed(self, offset):
         return None if self._config["seed"] is None else self._config["seed"] + offset
@@ -221,22 +209,22 @@ class LanguageModel(SentenceReader):
         if training:
             words = word_dropout(words, self._config["word_dropout"], self.seed_generator)
         raw = None
-        measured: list[list[Tensor]] = []
-        last: list[list[Tensor]] = []
+        last_states: list[list[Tensor]] = []
+        distances: list[list[Tensor]] = []  # layers of gates
         x = self.dropouts[0](embedding_lookup(words, ids), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
-            raw, h, c, *distances = layer(
+            raw, h, c, *layer_distances = layer(
                 x,
                 initial_state=None if states is None else states[index],
                 mask=mask,
                 training=training,
             )
-            last.append([h, c])
-            measured.append(distances)
+            last_states.append([h, c])
+            distances.append(layer_distances)
             x = self.dropouts[index + 1](raw, training=training)
-        by_gate = zip(self.gates, zip(*measured, strict=True), strict=True)
-        distances = {name: ops.stack(layers, axis=1) for name, layers in by_gate}
-        return LanguageModelOutput(None, last, raw, x, distances)
+        by_gate = zip(self.gates, zip(*distances, strict=True), strict=True)
+        stacked = {gate: ops.stack(layers, axis=1) for gate, layers in by_gate}  # (B, layers, T)
+        return LanguageModelOutput(None, last_states, raw, x, stacked)
 
     def logits(self, output: Tensor) -> Tensor:
         """Logits (..., V) from outputs (..., size of the last layer)."""
@@ -248,17 +236,15 @@ class LanguageModel(SentenceReader):
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of words, V."""
         return self._config["vocabulary_size"]
 
     @property
     def title(self) -> str:
-        """ON-LSTM or LSTM."""
         return {"onlstm": "ON-LSTM", "lstm": "LSTM"}[self._config["recurrent"]]
 
     @property
     def output_bias(self) -> keras.Variable:
-        """The bias of the softmax, (V,). Exists once the model is built."""
+        """The bias of the softmax, (V,), of a built model."""
         return self.softmax_bias if self.softmax is None else self.softmax.bias
 
     @property
@@ -272,7 +258,6 @@ class LanguageModel(SentenceReader):
 
     @property
     def state_names(self) -> list[list[str]]:
-        """The names of the tensors in `initial_states`."""
         return [[f"h_{index}", f"c_{index}"] for index in range(len(self.recurrent_layers))]
 
     def get_config(self) -> dict[str, Any]:

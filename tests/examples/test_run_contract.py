@@ -270,14 +270,14 @@ def test_a_damaged_or_missing_model(run, refused, finished, copied):
 @trainers
 def test_a_model_of_another_kind(run, refused, name, copied):
     if name in ("language_modeling", "syntactic_evaluation"):
-        model, kinds = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2), "a LanguageM"
+        model, kind = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2), "LanguageM"
         model((np.ones((1, 2), "int32"),) * 2)
     else:
-        model, kinds = LanguageModel(4, 4, 4, 1, chunk_size=2), "a "
+        model, kind = LanguageModel(4, 4, 4, 1, chunk_size=2), ""
         model.build()
     model.save(copied / "best.keras")
-    said = f"is a {type(model).__name__}, and this script needs {kinds}"
-    refused(run("--evaluate", copied), copied, said)
+    message = f"must be a {kind}", f"not a {type(model).__name__}. Pass another run"
+    refused(run("--evaluate", copied), copied, *message)
 
 
 @trainers

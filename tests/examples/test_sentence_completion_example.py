@@ -313,7 +313,7 @@ def test_a_run_of_another_script(run, files, tmp_path):
     model = LanguageModel(3, 4, 8, 1, 4, vocabulary=["<eos>", "<unk>", "a"])
     model.build()
     model.save(other / "best.keras")
-    refused(run(*told), "LanguageModel, and this script needs a TreeLSTM")
+    refused(run(*told), "must be a TreeLSTM, not a LanguageModel")
     assert not (tmp_path / "out").exists()
 
 

@@ -164,7 +164,7 @@ MISTAKES = [
     (
         SCRIPTS[:1],
         [*SEVERAL, "--model-index", "3"],
-        ["--model-index 3: ", "several.npz holds 2, from 1 to 2"],
+        ["--model-index 3: ", "several.npz has models 1 to 2"],
     ),
     (SCRIPTS[:1], ["--model", "{models}/none.keras"], ["none.keras: no such model"]),
     (

@@ -219,7 +219,7 @@ def test_scores_without_keras(models, files, suffix):
 def test_models_from_files(files):
     model, about = load_model(files["onnx", True, 1])
     assert isinstance(model, runtime.ExportedTreeModel) and about == {"by": "a test"}
-    with pytest.raises(ValueError, match="ExportedTreeModel, not a LanguageModel"):
+    with pytest.raises(ValueError, match="must be a language model, got ExportedTreeModel"):
         Parser.load(files["onnx", True, 1])
 
 

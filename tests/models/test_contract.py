@@ -94,8 +94,8 @@ def test_a_parser_of_one_layer(model):
     assert parser.parse("the cat saw a dog").leaves() == ["the", "cat", "saw", "a", "dog"]
 
 
-def test_words_that_follow(model):
-    """The likeliest ones, each read after the ones before it."""
+def test_generate_picks_likeliest_words(model):
+    """The likeliest word at each step is the next input."""
     drawn = model.generate("the cat", length=6, top_k=1)
     ids = model.encode(["<eos>", "the", "cat", *drawn])
     logits = as_array(model(np.array([ids]), details=True).logits)[0]

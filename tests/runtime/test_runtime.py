@@ -277,7 +277,7 @@ def test_members(onnx_file, tmp_path):
     assert parser.parse(SENTENCE) == vote(found, SENTENCE.split())
     with pytest.raises(ValueError, match="layer must be an integer, from 1 to 1, not 2"):
         Parser.load(path, layer=2)
-    with pytest.raises(ValueError, match=r"model\.onnx: an exported file parses by itself"):
+    with pytest.raises(ValueError, match=r"model\.onnx: exported models cannot be combined"):
         Parser.load([onnx_file, path])
 
 
