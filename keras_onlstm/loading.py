@@ -44,7 +44,7 @@ def load_model(
             `compact.model.CompactModel`, which computes distances with NumPy only.
 
     Returns:
-        The model (of an exported file, the result of `runtime.model_of`), and the metadata of its
+        The model (of an exported file, the result of `runtime.make_model`), and the metadata of its
         origin or `None`.
 
     Raises:
@@ -74,7 +74,7 @@ def load_model(
         )
     if exported:
         graph = runtime.load(path, provider, threads)
-        return runtime.model_of(graph), graph.metadata.get("about")
+        return runtime.make_model(graph), graph.metadata.get("about")
     stored = open_stored(path) if path.suffix == ".npz" else None
     if stored and not keras and all(one["recurrent"] == "onlstm" for one in stored.configs):
         return CompactModel(stored), stored.about

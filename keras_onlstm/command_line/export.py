@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from keras_onlstm.exporting import GRAPHS, OF_ONNX, QUANTIZATIONS
+from keras_onlstm.exporting import GRAPHS, ONNX_QUANTIZATIONS, QUANTIZATIONS
 from keras_onlstm.runs.directory import CONFIG, read_config
 from keras_onlstm.utils.console import at_least
 
@@ -55,7 +55,7 @@ def add_format(parser: argparse.ArgumentParser, name: str) -> None:
     add("--output", metavar="DIR", default=output, help=f"default: {output}")
     add("--no-check", action="store_true", help="do not compare the files with Keras")
     if name == "onnx":
-        add("--quantize", choices=OF_ONNX, help="default: float32")
+        add("--quantize", choices=ONNX_QUANTIZATIONS, help="default: float32")
         add("--opset", type=int, default=18, metavar="N", help="of ONNX's operators; default: 18")
         add(
             "--provider", choices=("cpu", "cuda"), default="cpu", help="to check with; default: cpu"

@@ -301,7 +301,7 @@ def test_exported_models(command, tmp_path):
     result = command("generate", "--model", tmp_path / "model.onnx", "a")
     refused(result, "model.onnx: is exported, and generates nothing", "exported from")
     result = command("score", "--model", tmp_path / "parser.onnx", "a")
-    refused(result, "parser.onnx: a parser, which gives no probabilities", "language_model")
+    refused(result, "parser.onnx: a parser does not compute probabilities", "language_model")
 
 
 EXAMPLES = [example for module in _COMMANDS.values() for example in module.EXAMPLES]

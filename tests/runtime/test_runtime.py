@@ -57,14 +57,14 @@ def exported(request):
 
 
 def known(sentence, gate="forget"):
-    """The distances (layers, words) of a sentence, straight from the table."""
+    """The distances (layers, words) of a sentence, from the table."""
     words = sentence.split()
     ids = [graphs.VOCABULARY.index(w) if w in graphs.VOCABULARY else 1 for w in words]
     rows = graphs.table()[np.array(ids, int)]
     return rows[:, 0 if gate == "forget" else 1].T
 
 
-def test_graphs_run(exported):
+def test_run_returns_the_distances(exported):
     graph = runtime.load(exported, threads=1)
     assert sorted(graph.inputs) == ["ids", "lengths"]
     assert sorted(graph.outputs) == ["forget_distances", "input_distances"]
@@ -82,29 +82,35 @@ def test_graphs_run(exported):
 @pytest.mark.parametrize(
     ("arrays", "match"),
     [
-        ({}, "its inputs are .*ids.*, not none"),
-        ({"ids": np.zeros((4, 3), int)}, "its inputs are .*lengths.*, not ids"),
-        ({"ids": np.zeros((4, 3)), "lengths": [1] * 4}, "ids is of int32, not of float64"),
-        ({"ids": np.zeros((4, 3), int), "lengths": [[1]] * 4}, r"lengths has shape .*not \(4, 1\)"),
-        ({"ids": np.full((4, 3), 1 << 40), "lengths": [1] * 4}, "numbers that int32 cannot hold"),
+        ({}, "the inputs must be .*ids.*, got none"),
+        ({"ids": np.zeros((4, 3), int)}, "the inputs must be .*lengths.*, got ids"),
+        ({"ids": np.zeros((4, 3)), "lengths": [1] * 4}, "ids must have dtype int32, got float64"),
+        (
+            {"ids": np.zeros((4, 3), int), "lengths": [[1]] * 4},
+            r"lengths must have shape .*got \(4, 1\)",
+        ),
+        (
+            {"ids": np.full((4, 3), 1 << 40), "lengths": [1] * 4},
+            "contains values out of range for int32",
+        ),
         ({"ids": np.full((4, 3), 99), "lengths": [1] * 4}, r"cannot run on ids \(4, 3\)"),
         ({"ids": np.zeros((3, 3), int), "lengths": [1] * 4}, r"ids.* \(3, 3\)"),
     ],
 )
-def test_wrong_arrays(exported, arrays, match, capfd):
+def test_invalid_arrays_raise(exported, arrays, match, capfd):
     with pytest.raises(ValueError, match=match) as caught:
         runtime.load(exported).run(**arrays)
     assert str(exported) in str(caught.value)
-    assert "onnxruntime:" not in capfd.readouterr().err  # what is raised is not printed as well
+    assert "onnxruntime:" not in capfd.readouterr().err  # the runtime does not print the error too
 
 
 @pytest.mark.parametrize("threads", [0, True, 257])
-def test_threads_are_counted(exported, threads):
+def test_invalid_number_of_threads_raises(exported, threads):
     with pytest.raises(ValueError, match="threads must be an integer, from 1 to 256"):
         runtime.load(exported, threads=threads)
 
 
-def test_threads_reach_the_runtime(exported, monkeypatch):
+def test_threads_are_passed_to_the_runtime(exported, monkeypatch):
     if exported.suffix == ".onnx":
         graph = runtime.load(exported, threads=1)
         assert graph._session.get_session_options().intra_op_num_threads == 1
@@ -121,11 +127,11 @@ def test_threads_reach_the_runtime(exported, monkeypatch):
     assert given == [2]
 
 
-def test_providers(exported, monkeypatch):
+def test_unavailable_providers_raise(exported, monkeypatch):
     with pytest.raises(ValueError, match="'tpu'"):
         runtime.load(exported, provider="tpu")
     if exported.suffix == ".tflite":
-        with pytest.raises(ValueError, match="on the CPU alone, not on 'cuda'"):
+        with pytest.raises(ValueError, match="only on the CPU, not on 'cuda'"):
             runtime.load(exported, provider="cuda")
         return
     import onnxruntime
@@ -138,19 +144,21 @@ def test_providers(exported, monkeypatch):
 
 
 @pytest.mark.keras_free
-def test_a_provider_that_does_not_start(onnx_file, monkeypatch):
+def test_provider_that_cannot_start_raises(onnx_file, monkeypatch):
     import onnxruntime
 
     everything = ["CUDAExecutionProvider", "CPUExecutionProvider"]
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: everything)
     original = onnxruntime.InferenceSession
 
-    def session(path, options, providers, enable_fallback):  # which falls back, and only warns
+    def session(
+        path, options, providers, enable_fallback
+    ):  # falls back to another provider and only warns
         assert providers == everything
         return original(path, options, providers=providers[1:])
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", session)
-    with pytest.raises(ValueError, match=r"has CUDAExecutionProvider, but cannot start it"):
+    with pytest.raises(ValueError, match=r"cannot start CUDAExecutionProvider"):
         runtime.load(onnx_file, provider="cuda")
 
 
@@ -158,7 +166,7 @@ def test_a_provider_that_does_not_start(onnx_file, monkeypatch):
     ("name", "module"), [("model.onnx", "onnxruntime"), ("model.tflite", "ai_edge_litert")]
 )
 @pytest.mark.keras_free
-def test_missing_runtimes(name, module, tmp_path, monkeypatch):
+def test_missing_runtimes_raise(name, module, tmp_path, monkeypatch):
     for loaded in [name for name in sys.modules if name.split(".")[0] == module]:
         monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, module, None)
@@ -168,7 +176,7 @@ def test_missing_runtimes(name, module, tmp_path, monkeypatch):
         runtime.load(tmp_path / name)
 
 
-def test_every_cut_is_refused(exported, tmp_path):
+def test_truncated_files_raise(exported, tmp_path):
     whole = exported.read_bytes()
     path = tmp_path / f"cut{exported.suffix}"
     for size in (0, 1, 8, len(whole) // 3, len(whole) // 2, len(whole) - 1):
@@ -178,36 +186,40 @@ def test_every_cut_is_refused(exported, tmp_path):
 
 
 @pytest.mark.keras_free
-def test_every_changed_byte_of_a_packed_model_is_refused(tmp_path):
+def test_changed_bytes_of_a_packed_model_raise(tmp_path):
     packed = metadata.pack(bytes(range(256)), graphs.ABOUT)
     for place in range(0, 256, 15):
         changed = bytearray(packed)
         changed[place] ^= 0x10
-        with pytest.raises(ValueError, match="x: its model is damaged"):
+        with pytest.raises(ValueError, match="x: the model in this file is damaged"):
             metadata.unpack(bytes(changed), "x")
-    with pytest.raises(ValueError, match="x: its model is damaged"):
+    with pytest.raises(ValueError, match="x: the model in this file is damaged"):
         metadata.unpack(b"more" + packed, "x")
 
 
 @pytest.mark.keras_free
-def test_a_packed_model_is_the_model_and_an_archive(tmp_path):
+def test_packed_model_is_the_model_and_a_zip_archive(tmp_path):
     path = tmp_path / "x.tflite"
     path.write_bytes(metadata.pack(b"the model", graphs.ABOUT))
     assert path.read_bytes().startswith(b"the model")
-    assert path.read_bytes() == metadata.pack(b"the model", graphs.ABOUT)  # no time is in it
+    assert path.read_bytes() == metadata.pack(
+        b"the model", graphs.ABOUT
+    )  # it contains no time stamp
     with zipfile.ZipFile(path) as archive:
         assert json.loads(archive.read("keras_onlstm.json"))["bytes"] == 9
-    again = metadata.pack(path.read_bytes(), {"graph": "layer"})  # even of what has an archive
+    again = metadata.pack(
+        path.read_bytes(), {"graph": "layer"}
+    )  # even if it has an archive already
     assert metadata.unpack(again, "x")[0] == path.read_bytes()
 
 
-def test_files_of_others(exported, tmp_path):
+def test_files_of_other_programs_raise(exported, tmp_path):
     path = tmp_path / f"other{exported.suffix}"
     if exported.suffix == ".onnx":
         graphs.write_onnx(path, about=None)
     else:
         path.write_bytes(metadata.unpack(exported.read_bytes(), exported)[0])
-    with pytest.raises(ValueError, match=r"holds no metadata of keras_onlstm"):
+    with pytest.raises(ValueError, match=r"contains no metadata of keras_onlstm"):
         runtime.load(path)
     path.write_bytes(b"no model at all" * 1000)
     with pytest.raises(ValueError, match=r"other\.\w+: "):
@@ -218,31 +230,31 @@ def test_files_of_others(exported, tmp_path):
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        (None, "holds no metadata"),
+        (None, "contains no metadata"),
         ("[" * 100_000, "metadata are damaged"),
         ("{}", "format is missing"),
         ('{"format": 1}', "graph is missing"),
         ('{"format": 1, "graph": "parser"}', "num_layers is missing"),
         (
             '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 3]}',
-            "members have 6 layers, and num_layers is 3",
+            "members has a sum of 6, but num_layers is 3",
         ),
         ('{"format": 1, "graph": "layer", "vocabulary": [1]}', r"vocabulary\[0\] is a text, not 1"),
         (
             '{"format": 1, "graph": "tree_language_model", "vocabulary": []}',
             "left_dependents is missing",
         ),
-        ('{"format": 2}', "of format 2, and this version knows 1.*--upgrade keras-onlstm"),
+        ('{"format": 2}', "has format 2, but this version .* format 1.*--upgrade keras-onlstm"),
     ],
 )
-def test_metadata_are_checked(text, match):
+def test_invalid_metadata_raise(text, match):
     with pytest.raises(ValueError, match=match) as caught:
         metadata.loads(text, "x.onnx")
     assert str(caught.value).startswith("x.onnx: ")
 
 
 @pytest.mark.keras_free
-def test_metadata_come_back():
+def test_metadata_round_trip():
     about = {**graphs.ABOUT, "vocabulary": ["naïve", "日本"], "format": 7}
     found = metadata.loads(metadata.dumps(about).encode(), "x")
     assert found == {**about, "format": 1}
@@ -263,7 +275,7 @@ def test_distances_of_every_word(exported, gate):
 
 
 @pytest.mark.keras_free
-def test_members(onnx_file, tmp_path):
+def test_file_of_several_models(onnx_file, tmp_path):
     assert runtime.ExportedModel(runtime.load(onnx_file)).members == (3,)
     path = tmp_path / "three.onnx"
     graphs.write_onnx(path, {**graphs.ABOUT, "members": [1, 1, 1]})
@@ -278,21 +290,21 @@ def test_members(onnx_file, tmp_path):
         Parser.load([onnx_file, path])
 
 
-def test_models_that_read_no_sentences(exported):
+def test_graphs_that_read_no_sentences_raise(exported):
     model = runtime.ExportedModel(runtime.load(exported))
     with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'output'"):
         model.distances(["a"], "output")
     model.graph.metadata["graph"] = "layer"
-    with pytest.raises(ValueError, match="of the kind 'layer', which reads no sentences"):
+    with pytest.raises(ValueError, match="of the kind 'layer', which cannot read sentences"):
         runtime.ExportedModel(model.graph)
 
 
 @pytest.mark.keras_free
-def test_metadata_that_promise_other_outputs(tmp_path):
-    """Layers or words that the graph does not have."""
+def test_metadata_that_do_not_match_the_outputs_raise(tmp_path):
+    """The metadata name layers or words that the graph does not have."""
     path = tmp_path / "model.onnx"
     for about, match in (
-        ({"num_layers": 5}, r"forget_distances have the shape \(1, 3, 4\), and by .* \(1, 5, 4\)"),
+        ({"num_layers": 5}, r"forget_distances has shape \(1, 3, 4\), but .* imply \(1, 5, 4\)"),
         ({"vocabulary": ["the", "cat"]}, "its model has no vocabulary with <eos> and <unk>"),
         ({"vocabulary": None}, "its model has no vocabulary with <eos> and <unk>"),
     ):
@@ -303,15 +315,15 @@ def test_metadata_that_promise_other_outputs(tmp_path):
 
 
 @pytest.mark.keras_free
-def test_an_lstm_has_no_distances(tmp_path):
+def test_lstm_without_distances_raises(tmp_path):
     about = {**graphs.ABOUT, "graph": "language_model"}
     graphs.write_onnx(tmp_path / "lstm.onnx", about, outputs=("log_probabilities", "rest"))
-    with pytest.raises(ValueError, match=r"lstm\.onnx: has no distances"):
+    with pytest.raises(ValueError, match=r"lstm\.onnx: this model has no distances"):
         Parser.load(tmp_path / "lstm.onnx")
 
 
 @pytest.mark.parametrize(("layer", "method"), [(1, "greedy"), (3, "greedy"), (2, "binary")])
-def test_parsers(exported, layer, method):
+def test_parser_of_an_exported_file(exported, layer, method):
     parser = Parser.load(str(exported), layer, method, threads=1)
     assert parser.about == {"by": "hand"}
     found = known(SENTENCE.lower())
@@ -324,7 +336,7 @@ def test_parsers(exported, layer, method):
 
 
 def test_threads_share_a_parser(exported):
-    """Eight of them, each with sentences of lengths of its own, start together."""
+    """Eight threads start together, each with sentences of other lengths."""
     parser, start = Parser.load(exported, threads=1), threading.Barrier(8)
     words = graphs.VOCABULARY[2:]
 
@@ -340,15 +352,15 @@ def test_threads_share_a_parser(exported):
 
 
 @pytest.mark.keras_free
-def test_arguments_of_exported_files_alone(tmp_path):
+def test_arguments_of_exported_files_raise_for_other_models(tmp_path):
     for arguments in ({"provider": "cuda"}, {"threads": 2}):
         with pytest.raises(ValueError, match="provider and threads are for exported files"):
             Parser.load(**arguments)
         with pytest.raises(ValueError, match="provider and threads are for exported files"):
             load_model(tmp_path, **arguments)
-    with pytest.raises(FileNotFoundError, match=r"missing\.onnx: no such model"):
+    with pytest.raises(FileNotFoundError, match=r"missing\.onnx: this file does not exist"):
         runtime.load(tmp_path / "missing.onnx")
-    with pytest.raises(ValueError, match=r"model\.pb: ends neither in \.onnx nor in \.tflite"):
+    with pytest.raises(ValueError, match=r"model\.pb: the name .* must end in \.onnx or \.tflite"):
         runtime.load(tmp_path / "model.pb")
 
 
@@ -356,7 +368,7 @@ FOREIGN = ("keras", "tensorflow", "jax", "torch")
 
 
 def python(code, *arguments, interpreter=sys.executable, **variables):
-    """What a process of its own prints."""
+    """Runs code in another process and returns its output."""
     done = subprocess.run(
         [str(interpreter), "-W", "error", "-c", code, *map(str, arguments)],
         capture_output=True,
@@ -369,7 +381,7 @@ def python(code, *arguments, interpreter=sys.executable, **variables):
 
 
 @pytest.mark.keras_free
-def test_nothing_is_imported_before_it_is_needed(onnx_file):
+def test_imports_are_lazy(onnx_file):
     code = (
         "import sys\n"
         "import keras_onlstm.runtime\n"
@@ -394,7 +406,7 @@ def command(*arguments, interpreter=sys.executable, **options):
     )
 
 
-def test_the_command(exported):
+def test_parse_command(exported):
     done = command("--model", exported, "--layer", 3, "--threads", 1, input=f"{SENTENCE}\na dog\n")
     parser = Parser.load(exported, layer=3)
     trees = [brackets(parser.parse(text)) for text in (SENTENCE, "a dog")]
@@ -410,7 +422,7 @@ def test_the_command(exported):
         (["--layer", "4"], ["layer must be an integer, from 1 to 3, not 4"]),
     ],
 )
-def test_mistakes_are_one_line(exported, arguments, parts):
+def test_errors_are_one_line(exported, arguments, parts):
     if exported.suffix == ".onnx" and "cuda" in arguments:
         import onnxruntime
 
@@ -454,7 +466,7 @@ def _new_environment(directory):
 
 @pytest.mark.installs
 @pytest.mark.keras_free
-def test_a_parser_needs_only_onnxruntime_numpy_and_nltk(onnx_file, tmp_path):
+def test_parser_needs_only_onnxruntime_numpy_and_nltk(onnx_file, tmp_path):
     interpreter = _new_environment(tmp_path)
     tree = brackets(Parser.load(onnx_file).parse(SENTENCE))
     code = (
