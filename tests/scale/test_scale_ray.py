@@ -1,4 +1,4 @@
-"""Large files parsed by a cluster of two machines on loopback, one of which is lost on the way."""
+"""Large files parsed by a cluster of two machines on loopback, one of which is lost."""
 
 import os
 import socket
@@ -47,8 +47,8 @@ def task(files):
     return Parsing(load={"name_or_path": str(files / "parser.onnx"), "threads": 1})
 
 
-def test_a_machine_is_lost(cluster, files, task, tmp_path):
-    """Row by row it is what one process gives, each row once."""
+def test_lost_machine(cluster, files, task, tmp_path):
+    """The rows are those of one process, each once."""
     second = cluster.add_node(**NODE)
     done = []
 
@@ -72,7 +72,7 @@ def test_a_machine_is_lost(cluster, files, task, tmp_path):
     assert {path.suffix for path in output.iterdir()} <= {".txt", ".json", ""}
 
 
-def test_the_command(cluster, files, tmp_path):
+def test_parse_command(cluster, files, tmp_path):
     (tmp_path / "few.txt").write_text("the cat saw\n\na dog\n")
     program = "from keras_onlstm.command_line import main; main()"
     model = ["--model", files / "parser.onnx", "--threads", 1, "--ray", cluster.address]
@@ -90,18 +90,20 @@ def test_the_command(cluster, files, tmp_path):
     assert [line[:2] for line in trees] == ["(X", "", "(X"]
 
 
-def test_what_is_wrong_is_said(cluster, files, task, tmp_path):
+def test_errors_of_a_worker_are_raised(cluster, files, task, tmp_path):
     corpus = [files / "corpus.txt"]
     missing = task._replace(load={"name_or_path": str(tmp_path / "none.npz")})
     with pytest.raises(FileNotFoundError, match=r"none\.npz: no such model"):
         process(corpus, tmp_path / "out", missing, ROWS, 1, ray=cluster.address)
     assert {path.name for path in (tmp_path / "out").iterdir()} <= {".lock"}
     shard = Shard(str(tmp_path / "elsewhere.txt"), 0, 1, 0, 1)
-    with pytest.raises(FileNotFoundError, match=r"elsewhere\.txt .* not seen on another machine"):
+    with pytest.raises(
+        FileNotFoundError, match=r"elsewhere\.txt .* does not exist on another machine"
+    ):
         list(ray_cluster.run([(shard, tmp_path / "0.txt")], task, 1, cluster.address))
 
 
-def test_no_cluster(files, task, tmp_path):
+def test_missing_cluster_raises(files, task, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"

@@ -1,4 +1,4 @@
-"""Large files scored in shards: what the model says of one text after the other."""
+"""Large files scored in shards match the scores of the model."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from keras_onlstm.scale.tasks import Parsing, Scoring
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
-def test_scores(tmp_path, form):
+def test_scores_match_the_model(tmp_path, form):
     if form == "parquet":
         pytest.importorskip("pyarrow")
     files = [tmp_path / "odd.txt", tmp_path / "plain.txt"]
@@ -43,10 +43,10 @@ def test_scores(tmp_path, form):
     assert rows[1] == {**blank, "log_probability": None, "perplexity": None}
     long = "has 6 words, more than 5."
     control = "holds '\\x00' as character 2, which no text has. Take it out."
-    assert errors == ["has no words.", "is no UTF-8 text.", control, long]
+    assert errors == ["has no words.", "is not UTF-8 text.", control, long]
 
 
-def test_trees_of_a_model_of_keras(tmp_path):
+def test_trees_of_a_keras_model(tmp_path):
     words = ["<eos>", "<unk>", "the", "cat", "saw", "a", "dog", "prices", "fell"]
     model = LanguageModel(len(words), 8, 16, chunk_size=4, vocabulary=words, seed=0)
     model(np.array([[0]]))
