@@ -52,7 +52,7 @@ def load(
             f"{path}: the name of an exported file must end in {' or '.join(FORMATS)}."
         )
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: this file does not exist.")
+        raise FileNotFoundError(f"{path}: no such file.")
     if threads is not None:
         integer("threads", threads, 1, MOST_THREADS)
     return FORMATS[path.suffix](path, provider, threads)

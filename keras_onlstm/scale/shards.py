@@ -98,7 +98,7 @@ def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard
     row = 0
     for path in paths:
         if not Path(path).is_file():
-            raise FileNotFoundError(f"{path}: this file does not exist.")
+            raise FileNotFoundError(f"{path}: no such file.")
         if Path(path).suffix == _PARQUET:
             metadata = _open_parquet(path, column).metadata
             sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]

@@ -1,4 +1,4 @@
-"""`keras-onlstm evaluate`: F1 on a treebank, and mistakes. Perplexity: test_train.py."""
+"""`keras-onlstm evaluate`: F1 on a treebank, and errors. test_train.py tests perplexity."""
 
 import re
 
@@ -41,7 +41,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def trees(tmp_path):
-    """Files of three trees, one of them of more than 10 words."""
+    """Files of three trees, one of which has more than 10 words."""
     for name, text in (("short", SHORT), ("long", LONG)):
         (tmp_path / f"{name}.mrg").write_text(text)
     return [tmp_path / "short.mrg", tmp_path / "long.mrg"]
@@ -66,7 +66,7 @@ def rows_of(text):
     return {re.split(r"  +", line)[0]: re.split(r"  +", line.rstrip())[1:] for line in lines}
 
 
-def test_f1_is_that_of_the_trees(model, trees):
+def test_f1_matches_the_trees(model, trees):
     status, text, errors = run_command("evaluate", "--model", model, "--treebank", *trees)
     assert (status, ours(errors)) == (0, [])
     sentences = treebank.read(trees)
@@ -86,7 +86,7 @@ def test_f1_is_that_of_the_trees(model, trees):
     assert "random trees" in rows and len(rows) == 5
 
 
-def test_several_models_and_the_packages(model, trees):
+def test_several_models_and_the_default_model(model, trees):
     both = run_command("evaluate", "--model", model, model, "--treebank", *trees)[1]
     assert rows_of(both) == rows_of(
         run_command("evaluate", "--model", model, "--treebank", *trees)[1]
@@ -108,7 +108,7 @@ def test_no_sentence_of_at_most_10_words(model, trees):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ([], ["--model: name a trained run"]),
+        ([], ["--model is missing. Pass the folder of a trained run"]),
         (["--model", "gone"], ["gone/config.json: no such file"]),
         (["--model", "gone.npz", "--treebank", "long.mrg"], ["gone.npz: no such model"]),
         (["--treebank", "gone.mrg"], ["gone.mrg: no such file"]),
@@ -120,7 +120,7 @@ def test_no_sentence_of_at_most_10_words(model, trees):
     ],
     ids=lambda value: " ".join(value),
 )
-def test_mistakes(arguments, parts, trees, tmp_path, monkeypatch):
+def test_errors_are_one_line(arguments, parts, trees, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.mrg").write_text("\n\n")
     (tmp_path / "text.mrg").write_text("Shares fell.\n")

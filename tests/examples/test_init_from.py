@@ -84,7 +84,7 @@ def test_another_corpus_is_read_with_the_words_of_the_first(run, first, tmp_path
     [
         (["units 20, not 30", "flags"], [], ["--units", 30]),
         (["a model of LSTM cannot start from one of ON-LSTM"], ["--recurrent", "lstm"], STILL),
-        (["--init-from", "is of words", "--characters"], ["--characters"], STILL),
+        (["--init-from", "reads words", "--characters"], ["--characters"], STILL),
         (["--max-words", "--init-from"], ["--max-words", 9], STILL),
     ],
 )

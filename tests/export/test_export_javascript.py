@@ -1,4 +1,4 @@
-"""The JavaScript program beside the export scripts gives the trees that the package gives."""
+"""The JavaScript parser gives the same trees as the package."""
 
 import shutil
 import subprocess
@@ -51,7 +51,7 @@ def exported(tmp_path_factory):
     return path
 
 
-def test_trees_are_those_of_the_package(run, exported):
+def test_trees_match_the_package(run, exported):
     parser = Parser.load(exported)
     wanted = [brackets(parser.parse(sentence)) for sentence in SENTENCES]
     by_input = run(exported, given="\n".join(SENTENCES) + "\n")
@@ -61,9 +61,9 @@ def test_trees_are_those_of_the_package(run, exported):
     assert by_arguments.stdout.splitlines() == wanted[:2]
 
 
-def test_raw_text_has_the_trees_of_the_package(run, exported):
+def test_trees_of_raw_text_match_the_package(run, exported):
     texts = raw_texts()
-    assert not any("\n" in text for text in texts)  # a line is a text
+    assert not any("\n" in text for text in texts)  # each line is one text
     wanted = [brackets(tree) for tree in Parser.load(exported).parse_many(texts)]
     assert len(wanted) > len(texts) and "(X Nobody answered)" in wanted
     found = run(exported, given="\n".join(texts))
@@ -77,7 +77,7 @@ def test_texts_without_words_give_empty_lines(run, exported):
     assert found.stdout.splitlines() == ["(X a cat)", "", "", "(X a dog)"]
 
 
-def test_control_characters_are_refused(run, exported):
+def test_control_characters_raise(run, exported):
     found = run(exported, given="a cat\na d\x07og\n")
     assert (found.returncode, found.stdout) == (2, "")
     assert found.stderr == (
@@ -97,7 +97,7 @@ def test_several_models_vote(run, tmp_path):
     assert found.stdout.splitlines() == wanted
 
 
-def test_mistakes_are_one_line(run, exported, tmp_path):
+def test_errors_are_one_line(run, exported, tmp_path):
     content = exported.read_bytes()
     missing, short, empty = (tmp_path / name for name in ("none.onnx", "short.onnx", "empty.onnx"))
     short.write_bytes(content[:-100])

@@ -196,7 +196,7 @@ def test_directory_of_another_run_raises(files, tmp_path):
         process(files, output, PARSING, 5)
     with pytest.raises(FileExistsError, match="contains other files"):
         process(files, tmp_path, PARSING)
-    with pytest.raises(FileNotFoundError, match="none: this file does not exist"):
+    with pytest.raises(FileNotFoundError, match="none: no such file"):
         process([tmp_path / "none"], tmp_path / "new", PARSING)
     assert not (tmp_path / "new").exists()
 
