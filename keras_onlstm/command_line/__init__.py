@@ -26,7 +26,7 @@ _COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs a command line; `None` stands for the arguments of the process.
+    """Runs a command line; `None`: the arguments of the process.
 
     Errors of the user print one line and exit with status 2.
     """

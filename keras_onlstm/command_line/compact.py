@@ -57,9 +57,7 @@ def run(options: argparse.Namespace) -> None:
     after = _perplexities(rounded.models if len(models) > 1 else [rounded], texts)
     for source, *perplexities in zip(options.model, before, after, strict=True):
         if not perplexities[0]:
-            print(
-                f"{source}: perplexity not measured, because there is no corpus. Pass --data DIR."
-            )
+            print(f"{source}: perplexity not measured. Pass a corpus: --data DIR")
         for exact, eight_bit in zip(*perplexities, strict=True):
             print(f"{source}: validation perplexity {exact:.2f}, with 8 bits {eight_bit:.2f}")
 

@@ -4,16 +4,7 @@ import argparse
 import itertools
 import json
 
-from keras_onlstm.command_line.inputs import (
-    add_exported,
-    add_large,
-    add_sentences,
-    check_files,
-    check_large,
-    no_words,
-    process,
-    sentences,
-)
+from keras_onlstm.command_line import inputs
 from keras_onlstm.command_line.output import open_output, read_output, write_rows
 from keras_onlstm.utils.console import progress_bar
 from keras_onlstm.utils.files import cannot_write
@@ -39,7 +30,8 @@ MAX_PRETTY_WORDS = 120  # wider trees are printed in brackets
 # fmt: off
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
-    add_sentences(parser, "parse", "Each line is split into sentences; each sentence gets a tree.")
+    lines_of_file = "Each line is split into sentences; each sentence gets a tree."
+    inputs.add_sentences(parser, "parse", lines_of_file)
     add = parser.add_argument
     add("--model", action="append", metavar="PATH",
         help="Trained model: a .keras, .npz, .onnx or .tflite file, or the folder of a run "
@@ -59,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "tree. A name without a suffix is a directory: it gets one file per sentence, or for "
         "brackets, json and parquet the trees of large files, and the same command resumes a "
         "stopped run (default: standard output).")
-    add_large(parser)
-    add_exported(parser, ".onnx or .tflite")
+    inputs.add_large(parser)
+    inputs.add_exported(parser, ".onnx or .tflite")
 
 
 # fmt: on
@@ -70,12 +62,12 @@ def run(options: argparse.Namespace) -> None:
     output = read_output(options, form)
     directory = output is not None and output.is_directory
     sharded = directory and form in SHARDED
-    check_large(options, sharded, ", ".join(SHARDED))
+    inputs.check_large(options, sharded, ", ".join(SHARDED))
     if output is None and form in ("png", "parquet"):
         options.parser.error(f"--format {form}: requires --output, a .{form} file or a directory")
-    check_files(options)
+    inputs.check_files(options)
     if sharded:
-        return process(options, _task(options))
+        return inputs.process(options, _task(options))
     if form == "parquet":
         return write_rows("parse", options, output, _task(options))
     if form == "png":
@@ -91,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
     else:
         write = _write_page if form == "html" else _write_lines
     parser = Parser.load(**_load_arguments(options))
-    read = parser.read(sentences(options), block=BLOCK, punctuation=options.punctuation)
+    read = parser.read(inputs.sentences(options), block=BLOCK, punctuation=options.punctuation)
     with progress_bar("words") as bar:
         count = write(options, output, parser, _update_bar(read, bar), bar)
         bar.clear()
@@ -133,7 +125,7 @@ def _with_trees(options, results):
             count += 1
             yield result
     if not count:
-        raise no_words("parse", options)
+        raise inputs.no_words("parse", options)
 
 
 def _mean_distances(parser, result, punctuation):
@@ -211,7 +203,7 @@ def _write_lines(options, output, parser, results, bar):
                 print(separator + _format_result(result, form), file=stream, flush=True)
             count += result.tree is not None
         if not count:
-            raise no_words("parse", options)
+            raise inputs.no_words("parse", options)
     return count
 
 

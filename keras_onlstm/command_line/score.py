@@ -4,18 +4,7 @@ import argparse
 import itertools
 import math
 
-from keras_onlstm.command_line.inputs import (
-    add_exported,
-    add_language_model,
-    add_large,
-    add_sentences,
-    check_files,
-    check_large,
-    no_words,
-    process,
-    report_unknown,
-    sentences,
-)
+from keras_onlstm.command_line import inputs
 from keras_onlstm.command_line.output import open_output, read_output, write_rows
 from keras_onlstm.utils.console import progress_bar, table
 
@@ -32,9 +21,9 @@ FORMATS = ("table", "json", "parquet")
 # fmt: off
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
-    add_sentences(parser, "score", "Each line is scored as one sentence.")
-    add_language_model(parser, "a .keras, .npz or .onnx file")
-    add_exported(parser, ".onnx")
+    inputs.add_sentences(parser, "score", "Each line is scored as one sentence.")
+    inputs.add_language_model(parser, "a .keras, .npz or .onnx file")
+    inputs.add_exported(parser, ".onnx")
     add = parser.add_argument
     add("--output", metavar="PATH",
         help="Where to write. A name with a suffix is a file of all scores. A name without a "
@@ -42,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "stopped run (default: standard output).")
     add("--format", choices=FORMATS,
         help="Format of the scores (default: table; for a directory, json).")
-    add_large(parser)
+    inputs.add_large(parser)
 
 
 # fmt: on
@@ -51,16 +40,16 @@ def run(options: argparse.Namespace) -> None:
     output = read_output(options, options.format or "table")
     directory = output is not None and output.is_directory
     form = options.format or ("json" if directory else "table")
-    check_large(options, directory, " or ".join(FORMATS[1:]))
+    inputs.check_large(options, directory, " or ".join(FORMATS[1:]))
     if directory and form == "table":
         options.parser.error(
             "--format table: writes one file. Add a suffix to the name in --output"
         )
     if output is None and form == "parquet":
         options.parser.error("--format parquet: requires --output, a .parquet file or a directory")
-    check_files(options)
+    inputs.check_files(options)
     if directory:
-        return process(options, _task(options, form))
+        return inputs.process(options, _task(options, form))
     if form != "table":
         return write_rows("score", options, output, _task(options, form))
     rows: list[list] = []
@@ -76,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
             count += record.words
             total += fields["log_probability"]
     if not rows:
-        raise no_words("score", options)
+        raise inputs.no_words("score", options)
     columns = ["sentence", "tokens", "unknown", "log-probability", "perplexity"]
     with open_output(output and output.path) as stream:
         print(
@@ -88,7 +77,7 @@ def run(options: argparse.Namespace) -> None:
         )
     if output is not None:
         print(output.path)
-    report_unknown(unknown)
+    inputs.report_unknown(unknown)
     return None
 
 
@@ -99,7 +88,7 @@ def _score_sentences(options):
     """
     from keras_onlstm.text.tokens import NO_WORDS
 
-    texts, copy = itertools.tee(sentences(options))
+    texts, copy = itertools.tee(inputs.sentences(options))
     records = _task(options).begin()(copy)
     for number, (text, record) in enumerate(zip(texts, records, strict=True), 1):
         error = record.fields["error"]

@@ -1,4 +1,4 @@
-"""Checks of an export: of the arguments before it, and of the file against Keras after it."""
+"""Checks of the arguments of an export, and of the exported file against Keras."""
 
 import collections
 import os
@@ -10,10 +10,12 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from keras_onlstm import runtime
 from keras_onlstm.exporting.graphs import ModelGraph, draw_inputs
 from keras_onlstm.onlstm.recurrence import reference, substituted
 from keras_onlstm.prpn import recurrence as prpn_recurrence
 from keras_onlstm.utils import StrPath, Tensor
+from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import is_installed
 
 BATCHES, TIMES = (3, 1), (2, 17, 1)
@@ -153,6 +155,32 @@ def check_request(
     if suffix and path.is_dir():
         raise IsADirectoryError(f"{path}: is a directory. Choose the name of a file.")
     return path
+
+
+def write_checked(
+    path: Path,
+    content: bytes,
+    graph: ModelGraph,
+    operators: Iterable[str],
+    *,
+    quantize: str | None,
+    check: bool,
+    provider: str = "cpu",
+    batch: int | None = None,
+) -> Exported:
+    """Writes a file of one graph. `path` is replaced only if the results match those of Keras.
+
+    `batch` is the fixed batch size of the file, `None` if it takes any.
+    """
+    difference = seconds = None
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+        if check:
+            run = runtime.load(temporary, provider).run
+            difference = compare(run, graph, quantize, BATCHES if batch is None else (batch,))
+            seconds = measure_latency(run, graph, batch or 1)
+    counts = count_operators(operators)
+    return Exported(path, (graph.name,), path.stat().st_size, counts, difference, seconds)
 
 
 def describe(exported: Exported) -> str:

@@ -13,9 +13,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_onlstm import runtime
-from keras_onlstm.exporting import ONNX_QUANTIZATIONS, checks, onnx_recurrence, onnx_weights
-from keras_onlstm.exporting.checks import Exported, check_request
+from keras_onlstm.exporting import ONNX_QUANTIZATIONS, onnx_recurrence, onnx_weights
+from keras_onlstm.exporting.checks import Exported, check_request, write_checked
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.saved_model_tensorflow import traced
@@ -23,7 +22,6 @@ from keras_onlstm.onlstm.recurrence import RecurrenceOutputs, reference, unsuppo
 from keras_onlstm.runtime.metadata import KEY, dumps
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.deprecation import renamed_arguments
-from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed, versions
 from keras_onlstm.utils.validation import integer
 
@@ -43,11 +41,12 @@ class _Placeholders:
 
         if unsupported_reason(problem.activation, problem.recurrent_activation):
             return reference(problem)
-        kernel, recurrent_kernel = _value(problem.kernel), _value(problem.recurrent_kernel)
+        with tf.init_scope():  # reads variables outside the traced graph
+            kernel = ops.convert_to_numpy(problem.kernel)
+            recurrent_kernel = ops.convert_to_numpy(problem.recurrent_kernel)
+            bias = None if problem.bias is None else ops.convert_to_numpy(problem.bias)
         self.weights.append(
-            onnx_recurrence.Weights(
-                kernel, recurrent_kernel, _value(problem.bias), problem.chunk_size
-            )
+            onnx_recurrence.Weights(kernel, recurrent_kernel, bias, problem.chunk_size)
         )
         (batch, time), units = problem.inputs.shape[:2], problem.h.shape[-1]
         single, mask = time == 1, problem.mask
@@ -58,16 +57,13 @@ class _Placeholders:
         shapes: list[tuple[Any, ...]] = [(batch, units)] * 2 + [(batch, 1)] * 2
         if not single:
             shapes = [(batch, time, units), *shapes[:2], *[(batch, time, 1)] * 2]
-        results = tf.raw_ops.PyFunc(input=tensors, token=token, Tout=[tf.float32] * len(shapes))
-        results = [tf.ensure_shape(x, shape) for x, shape in zip(results, shapes, strict=True)]
-        *all_h, last_h, last_c, forget_distance, input_distance = results
+        outputs = tf.raw_ops.PyFunc(input=tensors, token=token, Tout=[tf.float32] * len(shapes))
+        results: Any = [tf.ensure_shape(x, shape) for x, shape in zip(outputs, shapes, strict=True)]
         if single:
-            return RecurrenceOutputs(
-                last_h[:, None], last_h, last_c, forget_distance, input_distance
-            )
-        return RecurrenceOutputs(
-            all_h[0], last_h, last_c, forget_distance[..., 0], input_distance[..., 0]
-        )
+            last_h, last_c, forget, inputs = results
+            return RecurrenceOutputs(last_h[:, None], last_h, last_c, forget, inputs)
+        h, last_h, last_c, forget, inputs = results
+        return RecurrenceOutputs(h, last_h, last_c, forget[..., 0], inputs[..., 0])
 
     @staticmethod
     def keep_placeholder(context, node, _name, _arguments):
@@ -77,17 +73,9 @@ class _Placeholders:
         shapes = [context.get_shape(name) for name in outputs]
         dtypes = [context.get_dtype(name) for name in outputs]
         context.remove_node(node.name)
-        context.make_node(
-            kind,
-            inputs,
-            output_count=len(outputs),
-            outputs=outputs,
-            attr={"index": int(index)},
-            shapes=shapes,
-            dtypes=dtypes,
-            domain=_DOMAIN,
-            skip_conversion=True,
-        )
+        options = {"outputs": outputs, "output_count": len(outputs), "attr": {"index": int(index)}}
+        options |= {"shapes": shapes, "dtypes": dtypes, "domain": _DOMAIN}
+        context.make_node(kind, inputs, **options, skip_conversion=True)
 
     def expand(self, model):
         """Replaces the placeholders by the operators of their recurrences."""
@@ -108,14 +96,6 @@ class _Placeholders:
         model.graph.node.extend(nodes)
         for opset in [opset for opset in model.opset_import if opset.domain == _DOMAIN]:
             model.opset_import.remove(opset)
-
-
-def _value(variable):
-    """The value of a variable, read outside the traced graph."""
-    import tensorflow as tf
-
-    with tf.init_scope():
-        return None if variable is None else ops.convert_to_numpy(variable)
 
 
 def convert(graph: ModelGraph, opset: int) -> ModelProto:
@@ -239,13 +219,7 @@ def to_onnx(
     fields["versions"] = versions("tf2onnx", "onnx", "onnxruntime")
     entry = converted.metadata_props.add()
     entry.key, entry.value = KEY, dumps(fields)
-    difference = seconds = None
-    with replacing(path) as temporary:
-        temporary.write_bytes(converted.SerializeToString())
-        if check:
-            run = runtime.load(temporary, provider).run
-            difference = checks.compare(run, model_graph, quantize)
-            seconds = checks.measure_latency(run, model_graph)
-    names = (n.op_type for part in onnx_weights.subgraphs(converted.graph) for n in part.node)
-    counts = checks.count_operators(names)
-    return Exported(path, (model_graph.name,), path.stat().st_size, counts, difference, seconds)
+    operators = (n.op_type for part in onnx_weights.subgraphs(converted.graph) for n in part.node)
+    options: dict[str, Any] = {"quantize": quantize, "check": check, "provider": provider}
+    content = converted.SerializeToString()
+    return write_checked(path, content, model_graph, operators, **options)

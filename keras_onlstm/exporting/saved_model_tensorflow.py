@@ -9,12 +9,7 @@ import keras
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.checks import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, graph_names, make_graph
-from keras_onlstm.onlstm.recurrence import (
-    RecurrenceInputs,
-    RecurrenceOutputs,
-    reference,
-    substituted,
-)
+from keras_onlstm.onlstm.recurrence import reference, substituted
 from keras_onlstm.prpn import recurrence as prpn_recurrence
 from keras_onlstm.runtime.metadata import dumps
 from keras_onlstm.utils import StrPath
@@ -137,7 +132,7 @@ def _load(directory):
 
 def traced(
     graph: ModelGraph,
-    recurrence: Callable[[RecurrenceInputs], RecurrenceOutputs] = reference,
+    recurrence: Callable[..., Any] = reference,
     batch: int | None = None,
 ) -> Any:
     """A graph as a `tf.function` with an input signature. Inputs and outputs have names.

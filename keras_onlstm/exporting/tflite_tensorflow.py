@@ -6,16 +6,14 @@ from typing import Any
 
 import keras
 
-from keras_onlstm import runtime
-from keras_onlstm.exporting import QUANTIZATIONS, checks
-from keras_onlstm.exporting.checks import Exported, check_request
+from keras_onlstm.exporting import QUANTIZATIONS
+from keras_onlstm.exporting.checks import Exported, check_request, write_checked
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.saved_model_tensorflow import module_of, traced
 from keras_onlstm.runtime.metadata import pack
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import silenced
 from keras_onlstm.utils.deprecation import renamed_arguments
-from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed, versions
 from keras_onlstm.utils.validation import integer
 
@@ -99,15 +97,9 @@ def to_tflite(
     model_graph = make_graph(model, graph, inputs, metadata, vocabulary, labels)
     flatbuffer = convert(model_graph, batch, quantize)
     fields = {**model_graph.metadata, "quantize": quantize, "versions": versions("ai-edge-litert")}
-    difference = seconds = None
-    with replacing(path) as temporary:
-        temporary.write_bytes(pack(flatbuffer, fields))
-        if check:
-            run = runtime.load(temporary).run
-            difference = checks.compare(run, model_graph, quantize, batches=(batch,))
-            seconds = checks.measure_latency(run, model_graph, batch)
-    counts = checks.count_operators(list_operators(flatbuffer))
-    return Exported(path, (model_graph.name,), path.stat().st_size, counts, difference, seconds)
+    content, operators = pack(flatbuffer, fields), list_operators(flatbuffer)
+    options: dict[str, Any] = {"quantize": quantize, "check": check, "batch": batch}
+    return write_checked(path, content, model_graph, operators, **options)
 
 
 def _operator_lister():

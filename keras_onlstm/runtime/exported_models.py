@@ -24,7 +24,7 @@ class ExportedModel(DistanceModel):
         graph: the argument.
         gates: tuple of the names of its distances.
         vocabulary: list of words, or `None`.
-        num_layers: integer.
+        num_layers: number of layers of all models in the file.
         members: tuple of the number of layers of each model in the file.
 
     Raises:
@@ -157,10 +157,10 @@ class ExportedTreeModel:
         """Log-probabilities of words given their paths, equal to `TreeLSTM.score`.
 
         Args:
-            trees: list of `DependencyTree`, projective.
+            trees: list of projective `DependencyTree`.
 
         Returns:
-            List of arrays (words,), in the order of the sentences, in nats.
+            List of arrays (words,), in nats.
 
         Raises:
             ValueError: if a tree is not projective, or `<root>` is one of its words.
@@ -183,17 +183,7 @@ class ExportedTreeModel:
         return results
 
     def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
-        """Log-probabilities of the words of whole trees, log P(S | T).
-
-        Args:
-            trees: list of `DependencyTree`, projective.
-
-        Returns:
-            Array (trees,), in nats.
-
-        Raises:
-            ValueError: if a tree is not projective, or `<root>` is one of its words.
-        """
+        """Sums of the scores of whole trees, log P(S | T): array (trees,), in nats."""
         return np.array([scores.sum() for scores in self.score(trees)])
 
     def _fits_batch(self, count, words):

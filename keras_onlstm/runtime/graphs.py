@@ -87,22 +87,13 @@ PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 
 class OnnxGraph(Graph):
-    """The graph of an `.onnx` file.
-
-    Args:
-        path: `Path` of the file.
-        provider: `"cpu"` or `"cuda"`.
-        threads: integer, threads per operation; `None`: one per core.
+    """The graph of an `.onnx` file. `load` opens it.
 
     Attributes:
-        metadata: dictionary, see `runtime.metadata`.
+        metadata: dictionary of the file's metadata.
         inputs: list of names.
         outputs: list of names.
-        batch: integer, the only batch size; `None`: any.
-
-    Raises:
-        ImportError: if ONNX Runtime is not installed.
-        ValueError: if the file is damaged or not an export, or the provider is not available.
+        batch: the only batch size; `None`: any.
 
     Example, which needs a file:
 
@@ -172,22 +163,13 @@ SIGNATURE = "serving_default"
 
 
 class TfliteGraph(Graph):
-    """The graph of a `.tflite` file. Thread-safe: one thread runs it at a time.
-
-    Args:
-        path: `Path` of the file.
-        provider: `"cpu"`.
-        threads: integer, threads per operation; `None`: LiteRT decides.
+    """The graph of a `.tflite` file. `load` opens it. One thread runs it at a time.
 
     Attributes:
-        metadata: dictionary, see `runtime.metadata`.
+        metadata: dictionary of the file's metadata.
         inputs: list of names.
         outputs: list of names.
-        batch: integer, the only batch size; `None`: any.
-
-    Raises:
-        ImportError: if LiteRT is not installed.
-        ValueError: if the file is damaged or not an export, or for another provider.
+        batch: the only batch size; `None`: any.
 
     Example, which needs a file:
 

@@ -81,7 +81,7 @@ def test_control_characters_raise(run, exported):
     found = run(exported, given="a cat\na d\x07og\n")
     assert (found.returncode, found.stdout) == (2, "")
     assert found.stderr == (
-        "parse.mjs: error: line 2: character 4 is a control character. Take it out.\n"
+        "parse.mjs: error: line 2: character 4 is a control character. Remove it.\n"
     )
 
 

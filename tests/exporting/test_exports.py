@@ -137,12 +137,12 @@ def test_sentence_graphs_match_keras(files, read, suffix, name, graph, time, pad
 def test_results_do_not_depend_on_the_batch(files, graph):
     ids, lengths = exports.sentences(5, 17)
     run = files["onnx", "language_model", graph]
-    together = run(ids=ids, lengths=lengths)
+    batch = run(ids=ids, lengths=lengths)
     for row, length in enumerate(lengths):
-        alone = run(ids=ids[row : row + 1, :length], lengths=[length])
-        rest = {output: array[row : row + 1] for output, array in together.items()}
+        single = run(ids=ids[row : row + 1, :length], lengths=[length])
+        rest = {output: array[row : row + 1] for output, array in batch.items()}
         for output, array in exports.part(rest, length, [length]).items():
-            assert_close(alone[output], array, SINGLE, f"{output} of sentence {row}")
+            assert_close(single[output], array, SINGLE, f"{output} of sentence {row}")
 
 
 @pytest.mark.parametrize("name", ["language_model", "prpn"])

@@ -130,8 +130,8 @@ def test_padding_has_no_effect(scorers):
     ids = rng.integers(0, 60, (2, 9))
     found = run(ids=ids, heads=rows)["log_probabilities"]
     assert (found[0, 3:] == 0.0).all() and (found[1] < 0.0).all()
-    alone = run(ids=ids[:1, :3], heads=[heads])["log_probabilities"]
-    assert_close(found[0, :3], alone[0], SINGLE, "in a batch, and alone")
+    single = run(ids=ids[:1, :3], heads=[heads])["log_probabilities"]
+    assert_close(found[0, :3], single[0], SINGLE, "in a batch and without one")
     others = np.where(np.arange(9) < 3, ids, rng.integers(0, 60, (2, 9)))
     others[1] = ids[1]
     again = run(ids=others, heads=rows)["log_probabilities"]

@@ -1,4 +1,4 @@
-"""Exported files: what they are checked for, what they give, and parsing with them alone."""
+"""Exported files: checks when they are opened, their results, and parsing without Keras."""
 
 import json
 import os
@@ -495,7 +495,7 @@ def test_parser_needs_only_onnxruntime_numpy_and_nltk(onnx_file, tmp_path):
     script = interpreter.with_name("keras-onlstm")
     done = run(script, "parse", "--model", onnx_file, SENTENCE)
     assert (done.returncode, done.stdout.strip()) == (0, tree), done.stderr
-    done = run(script, "parse", SENTENCE)  # the package's own model, which NumPy alone reads
+    done = run(script, "parse", SENTENCE)  # the model of the package needs only NumPy
     assert (done.returncode, done.stdout.strip()) == (0, brackets(Parser.load().parse(SENTENCE))), (
         done.stderr
     )
