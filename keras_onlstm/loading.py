@@ -56,8 +56,8 @@ def load_model(
     Example:
 
     >>> from keras_onlstm.loading import load_model
-    >>> model, about = load_model()
-    >>> model.members
+    >>> model, metadata = load_model()
+    >>> model.layers_per_model
     (3, 3, 3, 3, 3)
     """
     path = SHIPPED if path is None else Path(path)
@@ -77,7 +77,7 @@ def load_model(
         return runtime.make_model(graph), graph.metadata.get("about")
     stored = open_stored(path) if path.suffix == ".npz" else None
     if stored and not keras and all(one["recurrent"] == "onlstm" for one in stored.configs):
-        return CompactModel(stored), stored.about
+        return CompactModel(stored), stored.metadata
     try:
         import keras as _  # noqa: F401
     except ModuleNotFoundError as error:
@@ -113,13 +113,13 @@ def _load_keras(path):
     return model
 
 
-def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, Any]:
+def member(path: str | Path, model: Any, metadata: Any, number: int) -> tuple[Any, Any]:
     """Returns one of the models that a file holds.
 
     Args:
         path: the file, for the error message.
         model: result of `load_model`, which may hold several.
-        about: metadata from `load_model`.
+        metadata: the metadata from `load_model`.
         number: integer, the 1-based value of `--model-index`.
 
     Returns:
@@ -131,7 +131,7 @@ def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, 
     Example:
 
     >>> from keras_onlstm.loading import load_model, member
-    >>> model, about = member("parser.npz", *load_model(), 2)
+    >>> model, metadata = member("parser.npz", *load_model(), 2)
     >>> model.num_layers
     3
     """
@@ -139,7 +139,7 @@ def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, 
     count = len(models)
     if not 1 <= number <= count:
         raise ValueError(f"--model-index {number}: {path} holds {count}, from 1 to {count}.")
-    return models[number - 1], about[number - 1] if isinstance(about, list) else about
+    return models[number - 1], metadata[number - 1] if isinstance(metadata, list) else metadata
 
 
 def load_trained(run: str | Path, graph: str) -> Any:

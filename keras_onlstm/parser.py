@@ -24,7 +24,8 @@ from keras_onlstm.text.sentences import DistanceModel, chosen_gates
 from keras_onlstm.text.tokens import Token, words_of
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils import NltkTree, Sentence, StrPath
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments, warn_renamed
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["Parsed", "Parser", "Row"]
 
@@ -83,7 +84,7 @@ class Parser:
         method: `"greedy"` or `"binary"` applies `parsing.build_tree` to the mean distances;
             `"votes"` lets each used layer vote. Default: `"greedy"` for one model, as in the paper,
             `"votes"` for several.
-        about: metadata of the model's origin.
+        metadata: JSON-serializable object, where the model comes from.
         voters: which trees of a layer vote, `"greedy"`, `"binary"` or both.
         gate: master gate whose distances build the tree: `"forget"`, `"input"` or `"both"`.
             Default: `"forget"`, as in the paper; `"both"` for votes. PRPN has only `"syntactic"`.
@@ -104,22 +105,24 @@ class Parser:
     (15, 2)
     """
 
+    @renamed_arguments(about="metadata")
     def __init__(
         self,
         model: DistanceModel | Sequence[DistanceModel],
         layer: int | None = None,
         method: str | None = None,
-        about: Any = None,
+        metadata: Any = None,
         voters: str | Iterable[str] = METHODS,
         gate: str | None = None,
     ) -> None:
+        self.metadata = metadata
         if isinstance(model, Sequence):
             model = model[0] if len(model) == 1 else _together(model)
-        members = model.members
+        layers_per_model = model.layers_per_model
         if not model.gates:
             raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
         if method is None:
-            method = "greedy" if len(members) == 1 else "votes"
+            method = "greedy" if len(layers_per_model) == 1 else "votes"
         if method not in (*METHODS, "votes"):
             raise ValueError(f"method is 'greedy', 'binary' or 'votes', not {method!r}.")
         if layer is None:
@@ -128,11 +131,12 @@ class Parser:
             gate = "both" if method == "votes" and len(model.gates) == 2 else model.gates[0]
         self.gate = gate
         self.model = model
-        self.layer = None if layer is None else integer("layer", layer, 1, min(members))
+        self.layer = (
+            None if layer is None else check_integer("layer", layer, 1, min(layers_per_model))
+        )
         self.method = method
-        self.about = about
         self.voters = check_methods("voters", voters)
-        self.rows = _rows(members, self.layer, len(chosen_gates(gate, model.gates)))
+        self.rows = _rows(layers_per_model, self.layer, len(chosen_gates(gate, model.gates)))
         self._vocabulary = frozenset(model.vocabulary or ())
 
     @classmethod
@@ -189,8 +193,9 @@ class Parser:
                 kind = type(model).__name__
                 raise ValueError(f"{path}: {kind}, not a LanguageModel.")
             check_vocabulary(model.vocabulary, path)
-        models, about = [model for model, _ in loaded], [about for _, about in loaded]
-        return cls(models, layer, method, about[0] if len(about) == 1 else about, voters, gate)
+        models, origins = [model for model, _ in loaded], [origin for _, origin in loaded]
+        metadata = origins[0] if len(origins) == 1 else origins
+        return cls(models, layer, method, metadata, voters, gate)
 
     def __call__(
         self, sentence: Sentence, split: bool = True, punctuation: bool = False
@@ -227,7 +232,7 @@ class Parser:
             `nltk.Tree`.
 
         Raises:
-            ValueError: if it has no words, has several sentences, or is invalid, see `read`.
+            ValueError: if it has no words, has several sentences, or is invalid.
         """
         tokens.check_sentence(sentence)
         found = tokens.sentences_of(sentence, split)
@@ -258,14 +263,14 @@ class Parser:
             `nltk.Tree`, in the order of the sentences.
 
         Raises:
-            ValueError: if a sentence has no words or is invalid, see `read`.
+            ValueError: if a sentence has no words or is invalid, see `parse_detailed`.
         """
-        for parsed in self.read(sentences, block, split, punctuation):
+        for parsed in self.parse_detailed(sentences, block, split, punctuation):
             if parsed.tree is None:
                 raise ValueError(f"sentence {parsed.source + 1}: has no words.")
             yield parsed.tree
 
-    def read(
+    def parse_detailed(
         self,
         sentences: Iterable[Sentence],
         block: int = 2048,
@@ -307,7 +312,7 @@ class Parser:
         texts, _, _, is_word = zip(*sentence, strict=True)
         return with_punctuation(tree, texts, is_word)
 
-    def read_rows(
+    def parse_batch(
         self,
         texts: Iterable[Any],
         block: int = 2048,
@@ -328,14 +333,14 @@ class Parser:
         Example:
 
         >>> from keras_onlstm import Parser
-        >>> rows = list(Parser.load().read_rows(["Prices fell. It rained.", "...", None]))
+        >>> rows = list(Parser.load().parse_batch(["Prices fell. It rained.", "...", None]))
         >>> [len(row.trees) for row in rows], [row.error for row in rows][1:]
-        ([2, 0, 0], ['has no words.', 'is None, neither text nor a list of words.'])
+        ([2, 0, 0], ['has no words.', 'must be text or a list of words, got None.'])
         """
-        most = None if max_words is None else integer("max_words", max_words)
+        maximum = None if max_words is None else check_integer("max_words", max_words)
         texts = iter(texts)
         while batch := list(itertools.islice(texts, block)):
-            split = [tokens.sentences_or_error(text, most) for text in batch]
+            split = [tokens.sentences_or_error(text, maximum) for text in batch]
             found = [sentence for sentences, _ in split for sentence in sentences]
             words = list(map(words_of, found))
             trees = (
@@ -390,7 +395,7 @@ class Parser:
                     raise ValueError(f"row {number}: has no {column!r}; it has {', '.join(row)}.")
             texts = [row[column] for row in batch]
             for row, found in zip(
-                batch, self.read_rows(texts, block, max_words, punctuation), strict=True
+                batch, self.parse_batch(texts, block, max_words, punctuation), strict=True
             ):
                 trees = list(map(brackets, found.trees))
                 yield {**row, "words": found.words, "trees": trees, "error": found.error}
@@ -432,9 +437,11 @@ class Parser:
             Array (rows, words) in [0, 1), with a row per layer, model after model. For both gates,
             the rows of the forget gates come first.
         """
-        return self.measure([sentence], gate)[0]
+        return self.distances_many([sentence], gate)[0]
 
-    def measure(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
+    def distances_many(
+        self, sentences: Iterable[Sentence], gate: str | None = None
+    ) -> list[np.ndarray]:
         """Computes the distances of many sentences.
 
         Args:
@@ -449,6 +456,27 @@ class Parser:
             [words_of(found) for _, found in tokens.numbered(sentences, False)], gate
         )
 
+    @property
+    def about(self) -> Any:
+        """Former name of `metadata`."""
+        warn_renamed("Parser.about", "Parser.metadata")
+        return self.metadata
+
+    def read(self, *args: Any, **kwargs: Any) -> Iterator[Parsed]:
+        """Former name of `parse_detailed`."""
+        warn_renamed("Parser.read", "Parser.parse_detailed")
+        return self.parse_detailed(*args, **kwargs)
+
+    def read_rows(self, *args: Any, **kwargs: Any) -> Iterator[Row]:
+        """Former name of `parse_batch`."""
+        warn_renamed("Parser.read_rows", "Parser.parse_batch")
+        return self.parse_batch(*args, **kwargs)
+
+    def measure(self, *args: Any, **kwargs: Any) -> list[np.ndarray]:
+        """Former name of `distances_many`."""
+        warn_renamed("Parser.measure", "Parser.distances_many")
+        return self.distances_many(*args, **kwargs)
+
     def _measure(self, sentences, gate):
         known = [[known_form(word, self._vocabulary) for word in words] for words in sentences]
         return self.model.distances(known, gate)
@@ -460,11 +488,11 @@ def _together(models):
     return Ensemble(models)
 
 
-def _rows(members, layer, gates):
+def _rows(layers_per_model, layer, gates):
     """Indices of the used rows: one layer, or all, of every model and gate."""
     rows: list[int] = []
     first = 0
-    for layers in gates * tuple(members):
+    for layers in gates * tuple(layers_per_model):
         rows += range(first, first + layers) if layer is None else [first + layer - 1]
         first += layers
     return rows

@@ -85,7 +85,7 @@ class SentenceParser:
             found += [(doc, sentence) for sentence in (doc.sents if len(doc) else ())]
         tokens = [[t for t in s if any(map(str.isalnum, t.text))] for _, s in found]
         words = [[token.text for token in some] for some in tokens]
-        measured = self.parser.measure(words, self.parser.gate)
+        measured = self.parser.distances_many(words, self.parser.gate)
         for (doc, sentence), some, given, distances in zip(
             found, tokens, words, measured, strict=True
         ):

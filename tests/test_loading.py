@@ -112,5 +112,5 @@ def test_weights_that_are_not_finite(tmp_path):
 def test_a_model_without_eos(tmp_path):
     for words in (["a", "b", "c", "d"], None):
         language_model(words).save(tmp_path / "m.keras")
-        with pytest.raises(ValueError, match=r"m\.keras: its model has no vocabulary with <eos>"):
+        with pytest.raises(ValueError, match=r"m\.keras: the model has no vocabulary with <eos>"):
             Parser.load(tmp_path / "m.keras")

@@ -113,14 +113,14 @@ def test_unknown_words_and_few_words(parser):
     for empty in ("", "  \r\n", "...", []):
         with pytest.raises(ValueError, match="sentence 1: has no words"):
             parser.parse(empty)
-    found = list(parser.read(["the cat", "", "a dog"]))
+    found = list(parser.parse_detailed(["the cat", "", "a dog"]))
     assert [parsed.tree is None for parsed in found] == [False, True, False]
     assert found[1].distances.shape == (3, 0)
 
 
 def test_each_sentence_of_a_text_has_a_tree(parser):
     texts = ["The cat saw a dog. A dog saw the cat!", ["a", "cat."], "", "cat \U0001f600"]
-    found = list(parser.read(texts))
+    found = list(parser.parse_detailed(texts))
     assert [parsed.words for parsed in found] == [
         ["The", "cat", "saw", "a", "dog"],
         ["A", "dog", "saw", "the", "cat"],
@@ -136,7 +136,7 @@ def test_each_sentence_of_a_text_has_a_tree(parser):
         parser.parse(texts[0])
     whole = parser.parse(texts[0], split=False)
     assert whole.leaves() == found[0].words + found[1].words == parser.tokenize(texts[0])
-    assert len(list(parser.read(texts[:1], split=False))) == 1
+    assert len(list(parser.parse_detailed(texts[:1], split=False))) == 1
 
 
 def test_punctuation_in_trees(parser):
@@ -147,12 +147,12 @@ def test_punctuation_in_trees(parser):
 
 
 BAD = [
-    (b"a cat", "is bytes. Decode it"),
-    (None, "is None. Give text or a list of words"),
-    ((word for word in ["a"]), "is of the type generator. Give text"),
-    (["a", ""], "word 2: is empty. Leave it out"),
-    (["a b"], "word 1: 'a b' holds white space"),
-    (["a", "b\x1b"], r"word 2: holds '\x1b' as character 2"),
+    (b"a cat", "sentence 1 must be text, got bytes"),
+    (None, "must be text or a list of words, got None"),
+    ((word for word in ["a"]), "must be text or a list of words, got the type generator"),
+    (["a", ""], "word 2 is empty. Leave it out"),
+    (["a b"], "word 1 must not contain white space, got 'a b'"),
+    (["a", "b\x1b"], r"word 2 must not contain control characters, got '\\x1b' at character 2"),
 ]
 
 
@@ -182,9 +182,9 @@ def test_twenty_lengths_are_not_traced_one_by_one(monkeypatch):
 
 @pytest.mark.parametrize("sentences", ["a cat", None, {"a": 1}])
 def test_no_sentences(parser, sentences):
-    for take in (parser.measure, lambda given: list(parser.parse_many(given))):
-        with pytest.raises(ValueError, match=r"^sentences is "):
-            take(sentences)
+    for call in (parser.distances_many, lambda texts: list(parser.parse_many(texts))):
+        with pytest.raises(ValueError, match=r"^sentences must be "):
+            call(sentences)
 
 
 def test_bad_arguments(model):
@@ -192,9 +192,9 @@ def test_bad_arguments(model):
         Parser(model, layer=4)
     with pytest.raises(ValueError, match="method is 'greedy', 'binary' or 'votes', not 'x'"):
         Parser(model, method="x")
-    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'cell'"):
+    with pytest.raises(ValueError, match="gate must be 'forget', 'input' or 'both', got 'cell'"):
         Parser(model, gate="cell")
-    with pytest.raises(ValueError, match=r"voters are 'greedy', 'binary' or both, not \['x'\]"):
+    with pytest.raises(ValueError, match=r"voters must be 'greedy', 'binary' or both, got \['x'\]"):
         Parser(model, voters=["x"])
 
 
@@ -223,7 +223,7 @@ def test_loading(model, tmp_path):
         assert Parser.load(path, layer=3, method="binary").parse(SENTENCE) == expected
     save_eight_bit(model, tmp_path / "model.npz", {"from": "a test"})
     loaded = Parser.load(str(tmp_path / "model.npz"))
-    assert loaded.about == {"from": "a test"} and loaded.layer == 2
+    assert loaded.metadata == {"from": "a test"} and loaded.layer == 2
 
 
 def test_files_that_are_no_models(model, tmp_path):

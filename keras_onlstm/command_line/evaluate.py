@@ -114,7 +114,7 @@ def _treebank_table(models, paths):
     scores = {}
     for model in models:
         parser = Parser.load(model)
-        distances = parser.measure([sentence.tokens for sentence in sentences], parser.gate)
+        distances = parser.distances_many([sentence.tokens for sentence in sentences], parser.gate)
         pairs = zip(distances, sentences, strict=True)
         trees = [parser.tree(numbers, sentence.tokens) for numbers, sentence in pairs]
         scores[str(model or "the package's parser")] = tree_scores(trees, sentences)

@@ -83,7 +83,9 @@ def run(options: argparse.Namespace) -> None:
     else:
         write = _write_page if form == "html" else _write_lines
     parser = Parser.load(**_load_arguments(options))
-    read = parser.read(inputs.sentences(options), block=BLOCK, punctuation=options.punctuation)
+    read = parser.parse_detailed(
+        inputs.sentences(options), block=BLOCK, punctuation=options.punctuation
+    )
     with progress_bar("words") as bar:
         count = write(options, output, parser, _update_bar(read, bar), bar)
         bar.clear()

@@ -26,7 +26,7 @@ class CompactModel(DistanceModel):
         gates: tuple of the names of the gates that have distances.
         vocabulary: list of words, or `None`.
         num_layers: integer, total number of layers of all models.
-        members: tuple of the number of layers of each model.
+        layers_per_model: tuple of the number of layers of each model.
 
     Example:
 
@@ -42,7 +42,7 @@ class CompactModel(DistanceModel):
 
     def __init__(self, stored: Stored) -> None:
         self.vocabulary = stored.configs[0]["vocabulary"]
-        self.members = tuple(config["num_layers"] for config in stored.configs)
+        self.layers_per_model = tuple(config["num_layers"] for config in stored.configs)
         self._models = [_Model(*both) for both in zip(stored.configs, stored.weights, strict=True)]
 
     def _measured(self, sentences, gates):

@@ -19,7 +19,7 @@ from keras_onlstm.utils.validation import Integer
 __all__ = [
     "ABOUT",
     "CONFIG",
-    "MOST_LAYERS",
+    "MAX_LAYERS",
     "Columns",
     "Stored",
     "damaged",
@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 ABOUT = "about.json"
-MOST_LAYERS = 100  # per language model; a damaged file must not make Keras build more
+MAX_LAYERS = 100  # per language model; a damaged file must not make Keras build more
 CONFIG = {
     "vocabulary_size": Integer(1),
     "embedding_dim": Integer(1),
     "units": Integer(1),
-    "num_layers": Integer(1, MOST_LAYERS),
+    "num_layers": Integer(1, MAX_LAYERS),
     "chunk_size": Integer(1),
     "recurrent": str,
     "tie_weights": bool,
@@ -67,13 +67,13 @@ class Stored(NamedTuple):
             vocabulary.
         weights: list of a list of `Columns` for each model, in the order of `weights_of`.
         several: whether the file was saved as a list of models.
-        about: metadata, JSON-serializable.
+        metadata: JSON-serializable object, where the models come from.
     """
 
     configs: list[dict[str, Any]]
     weights: list[list[Columns]]
     several: bool
-    about: Any
+    metadata: Any
 
 
 def layer_sizes(config: dict[str, Any]) -> list[tuple[int, int]]:
@@ -190,7 +190,7 @@ def _columns(arrays, index, shape):
             raise ValueError(f"{name} is not {wanted[0]} of shape {wanted[1]}")
     *integers, floats = (arrays[name] for name in names)
     # Then the product of a factor and an integer up to 127 is finite too.
-    most = np.finfo("float32").max / (128 if integers else 1)
-    if not (np.abs(floats) <= most).all():  # false for NaN
+    maximum = np.finfo("float32").max / (128 if integers else 1)
+    if not (np.abs(floats) <= maximum).all():  # false for NaN
         raise ValueError(f"{' times '.join(names)} is not finite")
     return Columns(integers[0], floats) if integers else Columns(floats, None)

@@ -15,7 +15,8 @@ from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.attachment import check_words
 from keras_onlstm.text.vocabulary import UNKNOWN, by_frequency
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "Completion",
@@ -150,7 +151,7 @@ def score(
     >>> score(log_probability, [Completion(None, trees)], ["b"]).tolist()
     [[-2.0, -1.0, -2.0, -2.0, -2.0]]
     """
-    vocabulary, share = frozenset(vocabulary), -math.log(integer("unknown", unknown))
+    vocabulary, share = frozenset(vocabulary), -math.log(check_integer("unknown", unknown))
     places: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
     distinct: list[DependencyTree] = []
     rows = []
@@ -274,12 +275,12 @@ _LETTERS = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
 class _Dictionary:
     """Word frequencies in tagged trees, and the content words by their most frequent tag."""
 
-    def __init__(self, trees, least):
+    def __init__(self, trees, min_count):
         tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for tree in trees:
             for word, tag in zip(tree.words, _tags(tree), strict=True):
                 tags[word][tag] += 1
-        self.counts = {word: n for word, of in tags.items() if (n := of.total()) >= least}
+        self.counts = {word: n for word, of in tags.items() if (n := of.total()) >= min_count}
         self.by_tag: defaultdict[str, list[str]] = defaultdict(list)
         forms: set[tuple[str, str]] = set()  # (tag, normalized word)
         for word in by_frequency(self.counts):
@@ -303,11 +304,12 @@ class _Dictionary:
         return [words[i] for i in order[first : first + CANDIDATES] if words[i] != answer]
 
 
+@renamed_arguments(least="min_count")
 def blanks(
     train: Iterable[DependencyTree],
     test: Iterable[DependencyTree],
     seed: int = 0,
-    least: int = 2,
+    min_count: int = 2,
 ) -> list[Completion]:
     """Makes sentence completion questions: a content word of each sentence becomes the gap.
 
@@ -321,7 +323,7 @@ def blanks(
             their frequencies.
         test: iterable of `DependencyTree` with such tags, the sentences.
         seed: integer, for gaps, ties in frequency, and the order of candidates.
-        least: positive integer, minimum count of each candidate in `train`.
+        min_count: positive integer, minimum count of each candidate in `train`.
 
     Returns:
         List of `Completion`, one for every sentence that has a suitable word.
@@ -344,8 +346,8 @@ def blanks(
     >>> sorted(one.question.candidates)
     ['cat', 'cow', 'dog', 'eel', 'fly']
     """
-    dictionary = _Dictionary(train, integer("least", least))
-    generator = np.random.Generator(np.random.PCG64(integer("seed", seed, 0)))
+    dictionary = _Dictionary(train, check_integer("min_count", min_count))
+    generator = np.random.Generator(np.random.PCG64(check_integer("seed", seed, 0)))
     completions = []
     for tree in test:
         tags = _tags(tree)

@@ -85,14 +85,14 @@ def measured_distances(parser: Any, sentences: Sequence[ParsedSentence]) -> list
     Returns:
         List of dictionaries, one per model.
     """
-    members = getattr(parser.model, "members", (parser.model.num_layers,))
+    layers = getattr(parser.model, "layers_per_model", (parser.model.num_layers,))
     gates = parser.model.gates
     count, ends = (
-        len(members),
-        np.cumsum(len(gates) * tuple(members))[:-1],
+        len(layers),
+        np.cumsum(len(gates) * tuple(layers))[:-1],
     )  # all models of one gate, then those of the next
     which = "both" if len(gates) == 2 else gates[0]
-    distances = parser.measure([sentence.tokens for sentence in sentences], which)
+    distances = parser.distances_many([sentence.tokens for sentence in sentences], which)
     apart = [np.split(numbers, ends) for numbers in distances]
     return [
         {

@@ -106,7 +106,7 @@ def make_graph(
         values = [float(np.max(ops.convert_to_numpy(state))) for state in states]
         if starts := {name: value for name, value in zip(names, values, strict=True) if value}:
             fields["starts"] = starts
-    layers_per_model = getattr(model, "members", ())
+    layers_per_model = getattr(model, "layers_per_model", ())
     if layers_per_model:
         fields["num_layers"] = sum(layers_per_model)
     if len(layers_per_model) > 1:

@@ -23,7 +23,7 @@ from keras_onlstm.runtime.metadata import KEY, dumps
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 _MINIMUM_OPSET = 18  # the first in which ReduceMean and ReduceSum both take their axes as an input
 _DOMAIN = "keras_onlstm"
@@ -106,7 +106,7 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
     except ImportError as error:
         # ONNX Runtime is needed later, to check the file.
         raise not_installed("ONNX", "tf2onnx", "onnx", "onnxruntime", error=error) from error
-    integer("opset", opset, _MINIMUM_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
+    check_integer("opset", opset, _MINIMUM_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
     placeholders = _Placeholders()
     function = traced(graph, placeholders.recurrence)
     function.get_concrete_function()  # errors in the model are raised here

@@ -15,7 +15,7 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import silenced
 from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 
 def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:
@@ -92,7 +92,10 @@ def to_tflite(
     >>> to_tflite(model, "parser.tflite", "parser").size < 20_000  # doctest: +SKIP
     True
     """
-    path, batch = check_request(path, ".tflite", quantize, QUANTIZATIONS), integer("batch", batch)
+    path, batch = (
+        check_request(path, ".tflite", quantize, QUANTIZATIONS),
+        check_integer("batch", batch),
+    )
     list_operators = _operator_lister()
     model_graph = make_graph(model, graph, inputs, metadata, vocabulary, labels)
     flatbuffer = convert(model_graph, batch, quantize)

@@ -1,10 +1,9 @@
 """TreeLSTM graph that reads only ids and heads: it computes paths and order itself.
 
-An exported file would be hard to use if its inputs were the grids that `tree_lstm.plan` makes for
-training. So it reads one word of each sentence per step, every word after its source, and keeps the
-states of all words. Four products, one per edge type, become one: the four kernels are concatenated
-along rows, and each state is put into the columns that belong to its edge type, with 0 in the
-others.
+An exported file would be hard to use if its inputs were the grids that training uses. So it reads
+one word of each sentence per step, every word after its source, and keeps the states of all words.
+Four products, one per edge type, become one: the four kernels are concatenated along rows, and each
+state is put into the columns that belong to its edge type, with 0 in the others.
 
 Axes, in addition to those of `tree_lstm.step`:
 
@@ -23,7 +22,7 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree, random_tree
 from keras_onlstm.dependencies.tree import Edge
-from keras_onlstm.tree_lstm.plan import Rooms, lay_out, plan
+from keras_onlstm.tree_lstm.schedule import RowCapacity, schedule_batch, schedule_tree
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, update
 from keras_onlstm.utils import Tensor
 
@@ -233,14 +232,14 @@ def keras_outputs(
 ) -> dict[str, np.ndarray]:
     """The results of Keras for the inputs of `tree_language_model`, with the grids of training."""
     mask = heads >= 0
-    layouts = []
+    schedules = []
     for valid, words, tree_heads in zip(mask, ids, heads, strict=True):
         tree = DependencyTree(["_"] * valid.sum(), tree_heads[valid].tolist())
-        layouts.append(lay_out(tree, words[valid].tolist(), root))
-    planned = plan(layouts, Rooms(), bool(model.left))
+        schedules.append(schedule_tree(tree, words[valid].tolist(), root))
+    scheduled = schedule_batch(schedules, RowCapacity(), bool(model.left))
     log_probabilities = np.zeros(ids.shape, "float32")
-    scores = model.log_probabilities(planned.grids, planned.targets)
-    log_probabilities[mask] = ops.convert_to_numpy(scores)[: planned.words]
+    scores = model.log_probabilities(scheduled.grids, scheduled.targets)
+    log_probabilities[mask] = ops.convert_to_numpy(scores)[: scheduled.words]
     return {"log_probabilities": log_probabilities}
 
 

@@ -12,6 +12,7 @@ from keras_onlstm.compact.stored import ABOUT, CONFIG, Stored, damaged, open_sto
 from keras_onlstm.models.language_model import LanguageModel
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.utils import Shape, StrPath, Tensor
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import replacing
 
 __all__ = [
@@ -59,7 +60,7 @@ class Ensemble(SentenceReader):
 
     Attributes:
         models: list.
-        members: tuple with the number of layers of each model.
+        layers_per_model: tuple with the number of layers of each model.
 
     Example:
 
@@ -68,7 +69,7 @@ class Ensemble(SentenceReader):
     ...     LanguageModel(4, 8, 16, layers, chunk_size=4, vocabulary=words) for layers in (2, 3)
     ... ]
     >>> ensemble = Ensemble(models)
-    >>> ensemble.members, ensemble.distances(["the cat"])[0].shape
+    >>> ensemble.layers_per_model, ensemble.distances(["the cat"])[0].shape
     ((2, 3), (5, 2))
     """
 
@@ -81,7 +82,7 @@ class Ensemble(SentenceReader):
         self.models = models
         self.vocabulary = models[0].vocabulary
         self.vocabulary_size = models[0].vocabulary_size
-        self.members = tuple(model.num_layers for model in models)
+        self.layers_per_model = tuple(model.num_layers for model in models)
         self.gates = models[0].gates
 
     def build(self, input_shape: Shape | None = None) -> None:
@@ -111,7 +112,7 @@ class Ensemble(SentenceReader):
         return {**super().get_config(), "models": models}
 
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
         models = [keras.saving.deserialize_keras_object(model) for model in config["models"]]
         return cls(**{**config, "models": models})
 
@@ -157,13 +158,14 @@ def check_eight_bit(model: Any, path: StrPath) -> None:
             raise ValueError(f"{path}: a {kind} has no compact form, a LanguageModel has.")
 
 
-def save_eight_bit(model: Any, path: StrPath, about: Any = None) -> None:
+@renamed_arguments(about="metadata")
+def save_eight_bit(model: Any, path: StrPath, metadata: Any = None) -> None:
     """Writes a language model or an ensemble with 8-bit weights.
 
     Args:
         model: `LanguageModel`, or `Ensemble`, whose vocabulary is stored once.
         path: of the file, ending in `.npz`.
-        about: JSON-serializable metadata that `load_eight_bit` returns, such as the model's origin.
+        metadata: JSON-serializable object that `load_eight_bit` returns: the model's origin.
 
     Raises:
         ValueError: if a model is not a `LanguageModel`.
@@ -175,7 +177,7 @@ def save_eight_bit(model: Any, path: StrPath, about: Any = None) -> None:
     for config in configs[1:]:
         config["vocabulary"] = None
     # One configuration for a model, a list for an ensemble.
-    text = json.dumps({"config": configs if several else configs[0], "about": about}).encode()
+    text = json.dumps({"config": configs if several else configs[0], "about": metadata}).encode()
     arrays: dict[str, Any] = {ABOUT: np.frombuffer(text, "uint8")}
     for index, weight in enumerate(_weights(models)):
         array = np.asarray(ops.convert_to_numpy(weight), "float32")
@@ -198,7 +200,7 @@ def load_eight_bit(path: StrPath) -> tuple[Any, Any]:
         path: of the file.
 
     Returns:
-        The `LanguageModel` or `Ensemble`, and its `about`.
+        The `LanguageModel` or `Ensemble`, and its metadata.
 
     Raises:
         FileNotFoundError: if the file does not exist.
@@ -226,6 +228,6 @@ def of_stored(stored: Stored, path: StrPath) -> tuple[Any, Any]:
             model.build()
             for weight, column in zip(model.trainable_variables, columns, strict=True):
                 weight.assign(column.values())
-        return Ensemble(models) if stored.several else models[0], stored.about
+        return Ensemble(models) if stored.several else models[0], stored.metadata
     except Exception as error:  # Keras raises many types
         raise damaged(path, error) from error

@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_onlstm.compact.stored import MOST_LAYERS, layer_sizes
-from keras_onlstm.models import starts
+from keras_onlstm.compact.stored import MAX_LAYERS, layer_sizes
+from keras_onlstm.models import initializers
 from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import matmul, take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.numerics import embedding_lookup, matmul
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 
@@ -65,10 +66,10 @@ class LanguageModel(SentenceReader):
         hidden_dropout: locked dropout rate between layers.
         output_dropout: locked dropout rate after the last layer.
         recurrent_weight_dropout: share of the entries of the recurrent kernels dropped.
-        start: `"scaled"`: input kernels are scaled so that the gates move, for all sizes (see
-            `keras_onlstm.models.starts`); `"published"`: uniform within 1 / sqrt(fan in), with
-            which hundreds of steps learn very little. In both cases, call `start_at_frequencies`
-            before training.
+        initialization: `"scaled"`: input kernels are scaled so that the gates move, for all sizes
+            (see `keras_onlstm.models.initializers`); `"published"`: uniform within 1 / sqrt(fan
+            in), with which hundreds of steps learn very little. In both cases, call
+            `initialize_output_bias` before training.
         vocabulary: list of V words, saved with the model, or `None`.
         seed: integer seed of initialization and dropout.
         **kwargs: `name`, `dtype` of `keras.Model`.
@@ -84,8 +85,8 @@ class LanguageModel(SentenceReader):
         Logits (batch, time, V) of the next token; with `details` a `LanguageModelOutput`.
 
     Raises:
-        ValueError: if `recurrent` or `start` is unknown, a size is invalid, or `vocabulary` does
-            not have V words.
+        ValueError: if `recurrent` or `initialization` is unknown, a size is invalid, or
+            `vocabulary` does not have V words.
 
     Example:
 
@@ -96,6 +97,7 @@ class LanguageModel(SentenceReader):
     (1, 3, 20)
     """
 
+    @renamed_arguments(start="initialization")
     def __init__(
         self,
         vocabulary_size: int,
@@ -110,7 +112,7 @@ class LanguageModel(SentenceReader):
         hidden_dropout: float = 0.3,
         output_dropout: float = 0.45,
         recurrent_weight_dropout: float = 0.45,
-        start: str = "scaled",
+        initialization: str = "scaled",
         vocabulary: Sequence[str] | None = None,
         seed: int | None = None,
         **kwargs: Any,
@@ -118,14 +120,14 @@ class LanguageModel(SentenceReader):
         super().__init__(**kwargs)
         if recurrent not in ("onlstm", "lstm"):
             raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
-        starts.check(start)
-        for name, size, most in (
+        initializers.check(initialization)
+        for name, size, maximum in (
             ("vocabulary_size", vocabulary_size, None),
             ("embedding_dim", embedding_dim, None),
             ("units", units, None),
-            ("num_layers", num_layers, MOST_LAYERS),
+            ("num_layers", num_layers, MAX_LAYERS),
         ):
-            integer(name, size, 1, most)
+            check_integer(name, size, 1, maximum)
         check_vocabulary_size(vocabulary, vocabulary_size)
         self._config: dict[str, Any] = {
             "vocabulary_size": vocabulary_size,
@@ -140,7 +142,7 @@ class LanguageModel(SentenceReader):
             "hidden_dropout": hidden_dropout,
             "output_dropout": output_dropout,
             "recurrent_weight_dropout": recurrent_weight_dropout,
-            "start": start,
+            "initialization": initialization,
             "vocabulary": None if vocabulary is None else list(vocabulary),
             "seed": seed,
         }
@@ -151,7 +153,7 @@ class LanguageModel(SentenceReader):
         ]
         rates = [input_dropout] + [hidden_dropout] * (num_layers - 1) + [output_dropout]
         self.gates = ("forget", "input") if recurrent == "onlstm" else ()
-        self.members = (num_layers,)
+        self.layers_per_model = (num_layers,)
         self.dropouts = [
             locked_dropout(rate, seed=self._seed(100 + index), dtype=self.dtype_policy)
             for index, rate in enumerate(rates)
@@ -168,8 +170,8 @@ class LanguageModel(SentenceReader):
 
     def _recurrent_layer(self, index, input_dim, units):
         config = self._config
-        kernel, recurrent_kernel = starts.kernels(
-            config["start"],
+        kernel, recurrent_kernel = initializers.kernels(
+            config["initialization"],
             config["recurrent"],
             input_dim,
             units,
@@ -180,7 +182,7 @@ class LanguageModel(SentenceReader):
         options = {
             "kernel_initializer": kernel,
             "recurrent_initializer": recurrent_kernel,
-            "bias_initializer": starts.fan_in(units, self._seed(10 * index + 2)),
+            "bias_initializer": initializers.fan_in(units, self._seed(10 * index + 2)),
             "recurrent_weight_dropout": config["recurrent_weight_dropout"],
             "return_sequences": True,
             "return_state": True,
@@ -196,7 +198,7 @@ class LanguageModel(SentenceReader):
         config = self._config
         self.embeddings = self.add_weight(
             shape=(config["vocabulary_size"], config["embedding_dim"]),
-            initializer=starts.embedding(self._seed(50)),
+            initializer=initializers.embedding(self._seed(50)),
             name="embeddings",
         )
         size = config["embedding_dim"]
@@ -221,7 +223,7 @@ class LanguageModel(SentenceReader):
         raw = None
         measured: list[list[Tensor]] = []
         last: list[list[Tensor]] = []
-        x = self.dropouts[0](take_rows(words, ids), training=training)  # (B, T, E)
+        x = self.dropouts[0](embedding_lookup(words, ids), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
             raw, h, c, *distances = layer(
                 x,

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.models import starts
+from keras_onlstm.models import initializers
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.prpn.parsing_network import ParsingNetwork
 from keras_onlstm.prpn.predict_network import PredictNetwork
@@ -15,8 +15,9 @@ from keras_onlstm.prpn.reading_network import ReadingNetwork
 from keras_onlstm.prpn.step import spread
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils import Sentence, Shape, Tensor
-from keras_onlstm.utils.numerics import derived, matmul, take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.numerics import embedding_lookup, fold_in, matmul
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["PRPN", "Attention", "PRPNOutput"]
 
@@ -86,10 +87,10 @@ class PRPN(SentenceReader):
             distances are computed but not trained.
         reading_attention: whether the reading network has attention; without it, it is an LSTM.
         predict_attention: whether the predict network has attention.
-        start: `"scaled"`: word vectors are initialized within 0.1, so that they differ from the
-            first step on (see `keras_onlstm.models.starts`); `"published"`: within 0.01. All other
-            weights are within 1 / sqrt(fan in). In both cases, call `start_at_frequencies` before
-            training.
+        initialization: `"scaled"`: word vectors are initialized within 0.1, so that they differ
+            from the first step on (see `keras_onlstm.models.initializers`); `"published"`: within
+            0.01. All other weights are within 1 / sqrt(fan in). In both cases, call
+            `initialize_output_bias` before training.
         vocabulary: list of V words, saved with the model, or `None`.
         seed: integer seed of initialization and dropout.
         **kwargs: `name`, `dtype` of `keras.Model`.
@@ -106,7 +107,8 @@ class PRPN(SentenceReader):
         Logits (batch, time, V) of the next token; with `details` a `PRPNOutput`.
 
     Raises:
-        ValueError: if a size is invalid, `start` is unknown, or `vocabulary` does not have V words.
+        ValueError: if a size is invalid, `initialization` is unknown, or `vocabulary` does not
+            have V words.
 
     Example:
 
@@ -118,6 +120,7 @@ class PRPN(SentenceReader):
     ((1, 3, 20), (1, 1, 3))
     """
 
+    @renamed_arguments(start="initialization")
     def __init__(
         self,
         vocabulary_size: int,
@@ -136,16 +139,16 @@ class PRPN(SentenceReader):
         parsing_network: bool = True,
         reading_attention: bool = True,
         predict_attention: bool = True,
-        start: str = "scaled",
+        initialization: str = "scaled",
         vocabulary: Sequence[str] | None = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of distances
-        starts.check(start)
+        initializers.check(initialization)
         self._config: dict[str, Any] = {
-            "vocabulary_size": integer("vocabulary_size", vocabulary_size, 1),
-            "embedding_dim": integer("embedding_dim", embedding_dim, 1),
+            "vocabulary_size": check_integer("vocabulary_size", vocabulary_size, 1),
+            "embedding_dim": check_integer("embedding_dim", embedding_dim, 1),
             "units": units,
             "num_layers": num_layers,
             "slots": slots,
@@ -160,13 +163,13 @@ class PRPN(SentenceReader):
             "parsing_network": parsing_network,
             "reading_attention": reading_attention,
             "predict_attention": predict_attention,
-            "start": start,
+            "initialization": initialization,
             "vocabulary": None if vocabulary is None else list(vocabulary),
             "seed": seed,
         }
         check_vocabulary_size(vocabulary, vocabulary_size)
         self.vocabulary = self._config["vocabulary"]
-        self.members, self.gates = (1,), ("syntactic",)
+        self.layers_per_model, self.gates = (1,), ("syntactic",)
         policy = self.dtype_policy
         self.parsing = ParsingNetwork(
             units,
@@ -175,7 +178,7 @@ class PRPN(SentenceReader):
             resolution,
             hard,
             inner_dropout,
-            seed=derived(seed, "parsing_network"),
+            seed=fold_in(seed, "parsing_network"),
             dtype=policy,
         )
         self.reading_network = ReadingNetwork(
@@ -186,7 +189,7 @@ class PRPN(SentenceReader):
             output_dropout,
             inner_dropout,
             recurrent_dropout,
-            seed=derived(seed, "reading_network"),
+            seed=fold_in(seed, "reading_network"),
             dtype=policy,
         )
         self.predict_network = PredictNetwork(
@@ -195,25 +198,27 @@ class PRPN(SentenceReader):
             predict_attention,
             inner_dropout,
             output_dropout,
-            seed=derived(seed, "predict_network"),
+            seed=fold_in(seed, "predict_network"),
             dtype=policy,
         )
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
         shape = (config["vocabulary_size"], config["embedding_dim"])
-        start = starts.prpn_embedding(config["start"], derived(config["seed"], "embeddings"))
-        self.embeddings = self.add_weight(shape=shape, initializer=start, name="embeddings")
+        initializer = initializers.prpn_embedding(
+            config["initialization"], fold_in(config["seed"], "embeddings")
+        )
+        self.embeddings = self.add_weight(shape=shape, initializer=initializer, name="embeddings")
         self.parsing.build((None, None, shape[1]))
         self.reading_network.build((None, None, shape[1]))
         self.predict_network.build((None, None, config["units"]))
         self.softmax_kernel = None
         if not config["tie_weights"]:
-            start = starts.prpn_embedding(
-                config["start"], derived(config["seed"], "softmax_kernel")
+            initializer = initializers.prpn_embedding(
+                config["initialization"], fold_in(config["seed"], "softmax_kernel")
             )
             self.softmax_kernel = self.add_weight(
-                shape=shape, initializer=start, name="softmax_kernel"
+                shape=shape, initializer=initializer, name="softmax_kernel"
             )
         self.softmax_bias = self.add_weight(
             shape=shape[:1], initializer="zeros", name="softmax_bias"
@@ -306,7 +311,7 @@ class PRPN(SentenceReader):
 
     def _embed(self, ids):
         embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
-        return take_rows(embeddings, ids)  # (B, T, E)
+        return embedding_lookup(embeddings, ids)  # (B, T, E)
 
     @staticmethod
     def _named(parsed):

@@ -5,16 +5,17 @@
 
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import keras
 import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from keras_onlstm.models import starts
+from keras_onlstm.models import initializers
 from keras_onlstm.text.sentences import DistanceModel, contexts, read
 from keras_onlstm.utils import Sentence, Tensor
+from keras_onlstm.utils.deprecation import warn_renamed
 from keras_onlstm.utils.keras_private import DenseInputs, predictor
 
 __all__ = ["SentenceReader", "check_vocabulary_size"]
@@ -43,7 +44,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
       dropout, and `states` after the last step, structured as in `initial_states`;
     - `gates`, the names of its distances, may be empty; and, if distances need only a part of
       `hidden`, its own `measure`;
-    - `members`, a tuple: the number of distance rows of each model that it contains;
+    - `layers_per_model`, a tuple: the number of distance rows of each model that it contains;
     - for language models `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
       nested structure of tensors (batch, ...), and `state_names`, the same structure of names;
     - for other models `call(ids, ..., details=False)`;
@@ -85,7 +86,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         """The name of the model in tables."""
         return type(self).__name__
 
-    def start_at_frequencies(self, counts: npt.ArrayLike) -> None:
+    def initialize_output_bias(self, counts: npt.ArrayLike) -> None:
         """Sets the bias of the softmax to the log-frequencies of the words.
 
         Call it before training, so that the word vectors need not learn the frequencies.
@@ -101,14 +102,26 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         >>> import numpy as np
         >>> from keras_onlstm.models import LanguageModel
         >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
-        >>> model.start_at_frequencies(np.bincount([3, 4, 3, 5], minlength=20))
+        >>> model.initialize_output_bias(np.bincount([3, 4, 3, 5], minlength=20))
         """
-        bias = starts.log_frequencies(counts)
+        bias = initializers.log_frequencies(counts)
         if len(bias) != self.vocabulary_size:
             raise ValueError(f"{len(bias)} counts for a vocabulary of {self.vocabulary_size}.")
         if not self.built:
             self.build((None, None))
         self.output_bias.assign(bias)
+
+    def start_at_frequencies(self, counts: npt.ArrayLike) -> None:
+        """Former name of `initialize_output_bias`."""
+        warn_renamed("start_at_frequencies", "initialize_output_bias")
+        self.initialize_output_bias(counts)
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
+        if "start" in config:  # as earlier versions named it
+            config = dict(config)
+            config["initialization"] = config.pop("start")
+        return super().from_config(config, custom_objects)
 
     def measure(self, ids: Tensor) -> dict[str, Tensor]:
         """Distances in texts, ids (B, T): dictionary from names in `gates` to (B, rows, T)."""

@@ -11,7 +11,7 @@ from keras_onlstm.onlstm.step import gate_offsets, gate_width, project, step
 from keras_onlstm.utils import Identifier, Shape, Tensor
 from keras_onlstm.utils.keras_private import DropoutRNNCell
 from keras_onlstm.utils.numerics import matmul
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["DropoutMasks", "ONLSTMCell"]
 
@@ -152,7 +152,7 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
 
     @staticmethod
     def _sizes(units, chunk_size):
-        units, chunk_size = integer("units", units), integer("chunk_size", chunk_size)
+        units, chunk_size = check_integer("units", units), check_integer("chunk_size", chunk_size)
         if units % chunk_size:
             raise ValueError(
                 f"chunk_size={chunk_size} does not divide units={units}: each value of a master "

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from keras_onlstm.onlstm.gates import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
 from keras_onlstm.recurrence.engine import Specs
-from keras_onlstm.recurrence.gated import GatedStep, StepOutputs
+from keras_onlstm.recurrence.gated_step import GatedStep, StepOutputs
 from keras_onlstm.recurrence.lstm import hidden_state, output_derivatives
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.keras_private import direct as ops
-from keras_onlstm.utils.numerics import largest, precise, tanh, triangle
+from keras_onlstm.utils.numerics import max_keepdims, precise_matmul, tanh, triangle
 
 __all__ = ["ONLSTMStep"]
 
@@ -62,11 +62,11 @@ class ONLSTMStep(GatedStep):
         rows = z[..., : lstm_offset(self.units, self.chunk_size).start, :]
         shape = (*ops.shape(z)[:-2], len(MASTER_GATES), self.chunks, ops.shape(z)[-1])
         pre = ops.reshape(rows, shape)
-        return ops.exp(pre - largest(pre, -2))
+        return ops.exp(pre - max_keepdims(pre, -2))
 
     def _cumax(self, exponentials, running_sum):
         """cumax along the chunks. It ends with exactly 1, as `keras_onlstm.cumax` does."""
-        total = precise(running_sum, exponentials)
+        total = precise_matmul(running_sum, exponentials)
         end = total[..., -1:, :]
         return ops.where(total < end, total / end, 1.0)
 
@@ -152,7 +152,7 @@ class ONLSTMStep(GatedStep):
         (softmax,), (d_cumax,), (*d_gates, d_input, d_forget) = others, d_others, d_gates
         # Sums over a chunk's units. Each softmax value is part of its own and all later cumax.
         d_cumax = ops.stack([ops.sum(d_input, 1), ops.sum(d_forget, 1)]) + d_cumax  # (2, N, B)
-        d_softmax = precise(ops.transpose(constants[0]), d_cumax)
+        d_softmax = precise_matmul(ops.transpose(constants[0]), d_cumax)
         mean = ops.sum(softmax * d_softmax, 1, keepdims=True)
         d_masters = softmax * (d_softmax - mean)
         # In the order of the gates in every kernel.

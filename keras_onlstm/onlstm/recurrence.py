@@ -11,7 +11,7 @@ from keras_onlstm.onlstm.fused_step import ONLSTMStep
 from keras_onlstm.onlstm.step import project, step
 from keras_onlstm.recurrence import engine
 from keras_onlstm.recurrence.engine import Substitution
-from keras_onlstm.recurrence.gated import GatedWeights, run_gated
+from keras_onlstm.recurrence.gated_step import GatedWeights, run_gated
 from keras_onlstm.utils import Activation, Tensor
 from keras_onlstm.utils.numerics import matmul, mean, wide_dtype
 

@@ -13,7 +13,7 @@ from keras_onlstm.onlstm.gates import (
     lstm_offset,
 )
 from keras_onlstm.utils import Activation, Tensor
-from keras_onlstm.utils.numerics import cumsum, exact_activation, largest, matmul, wide_dtype
+from keras_onlstm.utils.numerics import cumsum, exact_activation, matmul, max_keepdims, wide_dtype
 
 __all__ = [
     "GATES",
@@ -70,7 +70,7 @@ def cumax(x: Tensor, axis: int = -1) -> Tensor:
     last = axis in (-1, rank - 1)
     if not last:
         x = ops.moveaxis(x, axis, -1)
-    total = cumsum(ops.exp(x - ops.stop_gradient(largest(x, -1))))
+    total = cumsum(ops.exp(x - ops.stop_gradient(max_keepdims(x, -1))))
     end = total[..., -1:]
     # Values of 1 are set, not computed, to be exact and the largest: XLA divides by multiplying
     # with a reciprocal, and a parallel sum may exceed its last value by one rounding.

@@ -23,7 +23,7 @@ from keras_onlstm.recurrence.lstm import (
     output_derivatives,
 )
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.numerics import largest
+from keras_onlstm.utils.numerics import max_keepdims
 
 __all__ = [
     "ReadingInputs",
@@ -184,7 +184,7 @@ class ReadingStep(Step):
         return tuple(ops.concatenate([rows, row[None]], 0) for rows, row in pairs)
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
         kernel_t, *scales, key_kernel_t, mask, series = prepared
         d_hs, d_cs, dh, dc = d_carry
@@ -223,7 +223,7 @@ class ReadingStep(Step):
         dh = dh if mask is None else dh * mask
         gates = ops.transpose(gates)  # (S, B)
         logits = ops.cast(logits, gates.dtype)
-        highest = largest(logits, 0)
+        highest = max_keepdims(logits, 0)
         exponentials = ops.exp(logits - highest)
         total = ops.sum(exponentials * gates, 0) + EPSILON
         open_share = exponentials / total

@@ -18,7 +18,7 @@ import operator
 from keras import ops
 
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import largest
+from keras_onlstm.utils.numerics import max_keepdims
 
 __all__ = [
     "EPSILON",
@@ -96,7 +96,7 @@ def structural_gates(
 
 def attention(logits: Tensor, gates: Tensor) -> Tensor:
     """Softmax over slots (..., S), weighted by gates in [0, 1]. All 0 if all gates are."""
-    weights = ops.exp(logits - largest(logits, -1)) * gates
+    weights = ops.exp(logits - max_keepdims(logits, -1)) * gates
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 

@@ -152,11 +152,11 @@ class Step:
         return d_last
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
         """One step back: the carry of the backward loop, and one row of gradients.
 
-        `row` is a row of `derivatives` if `derived`, else of `backward_rows` and what was saved.
+        `row` is a row of `derivatives` if `precomputed`, else of `backward_rows` and saved tensors.
         """
         raise NotImplementedError
 
@@ -217,14 +217,14 @@ def _backward(step, arguments, results, saved, upstream):
     """The gradients of all arguments."""
     (weights, carry, xs), (_, ys), (d_last, d_ys) = arguments, results, upstream
     prepared = step.prepare(weights, carry, xs, ys)
-    derived = step.has_derivatives and step.is_launch_bound
-    rows = (*step.backward_rows(xs), *(stacked(x) if derived else x for x in saved))
-    if derived:
+    precomputed = step.has_derivatives and step.is_launch_bound
+    rows = (*step.backward_rows(xs), *(stacked(x) if precomputed else x for x in saved))
+    if precomputed:
         rows = step.derivatives(prepared, rows)
 
     def body(d_carry, row):
         d_y, row = row[: len(d_ys)], row[len(d_ys) :]
-        return (*step.backward(prepared, d_carry, d_y, row, derived), ())
+        return (*step.backward(prepared, d_carry, d_y, row, precomputed), ())
 
     d_carry, specs = step.begin_backward(d_last), step.backward_specs(carry, xs)
     d_carry, rows, _ = scan(body, d_carry, (*d_ys, *rows), specs, reverse=True)

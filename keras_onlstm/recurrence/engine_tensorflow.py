@@ -9,7 +9,7 @@ from typing import Any
 from keras import ops, tree
 
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, refusing, values
+from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, raise_on_gradient, values
 
 __all__ = [
     "compiled",
@@ -130,7 +130,7 @@ def run(
             found = tree.flatten(backward(step, whole(tensors), results, saved, upstream))
             found = [d for d, x in zip(found, leaves, strict=True) if x is not None]
             # What was saved does not know how it follows from the arguments.
-            refused = iter(refusing([d for d in found if d is not None], refusal))
+            refused = iter(raise_on_gradient([d for d in found if d is not None], refusal))
             return [None if d is None else next(refused) for d in found]
 
         return tree.flatten(results), gradient

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from keras import backend, ops
 
-from keras_onlstm.recurrence.gated import GatedStep, GatedWeights, StepOutputs, run_gated
+from keras_onlstm.recurrence.gated_step import GatedStep, GatedWeights, StepOutputs, run_gated
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import tanh
 

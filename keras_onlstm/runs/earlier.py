@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_onlstm.utils.validation import check_kind
 
-__all__ = ["current_config", "current_values"]
+__all__ = ["current_config", "current_names", "current_values"]
 
 _NAMES = {
     "activation": "activation_regularization",
@@ -16,6 +16,7 @@ _NAMES = {
     "decay": "weight_decay",
     "precision": "compute_dtype",
     "start_from": "init_from",
+    "start": "initialization",
     "hosts": "num_processes",
 }
 # Optimizers used to include the schedule: those of language models, then of TreeLSTM.
@@ -53,6 +54,11 @@ _SYNTAX = {"max_words": None, "grammar": None, "compute_dtype": "float32", "devi
 _RUN = {"arguments": dict, "values": (dict, None, ...), "command": (str, None, ...)}
 
 
+def current_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values under their current names, otherwise unchanged."""
+    return {_NAMES.get(name, name): value for name, value in values.items()}
+
+
 def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a run under their current names.
 
@@ -68,7 +74,7 @@ def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> current_values({"clip": 5.0, "longest": 150, "optimizer": "halved"})
     {'clipnorm': 5.0, 'longest': 150, 'optimizer': 'sgd', 'schedule': 'plateau'}
     """
-    found = {_NAMES.get(name, name): value for name, value in values.items()}
+    found = current_names(values)
     if found.get("compute_dtype") == "mixed_bfloat16":
         found["compute_dtype"] = "bfloat16"
     optimizer = found.get("optimizer")
@@ -103,7 +109,7 @@ def current_config(
         ValueError: if it is of neither this version nor an earlier one.
     """
     if "model" in config:
-        return dict(config)
+        return current_names(config)
     check_kind(config, _RUN)
     values = current_values(config.get("values") or {})
     arguments = current_values(config["arguments"])

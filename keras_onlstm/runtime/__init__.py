@@ -7,11 +7,11 @@ from keras_onlstm.runtime.graphs import OnnxGraph, TfliteGraph
 from keras_onlstm.runtime.metadata import TREE_READER
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.deprecation import module_getattr
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["ExportedModel", "ExportedTreeModel", "OnnxGraph", "TfliteGraph", "load", "make_model"]
 
-MOST_THREADS = 256  # with 100,000 the runtimes hang
+MAX_THREADS = 256  # with 100,000 the runtimes hang
 FORMATS: dict[str, type[OnnxGraph] | type[TfliteGraph]] = {
     ".onnx": OnnxGraph,
     ".tflite": TfliteGraph,
@@ -54,7 +54,7 @@ def load(
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file.")
     if threads is not None:
-        integer("threads", threads, 1, MOST_THREADS)
+        check_integer("threads", threads, 1, MAX_THREADS)
     return FORMATS[path.suffix](path, provider, threads)
 
 

@@ -25,7 +25,7 @@ class ExportedModel(DistanceModel):
         gates: tuple of the names of its distances.
         vocabulary: list of words, or `None`.
         num_layers: number of layers of all models in the file.
-        members: tuple of the number of layers of each model in the file.
+        layers_per_model: tuple of the number of layers of each model in the file.
 
     Raises:
         ValueError: if the graph is of another kind, or of an LSTM, which has no distances.
@@ -53,7 +53,9 @@ class ExportedModel(DistanceModel):
         self.graph, self._file = graph, graph.path
         self.gates = tuple(name.removesuffix(DISTANCES) for name in distances)
         self.vocabulary = graph.metadata.get("vocabulary")
-        self.members = tuple(graph.metadata.get("members") or [graph.metadata["num_layers"]])
+        self.layers_per_model = tuple(
+            graph.metadata.get("members") or [graph.metadata["num_layers"]]
+        )
 
     def _measured(self, sentences, gates):
         def distances(ids, lengths):

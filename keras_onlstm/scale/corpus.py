@@ -18,7 +18,7 @@ from keras_onlstm.utils.files import (
     remove_left_overs,
     write_json,
 )
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 from keras_onlstm.version import __version__
 
 __all__ = ["process"]
@@ -124,8 +124,8 @@ def process(
     """
     if task.form not in task.forms:
         raise ValueError(f"form must be one of {', '.join(task.forms)}, got {task.form!r}.")
-    rows = integer("rows", rows)
-    workers = None if workers is None else integer("workers", workers)
+    rows = check_integer("rows", rows)
+    workers = None if workers is None else check_integer("workers", workers)
     shards = cut(paths, rows, task.column)
     output = Path(output)
     try:

@@ -63,7 +63,7 @@ class Parsing(NamedTuple):
         parser = Parser.load(**self.load)
 
         def records(texts: Iterable[Any]) -> Iterator[Record]:
-            for row in parser.read_rows(texts, _BLOCK, self.max_words, self.punctuation):
+            for row in parser.parse_batch(texts, _BLOCK, self.max_words, self.punctuation):
                 trees = list(map(brackets, row.trees))
                 fields = {"words": row.words, "trees": trees, "error": row.error}
                 yield Record(sum(map(len, row.words)), fields)

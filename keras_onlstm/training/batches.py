@@ -9,9 +9,10 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.text.sentences import split
 from keras_onlstm.training.bptt import own_rows
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
-from keras_onlstm.tree_lstm.plan import Layout, Rooms
+from keras_onlstm.tree_lstm.schedule import RowCapacity, TreeSchedule
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.keras_private import VaryingBatches
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "SentenceBatches",
@@ -71,12 +72,12 @@ class SentenceBatches(VaryingBatches):
         self.sentences, self.eos = split(np.asarray(ids), eos), eos
         if not self.sentences:
             raise ValueError("it holds no sentence.")
-        self.batch_size = integer("batch_size", batch_size)
-        self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
+        self.batch_size = check_integer("batch_size", batch_size)
+        self.rows = -(-batch_size // check_integer("multiple", multiple)) * multiple
         self._own = own_rows(self.rows, process)
-        self.shuffle, self.seed = shuffle, integer("seed", seed, 0)
+        self.shuffle, self.seed = shuffle, check_integer("seed", seed, 0)
         lengths = np.array([len(sentence) + 1 for sentence in self.sentences])
-        self._widths = -(-lengths // integer("width", width)) * width
+        self._widths = -(-lengths // check_integer("width", width)) * width
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -125,16 +126,16 @@ class TreeBatches(VaryingBatches):
 
     Args:
         model: `TreeLSTM` that lays them out.
-        layouts: list of `Layout`, the results of `model.lay_out`.
+        schedules: list of `TreeSchedule`, the results of `model.schedule_tree`.
         batch_size: positive integer, trees in a batch; some batches have one less.
         shuffle: whether the trees of a group go to different batches in every epoch.
         seed: integer, 0 or above.
-        rooms: `Rooms` of the grid. Default: fitted to the trees.
+        capacity: `RowCapacity` of the grid. Default: fitted to the trees.
         noise: `NoiseContrastive`, which draws noise for every word, or `None`.
         **kwargs: arguments of `keras.utils.PyDataset`.
 
     Raises:
-        ValueError: if `layouts` is empty, or an argument is too small.
+        ValueError: if `schedules` is empty, or an argument is too small.
 
     Indexing gives a batch for `TreeLearner`: grids, targets and their weights.
 
@@ -144,36 +145,41 @@ class TreeBatches(VaryingBatches):
     >>> from keras_onlstm.models import TreeLSTM
     >>> from keras_onlstm.training import TreeBatches
     >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"])
-    >>> batches = TreeBatches(model, [model.lay_out(chain(["a"] * n)) for n in (1, 2, 3, 4)], 2)
+    >>> batches = TreeBatches(
+    ...     model, [model.schedule_tree(chain(["a"] * n)) for n in (1, 2, 3, 4)], 2
+    ... )
     >>> [int(weights.sum()) for _, _, weights in batches]
     [4, 6]
     """
 
+    @renamed_arguments(layouts="schedules", rooms="capacity")
     def __init__(
         self,
         model: TreeLSTM,
-        layouts: Sequence[Layout],
+        schedules: Sequence[TreeSchedule],
         batch_size: int,
         shuffle: bool = False,
         seed: int = 0,
-        rooms: Rooms | None = None,
+        capacity: RowCapacity | None = None,
         noise: NoiseContrastive | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if not len(layouts):
+        if not len(schedules):
             raise ValueError("there is no tree.")
-        self.model, self.layouts, self.noise = model, list(layouts), noise
-        self.batch_size = integer("batch_size", batch_size)
-        self.shuffle, self.seed = shuffle, integer("seed", seed, 0)
-        self.rooms = Rooms.fitting(self.layouts, batch_size) if rooms is None else rooms
-        self._lengths = np.array([len(layout.words) for layout in self.layouts])
+        self.model, self.schedules, self.noise = model, list(schedules), noise
+        self.batch_size = check_integer("batch_size", batch_size)
+        self.shuffle, self.seed = shuffle, check_integer("seed", seed, 0)
+        self.capacity = (
+            RowCapacity.fitting(self.schedules, batch_size) if capacity is None else capacity
+        )
+        self._lengths = np.array([len(schedule.words) for schedule in self.schedules])
         self.set_epoch(0)
 
     def set_epoch(self, epoch: int) -> None:
         """Puts trees and batches in the order of an epoch, counted from 0."""
         self._epoch = epoch
-        count = len(self.layouts)
+        count = len(self.schedules)
         batches = -(-count // self.batch_size)
         generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
         order = generator.permutation(count) if self.shuffle else np.arange(count)
@@ -193,9 +199,11 @@ class TreeBatches(VaryingBatches):
         return len(self._batches)
 
     def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        planned = self.model.plan([self.layouts[i] for i in self._batches[index]], self.rooms)
-        inputs = planned.grids
+        scheduled = self.model.schedule_batch(
+            [self.schedules[i] for i in self._batches[index]], self.capacity
+        )
+        inputs = scheduled.grids
         if self.noise is not None:
             generator = np.random.Generator(np.random.PCG64([self.seed, self._epoch, index]))
-            inputs = {**inputs, "noise": self.noise.draw(len(planned.targets), generator)}
-        return inputs, planned.targets, planned.weights
+            inputs = {**inputs, "noise": self.noise.draw(len(scheduled.targets), generator)}
+        return inputs, scheduled.targets, scheduled.weights

@@ -15,7 +15,7 @@ from keras_onlstm.models.regularization import (
 from keras_onlstm.training.cross_entropy import token_losses
 from keras_onlstm.utils import Identifier, Tensor
 from keras_onlstm.utils.keras_private import VaryingBatches, assign
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["ResetStates", "TruncatedModel", "Windows", "contiguous", "evaluate_windows", "own_rows"]
 
@@ -97,12 +97,12 @@ class Windows(VaryingBatches):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.text = contiguous(ids, integer("batch_size", batch_size))
-        self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
+        self.text = contiguous(ids, check_integer("batch_size", batch_size))
+        self.rows = -(-batch_size // check_integer("multiple", multiple)) * multiple
         self._own = own_rows(self.rows, process)
-        self.window = window = integer("window", window, 10)
+        self.window = window = check_integer("window", window, 10)
         self.jitter = jitter
-        self.seed = integer("seed", seed, 0)
+        self.seed = check_integer("seed", seed, 0)
         # Up to 2.6 deviations above half a window, and 0.4, 2 and 5 above a whole one.
         spread = [math.ceil(window / 2) + 13, window + 2, window + 10, window + 25]
         self.padded_lengths = sorted(set(spread)) if jitter else [window]

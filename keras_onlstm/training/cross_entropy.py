@@ -3,7 +3,7 @@
 from keras import backend, ops
 
 from keras_onlstm.utils import Tensor
-from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, refusing
+from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, raise_on_gradient
 from keras_onlstm.utils.numerics import wide_dtype
 
 __all__ = [
@@ -36,7 +36,9 @@ def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
         result, total = compiled(_forward)(logits, chosen)
 
         def gradient(upstream):
-            return refusing([compiled(_backward)(logits, chosen, total, upstream)], _REFUSAL)[0]
+            return raise_on_gradient(
+                [compiled(_backward)(logits, chosen, total, upstream)], _REFUSAL
+            )[0]
 
         return result, gradient
 

@@ -16,7 +16,7 @@ from keras_onlstm.runs.pair_classifier import PairClassifierConfig
 from keras_onlstm.training.optimizers import PlateauSchedule
 from keras_onlstm.training.trainer import Trainer
 from keras_onlstm.utils.keras_private import VaryingBatches
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "PairBatches",
@@ -82,10 +82,10 @@ class PairBatches(VaryingBatches):
         self.left = left
         self.right = right
         self.classes = np.asarray(classes, dtype="int32")
-        self.batch_size = integer("batch_size", batch_size)
-        self.multiple = integer("multiple", multiple)
+        self.batch_size = check_integer("batch_size", batch_size)
+        self.multiple = check_integer("multiple", multiple)
         self.shuffle = shuffle
-        self.seed = integer("seed", seed, 0)
+        self.seed = check_integer("seed", seed, 0)
         lengths = np.array([[len(a), len(b)] for a, b in zip(left, right, strict=True)])
         self._widths = 1 + -(-(np.maximum(lengths, 1) - 1) // multiple) * multiple  # (pairs, 2)
         self.set_epoch(0)

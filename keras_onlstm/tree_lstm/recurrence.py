@@ -17,7 +17,7 @@ from keras_onlstm.recurrence.engine import Specs, Step, run, stacked
 from keras_onlstm.recurrence.lstm import Gates, cell_derivatives, cell_state, output_derivatives
 from keras_onlstm.tree_lstm.step import INITIAL, Weights, update
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.numerics import matmul, take_rows
+from keras_onlstm.utils.numerics import embedding_lookup, matmul
 
 __all__ = ["TreeStep", "hidden"]
 
@@ -116,7 +116,7 @@ class TreeStep(Step):
         return xs[-1:]
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
         (spans, layers), (d_h,), (followers, taken, *gates) = prepared, d_ys, row
         compiled = self.compiled(self._gates_grad)
@@ -182,12 +182,12 @@ def hidden(
 ) -> Tensor:
     """The hidden states (N, U) from which the words of a batch are predicted.
 
-    `grids` are those of `plan.Plan`, `drop` applies dropout to word vectors (..., E). `training` is
-    whether gradients will probably be needed.
+    `grids` are those of `BatchSchedule`, `drop` applies dropout to word vectors (..., E).
+    `training` is whether gradients will probably be needed.
     """
 
     def vectors(words: Tensor) -> Tensor:
-        return drop(take_rows(weights.embeddings, words))
+        return drop(embedding_lookup(weights.embeddings, words))
 
     def left() -> Tensor:
         """h after the left dependents, for the rows of `right`: (K, rows, U)."""

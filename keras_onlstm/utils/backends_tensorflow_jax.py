@@ -12,7 +12,7 @@ __all__ = [
     "compiled",
     "has_gpu",
     "product",
-    "refusing",
+    "raise_on_gradient",
     "traced_once",
     "values",
 ]
@@ -38,7 +38,7 @@ def has_gpu() -> bool:
     return bool(tf.config.list_physical_devices("GPU"))
 
 
-def refusing(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
+def raise_on_gradient(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
     """The same tensors; differentiating them raises `NotImplementedError` with the message."""
     import tensorflow as tf
 

@@ -27,6 +27,7 @@ __all__ = [
 _FORMER = {  # flags of earlier versions
     "--set": "every value has a flag of its own, such as --units 300",
     "--precision": "it is --compute-dtype now",
+    "--start": "it is --initialization now",
     "--start-from": "it is --init-from now",
     "--hosts": "it is --num-processes now",
     "--host-id": "it is --process-id now",
@@ -58,11 +59,11 @@ class ArgumentParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
 
 
-def at_least(least: int) -> Callable[[str], int]:
+def at_least(minimum: int) -> Callable[[str], int]:
     """The `type` of an option that takes integers.
 
     Args:
-        least: smallest value.
+        minimum: smallest value.
 
     Returns:
         Function that parses a string.
@@ -70,8 +71,8 @@ def at_least(least: int) -> Callable[[str], int]:
 
     def integer(text: str) -> int:
         number = int(text)
-        if number < least:
-            raise argparse.ArgumentTypeError(f"{number} is not an integer, {least} or above")
+        if number < minimum:
+            raise argparse.ArgumentTypeError(f"{number} is not an integer, {minimum} or above")
         return number
 
     return integer
@@ -80,8 +81,8 @@ def at_least(least: int) -> Callable[[str], int]:
 def seed(text: str) -> int:
     """The `type` of an option `--seed`."""
     number = int(text)
-    if not SEEDS.least <= number <= SEEDS.most:
-        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {SEEDS.most}")
+    if not SEEDS.minimum <= number <= SEEDS.maximum:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {SEEDS.maximum}")
     return number
 
 

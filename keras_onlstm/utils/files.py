@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 LARGEST = 32 * 2**20  # bytes of a JSON text: three times a vocabulary of a million words
-MOST_VALUES = 2**21  # in a text: in memory a value takes up to 100 times its size
+MAX_VALUES = 2**21  # in a text: in memory a value takes up to 100 times its size
 RATIO = 20  # of unpacked to packed bytes: 3 to 10 for text, hardly above 1 for weights
 ALWAYS = 256 * 2**20  # bytes that any archive may unpack to, whatever the ratio
 LOCK = ".lock"
@@ -219,8 +219,8 @@ def parse_json(text: bytes, kind: Any) -> Any:
     if len(text) > LARGEST:
         raise ValueError(f"it has {len(text):,} bytes, above the limit of {LARGEST:,}")
     values = sum(map(text.count, (b",", b"[", b"{")))
-    if values > MOST_VALUES:
-        raise ValueError(f"it has {values:,} values, above the limit of {MOST_VALUES:,}")
+    if values > MAX_VALUES:
+        raise ValueError(f"it has {values:,} values, above the limit of {MAX_VALUES:,}")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:

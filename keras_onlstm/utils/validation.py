@@ -3,7 +3,7 @@
 A value from a file is checked against a kind, which describes the expected structure:
 
 - `str`, `bool`, `float` (any number), `list`, `dict`, `None`, `object` (anything);
-- `Integer(least, most)`, `Number(least, most)` and `Choice(values)`, which are narrower;
+- `Integer(minimum, maximum)`, `Number(minimum, maximum)` and `Choice(values)`, which are narrower;
 - `[kind]`, a list; `{"name": kind}`, an object with at least these names; `{str: kind}`, with any;
 - `(kind, kind)`, one or the other; with `...` in it the name may be missing.
 """
@@ -14,17 +14,26 @@ import reprlib
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-__all__ = ["SEEDS", "STARTS", "Choice", "Integer", "Number", "check_kind", "integer", "one_of"]
+__all__ = [
+    "INITIALIZATIONS",
+    "SEEDS",
+    "Choice",
+    "Integer",
+    "Number",
+    "check_choice",
+    "check_integer",
+    "check_kind",
+]
 
 
-def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+def check_integer(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
     """Checks an integer argument. NumPy's integers are valid, bools are not.
 
     Args:
         name: name of the argument.
         value: its value.
-        least: the smallest valid value.
-        most: the largest, or `None`.
+        minimum: the smallest valid value.
+        maximum: the largest, or `None`.
 
     Returns:
         `int`.
@@ -34,21 +43,21 @@ def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> i
 
     Example:
 
-    >>> from keras_onlstm.utils.validation import integer
-    >>> integer("units", 0)
+    >>> from keras_onlstm.utils.validation import check_integer
+    >>> check_integer("units", 0)
     Traceback (most recent call last):
     ...
     ValueError: units must be an integer, 1 or above, not 0.
     """
     known = not isinstance(value, bool) and hasattr(value, "__index__")
     number = operator.index(value) if known else None
-    if number is None or number < least or (most is not None and number > most):
-        wanted = f"{least} or above" if most is None else f"from {least} to {most}"
+    if number is None or number < minimum or (maximum is not None and number > maximum):
+        wanted = f"{minimum} or above" if maximum is None else f"from {minimum} to {maximum}"
         raise ValueError(f"{name} must be an integer, {wanted}, not {reprlib.repr(value)}.")
     return number
 
 
-def one_of(name: str, value: Any, known: Collection[str]) -> None:
+def check_choice(name: str, value: Any, known: Collection[str]) -> None:
     """Checks an argument that is one of several names.
 
     Args:
@@ -61,8 +70,8 @@ def one_of(name: str, value: Any, known: Collection[str]) -> None:
 
     Example:
 
-    >>> from keras_onlstm.utils.validation import one_of
-    >>> one_of("format", "gif", ["text", "svg", "latex"])
+    >>> from keras_onlstm.utils.validation import check_choice
+    >>> check_choice("format", "gif", ["text", "svg", "latex"])
     Traceback (most recent call last):
     ...
     ValueError: format is 'text', 'svg' or 'latex', not 'gif'.
@@ -73,17 +82,17 @@ def one_of(name: str, value: Any, known: Collection[str]) -> None:
 
 
 class Integer(NamedTuple):
-    """The kind of integers from `least` to `most`."""
+    """The kind of integers from `minimum` to `maximum`."""
 
-    least: int = 0
-    most: int = 2**63 - 1
+    minimum: int = 0
+    maximum: int = 2**63 - 1
 
 
 class Number(NamedTuple):
-    """The kind of numbers from `least` to `most`, which may be infinite."""
+    """The kind of numbers from `minimum` to `maximum`, which may be infinite."""
 
-    least: float = -math.inf
-    most: float = math.inf
+    minimum: float = -math.inf
+    maximum: float = math.inf
 
 
 class Choice(NamedTuple):
@@ -93,7 +102,7 @@ class Choice(NamedTuple):
 
 
 SEEDS = Integer(0, 2**32 - 1)  # valid for every random generator
-STARTS = Choice(("scaled", "published"))  # initial weights: see models.starts
+INITIALIZATIONS = Choice(("scaled", "published"))  # initial weights: see models.initializers
 
 
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:
@@ -155,9 +164,9 @@ def _fits(value, kind):
     if kind is float:
         return type(value) is float or (type(value) is int and abs(value) < 2**63)
     if isinstance(kind, Integer):
-        return type(value) is int and kind.least <= value <= kind.most
+        return type(value) is int and kind.minimum <= value <= kind.maximum
     if isinstance(kind, Number):
-        return type(value) in (int, float) and kind.least <= value <= kind.most
+        return type(value) in (int, float) and kind.minimum <= value <= kind.maximum
     if isinstance(kind, Choice):
         return isinstance(value, str) and value in kind.values
     if isinstance(kind, list | dict):
@@ -176,13 +185,13 @@ def _is_encodable(text):
 def _words(kind):
     """A description of a kind, for messages."""
     if isinstance(kind, Integer):
-        if kind.most == Integer().most:
-            return f"an integer, {kind.least} or above"
-        return f"an integer from {kind.least} to {kind.most}"
+        if kind.maximum == Integer().maximum:
+            return f"an integer, {kind.minimum} or above"
+        return f"an integer from {kind.minimum} to {kind.maximum}"
     if isinstance(kind, Number):
-        if kind.most == math.inf:
-            return f"a number, {kind.least:g} or above"
-        return f"a number from {kind.least:g} to {kind.most:g}"
+        if kind.maximum == math.inf:
+            return f"a number, {kind.minimum:g} or above"
+        return f"a number from {kind.minimum:g} to {kind.maximum:g}"
     if isinstance(kind, Choice):
         return " or ".join(map(repr, kind.values))
     return _NAMES[type(kind) if isinstance(kind, list | dict) else kind]

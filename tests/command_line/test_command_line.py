@@ -221,7 +221,7 @@ def test_compact_from_files(command, tmp_path):
     given = ["--model", "two.keras", "one.keras"]
     printed(command("compact", *given, "--output", both))
     again, about = load_eight_bit(both)
-    assert about == [None, None] and again.members == (2, 2)
+    assert about == [None, None] and again.layers_per_model == (2, 2)
     assert np.allclose(again.distances([SENTENCE])[0][:2], first[2:], atol=0.02)
 
 
@@ -268,8 +268,8 @@ COMPACT = ["compact", "--output", "new.npz", "--model"]
         ([*COMPACT, "plain.keras"], ["plain.keras", "no vocabulary with"]),
         ([*COMPACT, "one.keras", "both.npz"], ["both.npz: contains several models"]),
         ([*COMPACT, "one.keras", "lstm.keras"], ["model 2: an LSTM has no distances"]),
-        ([*COMPACT, "one.keras", "--data", "gone"], ["gone: no valid.txt"]),
-        ([*COMPACT, "one.keras", "--data", "short"], ["valid.txt: holds no words"]),
+        ([*COMPACT, "one.keras", "--data", "gone"], ["gone has no valid.txt"]),
+        ([*COMPACT, "one.keras", "--data", "short"], ["valid.txt: the text has no words"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )

@@ -114,7 +114,7 @@ def test_text_files_are_split(lines, tmp_path):
         (["--data", "empty.txt"], ["--data empty.txt", "20 lines or more"]),
         (["--data", "gone"], ["--data gone: no such folder or file"]),
         (["--data", "gone.txt"], ["gone.txt"]),
-        (["--data", "folder"], ["folder: no train.txt"]),
+        (["--data", "folder"], ["folder has no train.txt"]),
         (["--data", "latin.txt"], ["latin.txt: is not UTF-8 text"]),
         (["--data", "long.txt", "gone.txt"], ["--data gone.txt: no such folder or file"]),
         (["--data", "long.txt", "--units", "7"], ["--chunk-size 5", "does not divide --units 7"]),

@@ -44,8 +44,12 @@ def path(tmp_path_factory):
 def test_distances_are_those_of_keras(path, gate):
     (exact, about), (found, same) = load_model(path), load_model(path, keras=False)
     assert isinstance(exact, Ensemble) and isinstance(found, CompactModel) and about == same
-    assert (found.members, found.num_layers) == (exact.members, 5) == ((3, 2), exact.num_layers)
-    assert (found.gates, found.members) == (exact.gates, exact.members)
+    assert (
+        (found.layers_per_model, found.num_layers)
+        == (exact.layers_per_model, 5)
+        == ((3, 2), exact.num_layers)
+    )
+    assert (found.gates, found.layers_per_model) == (exact.gates, exact.layers_per_model)
     pairs = zip(exact.distances(SENTENCES, gate), found.distances(SENTENCES, gate), strict=True)
     for (wanted, got), sentence in zip(pairs, SENTENCES, strict=True):
         assert got.dtype == "float32" and got.shape == wanted.shape
@@ -58,7 +62,7 @@ def test_the_model_of_the_package():
     texts = ["Prices fell.", "The committee that the board appointed has not met since 1987.", "Go"]
     found, exact = Parser.load(), Parser.load(keras=True)
     assert isinstance(found.model, CompactModel) and isinstance(exact.model, Ensemble)
-    for got, wanted in zip(found.read(texts), exact.read(texts), strict=True):
+    for got, wanted in zip(found.parse_detailed(texts), exact.parse_detailed(texts), strict=True):
         np.testing.assert_allclose(got.distances, wanted.distances, rtol=0, atol=1e-5)
         assert got.tree == wanted.tree
     assert found(texts[1]) == exact.parse(texts[1])
@@ -94,7 +98,7 @@ def test_an_lstm_is_left_to_keras(tmp_path):
     lstm.build()
     save_eight_bit(lstm, tmp_path / "lstm.npz")
     assert isinstance(load_model(tmp_path / "lstm.npz", keras=False)[0], LanguageModel)
-    with pytest.raises(ValueError, match="An LSTM has no distances"):
+    with pytest.raises(ValueError, match="This model has no distances, because it is an LSTM"):
         Parser.load(tmp_path / "lstm.npz")
 
 

@@ -215,7 +215,7 @@ def test_distractors_are_neighbours_by_frequency():
     assert seen == windows and places == {0, 1, 2, 3, 4}
     for word in "ahcdfgkb":  # four are rarer, four more frequent than e alone
         assert blanks(train, [sentence(word)]) == []
-    assert blanks(train, [sentence("d")], least=1) != []
+    assert blanks(train, [sentence("d")], min_count=1) != []
 
 
 NOUNS = {letter: 9 + place for place, letter in enumerate("abcdefghi")}
@@ -225,7 +225,7 @@ def test_what_is_no_gap_and_no_candidate():
     train = treebank(**NOUNS)
     assert len(blanks(train, [sentence("e")])) == 1
     assert blanks(train, [sentence("z")]) == []  # no word of the training trees
-    assert blanks(train, [sentence("e")], least=10) == []  # a, the fourth below it, has 9
+    assert blanks(train, [sentence("e")], min_count=10) == []  # a, the fourth below it, has 9
     assert blanks(train, [sentence("e", "NNS")]) == []  # another tag than it has mostly
     # Four below it, of which two are no words, or one to a model.
     assert blanks(treebank(**{**NOUNS, "%": 10} | {"a": 1}), [sentence("e")]) == []

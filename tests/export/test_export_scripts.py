@@ -114,7 +114,7 @@ def test_one_or_all_models_of_a_file(run, models, tmp_path):
         status, _, errors = run("to_onnx", *arguments, "--no-check", "--model-index", number)
         assert (status, ours(errors)) == (0, [])
         parser = Parser.load(tmp_path / "parser.onnx")
-        assert parser.about == {"seed": number - 1}
+        assert parser.metadata == {"seed": number - 1}
         expected = model.distances(["the cat"])[0]
         np.testing.assert_allclose(parser.distances("the cat"), expected, rtol=0, atol=1e-6)
     status, _, errors = run("to_onnx", *arguments, "--no-check")
@@ -231,7 +231,7 @@ def sentences(shared_data):
 @pytest.fixture(scope="module")
 def trees(sentences):
     parser = Parser.load()
-    return list(parser.parse_many(sentences)), parser.about
+    return list(parser.parse_many(sentences)), parser.metadata
 
 
 @pytest.mark.parametrize("name", ["to_onnx", "to_tflite"])
@@ -245,4 +245,4 @@ def test_default_model_keeps_its_trees(run, name, sentences, trees, tmp_path):
     parser = Parser.load(path)
     expected, about = trees
     assert list(parser.parse_many(sentences)) == expected
-    assert parser.about == about is not None
+    assert parser.metadata == about is not None

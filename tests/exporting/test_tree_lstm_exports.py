@@ -151,7 +151,7 @@ def test_saved_model(models, tmp_path):
     assert exported.difference.largest < SINGLE
     run = exports.endpoints(tmp_path / "saved")["tree_language_model"]
     tree = random_tree(words_of(30))
-    ids = models[True, 1].lay_out(tree).words
+    ids = models[True, 1].schedule_tree(tree).words
     found = run(ids=ids[None], heads=np.array([tree.heads], "int32"))["log_probabilities"]
     assert_close(found[0], models[True, 1].score([tree])[0], SINGLE, "scores")
 

@@ -41,7 +41,7 @@ def ensemble(models):
 
 @pytest.mark.parametrize("gate", ["forget", "input"])
 def test_distances_are_those_of_the_members(ensemble, models, gate):
-    assert (ensemble.num_layers, ensemble.members) == (5, (3, 2))
+    assert (ensemble.num_layers, ensemble.layers_per_model) == (5, (3, 2))
     assert ensemble.vocabulary == VOCABULARY and ensemble.encode("the gnu") == [3, 1]
     found = ensemble.distances(SENTENCES, gate)
     apart = [model.distances(SENTENCES, gate) for model in models]
@@ -64,7 +64,7 @@ def test_calls(ensemble, models):
 def test_a_file_of_keras(ensemble, tmp_path):
     ensemble.save(tmp_path / "both.keras")
     again = keras.saving.load_model(tmp_path / "both.keras", compile=False, safe_mode=True)
-    assert isinstance(again, Ensemble) and again.members == (3, 2)
+    assert isinstance(again, Ensemble) and again.layers_per_model == (3, 2)
     assert again.name == ensemble.name and again.vocabulary == VOCABULARY
     for found, expected in zip(
         again.distances(SENTENCES), ensemble.distances(SENTENCES), strict=True
@@ -105,7 +105,7 @@ def test_votes_of_all_layers_or_of_one(models, voters):
     assert parser.parse(SENTENCE) == vote(forget, words, voters)
     parser = Parser(models, 2, voters=voters)
     assert parser.parse(SENTENCE) == vote(distances[[1, 4, 6, 9]], words, voters)
-    (parsed,) = parser.read([SENTENCE])
+    (parsed,) = parser.parse_detailed([SENTENCE])
     assert_close(parsed.distances, distances, 0.0, "distances")
 
 
@@ -126,7 +126,7 @@ def test_one_model_in_a_list_is_that_model(models):
 def test_compact_files(ensemble, models, tmp_path):
     save_eight_bit(ensemble, tmp_path / "both.npz", [{"seed": 4}, {"seed": 5}])
     found, about = load_eight_bit(tmp_path / "both.npz")
-    assert found.members == (3, 2) and about == [{"seed": 4}, {"seed": 5}]
+    assert found.layers_per_model == (3, 2) and about == [{"seed": 4}, {"seed": 5}]
     for number, (model, again) in enumerate(zip(models, found.models, strict=True)):
         save_eight_bit(model, tmp_path / f"{number}.npz", number)
         assert again.vocabulary == VOCABULARY
@@ -135,7 +135,7 @@ def test_compact_files(ensemble, models, tmp_path):
             assert_close(one, other, 0.0, one.path)
     paths = [tmp_path / "0.npz", str(tmp_path / "1.npz")]
     parser = Parser.load(paths)
-    assert parser.about == [0, 1] and parser.model.members == (3, 2)
+    assert parser.metadata == [0, 1] and parser.model.layers_per_model == (3, 2)
     assert_close(parser.distances(SENTENCE), found.distances([SENTENCE])[0], 0.0, "distances")
     with np.load(tmp_path / "both.npz") as file:
         assert file["about.json"].tobytes().count(b"dog") == 1
@@ -148,13 +148,13 @@ def test_exported_files(ensemble, tmp_path, suffix):
     written = write(ensemble, tmp_path / f"parser{suffix}", metadata=["a test"])
     assert written.graphs == ("parser",) and written.difference.largest < SINGLE
     model = ExportedModel(load_graph(written.path))
-    assert (model.num_layers, model.members) == (5, (3, 2))
+    assert (model.num_layers, model.layers_per_model) == (5, (3, 2))
     for gate in ("forget", "input"):
         expected = ensemble.distances(SENTENCES, gate)
         for found, wanted in zip(model.distances(SENTENCES, gate), expected, strict=True):
             assert_close(found, wanted, SINGLE, gate)
     parser = Parser.load(written.path)
-    assert parser.about == ["a test"] and parser.method == "votes"
+    assert parser.metadata == ["a test"] and parser.method == "votes"
     assert parser.parse(SENTENCE) == Parser(ensemble).parse(SENTENCE)
     if suffix == ".onnx":
         assert written.operators["Scan"] == 5

@@ -249,7 +249,7 @@ def test_distances_of_every_word():
         assert distances.shape == (3, len(sentence.split()))
         assert_close(distances, expected, 1e-5, sentence)
         assert_close(model.distances([sentence], gate="input")[0], written, 1e-5, sentence)
-    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'output'"):
+    with pytest.raises(ValueError, match="gate must be 'forget', 'input' or 'both', got 'output'"):
         model.distances(["a"], gate="output")
 
 
@@ -260,5 +260,5 @@ def test_sentences_need_a_vocabulary():
     other = LanguageModel(2, 8, 16, 3, 4, vocabulary=["a", "b"])
     with pytest.raises(ValueError, match="no vocabulary with <eos> and <unk>"):
         other.distances(["a"])
-    with pytest.raises(ValueError, match="An LSTM has no distances"):
+    with pytest.raises(ValueError, match="This model has no distances, because it is an LSTM"):
         reader(recurrent="lstm").distances(["a"])

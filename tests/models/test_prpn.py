@@ -307,13 +307,15 @@ def test_what_it_looks_at(settings, float64):
 
 
 def test_the_scaled_start_tells_words_apart():
-    published, scaled = (PRPN(50, 8, 6, start=start, seed=0) for start in ("published", "scaled"))
+    published, scaled = (
+        PRPN(50, 8, 6, initialization=name, seed=0) for name in ("published", "scaled")
+    )
     published.build()
     scaled.build()
     assert 0.009 < np.abs(as_array(published.embeddings)).max() <= 0.01
     assert np.abs(as_array(scaled.embeddings)).max() > 0.05
-    with pytest.raises(ValueError, match="start is 'scaled' or 'published', not 'zero'"):
-        PRPN(50, start="zero")
+    with pytest.raises(ValueError, match="initialization must be 'scaled' or 'published'"):
+        PRPN(50, initialization="zero")
 
 
 @pytest.mark.backend("tensorflow")
@@ -322,7 +324,7 @@ def test_sentences_and_files(tmp_path):
     words = ["<eos>", "<unk>", "the", "cat", "sees", "cats", "."]
     model = PRPN(7, 6, 8, slots=3, lookback=2, vocabulary=words, seed=4, predict_attention=False)
     model.build()
-    model.start_at_frequencies([5, 1, 3, 2, 1, 1, 5])
+    model.initialize_output_bias([5, 1, 3, 2, 1, 1, 5])
     for variable in model.trainable_variables:
         variable.assign(3.0 * as_array(variable))
     model.save(tmp_path / "best.keras")
@@ -340,7 +342,7 @@ def test_sentences_and_files(tmp_path):
     assert parser.parse("The cat sees") == tree
     pair = MinimalPair("simple", "sing", ("the cat sees", "the cats sees"))
     assert len(score_pairs(again, [pair])["the cat sees"]) == 4
-    with pytest.raises(ValueError, match="gate is 'syntactic', not 'forget'"):
+    with pytest.raises(ValueError, match="gate must be 'syntactic', got 'forget'"):
         parser.distances("the cat", "forget")
     with pytest.raises(ValueError, match=r"x\.keras: a PRPN has no compact form"):
         check_eight_bit(model, "x.keras")

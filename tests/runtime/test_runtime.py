@@ -276,13 +276,16 @@ def test_distances_of_every_word(exported, gate):
 
 @pytest.mark.keras_free
 def test_file_of_several_models(onnx_file, tmp_path):
-    assert runtime.ExportedModel(runtime.load(onnx_file)).members == (3,)
+    assert runtime.ExportedModel(runtime.load(onnx_file)).layers_per_model == (3,)
     path = tmp_path / "three.onnx"
     graphs.write_onnx(path, {**graphs.ABOUT, "members": [1, 1, 1]})
     found = np.concatenate([known(SENTENCE.lower(), gate) for gate in ("forget", "input")])
     parser = Parser.load(path)
     assert_close(parser.distances(SENTENCE, "both"), found, 0.0, "both gates")
-    assert parser.model.members == (1, 1, 1) and (parser.layer, parser.method) == (None, "votes")
+    assert parser.model.layers_per_model == (1, 1, 1) and (parser.layer, parser.method) == (
+        None,
+        "votes",
+    )
     assert parser.parse(SENTENCE) == vote(found, SENTENCE.split())
     with pytest.raises(ValueError, match="layer must be an integer, from 1 to 1, not 2"):
         Parser.load(path, layer=2)
@@ -292,7 +295,7 @@ def test_file_of_several_models(onnx_file, tmp_path):
 
 def test_graphs_that_read_no_sentences_raise(exported):
     model = runtime.ExportedModel(runtime.load(exported))
-    with pytest.raises(ValueError, match="gate is 'forget', 'input' or 'both', not 'output'"):
+    with pytest.raises(ValueError, match="gate must be 'forget', 'input' or 'both', got 'output'"):
         model.distances(["a"], "output")
     model.graph.metadata["graph"] = "layer"
     with pytest.raises(ValueError, match="of the kind 'layer', which cannot read sentences"):
@@ -305,8 +308,8 @@ def test_metadata_that_do_not_match_the_outputs_raise(tmp_path):
     path = tmp_path / "model.onnx"
     for about, match in (
         ({"num_layers": 5}, r"forget_distances has shape \(1, 3, 4\), but .* imply \(1, 5, 4\)"),
-        ({"vocabulary": ["the", "cat"]}, "its model has no vocabulary with <eos> and <unk>"),
-        ({"vocabulary": None}, "its model has no vocabulary with <eos> and <unk>"),
+        ({"vocabulary": ["the", "cat"]}, "the model has no vocabulary with <eos> and <unk>"),
+        ({"vocabulary": None}, "the model has no vocabulary with <eos> and <unk>"),
     ):
         graphs.write_onnx(path, {**graphs.ABOUT, **about})
         with pytest.raises(ValueError, match=match) as caught:
@@ -325,7 +328,7 @@ def test_lstm_without_distances_raises(tmp_path):
 @pytest.mark.parametrize(("layer", "method"), [(1, "greedy"), (3, "greedy"), (2, "binary")])
 def test_parser_of_an_exported_file(exported, layer, method):
     parser = Parser.load(str(exported), layer, method, threads=1)
-    assert parser.about == {"by": "hand"}
+    assert parser.metadata == {"by": "hand"}
     found = known(SENTENCE.lower())
     assert_close(parser.distances(SENTENCE), found, 0.0, "distances")
     tree = build_tree(found[layer - 1], SENTENCE.split(), method)

@@ -36,8 +36,8 @@ def expected():
         "(X Prices fell) (X It rained)",
         "",  # a blank line
         "# has no words.",
-        "# is no UTF-8 text.",
-        "# holds '\\x00' as character 2, which no text has. Take it out.",
+        "# is not UTF-8 text.",
+        "# must not contain control characters, got '\\x00' at character 2. Remove it.",
         "# has a sentence of 6 words, more than 5.",
         "(X last)",
     ]
@@ -102,7 +102,7 @@ def test_parquet_input_and_output(files, tmp_path):
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 3
     rows = records_of(tmp_path / "out")
     assert rows[0]["trees"] == ["(X Prices fell)", "(X It rained)"]
-    assert rows[1]["error"] == "is None, neither text nor a list of words."
+    assert rows[1]["error"] == "must be text or a list of words, got None."
     parser = Parser.load()
     assert [row["trees"] for row in rows[2:]] == [[brackets(parser.parse(s))] for s in SENTENCES]
     with parquet.ParquetWriter(tmp_path / "gaps.parquet", table.schema) as writer:
@@ -173,7 +173,7 @@ def test_parse_dataset(files):
     assert found[0] == {**rows[0], "words": [["prices", "fell"]], "trees": ["(X prices fell)"],
                         "error": None}  # fmt: skip
     assert [row["error"] for row in found[1:]] == [
-        None, "is None, neither text nor a list of words."
+        None, "must be text or a list of words, got None."
     ]  # fmt: skip
     with pytest.raises(ValueError, match="row 3: has no 'text'; it has id"):
         list(Parser.load().parse_dataset([*rows[:2], {"id": 1}], block=2))

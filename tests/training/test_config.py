@@ -272,12 +272,12 @@ def test_damaged_records_of_runs_are_named(output, content, message):
     assert "Name the --output directory" in str(caught.value)
 
 
-VALUES = {"units": 20, "start": "scaled", "rate": 0.1}
+VALUES = {"units": 20, "initialization": "scaled", "rate": 0.1}
 
 
 def test_a_checkpoint_resumes_with_its_values_only(tmp_path):
     make_trainer(tmp_path, record=VALUES).run(max_batches=2)
-    for name, other in {"units": 21, "start": None}.items():
+    for name, other in {"units": 21, "initialization": None}.items():
         trained = make_trainer(tmp_path, seed=9, record=VALUES | {name: other})
         before = bits(trained.model)
         with pytest.raises(ValueError, match=f"begun with {name} {VALUES[name]}, not {other}"):

@@ -222,14 +222,16 @@ class GatedStep(Step):
         return by_h, by_c, skipped, *others
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
-        backward_step = self._compiled(self._backward_step, multiplies=True, derived=derived)
+        backward_step = self._compiled(
+            self._backward_step, multiplies=True, precomputed=precomputed
+        )
         return backward_step(prepared, d_carry, d_ys, row)
 
-    def _backward_step(self, prepared, d_carry, d_ys, row, *, derived):
+    def _backward_step(self, prepared, d_carry, d_ys, row, *, precomputed):
         (kernel, recurrent_mask, _, *constants), (dh, dc) = prepared, d_carry
-        gates_grad = self._compiled(self._gates_grad, multiplies=False, derived=derived)
+        gates_grad = self._compiled(self._gates_grad, multiplies=False, precomputed=precomputed)
         dz, d_row, passed, dc = gates_grad(dh, dc, d_ys, row, constants)
         dh = product(kernel, dz)  # (U, B)
         if recurrent_mask is not None:
@@ -237,12 +239,12 @@ class GatedStep(Step):
         dh = self._cast(dh, self.wide)
         return (dh if passed is None else dh + passed, dc), (d_row,)
 
-    def _gates_grad(self, dh, dc, d_ys, row, constants, *, derived):
+    def _gates_grad(self, dh, dc, d_ys, row, constants, *, precomputed):
         d_row, *d_others = d_ys
-        by_h, by_c, skipped, *others = row if derived else self._derivatives(row, constants)
+        by_h, by_c, skipped, *others = row if precomputed else self._derivatives(row, constants)
 
         def times(factors, x):
-            if derived:
+            if precomputed:
                 return ops.unstack(factors * x, factors.shape[0])
             return [factor * x for factor in factors]
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from keras_onlstm.onlstm.step import gate_offsets
 from keras_onlstm.utils import DType, Tensor
-from keras_onlstm.utils.validation import STARTS
+from keras_onlstm.utils.validation import INITIALIZATIONS
 
 __all__ = [
     "GateUniform",
@@ -52,10 +52,10 @@ def _uniform(bound, seed):
     return keras.initializers.RandomUniform(-bound, bound, seed=seed)
 
 
-def check(start: str) -> None:
-    """Raises ValueError unless `start` is one of `STARTS.values`."""
-    if start not in STARTS.values:
-        raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
+def check(initialization: str) -> None:
+    """Raises ValueError unless `initialization` is one of `INITIALIZATIONS.values`."""
+    if initialization not in INITIALIZATIONS.values:
+        raise ValueError(f"initialization must be 'scaled' or 'published', got {initialization!r}.")
 
 
 def embedding(seed: int | None = None) -> keras.initializers.Initializer:
@@ -63,9 +63,9 @@ def embedding(seed: int | None = None) -> keras.initializers.Initializer:
     return _uniform(EMBEDDING, seed)
 
 
-def prpn_embedding(start: str, seed: int | None = None) -> keras.initializers.Initializer:
-    """The initializer of PRPN's word vectors, for one of `STARTS.values`."""
-    return embedding(seed) if start == "scaled" else _uniform(0.01, seed)
+def prpn_embedding(initialization: str, seed: int | None = None) -> keras.initializers.Initializer:
+    """The initializer of PRPN's word vectors, for one of `INITIALIZATIONS.values`."""
+    return embedding(seed) if initialization == "scaled" else _uniform(0.01, seed)
 
 
 def fan_in(size: int, seed: int | None = None) -> keras.initializers.Initializer:
@@ -87,7 +87,7 @@ class GateUniform(keras.initializers.Initializer):
     Example:
 
     >>> import numpy as np
-    >>> from keras_onlstm.models.starts import GateUniform
+    >>> from keras_onlstm.models.initializers import GateUniform
     >>> kernel = np.asarray(GateUniform(1.0, 0.1, units=6, chunk_size=3, seed=0)((50, 28)))
     >>> print(f"{np.abs(kernel[:, :4]).max():.1f} {np.abs(kernel[:, 4:]).max():.1f}")
     0.1 1.0
@@ -118,7 +118,7 @@ class GateUniform(keras.initializers.Initializer):
 
 
 def kernels(
-    start: str,
+    initialization: str,
     recurrent: str,
     size: int,
     units: int,
@@ -129,7 +129,7 @@ def kernels(
     """The initializers of a recurrent layer's two kernels.
 
     Args:
-        start: one of `STARTS.values`.
+        initialization: one of `INITIALIZATIONS.values`.
         recurrent: `"onlstm"` or `"lstm"`.
         size: positive integer, number of input features.
         units: positive integer, units of the layer.
@@ -143,13 +143,13 @@ def kernels(
     Example:
 
     >>> import numpy as np
-    >>> from keras_onlstm.models import starts
-    >>> words = np.asarray(starts.embedding(seed=0)((1000, 50)))
-    >>> drawn, _ = starts.kernels("scaled", "lstm", 50, 100, None, True, seeds=(1, 2))
+    >>> from keras_onlstm.models import initializers
+    >>> words = np.asarray(initializers.embedding(seed=0)((1000, 50)))
+    >>> drawn, _ = initializers.kernels("scaled", "lstm", 50, 100, None, True, seeds=(1, 2))
     >>> print(f"{np.std(words @ np.asarray(drawn((50, 400)))):.2f}")
     0.25
     """
-    if start == "published":
+    if initialization == "published":
         return fan_in(size, seeds[0]), fan_in(units, seeds[1])
     rms = EMBEDDING / 3**0.5 if reads_words else OUTPUT[recurrent]  # uniform: bound / sqrt(3)
     bounds = PREACTIVATION * (3 / size) ** 0.5 / rms, units**-0.5

@@ -31,7 +31,7 @@ def test_gates_move_in_every_layer(recurrent, embedding_dim, units, chunk_size):
 
 
 def test_the_published_start():
-    model = LanguageModel(50, 8, 16, 3, 4, start="published", seed=1)
+    model = LanguageModel(50, 8, 16, 3, 4, initialization="published", seed=1)
     model.build()
     for fan_in, layer in zip((8, 16, 16), model.recurrent_layers, strict=True):
         largest = np.abs(as_array(layer.cell.kernel)).max()
@@ -44,7 +44,7 @@ def test_a_softmax_that_knows_frequencies(tie_weights):
     """It predicts them where nothing else speaks."""
     counts = np.array([7, 0, 3, 10, 1])
     model = LanguageModel(5, 4, 8, 1, 4, tie_weights=tie_weights, seed=1)
-    model.start_at_frequencies(counts)
+    model.initialize_output_bias(counts)
     predicted = as_array(ops.softmax(model.logits(ops.zeros((1, 4 if tie_weights else 8)))))
     assert_close(predicted[0], (counts + 1) / np.sum(counts + 1), 1e-6, "predictions")
 
@@ -52,9 +52,9 @@ def test_a_softmax_that_knows_frequencies(tie_weights):
 def test_what_is_refused():
     model = LanguageModel(5, 4, 8, 1, 4)
     with pytest.raises(ValueError, match="4 counts for a vocabulary of 5"):
-        model.start_at_frequencies([1, 2, 3, 4])
+        model.initialize_output_bias([1, 2, 3, 4])
     for counts in ([-1, 0, 0, 0, 0], [np.nan] * 5, [[1] * 5], 3):
         with pytest.raises(ValueError, match="counts are numbers from 0 on"):
-            model.start_at_frequencies(counts)
-    with pytest.raises(ValueError, match="start is 'scaled' or 'published', not 'random'"):
-        LanguageModel(5, 4, 8, 1, 4, start="random")
+            model.initialize_output_bias(counts)
+    with pytest.raises(ValueError, match="initialization must be 'scaled' or 'published'"):
+        LanguageModel(5, 4, 8, 1, 4, initialization="random")
