@@ -42,7 +42,7 @@ def test_scores_match_the_model(tmp_path, form):
     blank = {"row": 1, "tokens": 0, "unknown_words": 0, "error": None}
     assert rows[1] == {**blank, "log_probability": None, "perplexity": None}
     long = "has 6 words, more than 5."
-    control = "holds '\\x00' as character 2, which no text has. Take it out."
+    control = "must not contain control characters, got '\\x00' at character 2. Remove it."
     assert errors == ["has no words.", "is not UTF-8 text.", control, long]
 
 
