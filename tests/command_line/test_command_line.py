@@ -108,18 +108,18 @@ def test_help_imports_no_slow_libraries():
         "print(*({'numpy', 'keras', 'tensorflow', 'nltk', 'h5py'} & sys.modules.keys()), '-')"
     )
     for name in COMMANDS:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code, name, "--help"],
             capture_output=True, text=True, env=environment(),
         )  # fmt: skip
-        assert done.stdout.splitlines()[-1] == "-", done
+        assert process.stdout.splitlines()[-1] == "-", process
 
 
 def test_generate_from_all_kinds_of_files(command):
-    drawn = make().generate(["the", "cat"], 9, 0.7, 3, 5)
+    generated = make().generate(["the", "cat"], 9, 0.7, 3, 5)
     given = ["the", "cat", "--length", 9, "--temperature", 0.7, "--top-k", 3, "--seed", 5]
     assert printed(command("generate", "--model", "one.keras", *given)).split() == [
-        "the", "cat", *drawn,
+        "the", "cat", *generated,
     ]  # fmt: skip
     rounded = load_eight_bit("both.npz")[0].models
     for more, model in (([], rounded[0]), (["--model-index", 2], rounded[1])):
@@ -148,8 +148,8 @@ def test_default_model(command):
 def rows(text):
     """{sentence: (tokens, unknown words, log-probability, perplexity)}, and the last line."""
     pattern = r"^(.+?) {2,}(\d+) +(\d+) +(-?\d+\.\d+) +(\d+\.\d+)$"
-    found = re.findall(pattern, text, re.MULTILINE)
-    return {line: tuple(map(float, numbers)) for line, *numbers in found}, text.splitlines()[-1]
+    actual = re.findall(pattern, text, re.MULTILINE)
+    return {line: tuple(map(float, numbers)) for line, *numbers in actual}, text.splitlines()[-1]
 
 
 def test_score_sentences_from_all_inputs(command):
@@ -159,12 +159,12 @@ def test_score_sentences_from_all_inputs(command):
         ([], "\n\n".join(scores).encode("utf-8-sig")),
         ([], "\r\n".join(scores).encode()),
     ):
-        found, last = rows(printed(command("score", "--model", "one.keras", *given, stdin=stdin)))
-        assert found.keys() == scores.keys()
+        actual, last = rows(printed(command("score", "--model", "one.keras", *given, stdin=stdin)))
+        assert actual.keys() == scores.keys()
         for text, numbers in scores.items():
             total, perplexity = numbers.sum(), math.exp(-numbers.mean())
             expected = (len(numbers), text.count("<unk>"), total, perplexity)
-            assert found[text] == pytest.approx(expected, abs=0.01)
+            assert actual[text] == pytest.approx(expected, abs=0.01)
         whole = np.concatenate(list(scores.values()))
         assert last == f"{len(whole)} tokens, perplexity {math.exp(-whole.mean()):.2f}"
     status, output, errors = command("score", "--model", "one.keras", "--file", "notes.txt")
@@ -183,33 +183,33 @@ TEXTS = {  # to the words that the model reads
 def test_unknown_words_are_counted_and_listed(command):
     status, output, errors = command("score", "--model", "one.keras", *TEXTS)
     assert ours(errors) == ['Unknown words: "xqzzt", "blorf". The model reads them as <unk>.']
-    found = rows(output)[0]
-    assert status == 0 and list(found) == list(TEXTS)
-    for numbers, read in zip(found.values(), TEXTS.values(), strict=True):
+    actual = rows(output)[0]
+    assert status == 0 and list(actual) == list(TEXTS)
+    for numbers, read in zip(actual.values(), TEXTS.values(), strict=True):
         right = len(read.split()) + 1, read.count("<unk>"), make().score([read])[0].sum()
         assert numbers[:3] == pytest.approx(right, abs=1e-3)
 
 
 def test_prompt_is_normalized(command):
-    drawn = make().generate(["the", "cat", "<unk>"], 5)
+    generated = make().generate(["the", "cat", "<unk>"], 5)
     status, output, errors = command(
         "generate", "--model", "one.keras", "The", "CAT, xqzzt", "--length", 5
     )
-    assert (status, output.split()) == (0, ["The", "CAT,", "xqzzt", *drawn])
+    assert (status, output.split()) == (0, ["The", "CAT,", "xqzzt", *generated])
     assert ours(errors) == ['Unknown words: "xqzzt". The model reads them as <unk>.']
 
 
 def test_score_characters(command):
-    found, _ = rows(printed(command("score", "--model", "run", "a b")))
-    assert found["a b"][2] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
+    actual, _ = rows(printed(command("score", "--model", "run", "a b")))
+    assert actual["a b"][2] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
 
 
 def test_compact_from_files(command, tmp_path):
     """One model, an ensemble, and several models, in 8 bits already or not."""
-    one, both = tmp_path / "one.npz", tmp_path / "both.npz"
-    text = printed(command("compact", "--model", "lstm.keras", "--output", one))
+    single, both = tmp_path / "one.npz", tmp_path / "both.npz"
+    text = printed(command("compact", "--model", "lstm.keras", "--output", single))
     assert "one.npz: 0.0 MB" in text and "lstm.keras: perplexity not measured" in text
-    model, about = load_eight_bit(one)
+    model, about = load_eight_bit(single)
     assert about is None and np.allclose(
         model.score([SENTENCE])[0], make(recurrent="lstm").score([SENTENCE])[0], atol=0.05
     )
@@ -291,13 +291,13 @@ def test_exported_models(command, tmp_path):
         "print(*({'keras', 'tensorflow'} & sys.modules.keys()), '-')"
     )
     given = ["score", "--model", tmp_path / "model.onnx", "--threads", "1", SENTENCE]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *given], capture_output=True, text=True, env=environment()
     )
-    *text, last = done.stdout.splitlines()
-    assert last == "-", done
-    found, _ = rows("\n".join(text))
-    assert found[SENTENCE][2] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
+    *text, last = process.stdout.splitlines()
+    assert last == "-", process
+    actual, _ = rows("\n".join(text))
+    assert actual[SENTENCE][2] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
     result = command("generate", "--model", tmp_path / "model.onnx", "a")
     refused(result, "model.onnx: an exported file cannot generate", "exported from")
     result = command("score", "--model", tmp_path / "parser.onnx", "a")
@@ -330,9 +330,9 @@ def test_keras_model_prints_nothing_on_standard_error(files):
     """A new process starts TensorFlow without its logs."""
     variables = {k: v for k, v in environment().items() if k != "TF_CPP_MIN_LOG_LEVEL"}
     code = "from keras_onlstm.command_line import main; main()"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, "parse", "--model", files / "one.keras", "the cat"],
         capture_output=True,
         env=variables,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"(X the cat)\n", b"")
+    assert (process.returncode, process.stdout, process.stderr) == (0, b"(X the cat)\n", b"")

@@ -47,17 +47,17 @@ def trees(tmp_path):
     return [tmp_path / "short.mrg", tmp_path / "long.mrg"]
 
 
-def shown(value):
+def percent(value):
     return "" if value is None else f"{100 * value:.1f}"
 
 
 def f1(trees, sentences):
     """F1 by sentence, of the corpus, and of sentences of at most 10 words."""
     golds = [sentence.tree for sentence in sentences]
-    short = [place for place, one in enumerate(sentences) if len(one.tokens) <= 10]
+    short = [index for index, sentence in enumerate(sentences) if len(sentence.tokens) <= 10]
     everything = score(trees, golds)
-    brief = score([trees[place] for place in short], [golds[place] for place in short])
-    return [shown(x) for x in (everything["f1"], everything["corpus_f1"], brief["f1"])]
+    brief = score([trees[index] for index in short], [golds[index] for index in short])
+    return [percent(x) for x in (everything["f1"], everything["corpus_f1"], brief["f1"])]
 
 
 def rows_of(text):
@@ -82,7 +82,7 @@ def test_f1_matches_the_trees(model, trees):
         ("left-branching trees", left_branching),
         ("right-branching trees", right_branching),
     ):
-        assert rows[name] == f1([make(one.tokens) for one in sentences], sentences)
+        assert rows[name] == f1([make(sentence.tokens) for sentence in sentences], sentences)
     assert "random trees" in rows and len(rows) == 5
 
 

@@ -92,7 +92,7 @@ def test_debug_models_are_checked(run, tmp_path):
     assert (status, ours(errors)) == (0, []) and "not checked" not in text
     lines = [line.split() for line in text.splitlines()]
     results = {kind: [line for line in lines if kind in line] for kind in ("difference", "latency")}
-    assert [len(found) for found in results.values()] == [2, 2]
+    assert [len(actual) for actual in results.values()] == [2, 2]
     assert all(0.0 < float(line[1]) < 1e-5 for line in results["difference"])
     assert all(0.0 < float(line[1]) < 1000 for line in results["latency"])
 

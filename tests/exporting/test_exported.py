@@ -162,7 +162,9 @@ def test_file_that_differs_from_keras_is_not_kept(name, there, model, tmp_path, 
     before = contents(tmp_path)
     original = checks.keras_outputs
     monkeypatch.setattr(
-        checks, "keras_outputs", lambda *given: {k: v + 1e-3 for k, v in original(*given).items()}
+        checks,
+        "keras_outputs",
+        lambda *arguments: {k: v + 1e-3 for k, v in original(*arguments).items()},
     )
     match = r"differs from Keras by 0\.001, more than 1e-05, in the output output .*\(\d, \d+\)"
     with pytest.raises(ValueError, match=match):
@@ -188,8 +190,8 @@ def test_interrupted_check_keeps_the_old_file(name, model, tmp_path, monkeypatch
 def graph():
     """A graph with two outputs that runs fast."""
 
-    def function(given):
-        x = np.sin(given["ids"][..., None] + np.arange(4)) / 9
+    def function(arguments):
+        x = np.sin(arguments["ids"][..., None] + np.arange(4)) / 9
         return {"all": x, "last": x[:, -1]}
 
     def draw(rng, sizes, _):
@@ -201,10 +203,10 @@ def graph():
 def runner(graph, change):
     """Runs the graph in Keras; `change` modifies the outputs for sizes (batch, time)."""
 
-    def run(**given):
-        found = checks.keras_outputs(graph, given)
-        change(found, given["ids"].shape)
-        return found
+    def run(**arguments):
+        result = checks.keras_outputs(graph, arguments)
+        change(result, arguments["ids"].shape)
+        return result
 
     return run
 
@@ -212,10 +214,10 @@ def runner(graph, change):
 @pytest.mark.parametrize("value", [-0.5, np.nan])
 @pytest.mark.parametrize("sizes", [(3, 2), (3, 17), (1, 1)])
 def test_compare_detects_one_wrong_number(graph, value, sizes):
-    def change(found, given):
-        if given == sizes:
-            found["last"] = found["last"].copy()
-            found["last"][-1, -1] = value
+    def change(result, input_sizes):
+        if input_sizes == sizes:
+            result["last"] = result["last"].copy()
+            result["last"][-1, -1] = value
 
     match = rf"by \S+, more than 1e-05, in the output last .*\({sizes[0]}, {sizes[1]}\)"
     with pytest.raises(ValueError, match=match):
@@ -223,12 +225,12 @@ def test_compare_detects_one_wrong_number(graph, value, sizes):
 
 
 def test_compare_returns_the_largest_difference(graph):
-    def change(found, given):
-        found["all"] = found["all"] + {(3, 17): 0.03, (1, 2): 0.04}.get(given, 0.01)
+    def change(result, input_sizes):
+        result["all"] = result["all"] + {(3, 17): 0.03, (1, 2): 0.04}.get(input_sizes, 0.01)
 
     run = runner(graph, change)
-    found = checks.compare(run, graph, "float16")
-    assert found[1:] == ("all", (1, 2)) and found.largest == pytest.approx(0.04, abs=1e-6)
+    result = checks.compare(run, graph, "float16")
+    assert result[1:] == ("all", (1, 2)) and result.largest == pytest.approx(0.04, abs=1e-6)
     with pytest.raises(ValueError, match=r"differs from Keras by 0\.04"):
         checks.compare(run, graph)
     assert checks.compare(runner(graph, lambda *_: None), graph) == Difference(0.0, None, None)
@@ -238,11 +240,11 @@ def test_compare_returns_the_largest_difference(graph):
     ("change", "match"),
     [
         (
-            lambda found, _: found.pop("last"),
+            lambda result, _: result.pop("last"),
             r"has the outputs \['all'\], Keras has \['all', 'last'\]",
         ),
         (
-            lambda found, _: found.update(last=found["last"][:1]),
+            lambda result, _: result.update(last=result["last"][:1]),
             r"output last has shape \(1, 4\), that of Keras has \(3, 4\)",
         ),
     ],
@@ -256,18 +258,18 @@ def test_keras_outputs_use_the_reference_recurrence(model, monkeypatch):
     graph, runs = make_graph(model), []
     original = checks.reference
     monkeypatch.setattr(checks, "reference", lambda *a, **k: runs.append(1) or original(*a, **k))
-    given = draw_inputs(graph, 3, 1)
-    found = checks.keras_outputs(graph, given)
-    assert runs == [1] and isinstance(found["output"], np.ndarray)
-    assert_close(found["output"], model(given["x"]), 1e-6, "output")
+    arguments = draw_inputs(graph, 3, 1)
+    result = checks.keras_outputs(graph, arguments)
+    assert runs == [1] and isinstance(result["output"], np.ndarray)
+    assert_close(result["output"], model(arguments["x"]), 1e-6, "output")
 
 
 def test_describe(tmp_path):
     operators = {f"Kind{number}": 10 - number for number in range(10)}
-    found = Exported(
+    result = Exported(
         tmp_path, ("a", "b"), 1_230_000, operators, Difference(0.00123, "a", (3, 2)), 0.0042
     )
-    text = describe(found)
+    text = describe(result)
     for part in (
         f"{tmp_path}: a, b",
         "1.23 MB",
@@ -276,4 +278,4 @@ def test_describe(tmp_path):
         "4.20 ms",
     ):
         assert part in text
-    assert describe(found._replace(difference=None, latency=None)).endswith("not checked")
+    assert describe(result._replace(difference=None, latency=None)).endswith("not checked")

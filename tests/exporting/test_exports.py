@@ -70,7 +70,7 @@ def models():
 @pytest.fixture(scope="module")
 def exported(models, tmp_path_factory):
     """Results of the exporters by format, model and graph. Few are checked, to save time."""
-    directory, found = tmp_path_factory.mktemp("exports"), {}
+    directory, result = tmp_path_factory.mktemp("exports"), {}
     for name, model in models.items():
         options = {"metadata": {"by": "a test"}}
         if name == "classifier":
@@ -78,25 +78,25 @@ def exported(models, tmp_path_factory):
         for graph in graph_names(model):
             checked = {**options, "check": graph == "language_model"}
             path = directory / f"{name}_{graph}"
-            found["onnx", name, graph] = to_onnx(model, f"{path}.onnx", graph, **checked)
+            result["onnx", name, graph] = to_onnx(model, f"{path}.onnx", graph, **checked)
             checked["check"] &= name == "language_model"
-            found["tflite", name, graph] = to_tflite(
+            result["tflite", name, graph] = to_tflite(
                 model, f"{path}.tflite", graph, batch=FIXED.get(name, BATCH), **checked
             )
         checked["check"] = name == "classifier"
         saved = to_saved_model(model, directory / name, **checked)
-        found |= {("saved", name, graph): saved for graph in graph_names(model)}
-    return found
+        result |= {("saved", name, graph): saved for graph in graph_names(model)}
+    return result
 
 
 @pytest.fixture(scope="module")
 def files(exported):
     """Functions of arrays by format, model and graph."""
     return {
-        key: endpoints(one.path)[key[2]]
+        key: endpoints(item.path)[key[2]]
         if key[0] == "saved"
-        else runtime.load(Path(one.path), threads=1).run
-        for key, one in exported.items()
+        else runtime.load(Path(item.path), threads=1).run
+        for key, item in exported.items()
     }
 
 
@@ -124,11 +124,11 @@ def test_sentence_graphs_match_keras(files, read, suffix, name, graph, time, pad
         expected = exports.part(read[name][1], time, lengths)
         if graph == "parser":
             del expected["log_probabilities"]
-        found = run(ids=ids, lengths=lengths)
-        assert found.keys() == expected.keys()
+        result = run(ids=ids, lengths=lengths)
+        assert result.keys() == expected.keys()
         padding = np.arange(time) >= lengths[:, None]
         again = run(ids=np.where(padding, (ids + 7) % 100, ids), lengths=lengths)
-        for output, array in found.items():
+        for output, array in result.items():
             assert_close(array, expected[output], SINGLE, f"{output}, batch {batch}")
             assert_close(again[output], array, 0.0, f"{output} with another padding")
 
@@ -150,9 +150,9 @@ def test_results_do_not_depend_on_the_batch(files, graph):
 def test_step_by_step_matches_whole_sentences(models, files, read, suffix, name):
     for batch in batches(suffix, name):
         ids = read[name][0][:batch, :50]
-        found = exports.step_by_step(files[suffix, name, "step"], models[name], ids)
+        result = exports.step_by_step(files[suffix, name, "step"], models[name], ids)
         for output, array in exports.part(read[name][1], 50, np.full(batch, 50)).items():
-            assert_close(found[output], array, SINGLE, output)
+            assert_close(result[output], array, SINGLE, output)
 
 
 @pytest.mark.parametrize("times", [(1, 1), (1, 2), (2, 17), (17, 2), (200, 40)])
@@ -163,21 +163,21 @@ def test_classifier_matches_keras(files, models, suffix, times):
     expected = exports.classified(models["classifier"], left, right)
     assert_differ(expected[:1], expected[1:], 0.2, "probabilities of pairs")
     for batch in batches(suffix, "classifier"):
-        found = run(left=left[:batch], right=right[:batch])["probabilities"]
-        assert_close(found, expected[:batch], SINGLE, "probabilities")
+        result = run(left=left[:batch], right=right[:batch])["probabilities"]
+        assert_close(result, expected[:batch], SINGLE, "probabilities")
         longer = [np.pad(ids[:batch], ((0, 0), (0, 3))) for ids in (left, right)]
-        found = run(left=longer[0], right=longer[1])["probabilities"]
-        assert_close(found, expected[:batch], SINGLE, "with more padding")
+        result = run(left=longer[0], right=longer[1])["probabilities"]
+        assert_close(result, expected[:batch], SINGLE, "with more padding")
 
 
 @pytest.mark.parametrize("time", [6, 2, 1])
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_layer_graph_matches_keras(files, models, suffix, time):
-    given = draw_inputs(make_graph(models["layer"]), BATCH, time, seed=time)
-    expected, found = models["layer"](given), files[suffix, "layer", "layer"](**given)
-    assert found.keys() == expected.keys()
+    arguments = draw_inputs(make_graph(models["layer"]), BATCH, time, seed=time)
+    expected, result = models["layer"](arguments), files[suffix, "layer", "layer"](**arguments)
+    assert result.keys() == expected.keys()
     for output, array in expected.items():
-        assert_close(found[output], array, SINGLE, output)
+        assert_close(result[output], array, SINGLE, output)
 
 
 @pytest.mark.parametrize("time", TIMES)
@@ -185,36 +185,36 @@ def test_onnx_layer_graph_of_any_batch_size(files, models, time):
     whole = draw_inputs(make_graph(models["layer"]), max(BATCHES), time, seed=time)
     expected = models["layer"](whole)
     for batch in BATCHES:
-        given = {name: array[:batch] for name, array in whole.items()}
-        found = files["onnx", "layer", "layer"](**given)
+        arguments = {name: array[:batch] for name, array in whole.items()}
+        result = files["onnx", "layer", "layer"](**arguments)
         for output, array in expected.items():
-            assert_close(found[output], array[:batch], SINGLE, f"{output}, batch {batch}")
+            assert_close(result[output], array[:batch], SINGLE, f"{output}, batch {batch}")
 
 
 def test_untied_softmax_weights(tmp_path):
     model = exports.language_model(tie_weights=False)
     exported = to_onnx(model, tmp_path / "model.onnx", "language_model", check=False)
     ids, lengths = exports.sentences(3, 17)
-    found = runtime.load(exported.path).run(ids=ids, lengths=lengths)
+    result = runtime.load(exported.path).run(ids=ids, lengths=lengths)
     for output, array in exports.part(exports.read(model, ids), 17, lengths).items():
-        assert_close(found[output], array, SINGLE, output)
+        assert_close(result[output], array, SINGLE, output)
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_results_and_metadata_of_an_export(exported, suffix):
-    one = exported[suffix, "language_model", "language_model"]
-    paths = [path for path in one.path.rglob("*") if path.is_file()] or [one.path]
-    assert one.size == sum(path.stat().st_size for path in paths)
+    item = exported[suffix, "language_model", "language_model"]
+    paths = [path for path in item.path.rglob("*") if path.is_file()] or [item.path]
+    assert item.size == sum(path.stat().st_size for path in paths)
     if suffix == "saved":
-        assert one.graphs == GRAPHS and (one.difference, one.latency) == (None, None)
-        text = (one.path / saved_model_tensorflow.METADATA).read_text(encoding="utf-8")
+        assert item.graphs == GRAPHS and (item.difference, item.latency) == (None, None)
+        text = (item.path / saved_model_tensorflow.METADATA).read_text(encoding="utf-8")
         about = json.loads(text)
         assert about["graphs"] == list(GRAPHS)
         checked, libraries = exported["saved", "classifier", "classifier"], set()
     else:
-        assert one.graphs == ("language_model",)
-        graph = runtime.load(one.path)
-        about, checked = graph.metadata, one
+        assert item.graphs == ("language_model",)
+        graph = runtime.load(item.path)
+        about, checked = graph.metadata, item
         assert graph.batch == (BATCH if suffix == "tflite" else None)
         assert about["quantize"] is None
         libraries = {"onnx": {"tf2onnx", "onnx", "onnxruntime"}, "tflite": {"ai-edge-litert"}}[
@@ -231,18 +231,18 @@ def test_results_and_metadata_of_an_export(exported, suffix):
 
 
 def test_operator_counts(exported):
-    for (suffix, name, graph), one in exported.items():
-        kinds = one.operators.keys()
+    for (suffix, name, graph), item in exported.items():
+        kinds = item.operators.keys()
         if name == "prpn":
             continue
         if suffix == "onnx":
-            assert one.operators.get("Scan", 0) == SCANS[graph], graph
-            assert one.operators.get("Loop", 0) == (graph == "layer"), graph
+            assert item.operators.get("Scan", 0) == SCANS[graph], graph
+            assert item.operators.get("Loop", 0) == (graph == "layer"), graph
         elif suffix == "tflite":
             assert all(re.fullmatch(r"[A-Z0-9_]+", kind) for kind in kinds), graph
             assert not {"CUSTOM", "FLEX", "DELEGATE"} & kinds, graph
-            assert one.operators["CUMSUM"] >= 2, graph  # a matrix product would have 8 bits
-            assert one.operators.get("WHILE", 0) == LOOPS[graph], graph
+            assert item.operators["CUMSUM"] >= 2, graph  # a matrix product would have 8 bits
+            assert item.operators.get("WHILE", 0) == LOOPS[graph], graph
         else:
             assert not [kind for kind in kinds if "PyFunc" in kind or "Xla" in kind]
     assert "LogSoftmax" not in exported["onnx", "language_model", "parser"].operators
@@ -262,9 +262,9 @@ def test_names_of_onnx_axes(exported):
             for value in (*graph.input, *graph.output)
         }
 
-    found = axes("language_model", "language_model")
-    assert found["ids"] == ["batch", "time"] and found["lengths"] == ["batch"]
-    assert found["log_probabilities"][::2] == ["batch", 100]
+    result = axes("language_model", "language_model")
+    assert result["ids"] == ["batch", "time"] and result["lengths"] == ["batch"]
+    assert result["log_probabilities"][::2] == ["batch", 100]
     assert axes("language_model", "step")["c_1"] == ["batch", 12]
     assert axes("classifier", "classifier")["right"] == ["batch", "time_right"]
 
@@ -296,11 +296,11 @@ def test_saved_model_replaces_another(models, tmp_path):
     x = keras.Input((1, 3), name="x")
     other = exports.with_weights(keras.Model(x, ONLSTM(4)(x)))
     to_saved_model(other, path, check=False)
-    found = endpoints(path)
-    assert found.keys() == {"serving_default", "layer"} and not (path / "more").exists()
+    result = endpoints(path)
+    assert result.keys() == {"serving_default", "layer"} and not (path / "more").exists()
     x = np.random.default_rng(0).normal(size=(2, 1, 3)).astype("float32")
-    for name in found:
-        assert_close(found[name](x=x)["output"], other(x), SINGLE, "output")
+    for name in result:
+        assert_close(result[name](x=x)["output"], other(x), SINGLE, "output")
     assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
 
 
@@ -333,26 +333,26 @@ def large(tmp_path_factory):
     model.build()
     exports.with_weights(model, 0.12)
     ids = np.random.default_rng(0).integers(0, 2000, (FIXED["large"], 20))
-    found = {}
+    result = {}
     for suffix, quantize in BOUNDS:
         path = directory / f"{quantize}.{suffix}"
         to, options = (to_onnx, {}) if suffix == "onnx" else (to_tflite, {"batch": FIXED["large"]})
         options |= {"quantize": quantize, "check": False}
-        found[suffix, quantize] = to(model, path, "language_model", **options)
-    return SimpleNamespace(ids=ids, read=exports.read(model, ids), exported=found)
+        result[suffix, quantize] = to(model, path, "language_model", **options)
+    return SimpleNamespace(ids=ids, read=exports.read(model, ids), exported=result)
 
 
 @pytest.mark.parametrize(("suffix", "quantize"), BOUNDS)
 def test_error_and_size_of_quantized_files(large, suffix, quantize):
-    off, distances_off, (least, most) = BOUNDS[suffix, quantize]
-    one = large.exported[suffix, quantize]
+    off, distances_off, (minimum, maximum) = BOUNDS[suffix, quantize]
+    item = large.exported[suffix, quantize]
     # The matrix that embedding and softmax share is there once.
-    assert least <= one.size / large.exported[suffix, None].size <= most
-    graph = runtime.load(one.path)
+    assert minimum <= item.size / large.exported[suffix, None].size <= maximum
+    graph = runtime.load(item.path)
     assert graph.metadata["quantize"] == quantize
-    found = graph.run(ids=large.ids, lengths=np.full(FIXED["large"], 20))
-    assert found.keys() == large.read.keys()
-    for name, array in found.items():
+    result = graph.run(ids=large.ids, lengths=np.full(FIXED["large"], 20))
+    assert result.keys() == large.read.keys()
+    for name, array in result.items():
         bound = off if name == "log_probabilities" else distances_off
         assert_close(array, large.read[name], bound, f"{name}, {quantize}")
 
@@ -360,12 +360,12 @@ def test_error_and_size_of_quantized_files(large, suffix, quantize):
 @pytest.mark.parametrize("suffix", ["onnx", "tflite"])
 def test_quantized_weights_are_used(large, suffix):
     """Coarser weights give larger errors, so all weights were quantized."""
-    given = {"ids": large.ids, "lengths": np.full(FIXED["large"], 20)}
+    arguments = {"ids": large.ids, "lengths": np.full(FIXED["large"], 20)}
     error = {}
     for kind, quantize in BOUNDS:
         if kind == suffix:
-            found = runtime.load(large.exported[suffix, quantize].path).run(**given)
-            difference = found["log_probabilities"] - large.read["log_probabilities"]
+            result = runtime.load(large.exported[suffix, quantize].path).run(**arguments)
+            difference = result["log_probabilities"] - large.read["log_probabilities"]
             error[quantize] = np.abs(difference).max()
     exact, float16, *int8 = error.values()
     assert float16 > 10 * exact and min(int8) > 10 * float16
@@ -383,8 +383,8 @@ def test_dynamic_quantization_keeps_cumax_in_float32(large):
     sums = [node for node in nodes if node.op_type == "Gemm"]  # of shares, and their means
     constants = {constant.name: constant for part in parts for constant in part.initializer}
     matrices = [constants[node.input[1]] for node in sums]
-    wanted = [[n, size] for n, units in ((20, 200), (15, 150)) for size in (units, units, 1, 1)]
-    assert [matrix.dims[:] for matrix in matrices] == wanted
+    target = [[n, size] for n, units in ((20, 200), (15, 150)) for size in (units, units, 1, 1)]
+    assert [matrix.dims[:] for matrix in matrices] == target
     assert all(matrix.data_type == onnx.TensorProto.FLOAT for matrix in matrices)
     # Two products a layer, and the softmax.
     assert large.exported["onnx", "dynamic"].operators["MatMulInteger"] == 5
@@ -424,8 +424,8 @@ def test_trees_and_scores_without_keras(models, exported, suffix):
         f"print(Parser.load({str(path)!r})({sentence!r}));"
         "assert 'keras' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
-    assert done.stdout.split() == str(keras_parser(sentence)).split(), done.stderr
+    process = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert process.stdout.split() == str(keras_parser(sentence)).split(), process.stderr
 
 
 @pytest.mark.parametrize("quantize", ["dynamic", "float16"])

@@ -61,8 +61,8 @@ def stateful():
     )
 
 
-def two_names(one, other):
-    x, y = keras.Input((None, 3), name=one), keras.Input((None, 3), name=other)
+def two_names(item, other):
+    x, y = keras.Input((None, 3), name=item), keras.Input((None, 3), name=other)
     layer = ONLSTM(4)
     return keras.Model([x, y], layer(x) + layer(y))
 
@@ -174,18 +174,18 @@ def test_inputs_of_a_model_that_does_not_define_them(inputs):
     model = UndefinedInputs(ONLSTM(4, return_sequences=True), keras.layers.Dense(2))
     graph = make_graph(model, inputs=inputs(keras.Input((None, 3), name="a b")))
     assert [entry[:3] for entry in graph.inputs] == [("a_b", "float32", ("batch", "a_b_1", 3))]
-    given = draw_inputs(graph, 2, 5)
-    assert_close(graph.function(given)["output"], model(given["a_b"]), SINGLE, "output")
+    arguments = draw_inputs(graph, 2, 5)
+    assert_close(graph.function(arguments)["output"], model(arguments["a_b"]), SINGLE, "output")
 
 
 def test_drawn_inputs_cover_the_whole_range():
     parser = make_graph(language_model(), "parser")
-    given = draw_inputs(parser, 40, 9, seed=1)
-    assert given["ids"].dtype == given["lengths"].dtype == "int32"
-    assert set(given["ids"].ravel()) == set(range(20))
-    assert set(given["lengths"]) == set(range(1, 10)) and given["lengths"][0] == 9
+    arguments = draw_inputs(parser, 40, 9, seed=1)
+    assert arguments["ids"].dtype == arguments["lengths"].dtype == "int32"
+    assert set(arguments["ids"].ravel()) == set(range(20))
+    assert set(arguments["lengths"]) == set(range(1, 10)) and arguments["lengths"][0] == 9
     again, other = (draw_inputs(parser, 40, 9, seed=seed) for seed in (1, 2))
-    assert (again["ids"] == given["ids"]).all() and (other["ids"] != given["ids"]).any()
+    assert (again["ids"] == arguments["ids"]).all() and (other["ids"] != arguments["ids"]).any()
 
     states = draw_inputs(make_graph(language_model(), "step"), 40, 1)
     assert list(states) == ["ids", "h_0", "c_0", "h_1", "c_1"]
@@ -206,9 +206,9 @@ def test_drawn_inputs_of_a_layer_graph():
     x, mask = keras.Input((None, 3), name="x"), keras.Input((None,), dtype="bool", name="mask")
     h, c = (keras.Input(batch_shape=(2, 4), name=name) for name in "hc")
     graph = make_graph(keras.Model([x, mask, h, c], ONLSTM(4)(x, initial_state=[h, c], mask=mask)))
-    given = draw_inputs(graph, 5, 7)
-    assert given["x"].shape == (5, 7, 3) and given["h"].shape == (2, 4)
-    assert given["mask"].dtype == bool and set(given["mask"].ravel()) == {True, False}
+    arguments = draw_inputs(graph, 5, 7)
+    assert arguments["x"].shape == (5, 7, 3) and arguments["h"].shape == (2, 4)
+    assert arguments["mask"].dtype == bool and set(arguments["mask"].ravel()) == {True, False}
     embedded = sequential(keras.layers.Embedding(2, 3), ONLSTM(4), shape=(None,), dtype="int64")
     ids = draw_inputs(make_graph(embedded), 5, 7)["x"]
     assert ids.dtype == "int64" and set(ids.ravel()) == {0, 1}  # any embedding has two entries
@@ -236,25 +236,25 @@ def nested_rnns():
 def test_rnn_of_cells_runs_as_onlstm_layer(monkeypatch):
     model = random_weights(nested_rnns())
     graph = make_graph(model)
-    given = draw_inputs(graph, 3, 6)
-    expected = model([given["x"], given["mask"]])
+    arguments = draw_inputs(graph, 3, 6)
+    expected = model([arguments["x"], arguments["mask"]])
 
     def refuse(*_, **__):
         raise AssertionError("a cell ran")
 
     with monkeypatch.context() as patch:
         patch.setattr(ONLSTMCell, "call", refuse)
-        found = graph.function(given)
-    assert list(found) == ["output_0", "output_1", "output_2"]
-    assert_all_close(found.values(), expected, SINGLE, found)
+        result = graph.function(arguments)
+    assert list(result) == ["output_0", "output_1", "output_2"]
+    assert_all_close(result.values(), expected, SINGLE, result)
     assert np.abs(as_array(expected[0])).max() > 0.1
-    assert_all_close(model([given["x"], given["mask"]]), expected, 0.0, found)
+    assert_all_close(model([arguments["x"], arguments["mask"]]), expected, 0.0, result)
 
 
 def test_layers_are_restored_after_a_run_or_an_error():
     model = sequential(onlstm_rnn())
     layer, graph = model.layers[0], make_graph(model)
-    given = draw_inputs(graph, 2, 3)
+    arguments = draw_inputs(graph, 2, 3)
     seen = []
 
     def spy(x, **_):
@@ -262,10 +262,10 @@ def test_layers_are_restored_after_a_run_or_an_error():
         return ops.sum(layer(x), axis=-1)
 
     object.__setattr__(model, "call", spy)
-    graph.function(given)
+    graph.function(arguments)
     assert seen == [True] and "call" not in layer.__dict__
     with pytest.raises(Exception, match="incompatible"):
-        graph.function({"x": given["x"][..., :2]})
+        graph.function({"x": arguments["x"][..., :2]})
     assert "call" not in layer.__dict__
 
 
@@ -273,17 +273,17 @@ def test_onlstm_layer_keeps_the_dtype_of_the_rnn():
     model = random_weights(sequential(onlstm_rnn()))
     keras.config.set_dtype_policy("float64")
     graph = make_graph(model)
-    given = draw_inputs(graph, 2, 3)
-    found = graph.function(given)["output"]
-    assert keras.backend.standardize_dtype(found.dtype) == "float32"
-    assert_close(found, model(given["x"]), SINGLE, "output")
+    arguments = draw_inputs(graph, 2, 3)
+    result = graph.function(arguments)["output"]
+    assert keras.backend.standardize_dtype(result.dtype) == "float32"
+    assert_close(result, model(arguments["x"]), SINGLE, "output")
 
 
 def test_layers_within():
     model = nested_rnns()
     inner = keras.Sequential([keras.layers.Dense(2, name="inside")])
     outer = UndefinedInputs(model, inner)
-    found = layers_within(outer)
-    assert outer in found and inner in found and inner.layers[0] in found
-    kinds = [type(layer).__name__ for layer in found]
+    result = layers_within(outer)
+    assert outer in result and inner in result and inner.layers[0] in result
+    kinds = [type(layer).__name__ for layer in result]
     assert kinds.count("ONLSTMCell") == 4 and kinds.count("RNN") == 4

@@ -100,12 +100,12 @@ def case(request, tmp_path_factory):
 @pytest.mark.parametrize(("batch", "time"), [(3, 5), (1, 2)])
 def test_outputs_match_keras(case, batch, time):
     name, model, exported = case
-    given = draw_inputs(make_graph(model), batch, time, seed=time)
-    expected = model(given)
-    found = runtime.load(exported.path, threads=1).run(**given)
-    assert found.keys() == {output.replace(" ", "_") for output in expected}
+    arguments = draw_inputs(make_graph(model), batch, time, seed=time)
+    expected = model(arguments)
+    result = runtime.load(exported.path, threads=1).run(**arguments)
+    assert result.keys() == {output.replace(" ", "_") for output in expected}
     for output, array in expected.items():
-        assert_close(found[output.replace(" ", "_")], array, SINGLE, f"{output}, {name}")
+        assert_close(result[output.replace(" ", "_")], array, SINGLE, f"{output}, {name}")
         assert np.abs(as_array(array)).max() > 0.03, f"{output} says little"
 
 
@@ -120,10 +120,12 @@ def test_operator_counts(case):
 def test_padding_of_ids_has_no_effect(case, batch):
     rng, run = np.random.default_rng(2), runtime.load(case[2].path).run
     left, right = rng.integers(1, 40, (2, batch, 5))
-    found = run(left=left, right=right)
+    result = run(left=left, right=right)
     longer = run(left=np.pad(left, ((0, 0), (0, 4))), right=right)
-    assert_close(longer["on_the_left"], found["on_the_left"], SINGLE, "with padding")
-    assert_differ(run(left=left[:, :4], right=right)["on_the_left"], found["on_the_left"], 0.01, "")
+    assert_close(longer["on_the_left"], result["on_the_left"], SINGLE, "with padding")
+    assert_differ(
+        run(left=left[:, :4], right=right)["on_the_left"], result["on_the_left"], 0.01, ""
+    )
 
 
 class Unbuilt(keras.Model):
@@ -143,9 +145,9 @@ def test_unbuilt_model(tmp_path):
     exported = to_onnx(model, tmp_path / "model.onnx", inputs=[keras.Input((None, 3), name="x")])
     assert exported.difference.largest < SINGLE and exported.difference.output == "output_0"
     x = np.random.default_rng(0).normal(size=(2, 6, 3)).astype("float32")
-    found = runtime.load(exported.path).run(x=x)
-    assert_close(found["output_0"], model(x)[0], SINGLE, "output_0")
-    assert_close(found["output_1"], x, 0.0, "output_1")
+    result = runtime.load(exported.path).run(x=x)
+    assert_close(result["output_0"], model(x)[0], SINGLE, "output_0")
+    assert_close(result["output_1"], x, 0.0, "output_1")
 
 
 def test_fixed_batch_and_time(tmp_path):

@@ -69,9 +69,9 @@ def test_split_logit_sums(features, parts):
         assert kinds == ["MatMul", "Reshape", "Add", "LogSoftmax"]
         return
     assert kinds == ["Split"] * 2 + ["MatMul"] * parts + ["Sum", "Reshape", "Add", "LogSoftmax"]
-    found = run(model, rows)
-    assert_close(found, exact, SINGLE, "log-probabilities")
-    assert np.abs(found - exact).mean() < 0.9 * before
+    result = run(model, rows)
+    assert_close(result, exact, SINGLE, "log-probabilities")
+    assert np.abs(result - exact).mean() < 0.9 * before
 
 
 @pytest.mark.keras_free

@@ -42,15 +42,15 @@ def models():
 @pytest.fixture(scope="module")
 def files(models, tmp_path_factory):
     """Paths by format, left dependents and layers."""
-    directory, found = tmp_path_factory.mktemp("trees"), {}
+    directory, result = tmp_path_factory.mktemp("trees"), {}
     for suffix, left, layers in FILES:
         path = directory / f"{left}_{layers}.{suffix}"
         if suffix == "onnx":
             to_onnx(models[left, layers], path, metadata={"by": "a test"}, check=False)
         else:
             to_tflite(models[left, layers], path, batch=BATCH, check=False)
-        found[suffix, left, layers] = path
-    return found
+        result[suffix, left, layers] = path
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def words_of(count, seed=0):
 def fan(words):
     """Every word depends on the one in the middle."""
     middle = len(words) // 2 + 1
-    heads = [0 if place == middle else middle for place in range(1, len(words) + 1)]
+    heads = [0 if index == middle else middle for index in range(1, len(words) + 1)]
     return DependencyTree(words, heads)
 
 
@@ -86,14 +86,14 @@ def trees(count):
 @pytest.mark.parametrize("count", [1, 17, 200])
 @pytest.mark.parametrize(("suffix", "left", "layers"), FILES)
 def test_scores_match_keras(models, scorers, suffix, left, layers, count, batch):
-    given = trees(count)
-    expected = models[left, layers].score(given)
-    scorer, found = scorers[suffix, left, layers], []
-    for start in range(0, len(given), batch):
-        found += scorer.score(given[start : start + batch])
-    for tree, scores, wanted in zip(given, found, expected, strict=True):
+    arguments = trees(count)
+    expected = models[left, layers].score(arguments)
+    scorer, result = scorers[suffix, left, layers], []
+    for start in range(0, len(arguments), batch):
+        result += scorer.score(arguments[start : start + batch])
+    for tree, scores, target in zip(arguments, result, expected, strict=True):
         assert len(scores) == len(tree)
-        assert_close(scores, wanted, SINGLE, f"a tree of {count} words")
+        assert_close(scores, target, SINGLE, f"a tree of {count} words")
     if count > 1:
         assert_differ(expected[2], expected[3], 0.1, "of a fan and another tree")
 
@@ -105,21 +105,21 @@ def test_scores_match_the_reference_implementation(tree_reference, prefix, tmp_p
     exported = to_onnx(model, tmp_path / "model.onnx")
     assert exported.difference.largest < SINGLE
     scorer = runtime.make_model(runtime.load(exported.path))
-    given = trees_of(tree_reference)
-    scores = np.concatenate(scorer.score(given))
+    arguments = trees_of(tree_reference)
+    scores = np.concatenate(scorer.score(arguments))
     assert_close(scores, tree_reference[f"{prefix}log_probability"], SINGLE, "words")
-    wanted = tree_reference[f"{prefix}tree_log_probability"]
-    assert_close(scorer.log_probability(given), wanted, 1e-4, "trees of up to 30 words")
+    target = tree_reference[f"{prefix}tree_log_probability"]
+    assert_close(scorer.log_probability(arguments), target, 1e-4, "trees of up to 30 words")
 
 
 def test_many_trees_keep_their_order(models, scorers):
     """Trees are read in batches of similar length, but scores keep the order of the trees."""
-    given = [random_tree(words_of(1 + 7 * n % 43, n), n) for n in range(43)]
-    expected = models[True, 2].score(given)
+    arguments = [random_tree(words_of(1 + 7 * n % 43, n), n) for n in range(43)]
+    expected = models[True, 2].score(arguments)
     for suffix in ("onnx", "tflite"):
-        found = scorers[suffix, True, 2].score(given)
-        for scores, wanted in zip(found, expected, strict=True):
-            assert_close(scores, wanted, SINGLE, suffix)
+        result = scorers[suffix, True, 2].score(arguments)
+        for scores, target in zip(result, expected, strict=True):
+            assert_close(scores, target, SINGLE, suffix)
     assert scorers["onnx", True, 2].score([]) == []
 
 
@@ -128,21 +128,21 @@ def test_padding_has_no_effect(scorers):
     rows = np.full((2, 9), -1)
     rows[0, :3], rows[1] = heads, random_tree(["_"] * 9, 3).heads
     ids = rng.integers(0, 60, (2, 9))
-    found = run(ids=ids, heads=rows)["log_probabilities"]
-    assert (found[0, 3:] == 0.0).all() and (found[1] < 0.0).all()
+    result = run(ids=ids, heads=rows)["log_probabilities"]
+    assert (result[0, 3:] == 0.0).all() and (result[1] < 0.0).all()
     single = run(ids=ids[:1, :3], heads=[heads])["log_probabilities"]
-    assert_close(found[0, :3], single[0], SINGLE, "in a batch and without one")
+    assert_close(result[0, :3], single[0], SINGLE, "in a batch and without one")
     others = np.where(np.arange(9) < 3, ids, rng.integers(0, 60, (2, 9)))
     others[1] = ids[1]
     again = run(ids=others, heads=rows)["log_probabilities"]
-    assert_close(again, found, 0.0, "with another padding")
+    assert_close(again, result, 0.0, "with another padding")
 
 
 def test_long_sentences(models, scorers):
-    given = [chain(words_of(1500)), fan(words_of(1500))]
-    found = scorers["onnx", False, 1].score(given)
-    for scores, wanted in zip(found, models[False, 1].score(given), strict=True):
-        assert_close(scores, wanted, SINGLE, "1,500 words")
+    arguments = [chain(words_of(1500)), fan(words_of(1500))]
+    result = scorers["onnx", False, 1].score(arguments)
+    for scores, target in zip(result, models[False, 1].score(arguments), strict=True):
+        assert_close(scores, target, SINGLE, "1,500 words")
 
 
 def test_saved_model(models, tmp_path):
@@ -152,8 +152,8 @@ def test_saved_model(models, tmp_path):
     run = exports.endpoints(tmp_path / "saved")["tree_language_model"]
     tree = random_tree(words_of(30))
     ids = models[True, 1].schedule_tree(tree).words
-    found = run(ids=ids[None], heads=np.array([tree.heads], "int32"))["log_probabilities"]
-    assert_close(found[0], models[True, 1].score([tree])[0], SINGLE, "scores")
+    result = run(ids=ids[None], heads=np.array([tree.heads], "int32"))["log_probabilities"]
+    assert_close(result[0], models[True, 1].score([tree])[0], SINGLE, "scores")
 
 
 @pytest.mark.parametrize(("suffix", "left", "layers"), FILES)
@@ -186,9 +186,11 @@ def test_quantized_files(tmp_path, suffix, to, quantize):
     model.build()
     exports.with_weights(model, 0.1)
     exported = to(model, tmp_path / f"model.{suffix}", quantize=quantize)
-    bound, least, most = {"dynamic": (0.05, 0.25, 0.33), "float16": (0.005, 0.5, 0.57)}[quantize]
+    bound, minimum, maximum = {"dynamic": (0.05, 0.25, 0.33), "float16": (0.005, 0.5, 0.57)}[
+        quantize
+    ]
     assert 0.0 < exported.difference.largest < bound
-    assert least < exported.size / (4 * model.count_params()) < most
+    assert minimum < exported.size / (4 * model.count_params()) < maximum
 
 
 def test_reference_outputs_are_those_of_keras():
@@ -210,10 +212,10 @@ def test_scores_without_keras(models, files, suffix):
         "print(*model.score([DependencyTree(['w2', 'w3', 'new'], [2, 0, 2])])[0]);"
         "assert not {'keras', 'tensorflow', 'jax', 'torch'} & set(sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     expected = models[False, 1].score([DependencyTree(["w2", "w3", "new"], [2, 0, 2])])[0]
-    assert_close([float(number) for number in done.stdout.split()], expected, SINGLE, "scores")
+    assert_close([float(number) for number in process.stdout.split()], expected, SINGLE, "scores")
 
 
 def test_load_model_of_an_exported_file(files):

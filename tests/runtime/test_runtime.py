@@ -73,10 +73,10 @@ def test_run_returns_the_distances(exported):
     for time in (5, 9, 1):
         ids = np.random.default_rng(time).integers(0, 11, (4, time))
         lengths = [time, 1, 0, max(time - 1, 0)]
-        found = graph.run(ids=ids, lengths=lengths)
-        assert found.keys() == {"forget_distances", "input_distances"}
+        result = graph.run(ids=ids, lengths=lengths)
+        assert result.keys() == {"forget_distances", "input_distances"}
         for name, distances in graphs.expected(ids, lengths).items():
-            assert_close(found[name], distances, 0.0, name)
+            assert_close(result[name], distances, 0.0, name)
 
 
 @pytest.mark.parametrize(
@@ -117,14 +117,14 @@ def test_threads_are_passed_to_the_runtime(exported, monkeypatch):
         return
     from ai_edge_litert import interpreter
 
-    given, original = [], interpreter.Interpreter
+    values, original = [], interpreter.Interpreter
     monkeypatch.setattr(
         interpreter,
         "Interpreter",
-        lambda **arguments: given.append(arguments["num_threads"]) or original(**arguments),
+        lambda **arguments: values.append(arguments["num_threads"]) or original(**arguments),
     )
     runtime.load(exported, threads=2)
-    assert given == [2]
+    assert values == [2]
 
 
 def test_unavailable_providers_raise(exported, monkeypatch):
@@ -188,9 +188,9 @@ def test_truncated_files_raise(exported, tmp_path):
 @pytest.mark.keras_free
 def test_changed_bytes_of_a_packed_model_raise(tmp_path):
     packed = metadata.pack(bytes(range(256)), graphs.ABOUT)
-    for place in range(0, 256, 15):
+    for position in range(0, 256, 15):
         changed = bytearray(packed)
-        changed[place] ^= 0x10
+        changed[position] ^= 0x10
         with pytest.raises(ValueError, match="x: the model in this file is damaged"):
             metadata.unpack(bytes(changed), "x")
     with pytest.raises(ValueError, match="x: the model in this file is damaged"):
@@ -256,8 +256,8 @@ def test_invalid_metadata_raise(text, match):
 @pytest.mark.keras_free
 def test_metadata_round_trip():
     about = {**graphs.ABOUT, "vocabulary": ["naïve", "日本"], "format": 7}
-    found = metadata.loads(metadata.dumps(about).encode(), "x")
-    assert found == {**about, "format": 1}
+    result = metadata.loads(metadata.dumps(about).encode(), "x")
+    assert result == {**about, "format": 1}
     with pytest.raises(ValueError, match="graph is missing"):
         metadata.dumps({"vocabulary": None})
 
@@ -266,9 +266,9 @@ def test_metadata_round_trip():
 def test_distances_of_every_word(exported, gate):
     model = runtime.ExportedModel(runtime.load(exported))
     assert model.vocabulary == graphs.VOCABULARY and model.num_layers == 3
-    found = model.distances(SENTENCES, gate)
-    assert len(found) == len(SENTENCES)
-    for sentence, distances in zip(SENTENCES, found, strict=True):
+    result = model.distances(SENTENCES, gate)
+    assert len(result) == len(SENTENCES)
+    for sentence, distances in zip(SENTENCES, result, strict=True):
         assert distances.shape == (3, len(sentence.split()))
         assert_close(distances, known(sentence, gate), 0.0, sentence)
     assert model.distances([]) == []
@@ -279,14 +279,14 @@ def test_file_of_several_models(onnx_file, tmp_path):
     assert runtime.ExportedModel(runtime.load(onnx_file)).layers_per_model == (3,)
     path = tmp_path / "three.onnx"
     graphs.write_onnx(path, {**graphs.ABOUT, "members": [1, 1, 1]})
-    found = np.concatenate([known(SENTENCE.lower(), gate) for gate in ("forget", "input")])
+    result = np.concatenate([known(SENTENCE.lower(), gate) for gate in ("forget", "input")])
     parser = Parser.load(path)
-    assert_close(parser.distances(SENTENCE, "both"), found, 0.0, "both gates")
+    assert_close(parser.distances(SENTENCE, "both"), result, 0.0, "both gates")
     assert parser.model.layers_per_model == (1, 1, 1) and (parser.layer, parser.method) == (
         None,
         "votes",
     )
-    assert parser.parse(SENTENCE) == vote(found, SENTENCE.split())
+    assert parser.parse(SENTENCE) == vote(result, SENTENCE.split())
     with pytest.raises(ValueError, match="layer must be an integer, from 1 to 1, not 2"):
         Parser.load(path, layer=2)
     with pytest.raises(ValueError, match=r"model\.onnx: an exported file parses by itself"):
@@ -329,9 +329,9 @@ def test_lstm_without_distances_raises(tmp_path):
 def test_parser_of_an_exported_file(exported, layer, method):
     parser = Parser.load(str(exported), layer, method, threads=1)
     assert parser.metadata == {"by": "hand"}
-    found = known(SENTENCE.lower())
-    assert_close(parser.distances(SENTENCE), found, 0.0, "distances")
-    tree = build_tree(found[layer - 1], SENTENCE.split(), method)
+    result = known(SENTENCE.lower())
+    assert_close(parser.distances(SENTENCE), result, 0.0, "distances")
+    tree = build_tree(result[layer - 1], SENTENCE.split(), method)
     assert parser.parse(SENTENCE) == tree
     sentences = ["a dog", "the cat", SENTENCE, "do n't", "cat", "the 99 don't"]
     trees = list(parser.parse_many(sentences, block=4))
@@ -372,15 +372,15 @@ FOREIGN = ("keras", "tensorflow", "jax", "torch")
 
 def python(code, *arguments, interpreter=sys.executable, **variables):
     """Runs code in another process and returns its output."""
-    done = subprocess.run(
+    process = subprocess.run(
         [str(interpreter), "-W", "error", "-c", code, *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,
         env={**environment(), **variables},
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.split()
 
 
 @pytest.mark.keras_free
@@ -410,11 +410,13 @@ def command(*arguments, interpreter=sys.executable, **options):
 
 
 def test_parse_command(exported):
-    done = command("--model", exported, "--layer", 3, "--threads", 1, input=f"{SENTENCE}\na dog\n")
+    process = command(
+        "--model", exported, "--layer", 3, "--threads", 1, input=f"{SENTENCE}\na dog\n"
+    )
     parser = Parser.load(exported, layer=3)
     trees = [brackets(parser.parse(text)) for text in (SENTENCE, "a dog")]
-    assert (done.returncode, done.stdout.splitlines()) == (0, trees), done.stderr
-    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert (process.returncode, process.stdout.splitlines()) == (0, trees), process.stderr
+    imported = {line.rsplit("|", 1)[-1].strip() for line in process.stderr.splitlines()}
     assert "numpy" in imported and not imported & set(FOREIGN)
 
 
@@ -431,10 +433,10 @@ def test_errors_are_one_line(exported, arguments, parts):
 
         if "CUDAExecutionProvider" in onnxruntime.get_available_providers():
             pytest.skip("ONNX Runtime has CUDA here")
-    done = command("--model", exported, *arguments, "a dog")
-    errors = [line for line in done.stderr.splitlines() if not line.startswith("import time:")]
+    process = command("--model", exported, *arguments, "a dog")
+    errors = [line for line in process.stderr.splitlines() if not line.startswith("import time:")]
     errors = [line for line in errors if not line.startswith("INFO: ")]  # LiteRT, of its delegate
-    assert done.returncode == 2 and len(errors) == 1 and "error:" in errors[0]
+    assert process.returncode == 2 and len(errors) == 1 and "error:" in errors[0]
     assert all(part.lower() in errors[0].lower() for part in parts), errors
 
 
@@ -451,19 +453,19 @@ def _new_environment(directory):
     variables = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     variables.pop("PYTHONPATH", None)
     for arguments in (["onnxruntime", "numpy", "nltk"], ["--no-deps", str(source)]):
-        done = subprocess.run(
+        process = subprocess.run(
             [str(interpreter), "-m", "pip", "install", "--quiet", *arguments],
             capture_output=True,
             text=True,
             check=False,
             env=variables,
         )
-        if done.returncode and "No matching distribution" in done.stderr:
-            reason = f"pip reaches no index: {done.stderr.strip().splitlines()[-1]}"
+        if process.returncode and "No matching distribution" in process.stderr:
+            reason = f"pip reaches no index: {process.stderr.strip().splitlines()[-1]}"
             if os.environ.get("KERAS_ONLSTM_REQUIRE_DATA") == "1":
                 pytest.fail(reason, pytrace=False)
             pytest.skip(reason)
-        assert done.returncode == 0, done.stderr
+        assert process.returncode == 0, process.stderr
     return interpreter
 
 
@@ -493,16 +495,17 @@ def test_parser_needs_only_onnxruntime_numpy_and_nltk(onnx_file, tmp_path):
             cwd=tmp_path,
         )
 
-    done = run(interpreter, "-c", code, onnx_file, SENTENCE)
-    assert (done.returncode, done.stdout.strip()) == (0, tree), done.stderr
+    process = run(interpreter, "-c", code, onnx_file, SENTENCE)
+    assert (process.returncode, process.stdout.strip()) == (0, tree), process.stderr
     script = interpreter.with_name("keras-onlstm")
-    done = run(script, "parse", "--model", onnx_file, SENTENCE)
-    assert (done.returncode, done.stdout.strip()) == (0, tree), done.stderr
-    done = run(script, "parse", SENTENCE)  # the model of the package needs only NumPy
-    assert (done.returncode, done.stdout.strip()) == (0, brackets(Parser.load().parse(SENTENCE))), (
-        done.stderr
-    )
+    process = run(script, "parse", "--model", onnx_file, SENTENCE)
+    assert (process.returncode, process.stdout.strip()) == (0, tree), process.stderr
+    process = run(script, "parse", SENTENCE)  # the model of the package needs only NumPy
+    assert (process.returncode, process.stdout.strip()) == (
+        0,
+        brackets(Parser.load().parse(SENTENCE)),
+    ), process.stderr
     (tmp_path / "model.keras").write_bytes(b"")
-    done = run(script, "parse", "--model", tmp_path / "model.keras", SENTENCE)
-    assert done.returncode == 2 and len(done.stderr.splitlines()) == 1, done.stderr
-    assert done.stderr.endswith(": pip install keras tensorflow\n")
+    process = run(script, "parse", "--model", tmp_path / "model.keras", SENTENCE)
+    assert process.returncode == 2 and len(process.stderr.splitlines()) == 1, process.stderr
+    assert process.stderr.endswith(": pip install keras tensorflow\n")

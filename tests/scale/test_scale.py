@@ -60,12 +60,12 @@ def test_shards_contain_every_row_once(files):
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_rows_match_the_parser(files, tmp_path, workers):
-    done = []
-    found = process(files, tmp_path / "out", PARSING, 5, workers, lambda *n: done.append(n))
+    completed = []
+    actual = process(files, tmp_path / "out", PARSING, 5, workers, lambda *n: completed.append(n))
     words = 5 + 6 * sum(len(Parser.load().tokenize(sentence)) for sentence in SENTENCES[:4])
-    assert found == Counts(31, words, 4)
+    assert actual == Counts(31, words, 4)
     assert content(tmp_path / "out") == expected()
-    assert done == sorted(done) and done[-1] == (31, 31) and len(done) == 7
+    assert completed == sorted(completed) and completed[-1] == (31, 31) and len(completed) == 7
 
 
 def test_finished_shards_are_not_written_again(files, tmp_path):
@@ -97,8 +97,8 @@ def test_parquet_input_and_output(files, tmp_path):
     table = pyarrow.table({"id": range(len(texts)), "body": texts})
     parquet.write_table(table, tmp_path / "in.parquet", row_group_size=10)
     parsing = Parsing("parquet", "body")
-    found = process([tmp_path / "in.parquet"], tmp_path / "out", parsing)
-    assert (found.rows, found.errors) == (26, 1)
+    actual = process([tmp_path / "in.parquet"], tmp_path / "out", parsing)
+    assert (actual.rows, actual.errors) == (26, 1)
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 3
     rows = records_of(tmp_path / "out")
     assert rows[0]["trees"] == ["(X Prices fell)", "(X It rained)"]
@@ -133,10 +133,10 @@ def write_empty_files(directory):
 
 def test_files_without_rows(files, tmp_path):
     """They have no shard and add no row to those of other files."""
-    done = []
+    completed = []
 
     def progress(*rows):
-        done.append(rows)
+        completed.append(rows)
 
     empty = write_empty_files(tmp_path)
     for number, paths in enumerate([*([path] for path in empty), empty]):
@@ -144,11 +144,11 @@ def test_files_without_rows(files, tmp_path):
         for _ in range(2):
             assert process(paths, output, PARSING, progress=progress) == Counts(0, 0, 0)
             assert content(output) == ""
-    assert not done
+    assert not completed
     paths = [empty[0], files[0], *empty, files[1], empty[0]]
-    found = process(paths, tmp_path / "out", PARSING, 5, 1, progress)
-    assert found.rows == 31 and content(tmp_path / "out") == expected()
-    assert len(done) == 7 and done[-1] == (31, 31)
+    actual = process(paths, tmp_path / "out", PARSING, 5, 1, progress)
+    assert actual.rows == 31 and content(tmp_path / "out") == expected()
+    assert len(completed) == 7 and completed[-1] == (31, 31)
 
 
 @pytest.mark.parametrize("name", ["parse", "score"])
@@ -169,10 +169,10 @@ def test_commands_of_files_without_rows(tmp_path, monkeypatch, capsys, name):
 
 def test_parse_dataset(files):
     rows = [{"id": number, "text": text} for number, text in enumerate(["prices fell", "", None])]
-    found = list(Parser.load().parse_dataset(rows, block=2))
-    assert found[0] == {**rows[0], "words": [["prices", "fell"]], "trees": ["(X prices fell)"],
+    actual = list(Parser.load().parse_dataset(rows, block=2))
+    assert actual[0] == {**rows[0], "words": [["prices", "fell"]], "trees": ["(X prices fell)"],
                         "error": None}  # fmt: skip
-    assert [row["error"] for row in found[1:]] == [
+    assert [row["error"] for row in actual[1:]] == [
         None, "must be text or a list of words, got None."
     ]  # fmt: skip
     with pytest.raises(ValueError, match="row 3: has no 'text'; it has id"):
@@ -203,9 +203,9 @@ def test_directory_of_another_run_raises(files, tmp_path):
 
 def command(files, output, *more):
     program = "from keras_onlstm.command_line import main; main()"
-    given = [word for path in files for word in ("--file", str(path))]
+    flags = [word for path in files for word in ("--file", str(path))]
     options = ["--output", str(output), "--rows", "2", "--max-words", "5", *more]
-    arguments = [sys.executable, "-c", program, "parse", *given, *options]
+    arguments = [sys.executable, "-c", program, "parse", *flags, *options]
     return subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

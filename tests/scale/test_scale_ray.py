@@ -50,20 +50,24 @@ def task(files):
 def test_lost_machine(cluster, files, task, tmp_path):
     """The rows are those of one process, each once."""
     second = cluster.add_node(**NODE)
-    done = []
+    completed = []
 
     def progress(*rows):
-        done.append(rows)
-        if len(done) == 20:
+        completed.append(rows)
+        if len(completed) == 20:
             cluster.remove_node(second, allow_graceful=False)
 
     corpus, output = [files / "corpus.txt"], tmp_path / "out"
-    found = process(corpus, output, task, SHARD, None, progress, cluster.address)
+    result = process(corpus, output, task, SHARD, None, progress, cluster.address)
     parser = Parser.load(**task.load)
     trees = [brackets(parser.parse(s)) if s else "" for s in SENTENCES]
     counts = [len(s.split()) for s in SENTENCES]
-    assert found == Counts(ROWS, sum(counts[row] for row in DRAWN), 0)
-    assert done == sorted(done) and len(done) == ROWS // SHARD and done[-1] == (ROWS, ROWS)
+    assert result == Counts(ROWS, sum(counts[row] for row in DRAWN), 0)
+    assert (
+        completed == sorted(completed)
+        and len(completed) == ROWS // SHARD
+        and completed[-1] == (ROWS, ROWS)
+    )
     written = [path.read_text() for path in sorted(output.glob("0*.txt"))]
     assert written == [
         "".join(f"{trees[row]}\n" for row in DRAWN[start : start + SHARD])
@@ -76,16 +80,16 @@ def test_parse_command(cluster, files, tmp_path):
     (tmp_path / "few.txt").write_text("the cat saw\n\na dog\n")
     program = "from keras_onlstm.command_line import main; main()"
     model = ["--model", files / "parser.onnx", "--threads", 1, "--ray", cluster.address]
-    given = ["parse", "--file", "few.txt", "--output", "out", *model]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, given)],
+    arguments = ["parse", "--file", "few.txt", "--output", "out", *model]
+    completed = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
         capture_output=True,
         cwd=tmp_path,
         env=environment(),
         text=True,
     )
-    assert done.stdout == "out: 3 rows; 5 words\n"
-    assert "Traceback" not in done.stderr and "raylet" not in done.stderr
+    assert completed.stdout == "out: 3 rows; 5 words\n"
+    assert "Traceback" not in completed.stderr and "raylet" not in completed.stderr
     trees = (tmp_path / "out" / "00000.txt").read_text().splitlines()
     assert [line[:2] for line in trees] == ["(X", "", "(X"]
 
