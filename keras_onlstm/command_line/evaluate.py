@@ -66,15 +66,9 @@ def load_config(run: str | Path) -> TextConfig:
 
 
 def perplexities(runs: list[str], data: list[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Measures the perplexity of trained runs, and writes it to their `results.json`.
+    """Measures validation and test perplexity of runs, and writes them to their `results.json`.
 
-    Args:
-        runs: list of directories.
-        data: the text, as in `TextConfig`; `None`: the text of each run.
-
-    Returns:
-        Dictionary from runs to `model`, `parameters`, and the loss in nats and the perplexity of
-        validation and test.
+    `data` is the text, as in `TextConfig`; `None`: that of each run. Returns the results by run.
     """
     from keras_onlstm.loading import load_trained
     from keras_onlstm.training.corpora import read_corpus
@@ -93,12 +87,9 @@ def perplexities(runs: list[str], data: list[str] | None = None) -> dict[str, di
             "validation": evaluation(model, "validation", corpus.valid, 10, sentences)(),
             "test": evaluation(model, "test", corpus.test, 10 if sentences else 1, sentences)(),
         }
-        results[run] = {
-            "model": model.title,
-            "parameters": model.count_params(),
-            **{f"{part}_loss": loss for part, loss in losses.items()},
-            **{f"{part}_perplexity": math.exp(loss) for part, loss in losses.items()},
-        }
+        results[run] = {"model": model.title, "parameters": model.count_params()}
+        results[run] |= {f"{part}_loss": loss for part, loss in losses.items()}
+        results[run] |= {f"{part}_perplexity": math.exp(loss) for part, loss in losses.items()}
         write_json(Path(run) / RESULTS, {**results[run], "data": list(config.data)})
     return results
 

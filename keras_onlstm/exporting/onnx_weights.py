@@ -153,19 +153,25 @@ def split_logit_sums(model: ModelProto) -> None:
             nodes.insert(index, node)
 
 
+def _cast_to_float32(model, values, name, output):
+    """Adds a constant, and an operator at the beginning that casts it to float32."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    model.graph.initializer.append(numpy_helper.from_array(values, name))
+    model.graph.node.insert(0, helper.make_node("Cast", [name], [output], to=TensorProto.FLOAT))
+
+
 def to_float16(model: ModelProto) -> None:
     """Stores large constants in float16. They are cast to float32 for computing."""
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import numpy_helper
 
     largest = float(np.finfo("float16").max)
     for graph in list(subgraphs(model.graph)):
         for constant in _large_weights(graph):
-            name, half = constant.name, f"{constant.name}/float16"
+            name = constant.name
             values = np.clip(numpy_helper.to_array(constant), -largest, largest)
             graph.initializer.remove(constant)
-            model.graph.initializer.append(numpy_helper.from_array(values.astype("float16"), half))
-            cast = helper.make_node("Cast", [half], [name], to=TensorProto.FLOAT)
-            model.graph.node.insert(0, cast)
+            _cast_to_float32(model, values.astype("float16"), f"{name}/float16", name)
 
 
 def to_int8_weights(model: ModelProto) -> None:
@@ -174,7 +180,7 @@ def to_int8_weights(model: ModelProto) -> None:
     This is lossless for matrices from a file of `save_eight_bit`. It skips `Gemm`s, which sum the
     softmax of the master gates.
     """
-    from onnx import TensorProto, helper, numpy_helper
+    from onnx import helper, numpy_helper
 
     graphs = list(subgraphs(model.graph))
     sums = {name for g in graphs for n in g.node if n.op_type == "Gemm" for name in n.input}
@@ -188,13 +194,10 @@ def to_int8_weights(model: ModelProto) -> None:
             )
             values = numpy_helper.to_array(constant)
             factor = (np.maximum(np.abs(values).max(axis=0), 1e-12) / 127).astype("float32")
-            rounded = np.rint(values / factor).astype("int8")
             graph.initializer.remove(constant)
-            model.graph.initializer.append(numpy_helper.from_array(rounded, integers))
+            _cast_to_float32(model, np.rint(values / factor).astype("int8"), integers, floats)
             model.graph.initializer.append(numpy_helper.from_array(factor, factors))
-            cast = helper.make_node("Cast", [integers], [floats], to=TensorProto.FLOAT)
-            model.graph.node.insert(0, helper.make_node("Mul", [floats, factors], [name]))
-            model.graph.node.insert(0, cast)
+            model.graph.node.insert(1, helper.make_node("Mul", [floats, factors], [name]))
 
 
 def to_dynamic_int8(model: ModelProto) -> ModelProto:
