@@ -1,6 +1,7 @@
 """Checks of the arguments of an export, and of the exported file against Keras."""
 
 import collections
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,7 +63,7 @@ def compare(
     for the precision of the file.
     """
     worst, tolerance, too_far = Difference(0.0, None, None), TOLERANCES[quantize], False
-    for batch, steps in ((batch, steps) for batch in batches for steps in times):
+    for batch, steps in itertools.product(batches, times):
         inputs = draw_inputs(graph, batch, steps, seed=steps)
         expected, outputs = keras_outputs(graph, inputs), run(**inputs)
         if expected.keys() != outputs.keys():
