@@ -103,7 +103,7 @@ def functions(name, configuration, dtype):
     trees = drawn_trees(configuration, vocabulary)
     layouts = [model.lay_out(chain(tree.words) if sequential else tree) for tree in trees]
     rooms = CHAIN_ROOMS if sequential else None
-    batches = TreeBatches(model, layouts, configuration.batch, rooms=rooms)
+    batches = TreeBatches(model, layouts, configuration.batch, capacity=rooms)
     learner = TreeLearner(model)
     optimizer = keras.optimizers.Adam(RATE, global_clipnorm=CLIP)
     learner.compile(optimizer)  # as in training: Keras decides whether to compile

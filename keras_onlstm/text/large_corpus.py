@@ -48,9 +48,9 @@ def load(
         ValueError: if one is empty or not UTF-8 text, or the processes read different texts.
     """
     cache, how = Path(cache), (vocabulary, max_words, level)
-    if not processes.of_first(lambda: _size(directory) > MAPPED):
+    if not processes.on_first(lambda: _size(directory) > MAPPED):
         found = corpus.load(directory, *how)
-        processes.agree({"text": _digest(found)}, f"{directory}: the digest of its {{}}")
+        processes.check_equal({"text": _digest(found)}, f"{directory}: the digest of its {{}}")
         return found
     if not processes.is_first:
         processes.wait()

@@ -18,16 +18,16 @@ import keras, numpy as np
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training import AveragedSGD, TruncatedModel, Windows, evaluate_windows
 from keras_onlstm.distribution.devices import DataParallel
-from keras_onlstm.distribution.processes import joined
+from keras_onlstm.distribution.processes import connect
 
 count, place = int(sys.argv[1]), json.loads(sys.argv[2])
-together = joined(*place, count, {"count": count})
+together = connect(*place, count, {"count": count})
 processes = together.__enter__()
 devices = DataParallel(count) if count > 1 else None
 text = np.arange(900) % 7
 own = processes.index, processes.count
 many = {"multiple": count * processes.count, "process": own}
-windows = Windows(text, 9, window=20, jitter=False, **many)
+windows = Windows(text, 9, window=20, variable_bptt=False, **many)
 rates = ("word", "input", "hidden", "output", "recurrent_weight")
 with devices.scope() if devices else nullcontext():
     keras.utils.set_random_seed(0)
@@ -39,10 +39,10 @@ with devices.scope() if devices else nullcontext():
     reader.optimizer.start_averaging()
     found = []
     for index in range(len(windows)):
-        batch = devices.place(windows[index]) if devices else windows[index]
+        batch = devices.distribute(windows[index]) if devices else windows[index]
         logs = reader.train_on_batch(*batch, return_dict=True)
         found.append([float(logs["loss"]), float(logs["penalty"])])
-    states = [float(abs(keras.ops.convert_to_numpy(s)).sum()) for p in reader.kept for s in p]
+    states = [float(abs(keras.ops.convert_to_numpy(s)).sum()) for p in reader.states for s in p]
     last = [float(abs(keras.ops.convert_to_numpy(w)).sum()) for w in model.trainable_variables]
     check = TruncatedModel(model, windows.rows)
     check.compile()
@@ -147,7 +147,7 @@ def test_pytorch_is_refused():
 @pytest.mark.backend("tensorflow")
 def test_more_than_there_are():
     keras.ops.ones(1)  # from here on there is one
-    with pytest.raises(ValueError, match="9 devices were asked for, and there are 1"):
+    with pytest.raises(ValueError, match="--devices 9: this machine has only 1"):
         DataParallel(9)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from helpers import commands
 from helpers.commands import EXAMPLES, contents, environment, free_address, ours, start
-from keras_onlstm.distribution.processes import joined
+from keras_onlstm.distribution.processes import connect
 
 SCRIPT = EXAMPLES / "language_modeling.py"
 
@@ -49,12 +49,12 @@ from pathlib import Path
 from keras_onlstm.text import large_corpus
 from keras_onlstm.training import corpora
 from keras_onlstm.runs.language_model import LanguageModelConfig
-from keras_onlstm.distribution.processes import joined
+from keras_onlstm.distribution.processes import connect
 
 index, directory = int(sys.argv[1]), Path(sys.argv[2])
-with joined(2, None, None, 2, {"--seed": 0, "--data": None}) as processes:
+with connect(2, None, None, 2, {"--seed": 0, "--data": None}) as processes:
     print("together")
-    first = processes.of_first(lambda: processes.index + 7)
+    first = processes.on_first(lambda: processes.index + 7)
     shared = [processes.index, processes.gather("a" * index), first]
     texts = []
     for large_corpus.MAPPED in (10_000, 10):  # of a large one, only process 0 reads the text
@@ -94,9 +94,9 @@ def test_processes_share_values_and_corpora(tmp_path):
 
 JOIN = """
 import json, sys
-from keras_onlstm.distribution.processes import joined
+from keras_onlstm.distribution.processes import connect
 
-with joined(*json.loads(sys.argv[1]), {}, patience=float(sys.argv[2]), heartbeat=15) as processes:
+with connect(*json.loads(sys.argv[1]), {}, timeout=float(sys.argv[2]), heartbeat=15) as processes:
     print("together", flush=True)
     while True:
         processes.wait()
@@ -139,7 +139,9 @@ def test_a_process_that_falls_silent_ends_the_others():
 def test_processes_that_do_not_come_together(index):
     address = None if index is None else free_address()
     _, _, ((*_, line),) = ends([join(2, index, address, 1, patience=0.5)])
-    assert ("no job of Slurm" if index is None else "not all of them came within 0.5 s") in line
+    assert (
+        "no job of Slurm" if index is None else "not all processes connected within 0.5 seconds"
+    ) in line
 
 
 @pytest.mark.backend("jax")
@@ -149,7 +151,7 @@ def test_options_that_cannot_be_right_are_refused():
         for count, place in [(2, "10.0.0.1"), (2, "a:b"), (2, f"localhost:{port}"), (1, "a:1")]:
             match = f"--coordinator {place}: give ADDRESS:PORT"
             match = "need --num-processes N" if count == 1 else match
-            with pytest.raises(ValueError, match=match), joined(count, 0, place, 1, {}):
+            with pytest.raises(ValueError, match=match), connect(count, 0, place, 1, {}):
                 pass
 
 
@@ -166,7 +168,7 @@ import functools, sys
 sys.argv[:2] = ["language_modeling.py"]
 import language_modeling as script
 from keras_onlstm.distribution import processes
-processes.joined = functools.partial(processes.joined, heartbeat=15)
+processes.connect = functools.partial(processes.connect, heartbeat=15)
 parser, options = script.parse_arguments()
 script.report(parser, lambda: script.main(options))
 """

@@ -62,7 +62,7 @@ def test_the_first_of_equals_is_chosen():
     rows = [[-1, -1, -1, -1, -1], [-3, -2, -2, -4, -2], [-5, -4, -3, -2, -1], [-np.inf] * 5]
     assert choose(rows).tolist() == [0, 1, 4, 0]
     assert choose(np.zeros((0, 5))).tolist() == []
-    with pytest.raises(ValueError, match="question 2: a score is no number"):
+    with pytest.raises(ValueError, match="question 2: a score is NaN"):
         choose([[0.0, 1.0], [0.0, np.nan]])
 
 
@@ -153,7 +153,7 @@ def test_halves():
     assert counts == {"all": 1040, "validation": 520, "test": 520, "known": 347}
     assert found["validation"][519] and not found["validation"][520]
     assert (found["validation"] ^ found["test"]).all()
-    assert [*groups(2, [True, False], halves=False)] == ["all", "known"]
+    assert [*groups(2, [True, False], split=False)] == ["all", "known"]
 
 
 def test_known_candidates():
@@ -215,7 +215,7 @@ def test_distractors_are_neighbours_by_frequency():
     assert seen == windows and places == {0, 1, 2, 3, 4}
     for word in "ahcdfgkb":  # four are rarer, four more frequent than e alone
         assert blanks(train, [sentence(word)]) == []
-    assert blanks(train, [sentence("d")], least=1) != []
+    assert blanks(train, [sentence("d")], minimum=1) != []
 
 
 NOUNS = {letter: 9 + place for place, letter in enumerate("abcdefghi")}
@@ -225,7 +225,7 @@ def test_what_is_no_gap_and_no_candidate():
     train = treebank(**NOUNS)
     assert len(blanks(train, [sentence("e")])) == 1
     assert blanks(train, [sentence("z")]) == []  # no word of the training trees
-    assert blanks(train, [sentence("e")], least=10) == []  # a, the fourth below it, has 9
+    assert blanks(train, [sentence("e")], minimum=10) == []  # a, the fourth below it, has 9
     assert blanks(train, [sentence("e", "NNS")]) == []  # another tag than it has mostly
     # Four below it, of which two are no words, or one to a model.
     assert blanks(treebank(**{**NOUNS, "%": 10} | {"a": 1}), [sentence("e")]) == []

@@ -59,7 +59,7 @@ def test_what_is_written_is_read(files):
     [
         ("1 2 3\n3\n4 five\n", "a.scores, line 3.*five"),
         ("1 2 3\n\n4 5\n", "a.scores, line 2.*must be the scores"),
-        ("1 2 3\n3\n4 5 6\n", "a.scores, line 3.*a.conll has 6"),
+        ("1 2 3\n3\n4 5 6\n", "a.scores, line 3.*a.conll ends after its tree 6"),
         ("1 2 3\n3\n4\n", "a.conll: has 6 trees.*5 scores"),
         ("1 2\n3 4\n5 6\n", "a.conll, sentence 2, tree 2: word 1 must be 'the'.*'yes'"),
     ],

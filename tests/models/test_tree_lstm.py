@@ -177,7 +177,7 @@ def test_grids_of_several_widths():
         learner = TreeLearner(model)
         learner.compile(keras.optimizers.SGD(0.5), run_eagerly=eager)
         for layout in layouts:
-            (batch,) = TreeBatches(model, [layout], 1, rooms=Rooms(2, 2, 2, 2, 2))
+            (batch,) = TreeBatches(model, [layout], 1, capacity=Rooms(2, 2, 2, 2, 2))
             learner.train_on_batch(*batch)
         found.append([as_array(variable) for variable in model.trainable_variables])
     for one, other in zip(*found, strict=True):

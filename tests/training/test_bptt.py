@@ -62,7 +62,7 @@ def test_windows_give_the_loss_of_the_whole_text(recurrent, rows):
     model = make(recurrent=recurrent)
     model.embeddings.assign(5 * ops.convert_to_numpy(model.embeddings))  # so that states matter
     text = TEXT[: 100 * rows]
-    windows = Windows(text, rows, window=17, jitter=False)  # the last one is padded
+    windows = Windows(text, rows, window=17, variable_bptt=False)  # the last one is padded
     assert windows[len(windows) - 1][2].min() == 0
     reader = TruncatedModel(model, rows)
     reader.compile()
@@ -86,7 +86,7 @@ def test_states_are_kept_in_mixed_precision(recurrent):
     inputs = {"ids": ids, "mask": np.ones((2, 10), bool), "rows": np.arange(2)}
     loss_of_testing(reader, (inputs, ids, np.ones((2, 10), "float32")))
     expected = keras.tree.flatten(model(ids, details=True).states)
-    for variable, state in zip(keras.tree.flatten(reader.kept), expected, strict=True):
+    for variable, state in zip(keras.tree.flatten(reader.states), expected, strict=True):
         assert np.abs(as_array(state)).max() > 1e-3
         assert_close(variable, state, 1e-2 * np.abs(as_array(state)).max(), variable.path)
 
@@ -113,7 +113,7 @@ def test_gradients_and_penalties_of_a_later_window(recurrent):
     reader = compiled(model, 4, 2.0, 1.0, optimizer=Recording(1.0))
     for index in range(3):
         inputs, targets, weights = windows[index]
-        states = [[as_array(state).copy() for state in pair] for pair in reader.kept]
+        states = [[as_array(state).copy() for state in pair] for pair in reader.states]
         logs = reader.train_on_batch(inputs, targets, weights, return_dict=True)
     assert weights.min() == 0 and np.abs(states[0][0]).max() > 0
     found = [as_array(kept) for kept in reader.optimizer.kept]
@@ -158,7 +158,7 @@ def test_more_padding_changes_nothing():
         reader = compiled(model, 4, 2.0, 1.0)
         given = {"ids": ids, "mask": mask, "rows": inputs["rows"]}
         loss = loss_of_training(reader, (given, y, w))
-        found.append([loss, *(as_array(state) for pair in reader.kept for state in pair)])
+        found.append([loss, *(as_array(state) for pair in reader.states for state in pair)])
     assert_all_close(*found, 1e-6, ["loss", *"hchc"])
 
 
@@ -166,8 +166,8 @@ def test_states_are_reset_before_an_epoch():
     reader = TruncatedModel(make(), 4)
     reader.compile()
     reader.test_on_batch(*Windows(TEXT, 4, window=15)[0])
-    assert all(np.abs(as_array(state)).max() > 0 for pair in reader.kept for state in pair)
+    assert all(np.abs(as_array(state)).max() > 0 for pair in reader.states for state in pair)
     callback = ResetStates()
     callback.set_model(reader)
     callback.on_epoch_begin(1)
-    assert all(np.abs(as_array(state)).max() == 0 for pair in reader.kept for state in pair)
+    assert all(np.abs(as_array(state)).max() == 0 for pair in reader.states for state in pair)

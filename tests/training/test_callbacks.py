@@ -26,7 +26,7 @@ from keras_onlstm.training import (
     load_checkpoint,
     save_checkpoint,
 )
-from keras_onlstm.training.checkpoint import restore_state, state_of
+from keras_onlstm.training.checkpoint import callback_states, restore_callbacks
 
 STEP = 1 if keras.backend.backend() == "tensorflow" else 3
 
@@ -251,7 +251,7 @@ def test_halving_with_rollback_resumes_exactly(tmp_path):
     """Entropies 0.1, 0.3, 0.2, 0.3: the second rises, gets the first weights back, and so on."""
 
     whole = make_trainer(tmp_path / "whole", "halving", mode="min")
-    assert len(whole.run()) == 4 and whole.schedules[0].rises == 2
+    assert len(whole.run()) == 4 and whole.schedules[0].failed_epochs == 2
     (tmp_path / "parts").mkdir()
     for count in (4, 3, None):
         survivor = started(tmp_path / "parts", schedule="halving", mode="min")
@@ -263,7 +263,7 @@ def test_halving_with_rollback_resumes_exactly(tmp_path):
 def test_the_state_of_a_trigger_is_the_scores_so_far():
     first, other = (NonMonotonicTrigger(AveragedSGD()) for _ in range(2))
     first.scores = [3.0, 2.5]
-    restore_state([other], *state_of([first]))
+    restore_callbacks([other], *callback_states([first]))
     assert other.scores == [3.0, 2.5]
 
 

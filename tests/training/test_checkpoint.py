@@ -192,12 +192,12 @@ def test_pickles_are_not_opened(saved):
 def test_arrays_of_another_dtype_are_refused(saved, dtype):
     path, _ = saved
     rewritten(path, bias=lambda bias: bias.astype(dtype))
-    assert_refused(path, r"bias.*the model wants float32.*Resume with the arguments")
+    assert_refused(path, r"bias.*but the model needs float32.*Resume with the arguments")
 
 
 def test_another_model_is_refused(saved):
     path, _ = saved
-    assert_refused(path, r"\(3, 4\).*the model wants.*\(3, 5\)", make_model(units=5))
+    assert_refused(path, r"\(3, 4\).*but the model needs.*\(3, 5\)", make_model(units=5))
     _, other = small_checkpoint(path.parent)
     assert_refused(path, "belongs to another model.*Resume with the arguments", other)
     model = make_model()

@@ -99,7 +99,7 @@ def test_the_config_json_of_a_run_starts_another_one(output, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", '{"unit": 3}', "has 'unit'"),
+        ("a.json", '{"unit": 3}', "unknown setting 'unit'"),
         ("a.json", '{"units": 3', "Give a JSON or TOML file of values"),
         ("a.json", "[3]", "an object, not"),
         ("a.json", '{"model": "other", "units": 3}', "other.*tiny"),
@@ -225,9 +225,17 @@ def test_one_of_several_models(output, capsys):
     [
         (LanguageModelConfig, {"devices": 9, "batch_size": 8}, "--devices 9: the batch has only 8"),
         (PRPNConfig, {"weight_decay": 0.1}, "--weight-decay 0.1: needs --optimizer adamw, adam_l2"),
-        (PRPNConfig, {"test_sentences": True}, "--test-sentences: goes with --sentences"),
-        (LanguageModelConfig, {"max_words": 9, "init_from": "a"}, "--max-words: the vocabulary is"),
-        (TreeLSTMConfig, {"left_dependents": True, "trees": "chain"}, "--left-dependents: a seq"),
+        (PRPNConfig, {"test_sentences": True}, "--test-sentences: needs --sentences"),
+        (
+            LanguageModelConfig,
+            {"max_words": 9, "init_from": "a"},
+            "--max-words: not with --init-from",
+        ),
+        (
+            TreeLSTMConfig,
+            {"left_dependents": True, "trees": "chain"},
+            "--left-dependents: needs --trees",
+        ),
         (TreeLSTMConfig, {"data": ("treebank",)}, "--data takes nltk, or three CoNLL files"),
         (TreeLSTMConfig, {"data": ("a", "b")}, "--data takes nltk, or three CoNLL files"),
     ],
@@ -257,9 +265,9 @@ def test_the_earliest_runs_stored_neither_values_nor_a_command(output):
     ("content", "message"),
     [
         ({}, "arguments is missing"),
-        ({"arguments": EARLIER | {"colour": 3}}, "has 'colour'"),
+        ({"arguments": EARLIER | {"colour": 3}}, "unknown setting 'colour'"),
         ({"arguments": EARLIER, "values": {"units": 3}}, "is missing"),
-        ({"arguments": EARLIER, "values": {"unit": 3}}, "has 'unit'"),
+        ({"arguments": EARLIER, "values": {"unit": 3}}, "unknown setting 'unit'"),
         ({"arguments": EARLIER, "values": 3}, "values is an object or null, not 3"),
         ({"model": "language_model", "units": 3}, "is missing"),
     ],
@@ -280,10 +288,10 @@ def test_a_checkpoint_resumes_with_its_values_only(tmp_path):
     for name, other in {"units": 21, "start": None}.items():
         trained = make_trainer(tmp_path, seed=9, record=VALUES | {name: other})
         before = bits(trained.model)
-        with pytest.raises(ValueError, match=f"begun with {name} {VALUES[name]}, not {other}"):
+        with pytest.raises(ValueError, match=f"started with {name} {VALUES[name]}, not {other}"):
             trained.resume()
         assert bits(trained.model) == before
-    with pytest.raises(ValueError, match="begun with units 20, not None"):
+    with pytest.raises(ValueError, match="started with units 20, not None"):
         make_trainer(tmp_path).resume()
     survivor = make_trainer(tmp_path, seed=9, record=VALUES)
     survivor.resume()

@@ -150,5 +150,5 @@ def test_debug_without_data_has_formulas(tmp_path):
     found = read_corpus(LanguageModelConfig.from_preset("debug"), tmp_path)
     assert {"(", ")", "and", "or", "not"} <= set(found.vocabulary)
     assert len(found.train) > 9 * len(found.valid) > 1000
-    with pytest.raises(ValueError, match="--data is needed"):
+    with pytest.raises(ValueError, match="--data is missing"):
         read_corpus(LanguageModelConfig(), tmp_path)

@@ -5,8 +5,8 @@ import pytest
 from keras import ops
 
 from helpers.checks import EXACT, SINGLE, as_array, assert_close, dtype_of, gradients, tensor
-from keras_onlstm.training import cross_entropy
-from keras_onlstm.training.cross_entropy import token_losses
+from keras_onlstm.training import bptt
+from keras_onlstm.training.bptt import token_losses
 
 FEW, MANY = 7, 1003
 RNG = np.random.default_rng(3)
@@ -90,7 +90,7 @@ def test_a_gpu_has_an_operation_of_its_own(monkeypatch):
     import tensorflow as tf
 
     targets, logits, _ = draw(MANY)
-    monkeypatch.setattr(cross_entropy, "compiled", None)
+    monkeypatch.setattr(bptt, "compiled", None)
     with pytest.raises(TypeError):
         token_losses(targets, logits)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])

@@ -141,5 +141,5 @@ def test_other_values_are_refused(stopped):
     config = json.loads(path.read_text())
     config["values"]["units"] = 15
     path.write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="begun with units 16, not 15"):
+    with pytest.raises(ValueError, match="started with units 16, not 15"):
         resume("tree_lstm", run)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keras_onlstm.training import metrics_log
-from keras_onlstm.training.metrics_log import write_history, write_tensorboard
+from keras_onlstm.training import trainer
+from keras_onlstm.training.trainer import write_history, write_tensorboard
 
 HISTORY = [
     {"epoch": 1, "loss": 1.0 / 3, "val_accuracy": 0.5, "learning_rate": 1e-3, "seconds": 1.25},
@@ -81,7 +81,7 @@ def test_tensorboard_reads_the_values(tmp_path):
 
 def test_without_tensorboard_nothing_is_written(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(
-        metrics_log, "find_spec", lambda name: None if name == "tensorboard" else find_spec(name)
+        trainer, "find_spec", lambda name: None if name == "tensorboard" else find_spec(name)
     )
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     write_tensorboard(tmp_path, HISTORY[0])

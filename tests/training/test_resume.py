@@ -107,7 +107,9 @@ def test_resuming_another_run(tmp_path):
     make_trainer(tmp_path, epochs=1).run()
     refused = make_trainer(tmp_path, seed=99)
     refused.schedules = []
-    assert_resume_refused(refused, ValueError, "1 callbacks.*here are 0.*Resume with the arguments")
+    assert_resume_refused(
+        refused, ValueError, "1 callbacks.*has 0 callbacks.*Resume with the arguments"
+    )
     refused = make_trainer(tmp_path, schedule="cosine", seed=99)
     assert_resume_refused(refused, ValueError, "another model")  # no learning rate to restore
 

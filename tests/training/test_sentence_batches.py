@@ -75,7 +75,7 @@ def test_texts_with_and_without_sentences():
     assert with_sentences(ids, 0, [[2, 3], [9]]).tolist() == [2, 3, 0, 5, 0, 2, 4, 0, 9, 0]
     with pytest.raises(ValueError, match="every sentence of the training text"):
         without_sentences(ids, 0, [[2, 3], [2, 4], [5]])
-    with pytest.raises(ValueError, match="it holds no sentence"):
+    with pytest.raises(ValueError, match="the text contains no sentence"):
         SentenceBatches(np.zeros(3, "int32"), 0, 2)
 
 

@@ -18,7 +18,7 @@ from keras_onlstm.models import TreeLSTM
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.text.vocabulary import frequent, read_vectors
 from keras_onlstm.training import HalvingWithRollback, TreeBatches, TreeLearner
-from keras_onlstm.training.corpora import TreeCorpus, read_trees, reshaped
+from keras_onlstm.training.corpora import TreeCorpus, read_trees, reshape_tree
 from keras_onlstm.training.tree_models import make_tree_model, train_tree_model
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 
@@ -153,7 +153,7 @@ def test_noise_is_the_same_again():
 
 
 def test_no_tree_is_no_batch():
-    with pytest.raises(ValueError, match="no tree"):
+    with pytest.raises(ValueError, match="layouts is empty"):
         TreeBatches(small_model(), [], 2)
 
 
@@ -412,7 +412,7 @@ def test_trees_of_files(tmp_path):
     chains = read_trees(replace(config, trees="chain"))
     assert chains.train[0] == chain(("the", "N", "cats", "sat"))
     shape = read_trees(replace(config, trees="random")).train
-    assert [t.heads for t in shape] == [reshaped(tree, "random", n).heads for n in range(2)]
+    assert [t.heads for t in shape] == [reshape_tree(tree, "random", n).heads for n in range(2)]
     kept = read_trees(replace(config, normalize=False, longest=3), vocabulary=["x"])
     assert (kept.train, kept.vocabulary) == ([], ["x"])
     assert kept.validation[0].words == ("The", "12", "cats", "sat")
@@ -425,7 +425,7 @@ def test_debug_without_data_has_toy_trees(trees):
     assert [len(part) for part in found[1:4]] == [120, 30, 30]
     plain = read_trees(TreeLSTMConfig.from_preset("debug")).train
     assert [tree.words for tree in found.train] == [
-        reshaped(tree, trees, number).words for number, tree in enumerate(plain)
+        reshape_tree(tree, trees, number).words for number, tree in enumerate(plain)
     ]
     assert {word for tree in plain for word in tree.words} <= {
         f"{side}-{depth}" for side in ("left", "right") for depth in "abcd"

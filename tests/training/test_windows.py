@@ -8,10 +8,10 @@ from keras_onlstm.training import Windows, contiguous
 TEXT = np.arange(20_000)
 
 
-@pytest.mark.parametrize("jitter", [False, True])
-def test_windows_cover_the_text_in_order(jitter):
+@pytest.mark.parametrize("variable", [False, True])
+def test_windows_cover_the_text_in_order(variable):
     assert contiguous(np.arange(11), 3).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
-    windows = Windows(TEXT, 4, window=70, jitter=jitter)
+    windows = Windows(TEXT, 4, window=70, variable_bptt=variable)
     pieces = contiguous(TEXT, 4)
     inputs, targets = [], []
     for index in range(len(windows)):
@@ -27,7 +27,7 @@ def test_windows_cover_the_text_in_order(jitter):
     assert (np.concatenate(inputs, 1) == pieces[:, :-1]).all()
     assert (np.concatenate(targets, 1) == pieces[:, 1:]).all()
     for index in (-1, len(windows)):
-        with pytest.raises(IndexError, match=f"no window {index}"):
+        with pytest.raises(IndexError, match=f"window {index} does not exist"):
             windows[index]
 
 
@@ -70,7 +70,7 @@ def test_bad_arguments(changes, match):
 
 
 def test_empty_sequences_fill_up_a_batch():
-    plain, filled = (Windows(np.arange(47), 5, 10, jitter=False, multiple=n) for n in (1, 4))
+    plain, filled = (Windows(np.arange(47), 5, 10, variable_bptt=False, multiple=n) for n in (1, 4))
     assert (plain.rows, filled.rows) == (5, 8) and len(plain) == len(filled)
     inputs, targets, weights = filled[0]
     assert inputs["rows"].tolist() == list(range(8))
@@ -91,17 +91,17 @@ def test_windows_are_padded_no_further_than_to_the_next_of_four_lengths():
             assert targets.shape[1] == size, (epoch, index)
 
 
-@pytest.mark.parametrize("jitter", [False, True])
-def test_the_next_epoch_has_as_many_windows(jitter):
+@pytest.mark.parametrize("variable", [False, True])
+def test_the_next_epoch_has_as_many_windows(variable):
     """`keras.Model.fit` asks for their number once."""
-    windows, counts = Windows(TEXT, 4, jitter=jitter), []
+    windows, counts = Windows(TEXT, 4, variable_bptt=variable), []
     for epoch in range(20):
         windows.set_epoch(epoch)
         counts.append(len(windows))
     windows.set_epoch(0)
     windows.on_epoch_end()
     assert windows._epoch == counts.index(counts[0], 1)
-    assert (len(set(counts)) > 1) == jitter
+    assert (len(set(counts)) > 1) == variable
 
 
 @pytest.mark.parametrize("count", [2, 3])
