@@ -30,9 +30,6 @@ def peaks(
         distances: for each text an array (characters,), the distance before each character.
         blank: the character between words.
 
-    Raises:
-        ValueError: if lengths differ, or no inner character is a blank, or all are.
-
     Example:
 
     >>> from keras_onlstm.evaluation.boundaries import peaks

@@ -125,9 +125,6 @@ def write(candidates: Iterable[Candidates], lists: StrPath, scores: StrPath) -> 
         candidates: list of `Candidates`.
         lists: file of trees in CoNLL-X, replaced atomically.
         scores: file of scores, replaced atomically.
-
-    Raises:
-        ValueError: if a word cannot be written in CoNLL-X.
     """
     candidates = list(candidates)
     conll.write(chain.from_iterable(trees for trees, _ in candidates), lists)
@@ -218,9 +215,6 @@ def bootstrap(
         words: integers (S,), number of scored words in every sentence.
         draws: number of bootstrap samples.
         seed: integer.
-
-    Raises:
-        ValueError: if no words are scored.
 
     Example:
 

@@ -59,9 +59,6 @@ def arrange(
         trees: iterable of `DependencyTree`, five per question, in the order of the sentences.
         name: name of the trees, for error messages.
 
-    Raises:
-        ValueError: if the number of trees is wrong, or a tree differs from its sentence in words.
-
     Example:
 
     >>> from keras_onlstm.datasets.sentence_completion import Question
@@ -253,10 +250,7 @@ class _Dictionary:
 
 @former_arguments(least="minimum")
 def blanks(
-    train: Iterable[DependencyTree],
-    test: Iterable[DependencyTree],
-    seed: int = 0,
-    minimum: int = 2,
+    train: Iterable[DependencyTree], test: Iterable[DependencyTree], seed: int = 0, minimum: int = 2
 ) -> list[Completion]:
     """Makes sentence completion questions: a content word of each sentence becomes the gap.
 
@@ -272,9 +266,6 @@ def blanks(
         test: iterable of `DependencyTree` with such tags, the sentences.
         seed: integer, for gaps, ties in frequency, and the order of candidates.
         minimum: positive integer, minimum count of each candidate in `train`.
-
-    Raises:
-        ValueError: if a tree has no tags.
 
     Example:
 

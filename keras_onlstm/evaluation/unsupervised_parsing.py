@@ -102,9 +102,6 @@ def model_scores(
     Returns:
         Dictionary from (layer, gate, method) to scores. `agreement` is the mean F1 of one model's
         trees against another's, which needs no gold trees.
-
-    Raises:
-        ValueError: if the models differ in gates or numbers of layers.
     """
     gates = tuple(measured[0])
     layers = len(measured[0][gates[0]][0])

@@ -103,9 +103,6 @@ class Windows(EpochBatches):
             reads its own rows.
         **kwargs: arguments of `keras.utils.PyDataset`.
 
-    Raises:
-        ValueError: if the text is too short, or an argument too small.
-
     Indexing gives a batch for `TruncatedModel`: a dictionary of `ids` (B, L), a boolean `mask`
     (B, L), `False` for padding, and `rows` (B,), the indices of the sequences; targets (B, L); and
     their weights (B, L), 0 for padding. `keras.Model.fit` also takes it, with `shuffle=False`.
@@ -207,9 +204,6 @@ class SentenceBatches(EpochBatches):
         process: index and number of processes, see `Windows`.
         **kwargs: arguments of `keras.utils.PyDataset`.
 
-    Raises:
-        ValueError: if the text has no sentence, or an argument is too small.
-
     Indexing gives a batch like `Windows`, for `TruncatedModel` with `carry=False`.
 
     Example:
@@ -283,9 +277,6 @@ class TreeBatches(EpochBatches):
         capacity: `Rooms` of the grid. Default: fitted to the trees.
         noise: `NoiseContrastive`, which draws noise for every word, or `None`.
         **kwargs: arguments of `keras.utils.PyDataset`.
-
-    Raises:
-        ValueError: if `layouts` is empty, or an argument is too small.
 
     Indexing gives a batch for `TreeLearner`: grids, targets and their weights.
 

@@ -249,9 +249,7 @@ def _state(callback):
     return {name: getattr(callback, name, None) for kind in kinds for name in _KERAS_COUNTERS[kind]}
 
 
-def callback_states(
-    callbacks: Sequence[Any],
-) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+def callback_states(callbacks: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
     """The states of callbacks: a dictionary of numbers for each, and the arrays of all.
 
     The arrays have keys such as `"0/best_weights/2"`: callback, name, position in a list.

@@ -43,10 +43,6 @@ def read_corpus(
         vocabulary: list of tokens, or `None`: that of the training text.
         processes: `Processes` that read the same corpus.
 
-    Raises:
-        FileNotFoundError: if a file of the corpus is missing.
-        ValueError: if one is empty or not UTF-8 text.
-
     Example:
 
     >>> import pathlib, tempfile
@@ -135,17 +131,13 @@ def choose_sentences(corpus: Corpus, test_sentences: bool) -> Corpus:
 
 
 class TreeCorpus(NamedTuple):
-    """Dependency trees of the three parts, and the vocabulary.
+    """The `vocabulary` of a corpus and the projective trees of its parts.
 
-    Attributes:
-        vocabulary: list of words, `<unk>` and `<root>` first.
-        train: list of `DependencyTree`, all projective.
-        validation: list of `DependencyTree`, all projective.
-        test: list of `DependencyTree`, all projective.
-        skipped: number of sentences of each part without a projective tree.
+    `train`, `validation` and `test` are lists of `DependencyTree`; `skipped` counts the sentences
+    of each part that have no projective tree.
     """
 
-    vocabulary: list[str]
+    vocabulary: list[str]  # `<unk>` and `<root>` first
     train: list[DependencyTree]
     validation: list[DependencyTree]
     test: list[DependencyTree]
@@ -153,12 +145,7 @@ class TreeCorpus(NamedTuple):
 
 
 def reshape_tree(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
-    """The words of a tree in a tree of another shape.
-
-    Args:
-        tree: `DependencyTree`.
-        shape: a value of `TreeLSTMConfig.trees`.
-        seed: integer, seed of a random tree.
+    """The words of a tree in a tree of another shape, a value of `TreeLSTMConfig.trees`.
 
     Example:
 
@@ -192,10 +179,6 @@ def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) 
     Args:
         config: `TreeLSTMConfig`. The preset `debug` without `data` uses random trees.
         vocabulary: list of words, or `None`: that of the training trees.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged or has no projective tree.
     """
     if not config.data and config.preset == "debug":
         return _random_corpus(config)

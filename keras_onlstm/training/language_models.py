@@ -103,9 +103,6 @@ def evaluation(
         sentences: whether each sentence is read on its own, `batch_size` in parallel.
         devices: number of devices of all processes, which share a batch.
         processes: `Processes` that evaluate it together.
-
-    Raises:
-        ValueError: if the text is too short.
     """
     shared = {"devices": devices, "processes": processes}
     if sentences:
@@ -139,7 +136,7 @@ def train_language_model(
     processes: Processes = SINGLE_PROCESS,
     initial: SentenceReader | None = None,
 ) -> bool:
-    """Trains a language model in the directory of a run, or resumes it.
+    """Trains a language model, or resumes a run. Returns whether training is complete.
 
     The directory receives the files of `Trainer`, `config.json` and `vocabulary.txt`; `best.keras`
     is the model with the best perplexity on the validation text.
@@ -154,13 +151,10 @@ def train_language_model(
         processes: `Processes` that train together. Only the first one writes.
         initial: model whose weights a new run starts with, or `None`: see `config.start`.
 
-    Returns:
-        Whether training is complete.
-
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if a text is too short, the corpus differs from that of the run, the
-            checkpoint is damaged or of another run, or `initial` has another architecture.
+        ValueError: if a text is too short, the corpus or the checkpoint is not that of the run, or
+            `initial` has another architecture.
     """
     sentences, all_devices = config.sentences, config.devices * processes.count
     shared: dict[str, Any] = {"devices": all_devices, "processes": processes}

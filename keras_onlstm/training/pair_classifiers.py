@@ -38,10 +38,6 @@ class PairBatches(EpochBatches):
         seed: integer, 0 or above.
         **kwargs: arguments of `keras.utils.PyDataset`.
 
-    Raises:
-        ValueError: if the lists are empty or differ in length, an id is 0, or another argument is
-            too small.
-
     Example:
 
     >>> from keras_onlstm.training import PairBatches
@@ -170,7 +166,7 @@ def train_pair_classifier(
     steps: int | None = None,
     log_every: int = 0,
 ) -> bool:
-    """Trains a classifier of pairs of formulas in the directory of a run, or resumes it.
+    """Trains a classifier of pairs of formulas, or resumes a run. Returns whether it is complete.
 
     The directory receives the files of `Trainer`, and `config.json`; `best.keras` is the model with
     the best accuracy on the validation pairs.
@@ -183,9 +179,6 @@ def train_pair_classifier(
         resume: whether to resume the run.
         steps: number of batches after which to stop, or `None`.
         log_every: number of batches between printed lines.
-
-    Returns:
-        Whether training is complete.
 
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.

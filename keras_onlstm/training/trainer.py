@@ -127,9 +127,8 @@ class Trainer:
     def resume(self) -> None:
         """Restores the last checkpoint.
 
-        Raises:
-            FileNotFoundError: if there is none.
-            ValueError: if it is damaged or of another model. Nothing is changed then.
+        Raises `FileNotFoundError` if there is none, and `ValueError` if it is damaged or of another
+        model; nothing is changed then.
         """
         path, arrays = self.directory / CHECKPOINT, dict[str, Any]()
         state = load_checkpoint(path, self.model, self._check, self.record, arrays)
@@ -159,10 +158,6 @@ class Trainer:
 
         Returns:
             The history: a list of dictionaries, one per epoch.
-
-        Raises:
-            OSError: if a file cannot be written.
-            ValueError: if the loss is NaN.
         """
         self._batches_left = math.inf if max_batches is None else max_batches
         with deterministic_tracing(self.model, getattr(self.batches, "lengths_vary", False)):

@@ -256,7 +256,7 @@ def train_tree_model(
     steps: int | None = None,
     log_every: int = 0,
 ) -> bool:
-    """Trains a TreeLSTM in the directory of a run, or resumes it.
+    """Trains a TreeLSTM in the directory of a run, or resumes it. Returns whether it is complete.
 
     The directory receives the files of `Trainer`, `config.json` and `vocabulary.txt`; `best.keras`
     is the model with the best perplexity on the validation trees.
@@ -269,13 +269,9 @@ def train_tree_model(
         steps: number of batches after which to stop, or `None`.
         log_every: number of batches between printed lines.
 
-    Returns:
-        Whether training is complete.
-
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if the vocabulary is not that of the run, or the checkpoint is damaged or of
-            another run.
+        ValueError: if the vocabulary or the checkpoint is not that of the run.
     """
     model, learner, batches = make_tree_model(config, corpus.vocabulary, corpus.train)
     loss = tree_evaluation(model, corpus.validation, config.batch_size)

@@ -1,4 +1,4 @@
-"""Training with several processes: what they share, what is refused, and what is left of one."""
+"""Training in several processes: shared values, rejected options, failing processes."""
 
 import json
 import shutil
@@ -111,7 +111,7 @@ def join(*place, patience=60, **variables):
 @pytest.mark.parametrize(
     ("count", "devices", "found"), [(3, (1, 1), "2 processes"), (2, (1, 2), "[1, 2] devices")]
 )
-def test_other_numbers_of_processes_and_devices_are_refused(count, devices, found):
+def test_mismatched_processes_and_devices_are_rejected(count, devices, found):
     variables = {"JAX_COORDINATOR_PORT": free_address().rpartition(":")[2]}
     statuses, _, errors = ends(
         join(count, None, None, devices[index], **variables, **slurm(index)) for index in range(2)
@@ -123,7 +123,7 @@ def test_other_numbers_of_processes_and_devices_are_refused(count, devices, foun
 
 
 @pytest.mark.backend("jax")
-def test_a_process_that_falls_silent_ends_the_others():
+def test_silent_process_ends_the_others():
     """As if the network was cut. A process that is killed: see below."""
     address = free_address()
     processes = [join(2, index, address, 1) for index in range(2)]
@@ -136,7 +136,7 @@ def test_a_process_that_falls_silent_ends_the_others():
 
 @pytest.mark.backend("jax")
 @pytest.mark.parametrize("index", [0, None])
-def test_processes_that_do_not_come_together(index):
+def test_missing_process_times_out(index):
     address = None if index is None else free_address()
     _, _, ((*_, line),) = ends([join(2, index, address, 1, patience=0.5)])
     assert (
@@ -145,7 +145,7 @@ def test_processes_that_do_not_come_together(index):
 
 
 @pytest.mark.backend("jax")
-def test_options_that_cannot_be_right_are_refused():
+def test_invalid_process_options_are_rejected():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for count, place in [(2, "10.0.0.1"), (2, "a:b"), (2, f"localhost:{port}"), (1, "a:1")]:
@@ -155,7 +155,7 @@ def test_options_that_cannot_be_right_are_refused():
                 pass
 
 
-# The example. All that follows starts processes, which takes seconds: they share what they can.
+# The training command. These tests start processes, which takes seconds, so they share runs.
 
 SMALL = [
     "--preset", "debug", "--devices", 2, "--num-layers", 1, "--no-variable-bptt", "--epochs", 3,
@@ -197,7 +197,7 @@ def wait_for_epochs(output, count, processes):
 
 
 def trained(output):
-    """What a run has learnt, and what it has measured."""
+    """The variables and the metrics of a run."""
     with np.load(output / "checkpoint.npz") as file:
         arrays = {name: file[name] for name in file.files if name != "state.json"}
     rows = json.loads((output / "metrics.json").read_text())["epochs"]
@@ -229,7 +229,7 @@ def test_only_the_first_process_writes_and_prints(unbroken):
 
 
 @pytest.mark.backend("jax")
-def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run, tmp_path):
+def test_resume_after_killed_processes_matches_uninterrupted_run(unbroken, run, tmp_path):
     output = tmp_path / "run"
     for killed in (1, 0):
         resume = () if killed else ("--resume",)
@@ -240,7 +240,7 @@ def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run
         assert statuses[killed] == -signal.SIGKILL and statuses[1 - killed] != 0
         assert hint(output) in errors[1 - killed]
         if killed:
-            shutil.copytree(output, tmp_path / "alone")
+            shutil.copytree(output, tmp_path / "single")
 
     statuses, _, errors = ends(train(output, "--resume"))
     assert (statuses, errors) == ([0, 0], [[hint(output)]] * 2)
@@ -250,9 +250,9 @@ def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, expected[name], err_msg=name)
 
-    alone = tmp_path / "alone"
-    assert run("--resume", "--output", alone, "--num-processes", "1", "--devices", "1")[0] == 0
-    arrays, rows = trained(alone)
+    single = tmp_path / "single"
+    assert run("--resume", "--output", single, "--num-processes", "1", "--devices", "1")[0] == 0
+    arrays, rows = trained(single)
     for name, array in arrays.items():
         # Sums in another order.
         np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=2e-5, err_msg=name)
@@ -260,7 +260,7 @@ def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run
 
 
 @pytest.mark.backend("jax")
-def test_processes_with_other_arguments_are_refused_and_write_nothing(tmp_path):
+def test_processes_with_different_arguments_are_rejected(tmp_path):
     seeds = [["--seed", 0], ["--seed", 1]]
     statuses, outputs, errors = ends(train(tmp_path / "run", *SMALL, own=seeds))
     line = "language_modeling.py: error: --seed is 0 on process 0 and 1 on process 1."
@@ -270,7 +270,7 @@ def test_processes_with_other_arguments_are_refused_and_write_nothing(tmp_path):
 
 
 @pytest.mark.backend("tensorflow", "torch")
-def test_other_backends_are_refused(run, tmp_path):
+def test_other_backends_are_rejected(run, tmp_path):
     several = ["--num-processes", 2, "--process-id", 0]
     result = run("--output", tmp_path / "run", "--preset", "debug", *several)
     needs = f"--num-processes 2: needs JAX (KERAS_BACKEND=jax), not {keras.backend.backend()}."
