@@ -38,7 +38,7 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.runs.config import run_parser
 from keras_onlstm.runs.directory import RESULTS
 from keras_onlstm.runs.tree_lstm import SEQUENTIAL, TreeLSTMConfig
-from keras_onlstm.training.corpora import normalized, read_trees, reshaped
+from keras_onlstm.training.corpora import normalize_tree, read_trees, reshape_tree
 from keras_onlstm.utils.console import at_least, report, table
 from keras_onlstm.utils.files import replacing, write_json
 
@@ -213,8 +213,8 @@ def score(run, path):
 
 
 def prepared(tree, config):
-    tree = normalized(tree) if config.normalize else tree
-    return reshaped(tree, config.trees)
+    tree = normalize_tree(tree) if config.normalize else tree
+    return reshape_tree(tree, config.trees)
 
 
 def generate(run, count):

@@ -80,8 +80,8 @@ def evaluate_characters(run, data, result):
     row = (model.default_layer or 1) - 1
     found = peaks(texts, [rows[row] for rows in model.distances(texts)])
     info(
-        f"Distances above both neighbours: {found.blanks:.1%} of those before blanks, "
-        f"{found.letters:.1%} of those before other characters"
+        f"Distances above both neighbours: {found.before_blanks:.1%} of those before blanks, "
+        f"{found.before_others:.1%} of those before other characters"
     )
 
 

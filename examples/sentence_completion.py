@@ -36,7 +36,7 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.runs.directory import check_new, running
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.training.corpora import TreeCorpus, normalized, reshaped
+from keras_onlstm.training.corpora import TreeCorpus, normalize_tree, reshape_tree
 from keras_onlstm.utils.console import ArgumentParser, advance, at_least, progress_bar, report, seed
 
 DEBUG = {  # models that --preset debug trains: (trees, left dependents)
@@ -152,7 +152,7 @@ def train_debug(options, trees):
 
     runs = []
     for name, (shape, left_dependents) in DEBUG.items():
-        shaped = [reshaped(tree, shape) for tree in trees]
+        shaped = [reshape_tree(tree, shape) for tree in trees]
         vocabulary = frequent(tree.words for tree in shaped)
         corpus = TreeCorpus(vocabulary, shaped, shaped[:20], shaped[:20], {})
         config = TreeLSTMConfig.from_preset(
@@ -180,7 +180,7 @@ class Evaluated:
 
     def as_read(self, tree, number):
         """A tree in the form that the model was trained on; `number` is that of the question."""
-        return reshaped(normalized(tree) if self.normalizes else tree, self.shape, number)
+        return reshape_tree(normalize_tree(tree) if self.normalizes else tree, self.shape, number)
 
     def score(self, name, completions, unknown):
         self.known[name] = all_known(completions, self.vocabulary, self.word)

@@ -13,7 +13,7 @@ import numpy as np
 
 from keras_onlstm.onlstm.gates import gate_width
 from keras_onlstm.utils import Shape, StrPath
-from keras_onlstm.utils.files import parse_json, read_npz, reason
+from keras_onlstm.utils.files import describe, parse_json, read_npz
 from keras_onlstm.utils.validation import Integer
 
 __all__ = [
@@ -153,7 +153,7 @@ def open_stored(path: StrPath) -> Stored:
 def damaged(path: StrPath, error: Exception) -> ValueError:
     """The error for a file from which no model can be built."""
     return ValueError(
-        f"{path}: not a complete model in compact form ({reason(error)}). Restore it from a copy."
+        f"{path}: not a complete model in compact form ({describe(error)}). Restore it from a copy."
     )
 
 

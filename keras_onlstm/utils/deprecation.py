@@ -6,7 +6,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["module_getattr", "renamed_arguments", "renamed_method", "warn_renamed"]
+__all__ = [
+    "module_getattr",
+    "renamed_arguments",
+    "renamed_attribute",
+    "renamed_method",
+    "warn_renamed",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -28,6 +34,16 @@ def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any
         return getattr(importlib.import_module(home or module), new)
 
     return getattr_
+
+
+def renamed_attribute(old: str, new: str) -> Any:
+    """A property with the former name, `Class.name`, of an attribute or method."""
+
+    def get(instance):
+        warn_renamed(old, new)
+        return getattr(instance, new)
+
+    return property(get)
 
 
 def renamed_method(old: str, new: str) -> Any:

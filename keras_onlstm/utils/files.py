@@ -26,6 +26,7 @@ __all__ = [
     "cannot_write",
     "check_unlocked",
     "check_unpacked",
+    "describe",
     "is_left_over",
     "lines",
     "locked",
@@ -33,7 +34,6 @@ __all__ = [
     "read_json",
     "read_npz",
     "read_text",
-    "reason",
     "remove_left_overs",
     "replacing",
     "write_json",
@@ -304,6 +304,6 @@ def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
         return {name: np.asarray(array) for name, array in file.items()}
 
 
-def reason(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """The message of an error, shortened so that it fits into one line."""
     return textwrap.shorten(str(error), 300) or type(error).__name__

@@ -204,7 +204,7 @@ def formulas(tmp_path):
     """The corpus that a debug run draws."""
     directory = tmp_path / "formulas"
     directory.mkdir()
-    corpora._directory(LanguageModelConfig.from_preset("debug"), directory)
+    corpora._corpus_folder(LanguageModelConfig.from_preset("debug"), directory)
     return directory
 
 

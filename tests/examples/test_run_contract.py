@@ -351,7 +351,7 @@ WRONG = {
         (["--devices", "21", *DEBUG], "--devices 21", "20 sequences"),
         ([*DEBUG, "--test-sentences"], "--test-sentences", "--sentences"),
         ([*DEBUG, "--data", "missing"], "--data missing", "no such folder"),
-        ([], "--data is needed", "ptb.train.txt"),
+        ([], "--data is missing", "ptb.train.txt"),
     ],
     "syntactic_evaluation": [
         ([], "--data DIR or --brown is needed"),

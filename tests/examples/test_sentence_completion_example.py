@@ -295,7 +295,7 @@ def test_trees_that_do_not_match(run, files, tmp_path):
     path, output = tmp_path / "trees.conll", tmp_path / "out"
     told = ["--questions", files, "--trees", path, "--models", files / "tree", "--output", output]
     conll.write(trees[:-1], path)
-    refused(run(*told), path, "19 trees for 20 sentences", "Parse them again")
+    refused(run(*told), path, "19 trees for 20 sentences", "Parse the sentences again")
     conll.write([*trees[:3], fan(["The", "flea", "sleeps"]), *trees[4:]], path)
     refused(run(*told), path, "tree 4: word 2 must be 'fly'", "'fly'")
     assert not output.exists()
