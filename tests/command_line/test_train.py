@@ -194,8 +194,8 @@ def test_values_of_a_file(config_of, trained, tmp_path):
     ("name", "text", "parts"),
     [
         ("a.json", '{"unit": 3}', ["a.json has 'unit'", "did you mean units?"]),
-        ("a.json", '{"units": "many"}', ["--units is an integer, 1 or above, not 'many'"]),
-        ("a.json", '{"units": 0}', ["--units is an integer, 1 or above, not 0"]),
+        ("a.json", '{"units": "many"}', ["--units must be an integer, 1 or above, not 'many'"]),
+        ("a.json", '{"units": 0}', ["--units must be an integer, 1 or above, not 0"]),
         ("a.json", '{"model": "prpn"}', ["a.json is for a 'prpn', not for a 'language_model'"]),
         ("a.json", '{"preset": "huge"}', ["--preset", "not 'huge'"]),
         ("a.json", "[]", ["a.json", "not []"]),

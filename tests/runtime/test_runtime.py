@@ -227,7 +227,10 @@ def test_files_of_others(exported, tmp_path):
             '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 3]}',
             "members have 6 layers, and num_layers is 3",
         ),
-        ('{"format": 1, "graph": "layer", "vocabulary": [1]}', r"vocabulary\[0\] is a text, not 1"),
+        (
+            '{"format": 1, "graph": "layer", "vocabulary": [1]}',
+            r"vocabulary\[0\] must be a string, not 1",
+        ),
         (
             '{"format": 1, "graph": "tree_language_model", "vocabulary": []}',
             "left_dependents is missing",
