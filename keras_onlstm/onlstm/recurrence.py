@@ -15,15 +15,8 @@ from keras_onlstm.recurrence.gated_step import GatedWeights, run_gated
 from keras_onlstm.utils import Activation, Tensor
 from keras_onlstm.utils.numerics import matmul, mean, wide_dtype
 
-__all__ = [
-    "RecurrenceInputs",
-    "RecurrenceOutputs",
-    "fused",
-    "reference",
-    "run",
-    "substituted",
-    "unsupported_reason",
-]
+__all__ = ["RecurrenceInputs", "RecurrenceOutputs", "fused", "reference", "run", "substituted"]
+__all__ += ["unsupported_reason"]
 
 
 class RecurrenceInputs(NamedTuple):

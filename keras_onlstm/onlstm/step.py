@@ -15,18 +15,8 @@ from keras_onlstm.onlstm.gates import (
 from keras_onlstm.utils import Activation, Tensor
 from keras_onlstm.utils.numerics import cumsum, exact_activation, matmul, max_keepdims, wide_dtype
 
-__all__ = [
-    "GATES",
-    "LSTM_GATES",
-    "MASTER_GATES",
-    "StepOutput",
-    "cumax",
-    "gate_offsets",
-    "gate_width",
-    "lstm_offset",
-    "project",
-    "step",
-]
+__all__ = ["GATES", "LSTM_GATES", "MASTER_GATES", "StepOutput", "cumax", "gate_offsets"]
+__all__ += ["gate_width", "lstm_offset", "project", "step"]
 
 
 def cumax(x: Tensor, axis: int = -1) -> Tensor:

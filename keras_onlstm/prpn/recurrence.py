@@ -25,14 +25,7 @@ from keras_onlstm.recurrence.lstm import (
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import max_keepdims
 
-__all__ = [
-    "ReadingInputs",
-    "ReadingStep",
-    "fused",
-    "reference",
-    "run",
-    "substituted",
-]
+__all__ = ["ReadingInputs", "ReadingStep", "fused", "reference", "run", "substituted"]
 
 
 class ReadingInputs(NamedTuple):

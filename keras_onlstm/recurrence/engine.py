@@ -20,19 +20,8 @@ from keras import backend, tree
 from keras_onlstm.recurrence import engine_jax, engine_tensorflow, engine_torch
 from keras_onlstm.utils import DType, Shape, Tensor, Tensors
 
-__all__ = [
-    "NOT_SUPPORTED",
-    "Specs",
-    "Step",
-    "Substitution",
-    "packed",
-    "product",
-    "rows_product",
-    "run",
-    "scan",
-    "stacked",
-    "summed_product",
-]
+__all__ = ["NOT_SUPPORTED", "Specs", "Step", "Substitution", "packed", "product", "rows_product"]
+__all__ += ["run", "scan", "stacked", "summed_product"]
 
 NOT_SUPPORTED = (
     "This loop over time has a hand-written gradient: no forward-mode derivatives, no torch.vmap, "

@@ -11,16 +11,8 @@ from keras import ops, tree
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, raise_on_gradient, values
 
-__all__ = [
-    "compiled",
-    "packed",
-    "product",
-    "rows_product",
-    "run",
-    "scan",
-    "stacked",
-    "summed_product",
-]
+__all__ = ["compiled", "packed", "product", "rows_product", "run", "scan", "stacked"]
+__all__ += ["summed_product"]
 
 
 def packed(matrix: Tensor, columns: int) -> Tensor:

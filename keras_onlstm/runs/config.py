@@ -119,7 +119,7 @@ class Config:
     >>> TinyConfig(units=0)
     Traceback (most recent call last):
     ...
-    ValueError: --units is an integer, 1 or above, not 0
+    ValueError: --units must be an integer, 1 or above, not 0
     """
 
     model: ClassVar[str]

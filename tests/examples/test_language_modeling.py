@@ -261,7 +261,7 @@ def test_a_corpus_that_changed(run, data, tmp_path):
     ("name", "text", "arguments", "what"),
     [
         ("results.json", "{}", COMPACT, "parameters is missing"),
-        ("config.json", '{"model": "language_model", "data": 3}', COMPACT, "data is a list"),
+        ("config.json", '{"model": "language_model", "data": 3}', COMPACT, "data must be a list"),
         ("vocabulary.txt", "\udcff\n", ["--resume", "--output"], "is not UTF-8 text"),
     ],
 )

@@ -328,18 +328,18 @@ PAIR_OF_LISTS = ["--lists", "a", "b", "--scores", "c", "d"]
 PARSED = ["--prepare-brown", "x", "--parse", "y"]
 WRONG = {
     "logic_inference": [
-        (["--preset", "nonsense"], "--preset is 'debug' or 'small'", "'nonsense'"),
-        (["--seed", "-1"], "--seed is an integer from 0 to", "not -1"),
+        (["--preset", "nonsense"], "--preset must be 'debug' or 'small'", "'nonsense'"),
+        (["--seed", "-1"], "--seed must be an integer from 0 to", "not -1"),
         ([*DEBUG, "--unit", "1"], "unexpected argument --unit: did you mean --units?"),
         ([*DEBUG, "--chunk_size", "1"], "unexpected argument --chunk_size", "--chunk-size?"),
-        ([*DEBUG, "--units", "many"], "--units is an integer, 1 or above, not 'many'"),
-        ([*DEBUG, "--units", "0"], "--units is an integer, 1 or above, not 0"),
-        ([*DEBUG, "--dropout", "1.5"], "--dropout is a number from 0 to 0.9999, not 1.5"),
+        ([*DEBUG, "--units", "many"], "--units must be an integer, 1 or above, not 'many'"),
+        ([*DEBUG, "--units", "0"], "--units must be an integer, 1 or above, not 0"),
+        ([*DEBUG, "--dropout", "1.5"], "--dropout must be a number from 0 to 0.9999, not 1.5"),
         (
             [*DEBUG, "--learning-rate", "nan"],
-            "--learning-rate is a number from 0 to 1e+06, not nan",
+            "--learning-rate must be a number from 0 to 1e+06, not nan",
         ),
-        ([*DEBUG, "--schedule", "sine"], "--schedule is 'cosine' or 'plateau', not 'sine'"),
+        ([*DEBUG, "--schedule", "sine"], "--schedule must be 'cosine' or 'plateau', not 'sine'"),
         (["--steps", "0"], "--steps", "0 is not an integer, 1 or above"),
         ([*DEBUG, "stray"], "unexpected argument stray"),
         ([*DEBUG, "--data", "missing"], "missing", "no such"),

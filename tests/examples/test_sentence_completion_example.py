@@ -308,7 +308,7 @@ def test_a_run_of_another_script(run, files, tmp_path):
     other.mkdir()
     bush = TreeLSTMConfig().to_json() | {"trees": "bush"}
     (other / "config.json").write_text(json.dumps(bush))
-    refused(run(*told), other / "config.json", "trees is 'dependencies' or 'chain'")
+    refused(run(*told), other / "config.json", "trees must be 'dependencies' or 'chain'")
     shutil.copy(files / "chain" / "config.json", other)
     model = LanguageModel(3, 4, 8, 1, 4, vocabulary=["<eos>", "<unk>", "a"])
     model.build()
