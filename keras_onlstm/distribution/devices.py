@@ -32,7 +32,7 @@ class DataParallel:
             up before.
     """
 
-    place = renamed_attribute("DataParallel.place", "distribute")
+    place = renamed_attribute("place", "distribute")
 
     def __init__(self, count: int) -> None:
         self.count = count

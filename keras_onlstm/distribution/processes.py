@@ -86,8 +86,8 @@ class Processes:
                     f"{other.get(name)} on process {index}. Start all processes with the same."
                 )
 
-    agree = renamed_attribute("Processes.agree", "check_equal")
-    of_first = renamed_attribute("Processes.of_first", "on_first")
+    agree = renamed_attribute("agree", "check_equal")
+    of_first = renamed_attribute("of_first", "on_first")
 
 
 SINGLE_PROCESS = Processes()

@@ -144,7 +144,7 @@ class HalvingWithRollback(Stateful):
 
     monitor = "val_entropy"
     stored = ("last", "best", "best_weights")
-    rises = renamed_attribute("HalvingWithRollback.rises", "failed_epochs")
+    rises = renamed_attribute("rises", "failed_epochs")
 
     def __init__(self, model: keras.Model, factor: float = 1.0001) -> None:
         self.model, self.factor = model, factor

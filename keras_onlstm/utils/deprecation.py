@@ -36,16 +36,6 @@ def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any
     return getattr_
 
 
-def renamed_attribute(old: str, new: str) -> Any:
-    """A property with the former name, `Class.name`, of an attribute or method."""
-
-    def get(instance):
-        warn_renamed(old, new)
-        return getattr(instance, new)
-
-    return property(get)
-
-
 def renamed_method(old: str, new: str) -> Any:
     """A method that calls the one with the new name."""
 
@@ -55,6 +45,16 @@ def renamed_method(old: str, new: str) -> Any:
 
     method.__doc__ = f"Deprecated. Use `{new}`."
     return method
+
+
+def renamed_attribute(old: str, new: str) -> Any:
+    """A read-only property that returns the attribute with the new name."""
+
+    def value(self):
+        warn_renamed(f"{type(self).__name__}.{old}", new)
+        return getattr(self, new)
+
+    return property(value, doc=f"Deprecated. Use `{new}`.")
 
 
 def renamed_arguments(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
