@@ -21,7 +21,7 @@ from keras_onlstm.onlstm.gates import (
 )
 from keras_onlstm.text.sentences import DistanceModel, read
 from keras_onlstm.utils import Shape, StrPath
-from keras_onlstm.utils.files import parse_json, read_npz, reason
+from keras_onlstm.utils.files import describe, parse_json, read_npz
 from keras_onlstm.utils.validation import Integer
 
 __all__ = [
@@ -120,7 +120,7 @@ def read_compact(path: StrPath) -> CompactFile:
 
 def damaged(path: StrPath, error: Exception) -> ValueError:
     """The error for a file from which no model can be built."""
-    return ValueError(f"{path}: not a complete model ({reason(error)}). Restore it from a copy.")
+    return ValueError(f"{path}: not a complete model ({describe(error)}). Restore it from a copy.")
 
 
 def _contents(arrays: dict[str, np.ndarray]) -> CompactFile:

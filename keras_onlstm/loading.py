@@ -11,7 +11,7 @@ from keras_onlstm import runtime
 from keras_onlstm.compact import CompactModel, read_compact
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import check_unpacked, reason
+from keras_onlstm.utils.files import check_unpacked, describe
 from keras_onlstm.utils.libraries import keras_not_installed
 
 __all__ = ["SHIPPED", "load_model", "load_trained", "select_model"]
@@ -113,7 +113,7 @@ def _load_keras(path):
                 raise ValueError(f"{variable.path} is not finite: its training has diverged")
     except Exception as error:  # Keras's zip, JSON and HDF5 readers raise many types
         raise ValueError(
-            f"{path}: not a complete model ({reason(error)}). Train again, or restore it from a "
+            f"{path}: not a complete model ({describe(error)}). Train again, or restore it from a "
             "copy."
         ) from error
     return model

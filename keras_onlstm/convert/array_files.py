@@ -9,7 +9,7 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import read_npz, reason, replacing
+from keras_onlstm.utils.files import describe, read_npz, replacing
 from keras_onlstm.utils.libraries import not_installed
 
 __all__ = ["StateDict", "check_inferred", "read_arrays", "variable_array", "write_arrays"]
@@ -46,7 +46,7 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
                 raise ValueError(f"{name} is not an array of numbers")
     except Exception as error:  # NumPy, its ZIP reader and safetensors raise many classes
         raise ValueError(
-            f"{path}: not a complete {kind} file of NumPy arrays ({reason(error)}). Write it "
+            f"{path}: not a complete {kind} file of NumPy arrays ({describe(error)}). Write it "
             "again, with bfloat16 converted to float32."
         ) from error
     return arrays

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from keras_onlstm.convert.array_files import StateDict, check_inferred, variable_array
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.onlstm.step import gate_width
+from keras_onlstm.onlstm.gates import gate_width
 from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["from_torch", "language_model_from_arrays", "language_model_to_arrays", "to_torch"]
