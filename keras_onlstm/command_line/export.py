@@ -123,7 +123,7 @@ def _models(options):
     """Lists pairs of a model and keyword arguments for its export."""
     from keras_onlstm.datasets import propositional_logic as logic
     from keras_onlstm.exporting import graph_names
-    from keras_onlstm.loading import SHIPPED, load_model, member
+    from keras_onlstm.loading import SHIPPED, load_model, select_model
     from keras_onlstm.runtime import FORMATS as EXPORTED
 
     if options.preset and (options.model or options.model_index is not None):
@@ -137,7 +137,7 @@ def _models(options):
     if path.is_dir() and (path / CONFIG).is_file():
         metadata = read_config(path, remedy="Restore it from a copy.")
     if options.model_index is not None:
-        model, metadata = member(path, model, metadata, options.model_index)
+        model, metadata = select_model(path, model, metadata, options.model_index)
     keywords = {"metadata": metadata}
     if "classifier" in graph_names(model):
         if model.vocabulary_size == len(logic.TOKENS) + 1:

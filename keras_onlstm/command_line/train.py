@@ -62,7 +62,7 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
     Returns true if training is complete and this process is the one that writes files.
     """
     from keras_onlstm.distribution.devices import check_processes
-    from keras_onlstm.distribution.processes import joined
+    from keras_onlstm.distribution.processes import connect
     from keras_onlstm.runs.directory import has_begun
     from keras_onlstm.training.corpora import IDS, VOCABULARY, choose_sentences, read_corpus
     from keras_onlstm.training.language_models import train_language_model
@@ -71,9 +71,9 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
     here = config.num_processes, options.process_id, options.coordinator, config.devices
     values = {f"--{name.replace('_', '-')}": value for name, value in config.to_json().items()}
     same = {**values, "--resume": options.resume, "--steps": options.steps}
-    with joined(*here, same, options.patience) as processes:
+    with connect(*here, same, options.patience) as processes:
         begun = [IDS, VOCABULARY]
-        resumes = processes.of_first(lambda: options.resume and has_begun(options.output, begun))
+        resumes = processes.on_first(lambda: options.resume and has_begun(options.output, begun))
         initial, vocabulary = _initial(config, options.output, resumes)
         if config.data:
             print(f"Reading {' '.join(config.data)}", flush=True)

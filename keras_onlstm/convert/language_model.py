@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from keras_onlstm.convert.array_files import stored, take, unknown
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.onlstm.step import gate_width
+from keras_onlstm.onlstm.gates import gate_width
 from keras_onlstm.utils.validation import check_integer
 
 __all__ = [

@@ -11,7 +11,7 @@ from itertools import chain, groupby
 
 from keras_onlstm.datasets.nltk_corpora import found
 from keras_onlstm.datasets.treebank import normalize
-from keras_onlstm.utils.files import reason
+from keras_onlstm.utils.files import describe
 
 __all__ = ["load", "load_files"]
 
@@ -95,6 +95,6 @@ def _sentences(reader, name):
         return [list(sentence) for sentence in reader.sents(name)]
     except Exception as error:  # NLTK's reader raises many types
         raise ValueError(
-            f"{reader.abspath(name)}: not a file of the corpus ({reason(error)}). Restore it from "
-            "its source."
+            f"{reader.abspath(name)}: not a file of the corpus ({describe(error)}). Restore it "
+            "from its source."
         ) from error

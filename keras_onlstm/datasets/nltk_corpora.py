@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 from zipfile import BadZipFile
 
-from keras_onlstm.utils.files import reason
+from keras_onlstm.utils.files import describe
 
 __all__ = ["RESTORE", "file_content", "found"]
 
@@ -23,7 +23,8 @@ def found(name: str, remedy: str) -> Iterator[None]:
             "directory nltk_data."
         ) from error
     except BadZipFile as error:
-        raise ValueError(f"corpora/{name}.zip of nltk_data: {reason(error)}. {RESTORE}") from error
+        message = f"corpora/{name}.zip of nltk_data: {describe(error)}. {RESTORE}"
+        raise ValueError(message) from error
 
 
 def file_content(reader: Any, name: str) -> tuple[str, bytes]:
@@ -33,4 +34,4 @@ def file_content(reader: Any, name: str) -> tuple[str, bytes]:
         with reader.root.join(name).open() as file:
             return path, file.read()
     except Exception as error:  # NLTK and archives raise many types
-        raise ValueError(f"{path}: cannot be read ({reason(error)}). {RESTORE}") from error
+        raise ValueError(f"{path}: cannot be read ({describe(error)}). {RESTORE}") from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import read_text, reason, replacing
+from keras_onlstm.utils.files import describe, read_text, replacing
 
 __all__ = [
     "CONTRASTS",
@@ -164,7 +164,7 @@ def _unpickle(path):
         return read_lists(path.read_bytes())
     except (ValueError, pickle.UnpicklingError) as error:
         raise ValueError(
-            f"{path}: refused, no pickle of sentences alone ({reason(error)}). Get the file from "
+            f"{path}: refused, no pickle of sentences alone ({describe(error)}). Get the file from "
             "github.com/BeckyMarvin/LM_syneval."
         ) from error
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_onlstm.onlstm.step import MASTER_GATES, gate_offsets
+from keras_onlstm.onlstm.gates import MASTER_GATES, gate_offsets
 
 _ORDER = ("master_forget", "master_input", "candidate", "output", "forget", "input")
 _NEGATED = ("forget", "input")

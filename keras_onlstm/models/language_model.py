@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_onlstm.compact.stored import MAX_LAYERS, layer_sizes
+from keras_onlstm.compact import MAX_LAYERS, layer_sizes
 from keras_onlstm.models import initializers
 from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size

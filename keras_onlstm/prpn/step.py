@@ -20,18 +20,8 @@ from keras import ops
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import max_keepdims
 
-__all__ = [
-    "EPSILON",
-    "WALL",
-    "alphas",
-    "attention",
-    "banded",
-    "banded_attention",
-    "features_of",
-    "last_rows",
-    "spread",
-    "structural_gates",
-]
+__all__ = ["EPSILON", "WALL", "alphas", "attention", "banded", "banded_attention", "features_of"]
+__all__ += ["last_rows", "spread", "structural_gates"]
 
 # The distance before a text, at which all gates close. The paper has infinity.
 WALL = 1e9

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import reason
+from keras_onlstm.utils.files import describe
 from keras_onlstm.utils.libraries import not_installed
 
 
@@ -62,7 +62,7 @@ class Graph:
             return self._run(feeds)
         except Exception as error:  # each runtime has its own classes
             shapes = ", ".join(f"{name} {array.shape}" for name, array in feeds.items())
-            raise ValueError(f"{self.path}: cannot run on {shapes} ({reason(error)}).") from error
+            raise ValueError(f"{self.path}: cannot run on {shapes} ({describe(error)}).") from error
 
     def _converted(self, name, array):
         array, (shape, dtype) = np.asarray(array), self._tensors[name]
@@ -125,7 +125,7 @@ class OnnxGraph(Graph):
             inputs = {value.name: _tensor(value) for value in session.get_inputs()}
         except Exception as error:  # ONNX Runtime has many classes of errors
             raise ValueError(
-                f"{path}: not a complete ONNX file ({reason(error)}). {metadata.REMEDY}"
+                f"{path}: not a complete ONNX file ({describe(error)}). {metadata.REMEDY}"
             ) from error
         if providers[0] not in session.get_providers():
             raise ValueError(
@@ -196,7 +196,7 @@ class TfliteGraph(Graph):
             self._runner = interpreter.get_signature_runner(SIGNATURE)
         except Exception as error:
             raise ValueError(
-                f"{path}: LiteRT cannot run it ({reason(error)}). {metadata.REMEDY}"
+                f"{path}: LiteRT cannot run it ({describe(error)}). {metadata.REMEDY}"
             ) from error
         inputs = {
             name: Tensor(

@@ -7,13 +7,13 @@ with one edge type.
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from keras import ops, tree
 
-from keras_onlstm.recurrence.engine import Specs, Step, run, stacked
+from keras_onlstm.recurrence.engine import Gradients, Specs, Step, StepResults, run, stacked
 from keras_onlstm.recurrence.lstm import Gates, cell_derivatives, cell_state, output_derivatives
 from keras_onlstm.tree_lstm.step import INITIAL, Weights, update
 from keras_onlstm.utils import Tensor, Tensors
@@ -93,9 +93,7 @@ class TreeStep(Step):
         h, c, gates = update(z, c_tm1)
         return h, c, ops.concatenate(gates, -1)
 
-    def forward(
-        self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
-    ) -> tuple[Tensors, Tensors, Tensors]:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
         (spans, layers), (x, source) = prepared, row
         compiled = self.compiled(self._update)
         taken = ops.take(_append_row(carry[0], INITIAL), source, axis=0)  # (R, 2 U L)
@@ -149,7 +147,7 @@ class TreeStep(Step):
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
+    ) -> tuple[Gradients, Gradients]:
         taken = stacked(saved[0])
         lower = list(map(stacked, saved[1 + self.depth :]))
         kernels_t = map(ops.transpose, self._layers(weights)[0][0])

@@ -14,14 +14,8 @@ import numpy as np
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 
-__all__ = [
-    "BatchSchedule",
-    "RowCapacity",
-    "TreeSchedule",
-    "bucket_size",
-    "schedule_batch",
-    "schedule_tree",
-]
+__all__ = ["BatchSchedule", "RowCapacity", "TreeSchedule", "bucket_size", "schedule_batch"]
+__all__ += ["schedule_tree"]
 
 _EDGES = len(Edge)
 _FOLLOWERS = 3  # a word leads to one by LEFT, one by RIGHT, and to its next sibling

@@ -6,7 +6,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["module_getattr", "renamed_arguments", "renamed_method", "warn_renamed"]
+__all__ = [
+    "module_getattr",
+    "renamed_arguments",
+    "renamed_attribute",
+    "renamed_method",
+    "warn_renamed",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -39,6 +45,16 @@ def renamed_method(old: str, new: str) -> Any:
 
     method.__doc__ = f"Deprecated. Use `{new}`."
     return method
+
+
+def renamed_attribute(old: str, new: str) -> Any:
+    """A read-only property that returns the attribute with the new name."""
+
+    def value(self):
+        warn_renamed(f"{type(self).__name__}.{old}", new)
+        return getattr(self, new)
+
+    return property(value, doc=f"Deprecated. Use `{new}`.")
 
 
 def renamed_arguments(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -15,19 +15,8 @@ from keras import activations, backend, ops
 from keras_onlstm.utils import Activation, DType, Tensor
 from keras_onlstm.utils.keras_private import direct
 
-__all__ = [
-    "cumsum",
-    "embedding_lookup",
-    "exact_activation",
-    "fold_in",
-    "matmul",
-    "max_keepdims",
-    "mean",
-    "precise_matmul",
-    "tanh",
-    "triangle",
-    "wide_dtype",
-]
+__all__ = ["cumsum", "embedding_lookup", "exact_activation", "fold_in", "matmul", "max_keepdims"]
+__all__ += ["mean", "precise_matmul", "tanh", "triangle", "wide_dtype"]
 
 
 def wide_dtype(dtype: DType) -> str:
@@ -61,7 +50,7 @@ def precise_matmul(x: Tensor, y: Tensor) -> Tensor:
 
 
 def max_keepdims(x: Tensor, axis: int) -> Tensor:
-    """The maximum along an axis, which is kept. Works for empty tensors, unlike Keras."""
+    """The maximum along an axis, which gets size 1. Works for empty tensors, unlike Keras."""
     return ops.max(x, axis, keepdims=True, initial=-math.inf if 0 in x.shape else None)
 
 
@@ -103,9 +92,9 @@ def embedding_lookup(table: Tensor, ids: Tensor) -> Tensor:
     return ops.take(ops.reshape(table, (-1, table.shape[1])), ids, axis=0)
 
 
-def fold_in(seed: int | None, *places: str | int) -> int | None:
+def fold_in(seed: int | None, *data: str | int) -> int | None:
     """A seed for one of several uses, which must not draw the same random numbers."""
     if seed is None:
         return None
-    words = [seed, *(zlib.crc32(str(place).encode()) for place in places)]
+    words = [seed, *(zlib.crc32(str(item).encode()) for item in data)]
     return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

@@ -109,7 +109,7 @@ def test_text_files_are_split(lines, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ([], ["--data is needed", "text files"]),
+        ([], ["--data is missing", "text files"]),
         (["--data", "short.txt"], ["--data short.txt: give a file of 20 lines or more"]),
         (["--data", "empty.txt"], ["--data empty.txt", "20 lines or more"]),
         (["--data", "gone"], ["--data gone: no such folder or file"]),
@@ -193,9 +193,13 @@ def test_config_file(config_of, trained, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "parts"),
     [
-        ("a.json", '{"unit": 3}', ["a.json has 'unit'", "did you mean units?"]),
-        ("a.json", '{"units": "many"}', ["--units is an integer, 1 or above, not 'many'"]),
-        ("a.json", '{"units": 0}', ["--units is an integer, 1 or above, not 0"]),
+        (
+            "a.json",
+            '{"unit": 3}',
+            ["a.json has an unknown setting 'unit'", "did you mean 'units'?"],
+        ),
+        ("a.json", '{"units": "many"}', ["--units must be an integer, 1 or above, not 'many'"]),
+        ("a.json", '{"units": 0}', ["--units must be an integer, 1 or above, not 0"]),
         ("a.json", '{"model": "prpn"}', ["a.json is for a 'prpn', not for a 'language_model'"]),
         ("a.json", '{"preset": "huge"}', ["--preset", "not 'huge'"]),
         ("a.json", "[]", ["a.json", "not []"]),

@@ -239,7 +239,10 @@ def test_files_of_other_programs_raise(exported, tmp_path):
             '{"format": 1, "graph": "parser", "num_layers": 3, "members": [3, 3]}',
             "members has a sum of 6, but num_layers is 3",
         ),
-        ('{"format": 1, "graph": "layer", "vocabulary": [1]}', r"vocabulary\[0\] is a text, not 1"),
+        (
+            '{"format": 1, "graph": "layer", "vocabulary": [1]}',
+            r"vocabulary\[0\] must be a string, not 1",
+        ),
         (
             '{"format": 1, "graph": "tree_language_model", "vocabulary": []}',
             "left_dependents is missing",
