@@ -12,7 +12,7 @@ from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary
 from keras_onlstm.prpn.parsing_network import ParsingNetwork
 from keras_onlstm.prpn.predict_network import PredictNetwork
 from keras_onlstm.prpn.reading_network import ReadingNetwork
-from keras_onlstm.prpn.step import spread
+from keras_onlstm.prpn.step import banded_gates
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils import Sentence, Shape, Tensor
 from keras_onlstm.utils.numerics import embedding_lookup, fold_in, matmul
@@ -228,7 +228,7 @@ class PRPN(SentenceReader):
         if states is None:
             states = self.initial_states(ops.shape(ids)[0])
         words, history, reading = states
-        options = {"training": training, "counts": mask}
+        options = {"training": training, "mask": mask}
         parsed = self._parse(x, words, history, **options)
         gates, next_gates = parsed.gates, parsed.next_gates
         h, last = self.reading_network(x, gates, reading, **options)
@@ -275,8 +275,8 @@ class PRPN(SentenceReader):
         parsed = self._parse(x, before, history)
         h, _ = self.reading_network(x, parsed.gates, reading)
         bands = {
-            "gates": spread(parsed.gates)[0],
-            "next gates": spread(parsed.next_gates)[0],
+            "gates": banded_gates(parsed.gates)[0],
+            "next gates": banded_gates(parsed.next_gates)[0],
         }
         for number, shares in enumerate(
             self.reading_network.attention(x, parsed.gates, reading), 1

@@ -19,7 +19,7 @@ from keras_onlstm.tree_lstm.schedule import (
     schedule_batch,
     schedule_tree,
 )
-from keras_onlstm.tree_lstm.step import GeneratorLSTM, Weights, start
+from keras_onlstm.tree_lstm.step import GeneratorLSTM, Weights, uniform_initializer
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.deprecation import renamed_method
 from keras_onlstm.utils.keras_private import predictor
@@ -148,9 +148,9 @@ class TreeLSTM(keras.Model):
         config = self._config
         size, seed = config["vocabulary_size"], config["seed"]
         shape = (size, config["embedding_dim"])
-        initializer = start(seed, "embeddings")
+        initializer = uniform_initializer(seed, "embeddings")
         self.embeddings = self.add_weight(shape=shape, initializer=initializer, name="embeddings")
-        initializer = start(seed, "softmax_kernel")
+        initializer = uniform_initializer(seed, "softmax_kernel")
         self.softmax_kernel = self.add_weight(
             shape=(size, self._sides * config["units"]),
             initializer=initializer,
@@ -159,7 +159,9 @@ class TreeLSTM(keras.Model):
         self.softmax_bias = None
         if config["output_bias"]:
             self.softmax_bias = self.add_weight(
-                shape=(size,), initializer=start(seed, "softmax_bias"), name="softmax_bias"
+                shape=(size,),
+                initializer=uniform_initializer(seed, "softmax_bias"),
+                name="softmax_bias",
             )
         for layer in (*self.generators, *([self.left] if self.left else [])):
             layer.build()
