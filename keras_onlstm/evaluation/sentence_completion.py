@@ -339,7 +339,7 @@ def blanks(
     ...     for _ in range(count)
     ... ]
     >>> one = blanks(trees, [DependencyTree(["a", "dog"], [2, 0], ["DT", "NN"])])[0]
-    >>> one.question.place, one.trees[0].heads, one.question.candidates[one.question.answer]
+    >>> one.question.position, one.trees[0].heads, one.question.candidates[one.question.answer]
     (1, (2, 0), 'dog')
     >>> sorted(one.question.candidates)
     ['cat', 'cow', 'dog', 'eel', 'fly']
