@@ -24,8 +24,8 @@ from keras_onlstm.text.sentences import DistanceModel, chosen_gates
 from keras_onlstm.text.tokens import Token, words_of
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils import NltkTree, Sentence, StrPath
-from keras_onlstm.utils.deprecation import renamed_arguments, warn_renamed
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments, renamed_attribute, renamed_method
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["Parsed", "Parser", "Row"]
 
@@ -76,7 +76,7 @@ class Parser:
 
     Args:
         model: `LanguageModel` of ON-LSTM layers, or `PRPN`, with a vocabulary, `models.Ensemble`,
-            `compact.model.CompactModel` or `runtime.ExportedModel`; or a list of `LanguageModel`,
+            `compact.CompactModel` or `runtime.ExportedModel`; or a list of `LanguageModel`,
             which becomes an ensemble.
         layer: 1-based number of the layer, of every model, whose distances build the tree. Default:
             `model.default_layer`; for one ON-LSTM the second layer, as in the paper, or its only
@@ -131,7 +131,9 @@ class Parser:
             gate = "both" if method == "votes" and len(model.gates) == 2 else model.gates[0]
         self.gate = gate
         self.model = model
-        self.layer = None if layer is None else integer("layer", layer, 1, min(layers_per_model))
+        self.layer = (
+            None if layer is None else check_integer("layer", layer, 1, min(layers_per_model))
+        )
         self.method = method
         self.voters = check_methods("voters", voters)
         self.rows = _rows(layers_per_model, self.layer, len(chosen_gates(gate, model.gates)))
@@ -335,10 +337,10 @@ class Parser:
         >>> [len(row.trees) for row in rows], [row.error for row in rows][1:]
         ([2, 0, 0], ['has no words.', 'must be text or a list of words, got None.'])
         """
-        most = None if max_words is None else integer("max_words", max_words)
+        maximum = None if max_words is None else check_integer("max_words", max_words)
         texts = iter(texts)
         while batch := list(itertools.islice(texts, block)):
-            split = [tokens.sentences_or_error(text, most) for text in batch]
+            split = [tokens.sentences_or_error(text, maximum) for text in batch]
             found = [sentence for sentences, _ in split for sentence in sentences]
             words = list(map(words_of, found))
             trees = (
@@ -454,26 +456,10 @@ class Parser:
             [words_of(found) for _, found in tokens.numbered(sentences, False)], gate
         )
 
-    @property
-    def about(self) -> Any:
-        """Former name of `metadata`."""
-        warn_renamed("Parser.about", "Parser.metadata")
-        return self.metadata
-
-    def read(self, *args: Any, **kwargs: Any) -> Iterator[Parsed]:
-        """Former name of `parse_detailed`."""
-        warn_renamed("Parser.read", "Parser.parse_detailed")
-        return self.parse_detailed(*args, **kwargs)
-
-    def read_rows(self, *args: Any, **kwargs: Any) -> Iterator[Row]:
-        """Former name of `parse_batch`."""
-        warn_renamed("Parser.read_rows", "Parser.parse_batch")
-        return self.parse_batch(*args, **kwargs)
-
-    def measure(self, *args: Any, **kwargs: Any) -> list[np.ndarray]:
-        """Former name of `distances_many`."""
-        warn_renamed("Parser.measure", "Parser.distances_many")
-        return self.distances_many(*args, **kwargs)
+    about = renamed_attribute("about", "metadata")
+    read = renamed_method("read", "parse_detailed")
+    read_rows = renamed_method("read_rows", "parse_batch")
+    measure = renamed_method("measure", "distances_many")
 
     def _measure(self, sentences, gate):
         known = [[known_form(word, self._vocabulary) for word in words] for words in sentences]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_onlstm.datasets.treebank import known_form
-from keras_onlstm.loading import SHIPPED, load_model, member
+from keras_onlstm.loading import SHIPPED, load_model, select_model
 from keras_onlstm.text.tokens import check_sentence, sentences_of
 from keras_onlstm.text.vocabulary import UNKNOWN, check_vocabulary
 from keras_onlstm.utils import StrPath
@@ -79,7 +79,7 @@ def open_reader(
         ImportError: if a library for the file is missing.
     """
     path = SHIPPED if path is None else Path(path)
-    model, _ = member(path, *load_model(path, **exported), number)
+    model, _ = select_model(path, *load_model(path, **exported), number)
     if not (hasattr(model, "score") and hasattr(model, "encode")):  # a TreeLSTM has only `score`
         raise ValueError(f"{path}: {type(model).__name__}, not a LanguageModel.")
     check_vocabulary(model.vocabulary, path)

@@ -17,7 +17,7 @@ def language_model(**kwargs):
 
 @pytest.mark.parametrize("make", [language_model, lambda **kwargs: PRPN(4, 8, 6, **kwargs)])
 def test_start_is_initialization(make, tmp_path):
-    with pytest.warns(DeprecationWarning, match="start= is deprecated.*Use initialization="):
+    with pytest.warns(DeprecationWarning, match=r"start= is deprecated\. Use initialization="):
         model = make(start="published")
     config = model.get_config()
     assert config["initialization"] == "published" and "start" not in config
@@ -43,13 +43,13 @@ def test_members_is_layers_per_model():
 def test_about_is_metadata(tmp_path):
     path, model = tmp_path / "model.npz", language_model()
     model.build()
-    with pytest.warns(DeprecationWarning, match="about= is deprecated.*Use metadata="):
+    with pytest.warns(DeprecationWarning, match=r"about= is deprecated\. Use metadata="):
         save_eight_bit(model, path, about={"seed": 0})
     model, metadata = load_eight_bit(path)
     assert metadata == {"seed": 0}
     with pytest.warns(DeprecationWarning, match="Use metadata="):
         parser = Parser(model, about=metadata)
-    with pytest.warns(DeprecationWarning, match="Use Parser.metadata"):
+    with pytest.warns(DeprecationWarning, match="Use metadata"):
         assert parser.about == parser.metadata == {"seed": 0}
     with pytest.raises(TypeError, match="abuot"):
         Parser(model, abuot=metadata)
@@ -59,11 +59,11 @@ def test_about_is_metadata(tmp_path):
 
 def test_parser_methods():
     parser = Parser(load_model(keras=False)[0])
-    with pytest.warns(DeprecationWarning, match=r"Use Parser\.parse_detailed"):
+    with pytest.warns(DeprecationWarning, match="Use parse_detailed"):
         (parsed,) = parser.read(["prices fell"])
     assert parsed.tree == parser.parse("prices fell")
-    with pytest.warns(DeprecationWarning, match=r"Use Parser\.parse_batch"):
+    with pytest.warns(DeprecationWarning, match="Use parse_batch"):
         assert list(parser.read_rows(["a b"])) == list(parser.parse_batch(["a b"]))
-    with pytest.warns(DeprecationWarning, match=r"Use Parser\.distances_many"):
+    with pytest.warns(DeprecationWarning, match="Use distances_many"):
         (distances,) = parser.measure(["prices fell"])
     assert np.array_equal(distances, parser.distances("prices fell"))

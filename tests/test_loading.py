@@ -81,11 +81,11 @@ def rewrite(path, **changes):
     [
         ({"units": 40_000}, r"is not int8 of shape \(8, 180000\)"),
         ({"vocabulary_size": 10**10}, r"is not int8 of shape \(10000000000, 8\)"),
-        ({"num_layers": 10**9}, r"config\.num_layers is an integer from 1 to 100, not"),
+        ({"num_layers": 10**9}, r"config\.num_layers must be an integer from 1 to 100, not"),
         ({"units": 16}, "is not int8 of shape"),
-        ({"units": "12"}, r"config\.units is an integer, 1 or above, not '12'"),
-        ({"tie_weights": 1}, r"config\.tie_weights is true or false, not 1"),
-        ({"vocabulary": [["a"]]}, r"config\.vocabulary\[0\] is a text, not \['a'\]"),
+        ({"units": "12"}, r"config\.units must be an integer, 1 or above, not '12'"),
+        ({"tie_weights": 1}, r"config\.tie_weights must be true or false, not 1"),
+        ({"vocabulary": [["a"]]}, r"config\.vocabulary\[0\] must be a string, not \['a'\]"),
     ],
 )
 def test_compact_configurations(tmp_path, changes, match):

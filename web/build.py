@@ -37,7 +37,7 @@ def parsers(path, check=True):
         one, of_one = member(path, model, about, number)
         with tempfile.TemporaryDirectory() as directory:
             target = Path(directory) / "parser.onnx"
-            to_onnx(one, target, "parser", quantize="weights", check=check, about=of_one)
+            to_onnx(one, target, "parser", quantize="weights", check=check, metadata=of_one)
             yield stored_parser(target)
 
 

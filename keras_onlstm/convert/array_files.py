@@ -9,7 +9,7 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import read_npz, reason, replacing
+from keras_onlstm.utils.files import describe, read_npz, replacing
 from keras_onlstm.utils.libraries import not_installed
 
 __all__ = ["read_arrays", "stored", "take", "unknown", "write_arrays"]
@@ -56,7 +56,7 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
                 raise ValueError(f"{name} is none")
     except Exception as error:  # NumPy, its ZIP reader and safetensors raise many classes
         raise ValueError(
-            f"{path}: not a complete {kind} file of arrays that NumPy knows ({reason(error)}). "
+            f"{path}: not a complete {kind} file of arrays that NumPy knows ({describe(error)}). "
             "Write it anew from its source; bfloat16 as float32."
         ) from error
     return arrays

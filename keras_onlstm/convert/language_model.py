@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from keras_onlstm.convert.array_files import stored, take, unknown
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.onlstm.step import gate_width
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.onlstm.gates import gate_width
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "from_torch",
@@ -204,7 +204,7 @@ def language_model_from_arrays(
     True
     """
     weight_dropout = _share(weight_dropout)
-    chunk_size = integer("chunk_size", chunk_size)
+    chunk_size = check_integer("chunk_size", chunk_size)
     for name in _INFERRED:
         if name in kwargs:
             raise ValueError(f"{name} follows from the arrays: leave it out.")

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import chain
 
 from keras_onlstm.datasets.treebank import RESTORE, nltk_reader, normalize
-from keras_onlstm.utils.files import reason
+from keras_onlstm.utils.files import describe
 
 __all__ = ["load", "load_files"]
 
@@ -81,5 +81,5 @@ def _sentences(reader, name):
         return [list(sentence) for sentence in reader.sents(name)]
     except Exception as error:  # NLTK's reader raises many types
         raise ValueError(
-            f"{reader.abspath(name)}: is not a file of the corpus ({reason(error)}). {RESTORE}"
+            f"{reader.abspath(name)}: is not a file of the corpus ({describe(error)}). {RESTORE}"
         ) from error

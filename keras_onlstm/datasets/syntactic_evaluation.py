@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import read_text, reason, replacing
+from keras_onlstm.utils.files import describe, read_text, replacing
 
 __all__ = [
     "CONTRASTS",
@@ -195,7 +195,7 @@ def _read_pickle(path, construction):
         cases = read_lists(path.read_bytes())
     except (ValueError, pickle.UnpicklingError) as error:
         raise ValueError(
-            f"{path}: refused, because it must be a pickle of sentences only ({reason(error)}). "
+            f"{path}: refused, because it must be a pickle of sentences only ({describe(error)}). "
             "Get the file from github.com/BeckyMarvin/LM_syneval."
         ) from error
     if not cases:

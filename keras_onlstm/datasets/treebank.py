@@ -16,7 +16,7 @@ from zipfile import BadZipFile
 
 from keras_onlstm.dependencies.constituents import is_preterminal
 from keras_onlstm.utils import NltkTree, StrPath
-from keras_onlstm.utils.files import lines, reason
+from keras_onlstm.utils.files import describe, lines
 from keras_onlstm.utils.validation import check_choice
 
 __all__ = ["ParsedSentence", "known_form", "load", "normalize", "read", "without_punctuation"]
@@ -57,7 +57,7 @@ def nltk_reader(name: str, remedy: str = "") -> Any:
             "names the directory nltk_data."
         ) from error
     except BadZipFile as error:
-        raise ValueError(f"corpora/{name}.zip of nltk_data: {reason(error)}. {RESTORE}") from error
+        raise ValueError(f"corpora/{name}.zip of nltk_data: {describe(error)}. {RESTORE}") from error
     return reader
 
 
@@ -68,7 +68,7 @@ def nltk_file(reader: Any, name: str) -> tuple[str, bytes]:
         with reader.root.join(name).open() as file:
             return path, file.read()
     except Exception as error:  # NLTK and archives raise many types
-        raise ValueError(f"{path}: cannot be read ({reason(error)}). {RESTORE}") from error
+        raise ValueError(f"{path}: cannot be read ({describe(error)}). {RESTORE}") from error
 
 
 def normalize(word: str) -> str:

@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.keras_private import predictor
-from keras_onlstm.utils.numerics import derived
+from keras_onlstm.utils.numerics import fold_in
 
 __all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "in_batches"]
 
@@ -51,7 +51,7 @@ class AdditionClassifiers(keras.layers.Layer):
         super().__init__(autocast=False, **kwargs)
         self.sizes, self.seed = (size, units, units, _CLASSES), seed
         self.drops = [
-            keras.layers.Dropout(dropout, seed=derived(seed, "dropout", i), dtype=self.dtype_policy)
+            keras.layers.Dropout(dropout, seed=fold_in(seed, "dropout", i), dtype=self.dtype_policy)
             for i in range(2)
         ]
         self.networks: list[tuple[keras.Variable, keras.Variable]] = []
@@ -63,7 +63,7 @@ class AdditionClassifiers(keras.layers.Layer):
                 self.add_weight(
                     shape=shape,
                     initializer=keras.initializers.RandomUniform(
-                        -bound, bound, seed=derived(self.seed, name, place)
+                        -bound, bound, seed=fold_in(self.seed, name, place)
                     ),
                     name=f"{name}_{place}",
                 )

@@ -10,7 +10,7 @@ from keras import ops
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.models.tree_lstm import TreeLSTM
-from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms
+from keras_onlstm.tree_lstm.schedule import BatchSchedule, RowCapacity, TreeSchedule
 from keras_onlstm.utils import Tensor
 
 __all__ = ["BidirectionalLSTM"]
@@ -41,11 +41,11 @@ class BidirectionalLSTM(TreeLSTM):
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
-        grids: dictionary of integer arrays, `Plan.grids` of `plan(layouts)`.
+        grids: dictionary of integer arrays, `BatchSchedule.grids` of `schedule_batch(schedules)`.
         training: whether to apply dropout.
 
     Returns:
-        Logits (N, V) of the planned words.
+        Logits (N, V) of the scheduled words.
 
     Raises:
         ValueError: see `TreeLSTM`.
@@ -98,15 +98,15 @@ class BidirectionalLSTM(TreeLSTM):
         return "bidirectional LSTM"
 
     def hidden(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
-        """The two hidden states from which planned words are predicted, (N, 2 U)."""
+        """The two hidden states from which scheduled words are predicted, (N, 2 U)."""
         rows = super().hidden(grids, training)  # two per word: from the words before it
         return ops.reshape(rows, (-1, 2 * rows.shape[-1]))  # and from the words after it
 
-    def lay_out(self, tree: DependencyTree) -> Layout:
-        """Converts a chain to a `Layout` with two rows per word, one for each LSTM.
+    def schedule_tree(self, tree: DependencyTree) -> TreeSchedule:
+        """Converts a chain to a `TreeSchedule` with two rows per word, one for each LSTM.
 
         Raises:
-            ValueError: see `TreeLSTM.lay_out`; also if the tree is not a chain.
+            ValueError: see `TreeLSTM.schedule_tree`; also if the tree is not a chain.
         """
         self._check_chain(tree)
         encoder = self._encoding()
@@ -118,7 +118,7 @@ class BidirectionalLSTM(TreeLSTM):
         edge = np.tile(np.array([Edge.RIGHT, Edge.LEFT], "int32"), count)
         counts = np.zeros((count, len(Edge)), "int32")
         counts[:, [Edge.LEFT, Edge.RIGHT]] = 1
-        return Layout(
+        return TreeSchedule(
             np.repeat(ids[1:-1], 2),
             np.stack([ids[:-2], ids[2:]], 1).reshape(-1),
             source.reshape(-1).astype("int32"),
@@ -129,9 +129,13 @@ class BidirectionalLSTM(TreeLSTM):
             [],
         )
 
-    def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
-        half = sum((rooms or Rooms())[: len(Edge)]) // 2
-        planned = super().plan(layouts, Rooms(half, half, 0, 0, 0))
-        return planned._replace(
-            targets=planned.targets[::2], weights=planned.weights[::2], words=planned.words // 2
+    def schedule_batch(
+        self, schedules: Sequence[TreeSchedule], capacity: RowCapacity | None = None
+    ) -> BatchSchedule:
+        half = sum((capacity or RowCapacity())[: len(Edge)]) // 2
+        scheduled = super().schedule_batch(schedules, RowCapacity(half, half, 0, 0, 0))
+        return scheduled._replace(
+            targets=scheduled.targets[::2],
+            weights=scheduled.weights[::2],
+            words=scheduled.words // 2,
         )

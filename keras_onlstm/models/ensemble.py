@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.compact.stored import ABOUT, CONFIG, Stored, damaged, open_stored
+from keras_onlstm.compact import CONFIG, METADATA, CompactFile, damaged, read_compact
 from keras_onlstm.models.language_model import LanguageModel
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.utils import Shape, StrPath, Tensor
@@ -18,9 +18,9 @@ from keras_onlstm.utils.files import replacing
 __all__ = [
     "Ensemble",
     "EnsembleOutput",
+    "build_models",
     "check_eight_bit",
     "load_eight_bit",
-    "of_stored",
     "save_eight_bit",
 ]
 
@@ -178,7 +178,7 @@ def save_eight_bit(model: Any, path: StrPath, metadata: Any = None) -> None:
         config["vocabulary"] = None
     # One configuration for a model, a list for an ensemble.
     text = json.dumps({"config": configs if several else configs[0], "about": metadata}).encode()
-    arrays: dict[str, Any] = {ABOUT: np.frombuffer(text, "uint8")}
+    arrays: dict[str, Any] = {METADATA: np.frombuffer(text, "uint8")}
     for index, weight in enumerate(_weights(models)):
         array = np.asarray(ops.convert_to_numpy(weight), "float32")
         if array.ndim == 2:
@@ -206,14 +206,14 @@ def load_eight_bit(path: StrPath) -> tuple[Any, Any]:
         FileNotFoundError: if the file does not exist.
         ValueError: if it is damaged or not from `save_eight_bit`.
     """
-    return of_stored(open_stored(path), path)
+    return build_models(read_compact(path), path)
 
 
-def of_stored(stored: Stored, path: StrPath) -> tuple[Any, Any]:
+def build_models(stored: CompactFile, path: StrPath) -> tuple[Any, Any]:
     """Builds the model from a file that was read.
 
     Args:
-        stored: result of `open_stored`.
+        stored: result of `read_compact`.
         path: of the file, for the message.
 
     Returns:
@@ -228,6 +228,6 @@ def of_stored(stored: Stored, path: StrPath) -> tuple[Any, Any]:
             model.build()
             for weight, column in zip(model.trainable_variables, columns, strict=True):
                 weight.assign(column.values())
-        return Ensemble(models) if stored.several else models[0], stored.metadata
+        return Ensemble(models) if stored.is_ensemble else models[0], stored.metadata
     except Exception as error:  # Keras raises many types
         raise damaged(path, error) from error

@@ -24,7 +24,7 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.onlstm.step import gate_offsets
+from keras_onlstm.onlstm.gates import gate_offsets
 from keras_onlstm.utils import DType, Tensor
 from keras_onlstm.utils.validation import INITIALIZATIONS
 

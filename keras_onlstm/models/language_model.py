@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_onlstm.compact.stored import MOST_LAYERS, layer_sizes
+from keras_onlstm.compact import MAX_LAYERS, layer_sizes
 from keras_onlstm.models import initializers
 from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.deprecation import renamed_arguments
-from keras_onlstm.utils.numerics import matmul, take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import embedding_lookup, matmul
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 
@@ -121,13 +121,13 @@ class LanguageModel(SentenceReader):
         if recurrent not in ("onlstm", "lstm"):
             raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
         initializers.check(initialization)
-        for name, size, most in (
+        for name, size, maximum in (
             ("vocabulary_size", vocabulary_size, None),
             ("embedding_dim", embedding_dim, None),
             ("units", units, None),
-            ("num_layers", num_layers, MOST_LAYERS),
+            ("num_layers", num_layers, MAX_LAYERS),
         ):
-            integer(name, size, 1, most)
+            check_integer(name, size, 1, maximum)
         check_vocabulary_size(vocabulary, vocabulary_size)
         self._config: dict[str, Any] = {
             "vocabulary_size": vocabulary_size,
@@ -223,7 +223,7 @@ class LanguageModel(SentenceReader):
         raw = None
         measured: list[list[Tensor]] = []
         last: list[list[Tensor]] = []
-        x = self.dropouts[0](take_rows(words, ids), training=training)  # (B, T, E)
+        x = self.dropouts[0](embedding_lookup(words, ids), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
             raw, h, c, *distances = layer(
                 x,

@@ -9,7 +9,7 @@ from keras import ops
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.keras_private import DenseInputs
-from keras_onlstm.utils.numerics import take_rows
+from keras_onlstm.utils.numerics import embedding_lookup
 
 __all__ = ["PairClassifier"]
 
@@ -25,11 +25,11 @@ def _recurrent_layer(recurrent, units, chunk_size, seed):
 
 
 class _Embedding(keras.layers.Embedding):
-    """`keras.layers.Embedding` with a dense gradient (see `take_rows`)."""
+    """`keras.layers.Embedding` with a dense gradient (see `embedding_lookup`)."""
 
     def call(self, inputs):
         # To load a model, Keras calls it with numbers that are not integers.
-        return take_rows(self.embeddings, ops.cast(inputs, "int32"))
+        return embedding_lookup(self.embeddings, ops.cast(inputs, "int32"))
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")

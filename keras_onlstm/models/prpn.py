@@ -16,8 +16,8 @@ from keras_onlstm.prpn.step import spread
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils import Sentence, Shape, Tensor
 from keras_onlstm.utils.deprecation import renamed_arguments
-from keras_onlstm.utils.numerics import derived, matmul, take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import embedding_lookup, fold_in, matmul
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["PRPN", "Attention", "PRPNOutput"]
 
@@ -147,8 +147,8 @@ class PRPN(SentenceReader):
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of distances
         initializers.check(initialization)
         self._config: dict[str, Any] = {
-            "vocabulary_size": integer("vocabulary_size", vocabulary_size, 1),
-            "embedding_dim": integer("embedding_dim", embedding_dim, 1),
+            "vocabulary_size": check_integer("vocabulary_size", vocabulary_size, 1),
+            "embedding_dim": check_integer("embedding_dim", embedding_dim, 1),
             "units": units,
             "num_layers": num_layers,
             "slots": slots,
@@ -178,7 +178,7 @@ class PRPN(SentenceReader):
             resolution,
             hard,
             inner_dropout,
-            seed=derived(seed, "parsing_network"),
+            seed=fold_in(seed, "parsing_network"),
             dtype=policy,
         )
         self.reading_network = ReadingNetwork(
@@ -189,7 +189,7 @@ class PRPN(SentenceReader):
             output_dropout,
             inner_dropout,
             recurrent_dropout,
-            seed=derived(seed, "reading_network"),
+            seed=fold_in(seed, "reading_network"),
             dtype=policy,
         )
         self.predict_network = PredictNetwork(
@@ -198,7 +198,7 @@ class PRPN(SentenceReader):
             predict_attention,
             inner_dropout,
             output_dropout,
-            seed=derived(seed, "predict_network"),
+            seed=fold_in(seed, "predict_network"),
             dtype=policy,
         )
 
@@ -206,7 +206,7 @@ class PRPN(SentenceReader):
         config = self._config
         shape = (config["vocabulary_size"], config["embedding_dim"])
         initializer = initializers.prpn_embedding(
-            config["initialization"], derived(config["seed"], "embeddings")
+            config["initialization"], fold_in(config["seed"], "embeddings")
         )
         self.embeddings = self.add_weight(shape=shape, initializer=initializer, name="embeddings")
         self.parsing.build((None, None, shape[1]))
@@ -215,7 +215,7 @@ class PRPN(SentenceReader):
         self.softmax_kernel = None
         if not config["tie_weights"]:
             initializer = initializers.prpn_embedding(
-                config["initialization"], derived(config["seed"], "softmax_kernel")
+                config["initialization"], fold_in(config["seed"], "softmax_kernel")
             )
             self.softmax_kernel = self.add_weight(
                 shape=shape, initializer=initializer, name="softmax_kernel"
@@ -311,7 +311,7 @@ class PRPN(SentenceReader):
 
     def _embed(self, ids):
         embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
-        return take_rows(embeddings, ids)  # (B, T, E)
+        return embedding_lookup(embeddings, ids)  # (B, T, E)
 
     @staticmethod
     def _named(parsed):

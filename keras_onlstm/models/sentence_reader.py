@@ -15,7 +15,7 @@ from keras import ops
 from keras_onlstm.models import initializers
 from keras_onlstm.text.sentences import DistanceModel, contexts, read
 from keras_onlstm.utils import Sentence, Tensor
-from keras_onlstm.utils.deprecation import warn_renamed
+from keras_onlstm.utils.deprecation import renamed_method
 from keras_onlstm.utils.keras_private import DenseInputs, predictor
 
 __all__ = ["SentenceReader", "check_vocabulary_size"]
@@ -111,10 +111,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
             self.build((None, None))
         self.output_bias.assign(bias)
 
-    def start_at_frequencies(self, counts: npt.ArrayLike) -> None:
-        """Former name of `initialize_output_bias`."""
-        warn_renamed("start_at_frequencies", "initialize_output_bias")
-        self.initialize_output_bias(counts)
+    start_at_frequencies = renamed_method("start_at_frequencies", "initialize_output_bias")
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:

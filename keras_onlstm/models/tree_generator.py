@@ -20,8 +20,8 @@ from keras_onlstm.models.tree_sampler import Sample, TreeSampler, log_of_yes_and
 from keras_onlstm.tree_lstm.step import INITIAL
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.keras_private import predictor
-from keras_onlstm.utils.numerics import derived, take_rows, wide_dtype
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import embedding_lookup, fold_in, wide_dtype
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["Accuracy", "TreeGenerator"]
 
@@ -103,7 +103,7 @@ class TreeGenerator(keras.Model):
         self.vocabulary = model.vocabulary
         self._root = model.root  # also checks the vocabulary
         self._config: dict[str, Any] = {
-            "units": integer("units", units),
+            "units": check_integer("units", units),
             "dropout": dropout,
             "seed": seed,
         }
@@ -111,7 +111,7 @@ class TreeGenerator(keras.Model):
             2 * model.get_config()["units"],
             units,
             dropout,
-            derived(seed, "classifiers"),
+            fold_in(seed, "classifiers"),
             dtype=wide_dtype(model.compute_dtype),
             name="classifiers",
         )
@@ -126,7 +126,7 @@ class TreeGenerator(keras.Model):
     def call(self, nodes: dict[str, Tensor], training: bool = False) -> Tensor:
         hidden = nodes["hidden"]
         kernel = ops.convert_to_tensor(self.model.softmax_kernel, dtype=hidden.dtype)
-        rows = take_rows(kernel, nodes["words"])
+        rows = embedding_lookup(kernel, nodes["words"])
         return self.classifiers(ops.concatenate([hidden, rows], -1), training=training)
 
     @classmethod
@@ -165,10 +165,13 @@ class TreeGenerator(keras.Model):
             `TreeGenerator`.
 
         Raises:
-            ValueError: if an argument is invalid or `trees` is empty; see also `TreeLSTM.lay_out`.
+            ValueError: if an argument is invalid or `trees` is empty. See also `schedule_tree`.
         """
-        epochs, batch_size = integer("epochs", epochs), integer("batch_size", batch_size)
-        generator = cls(model, units, dropout, integer("seed", seed, 0))
+        epochs, batch_size = (
+            check_integer("epochs", epochs),
+            check_integer("batch_size", batch_size),
+        )
+        generator = cls(model, units, dropout, check_integer("seed", seed, 0))
         generator.build()
         fit_classifiers(
             generator.classifiers,
@@ -193,7 +196,7 @@ class TreeGenerator(keras.Model):
             `keras_onlstm.models.addition_classifiers.Nodes`; in every tree ROOT comes first.
 
         Raises:
-            ValueError: if `trees` is empty; see also `TreeLSTM.lay_out`.
+            ValueError: if `trees` is empty; see also `TreeLSTM.schedule_tree`.
         """
         trees = list(trees)
         if not trees:
@@ -201,7 +204,9 @@ class TreeGenerator(keras.Model):
         hidden, words, made, is_open = [], [], [], []
         for tree, states in zip(trees, self.model.states(trees), strict=True):
             hidden.append(np.pad(states, ((1, 0), (0, 0)), constant_values=INITIAL))
-            words.append(np.append(self._root, self.model.lay_out(tree).words).astype("int32"))
+            words.append(
+                np.append(self._root, self.model.schedule_tree(tree).words).astype("int32")
+            )
             decided = additions(tree)
             made.append(decided.made)
             is_open.append(decided.is_open)
@@ -294,8 +299,8 @@ class TreeGenerator(keras.Model):
             raise ValueError(f"additions is {' or '.join(map(repr, _WAYS))}, not {additions!r}.")
         if not 0.0 < temperature < float("inf"):
             raise ValueError(f"temperature must be a number above 0, not {temperature!r}.")
-        count, seed = integer("n", n), integer("seed", seed, 0)
-        max_words = integer("max_words", max_words)
+        count, seed = check_integer("n", n), check_integer("seed", seed, 0)
+        max_words = check_integer("max_words", max_words)
         if "sampler" not in self._functions:
             self._functions["sampler"] = TreeSampler(self._built().model, self._classified)
         sampler = self._functions["sampler"]

@@ -13,7 +13,7 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_step
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.keras_private import predictor
-from keras_onlstm.utils.numerics import take_rows, wide_dtype
+from keras_onlstm.utils.numerics import embedding_lookup, wide_dtype
 
 __all__ = ["Sample", "TreeSampler", "grow", "log_of_yes_and_no", "read_left"]
 
@@ -127,8 +127,8 @@ class TreeSampler:
         self, count: int, seed: int, max_words: int, temperature: float, is_drawn: bool
     ) -> Iterator[Sample]:
         """Yields samples; the arguments are those of `TreeGenerator.sample`."""
-        most = max(1, min(_TREES, _SCORES // len(self.vocabulary)))
-        batches = -(-count // most)
+        maximum = max(1, min(_TREES, _SCORES // len(self.vocabulary)))
+        batches = -(-count // maximum)
         size = -(-count // batches)  # the same for all batches; surplus trees are dropped
         start = np.full(2 * self._units * len(self.model.generators[0].variables_by_layer), INITIAL)
         for first in range(0, count, size):
@@ -193,7 +193,7 @@ def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: T
     `edges`, (R,), are the sources and the `Edge` from each; `left`, (R, U), is the hidden state
     after the source's left dependents, used if the edge is `RIGHT`.
     """
-    vectors = take_rows(weights.embeddings, words)  # (R, E)
+    vectors = embedding_lookup(weights.embeddings, words)  # (R, E)
     edges = ops.expand_dims(edges, -1)
     found = states
     for edge in Edge:
@@ -207,6 +207,6 @@ def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: T
 
 def read_left(weights: Weights, words: Tensor, states: Tensor, is_word: Tensor) -> Tensor:
     """The states of the LSTM over left dependents after one more word, where `is_word`."""
-    vectors = take_rows(weights.embeddings, words)
+    vectors = embedding_lookup(weights.embeddings, words)
     new = _advanced(vectors, weights.left, states)
     return ops.where(ops.expand_dims(is_word, -1), new, states)

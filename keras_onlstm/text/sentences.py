@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.utils import Sentence, StrPath
-from keras_onlstm.utils.deprecation import warn_renamed
+from keras_onlstm.utils.deprecation import renamed_attribute
 
 __all__ = [
     "DistanceModel",
@@ -54,7 +54,7 @@ def with_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
     """Appends sentences missing from a text, compared without the ids in `ignored`."""
-    present, others = split(ids, eos), [np.asarray(sentence) for sentence in others]
+    present, others = split(ids, eos), list(others)
     known, keys = set(_keys(present, ignored)), _keys(others, ignored)
     missing = [part for part, key in zip(others, keys, strict=True) if key not in known]
     return _joined([*present, *missing], eos)
@@ -182,6 +182,7 @@ class DistanceModel:
     vocabulary: list[str] | None = None
     gates: tuple[str, ...] = ()
     layers_per_model: tuple[int, ...] = ()
+    members = renamed_attribute("members", "layers_per_model")
     _file: StrPath | None = None
     _encoder: Encoder | None = None  # created for the first sentence
 
@@ -189,12 +190,6 @@ class DistanceModel:
     def num_layers(self) -> int:
         """Number of layers with distances, of all models together."""
         return sum(self.layers_per_model)
-
-    @property
-    def members(self) -> tuple[int, ...]:
-        """Former name of `layers_per_model`."""
-        warn_renamed("members", "layers_per_model")
-        return self.layers_per_model
 
     @property
     def default_layer(self) -> int | None:

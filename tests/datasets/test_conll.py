@@ -205,7 +205,7 @@ def test_sentences_that_are_not_trees_raise_an_error_or_are_skipped(heads, messa
 
 @pytest.mark.parametrize("argument", ["tags", "invalid"])
 def test_unknown_arguments_raise_an_error(argument):
-    with pytest.raises(ValueError, match=f"{argument} is '.*' or '.*', not 'gold'"):
+    with pytest.raises(ValueError, match=f"{argument} must be '.*' or '.*', not 'gold'"):
         conll.read([], **{argument: "gold"})
 
 

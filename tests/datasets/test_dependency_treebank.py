@@ -52,10 +52,10 @@ def test_normalized_changes_only_words(nltk_data):
 def test_frequent_sorts_and_filters_words():
     sentences = [["b", "a", "a"], ["b", "c", "<unk>", "<unk>"]]
     assert frequent(sentences) == ["<unk>", "<root>", "a", "b"]
-    assert frequent(sentences, minimum=1, special=["<eos>"]) == ["<eos>", "<unk>", "a", "b", "c"]
-    assert frequent([], minimum=3) == ["<unk>", "<root>"]
-    with pytest.raises(ValueError, match="minimum must be an integer, 1 or above, not 0"):
-        frequent(sentences, minimum=0)
+    assert frequent(sentences, min_count=1, special=["<eos>"]) == ["<eos>", "<unk>", "a", "b", "c"]
+    assert frequent([], min_count=3) == ["<unk>", "<root>"]
+    with pytest.raises(ValueError, match="min_count must be an integer, 1 or above, not 0"):
+        frequent(sentences, min_count=0)
 
 
 def test_unknown_part_raises_an_error(nltk_data):

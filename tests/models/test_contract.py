@@ -112,9 +112,9 @@ def test_training_carries_its_states(model):
     text = np.tile([2, 3, 4, 5, 6, 0], 40)
     reader = TruncatedModel(model, batch_size=3)
     reader.compile(keras.optimizers.Adam(0.05))
-    names = [variable.name for variable in keras.tree.flatten(reader.kept)]
+    names = [variable.name for variable in keras.tree.flatten(reader.states)]
     assert names == ["the_cell", "the_hidden"]
-    windows = Windows(text, 3, 20, jitter=False)
+    windows = Windows(text, 3, 20, variable_bptt=False)
     before = evaluate_windows(reader, windows)
     for _ in range(5):
         reader.reset_states()
@@ -123,7 +123,7 @@ def test_training_carries_its_states(model):
             reader.train_on_batch(inputs, targets, weights)
     assert evaluate_windows(reader, windows) < before / 2
     last = model(text[:240].reshape(3, 80)[:, :-1], details=True).states  # in one window
-    for name, state in reader.kept.items():
+    for name, state in reader.states.items():
         assert_close(state, last[name], 1e-5, name)
 
 

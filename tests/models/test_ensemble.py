@@ -145,7 +145,7 @@ def test_compact_files(ensemble, models, tmp_path):
 @pytest.mark.parametrize("suffix", [".onnx", ".tflite"])
 def test_exported_files(ensemble, tmp_path, suffix):
     write = exporting.to_onnx if suffix == ".onnx" else exporting.to_tflite
-    written = write(ensemble, tmp_path / f"parser{suffix}", about=["a test"])
+    written = write(ensemble, tmp_path / f"parser{suffix}", metadata=["a test"])
     assert written.graphs == ("parser",) and written.difference.largest < SINGLE
     model = ExportedModel(load_graph(written.path))
     assert (model.num_layers, model.layers_per_model) == (5, (3, 2))

@@ -211,7 +211,7 @@ def test_windows_begin_where_the_model_does():
     for variable in model.trainable_variables:
         variable.assign(3.0 * as_array(variable))  # so that states matter
     text = np.random.default_rng(2).integers(0, 9, 64)
-    windows = Windows(text, 2, window=12, jitter=False)
+    windows = Windows(text, 2, window=12, variable_bptt=False)
     assert windows[len(windows) - 1][2].min() == 0
     pieces = text.reshape(2, -1)
     logits, _ = read(model, pieces[:, :-1])
@@ -274,7 +274,7 @@ def test_bfloat16_keeps_distances_and_gates_wide(policy):
         ids[:, 1:6],
         np.ones((2, 5)),
     )
-    kept = reader.kept[1]
+    kept = reader.states[1]
     assert_close(kept, history, 0.01, "kept from window to window")
     assert_differ(ops.cast(ops.cast(kept, "bfloat16"), "float32"), kept, 1e-5, "rounded")
 

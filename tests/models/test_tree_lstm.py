@@ -24,7 +24,7 @@ from keras_onlstm.dependencies import DependencyTree, chain
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training import TreeBatches, TreeLearner
-from keras_onlstm.tree_lstm.plan import Rooms
+from keras_onlstm.tree_lstm.schedule import RowCapacity
 from keras_onlstm.tree_lstm.step import reference
 
 TOLERANCE = 1e-9
@@ -37,22 +37,22 @@ def log_softmax(logits, targets):
     return found - ops.log(ops.sum(ops.exp(logits), -1))
 
 
-def log_probabilities(model, trees, way, rooms=None):
+def log_probabilities(model, trees, way, capacity=None):
     """Function without arguments, of the model's variables: (words,)."""
-    layouts = [model.lay_out(tree) for tree in trees]
+    schedules = [model.schedule_tree(tree) for tree in trees]
     if way == "fast":
-        planned = model.plan(layouts, rooms)
-        grids = {name: ops.convert_to_tensor(x) for name, x in planned.grids.items()}
-        return lambda: model.log_probabilities(grids, planned.targets)[: planned.words]
+        scheduled = model.schedule_batch(schedules, capacity)
+        grids = {name: ops.convert_to_tensor(x) for name, x in scheduled.grids.items()}
+        return lambda: model.log_probabilities(grids, scheduled.targets)[: scheduled.words]
     root = model.vocabulary.index("<root>")
 
     def one_by_one():
         weights = model.weights_of_words()
         rows = [
-            reference(weights, tree, layout.words.tolist(), root)
-            for tree, layout in zip(trees, layouts, strict=True)
+            reference(weights, tree, schedule.words.tolist(), root)
+            for tree, schedule in zip(trees, schedules, strict=True)
         ]
-        targets = np.concatenate([layout.words for layout in layouts])
+        targets = np.concatenate([schedule.words for schedule in schedules])
         return log_softmax(model.logits(ops.concatenate(rows, 0)), targets)
 
     return one_by_one
@@ -92,7 +92,7 @@ def test_what_a_model_says_of_the_reference_trees(tree_reference, prefix, float6
 def expected_of(model, trees):
     arrays = convert.tree_lstm_to_arrays(model)
     return [
-        oracle.log_probabilities(arrays, tree.heads, model.lay_out(tree).words.tolist(), 1)
+        oracle.log_probabilities(arrays, tree.heads, model.schedule_tree(tree).words.tolist(), 1)
         for tree in trees
     ]
 
@@ -127,12 +127,18 @@ def test_gradients_of_both_loops(layers, left, float64):
 
 
 @pytest.mark.parametrize(
-    "rooms", [Rooms(1, 1, 1, 1, 1), Rooms(2, 3, 1, 5, 2), Rooms(), Rooms(9, 0, 2, 1, 0)]
+    "capacity",
+    [
+        RowCapacity(1, 1, 1, 1, 1),
+        RowCapacity(2, 3, 1, 5, 2),
+        RowCapacity(),
+        RowCapacity(9, 0, 2, 1, 0),
+    ],
 )
-def test_any_grid_gives_the_same(rooms, float64):
+def test_any_grid_gives_the_same(capacity, float64):
     model = small_model(left_dependents=True, dtype=float64)
     trees = small_trees(12, seed=5)
-    found = log_probabilities(model, trees, "fast", rooms)()
+    found = log_probabilities(model, trees, "fast", capacity)()
     assert_close(found, np.concatenate(expected_of(model, trees)), EXACT, "log P")
 
 
@@ -166,9 +172,10 @@ def test_grids_of_several_widths():
     scored, model = (small_model(left_dependents=True, num_layers=2) for _ in range(2))
     for tree, expected in zip(trees, expected_of(scored, trees), strict=True):
         assert_close(scored.score([tree])[0], expected, SINGLE, f"log P of {len(tree)} words")
-    layouts = list(map(model.lay_out, trees))
+    schedules = list(map(model.schedule_tree, trees))
     widths = {
-        model.plan([layout], Rooms(2, 2, 2, 2, 2)).grids["source"].shape for layout in layouts
+        model.schedule_batch([schedule], RowCapacity(2, 2, 2, 2, 2)).grids["source"].shape
+        for schedule in schedules
     }
     assert len({width for _, width in widths}) == 3
     found = []
@@ -176,8 +183,8 @@ def test_grids_of_several_widths():
         model = small_model(left_dependents=True, num_layers=2)
         learner = TreeLearner(model)
         learner.compile(keras.optimizers.SGD(0.5), run_eagerly=eager)
-        for layout in layouts:
-            (batch,) = TreeBatches(model, [layout], 1, rooms=Rooms(2, 2, 2, 2, 2))
+        for schedule in schedules:
+            (batch,) = TreeBatches(model, [schedule], 1, capacity=RowCapacity(2, 2, 2, 2, 2))
             learner.train_on_batch(*batch)
         found.append([as_array(variable) for variable in model.trainable_variables])
     for one, other in zip(*found, strict=True):
@@ -309,7 +316,7 @@ def test_arrays_there_and_back():
 @pytest.mark.parametrize("name", ["dropout", "input_dropout"])
 def test_dropouts_act_in_training_alone(name):
     model = small_model(**{name: 0.5}, units=40)
-    grids = model.plan([model.lay_out(tree) for tree in small_trees()]).grids
+    grids = model.schedule_batch([model.schedule_tree(tree) for tree in small_trees()]).grids
     calm, again = (model(grids, training=False) for _ in range(2))
     assert_close(calm, again, 0.0, "in evaluation")
     lively, other = (model(grids, training=True) for _ in range(2))
@@ -377,6 +384,6 @@ def test_mixed_precision(policy):
         assert_close(one, other, SINGLE, "hidden states")
     learner = TreeLearner(mixed)
     learner.compile(keras.optimizers.SGD(0.5))
-    (batch,) = TreeBatches(mixed, list(map(mixed.lay_out, words)), 2)
+    (batch,) = TreeBatches(mixed, list(map(mixed.schedule_tree, words)), 2)
     losses = [float(learner.train_on_batch(*batch)) for _ in range(20)]
     assert losses[-1] < losses[0] - 0.2

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import ROOT
-from keras_onlstm.compact.model import CompactModel
-from keras_onlstm.compact.stored import open_stored
+from keras_onlstm.compact import CompactModel, read_compact
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.models.ensemble import save_eight_bit
@@ -44,12 +43,8 @@ def path(tmp_path_factory):
 def test_distances_are_those_of_keras(path, gate):
     (exact, about), (found, same) = load_model(path), load_model(path, keras=False)
     assert isinstance(exact, Ensemble) and isinstance(found, CompactModel) and about == same
-    assert (
-        (found.layers_per_model, found.num_layers)
-        == (exact.layers_per_model, 5)
-        == ((3, 2), exact.num_layers)
-    )
-    assert (found.gates, found.layers_per_model) == (exact.gates, exact.layers_per_model)
+    assert found.layers_per_model == exact.layers_per_model == (3, 2)
+    assert found.num_layers == exact.num_layers == 5 and found.gates == exact.gates
     pairs = zip(exact.distances(SENTENCES, gate), found.distances(SENTENCES, gate), strict=True)
     for (wanted, got), sentence in zip(pairs, SENTENCES, strict=True):
         assert got.dtype == "float32" and got.shape == wanted.shape
@@ -103,9 +98,9 @@ def test_an_lstm_is_left_to_keras(tmp_path):
 
 
 def test_embeddings_stay_of_8_bits(path):
-    stored = open_stored(path)
-    embeddings = stored.weights[0][0]
-    assert embeddings.integers.dtype == "int8" and embeddings.factors.shape == (8,)
+    contents = read_compact(path)
+    embeddings = contents.weights[0][0]
+    assert embeddings.array.dtype == "int8" and embeddings.factors.shape == (8,)
     rows = np.array([[3, 0], [1, 3]])
     np.testing.assert_array_equal(embeddings.values(rows), embeddings.values()[rows])
 
