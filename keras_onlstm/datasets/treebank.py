@@ -57,7 +57,9 @@ def nltk_reader(name: str, remedy: str = "") -> Any:
             "names the directory nltk_data."
         ) from error
     except BadZipFile as error:
-        raise ValueError(f"corpora/{name}.zip of nltk_data: {describe(error)}. {RESTORE}") from error
+        raise ValueError(
+            f"corpora/{name}.zip of nltk_data: {describe(error)}. {RESTORE}"
+        ) from error
     return reader
 
 
