@@ -60,7 +60,8 @@ class Ensemble(SentenceReader):
 
     Example:
 
-    >>>     >>> words = ["<eos>", "<unk>", "the", "cat"]
+    >>> from keras_onlstm.models import Ensemble, LanguageModel
+    >>> words = ["<eos>", "<unk>", "the", "cat"]
     >>> models = [
     ...     LanguageModel(4, 8, 16, layers, chunk_size=4, vocabulary=words) for layers in (2, 3)
     ... ]
