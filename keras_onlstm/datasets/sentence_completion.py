@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.deprecation import renamed_attribute
+from keras_onlstm.utils.deprecation import warn_renamed
 from keras_onlstm.utils.files import lines
 
 __all__ = ["Question", "load"]
@@ -35,7 +35,11 @@ class Question(NamedTuple):
     candidates: tuple[str, ...]
     answer: int
 
-    place = renamed_attribute("place", "position")
+    @property
+    def place(self) -> int:
+        """Deprecated. Use `position`."""
+        warn_renamed("Question.place", "position")
+        return self.position
 
 
 def load(directory: StrPath) -> list[Question]:

@@ -61,7 +61,7 @@ def _agreement(frame: str, target: str = "verb", number: str = "n") -> _Cases:
     its form with the number `number`.
     """
     letters = "nm" if "_m}" in frame else "n"
-    cases = {}
+    cases: _Cases = {}
     for values in product((0, 1), repeat=len(letters)):
         numbers = dict(zip(letters, values, strict=True))
         case = _NUMBERS[numbers[number]]

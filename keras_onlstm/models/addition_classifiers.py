@@ -23,8 +23,8 @@ class Nodes(NamedTuple):
 
     hidden: np.ndarray  # (N, U) hidden states from which they were predicted
     words: np.ndarray  # (N,) int32 ids
-    made: np.ndarray  # (N, 4) bool, see `keras_onlstm.dependencies.growth.Additions`
-    is_open: np.ndarray  # (N, 4) bool, see `keras_onlstm.dependencies.growth.Additions`
+    made: np.ndarray  # (N, 4) bool, `labels` of `dependencies.tree_builder.Additions`
+    is_open: np.ndarray  # (N, 4) bool, of `dependencies.tree_builder.Additions`
 
 
 class AdditionClassifiers(keras.layers.Layer):

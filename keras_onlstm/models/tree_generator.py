@@ -8,7 +8,7 @@ import numpy as np
 from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.dependencies.growth import ADDITIONS, additions
+from keras_onlstm.dependencies.tree_builder import ADDITIONS, additions
 from keras_onlstm.models.addition_classifiers import (
     AdditionClassifiers,
     Nodes,
@@ -208,7 +208,7 @@ class TreeGenerator(keras.Model):
                 np.append(self._root, self.model.schedule_tree(tree).words).astype("int32")
             )
             decided = additions(tree)
-            made.append(decided.made)
+            made.append(decided.labels)
             is_open.append(decided.is_open)
         return Nodes(*map(np.concatenate, (hidden, words, made, is_open)))
 
@@ -243,8 +243,8 @@ class TreeGenerator(keras.Model):
 
         The sum of the log-probabilities of the words, among all words but `<root>`, and of all open
         decisions: three at each word, two at the one that depends on ROOT (see
-        `keras_onlstm.dependencies.growth`). With `<unk>` as a word, the probabilities of all trees
-        with one word under ROOT add up to 1, unless some grow forever.
+        `dependencies.tree_builder`). With `<unk>` as a word, the probabilities of all trees with
+        one word under ROOT add up to 1, unless some grow forever.
 
         Args:
             trees: list of `DependencyTree`, projective, at least one.

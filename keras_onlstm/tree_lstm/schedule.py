@@ -101,7 +101,7 @@ def schedule_tree(tree: DependencyTree, ids: Sequence[int], root: int) -> TreeSc
     counts: list[list[int]] = []
     left = []
     for step in tree.steps():
-        place = step.place
+        place = step.position
         source[place], edge[place] = step.source, step.edge
         depth = level[place] = level[step.source] + 1
         if depth == len(counts):

@@ -59,14 +59,14 @@ def test_frequent_sorts_and_filters_words():
 
 
 def test_unknown_part_raises_an_error(nltk_data):
-    with pytest.raises(ValueError, match="^part .*'train', 'validation' or 'test'"):
+    with pytest.raises(ValueError, match=r"^part .*'train', 'validation' or 'test'"):
         dependency_treebank.load("dev")
 
 
 def test_missing_treebank_raises_an_error(tmp_path):
     with (
         corpora_in(tmp_path),
-        pytest.raises(FileNotFoundError, match="the corpus dependency_treebank. Run python"),
+        pytest.raises(FileNotFoundError, match=r"the corpus dependency_treebank\. Run python"),
     ):
         dependency_treebank.load()
 

@@ -139,7 +139,7 @@ def test_encode():
     ]  # fmt: skip
     assert logic.encode(" ".join(logic.TOKENS)) == list(range(1, 12))
     assert logic.encode("") == []
-    with pytest.raises(ValueError, match="token 3 must be one of .* got 'nor'"):
+    with pytest.raises(ValueError, match=r"token 3 must be one of .* got 'nor'"):
         logic.encode("( a nor b )")
 
 
