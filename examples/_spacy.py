@@ -76,7 +76,7 @@ class SpacyTrees:
         first, *others = (index for index, head in enumerate(heads, 1) if not head)
         self.rooted += bool(others)
         heads = [first if index in others else head for index, head in enumerate(heads, 1)]
-        tree, lifts = DependencyTree(words, heads, tags, relations).projectivized()
+        tree, lifts = DependencyTree(words, heads, tags, relations).projectivize()
         self.lifted += lifts > 0
         return tree
 

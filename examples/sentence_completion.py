@@ -150,7 +150,7 @@ def load_questions(options):
     loaded = {}
     if options.questions:
         info(f"Reading {options.trees}")
-        lifted = [tree.projectivized() for tree in conll.read(options.trees)]
+        lifted = [tree.projectivize() for tree in conll.read(options.trees)]
         if count := sum(lifts > 0 for _, lifts in lifted):
             info(f"{count:,} trees were not projective and have been projectivized")
         trees = [tree for tree, _ in lifted]

@@ -57,9 +57,8 @@ def nltk_reader(name: str, remedy: str = "") -> Any:
             "names the directory nltk_data."
         ) from error
     except BadZipFile as error:
-        raise ValueError(
-            f"corpora/{name}.zip of nltk_data: {describe(error)}. {RESTORE}"
-        ) from error
+        message = f"corpora/{name}.zip of nltk_data: {describe(error)}. {RESTORE}"
+        raise ValueError(message) from error
     return reader
 
 

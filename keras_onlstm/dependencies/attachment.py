@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keras_onlstm.dependencies.tree import DependencyTree
+from keras_onlstm.utils.deprecation import renamed_arguments
 
 __all__ = ["PUNCTUATION", "Attachment", "Counts", "attachment", "check_words"]
 
@@ -40,14 +41,12 @@ class Counts(NamedTuple):
         return self.relations / self.words if self.words else 0.0
 
 
-_NONE = Counts()
+_ZERO = Counts()
 
 
-def _sum(one, other):
-    relations = None
-    if one.relations is not None and other.relations is not None:
-        relations = one.relations + other.relations
-    return Counts(one.words + other.words, one.heads + other.heads, relations)
+def _sum(a, b):
+    relations = None if None in (a.relations, b.relations) else a.relations + b.relations
+    return Counts(a.words + b.words, a.heads + b.heads, relations)
 
 
 @dataclass(frozen=True)
@@ -63,13 +62,13 @@ class Attachment:
 
     >>> from keras_onlstm.dependencies import DependencyTree, attachment, chain
     >>> gold = DependencyTree(["cats", "sleep", "."], [2, 0, 2], ["NNS", "VBP", "."])
-    >>> found = attachment([gold], [chain(gold.words)]) + attachment([gold], [gold])
-    >>> found.all.uas, found.without_punctuation.uas
+    >>> scores = attachment([gold], [chain(gold.words)]) + attachment([gold], [gold])
+    >>> scores.all.uas, scores.without_punctuation.uas
     (0.6666666666666666, 0.5)
     """
 
-    all: Counts = _NONE
-    without_punctuation: Counts = _NONE
+    all: Counts = _ZERO
+    without_punctuation: Counts = _ZERO
 
     def __add__(self, other: object) -> "Attachment":
         if not isinstance(other, Attachment):
@@ -79,16 +78,17 @@ class Attachment:
         )
 
 
+@renamed_arguments(found="predicted")
 def attachment(
     gold: Iterable[DependencyTree],
-    found: Iterable[DependencyTree],
+    predicted: Iterable[DependencyTree],
     punctuation: Collection[str] = PUNCTUATION,
 ) -> Attachment:
-    """Compares trees with gold trees.
+    """Compares predicted trees with gold trees.
 
     Args:
         gold: iterable of `DependencyTree`, with tags.
-        found: iterable of as many `DependencyTree`, of the same words.
+        predicted: iterable of as many `DependencyTree`, of the same words.
         punctuation: the gold tags of punctuation. For coarse tags of CoNLL-U: `["PUNCT"]`.
 
     Returns:
@@ -103,39 +103,39 @@ def attachment(
     >>> from keras_onlstm.dependencies import DependencyTree, attachment
     >>> words, tags = ["the", "cat", "sleeps"], ["DT", "NN", "VBZ"]
     >>> gold = DependencyTree(words, [2, 3, 0], tags, ["det", "nsubj", "root"])
-    >>> found = DependencyTree(words, [2, 3, 0], tags, ["det", "obj", "root"])
-    >>> attachment([gold], [found]).all
+    >>> predicted = DependencyTree(words, [2, 3, 0], tags, ["det", "obj", "root"])
+    >>> attachment([gold], [predicted]).all
     Counts(words=3, heads=3, relations=2)
     """
-    gold, found = list(gold), list(found)
-    if len(gold) != len(found):
-        raise ValueError(f"there are {len(gold)} gold trees and {len(found)} found ones.")
+    gold, predicted = list(gold), list(predicted)
+    if len(gold) != len(predicted):
+        raise ValueError(f"predicted must have {len(gold)} trees like gold, got {len(predicted)}.")
     total = Attachment()
-    for number, (one, other) in enumerate(zip(gold, found, strict=True), 1):
-        check_words(f"sentence {number}", other, one.words)
-        if one.tags is None:
-            raise ValueError(f"sentence {number}: the gold tree has no tags, so no punctuation.")
-        heads = [a == b for a, b in zip(one.heads, other.heads, strict=True)]
+    for number, (a, b) in enumerate(zip(gold, predicted, strict=True), 1):
+        check_words(f"sentence {number}", b, a.words)
+        if a.tags is None:
+            raise ValueError(f"sentence {number}: the gold tree must have tags.")
+        heads = [x == y for x, y in zip(a.heads, b.heads, strict=True)]
         relations = None
-        if one.relations is not None and other.relations is not None:
-            pairs = zip(heads, one.relations, other.relations, strict=True)
-            relations = [right and a == b for right, a, b in pairs]
-        words = [tag not in punctuation for tag in one.tags or ()]
+        if a.relations is not None and b.relations is not None:
+            triples = zip(heads, a.relations, b.relations, strict=True)
+            relations = [is_right and x == y for is_right, x, y in triples]
+        is_word = [tag not in punctuation for tag in a.tags]
         total += Attachment(
-            _counts([True] * len(one), heads, relations), _counts(words, heads, relations)
+            _counts([True] * len(a), heads, relations), _counts(is_word, heads, relations)
         )
     return total
 
 
-def check_words(name: str, found: DependencyTree, expected: Sequence[str]) -> None:
+def check_words(name: str, tree: DependencyTree, expected: Sequence[str]) -> None:
     """Raises ValueError if a tree has other words; `name` begins the message."""
-    for place, (word, wanted) in enumerate(itertools.zip_longest(found.words, expected), 1):
+    for position, (word, wanted) in enumerate(itertools.zip_longest(tree.words, expected), 1):
         if word != wanted:
             raise ValueError(
-                f"{name}: word {place} must be {reprlib.repr(wanted)}, not {reprlib.repr(word)}."
+                f"{name}: word {position} must be {reprlib.repr(wanted)}, not {reprlib.repr(word)}."
             )
 
 
-def _counts(words, heads, relations):
-    both = None if relations is None else sum(map(min, words, relations))
-    return Counts(sum(words), sum(map(min, words, heads)), both)
+def _counts(mask, heads, relations):
+    count = None if relations is None else sum(map(min, mask, relations))
+    return Counts(sum(mask), sum(map(min, mask, heads)), count)

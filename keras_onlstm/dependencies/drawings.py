@@ -3,8 +3,14 @@
 from collections.abc import Sequence
 from html import escape
 
-from keras_onlstm.dependencies.arcs import Drawing, Side, columns, drawing, spread
-from keras_onlstm.dependencies.drawing_text import latex_of, text_of
+from keras_onlstm.dependencies.arc_layout import (
+    ArcGroup,
+    Layout,
+    display_width,
+    make_layout,
+    word_centers,
+)
+from keras_onlstm.dependencies.drawing_text import to_latex, to_text
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
 from keras_onlstm.drawing.svg import (
     CHARACTER,
@@ -19,98 +25,95 @@ from keras_onlstm.drawing.svg import (
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.validation import check_choice, check_integer
 
-__all__ = [
-    "draw",
-    "page",
-    "save_picture",
-    "svg_of",
-]
+__all__ = ["draw", "page", "save_picture", "to_svg"]
 
-SMALL, LABEL = 10, 6.2  # pixels: font size of labels and numbers, its widest usual character
-GAP, LEVEL, PORT = 14, 24, 5  # between words or levels, from a middle to outgoing arcs
-TALLEST = 430  # height of one side; levels are lower if many arcs are nested
-TIP, ROUND = 7, 8  # of arrow tips, of corners
+# Pixels.
+SMALL, LABEL = 10, 6.2  # font size of labels and numbers, its widest usual character
+GAP, LEVEL, PORT = 14, 24, 5  # between words or levels, from a center to outgoing arcs
+MAX_HEIGHT = 430  # of a group of arcs; levels are lower if many arcs are nested
+TIP, RADIUS = 7, 8  # of arrow tips, of corners
 GREY, BLUE, RED = "#444444", "#1b6ca8", "#b23a48"
 COLOURS = {None: GREY, Edge.LEFT: BLUE, Edge.NX_LEFT: BLUE, Edge.RIGHT: RED, Edge.NX_RIGHT: RED}
 
 
-def _wide(text, character=CHARACTER):
-    return columns(drawable(text)) * character
+def _width(text, character=CHARACTER):
+    return display_width(drawable(text)) * character
 
 
-def _level(side):
-    return min(LEVEL, TALLEST / side.root.level)
+def _level_height(group):
+    return min(LEVEL, MAX_HEIGHT / group.root.level)
 
 
-def _tall(side: Side) -> float:
-    """Height of the arcs of a side, including the arrow from ROOT."""
-    return side.root.level * _level(side) + (SMALL if side.root.label else 0)
+def _height(group: ArcGroup) -> float:
+    """Height of a group of arcs, including the arrow from ROOT."""
+    return group.root.level * _level_height(group) + (SMALL if group.root.label else 0)
 
 
-def svg_of(drawn: Drawing) -> str:
-    """Formats a drawing as SVG, with a description, and titles of arcs that browsers show."""
-    numbers = drawn.numbers or [""] * len(drawn.words)
-    half = [
-        max(_wide(word), _wide(number, LABEL), 2 * PORT) / 2
-        for word, number in zip(drawn.words, numbers, strict=True)
+def to_svg(layout: Layout) -> str:
+    """Formats a layout as SVG, with a description, and titles of arcs that browsers show."""
+    numbers = layout.numbers or [""] * len(layout.words)
+    half = [  # widths of the words
+        max(_width(word), _width(number, LABEL), 2 * PORT) / 2
+        for word, number in zip(layout.words, numbers, strict=True)
     ]
-    beside = max(_wide(f"ROOT{side.root.label}") / 2 for side in drawn.sides)
-    start = MARGIN + max(0, beside - half[0])  # room for the label of ROOT
-    spaced = spread(
-        drawn, [(x, x) for x in half], lambda label: _wide(label, LABEL) + 10 + PORT, GAP
+    root_half = max(_width(f"ROOT{group.root.label}") / 2 for group in layout.groups)
+    start = MARGIN + max(0, root_half - half[0])
+    positions = word_centers(
+        layout, [(x, x) for x in half], lambda label: _width(label, LABEL) + 10 + PORT, GAP
     )
-    middles = [start + x for x in spaced]
-    top = MARGIN + (FONT + MARGIN if drawn.title else 0)
-    bottom = top + FONT + _tall(drawn.above)  # where the arcs above end
-    base = bottom + 3 + FONT  # baseline of the words
-    end = base + 6
+    centers = [start + x for x in positions]
+    top = MARGIN + (FONT + MARGIN if layout.title else 0)
+    bottom = top + FONT + _height(layout.above)  # where the arcs above end
+    baseline = bottom + 3 + FONT  # of the words
+    end = baseline + 6
     texts = []
-    if drawn.title:
-        texts.append(svg_text(MARGIN, MARGIN + FONT, drawn.title, weight="bold", anchor="start"))
-    texts += [svg_text(x, base, word) for x, word in zip(middles, drawn.words, strict=True)]
-    if drawn.numbers:
+    if layout.title:
+        texts.append(svg_text(MARGIN, MARGIN + FONT, layout.title, weight="bold", anchor="start"))
+    texts += [svg_text(x, baseline, word) for x, word in zip(centers, layout.words, strict=True)]
+    if layout.numbers:
         y = end + SMALL
-        texts += [svg_text(x, y, n, size=SMALL) for x, n in zip(middles, numbers, strict=True)]
+        texts += [svg_text(x, y, n, size=SMALL) for x, n in zip(centers, numbers, strict=True)]
         end = y + 6
-    lines, labels = _side(drawn.above, middles, bottom, 1)
+    lines, labels = _arcs(layout.above, centers, bottom, 1)
     texts += labels
-    if drawn.below is not None:
-        more, labels = _side(drawn.below, middles, end, -1)
+    if layout.below is not None:
+        more, labels = _arcs(layout.below, centers, end, -1)
         lines, texts = lines + more, texts + labels
-        end += _tall(drawn.below) + FONT
-    width = max(middles[-1] + max(half[-1], beside) + MARGIN, _wide(drawn.title) + 2 * MARGIN)
-    said = [_said(arc, drawn.words) for side in drawn.sides for arc in (*side.arcs, side.root)]
+        end += _height(layout.below) + FONT
+    width = max(centers[-1] + max(half[-1], root_half) + MARGIN, _width(layout.title) + 2 * MARGIN)
+    arcs = [arc for group in layout.groups for arc in (*group.arcs, group.root)]
+    descriptions = [_describe(arc, layout.words) for arc in arcs]
     elements = [
-        f"<g><title>{escape(drawable(title))}</title>{line}</g>"
-        for title, line in zip(said, lines, strict=True)
+        f"<g><title>{escape(drawable(description))}</title>{line}</g>"
+        for description, line in zip(descriptions, lines, strict=True)
     ]
-    title = drawn.title or " ".join(drawn.words)
-    return svg_page(elements + texts, width, end + MARGIN, title, "; ".join(said))
+    title = layout.title or " ".join(layout.words)
+    return svg_page(elements + texts, width, end + MARGIN, title, "; ".join(descriptions))
 
 
-def _side(side, middles, start, up):
+def _arcs(group, centers, start, up):
     """Lines and their labels; `up` is -1 below the words, else 1."""
-    level = _level(side)
+    level = _level_height(group)
     lines, texts = [], []
-    for arc in side.arcs:
-        x, end, y = middles[arc.source - 1] + arc.step * PORT, middles[arc.target - 1], start
+    for arc in group.arcs:
+        x, end, y = centers[arc.source - 1] + arc.direction * PORT, centers[arc.target - 1], start
         y -= up * arc.level * level
-        bow = min(ROUND, level, abs(end - x) / 2)
+        radius = min(RADIUS, level, abs(end - x) / 2)
         pieces = [
             ("M", (x, start)),
-            ("L", (x, y + up * bow)),
-            ("Q", (x, y, x + arc.step * bow, y)),
-            ("L", (end - arc.step * bow, y)),
-            ("Q", (end, y, end, y + up * bow)),
+            ("L", (x, y + up * radius)),
+            ("Q", (x, y, x + arc.direction * radius, y)),
+            ("L", (end - arc.direction * radius, y)),
+            ("Q", (end, y, end, y + up * radius)),
         ]
         lines.append(_arrow(pieces, end, start, up, arc.edge))
         if arc.label:
             texts.append(_label((x + end) / 2, y + SMALL / 3, arc))
-    x, y = middles[side.root.target - 1], start - up * _tall(side)
-    lines.append(_arrow([("M", (x, y))], x, start, up, side.root.edge))
+    x, y = centers[group.root.target - 1], start - up * _height(group)
+    lines.append(_arrow([("M", (x, y))], x, start, up, group.root.edge))
     texts.append(svg_text(x, y - 3 if up > 0 else y + FONT - 1, "ROOT", size=SMALL, weight="bold"))
-    if side.root.label:
-        texts.append(_label(x, y + up * (SMALL / 2 + 4) + SMALL / 3, side.root))
+    if group.root.label:
+        texts.append(_label(x, y + up * (SMALL / 2 + 4) + SMALL / 3, group.root))
     return lines, texts
 
 
@@ -134,15 +137,13 @@ def _path(pieces):
     return "".join(kind + " ".join(f"{n:.1f}" for n in numbers) for kind, numbers in pieces)
 
 
-def _said(arc, words):
-    """Describes an arc."""
+def _describe(arc, words):
     source = words[arc.source - 1] if arc.source else "ROOT"
-    return f"{source} \N{RIGHTWARDS ARROW} {words[arc.target - 1]}" + (
-        f" ({arc.label})" if arc.label else ""
-    )
+    label = f" ({arc.label})" if arc.label else ""
+    return f"{source} \N{RIGHTWARDS ARROW} {words[arc.target - 1]}{label}"
 
 
-FORMATS = {"text": text_of, "svg": svg_of, "latex": latex_of}
+FORMATS = {"text": to_text, "svg": to_svg, "latex": to_latex}
 
 
 def draw(
@@ -167,8 +168,8 @@ def draw(
             with the edges below the words.
         numbers: whether to show each word's number in breadth-first order below it.
         title: text above the tree; a comment in LaTeX.
-        width: columns of the terminal. Wider text is cut between words into pieces, one below the
-            other. `None` cuts nothing.
+        width: integer, columns of the terminal. Wider text is cut between words into pieces, one
+            below the other. `None` does not cut.
 
     Returns:
         String.
@@ -199,12 +200,12 @@ def draw(
     |  4       2       1  5       3
     """
     check_choice("format", format, FORMATS)
-    drawn = drawing(tree, arcs, numbers, title)
+    layout = make_layout(tree, arcs, numbers, title)
     if width is None:
-        return FORMATS[format](drawn)
+        return FORMATS[format](layout)
     if format != "text":
-        raise ValueError(f"width is of the format 'text', not of {format!r}.")
-    return text_of(drawn, check_integer("width", width))
+        raise ValueError(f"width is for format='text', got format={format!r}.")
+    return to_text(layout, check_integer("width", width))
 
 
 def save_picture(
@@ -225,18 +226,16 @@ def save_picture(
         title: text above the tree.
 
     Raises:
-        ValueError: for other endings, or if `draw` raises it.
+        ValueError: for other extensions, or if `draw` raises it.
         ImportError: if the libraries for PNG are not installed.
 
     Example:
 
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm.dependencies import DependencyTree, save_picture
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "tree.svg"
-    ...     save_picture(path, DependencyTree("the cat sleeps".split(), [2, 3, 0]))
-    ...     path.read_text()[:4]
+    >>> import pathlib, tempfile
+    >>> from keras_onlstm.dependencies import chain, save_picture
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tree.svg")
+    >>> save_picture(path, chain(["the", "cat", "sleeps"]))
+    >>> path.read_text()[:4]
     '<svg'
     """
     save_svg(path, draw(tree, "svg", arcs, numbers, title))
@@ -256,7 +255,7 @@ def page(
         arcs: `"heads"`, `"edges"` or `"both"`.
         numbers: whether to number words in breadth-first order.
         title: title of the page.
-        captions: list of a text above each tree, or `None`.
+        captions: list of texts, one above each tree, or `None`.
 
     Returns:
         String.
@@ -272,9 +271,11 @@ def page(
     3
     """
     if captions is not None and len(captions) != len(trees):
-        raise ValueError(f"{len(trees)} trees need as many captions, not {len(captions)}.")
-    above = [""] * len(trees) if captions is None else captions
+        raise ValueError(
+            f"captions must have {len(trees)} items, one for each tree, got {len(captions)}."
+        )
+    titles = [""] * len(trees) if captions is None else captions
     pictures = [
-        draw(tree, "svg", arcs, numbers, text) for tree, text in zip(trees, above, strict=True)
+        draw(tree, "svg", arcs, numbers, text) for tree, text in zip(trees, titles, strict=True)
     ]
     return pictures_page(title, pictures)

@@ -22,18 +22,20 @@ from keras_onlstm.utils.validation import check_integer
 class _Chart:
     """The K best scores of every span, and backpointers.
 
-    Width: last word - first word. Scores are stored by either word, so every lookup is a slice.
+    The width of a span is its last word minus its first. Scores are stored by either word, so every
+    lookup is a slice.
     """
 
     def __init__(self, count, size):
         self.by_first = np.full((count, count, size), -np.inf)  # (N, width, K)
         self.by_last = np.full((count, count, size), -np.inf)
-        self.made = np.zeros((count, count, size, 3), "int32")  # split point, ranks of both parts
+        # Split point, and ranks of both parts.
+        self.backpointers = np.zeros((count, count, size, 3), "int32")
 
-    def put(self, width, scores, made):  # (S, K), (S, K, 3)
+    def store(self, width, scores, backpointers):  # (S, K), (S, K, 3)
         self.by_first[: len(scores), width] = scores
         self.by_last[width:, width] = scores
-        self.made[: len(scores), width] = made
+        self.backpointers[: len(scores), width] = backpointers
 
 
 class _Pairs(NamedTuple):
@@ -51,15 +53,9 @@ class _Pairs(NamedTuple):
         return cls(left, right, size)
 
     def best(self, left, right):
-        """The K best pairs of a left and a right part, best first.
+        """The K best pairs of a left and a right part, best first, from scores (S, C, K) of both.
 
-        Args:
-            left: scores (S, C, K).
-            right: scores (S, C, K).
-
-        Returns:
-            Scores (S, K), minus infinity if there are fewer pairs, and backpointers (S, K, 3):
-            split point, rank on the left, rank on the right.
+        Returns scores (S, K), minus infinity if there are fewer pairs, and backpointers (S, K, 3).
         """
         sums = left[..., self.left] + right[..., self.right]  # (S, C, P)
         flat = sums.reshape(len(sums), -1)  # (S, C * P)
@@ -72,20 +68,20 @@ class _Pairs(NamedTuple):
             ranks = np.argsort(-np.take_along_axis(flat, order, 1), axis=1, kind="stable")
             order = np.take_along_axis(np.broadcast_to(order, ranks.shape), ranks, 1)
         scores = np.full((len(flat), self.size), -np.inf)
-        made = np.zeros((len(flat), self.size, 3), "int32")
-        found = order.shape[1]
-        scores[:, :found] = np.take_along_axis(flat, order, 1)
-        cut, pair = np.divmod(order, len(self.left))
-        made[:, :found] = np.stack([cut, self.left[pair], self.right[pair]], -1)
-        return scores, made
+        backpointers = np.zeros((len(flat), self.size, 3), "int32")
+        count = order.shape[1]
+        scores[:, :count] = np.take_along_axis(flat, order, 1)
+        split, pair = np.divmod(order, len(self.left))
+        backpointers[:, :count] = np.stack([split, self.left[pair], self.right[pair]], -1)
+        return scores, backpointers
 
 
 def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], float]]:
     """Finds the projective trees with the highest sums of arc scores, one word under ROOT.
 
     Args:
-        scores: array (n + 1, n): the arc scores from each head, ROOT first, to each word.
-        count: K, the maximum number of trees.
+        scores: array (n + 1, n) of the arc scores from each head, ROOT first, to each word.
+        count: integer, K, the maximum number of trees.
 
     Returns:
         List of pairs, best first: heads, counted from 1 with 0 for ROOT, and the sum. There are
@@ -94,7 +90,7 @@ def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], floa
     size = check_integer("count", count)
     words = scores.shape[1]
     if scores.shape != (words + 1, words) or not words or not np.isfinite(scores).all():
-        raise ValueError(f"scores are n + 1 by n finite numbers, not of shape {scores.shape}.")
+        raise ValueError(f"scores must be finite and of shape (n + 1, n), got {scores.shape}.")
     pairs = _Pairs.of(size)
     arcs = np.asarray(scores[1:], "float64")  # (N, N), from word to word
     left, right = _Chart(words, size), _Chart(words, size)  # complete; head last, first
@@ -102,51 +98,50 @@ def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], floa
     leaf = np.full((words, size), -np.inf)
     leaf[:, 0] = 0.0
     for chart in (left, right):
-        chart.put(0, leaf, 0)
+        chart.store(0, leaf, 0)
     for width in range(1, words):
         first = slice(0, words - width)
         last = slice(width, words)
-        sums, made = pairs.best(right.by_first[first, :width], left.by_last[last, width - 1 :: -1])
+        sums, split = pairs.best(right.by_first[first, :width], left.by_last[last, width - 1 :: -1])
         firsts = np.arange(words - width)
-        to_right.put(width, sums + arcs[firsts, firsts + width, None], made)
-        to_left.put(width, sums + arcs[firsts + width, firsts, None], made)
+        to_right.store(width, sums + arcs[firsts, firsts + width, None], split)
+        to_left.store(width, sums + arcs[firsts + width, firsts, None], split)
         # From a head to its outermost dependent, and the rest of that dependent.
         wide, rest = slice(1, width + 1), slice(width - 1, None, -1)
-        right.put(width, *pairs.best(to_right.by_first[first, wide], right.by_last[last, rest]))
+        right.store(width, *pairs.best(to_right.by_first[first, wide], right.by_last[last, rest]))
         rest = slice(width, 0, -1)
-        left.put(width, *pairs.best(left.by_first[first, :width], to_left.by_last[last, rest]))
-    places = np.arange(words)
+        left.store(width, *pairs.best(left.by_first[first, :width], to_left.by_last[last, rest]))
     tops = left.by_first[0, :] + np.asarray(scores[0], "float64")[:, None]  # (N, K)
-    found, made = pairs.best(tops[None], right.by_last[words - 1, words - 1 - places][None])
+    sums, roots = pairs.best(tops[None], right.by_last[words - 1, ::-1][None])
     charts = {"left": left, "right": right, "between": to_right}
+    backpointers = {name: chart.backpointers for name, chart in charts.items()}
     return [
-        (_heads(charts, words, *how), float(total))
-        for total, how in zip(found[0], made[0].tolist(), strict=True)
+        (_heads(backpointers, words, *root), float(total))
+        for total, root in zip(sums[0], roots[0].tolist(), strict=True)
         if total > -np.inf
     ]
 
 
-def _heads(charts, words, top, left, right):
+def _heads(backpointers, words, top, left, right):
     """Heads of a tree, from the word `top` under ROOT and the ranks of its two spans."""
-    charts = {name: chart.made for name, chart in charts.items()}
     heads = [0] * words
     pending = [("left", 0, top, left), ("right", top, words - 1, right)]
     while pending:
         kind, first, last, rank = pending.pop()
         if first == last:
             continue
-        cut, one, other = charts[kind][first, last - first, rank].tolist()
+        split, left, right = backpointers[kind][first, last - first, rank].tolist()
         if kind == "between":
-            pending.append(("right", first, first + cut, one))
-            pending.append(("left", first + cut + 1, last, other))
+            pending.append(("right", first, first + split, left))
+            pending.append(("left", first + split + 1, last, right))
         elif kind == "right":
-            middle = first + cut + 1
+            middle = first + split + 1
             heads[middle] = first + 1
-            pending.append(("between", first, middle, one))
-            pending.append(("right", middle, last, other))
+            pending.append(("between", first, middle, left))
+            pending.append(("right", middle, last, right))
         else:
-            middle = first + cut
+            middle = first + split
             heads[middle] = last + 1
-            pending.append(("left", first, middle, one))
-            pending.append(("between", middle, last, other))
+            pending.append(("left", first, middle, left))
+            pending.append(("between", middle, last, right))
     return heads

@@ -17,21 +17,11 @@ from keras_onlstm.utils.validation import check_integer
 __all__ = ["KneserNey", "dependency_contexts", "word_contexts"]
 
 Context = tuple[Hashable, ...]
-_ROOT = None  # not a word: never replaced
+_ROOT = None  # the word of ROOT, and padding
 
 
 def word_contexts(tree: DependencyTree, order: int) -> list[Context]:
-    """Returns the n-gram context of each word: the words before it.
-
-    Args:
-        tree: `DependencyTree`.
-        order: integer, n.
-
-    Returns:
-        List of tuples of n - 1 words, a tuple for each word of the sentence. `None`, for ROOT, pads
-        the start.
-
-    Example:
+    """Returns the n-gram context of each word: the n - 1 words before it. `None` pads the start.
 
     >>> from keras_onlstm.dependencies import chain
     >>> from keras_onlstm.dependencies.ngrams import word_contexts
@@ -39,7 +29,7 @@ def word_contexts(tree: DependencyTree, order: int) -> list[Context]:
     [(None, None), (None, 'the'), ('the', 'cat')]
     """
     words = [_ROOT] * (order - 1) + list(tree.words)
-    return [tuple(words[place : place + order - 1]) for place in range(len(tree))]
+    return [tuple(words[i : i + order - 1]) for i in range(len(tree))]
 
 
 def dependency_contexts(tree: DependencyTree, order: int) -> list[Context]:
@@ -68,10 +58,11 @@ def dependency_contexts(tree: DependencyTree, order: int) -> list[Context]:
     None RIGHT
     """
     words = (_ROOT, *tree.words)
-    found: list[Context] = [(None,) * (order - 1)] * (len(tree) + 1)
-    for place, source, edge, _ in tree.steps():
-        found[place] = (*found[source], (words[source], edge))[1:] if order > 1 else ()
-    return found[1:]
+    contexts: list[Context] = [(_ROOT,) * (order - 1)] * (len(tree) + 1)
+    for position, source, edge, _ in tree.steps():
+        context = (*contexts[source], (words[source], edge))
+        contexts[position] = context[1:] if order > 1 else ()
+    return contexts[1:]
 
 
 class _Level(NamedTuple):
@@ -102,7 +93,7 @@ class KneserNey:
     Args:
         trees: list of `DependencyTree`, to train on.
         vocabulary: list of the words that have a probability, including `unknown`.
-        order: integer, n: contexts have n - 1 words or pairs.
+        order: integer, n. Contexts have n - 1 words or pairs.
         contexts: `word_contexts`, `dependency_contexts`, or another function of a tree and n that
             returns a tuple of n - 1 values for every word, the nearest one last.
         unknown: the token that replaces words outside the vocabulary.
@@ -134,10 +125,10 @@ class KneserNey:
         self._known = frozenset(vocabulary)
         self._contexts, self._unknown = contexts, unknown
         if unknown not in self._known:
-            raise ValueError(f"vocabulary: lacks {unknown}.")
+            raise ValueError(f"vocabulary must contain the unknown word {unknown!r}.")
         counts = Counter(event for tree in trees for event in self._events(tree))
         if not counts:
-            raise ValueError("trees: there are none to train on.")
+            raise ValueError("trees must not be empty.")
         self._levels = [_level(counts)]
         for _ in range(order - 1):
             counts = Counter((context[1:], word) for context, word in counts)
@@ -154,34 +145,22 @@ class KneserNey:
         return [level.discount for level in self._levels]
 
     def probability(self, word: str, context: Context) -> float:
-        """The probability of a word.
+        """The probability of a word of the vocabulary after n - 1 values, as from `contexts`.
 
-        Args:
-            word: string in the vocabulary.
-            context: tuple of n - 1 values, as from `contexts`.
-
-        Returns:
-            Number. The probabilities of all words add up to 1.
+        The probabilities of all words add up to 1.
         """
         probability = 1 / len(self._known)
         for length, level in enumerate(self._levels):
             end = context[len(context) - length :]
             total = level.totals[end]
-            if not total:  # longer ones are unseen too
+            if not total:  # longer contexts are unseen too
                 break
-            kept = max(level.counts[end, word] - level.discount, 0.0)
-            probability = (kept + level.discount * level.kinds[end] * probability) / total
+            discounted = max(level.counts[end, word] - level.discount, 0.0)
+            probability = (discounted + level.discount * level.kinds[end] * probability) / total
         return probability
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
-        """Log-probabilities of the words of trees.
-
-        Args:
-            trees: iterable of `DependencyTree`.
-
-        Returns:
-            List of float64 arrays (words,), in nats, in the order of the sentence.
-        """
+        """Log-probabilities of the words of each tree: float64 arrays (words,), in nats."""
         with np.errstate(divide="ignore"):  # log(0) for unseen words if the discount is 0
             return [
                 np.log([self.probability(word, context) for context, word in self._events(tree)])
@@ -189,12 +168,5 @@ class KneserNey:
             ]
 
     def perplexity(self, trees: Iterable[DependencyTree]) -> float:
-        """Perplexity per word, without end-of-sentence tokens.
-
-        Args:
-            trees: iterable of at least one `DependencyTree`.
-
-        Returns:
-            Number.
-        """
+        """Perplexity per word of at least one tree, without end-of-sentence tokens."""
         return math.exp(-np.concatenate(self.score(trees)).mean())

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree
+from keras_onlstm.utils.deprecation import warn_renamed
 
 __all__ = ["Summary", "statistics", "statistics_rows"]
 
@@ -24,17 +25,23 @@ class Summary(NamedTuple):
 
     Attributes:
         mean: number.
-        low: the 0.1 quantile, the least number that a tenth of them do not exceed.
+        low: the 0.1 quantile, the smallest number that a tenth of them do not exceed.
         median: the 0.5 quantile.
         high: the 0.9 quantile.
-        greatest: maximum.
+        maximum: number.
     """
 
     mean: float
     low: int
     median: int
     high: int
-    greatest: int
+    maximum: int
+
+    @property
+    def greatest(self) -> int:
+        """Deprecated. Use `maximum`."""
+        warn_renamed("Summary.greatest", "maximum")
+        return self.maximum
 
 
 def _summary(numbers):
@@ -63,21 +70,21 @@ def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
     >>> from keras_onlstm.dependencies.statistics import statistics
     >>> trees = [DependencyTree("the cat saw a dog".split(), [2, 3, 0, 5, 3])]
     >>> statistics(trees)["words"], statistics(trees)["left"]
-    (Summary(mean=5.0, low=5, median=5, high=5, greatest=5),
-     Summary(mean=0.6, low=0, median=1, high=1, greatest=1))
+    (Summary(mean=5.0, low=5, median=5, high=5, maximum=5),
+     Summary(mean=0.6, low=0, median=1, high=1, maximum=1))
     """
-    found: dict[str, list[int]] = {name: [] for name in _TITLES}
+    numbers: dict[str, list[int]] = {name: [] for name in _TITLES}
     for tree in trees:
-        found["words"].append(len(tree))
-        found["depth"].append(tree.depth)
+        numbers["words"].append(len(tree))
+        numbers["depth"].append(tree.depth)
         for left, right in tree.dependents()[1:]:
-            found["left"].append(len(left))
-            found["right"].append(len(right))
+            numbers["left"].append(len(left))
+            numbers["right"].append(len(right))
         heads = enumerate(tree.heads, 1)
-        found["distance"] += [abs(place - head) for place, head in heads if head]
-    if not found["words"]:
-        raise ValueError("there is no tree.")
-    return {name: _summary(numbers or [0]) for name, numbers in found.items()}
+        numbers["distance"] += [abs(position - head) for position, head in heads if head]
+    if not numbers["words"]:
+        raise ValueError("trees must not be empty.")
+    return {name: _summary(values or [0]) for name, values in numbers.items()}
 
 
 def statistics_rows(corpora: Mapping[str, Iterable[DependencyTree]]) -> list[list[str]]:
@@ -103,13 +110,12 @@ def statistics_rows(corpora: Mapping[str, Iterable[DependencyTree]]) -> list[lis
     ['dependents on the left of a word', '0.00 (0 0 0; 0)']
     ['dependents on the right of a word', '0.82 (0 1 1; 1)']
     """
-    found = [statistics(trees) for trees in corpora.values()]
+    summaries = [statistics(trees) for trees in corpora.values()]
     return [
-        [title, *(_written(summaries[key]) for summaries in found)]
-        for key, title in _TITLES.items()
+        [title, *(_format(summary[key]) for summary in summaries)] for key, title in _TITLES.items()
     ]
 
 
-def _written(summary):
-    mean, low, median, high, greatest = summary
-    return f"{mean:.2f} ({low} {median} {high}; {greatest})"
+def _format(summary):
+    mean, low, median, high, maximum = summary
+    return f"{mean:.2f} ({low} {median} {high}; {maximum})"

@@ -8,20 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from keras_onlstm.utils.deprecation import renamed_method, warn_renamed
 from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["DependencyTree", "Edge", "Step", "chain", "random_tree"]
 
 
-_INTEGER = int | np.integer
-
-
 class Edge(enum.IntEnum):
-    """How a word is reached from its source: as the nearest dependent, or as the next one.
+    """The edge by which a top-down model reaches a word. Its value is an index.
 
     `LEFT` and `RIGHT` lead from a head to its nearest dependent on that side, `NX_LEFT` and
-    `NX_RIGHT` from a dependent to the next one, away from the head. The number is the index of
-    the edge on axes of size 4.
+    `NX_RIGHT` from a dependent to the next one, away from the head.
     """
 
     LEFT = 0
@@ -37,34 +34,36 @@ class Step(NamedTuple):
     """The generation of one word. Positions are counted from 1; 0 is ROOT.
 
     Attributes:
-        place: integer, position of the word.
+        position: integer, position of the word.
         source: integer, position of the word from which it is reached.
         edge: `Edge` from the source.
-        left: tuple of the positions of the source's left dependents, all known by then, farthest
-            first, if the edge is `RIGHT`, else empty.
+        left: if the edge is `RIGHT`, tuple of the positions of the source's left dependents, the
+            farthest first, else empty.
     """
 
-    place: int
+    position: int
     source: int
     edge: Edge
     left: tuple[int, ...]
+
+    @property
+    def place(self) -> int:
+        """Deprecated. Use `position`."""
+        warn_renamed("Step.place", "position")
+        return self.position
 
 
 @dataclasses.dataclass(frozen=True, slots=True, init=False)
 class DependencyTree:
     """A sentence in which one word depends on ROOT, all others on another word. Immutable.
 
+    The attributes are the arguments, as tuples.
+
     Args:
         words: list of n strings, n at least 1.
         heads: n integers: the position of each word's head, counted from 1, or 0 for ROOT.
         tags: list of n strings, parts of speech, or `None`.
         relations: list of n strings, dependency relations, or `None`.
-
-    Attributes:
-        words: tuple.
-        heads: tuple.
-        tags: tuple, or `None`.
-        relations: tuple, or `None`.
 
     Raises:
         ValueError: if it is not a tree with one word under ROOT; the message names a word.
@@ -78,7 +77,7 @@ class DependencyTree:
     >>> DependencyTree("the cat sleeps".split(), [2, 1, 0])
     Traceback (most recent call last):
     ...
-    ValueError: word 1, 'the': its heads do not lead up to ROOT.
+    ValueError: word 1, 'the': its heads form a cycle, which does not lead to ROOT.
     """
 
     words: tuple[str, ...]
@@ -116,8 +115,8 @@ class DependencyTree:
         [((), (3,)), ((), ()), ((1,), ()), ((2,), ())]
         """
         sides: list[tuple[list[int], list[int]]] = [([], []) for _ in range(len(self) + 1)]
-        for place, head in enumerate(self.heads, 1):
-            sides[head][place > head].append(place)
+        for position, head in enumerate(self.heads, 1):
+            sides[head][position > head].append(position)
         return [(tuple(left), tuple(right)) for left, right in sides]
 
     def steps(self) -> list[Step]:
@@ -140,7 +139,7 @@ class DependencyTree:
         >>> from keras_onlstm.dependencies import DependencyTree
         >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
         >>> for step in tree.steps():
-        ...     print(step.place, step.source, step.edge, step.left)
+        ...     print(step.position, step.source, step.edge, step.left)
         3 0 RIGHT ()
         2 3 LEFT ()
         4 3 RIGHT (2,)
@@ -149,20 +148,20 @@ class DependencyTree:
         crossing = _crossing(self.heads)
         if crossing:
             raise ValueError(
-                f"{_named(self.words, crossing[0])}: between it and its head stand words that do "
-                "not depend on that head: the tree is not projective. projectivized() makes it so."
+                f"{_named(self.words, crossing[0])}: words between it and its head do not descend "
+                "from that head, so the tree is not projective. Call projectivize()."
             )
         dependents = self.dependents()
         order, steps = [0], []
-        for head in order:  # grows meanwhile
+        for head in order:  # grows during the loop
             left, right = dependents[head]
             sides = ((left[::-1], Edge.LEFT, ()), (right, Edge.RIGHT, left))
-            for places, edge, before in sides:
+            for positions, edge, left_dependents in sides:
                 source = head
-                for place in places:
-                    steps.append(Step(place, source, edge, before))
-                    source, edge, before = place, Edge(edge % 2 + 2), ()
-                order += places
+                for position in positions:
+                    steps.append(Step(position, source, edge, left_dependents))
+                    source, edge, left_dependents = position, Edge(edge % 2 + 2), ()
+                order += positions
         return steps
 
     def paths(self) -> list[tuple[tuple[int, Edge], ...]]:
@@ -178,13 +177,13 @@ class DependencyTree:
 
         >>> from keras_onlstm.dependencies import DependencyTree
         >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
-        >>> [[(place, str(edge)) for place, edge in path] for path in tree.paths()][:2]
+        >>> [[(source, str(edge)) for source, edge in path] for path in tree.paths()][:2]
         [[(0, 'RIGHT'), (3, 'LEFT'), (2, 'LEFT')], [(0, 'RIGHT'), (3, 'LEFT')]]
         """
-        found: list[tuple[tuple[int, Edge], ...]] = [()] * (len(self) + 1)
-        for place, source, edge, _ in self.steps():
-            found[place] = (*found[source], (source, edge))
-        return found[1:]
+        paths: list[tuple[tuple[int, Edge], ...]] = [()] * (len(self) + 1)
+        for position, source, edge, _ in self.steps():
+            paths[position] = (*paths[source], (source, edge))
+        return paths[1:]
 
     @classmethod
     def from_paths(
@@ -216,25 +215,25 @@ class DependencyTree:
         True
         """
         if len(paths) != len(words):
-            raise ValueError(f"{len(paths)} paths for {len(words)} words.")
+            raise ValueError(_wrong_length("paths", paths, len(words)))
         heads = [0] * (len(words) + 1)
-        for place in sorted(range(1, len(words) + 1), key=lambda place: len(paths[place - 1])):
-            source, edge = paths[place - 1][-1] if paths[place - 1] else (-1, Edge.LEFT)
+        for position in sorted(range(1, len(words) + 1), key=lambda n: len(paths[n - 1])):
+            source, edge = paths[position - 1][-1] if paths[position - 1] else (-1, Edge.LEFT)
             if not 0 <= source <= len(words):
-                raise ValueError(f"{_named(words, place)}: its path does not begin at ROOT.")
-            heads[place] = heads[source] if edge >= Edge.NX_LEFT else source
+                raise ValueError(f"{_named(words, position)}: its path must begin at ROOT.")
+            heads[position] = heads[source] if edge >= Edge.NX_LEFT else source
         tree = cls(words, heads[1:], tags, relations)
-        for place, (found, path) in enumerate(zip(tree.paths(), paths, strict=True), 1):
-            if found != tuple(map(tuple, path)):
-                raise ValueError(f"{_named(words, place)}: no tree has its path and those before.")
+        for position, (expected, path) in enumerate(zip(tree.paths(), paths, strict=True), 1):
+            if expected != tuple(map(tuple, path)):
+                raise ValueError(f"{_named(words, position)}: its path contradicts the others.")
         return tree
 
     @property
     def depth(self) -> int:
         """The number of words from ROOT down to the deepest one."""
         depths = [0] * (len(self) + 1)
-        for place in _from_the_top(self.heads):
-            depths[place] = depths[self.heads[place - 1]] + 1
+        for position in _breadth_first(self.heads):
+            depths[position] = depths[self.heads[position - 1]] + 1
         return max(depths)
 
     @property
@@ -242,8 +241,8 @@ class DependencyTree:
         """Whether all words between a word and its head are descendants of that head."""
         return not _crossing(self.heads)
 
-    def projectivized(self) -> tuple["DependencyTree", int]:
-        """Makes the tree projective: lifts arcs to heads higher up.
+    def projectivize(self) -> tuple["DependencyTree", int]:
+        """Makes the tree projective: moves dependents to heads higher up.
 
         While there are non-projective arcs, the shortest of them, the leftmost of equally short
         ones, is moved to the head of its head.
@@ -252,33 +251,29 @@ class DependencyTree:
         https://aclanthology.org/P05-1013.
 
         Returns:
-            `DependencyTree`, and how many times an arc was lifted: 0 if it is the same tree.
+            `DependencyTree`, and how many times an arc was moved: 0 if it is the same tree.
 
         Example:
 
         >>> from keras_onlstm.dependencies import DependencyTree
         >>> tree = DependencyTree("who did you talk to".split(), [5, 4, 4, 0, 4])
-        >>> tree.is_projective, tree.projectivized()[0].heads, tree.projectivized()[1]
+        >>> tree.is_projective, tree.projectivize()[0].heads, tree.projectivize()[1]
         (False, (4, 4, 4, 0, 4), 1)
         """
         heads, lifts = [0, *self.heads], 0
         while crossing := _crossing(heads[1:]):
-            place = min(crossing, key=lambda place: abs(place - heads[place]))
-            heads[place] = heads[heads[place]]
+            position = min(crossing, key=lambda position: abs(position - heads[position]))
+            heads[position] = heads[heads[position]]
             lifts += 1
         return dataclasses.replace(self, heads=tuple(heads[1:])) if lifts else self, lifts
+
+    projectivized = renamed_method("projectivized", "projectivize")
 
 
 def chain(words: Sequence[str]) -> DependencyTree:
     """The tree in which every word is the right dependent of the word before.
 
-    Args:
-        words: list of strings.
-
-    Returns:
-        `DependencyTree`. On it a top-down model works like a sequential one.
-
-    Example:
+    On it a top-down model works like a sequential one.
 
     >>> from keras_onlstm.dependencies import chain
     >>> chain("the cat sleeps".split()).heads
@@ -290,8 +285,8 @@ def chain(words: Sequence[str]) -> DependencyTree:
 def random_tree(words: Sequence[str], seed: int = 0) -> DependencyTree:
     """Draws a projective tree, independent of the words.
 
-    The head of a span is drawn uniformly from its words. The words on either side of it are cut at
-    random into spans, whose heads depend on it.
+    The head of a span is drawn uniformly from its words. The words on each side of it are divided
+    at random into spans, whose heads depend on it.
 
     Args:
         words: list of strings.
@@ -323,20 +318,22 @@ def random_tree(words: Sequence[str], seed: int = 0) -> DependencyTree:
     return DependencyTree(words, heads)
 
 
-def _named(words, place):
-    return f"word {place}, {reprlib.repr(words[place - 1])}"
+def _named(words, position):
+    return f"word {position}, {reprlib.repr(words[position - 1])}"
+
+
+def _wrong_length(name, values, count):
+    return f"{name} must have {count} items, one for each word, got {len(values)}."
 
 
 def _strings(name, values, count):
     if isinstance(values, str):
-        raise ValueError(f"{name} must be a list of strings, not {reprlib.repr(values)}.")
+        raise ValueError(f"{name} must be a list of strings, got {reprlib.repr(values)}.")
     if len(values) != count:
-        raise ValueError(f"{len(values)} {name} for {count} words.")
+        raise ValueError(_wrong_length(name, values, count))
     for value in values:
         if not isinstance(value, str) or not value:
-            raise ValueError(
-                f"{name} must be strings that are not empty, not {reprlib.repr(value)}."
-            )
+            raise ValueError(f"{name} must be nonempty strings, got {reprlib.repr(value)}.")
     return tuple(values)
 
 
@@ -344,51 +341,54 @@ def _heads(words, heads):
     """The heads as integers, if they form a tree."""
     count = len(words)
     if len(heads) != count:
-        raise ValueError(f"{len(heads)} heads for {count} words.")
-    for place, head in enumerate(heads, 1):
-        if not isinstance(head, _INTEGER) or not 0 <= head <= count:
+        raise ValueError(_wrong_length("heads", heads, count))
+    for position, head in enumerate(heads, 1):
+        if not isinstance(head, int | np.integer) or not 0 <= head <= count:
             raise ValueError(
-                f"{_named(words, place)}: its head must be an integer from 0 to {count}, not "
+                f"{_named(words, position)}: its head must be an integer from 0 to {count}, got "
                 f"{reprlib.repr(head)}."
             )
-    tops = [place for place, head in enumerate(heads, 1) if not head]
-    if len(tops) != 1:
-        names = " and ".join(_named(words, place) for place in tops[:2]) or "no word"
-        raise ValueError(f"{names}: exactly one word must depend on ROOT, not {len(tops)}.")
-    missing = set(range(1, count + 1)).difference(_from_the_top(heads))
-    if missing:
-        raise ValueError(f"{_named(words, min(missing))}: its heads do not lead up to ROOT.")
+    roots = [position for position, head in enumerate(heads, 1) if not head]
+    if len(roots) != 1:
+        names = " and ".join(_named(words, position) for position in roots[:2]) or "no word"
+        names += f" and {len(roots) - 2} more" if len(roots) > 2 else ""
+        raise ValueError(f"exactly one word must depend on ROOT, got {names}.")
+    unreached = set(range(1, count + 1)).difference(_breadth_first(heads))
+    if unreached:
+        raise ValueError(
+            f"{_named(words, min(unreached))}: its heads form a cycle, which does not lead to ROOT."
+        )
     return tuple(map(int, heads))
 
 
-def _from_the_top(heads: Sequence[int]) -> list[int]:
-    """Positions, every word after its head, without words in a cycle."""
-    below: list[list[int]] = [[] for _ in range(len(heads) + 1)]
-    for place, head in enumerate(heads, 1):
-        below[head].append(place)
+def _breadth_first(heads: Sequence[int]) -> list[int]:
+    """Positions, every word after its head, without words that ROOT does not reach."""
+    dependents: list[list[int]] = [[] for _ in range(len(heads) + 1)]
+    for position, head in enumerate(heads, 1):
+        dependents[head].append(position)
     order = [0]
-    for place in order:  # grows meanwhile
-        order += below[place]
+    for position in order:  # grows during the loop
+        order += dependents[position]
     return order[1:]
 
 
 def _crossing(heads: Sequence[int]) -> list[int]:
     """Positions, in order, of the words whose arc from the head is not projective."""
-    above, order = (0, *heads), _from_the_top(heads)
-    sizes = [1] * len(above)
-    for place in reversed(order):
-        sizes[above[place]] += sizes[place]
-    # Depth-first numbers, which are consecutive for the words below a head.
-    number, free = [0] * len(above), [1] * len(above)
-    for place in order:
-        head = above[place]
-        number[place] = free[head]
-        free[place] = number[place] + 1
-        free[head] += sizes[place]
-    found = []
-    for place, head in enumerate(heads, 1):
-        between = number[min(place, head) + 1 : max(place, head)]
+    head_of, order = (0, *heads), _breadth_first(heads)
+    sizes = [1] * len(head_of)  # of the subtree below each word
+    for position in reversed(order):
+        sizes[head_of[position]] += sizes[position]
+    # Number the words depth first. Then the descendants of a head have consecutive numbers.
+    number, free = [0] * len(head_of), [1] * len(head_of)
+    for position in order:
+        head = head_of[position]
+        number[position] = free[head]
+        free[position] = number[position] + 1
+        free[head] += sizes[position]
+    crossing = []
+    for position, head in enumerate(heads, 1):
+        between = number[min(position, head) + 1 : max(position, head)]
         last = number[head] + sizes[head] - 1
         if between and not number[head] <= min(between) <= max(between) <= last:
-            found.append(place)
-    return found
+            crossing.append(position)
+    return crossing

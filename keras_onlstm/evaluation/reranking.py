@@ -102,7 +102,7 @@ def _check_trees(trees, name):
         if not tree.is_projective:
             raise ValueError(
                 f"{name}, tree {rank}: is not projective, so a TreeLSTM cannot score it. Remove it "
-                "and its score, or projectivize it with projectivized()."
+                "and its score, or projectivize it with projectivize()."
             )
 
 

@@ -24,8 +24,10 @@ class Nodes(NamedTuple):
 
     hidden: np.ndarray  # (N, U) hidden states from which they were predicted
     words: np.ndarray  # (N,) int32 ids
-    decisions: np.ndarray  # (N, 4) bool, `made` of `keras_onlstm.dependencies.growth.Additions`
-    is_open: np.ndarray  # (N, 4) bool, as in `keras_onlstm.dependencies.growth.Additions`
+    decisions: (
+        np.ndarray
+    )  # (N, 4) bool, `labels` of `keras_onlstm.dependencies.tree_builder.Additions`
+    is_open: np.ndarray  # (N, 4) bool, as in `keras_onlstm.dependencies.tree_builder.Additions`
 
 
 class AdditionClassifiers(keras.layers.Layer):

@@ -8,8 +8,8 @@ import numpy as np
 from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
-from keras_onlstm.dependencies.growth import ADDITIONS, additions
 from keras_onlstm.dependencies.statistics import statistics_rows
+from keras_onlstm.dependencies.tree_builder import ADDITIONS, additions
 from keras_onlstm.models.addition_classifiers import (
     AdditionClassifiers,
     Nodes,
@@ -188,7 +188,7 @@ class TreeGenerator(keras.Model):
             tree_words = self.model.schedule_tree(tree).words
             words.append(np.append(self._root, tree_words).astype("int32"))
             tree_additions = additions(tree)
-            decisions.append(tree_additions.made)
+            decisions.append(tree_additions.labels)
             is_open.append(tree_additions.is_open)
         return Nodes(*map(np.concatenate, (hidden, words, decisions, is_open)))
 
@@ -213,7 +213,7 @@ class TreeGenerator(keras.Model):
         """Log-probabilities of sentences and their trees, log P(S, T).
 
         The sum over the words, among all words but `<root>`, and over all open decisions: three at
-        each word, two at the one that depends on ROOT (see `keras_onlstm.dependencies.growth`).
+        each word, two at the one that depends on ROOT (see `keras_onlstm.dependencies.tree_builder`).
         With `<unk>` as a word, the probabilities of all trees with one word under ROOT add up to 1,
         unless some grow forever.
 

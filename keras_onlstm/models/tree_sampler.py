@@ -8,7 +8,8 @@ import numpy as np
 from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree, Edge
-from keras_onlstm.dependencies.growth import Growth, Sprout, additions
+from keras_onlstm.dependencies.tree import Step
+from keras_onlstm.dependencies.tree_builder import TreeBuilder, additions
 from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_step
 from keras_onlstm.utils import Tensor
@@ -58,7 +59,7 @@ class _Row:
     """A growing tree, one row of the batch, and the words and decisions sampled for it."""
 
     def __init__(self, generator, max_words, root, start):
-        self.generator, self.growth = generator, Growth(max_words)
+        self.generator, self.builder = generator, TreeBuilder(max_words)
         self.words, self.states = [root], [start]
         self.scores: list[float] = []
         self.no_root: list[float] = []  # log-probability that the word is not <root>
@@ -82,17 +83,17 @@ class _Row:
         margins = margins.astype("float64")
         noise = self.generator.logistic(size=len(margins)) if is_sampled else 0.0
         self.margins.append(margins)
-        self.growth.add((margins > noise).tolist())
+        self.builder.add((margins > noise).tolist())
 
     def sample(self, vocabulary):
-        order = np.array(self.growth.order()) - 1
-        tree = self.growth.tree([vocabulary[word] for word in self.words[1:]])
+        order = np.array(self.builder.order()) - 1
+        tree = self.builder.tree([vocabulary[word] for word in self.words[1:]])
         scores, margins = np.array(self.scores)[order], np.array(self.margins)[order]
         decisions = additions(tree)
         yes, no = log_sigmoids(margins)
-        decision_scores = np.where(decisions.made[1:], yes, no)[decisions.is_open[1:]]
+        decision_scores = np.where(decisions.labels[1:], yes, no)[decisions.is_open[1:]]
         joint = scores.sum() - sum(self.no_root) + decision_scores.sum()
-        return Sample(tree, self.growth.is_cut, scores, float(joint))
+        return Sample(tree, self.builder.is_cut, scores, float(joint))
 
 
 class TreeSampler:
@@ -130,23 +131,23 @@ class TreeSampler:
                 _Row(np.random.default_rng([seed, number]), max_words, self.root, start)
                 for number in range(first, first + size)
             ]
-            while any(row.growth.sprout for row in rows):
+            while any(row.builder.next_step for row in rows):
                 self._add_words(rows, temperature, is_sampled)
             yield from (row.sample(self.vocabulary) for row in rows[: count - first])
 
     def _add_words(self, rows, temperature, is_sampled):
         """Adds one word to every tree that still grows."""
-        sprouts = [row.growth.sprout or Sprout(0, Edge.LEFT, ()) for row in rows]
-        sources = [sprout.source for sprout in sprouts]
+        steps = [row.builder.next_step or Step(0, 0, Edge.LEFT, ()) for row in rows]
+        sources = [step.source for step in steps]
         pairs = list(zip(rows, sources, strict=True))
         batch = {
             "words": np.array([row.words[source] for row, source in pairs], "int32"),
-            "edges": np.array([sprout.edge for sprout in sprouts], "int32"),
+            "edges": np.array([step.edge for step in steps], "int32"),
             "states": np.stack([row.states[source] for row, source in pairs]).astype(self._dtype),
-            "left": self._left(rows, sprouts),
+            "left": self._left(rows, steps),
         }
         states, logits = map(np.asarray, self._grow(batch))
-        growing = [number for number, row in enumerate(rows) if row.growth.sprout]
+        growing = [number for number, row in enumerate(rows) if row.builder.next_step]
         for number in growing:
             rows[number].add_word(logits[number], self.root, temperature)
         words = np.array([row.words[-1] for row in rows], "int32")
@@ -156,17 +157,17 @@ class TreeSampler:
             rows[number].states.append(states[number])
             rows[number].decide(margins[number], is_sampled)
 
-    def _left(self, rows, sprouts):
+    def _left(self, rows, steps):
         """Hidden states (R, U) after the left dependents, read from the farthest to the nearest."""
         if self.model.left is None:
             return np.zeros((len(rows), 1), self._dtype)  # not used
         layers = len(self.model.left.variables_by_layer)
         states = np.full((len(rows), 2 * self._units * layers), INITIAL, self._dtype)
-        for back in range(max(len(sprout.left) for sprout in sprouts), 0, -1):
-            is_word = np.array([len(sprout.left) >= back for sprout in sprouts])
+        for back in range(max(len(step.left) for step in steps), 0, -1):
+            is_word = np.array([len(step.left) >= back for step in steps])
             words = [
-                row.words[sprout.left[-back]] if has_word else 0
-                for row, sprout, has_word in zip(rows, sprouts, is_word, strict=True)
+                row.words[step.left[-back]] if has_word else 0
+                for row, step, has_word in zip(rows, steps, is_word, strict=True)
             ]
             batch = {"words": np.array(words, "int32"), "states": states, "is_word": is_word}
             states = np.asarray(self._read_left(batch))

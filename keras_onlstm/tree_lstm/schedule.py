@@ -101,7 +101,7 @@ def schedule_tree(tree: DependencyTree, ids: Sequence[int], root: int) -> TreeSc
     counts: list[list[int]] = []
     left = []
     for step in tree.steps():
-        index = step.place
+        index = step.position
         source[index], edge[index] = step.source, step.edge
         depth = level[index] = level[step.source] + 1
         if depth == len(counts):

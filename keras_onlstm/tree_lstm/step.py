@@ -80,7 +80,7 @@ def reference(weights: Weights, tree: DependencyTree, ids: Sequence[int], root: 
             for index in step.left:
                 left = deep_step(vector(index), weights.left, left)
             x = ops.concatenate([x, left[-1][0]], -1)
-        states[step.place] = deep_step(x, weights.generators[step.edge], states[step.source])
+        states[step.position] = deep_step(x, weights.generators[step.edge], states[step.source])
     return ops.concatenate([states[index][-1][0] for index in range(1, len(tree) + 1)], 0)
 
 

@@ -187,8 +187,8 @@ def test_damaged_lines_of_few_columns_raise_an_error(text, message):
 @pytest.mark.parametrize(
     ("heads", "message"),
     [
-        ("2 1 0", "word 1, 'w1': its heads do not lead up to ROOT"),
-        ("0 0 1", "word 1, 'w1' and word 2, 'w2': exactly one word must"),
+        ("2 1 0", "word 1, 'w1': its heads form a cycle"),
+        ("0 0 1", "exactly one word must depend on ROOT, got word 1, 'w1' and word 2, 'w2'"),
         ("0 _ 1", "word 2, 'w2', has no head"),
     ],
 )
@@ -310,7 +310,9 @@ def test_basque_sentences_with_several_roots_are_skipped(conll2007):
     assert len(reader.reasons) == 10
     assert all("exactly one word must depend on ROOT" in reason for reason in reader.reasons)
     assert sum(not tree.is_projective for tree in trees) == 233
-    with pytest.raises(ValueError, match=r"^lines, line 49: word .*: exactly one word must"):
+    with pytest.raises(
+        ValueError, match=r"^lines, line 49: exactly one word must depend on ROOT, got word "
+    ):
         list(conll.read(io.BytesIO(text), encoding="latin-1"))
     with pytest.raises(ValueError, match=r"^lines, line 604: is not UTF-8 text"):
         list(conll.read(io.BytesIO(text), invalid="skip"))

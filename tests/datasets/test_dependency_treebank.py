@@ -66,7 +66,7 @@ def test_unknown_part_raises_an_error(nltk_data):
 def test_missing_treebank_raises_an_error(tmp_path):
     with (
         corpora_in(tmp_path),
-        pytest.raises(FileNotFoundError, match=r"the corpus dependency_treebank. Run python"),
+        pytest.raises(FileNotFoundError, match=r"the corpus dependency_treebank\. Run python"),
     ):
         dependency_treebank.load()
 

@@ -13,16 +13,16 @@ from keras_onlstm.dependencies.constituents import HEAD_RULES
 pytestmark = pytest.mark.keras_free
 
 
-def test_the_treebank_in_both_forms(shared_data):
-    """All 94,084 words of all sentences have the head of the dependency treebank."""
+def test_treebank_has_the_heads_of_the_dependency_treebank(shared_data):
+    """For all 94,084 words of all sentences."""
     from nltk.corpus import treebank
 
     with corpora_in(shared_data / "nltk_data"):
         gold = dependency_treebank.load()
-        found = list(map(from_constituents, treebank.parsed_sents()))
+        predicted = list(map(from_constituents, treebank.parsed_sents()))
     assert len(gold) == 3_914
-    assert attachment(gold, found).all[:2] == (94_084, 94_084)
-    assert found == gold  # tags, too
+    assert attachment(gold, predicted).all[:2] == (94_084, 94_084)
+    assert predicted == gold  # tags, too
 
 
 @pytest.mark.parametrize(
@@ -45,36 +45,36 @@ def test_the_treebank_in_both_forms(shared_data):
         ),
     ],
 )
-def test_by_hand(text, words, heads):
+def test_conversion_by_hand(text, words, heads):
     tree = from_constituents(Tree.fromstring(text))
     assert tree.words == tuple(words.split())
     assert list(tree.heads) == heads
     assert tree.relations is None
 
 
-def test_every_rule_is_followed():
-    """Of two parts that a rule names, the earlier one in it is the head, on either side."""
+def test_head_rules_decide_the_head():
+    """Of two children that a rule names, the earlier one in it is the head, on either side."""
     for label, (side, groups) in HEAD_RULES.items():
         names = groups.split()
         for first, second in itertools.pairwise(names):
-            for one in first.split("|"):
+            for tag in first.split("|"):
                 other = second.split("|")[0]
-                assert _heads_of(label, one, other) == [0, 1]
-                assert _heads_of(label, other, one) == [2, 0]
+                assert _heads_of(label, tag, other) == [0, 1]
+                assert _heads_of(label, other, tag) == [2, 0]
         if names and "|" in names[0]:  # within a group the side decides
-            one, other = names[0].split("|")[:2]
+            a, b = names[0].split("|")[:2]
             expected = [2, 0] if side == "right" else [0, 1]
-            assert _heads_of(label, one, other) == _heads_of(label, other, one) == expected
-        same = _heads_of(label, "XX", "XX")  # named by none
+            assert _heads_of(label, a, b) == _heads_of(label, b, a) == expected
+        same = _heads_of(label, "XX", "XX")  # in no rule
         assert same == ([2, 0] if side == "right" else [0, 1])
 
 
 def _heads_of(label, *tags):
-    tree = Tree(label, [Tree(tag, [f"w{place}"]) for place, tag in enumerate(tags)])
+    tree = Tree(label, [Tree(tag, [f"w{i}"]) for i, tag in enumerate(tags)])
     return list(from_constituents(tree).heads)
 
 
-def test_deep_trees():
+def test_deep_trees_are_converted():
     tree = Tree("NP", [Tree("NN", ["w"])])
     for _ in range(5000):
         tree = Tree("VP", [Tree("VB", ["v"]), tree])
@@ -84,12 +84,15 @@ def test_deep_trees():
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        (Tree("S", [Tree("NP", []), Tree("VB", ["go"])]), r"Tree\('NP', \[\]\) stands in it"),
-        (Tree("S", [Tree("VB", ["go"]), "now"]), "'now' stands in it without a tag"),
-        (Tree("S", ["go", "now"]), "S stands above more than a word"),
-        (Tree("S", [Tree("-NONE-", ["*"])]), "'S': there is no word in it"),
+        (
+            Tree("S", [Tree("NP", []), Tree("VB", ["go"])]),
+            r"each node must be a constituent .* got Tree\('NP', \[\]\)",
+        ),
+        (Tree("S", [Tree("VB", ["go"]), "now"]), "or a tag above a word, got 'now'"),
+        (Tree("S", ["go", "now"]), "the tag 'S' must be above one word, got 2"),
+        (Tree("S", [Tree("-NONE-", ["*"])]), "tree must contain a word, got only traces under 'S'"),
     ],
 )
-def test_what_is_no_such_tree(tree, message):
+def test_other_trees_raise_an_error(tree, message):
     with pytest.raises(ValueError, match=message):
         from_constituents(tree)

@@ -16,7 +16,7 @@ from helpers.package import ROOT
 from helpers.pictures import HOSTILE, SHOWN, elements, png_size, size, texts
 from keras_onlstm.dependencies import DependencyTree, chain, draw, page, random_tree
 from keras_onlstm.dependencies import save_picture as save
-from keras_onlstm.dependencies.arcs import columns
+from keras_onlstm.dependencies.arc_layout import display_width
 
 pytestmark = pytest.mark.keras_free
 SVG = "{http://www.w3.org/2000/svg}"
@@ -36,8 +36,8 @@ def any_tree(count, seed, projective=True, named=False):
         heads = random_tree(words, seed).heads
     else:
         order = chance.sample(range(1, count + 1), count)
-        above = {place: chance.choice(order[:n] or [0]) for n, place in enumerate(order)}
-        heads = [above[place] for place in range(1, count + 1)]
+        head_of = {position: chance.choice(order[:n] or [0]) for n, position in enumerate(order)}
+        heads = [head_of[position] for position in range(1, count + 1)]
     relations = [chance.choice(NAMES) for _ in words] if named else None
     return DependencyTree(words, heads, relations=relations)
 
@@ -46,13 +46,13 @@ TREES = st.builds(any_tree, st.integers(1, 14), st.integers(0, 9999), st.boolean
 
 
 def sources(tree):
-    """The edges of generation as (source, label) of every word, from where the dependents stand."""
-    found = [("", "")] * len(tree)
+    """The edges of generation as (source, label) of every word, from the order of dependents."""
+    edges = [("", "")] * len(tree)
     for head, (left, right) in enumerate(tree.dependents()):
-        for places, name in ((left[::-1], "LEFT"), (right, "RIGHT")):
-            for before, place in zip((head, *places), places, strict=False):
-                found[place - 1] = (before, name if before == head else f"NX-{name}")
-    return found
+        for positions, name in ((left[::-1], "LEFT"), (right, "RIGHT")):
+            for before, position in zip((head, *positions), positions, strict=False):
+                edges[position - 1] = (before, name if before == head else f"NX-{name}")
+    return edges
 
 
 def arcs_of(tree):
@@ -61,11 +61,11 @@ def arcs_of(tree):
 
 def levels(spans):
     """How many arcs are nested in each other below each one, itself included."""
-    found = {}
+    level_of = {}
     for low, high in sorted(spans, key=lambda span: span[1] - span[0]):
-        inside = [found[other] for other in found if low <= other[0] and other[1] <= high]
-        found[low, high] = 1 + max(inside, default=0)
-    return found
+        inside = [level_of[s] for s in level_of if low <= s[0] and s[1] <= high]
+        level_of[low, high] = 1 + max(inside, default=0)
+    return level_of
 
 
 def grid(lines):
@@ -120,7 +120,7 @@ def height(tree, named):
 
 @settings(max_examples=300, deadline=None)
 @given(TREES)
-def test_text_is_the_tree(tree):
+def test_text_can_be_read_back(tree):
     lines = draw(tree).split("\n")
     assert lines[-1].split() == list(tree.words)
     assert read_arcs(lines[:-1]) == arcs_of(tree)
@@ -131,21 +131,21 @@ def test_text_is_the_tree(tree):
 
 @settings(max_examples=200, deadline=None)
 @given(TREES.filter(lambda tree: tree.is_projective))
-def test_edges_and_numbers_in_text(tree):
+def test_edges_and_numbers_can_be_read_back_from_text(tree):
     edges = draw(tree, arcs="edges").split("\n")
     assert read_arcs(edges[:-1]) == sources(tree)
     lines = draw(tree, arcs="both", numbers=True, title="a title").split("\n")
     assert lines[0] == "a title"
     words = [line.split() for line in lines].index(list(tree.words))
     assert read_arcs(lines[1:words]) == arcs_of(tree)
-    order = {step.place: number for number, step in enumerate(tree.steps(), 1)}
+    order = {step.position: number for number, step in enumerate(tree.steps(), 1)}
     assert [*map(int, lines[words + 1].split())] == [order[p + 1] for p in range(len(tree))]
-    turned = str.maketrans("└┘┌┐▲", "┌┐└┘▼")
-    below = [line.translate(turned) for line in reversed(lines[words + 2 :])]
+    upside_down = str.maketrans("└┘┌┐▲", "┌┐└┘▼")
+    below = [line.translate(upside_down) for line in reversed(lines[words + 2 :])]
     assert read_arcs(below) == sources(tree)
 
 
-def test_text_to_the_letter():
+def test_text_exactly():
     assert draw(CROSSED).split("\n") == [
         "                 ROOT",
         "                 root",
@@ -159,24 +159,24 @@ def test_text_to_the_letter():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_wide_characters_move_nothing(seed):
+def test_wide_characters_do_not_change_the_layout(seed):
     plain = any_tree(9, seed, named=True)
     chance = random.Random(seed)
     kinds = ["\u732b", "\uff21", "\U0001f600", "e\u0301", "\u200dab", "\uac00"]
     words = ["".join(chance.choices(kinds, k=chance.randint(1, 3))) for _ in plain.words]
     tree = DependencyTree(words, plain.heads, relations=words)
-    same = ["w" * columns(word) for word in words]
+    same = ["w" * display_width(word) for word in words]
     twin = DependencyTree(same, plain.heads, relations=same)
     found, expected = (draw(t, arcs="both", numbers=True).split("\n") for t in (tree, twin))
     for line, other in zip(found, expected, strict=True):
         for word in sorted(words, key=len, reverse=True):
-            line = line.replace(word, "w" * columns(word))
+            line = line.replace(word, "w" * display_width(word))
         assert line == other
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(1, 40), st.integers(0, 9999), st.sampled_from([1, 12, 30, 79]), st.booleans())
-def test_pieces_are_the_whole(count, seed, width, named):
+def test_pieces_are_cut_from_the_whole_drawing(count, seed, width, named):
     tree = any_tree(count, seed, named=named)
     words = [word + "\u732b\u0301" * (len(word) % 2) for word in tree.words]
     tree = DependencyTree(words, tree.heads, relations=tree.relations)
@@ -191,40 +191,40 @@ def test_pieces_are_the_whole(count, seed, width, named):
         for at, c in enumerate(whole[line])
         if c.strip() and "".join(whole[line][:at][-1:]) in " "
     ]
-    place = 0
+    word = 0
     for piece in pieces:
         rows = piece.split("\n")
-        (shown,) = [row.split() for row in rows if row.split() == words[place:][: len(row.split())]]
-        first, place = place, place + len(shown)
-        assert shown and (len(shown) == 1 or max(map(columns, rows)) <= width)
+        (shown,) = [row.split() for row in rows if row.split() == words[word:][: len(row.split())]]
+        first, word = word, word + len(shown)
+        assert shown and (len(shown) == 1 or max(map(display_width, rows)) <= width)
         # A piece begins at the next word, or one column before, with an arc that goes out there.
         begins = [(starts[first] - n) for n in (0, 1)] if first else [0]
-        ends = [(starts[place] - n) for n in (0, 1)] if place < count else [len(whole[0])]
+        ends = [(starts[word] - n) for n in (0, 1)] if word < count else [len(whole[0])]
         cuts = [
             [cut for row in whole if (cut := "".join(row[begin:end]).rstrip())]
             for begin, end in itertools.product(begins, ends)
         ]
         assert rows in cuts
-    assert place == count
+    assert word == count
 
 
-def test_pieces_to_the_letter():
+def test_pieces_exactly():
     wide = DependencyTree(["a", "b"], [0, 1], relations=["r", "\u732b" * 3])
     assert draw(wide).split("\n")[2:] == ["│┌─猫猫猫─┐", "▼│        ▼", "a         b"]
     assert draw(wide, width=5).split("\n")[2:] == ["│┌─猫猫猫─", "▼│", "a", "", "┐", "▼", "b"]
     with pytest.raises(ValueError, match="width must be an integer, 1 or above, not 0"):
         draw(wide, width=0)
-    with pytest.raises(ValueError, match=r"width is of the format 'text', not of 'svg'\."):
+    with pytest.raises(ValueError, match=r"width is for format='text', got format='svg'\."):
         draw(wide, "svg", width=80)
 
 
-def test_columns():
+def test_display_width():
     texts = {"cat": 3, "\u732b\u732b": 4, "e\u0301": 1, "\U0001f600": 2, "a\u200db": 2, "": 0}
     texts |= {"\u1112\u1161\u11ab": 2, "\xad": 1, "\u20dd": 0, "\uff76": 1, "\ufffd": 1}
-    assert {text: columns(text) for text in texts} == texts
+    assert {text: display_width(text) for text in texts} == texts
 
 
-def test_words_that_are_no_text():
+def test_control_characters_are_replaced():
     tree = DependencyTree(HOSTILE, range(len(HOSTILE)), relations=HOSTILE)
     shown = [word.replace(" ", "_") for word in SHOWN]
     lines = draw(tree, title="\x00t").split("\n")
@@ -271,7 +271,7 @@ def read_svg(text):
 
 @settings(max_examples=200, deadline=None)
 @given(TREES)
-def test_svg_is_the_tree(tree):
+def test_svg_can_be_read_back(tree):
     text = draw(tree, "svg")
     assert read_svg(text) == arcs_of(tree)
     _, texts = pictured(text)
@@ -282,7 +282,7 @@ def test_svg_is_the_tree(tree):
 
 @pytest.mark.parametrize("words", [2, 7, 40, 120])
 @pytest.mark.parametrize("named", [False, True])
-def test_nothing_overlaps(words, named):
+def test_arcs_and_labels_do_not_overlap(words, named):
     for seed in range(5):
         text = draw(any_tree(words, seed, named=named), "svg", arcs="both", numbers=True)
         across, down, boxes = [], [], []
@@ -302,15 +302,15 @@ def test_nothing_overlaps(words, named):
             half = len(element.text) * size * 0.55 / 2
             boxes.append((float(element.get("y")), x - half, x + half))
         boxes.sort()
-        for one, two in itertools.pairwise(boxes):
-            assert one[0] != two[0] or one[2] < two[1]
+        for a, b in itertools.pairwise(boxes):
+            assert a[0] != b[0] or a[2] < b[1]
         picture = ElementTree.fromstring(text)
         assert min(left for _, left, _ in boxes) >= 0
         assert max(right for *_, right in boxes) <= float(picture.get("width"))
         assert max(y for y, *_ in boxes) < float(picture.get("height"))
 
 
-UNWRITTEN = {
+UNESCAPED = {
     r"\textbackslash{}": "\\",
     r"\textasciicircum{}": "^",
     r"\textasciitilde{}": "~",
@@ -324,12 +324,12 @@ UNWRITTEN = {
     "{}": "",
     **{f"\\{c}": c for c in "#$%_{}"},
 }
-COMMAND = re.compile("|".join(map(re.escape, UNWRITTEN)))
+COMMAND = re.compile("|".join(map(re.escape, UNESCAPED)))
 EDGE = re.compile(r"\\depedge\[edge height=(\d+)ex(.*)\]\{(\d+)\}\{(\d+)\}\{(.*)\}")
 
 
-def unwritten(text):
-    return COMMAND.sub(lambda found: UNWRITTEN[found[0]], text)
+def unescape(text):
+    return COMMAND.sub(lambda found: UNESCAPED[found[0]], text)
 
 
 def read_latex(text, below=False):
@@ -337,18 +337,18 @@ def read_latex(text, below=False):
     lines = [line.strip() for line in text.split("\n")]
     assert lines[0].startswith(r"\begin{dependency}") and lines[-1] == r"\end{dependency}"
     assert lines[1].startswith(r"\begin{deptext}")
-    words = [unwritten(word) for word in lines[2].removesuffix(r" \\").split(r" \& ")]
+    words = [unescape(word) for word in lines[2].removesuffix(r" \\").split(r" \& ")]
     found = [None] * len(words)
     for line in lines[lines.index(r"\end{deptext}") + 1 : -1]:
         if ("edge below" in line) != below:
             continue
         root = re.fullmatch(r"\\deproot\[.*\]\{(\d+)\}\{ROOT(.*)\}", line)
         if root:
-            place, source, label = int(root[1]), 0, unwritten(root[2]).removeprefix(" ")
+            place, source, label = int(root[1]), 0, unescape(root[2]).removeprefix(" ")
         else:
             _, options, source, place, label = EDGE.fullmatch(line).groups()
             assert ("show label" in options) == bool(label)
-            source, place, label = int(source), int(place), unwritten(label)
+            source, place, label = int(source), int(place), unescape(label)
         assert found[place - 1] is None
         found[place - 1] = source, label
     return words, found
@@ -356,7 +356,7 @@ def read_latex(text, below=False):
 
 @settings(max_examples=200, deadline=None)
 @given(TREES)
-def test_latex_is_the_tree(tree):
+def test_latex_can_be_read_back(tree):
     text = draw(tree, "latex")
     assert read_latex(text) == (list(tree.words), arcs_of(tree))
     if tree.is_projective:
@@ -368,19 +368,19 @@ def test_latex_is_the_tree(tree):
                 for line in text.split("\n")
                 if f"{{{spans[span]}}}{{" in line.partition("}")[2]
             )
-        # ROOT's arrow is four times as long as it says, and ends above all that.
+        # The arrow from ROOT is four times its unit distance, and ends above all arcs.
         assert rf"\deproot[show label, edge unit distance={highest + 2}ex]" in text
         both = draw(tree, "latex", arcs="both", numbers=True)
         for _, options, *_, label in EDGE.findall(both):
             assert ("dashed" in options) == label.startswith("NX-")
         assert read_latex(both)[1] == arcs_of(tree)
         assert read_latex(both, below=True)[1] == sources(tree)
-        order = {step.place: n for n, step in enumerate(tree.steps(), 1)}
+        order = {step.position: n for n, step in enumerate(tree.steps(), 1)}
         row = both.split("\n")[3].strip().removesuffix(r" \\").split(r" \& ")
-        assert [*map(int, row)] == [order[place] for place in range(1, len(tree) + 1)]
+        assert [*map(int, row)] == [order[position] for position in range(1, len(tree) + 1)]
 
 
-def test_latex_of_what_is_special_there():
+def test_special_characters_are_escaped_in_latex():
     words = [*"#$%&_{}~^\\|<>\"'`", "--", "``", "''", "a b", "\x07", r"\input{x}", "a&b\\\\c", "%x"]
     tree = DependencyTree(words, range(len(words)), relations=words)
     text = draw(tree, "latex", title="one\n\\two")
@@ -391,7 +391,7 @@ def test_latex_of_what_is_special_there():
     assert "--" not in text and "``" not in text and "''" not in text and r"\input" not in text
 
 
-def test_files(tmp_path):
+def test_save_picture(tmp_path):
     tree, options = any_tree(7, 0, named=True), {"arcs": "both", "numbers": True, "title": "t"}
     svg = draw(tree, "svg", **options)
     save(tmp_path / "a.svg", tree, **options)
@@ -401,7 +401,7 @@ def test_files(tmp_path):
     assert png_size(tmp_path / "a.png") == [2 * side for side in size(svg)]
 
 
-def test_a_page():
+def test_page():
     trees, captions = [random_tree(["<b>", "c", "d"], seed) for seed in range(2)], ["<i>", "2"]
     text = page(trees, arcs="edges", numbers=True, title="A & B", captions=captions)
     for tree, caption in zip(trees, captions, strict=True):
@@ -413,7 +413,7 @@ def test_a_page():
     assert page(trees).count("Dependency trees") == 2 and draw(trees[1], "svg") in page(trees)
 
 
-def test_long_sentences():
+def test_long_sentences_are_drawn():
     words = [f"w{place}" for place in range(5000)]
     assert len(draw(chain(words)).split("\n")) == 4
     # A line of text for every level: 1,500 of them are 10 million characters.
@@ -425,23 +425,23 @@ def test_long_sentences():
     assert read_latex(draw(fan, "latex")) == (words, arcs_of(fan))
 
 
-def test_pictures_of_the_documentation(tmp_path):
+def test_pictures_of_the_documentation_are_up_to_date(tmp_path):
     runpy.run_path(str(ROOT / "docs/draw_dependencies.py"))["draw_all"](tmp_path)
     drawn = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
     kept = (ROOT / "docs/images").glob("dependency_*.svg")
     assert drawn == {path.name: path.read_text("utf-8") for path in kept} and len(drawn) == 6
 
 
-def test_wrong_arguments():
+def test_wrong_arguments_raise_an_error():
     with pytest.raises(ValueError, match=r"format must be 'text', 'svg' or 'latex', not 'gif'\."):
         draw(CROSSED, "gif")
     with pytest.raises(ValueError, match=r"arcs must be 'heads', 'edges' or 'both', not None\."):
         draw(CROSSED, arcs=None)
-    with pytest.raises(ValueError, match=r"a DependencyTree is drawn, not list\."):
+    with pytest.raises(ValueError, match=r"tree must be a DependencyTree, got the type list\."):
         draw([0, 1])
     for options in ({"arcs": "edges"}, {"numbers": True}):
         for style in ("text", "svg", "latex"):
             with pytest.raises(ValueError, match=r"word 1, 'who': .* is not projective"):
                 draw(CROSSED, style, **options)
-    with pytest.raises(ValueError, match=r"1 trees need as many captions, not 2\."):
+    with pytest.raises(ValueError, match=r"captions must have 1 items, one for each tree, got 2\."):
         page([CROSSED], captions=["a", "b"])

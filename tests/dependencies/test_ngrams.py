@@ -1,4 +1,4 @@
-"""Kneser-Ney models against the formulas, transcribed word for word, and on a real treebank."""
+"""Kneser-Ney models against a direct transcription of the formulas, and on a real treebank."""
 
 import math
 import random
@@ -36,18 +36,18 @@ def known(tree):
 
 def grams(tree, order, kind):
     """(context, word) of a tree, from the definitions."""
-    for place, word in enumerate(tree.words):
+    for index, word in enumerate(tree.words):
         if kind == "words":
-            history = [None] * order + list(tree.words[:place])
+            history = [None] * order + list(tree.words[:index])
         else:
-            path = tree.paths()[place]
+            path = tree.paths()[index]
             history = [None] * order
-            history += [(tree.words[at - 1] if at else None, edge) for at, edge in path]
+            history += [(tree.words[source - 1] if source else None, edge) for source, edge in path]
         yield tuple(history[len(history) - order + 1 :]), word
 
 
-class Slow:
-    """Chen and Goodman's equations, sums over all events each time."""
+class Reference:
+    """Chen and Goodman's equations, with sums over all events each time."""
 
     def __init__(self, trees, order, kind):
         self.events = [event for tree in trees for event in grams(tree, order, kind)]
@@ -81,26 +81,28 @@ class Slow:
 
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("kind", ["words", "dependencies"])
-def test_the_formulas(order, kind):
+def test_model_matches_the_formulas(order, kind):
     contexts = {"words": word_contexts, "dependencies": dependency_contexts}[kind]
     train, test = list(sentences(12, 0)), list(sentences(6, 1))
     model = KneserNey(iter(train), VOCABULARY, order, contexts)
-    slow = Slow(list(map(known, train)), order, kind)
-    assert model.discounts == pytest.approx([slow.discount(n) for n in range(order)], abs=1e-15)
+    reference = Reference(list(map(known, train)), order, kind)
+    assert model.discounts == pytest.approx(
+        [reference.discount(n) for n in range(order)], abs=1e-15
+    )
     assert order == 1 or min(model.discounts[1:]) > 0
     scores = model.score(test)
     total, words = 0.0, 0
-    for tree, found in zip(test, scores, strict=True):
+    for tree, score in zip(test, scores, strict=True):
         events = list(grams(known(tree), order, kind))
-        expected = [math.log(slow.probability(word, context)) for context, word in events]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+        expected = [math.log(reference.probability(word, context)) for context, word in events]
+        np.testing.assert_allclose(score, expected, rtol=0, atol=1e-13)
         total, words = total + sum(expected), words + len(expected)
     assert model.perplexity(test) == pytest.approx(math.exp(-total / words), rel=1e-13)
-    seen = {context for context, _ in slow.events}
+    seen = {context for context, _ in reference.events}
     for context in [*seen, *(context for tree in test for context, _ in grams(tree, order, kind))]:
         probabilities = [model.probability(word, context) for word in VOCABULARY]
         assert math.fsum(probabilities) == pytest.approx(1, abs=1e-12)
-        expected = [slow.probability(word, context) for word in VOCABULARY]
+        expected = [reference.probability(word, context) for word in VOCABULARY]
         np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-14)
 
 
@@ -115,7 +117,7 @@ def parts(shared_data):
 
 # Perplexities of validation and test part. An independent implementation had 320.0 / 357.4,
 # 117.0 / 147.7, 103.9 / 132.5 and, of dependency trigrams, 75.2 / 100.7. Its dependency bigrams had
-# 119.1 / 152.2, which is near to what the source word gives without the edge, the last row here.
+# 119.1 / 152.2, close to the model that ignores the edge, the last row here.
 @pytest.mark.parametrize(
     ("order", "contexts", "validation", "test"),
     [
@@ -124,18 +126,18 @@ def parts(shared_data):
         (3, word_contexts, 103.6, 132.6),
         (2, dependency_contexts, 83.2, 110.7),
         (3, dependency_contexts, 74.8, 100.3),
-        (2, lambda *of: [(pair[-1][0],) for pair in dependency_contexts(*of)], 119.4, 153.1),
+        (2, lambda *args: [(pair[-1][0],) for pair in dependency_contexts(*args)], 119.4, 153.1),
     ],
 )
-def test_the_dependency_treebank(order, contexts, validation, test, parts):
+def test_perplexities_of_the_dependency_treebank(order, contexts, validation, test, parts):
     vocabulary = frequent(tree.words for tree in parts["train"])
     model = KneserNey(parts["train"], vocabulary, order, contexts)
     assert model.perplexity(parts["validation"]) == pytest.approx(validation, abs=0.05)
     assert model.perplexity(parts["test"]) == pytest.approx(test, abs=0.05)
 
 
-def test_impossible_words():
-    """Where every word was seen twice no discount is left, and the others have no probability."""
+def test_unseen_words_have_no_probability_without_discount():
+    """If every word was seen twice, the discount is 0."""
     model = KneserNey([chain(["a", "a"])], VOCABULARY, 1)
     (scores,) = model.score([chain(["a", "b"])])
     assert scores.tolist() == [0.0, -math.inf]
@@ -144,8 +146,8 @@ def test_impossible_words():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], VOCABULARY), "trees: there are none to train on"),
-        (([chain(["a"])], ["a"]), "vocabulary: lacks <unk>"),
+        (([], VOCABULARY), "trees must not be empty"),
+        (([chain(["a"])], ["a"]), "vocabulary must contain the unknown word '<unk>'"),
         (([chain(["a"])], VOCABULARY, 0), "order must be an integer, 1 or above, not 0"),
         (
             ([DependencyTree(["a"] * 4, [3, 4, 0, 3])], VOCABULARY, 2, dependency_contexts),
@@ -153,11 +155,11 @@ def test_impossible_words():
         ),
     ],
 )
-def test_what_is_refused(arguments, message):
+def test_wrong_arguments_raise_an_error(arguments, message):
     with pytest.raises(ValueError, match=message):
         KneserNey(*arguments)
 
 
-def test_another_name_of_unknown_words():
+def test_unknown_word_may_have_another_name():
     model = KneserNey([chain(["a", "x"])], ["UNK", "a"], 1, unknown="UNK")
     assert model.probability("UNK", ()) == model.probability("a", ()) == 0.5

@@ -74,8 +74,8 @@ def test_mismatched_scores_are_rejected(files, text, message):
 def test_nonprojective_tree_is_rejected(files):
     _, lists, scores = files
     crossing = DependencyTree(["who", "did", "you", "talk", "to"], [5, 4, 4, 0, 4])
-    write([Candidates([crossing.projectivized()[0], crossing], [2, 1])], lists, scores)
-    with pytest.raises(ValueError, match=r"a\.conll, sentence 1, tree 2.*projectivized\(\)"):
+    write([Candidates([crossing.projectivize()[0], crossing], [2, 1])], lists, scores)
+    with pytest.raises(ValueError, match=r"a\.conll, sentence 1, tree 2.*projectivize\(\)"):
         read(lists, scores)
 
 

@@ -11,7 +11,7 @@ import pytest
 from helpers.checks import SINGLE, assert_close
 from helpers.dependency_trees import projective_trees
 from keras_onlstm.dependencies import DependencyTree, random_tree
-from keras_onlstm.dependencies.growth import ADDITIONS, additions
+from keras_onlstm.dependencies.tree_builder import ADDITIONS, additions
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import TreeGenerator, TreeLSTM
 from keras_onlstm.models.tree_generator import Accuracy
@@ -199,7 +199,7 @@ def test_sample_scores_match_log_probability(kind, way, float64):
         check_samples(generator, samples, tolerance)
         assert max(len(sample.tree) for sample in samples) > 4
         if way == "drawn":
-            made = np.concatenate([additions(sample.tree).made for sample in samples])
+            made = np.concatenate([additions(sample.tree).labels for sample in samples])
             assert made.any(0).all()
             steps = [step for sample in samples for step in sample.tree.steps()]
             assert any(len(step.left) > 1 for step in steps)  # which are read in their order
