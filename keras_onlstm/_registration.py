@@ -20,7 +20,7 @@ CLASSES = {
     "models.pair_classifier": ["PairClassifier"],
     "models.prpn": ["PRPN"],
     "models.regularization": ["WeightDroppedLSTM"],
-    "models.starts": ["GateUniform"],
+    "models.initializers": ["GateUniform"],
     "models.tree_generator": ["TreeGenerator"],
     "models.tree_lstm": ["TreeLSTM"],
     "onlstm.cell": ["ONLSTMCell"],

@@ -105,21 +105,18 @@ class TreeLSTM(keras.Model):
     ) -> None:
         super().__init__(autocast=False, **kwargs)
         if sequential and left_dependents:
-            raise ValueError("left_dependents: a sequential model has none to read.")
+            raise ValueError("left_dependents and sequential cannot be combined.")
         self._config: dict[str, Any] = {
             "vocabulary_size": check_integer("vocabulary_size", vocabulary_size),
             "embedding_dim": check_integer("embedding_dim", embedding_dim),
             "units": check_integer("units", units),
             "num_layers": check_integer("num_layers", num_layers),
             "left_dependents": bool(left_dependents),
-            "left_layers": check_integer("left_layers", left_layers),
-            "dropout": dropout,
-            "vocabulary": None if vocabulary is None else list(vocabulary),
-            "seed": seed,
-            "input_dropout": input_dropout,
-            "output_bias": bool(output_bias),
+            "left_layers": check_integer("left_layers", left_layers), "dropout": dropout,
+            "vocabulary": None if vocabulary is None else list(vocabulary), "seed": seed,
+            "input_dropout": input_dropout, "output_bias": bool(output_bias),
             "sequential": bool(sequential),
-        }
+        }  # fmt: skip
         check_vocabulary_size(vocabulary, vocabulary_size)
         self.vocabulary = self._config["vocabulary"]
         policy = self.dtype_policy
@@ -127,9 +124,9 @@ class TreeLSTM(keras.Model):
         def lstm(name: str, size: int, layers: int) -> GeneratorLSTM:
             return GeneratorLSTM(size, units, layers, fold_in(seed, name), name=name, dtype=policy)
 
-        read = units if left_dependents else 0
+        left_units = units if left_dependents else 0
         self.generators = [
-            lstm(name, embedding_dim + read * (name == "gen_r"), num_layers)
+            lstm(name, embedding_dim + left_units * (name == "gen_r"), num_layers)
             for name in (("gen_r",) if sequential else self._lstms)
         ]
         self.left = lstm("ld", embedding_dim, left_layers) if left_dependents else None
@@ -146,23 +143,15 @@ class TreeLSTM(keras.Model):
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
-        size, seed = config["vocabulary_size"], config["seed"]
-        shape = (size, config["embedding_dim"])
-        initializer = uniform_initializer(seed, "embeddings")
-        self.embeddings = self.add_weight(shape=shape, initializer=initializer, name="embeddings")
-        initializer = uniform_initializer(seed, "softmax_kernel")
-        self.softmax_kernel = self.add_weight(
-            shape=(size, self._sides * config["units"]),
-            initializer=initializer,
-            name="softmax_kernel",
-        )
-        self.softmax_bias = None
-        if config["output_bias"]:
-            self.softmax_bias = self.add_weight(
-                shape=(size,),
-                initializer=uniform_initializer(seed, "softmax_bias"),
-                name="softmax_bias",
-            )
+
+        def weight(name: str, *shape: int) -> keras.Variable:
+            initializer = uniform_initializer(config["seed"], name)
+            return self.add_weight(shape=shape, initializer=initializer, name=name)
+
+        size = config["vocabulary_size"]
+        self.embeddings = weight("embeddings", size, config["embedding_dim"])
+        self.softmax_kernel = weight("softmax_kernel", size, self._sides * config["units"])
+        self.softmax_bias = weight("softmax_bias", size) if config["output_bias"] else None
         for layer in (*self.generators, *([self.left] if self.left else [])):
             layer.build()
         self.built = True
@@ -179,8 +168,8 @@ class TreeLSTM(keras.Model):
         """The id of ROOT."""
         return self._encoding().root
 
-    def weights_of_words(self) -> Weights:
-        """The weights below the softmax, as tensors: `keras_onlstm.tree_lstm.step.Weights`."""
+    def recurrent_weights(self) -> Weights:
+        """The weights below the softmax, as tensors."""
         if not self.built:
             self.build()
         dtype = wide_dtype(self.compute_dtype)
@@ -197,7 +186,7 @@ class TreeLSTM(keras.Model):
         def drop(vectors: Tensor) -> Tensor:
             return self.input_dropout(vectors, training=training)
 
-        return hidden(self.weights_of_words(), grids, drop, training)
+        return hidden(self.recurrent_weights(), grids, drop, training)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits (N, V) from hidden states (N, U)."""
@@ -216,15 +205,15 @@ class TreeLSTM(keras.Model):
         return self.logits(self.features(grids, training))
 
     @staticmethod
-    def chosen(logits: Tensor, targets: Tensor) -> Tensor:
+    def target_log_probabilities(logits: Tensor, targets: Tensor) -> Tensor:
         """The log-probabilities (N,) of `targets` (N,) given logits (N, V), in nats."""
         logits = logits - max_keepdims(logits, -1)
-        found = ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1)[:, 0]
-        return found - ops.log(ops.sum(ops.exp(logits), -1))
+        target_logits = ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1)[:, 0]
+        return target_logits - ops.log(ops.sum(ops.exp(logits), -1))
 
     def log_probabilities(self, grids: Mapping[str, Tensor], targets: Tensor) -> Tensor:
         """The log-probabilities of scheduled words, (N,), in nats."""
-        return self.chosen(self.logits(self.hidden(grids)), targets)
+        return self.target_log_probabilities(self.logits(self.hidden(grids)), targets)
 
     def schedule_tree(self, tree: DependencyTree) -> TreeSchedule:
         """Computes the step and the row of every word of a tree, for `schedule_batch`.
@@ -244,8 +233,8 @@ class TreeLSTM(keras.Model):
     def _check_chain(tree):
         if tree.heads != tuple(range(len(tree))):
             raise ValueError(
-                f"{reprlib.repr(list(tree.words))}: a sequential model reads chains alone: "
-                "keras_onlstm.dependencies.chain(words)."
+                f"{reprlib.repr(list(tree.words))}: a sequential model reads only chains. Convert "
+                "the tree with keras_onlstm.dependencies.chain(words)."
             )
 
     def targets(self, schedule: TreeSchedule) -> np.ndarray:
@@ -278,31 +267,11 @@ class TreeLSTM(keras.Model):
         return list(self._read("scores", self._scores, trees))
 
     def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
-        """Log-probabilities of the words of whole trees, log P(S | T).
-
-        Args:
-            trees: list of `DependencyTree`, projective.
-
-        Returns:
-            Array (trees,), in nats.
-
-        Raises:
-            ValueError: see `schedule_tree`.
-        """
+        """Log-probabilities (trees,) of the words of whole trees, log P(S | T), in nats."""
         return np.array([scores.sum() for scores in self._read("scores", self._scores, trees)])
 
     def states(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
-        """The hidden states from which the words of trees are predicted.
-
-        Args:
-            trees: list of `DependencyTree`, projective.
-
-        Returns:
-            List of arrays (words, U), in the order of the sentences.
-
-        Raises:
-            ValueError: see `schedule_tree`.
-        """
+        """The hidden states (words, U) from which the words of each tree are predicted."""
         return list(self._read("hidden", self._hidden, trees))
 
     def _scores(self, batch):

@@ -18,6 +18,7 @@ __all__ += ["status_of", "table"]
 _FORMER = {  # flags of earlier versions
     "--set": "every value has a flag of its own, such as --units 300",
     "--precision": "it is --compute-dtype now",
+    "--start": "it is --initialization now",
     "--start-from": "it is --init-from now",
     "--hosts": "it is --num-processes now",
     "--host-id": "it is --process-id now",

@@ -6,13 +6,15 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["module_getattr", "renamed_arguments", "renamed_method"]
+__all__ = ["module_getattr", "renamed_arguments", "renamed_attribute", "renamed_method"]
+__all__ += ["warn_renamed"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _warn(old, new):
+def warn_renamed(old: str, new: str) -> None:
+    """Warns the caller of the calling function of a former name."""
     warnings.warn(f"{old} is deprecated. Use {new}.", DeprecationWarning, stacklevel=3)
 
 
@@ -23,7 +25,7 @@ def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         home, _, new = names[name].rpartition(":")
-        _warn(f"{module}.{name}", f"{home or module}.{new}")
+        warn_renamed(f"{module}.{name}", f"{home or module}.{new}")
         return getattr(importlib.import_module(home or module), new)
 
     return getattr_
@@ -33,11 +35,21 @@ def renamed_method(old: str, new: str) -> Any:
     """A method that calls the one with the new name."""
 
     def method(self, *args, **kwargs):
-        _warn(f"{type(self).__name__}.{old}", new)
+        warn_renamed(f"{type(self).__name__}.{old}", new)
         return getattr(self, new)(*args, **kwargs)
 
     method.__doc__ = f"Deprecated. Use `{new}`."
     return method
+
+
+def renamed_attribute(old: str, new: str) -> Any:
+    """A read-only property that returns the attribute with the new name."""
+
+    def value(self):
+        warn_renamed(f"{type(self).__name__}.{old}", new)
+        return getattr(self, new)
+
+    return property(value, doc=f"Deprecated. Use `{new}`.")
 
 
 def renamed_arguments(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -47,7 +59,7 @@ def renamed_arguments(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for old in names.keys() & kwargs.keys():
-                _warn(f"{old}=", f"{names[old]}=")
+                warn_renamed(f"{old}=", f"{names[old]}=")
                 kwargs[names[old]] = kwargs.pop(old)
             return function(*args, **kwargs)
 

@@ -21,8 +21,8 @@ from keras_onlstm.utils.validation import check_kind
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["LOCK", "cannot_write", "check_unlocked", "check_unpacked", "is_left_over", "lines"]
-__all__ += ["locked", "parse_json", "read_json", "read_npz", "read_text", "reason"]
+__all__ = ["LOCK", "cannot_write", "check_unlocked", "check_unpacked", "describe", "is_left_over"]
+__all__ += ["lines", "locked", "parse_json", "read_json", "read_npz", "read_text"]
 __all__ += ["remove_left_overs", "replacing", "write_json"]
 
 MAX_BYTES = 32 * 2**20  # of a JSON text: three times a vocabulary of a million words
@@ -254,6 +254,6 @@ def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
         return {name: np.asarray(array) for name, array in file.items()}
 
 
-def reason(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """The message of an error, shortened so that it fits into one line."""
     return textwrap.shorten(str(error), 300) or type(error).__name__

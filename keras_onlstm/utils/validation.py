@@ -14,8 +14,8 @@ import reprlib
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-__all__ = ["SEEDS", "STARTS", "Choice", "Integer", "Number", "check_choice", "check_integer"]
-__all__ += ["check_kind"]
+__all__ = ["INITIALIZATIONS", "SEEDS", "Choice", "Integer", "Number", "check_choice"]
+__all__ += ["check_integer", "check_kind"]
 
 
 def check_integer(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
@@ -70,7 +70,7 @@ class Choice(NamedTuple):
 
 
 SEEDS = Integer(0, 2**32 - 1)  # valid for every random generator
-STARTS = Choice(("scaled", "published"))  # initial weights: see models.starts
+INITIALIZATIONS = Choice(("scaled", "published"))  # initial weights: see models.initializers
 
 
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:

@@ -16,7 +16,7 @@ WORDS = ["<unk>", "<root>", *"abcdefg"]
 
 def reader(model):
     """A model that reads windows of a text of few words."""
-    return TruncatedModel(model, 2), Windows(np.arange(40) % 3, 2, 19, jitter=False)[0]
+    return TruncatedModel(model, 2), Windows(np.arange(40) % 3, 2, 19, variable_bptt=False)[0]
 
 
 def language_model(**kwargs):
