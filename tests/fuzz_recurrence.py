@@ -2,7 +2,7 @@
 
     python tests/fuzz_recurrence.py --seed 0 --count 1000
 
-on the backend that `KERAS_BACKEND` names. A case is drawn from the seed and its number alone. It is
+on the backend that `KERAS_BACKEND` names. A case depends only on the seed and its number. It is
 run by two layers with the same weights, and their outputs, final states and gradients by all that
 was given are compared.
 """
@@ -42,7 +42,7 @@ MASKS = ("left", "right", "holes", "a row without any", "all")
 
 
 class Options(NamedTuple):
-    """What a layer, and what is compiled of it, depends on."""
+    """Settings of a layer and of its compiled functions."""
 
     mode: str
     dtype: str
@@ -51,17 +51,17 @@ class Options(NamedTuple):
     batch: int
     time: int
     input_dim: int
-    calls: int  # above 1 for stateful layers alone
+    calls: int  # above 1 only for stateful layers
     masked: bool
     initial: str  # "none", "tensors" or "variables"
     training: bool
-    assigned: bool  # whether variables change between the way there and the way back
+    assigned: bool  # whether variables change between the forward and the backward pass
     large: bool  # whether the layer is taken for a large one, whose loops are others
     layer: tuple  # further arguments of the layer: pairs of name and value
 
 
 class Data(NamedTuple):
-    """What may change without anything being compiled anew."""
+    """Settings that may change without a new compilation."""
 
     x: list  # (B, T, D) for every call
     states: list  # h and c, (B, U)
@@ -163,7 +163,7 @@ def draw(seed, number, mode=None):
 
 
 class Found(NamedTuple):
-    """What one run found. Lists of tensors."""
+    """The results of one run, lists of tensors."""
 
     results: list  # of all calls, one after the other
     kept: list  # the final states of a stateful layer
@@ -196,7 +196,7 @@ def program(layer, options, given):
 
 @contextlib.contextmanager
 def surroundings(options):
-    """What has to hold while a layer is made and run."""
+    """Contexts in which a layer is made and run."""
     with contextlib.ExitStack() as stack:
         if keras.backend.backend() == "jax":
             import jax
@@ -204,7 +204,7 @@ def surroundings(options):
             stack.enter_context(jax.enable_x64(options.dtype == "float64"))
         if options.large:
             stack.enter_context(mock.patch.dict(engine._LAUNCH_BOUND, {keras.backend.backend(): 0}))
-            # What was traced for small layers, or is in here for large ones, counts here alone.
+            # Functions traced for small layers must not be reused for large ones.
             engine_jax._differentiable.cache_clear()
             stack.callback(engine_jax._differentiable.cache_clear)
         yield
@@ -374,7 +374,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--start", type=int, default=0, help="number of the first case")
     parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--mode", choices=list(SHARED), help="one mode alone")
+    parser.add_argument("--mode", choices=list(SHARED), help="only this mode")
     arguments = parser.parse_args()
     counts = collections.Counter()
     for number in range(arguments.start, arguments.start + arguments.count):

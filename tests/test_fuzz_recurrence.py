@@ -40,7 +40,7 @@ PLAIN = Options(
 
 
 @pytest.mark.parametrize("mode", COUNTS[keras.backend.backend()])
-def test_the_two_recurrences_agree(mode):
+def test_fused_and_reference_recurrence_agree(mode):
     for number in range(COUNTS[keras.backend.backend()][mode]):
         options, data = draw(0, number, mode)
         try:
@@ -51,8 +51,8 @@ def test_the_two_recurrences_agree(mode):
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_kept_states_give_the_gradients_of_given_ones(training):
-    """The way back reads the states that a call started from, not those that it left."""
+def test_stored_states_give_the_gradients_of_initial_states(training):
+    """The backward pass reads the states that a call started from, not those that it left."""
     mode = "jit" if keras.backend.backend() == "jax" else "eager"
     given = PLAIN._replace(mode=mode, training=training, initial="tensors")
     kept = given._replace(initial="none", layer=(*PLAIN.layer[1:], ("stateful", True)))
@@ -67,7 +67,7 @@ def test_kept_states_give_the_gradients_of_given_ones(training):
 
 @pytest.mark.backend("tensorflow", "torch")
 @pytest.mark.parametrize("wrong", ["dz", "dc"])
-def test_a_gradient_that_is_wrong_by_a_millionth_is_found(wrong, monkeypatch):
+def test_gradient_errors_of_a_millionth_are_detected(wrong, monkeypatch):
     right = ONLSTMStep.backward
 
     def backward(*given, **options):

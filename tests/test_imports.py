@@ -1,4 +1,4 @@
-"""What importing the package needs. import-linter and ruff check which way imports go."""
+"""Modules that importing the package needs. import-linter and ruff check import directions."""
 
 import ast
 import re

@@ -19,7 +19,7 @@ from keras_onlstm.models import LanguageModel, PairClassifier
 
 
 def python(code, *arguments):
-    """What a process of its own prints; a warning ends it."""
+    """The output of a separate process, in which warnings are errors."""
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, arguments)],
         capture_output=True,
@@ -57,7 +57,7 @@ import keras
 
 @pytest.mark.backend("tensorflow")  # every order is a process that imports it
 @pytest.mark.parametrize("imports", ["import keras_onlstm, keras", TOGETHER])
-def test_models_load_whatever_is_imported_first(imports, saved):
+def test_models_load_in_any_import_order(imports, saved):
     code = (
         f"{imports}\nimport sys\nfrom pathlib import Path\n"
         "for path in Path(sys.argv[1]).iterdir():\n"
@@ -70,7 +70,7 @@ def test_models_load_whatever_is_imported_first(imports, saved):
 
 
 def test_files_say_which_package_to_import(saved, tmp_path, monkeypatch):
-    """In their configuration, and so in the error of Keras where nobody imported it."""
+    """The configuration names the package, and so does Keras's error if it is not imported."""
     layer = keras_onlstm.ONLSTM(4, 2)
     keras.Sequential([keras.Input((None, 3)), layer]).save(tmp_path / "layer.keras")
     paths = [*saved.iterdir(), tmp_path / "layer.keras"]
@@ -89,7 +89,7 @@ def test_files_say_which_package_to_import(saved, tmp_path, monkeypatch):
 
 
 @pytest.mark.keras_free
-def test_where_keras_is_missing():
+def test_import_without_keras():
     code = (
         "import sys\n"
         "sys.modules['keras'] = None  # importing it raises ImportError\n"
@@ -103,7 +103,7 @@ def test_where_keras_is_missing():
 
 
 @pytest.mark.keras_free
-def test_a_keras_that_fails_is_as_without_us(tmp_path):
+def test_failing_import_of_keras_raises_its_own_error(tmp_path):
     """Its error comes through, and a second import tries again."""
     (tmp_path / "keras").mkdir()
     (tmp_path / "keras" / "__init__.py").write_text("raise RuntimeError('broken')\n")
@@ -118,7 +118,7 @@ def test_a_keras_that_fails_is_as_without_us(tmp_path):
     assert python(code, tmp_path) == ["broken", "broken"]
 
 
-def test_names_of_the_root():
+def test_names_of_the_package():
     assert set(dir(keras_onlstm)) >= set(keras_onlstm.__all__)
     for name in keras_onlstm.__all__:
         value = getattr(keras_onlstm, name)
@@ -140,7 +140,7 @@ def test_names_imported_on_first_use(package):
         module.LSTM  # noqa: B018
 
 
-def test_cumax_is_the_function_whatever_was_imported():
+def test_cumax_is_the_function_in_any_import_order():
     import keras_onlstm.onlstm.step
 
     assert not isinstance(keras_onlstm.cumax, types.ModuleType)
@@ -171,7 +171,7 @@ def test_every_class_with_a_decorator_is_registered():
     ],
 )
 @pytest.mark.keras_free
-def test_a_backend_that_is_missing(backend, missing, remedy, tmp_path):
+def test_error_for_a_missing_backend(backend, missing, remedy, tmp_path):
     """One line names the variable and the library, and nothing of Keras's inside is shown."""
     code = "import keras_onlstm.models"
     done = subprocess.run(

@@ -6,13 +6,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = [
-    "module_getattr",
-    "renamed_arguments",
-    "renamed_attribute",
-    "renamed_method",
-    "warn_renamed",
-]
+__all__ = ["module_getattr", "renamed_arguments", "renamed_attribute", "renamed_method"]
+__all__ += ["warn_renamed"]
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -21,23 +21,9 @@ from keras_onlstm.utils.validation import check_kind
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = [
-    "LOCK",
-    "cannot_write",
-    "check_unlocked",
-    "check_unpacked",
-    "describe",
-    "is_left_over",
-    "lines",
-    "locked",
-    "parse_json",
-    "read_json",
-    "read_npz",
-    "read_text",
-    "remove_left_overs",
-    "replacing",
-    "write_json",
-]
+__all__ = ["LOCK", "cannot_write", "check_unlocked", "check_unpacked", "describe", "is_left_over"]
+__all__ += ["lines", "locked", "parse_json", "read_json", "read_npz", "read_text"]
+__all__ += ["remove_left_overs", "replacing", "write_json"]
 
 MAX_BYTES = 32 * 2**20  # of a JSON text: three times a vocabulary of a million words
 MAX_VALUES = 2**21  # of a JSON text: in memory a value takes up to 100 times its size

@@ -1,4 +1,4 @@
-"""What the package adds to Keras, and the private parts of Keras that it uses."""
+"""Extensions of Keras, and the private parts of Keras that the package uses."""
 
 import threading
 from collections.abc import Callable

@@ -14,16 +14,8 @@ import reprlib
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-__all__ = [
-    "INITIALIZATIONS",
-    "SEEDS",
-    "Choice",
-    "Integer",
-    "Number",
-    "check_choice",
-    "check_integer",
-    "check_kind",
-]
+__all__ = ["INITIALIZATIONS", "SEEDS", "Choice", "Integer", "Number", "check_choice"]
+__all__ += ["check_integer", "check_kind"]
 
 
 def check_integer(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:

@@ -71,7 +71,7 @@ def log_softmax(logits):
 
 
 @pytest.mark.parametrize("way", ["whole", "as published", "word by word"])
-def test_the_authors_numbers(reference, float64, way):
+def test_published_outputs_are_reproduced(reference, float64, way):
     ids, split = reference["tokens"], int(reference["split"])
     splits = {"whole": (), "as published": (split,), "word by word": range(1, ids.shape[1])}[way]
     logits, distances = read(converted(reference), ids, splits)
@@ -79,7 +79,7 @@ def test_the_authors_numbers(reference, float64, way):
     assert_close(distances, reference["distances"], TOLERANCE, "distances")
 
 
-def test_the_authors_gradients(reference, float64):
+def test_published_gradients_are_reproduced(reference, float64):
     model = converted(reference)
     ids, split = reference["tokens"], int(reference["split"])
     entries = [entry for entry in _entries(model) if f"g.{entry.name}" in reference]
@@ -143,7 +143,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_random_sizes(case, float64):
+def test_random_sizes_match_the_oracle(case, float64):
     settings, rng = CASES[case], np.random.default_rng(case)
     batch, size, units, words = (int(n) for n in rng.integers([1, 2, 1, 5], [4, 6, 5, 9]))
     model, weights = drawn(settings, size, 2 * units, words, bool(case % 2), case)
@@ -155,7 +155,7 @@ def test_random_sizes(case, float64):
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_weights_there_and_back(tied, float64):
+def test_weights_survive_conversion_both_ways(tied, float64):
     settings = oracle.Settings(3, 2, 0.1, True, 2, 1)
     model, weights = drawn(settings, 4, 6, 7, tied, 0)
     found = convert.prpn_to_arrays(model)
@@ -191,7 +191,7 @@ def test_padding_at_the_end(lookback, float64):
                 assert_close(tensor_of[row : row + 1], array, EXACT, "memory")
 
 
-def test_padding_is_not_normalized_by(float64):
+def test_batch_statistics_ignore_padding(float64):
     x, mask = (
         np.random.default_rng(0).normal(3.0, 2.0, (2, 3, 4)),
         np.array([[1, 1, 0], [1, 0, 0]]),
@@ -204,8 +204,8 @@ def test_padding_is_not_normalized_by(float64):
     assert_close(layer.moving_variance, other.moving_variance, EXACT, "variance")
 
 
-def test_windows_begin_where_the_model_does():
-    """With walls in the place of distances, again and again; the last window is padded."""
+def test_windows_start_from_the_initial_state():
+    """With `WALL` as distances, several times; the last window is padded."""
     model = PRPN(9, 6, 8, slots=3, lookback=2, seed=1)
     model.build()
     for variable in model.trainable_variables:
@@ -222,7 +222,7 @@ def test_windows_begin_where_the_model_does():
         assert_close(evaluate_windows(reader, windows), -chosen.mean(), 1e-5, f"{time} time")
 
 
-def test_a_seed_is_one_start_and_no_two_weights_begin_alike():
+def test_seed_fixes_initialization_and_weights_differ():
     shape = {"vocabulary_size": 8, "embedding_dim": 8, "units": 8, "slots": 2, "lookback": 0}
     models = [PRPN(**shape, residual_blocks=2, seed=seed) for seed in (3, 3, 4)]
     for model in models:
@@ -280,7 +280,7 @@ def test_bfloat16_keeps_distances_and_gates_wide(policy):
 
 
 @pytest.mark.parametrize("settings", [case for case in CASES if case.slots > 1])
-def test_what_it_looks_at(settings, float64):
+def test_attention_weights(settings, float64):
     """Slot k of token t is the token k + 1 before it; nothing stands before the first."""
     words = ["<eos>", "<unk>", *"abcdefghi"]
     model, weights = drawn(settings, 5, 6, len(words), True, 3)
@@ -348,7 +348,7 @@ def test_sentences_and_files(tmp_path):
         check_eight_bit(model, "x.keras")
 
 
-def test_batches_are_normalized_by_themselves_and_remembered(float64):
+def test_batch_normalization_updates_moving_averages(float64):
     """PyTorch's rule: by the biased variance; the unbiased one is kept, by a tenth."""
     x = np.random.default_rng(0).normal(3.0, 2.0, (2, 3, 4))
     layer = BatchNormalization(dtype="float64")

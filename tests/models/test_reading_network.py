@@ -42,7 +42,7 @@ def drawn(steps, batch, slots, units, attends, masks, rng):
 
 
 @pytest.mark.parametrize("case", range(len(CASES)))
-def test_both_loops_agree(case, float64, monkeypatch):
+def test_fused_loop_matches_reference(case, float64, monkeypatch):
     *sizes, attends, masks, compiled = CASES[case]
     if compiled:
         monkeypatch.setitem(engine._LAUNCH_BOUND, keras.backend.backend(), 0)
@@ -73,7 +73,7 @@ def test_both_loops_agree(case, float64, monkeypatch):
 
 
 @pytest.mark.parametrize("attends", [True, False])
-def test_a_network_without_the_fast_loop(attends, float64):
+def test_network_with_reference_loop_matches_fused(attends, float64):
     x, gates = np.random.default_rng(0).normal(size=(2, 3, 4)), np.full((2, 3, 5), 0.5)
     layers = [
         ReadingNetwork(6, 2, 5, attends, fused=fused, seed=3, dtype="float64")
@@ -87,7 +87,7 @@ def test_a_network_without_the_fast_loop(attends, float64):
 
 
 @pytest.mark.backend("tensorflow", "torch")
-def test_second_derivatives_are_refused():
+def test_second_derivatives_raise():
     layer = ReadingNetwork(4, 1, 2, seed=0)
     x, gates = tensor(np.ones((1, 2, 3)), "float32"), tensor(np.ones((1, 2, 2)), "float32")
     match = re.escape(engine.NOT_SUPPORTED)
@@ -112,7 +112,7 @@ def test_second_derivatives_are_refused():
 
 
 @pytest.mark.backend("jax")
-def test_second_derivatives_are_those_of_the_other_loop():
+def test_second_derivatives_match_reference_loop():
     import jax
 
     layers = [ReadingNetwork(4, 1, 2, fused=fused, seed=0) for fused in (True, False)]

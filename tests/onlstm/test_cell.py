@@ -32,7 +32,7 @@ def test_equals_the_equations(chunk_size, float64):
         assert_all_close([output, *states], expected, EXACT, ["output", "h", "c"])
 
 
-def test_its_initial_state_is_zero():
+def test_initial_state_is_zero():
     cell = ONLSTMCell(UNITS, 2, dtype="mixed_bfloat16")
     states = cell.get_initial_state(batch_size=3)
     assert [dtype_of(s) for s in states] == ["bfloat16"] * 2
@@ -49,14 +49,14 @@ def test_sizes_are_positive_integers(make, name, value):
 
 
 @pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
-def test_sizes_may_be_integers_of_numpy(make):
+def test_sizes_may_be_numpy_integers(make):
     layer = make(np.int64(6), np.int32(3))
     assert (layer.units, layer.chunk_size) == (6, 3)
     assert {type(layer.units), type(layer.chunk_size)} == {int}
 
 
 @pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
-def test_chunks_divide_the_units(make):
+def test_units_must_be_divisible_by_chunk_size(make):
     with pytest.raises(
         ValueError, match="units must be divisible by chunk_size, got units=6 and chunk_size=4"
     ):
@@ -66,13 +66,13 @@ def test_chunks_divide_the_units(make):
 @pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
 @pytest.mark.parametrize("name", ["dropout", "recurrent_dropout", "recurrent_weight_dropout"])
 @pytest.mark.parametrize("rate", [-0.1, 1.0, True, float("nan")])
-def test_rates_are_shares(make, name, rate):
+def test_dropout_rates_must_be_in_range(make, name, rate):
     with pytest.raises(ValueError, match=rf"{name} must be a rate in \[0, 1\), not {rate!r}"):
         make(6, **{name: rate})
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 5, 3), (2, None)])
-def test_it_reads_one_step(shape):
+def test_inputs_must_be_one_step(shape):
     with pytest.raises(ValueError, match="ONLSTMCell reads one time step"):
         ONLSTMCell(UNITS).build(shape)
 
@@ -90,7 +90,7 @@ def test_without_a_bias():
 
 
 @pytest.mark.parametrize("start", ["zeros", keras.initializers.Constant(0.25)])
-def test_unit_forget_bias_adds_one_to_the_forget_gate_alone(start):
+def test_unit_forget_bias_adds_one_only_to_the_forget_gate(start):
     cell = ONLSTMCell(UNITS, 3, bias_initializer=start, unit_forget_bias=True)
     cell.build((None, 3))
     expected = np.full(4 * UNITS + 2 * UNITS // 3, 0.0 if start == "zeros" else 0.25)
@@ -174,7 +174,7 @@ def test_constraints_belong_to_their_weights(make):
     assert [w.constraint for w in layer.weights] == constraints
 
 
-def test_stacked_cells_equal_one_after_the_other(float64):
+def test_stacked_cells_match_consecutive_layers(float64):
     first = oracle.draw(UNITS, 2, seed=1)
     second = oracle.draw(UNITS, 3, input_dim=UNITS, seed=2)
     cells = [built(first, 2, dtype=float64), built(second, 3, dtype=float64)]
@@ -208,7 +208,7 @@ def draws(monkeypatch):
     return cells
 
 
-def test_rnn_has_its_cells_draw_ahead_of_its_loop(draws):
+def test_rnn_draws_dropout_masks_before_its_loop(draws):
     """Keras does so for instances of the class that `keras_private` imports, and for no others."""
     cells = [ONLSTMCell(UNITS, 2, dropout=0.4) for _ in range(2)]
     for layer in (keras.layers.RNN(cells[0]), keras.layers.RNN(cells)):

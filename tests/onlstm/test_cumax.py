@@ -43,7 +43,7 @@ def test_is_a_cumulative_distribution(x):
 
 @pytest.mark.parametrize("size", [3, 115])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_ends_at_one_to_the_last_bit(dtype, size, request):
+def test_ends_at_exactly_one(dtype, size, request):
     if dtype == "float64":
         request.getfixturevalue("float64")
     x = np.random.default_rng(1).normal(size=(500, size)).astype(dtype)
@@ -54,7 +54,7 @@ def test_ends_at_one_to_the_last_bit(dtype, size, request):
 
 
 @pytest.mark.backend("tensorflow", "jax")
-def test_ends_at_one_to_the_last_bit_where_it_is_compiled():
+def test_ends_at_exactly_one_when_compiled():
     """XLA divides by multiplying with a reciprocal, and a number times its own is not always 1."""
     x = np.random.default_rng(1).normal(size=(500, 115)).astype("float32")
     if keras.backend.backend() == "jax":
@@ -68,7 +68,7 @@ def test_ends_at_one_to_the_last_bit_where_it_is_compiled():
     assert_close(compiled(x)[:, -1], np.ones(500), 0.0, "last value")
 
 
-def test_a_sum_above_its_own_end_is_one(monkeypatch):
+def test_sums_above_the_last_value_become_one(monkeypatch):
     """By a rounding, as parallel sums may come out."""
     sums = np.array([[0.5, 1.0 + ROUNDING, 1.0]], "float32")
     module = sys.modules[cumax.__module__]
@@ -83,7 +83,7 @@ def test_equals_the_equation(x):
 
 
 @given(logits, st.floats(-1e3, 1e3, width=32))
-def test_a_constant_added_changes_nothing(x, constant):
+def test_is_invariant_to_added_constants(x, constant):
     shifted = x + np.float32(constant)
     # What is compared has the rounding of the addition already in it.
     assert_close(cumax(shifted), exact(shifted), 1e-6, "cumax of shifted logits")
@@ -100,14 +100,14 @@ def test_does_not_overflow(sign):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_is_the_single_precision_rounded(dtype):
+def test_half_precision_is_rounded_single_precision(dtype):
     numpy_dtype = np.float16 if dtype == "float16" else ml_dtypes.bfloat16
-    # 300 terms: a sum in halves would stop growing long before its end.
+    # 300 terms: a sum in half precision would stop growing long before its end.
     x = np.random.default_rng(0).normal(size=(4, 300)).astype(numpy_dtype)
     result = cumax(ops.cast(ops.convert_to_tensor(x.astype("float32")), dtype))
     assert dtype_of(result) == dtype
     wide = ops.convert_to_numpy(cumax(x.astype("float32")))
-    assert_close(result, wide.astype(numpy_dtype), 0.0, "cumax of halves")
+    assert_close(result, wide.astype(numpy_dtype), 0.0, "cumax in half precision")
 
 
 @pytest.mark.parametrize("axis", [-3, -2, -1, 0, 1, 2])
@@ -137,7 +137,7 @@ def test_gradient(float64):
     ("shape", "axis"),
     [((), -1), ((), 0), ((3,), 1), ((3, 4), 2), ((3, 4), 3), ((3, 4), -3), ((3, 4), -4)],
 )
-def test_a_scalar_and_an_axis_that_is_none_are_refused(shape, axis):
+def test_scalars_and_invalid_axes_raise(shape, axis):
     message = f"axis={axis} is out of bounds for a tensor of rank {len(shape)}"
     with pytest.raises(ValueError, match=message):
         cumax(np.zeros(shape, "float32"), axis=axis)

@@ -112,7 +112,7 @@ def _torch(loss, x, v):
 
 
 def ways(loss, dtype):
-    """What is asked for -> the backend's ways to it -> functions without arguments."""
+    """Kind of derivative -> the backend's APIs for it -> functions without arguments."""
     x, v = tensor(PROBLEM.x, dtype), tensor(DIRECTION, dtype)
     return {"tensorflow": _tensorflow, "jax": _jax, "torch": _torch}[keras.backend.backend()](
         loss, x, v
@@ -126,7 +126,7 @@ def gradient_at(loss):
 # PyTorch's own rules for forward mode call torch.jit.script, which is deprecated. The category of
 # the warning depends on the version: DeprecationWarning until 2.13, FutureWarning from 2.14 on.
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script")
-def test_the_fused_recurrence_refuses_and_the_readable_one_computes(float64, monkeypatch):
+def test_only_the_reference_supports_other_derivatives(float64, monkeypatch):
     # Rows of the same mask, which vmap reads one at a time.
     monkeypatch.setitem(globals(), "MASK", np.repeat(MASK[:1], 2, 0))
     loss = loss_of(layer_for(False, float64))
@@ -184,7 +184,7 @@ def test_second_derivatives_in_jax(mask, float64):
     given = [problem.x, *problem.weights]
     names = ["inputs", "kernel", "recurrent kernel", "bias"]
     readable = jax.jit(squares(False))
-    # A number before the arrays change: JAX computes while others go on.
+    # A number before the arrays change, because JAX computes asynchronously.
     expected = finite_differences(lambda *given: float(readable(*given)), given)
     by_all = range(len(given))
     for way in (jax.grad, jax.jacfwd):
@@ -195,7 +195,7 @@ def test_second_derivatives_in_jax(mask, float64):
 
 @pytest.mark.parametrize("units", [4, 200])  # one whose steps are compiled on TensorFlow
 def test_jacobians(float64, units):
-    """All rows of the way back at once, as the backends prefer, against one after the other."""
+    """All rows of the backward pass at once, as the backends prefer, against one at a time."""
     problem = oracle.draw(units, 2, batch=2, time=3)
     x = tensor(problem.x, float64)
 

@@ -59,7 +59,7 @@ def test_results_and_gradients(batch, time, fused, masked):
 
 
 @pytest.mark.parametrize("sizes", [(0, 5), (4, 0)])
-def test_in_a_model_of_any_batch_and_length(sizes):
+def test_model_with_unknown_batch_and_length(sizes):
     inputs = keras.Input((None, 3))
     model = keras.Model(inputs, ONLSTM(6, 2)(inputs))
     found = model(np.ones((*sizes, 3), "float32"))
@@ -68,7 +68,7 @@ def test_in_a_model_of_any_batch_and_length(sizes):
 
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize(("known", "batch", "time"), [(None, 0, 5), (4, 4, 0)])
-def test_in_a_graph_that_does_not_know_the_length(known, batch, time):
+def test_graph_with_unknown_length(known, batch, time):
     import tensorflow as tf
 
     layer = loaded(ONLSTM(6, 2), PROBLEM)
@@ -89,7 +89,7 @@ def test_in_a_graph_that_does_not_know_the_length(known, batch, time):
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("batch", [0, 1, 4])
-def test_states_that_know_the_batch_of_sequences_that_do_not(batch, fused):
+def test_states_with_static_batch_and_sequences_without(batch, fused):
     import tensorflow as tf
 
     layer = loaded(ONLSTM(6, 2, fused=fused), PROBLEM)
@@ -112,7 +112,7 @@ def test_states_that_know_the_batch_of_sequences_that_do_not(batch, fused):
 
 
 @pytest.mark.backend("tensorflow")
-def test_states_of_two_batches_are_refused_where_the_sequences_know_of_none():
+def test_states_of_different_batches_raise():
     import tensorflow as tf
 
     layer = loaded(ONLSTM(6, 2), PROBLEM)
@@ -126,13 +126,13 @@ def test_states_of_two_batches_are_refused_where_the_sequences_know_of_none():
         step(tf.ones((3, 5, 3)))
 
 
-def test_cells_read_batches_without_sequences():
+def test_cells_accept_empty_batches():
     layer = keras.layers.RNN(ONLSTMCell(6, 2), return_sequences=True)
     assert tuple(layer(np.ones((0, 5, 3), "float32")).shape) == (0, 5, 6)
 
 
 @pytest.mark.parametrize("make", [lambda: ONLSTM(6, 2), lambda: keras.layers.RNN(ONLSTMCell(6, 2))])
-def test_no_features_are_refused_by_name(make):
+def test_inputs_without_features_raise(make):
     layer = make()
     with pytest.raises(ValueError, match="with a known input_dim, 1 or above"):
         layer(np.ones((4, 5, 0), "float32"))

@@ -94,7 +94,7 @@ def test_options(options, float64):
 
 @pytest.mark.parametrize("kept", RESULTS)
 @pytest.mark.parametrize("mask", [None, "holes"])
-def test_losses_of_one_result(kept, mask, float64):
+def test_gradients_of_a_loss_of_one_result(kept, mask, float64):
     problem = oracle.draw(6, 2, batch=3, time=5)
     call = {"mask": oracle.masks(3, 5)[mask]} if mask else None
     _, found = compare(problem, 2, float64, TOLERANCE, kept=[kept], call=call)
@@ -103,7 +103,7 @@ def test_losses_of_one_result(kept, mask, float64):
 
 
 @pytest.mark.parametrize("return_sequences", [False, True])
-def test_a_loss_of_the_output_alone(return_sequences, float64):
+def test_gradients_of_a_loss_of_the_output(return_sequences, float64):
     problem = oracle.draw(6, 2, batch=3, time=5)
     outputs, h = (weights_for(problem)[i] for i in (0, 1))
     options = {"return_state": False, "return_distances": False, "dtype": float64}
@@ -136,7 +136,7 @@ def test_finite_differences(float64):
     assert_all_close(found, expected, 1e-7, GIVEN)
 
 
-def test_large_enough_to_be_compiled():
+def test_compiled_steps_of_large_layers():
     """On TensorFlow the steps of large layers are compiled with XLA; here they all are."""
     problem = oracle.draw(200, 10, batch=11, time=4, input_dim=8)
     scaled = problem._replace(recurrent_kernel=problem.recurrent_kernel / 6)
@@ -146,8 +146,8 @@ def test_large_enough_to_be_compiled():
 
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("mask", ["holes", None])
-def test_products_outside_of_what_is_compiled(mask, monkeypatch):
-    """As halves have them, but in 32 bits, where little is lost; without a mask, dropped states."""
+def test_products_outside_of_compiled_steps(mask, monkeypatch):
+    """The path of half precision, in float32, where little is lost; without a mask, dropout."""
     monkeypatch.setattr(ONLSTMStep, "compiles_products", False)
     problem = oracle.draw(40, 5, batch=11, time=4)
     scaled = problem._replace(recurrent_kernel=problem.recurrent_kernel / 3)
@@ -170,7 +170,7 @@ def root_mean_square(found, expected):
 @pytest.mark.parametrize("units", [12, 48])  # the larger one is compiled on TensorFlow
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_half_precision(policy, units):
-    """No further from float64 than the readable one, but for the luck of single roundings.
+    """As close to float64 as the reference implementation, except for single roundings.
 
     Which library multiplies, and so where it rounds, depends on the processor: one small problem
     may be off by a quarter, four larger ones together by an eighth.
@@ -199,7 +199,7 @@ def test_in_single_precision():
     compare(problem, 3, "float32", SINGLE)
 
 
-def test_auto_is_the_default_and_fuses():
+def test_auto_is_the_default_and_runs_fused():
     problem = oracle.draw(6, 2)
     x = tensor(problem.x, "float32")
     default = loaded(ONLSTM(6, 2, **ALL), problem)
@@ -207,7 +207,7 @@ def test_auto_is_the_default_and_fuses():
     assert_all_close(default(x), layer_for(problem, 2, True)(x), 0.0, RESULTS)
 
 
-def test_a_stateful_layer_goes_on(float64):
+def test_stateful_layer_continues(float64):
     problem = oracle.draw(6, 2, batch=3, time=8)
     layers = [layer_for(problem, 2, f, stateful=True, dtype=float64) for f in (True, False)]
     mask = oracle.masks(3, 8)["holes"]
@@ -239,7 +239,7 @@ def test_symbolic_lengths_and_batches():
         ("recurrent_activation", keras.layers.LeakyReLU(name="leaky"), "LeakyReLU"),
     ],
 )
-def test_other_activations_are_refused_by_name(argument, value, shown):
+def test_unsupported_activations_raise(argument, value, shown):
     message = rf"fused=True: {argument} is .*{re.escape(shown)}.*fused='auto'"
     with pytest.raises(ValueError, match=message):
         ONLSTM(6, 2, fused=True, **{argument: value})
@@ -281,7 +281,7 @@ def test_xla_compiles_the_whole_model(units):
 
 
 @pytest.mark.backend("tensorflow")
-def test_lengths_share_what_is_compiled():
+def test_lengths_share_compiled_steps():
     import tensorflow as tf
 
     from keras_onlstm.recurrence import engine_tensorflow
@@ -333,7 +333,7 @@ def test_upstream_gradients_of_unknown_shape():
 
 
 @pytest.mark.backend("torch")
-def test_a_gradient_may_be_asked_for_twice():
+def test_gradient_of_persistent_tape_twice():
     problem = oracle.draw(6, 2)
     layer = layer_for(problem, 2, True)
     import torch
@@ -345,7 +345,7 @@ def test_a_gradient_may_be_asked_for_twice():
 
 
 @pytest.mark.backend("torch")
-def test_nothing_is_kept_where_no_gradient_is_asked_for(monkeypatch):
+def test_nothing_is_saved_without_gradients(monkeypatch):
     import torch
 
     saved, forward = [], engine._forward

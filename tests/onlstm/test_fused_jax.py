@@ -19,7 +19,7 @@ def small_layer():
 
 
 def traced(function, problem=PROBLEM):
-    """What a function of the inputs computes, as JAX writes it down."""
+    """The jaxpr of a function of the inputs."""
     import jax
 
     return jax.make_jaxpr(function)(problem.x.astype("float32"))
@@ -40,13 +40,13 @@ def loops(jaxpr):
             yield from loops(equation.params["jaxpr"].jaxpr)
 
 
-def test_inference_keeps_nothing():
+def test_inference_saves_nothing():
     layer, gates = small_layer(), "f32[5,30,3]"  # (T, K, B)
     inference, training = (str(traced(function)) for function in (layer, gradient_of(layer)))
     assert gates in training and gates not in inference
 
 
-def test_both_loops_are_part_of_what_surrounds_them():
+def test_loops_are_inlined_into_the_caller():
     """XLA moves nothing across the border of a function that is called, so there must be none.
 
     JAX inlines the functions while it traces (until 0.10) or while it lowers (from 0.11 on).
@@ -60,8 +60,8 @@ def test_both_loops_are_part_of_what_surrounds_them():
 
 
 @pytest.mark.parametrize(("units", "inside"), [(6, False), (200, True)])
-def test_small_layers_compute_outside_the_loop_what_they_can(units, inside):
-    """Of all steps at once: the way back of a large layer has exponentials in every step."""
+def test_small_layers_compute_derivatives_outside_the_loop(units, inside):
+    """Of all steps at once: the backward pass of a large layer has exponentials in every step."""
     problem = oracle.draw(units, 2, batch=3, time=5)
     layer = loaded(ONLSTM(units, 2, fused=True), problem)
     _, backward = loops(traced(gradient_of(layer), problem))

@@ -1,6 +1,6 @@
 """ONLSTM and keras.layers.RNN over the cell against the equations: values and gradients.
 
-In float64, so that the tolerance is rounding alone. Masks have a file of their own.
+In float64, so that only rounding differs. Masks have a file of their own.
 """
 
 import keras
@@ -79,7 +79,7 @@ def test_in_single_precision():
 @pytest.mark.parametrize("return_sequences", [False, True])
 @pytest.mark.parametrize("return_state", [False, True])
 @pytest.mark.parametrize("return_distances", [False, True])
-def test_what_is_returned(return_sequences, return_state, return_distances):
+def test_number_and_shapes_of_results(return_sequences, return_state, return_distances):
     problem = oracle.draw(UNITS, 2)
     result = oracle.onlstm(problem.x, 0 * problem.h, 0 * problem.c, *problem.weights, chunk_size=2)
     expected = [result.outputs if return_sequences else result.outputs[:, -1]]
@@ -94,11 +94,11 @@ def test_what_is_returned(return_sequences, return_state, return_distances):
     )
     x = tensor(problem.x, "float32")
     found = loaded(layer, problem)(x)
-    alone = len(expected) == 1
-    assert isinstance(found, tuple) is not alone
+    is_single = len(expected) == 1
+    assert isinstance(found, tuple) is not is_single
     shapes = layer.compute_output_shape(problem.x.shape)
     symbolic = layer(keras.KerasTensor((None, None, 3)))
-    if alone:
+    if is_single:
         found, shapes, symbolic = [found], [shapes], [symbolic]
     assert_all_close(found, expected, SINGLE, [str(i) for i in range(len(expected))])
     assert [tuple(y.shape) for y in expected] == list(shapes)
@@ -183,10 +183,10 @@ def test_gradients_equal_those_of_the_cell_in_rnn(float64):
     assert_all_close(found, expected, EXACT, problem._fields)
 
 
-@pytest.mark.parametrize("alone", ["c", "forget_distance", "input_distance"])
-def test_gradients_through_one_result_alone(alone, float64):
+@pytest.mark.parametrize("result", ["c", "forget_distance", "input_distance"])
+def test_gradients_of_one_result(result, float64):
     problem = oracle.draw(UNITS, 2, batch=2, time=3, input_dim=2, seed=7)
-    which = [NAMES.index(alone)]
+    which = [NAMES.index(result)]
     weights = loss_weights(oracle.onlstm(*problem, chunk_size=2))
     expected = finite_differences(oracle_loss(problem, which, weights, {"chunk_size": 2}), problem)
     layer = onlstm(problem, 2, dtype=float64)

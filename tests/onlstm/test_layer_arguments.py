@@ -1,4 +1,4 @@
-"""What the layer's own arguments do, what it refuses, and how much lower precision costs."""
+"""The layer's own arguments, its errors, and the accuracy of lower precision."""
 
 import keras
 import numpy as np
@@ -72,7 +72,7 @@ def test_the_master_gates_are_computed_in_float32(policy):
 
 
 @pytest.mark.parametrize("shape", [(4, 3), (4, 5, 3, 1)])
-def test_it_reads_sequences(shape):
+def test_inputs_must_be_sequences(shape):
     with pytest.raises(ValueError, match="expected ndim=3"):
         ONLSTM(UNITS)(np.zeros(shape, "float32"))
 
@@ -85,19 +85,19 @@ def test_it_reads_sequences(shape):
         [(1, UNITS)] * 2,
     ],
 )
-def test_states_of_another_shape_are_refused(shapes):
+def test_initial_states_of_another_shape_raise(shapes):
     states = [np.zeros(shape, "float32") for shape in shapes]
     with pytest.raises(ValueError, match=r"initial_state must be \[h, c\], each \(batch, 6\), got"):
         ONLSTM(UNITS)(X, initial_state=states)
 
 
-def test_it_does_not_unroll():
+def test_unroll_is_not_supported():
     with pytest.raises(ValueError, match="unroll=True is not supported"):
         ONLSTM(UNITS, unroll=True)
     assert ONLSTM(UNITS, unroll=False).unroll is False
 
 
 @pytest.mark.parametrize("fused", ["yes", None, 1, 0])
-def test_fused_has_three_values(fused):
+def test_other_values_of_fused_raise(fused):
     with pytest.raises(ValueError, match=f"fused must be 'auto', True or False, not {fused!r}"):
         ONLSTM(UNITS, fused=fused)

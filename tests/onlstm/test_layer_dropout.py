@@ -58,7 +58,7 @@ def expected(drawn, mask=None):
 
 @pytest.mark.parametrize("rates", RATES)
 @pytest.mark.parametrize("mask", [None, "right"])
-def test_one_mask_serves_the_whole_sequence(rates, mask):
+def test_one_dropout_mask_per_sequence(rates, mask):
     mask = None if mask is None else oracle.masks(BATCH, TIME)[mask]
     drawn = onlstm(seed=3, **RATES[rates]).cell.draw_masks(BATCH)
     call = {"initial_state": states(), "mask": mask, "training": True}
@@ -115,7 +115,7 @@ def test_without_a_seed_layers_differ():
     assert_differ(one, other, 0.01, "two layers without a seed")
 
 
-def test_the_cell_alone_draws_at_every_call_in_training():
+def test_cell_outside_rnn_draws_at_every_training_call():
     cell = ONLSTMCell(UNITS, CHUNK, seed=3, **RATES["all"])
     cell.build((BATCH, 3))
     cell.set_weights(PROBLEM.weights)
@@ -132,7 +132,7 @@ def test_the_cell_alone_draws_at_every_call_in_training():
 
 
 @pytest.mark.parametrize("make", [onlstm, rnn])
-def test_nothing_is_kept_from_a_call(make):
+def test_dropout_masks_are_reset_after_a_call(make):
     layer = make(seed=3, **RATES["all"])
     layer(X, training=True)
     layer(keras.KerasTensor((None, None, 3)), training=True)
@@ -140,7 +140,7 @@ def test_nothing_is_kept_from_a_call(make):
 
 
 @pytest.mark.parametrize("make", [onlstm, rnn])
-def test_compiled_calls_draw_anew_and_leak_nothing(make):
+def test_compiled_calls_draw_new_masks_without_leaks(make):
     layer, eager = (make(seed=3, **RATES["all"]) for _ in range(2))
     wanted = [eager(X, training=True)[0] for _ in range(3)]
     compiled = compile_call(layer)

@@ -31,7 +31,7 @@ def from_zero(problem=PROBLEM, **options):
 
 
 @pytest.mark.parametrize("over_cell", [False, True])
-def test_stateful_goes_on_where_it_was(over_cell):
+def test_stateful_continues_from_last_states(over_cell):
     if over_cell:
         layer = keras.layers.RNN(ONLSTMCell(UNITS, CHUNK), stateful=True, return_sequences=True)
     else:
@@ -39,8 +39,8 @@ def test_stateful_goes_on_where_it_was(over_cell):
     loaded(layer, PROBLEM)
     whole = from_zero().outputs
     for _ in range(2):
-        halves = [layer(X[:, :2]), layer(X[:, 2:])]
-        assert_all_close(halves, [whole[:, :2], whole[:, 2:]], SINGLE, ["first", "second"])
+        parts = [layer(X[:, :2]), layer(X[:, 2:])]
+        assert_all_close(parts, [whole[:, :2], whole[:, 2:]], SINGLE, ["first", "second"])
         layer.reset_state()
     assert_close(layer(X), whole, SINGLE, "after a reset")
     assert_differ(layer(X), whole, 0.01, "without a reset")
@@ -54,7 +54,7 @@ def test_stateful_takes_an_initial_state_and_keeps_the_last():
 
 
 def test_stateful_keeps_its_states_in_half_precision():
-    """On PyTorch, Keras's own layers go on from zeros."""
+    """On PyTorch, Keras's own layers restart from zeros."""
     layer = ONLSTM(UNITS, CHUNK, stateful=True, return_state=True, dtype="mixed_bfloat16")
     x = tensor(PROBLEM.x, "float32")
     _, h, c = layer(x)
@@ -63,7 +63,7 @@ def test_stateful_keeps_its_states_in_half_precision():
         assert_close(variable, state, 0.0, variable.path)
 
 
-def test_stateful_wants_batches_of_one_size():
+def test_stateful_needs_equal_batch_sizes():
     layer = loaded(ONLSTM(UNITS, CHUNK, stateful=True), PROBLEM)
     with pytest.raises(ValueError, match=r"needs batches of 4, got a batch of 3"):
         layer(X[:3])
@@ -84,7 +84,7 @@ MERGED = {
     ("merge_mode", "mask_name"),
     [("concat", None), ("sum", "left"), ("mul", "right"), ("ave", "holes"), (None, "right")],
 )
-def test_bidirectional_is_two_layers_and_hands_on_the_distances_of_both(merge_mode, mask_name):
+def test_bidirectional_matches_two_layers_and_returns_both_distances(merge_mode, mask_name):
     mask = None if mask_name is None else oracle.masks(4, 6)[mask_name]
     layer = ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING)
     layer = keras.layers.Bidirectional(layer, merge_mode=merge_mode)
@@ -106,7 +106,7 @@ def test_bidirectional_is_two_layers_and_hands_on_the_distances_of_both(merge_mo
         assert all(size in (None, real) for size, real in pairs), found.shape
 
 
-def test_bidirectional_of_distances_without_states_is_refused():
+def test_bidirectional_distances_without_states_raise():
     options = {"return_sequences": True, "return_distances": True, "name": "ordered"}
     refusal = r"ordered: keras\.layers\.Bidirectional would merge .* return_state=True too: [^\n]*$"
     with pytest.raises(ValueError, match=refusal):
@@ -197,7 +197,7 @@ OF_THE_LAYER = {
     ("make", "arguments"),
     [(ONLSTMCell, OF_THE_CELL), (ONLSTM, {**OF_THE_CELL, **OF_THE_LAYER})],
 )
-def test_configuration_goes_round(make, arguments):
+def test_configuration_round_trip(make, arguments):
     layer = make(**arguments)
     config = layer.get_config()
     plain = make(6).get_config()
@@ -263,7 +263,7 @@ def run_layer_test(make, arguments, **options):
 
 
 @pytest.mark.parametrize("case", RUNS)
-def test_what_keras_asks_of_a_cell(case):
+def test_keras_layer_test_of_the_cell(case):
     run_layer_test(
         ONLSTMCell,
         RUNS[case],
@@ -278,7 +278,7 @@ def test_what_keras_asks_of_a_cell(case):
 @pytest.mark.parametrize(
     ("case", "return_sequences"), list(zip(RUNS, (False, True, True), strict=True))
 )
-def test_what_keras_asks_of_a_layer(case, return_sequences):
+def test_keras_layer_test_of_the_layer(case, return_sequences):
     run_layer_test(
         ONLSTM,
         {**RUNS[case], "return_sequences": return_sequences},

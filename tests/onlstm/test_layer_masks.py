@@ -99,7 +99,7 @@ def test_one_masked_step():
     assert_all_close(found, expected, SINGLE, NAMES)
 
 
-def test_what_is_masked_may_hold_anything():
+def test_masked_inputs_may_be_nan():
     problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
     layer = loaded(ONLSTM(UNITS, CHUNK, return_distances=True, **EVERYTHING), problem)
     mask = MASKS["holes"]
@@ -109,7 +109,7 @@ def test_what_is_masked_may_hold_anything():
 
 
 @pytest.mark.parametrize(("fused", "go_backwards"), [(False, True), (True, False)])
-def test_no_gradient_comes_from_what_is_masked(fused, go_backwards):
+def test_masked_inputs_get_no_gradient(fused, go_backwards):
     problem = oracle.draw(UNITS, CHUNK, BATCH, TIME)
     options = {"fused": fused, "go_backwards": go_backwards, "dropout": 0.3, "seed": 5}
     mask = MASKS["a row without any"]
@@ -138,7 +138,7 @@ def test_masks_may_be_numbers_and_have_a_last_axis():
 
 
 @pytest.mark.parametrize("shape", [(BATCH,), (BATCH, TIME, 2), (BATCH, TIME - 1), (1, TIME)])
-def test_masks_of_another_shape_are_refused(shape):
+def test_masks_of_another_shape_raise(shape):
     layer = ONLSTM(UNITS, CHUNK)
     with pytest.raises(ValueError, match=r"mask must have the shape \(batch, time\), got"):
         layer(np.zeros((BATCH, TIME, 3), "float32"), mask=np.ones(shape, bool))
@@ -152,7 +152,7 @@ def expected_outputs(x, mask, problem):
     return oracle.onlstm(x, zeros, zeros, *problem.weights, chunk_size=CHUNK, mask=mask)
 
 
-def test_masks_of_an_embedding_arrive_and_go_on():
+def test_masks_of_an_embedding_are_used_and_passed_on():
     problem = oracle.draw(UNITS, CHUNK)
     embedding = keras.layers.Embedding(5, 3, mask_zero=True)
     first = ONLSTM(UNITS, CHUNK, return_sequences=True, return_distances=True)
@@ -247,7 +247,7 @@ MASKED = {
 
 @pytest.mark.parametrize("name", MASKED)
 @pytest.mark.usefixtures("recurrent_layers")
-def test_masks_go_on_whatever_keras_supports(name):
+def test_masks_are_passed_on_by_wrappers(name):
     embedding = keras.layers.Embedding(9, 3, mask_zero=True)
     found = Probe()(MASKED[name]()(embedding(ops.convert_to_tensor(IDS))))
     assert_close(found, IDS != 0, 0.0, "mask")
@@ -264,11 +264,11 @@ def test_models_mask_without_a_warning(recurrent):
     mask = np.array([[True, True, False, True, False]] * 3)
     logits = ops.convert_to_numpy(model(np.where(mask, IDS, 7), mask=mask))
     assert_close(model(np.where(mask, IDS, 8), mask=mask), logits, 1e-6, "language model")
-    alone = model(IDS[:, [0, 1, 3]])
-    assert_close(alone, logits[:, [0, 1, 3]], 1e-6, "the words alone")
+    unmasked = model(IDS[:, [0, 1, 3]])
+    assert_close(unmasked, logits[:, [0, 1, 3]], 1e-6, "only the words")
 
 
-def test_the_mask_is_handed_on_with_sequences_and_distances_alone():
+def test_mask_is_passed_on_only_with_sequences_and_distances():
     mask = ops.convert_to_tensor(MASKS["left"])
     layer = ONLSTM(UNITS, return_sequences=True, return_state=True, return_distances=True)
     assert layer.supports_masking

@@ -1,4 +1,4 @@
-"""What is compiled for devices that are not there: XLA for CUDA and TPU, TensorFlow's GPU kernels.
+"""Programs compiled for absent devices: XLA for CUDA and TPU, TensorFlow's GPU kernels.
 
 All of it is lowered, forward and backward; nothing is run. So it says that a program can be made
 for such a device, not that it is fast there.
@@ -94,7 +94,7 @@ def lowered(platform, function, *arguments):
 
 @pytest.mark.backend("jax")
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])
-def test_programs_are_lowered(made, platform, monkeypatch):
+def test_programs_lower_for_other_platforms(made, platform, monkeypatch):
     """Forward and backward; nothing in them calls the host."""
     import jax
 

@@ -30,7 +30,7 @@ NAMES = oracle.Result._fields
 
 
 def in_8_bits(matrix):
-    """What is left of a matrix: 127 steps to the largest of each column."""
+    """A matrix rounded to 127 steps up to the maximum of each column."""
     scale = 127 / (np.abs(matrix).max(axis=0) + 1e-7)
     return np.rint(matrix * scale) / scale
 
@@ -47,7 +47,7 @@ def expected(**options):
 
 
 @pytest.mark.parametrize("options", [{}, {"fused": False}, {"trainable": False}])
-def test_a_layer_computes_with_the_rounded_matrices(options):
+def test_quantized_layer_uses_rounded_kernels(options):
     layer = loaded(ONLSTM(UNITS, CHUNK, **ALL, **options), PROBLEM)
     before = layer(X, mask=MASK)
     layer.quantize("int8")
@@ -70,7 +70,7 @@ def test_a_layer_computes_with_the_rounded_matrices(options):
         pytest.param("float64", marks=pytest.mark.backend("tensorflow", "torch")),
     ],
 )
-def test_matrices_have_the_compute_dtype(dtype):
+def test_dequantized_kernels_have_the_compute_dtype(dtype):
     cell = ONLSTMCell(UNITS, CHUNK, dtype=dtype)
     cell.build((None, 3))
     cell.set_weights(PROBLEM.weights)
@@ -101,7 +101,7 @@ def test_whole_models_and_their_files(tmp_path):
     assert [v.dtype for v in again.weights] == [v.dtype for v in model.weights]
 
 
-def test_the_quantizer_of_the_user():
+def test_custom_weight_quantizer():
     coarse = keras.quantizers.AbsMaxQuantizer(axis=0, value_range=(-3, 3))
     cell = ONLSTMCell(UNITS, CHUNK)
     cell.build((None, 3))
@@ -119,7 +119,7 @@ def test_the_quantizer_of_the_user():
 
 
 @pytest.mark.parametrize("mode", ["float8", "int4"])
-def test_other_modes_are_refused_by_name(mode):
+def test_other_quantization_modes_raise(mode):
     layer = loaded(ONLSTM(UNITS, CHUNK, name="ordered"), PROBLEM)
     cell = ONLSTMCell(UNITS, CHUNK, name="single")
     cell.build((None, 3))
@@ -138,13 +138,13 @@ def oracle_output():
     return oracle.onlstm(PROBLEM.x, zeros, zeros, *weights, chunk_size=CHUNK).outputs[:, -1]
 
 
-def test_a_policy_of_another_mode_is_refused():
+def test_policies_of_other_modes_raise():
     with pytest.raises(ValueError, match="not in 'int4'"):
         ONLSTM(UNITS, CHUNK, dtype="int4_from_float32").build((None, None, 3))
 
 
 @pytest.mark.parametrize("mode", ["int8", "float8"])
-def test_the_models_of_the_package_name_their_own_ways(mode):
+def test_models_name_their_own_quantization(mode):
     reader = LanguageModel(5, embedding_dim=4, units=8, chunk_size=2)
     reader.build()
     classifier = PairClassifier(5, classes=2, embedding_dim=3, units=4, chunk_size=2)
@@ -157,7 +157,7 @@ def test_the_models_of_the_package_name_their_own_ways(mode):
 
 
 @pytest.mark.backend("tensorflow")
-def test_exports_want_the_model_of_before(tmp_path):
+def test_exports_need_the_unquantized_model(tmp_path):
     model = keras.Sequential([keras.Input((None, 3)), ONLSTM(UNITS, CHUNK)])
     model.quantize("int8")
     with pytest.raises(ValueError, match=r"onlstm.* is quantized to int8.*without quantization"):

@@ -46,13 +46,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_one_line_says_what_to_pass(case):
+def test_error_names_the_dense_inputs(case):
     match = rf"^layer does not support ragged tensors\. In place of a ragged x pass {INSTEAD}$"
     with pytest.raises(ValueError, match=match):
         CASES[case]()
 
 
-def test_a_pair_classifier_needs_no_mask():
+def test_pair_classifier_error_mentions_no_mask():
     match = (
         r"^pairs does not support ragged tensors\. In place of a ragged x pass x\.to_tensor\(\)\.$"
     )
@@ -66,7 +66,7 @@ def test_within_other_layers_keras_adds_to_it(wrap):
         wrap(ONLSTM(4, 2))(vectors())
 
 
-def test_what_the_error_says_to_pass_gives_the_results_of_each_sequence():
+def test_dense_inputs_give_the_results_of_each_sequence():
     import numpy as np
     import tensorflow as tf
 

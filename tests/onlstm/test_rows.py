@@ -52,7 +52,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_adam_steps_no_further_than_its_rate(name):
+def test_adam_step_is_at_most_the_learning_rate(name):
     model, batch = MODELS[name]()
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     given = {"loss": loss} if name == "pair classifier" else {}

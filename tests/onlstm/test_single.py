@@ -21,7 +21,7 @@ TANH, SIGMOID = keras.activations.tanh, keras.activations.sigmoid
 
 
 def first_of_loop(given):
-    """What the loop computes of one step: of two, the second of which is masked."""
+    """The loop's result for one step: it runs two, the second of which is masked."""
     mask = given.mask
     if mask is None:
         mask = tensor(np.ones((3, 1)), "bool")
@@ -75,7 +75,7 @@ def test_one_step_with_other_activations():
     assert_differ(found.h, usual.h, 0.1, "other activations")
 
 
-def test_a_layer_runs_what_takes_the_place_of_its_own():
+def test_layer_runs_a_substituted_recurrence():
     problem, given = oracle.draw(12, 3), []
     layer = loaded(ONLSTM(12, 3, fused=True, return_sequences=True), problem)
     x = tensor(problem.x, "float32")
@@ -93,7 +93,7 @@ def test_a_layer_runs_what_takes_the_place_of_its_own():
     assert len(given) == 1
 
 
-def test_the_innermost_counts_and_an_error_ends_it(monkeypatch):
+def test_innermost_substitution_applies_and_errors_end_it(monkeypatch):
     def ran():
         """Which recurrence runs."""
         return recurrence.run("the problem", fuse=True)
@@ -123,7 +123,7 @@ def test_one_step_of_the_reference_runs_without_a_loop(monkeypatch):
     assert ran == ["reference", "reference", "scan"]
 
 
-def test_which_recurrence_runs(monkeypatch):
+def test_fused_argument_selects_the_recurrence(monkeypatch):
     ran = []
     for name in ("fused", "reference"):
         original = getattr(recurrence, name)

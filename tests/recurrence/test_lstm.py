@@ -76,7 +76,7 @@ def weights_of(time):
     return [random.normal(size=shape) for shape in ((BATCH, time, UNITS), *[(BATCH, UNITS)] * 2)]
 
 
-# Before the first step that counts Keras returns zeros, on JAX the state: both are no step's.
+# Before the first unmasked step Keras returns zeros, or on JAX the state.
 HOLES = np.array([[1, 1, 1, 0, 1, 1], [1, 1, 1, 1, 0, 0], [1, 0, 0, 1, 0, 1]], bool)
 
 
@@ -84,7 +84,7 @@ HOLES = np.array([[1, 1, 1, 0, 1, 1], [1, 1, 1, 1, 0, 0], [1, 0, 0, 1, 0, 1]], b
     ("time", "rate", "mask", "compiled"),
     [(6, 0.0, None, 0), (6, 0.4, None, 1), (1, 0.4, None, 0), (6, 0.4, HOLES, 0), (6, 0, HOLES, 1)],
 )
-def test_keras_loop_and_every_gradient(time, rate, mask, compiled, float64, runs, monkeypatch):
+def test_matches_keras_and_its_gradients(time, rate, mask, compiled, float64, runs, monkeypatch):
     if compiled:
         monkeypatch.setitem(engine._LAUNCH_BOUND, keras.backend.backend(), 0)
     # Keras's own tanh has float32's precision on JAX; and another function has Keras's loop run.
@@ -139,7 +139,7 @@ def test_the_equations(mask, float64, runs):
     assert len(runs) == 2
 
 
-def test_weights_are_dropped_in_training_alone(runs):
+def test_weights_are_dropped_only_in_training(runs):
     x, h, c = (array.astype("float32") for array in arrays_of(4))
     layer, whole = layer_of(0.5), layer_of()
     assert_close(layer(x, initial_state=[h, c])[0], whole(x, initial_state=[h, c])[0], 0.0, "rows")
@@ -150,7 +150,7 @@ def test_weights_are_dropped_in_training_alone(runs):
     assert len(runs) == 3
 
 
-def test_the_last_row_alone(runs):
+def test_only_the_last_output(runs):
     x, h, c = (array.astype("float32") for array in arrays_of(4))
     rows = read(layer_of(), x, h, c)[0]
     last = read(layer_of(return_sequences=False), x, h, c)[0]
@@ -158,11 +158,11 @@ def test_the_last_row_alone(runs):
     assert len(runs) == 2
 
 
-def test_halves_keep_the_cell_state_wide():
-    """Small additions to a large cell state: lost one by one in halves, not in their sum."""
+def test_half_precision_keeps_a_wide_cell_state():
+    """Small additions to a large cell state, which half precision loses one by one."""
     arrays = [np.zeros((1, 300, FEATURES)), np.zeros((1, UNITS)), np.full((1, UNITS), 1.0)]
     layer = layer_of(dtype="mixed_bfloat16")
-    bias = np.repeat([-7.0, 20.0, 0.5, 0.0], UNITS)  # adds 4e-4 a step; halves know 1.0078 after 1
+    bias = np.repeat([-7.0, 20.0, 0.5, 0.0], UNITS)  # adds 4e-4 a step; after 1 bfloat16 has 1.0078
     layer.set_weights([np.zeros((FEATURES, 4 * UNITS)), np.zeros((UNITS, 4 * UNITS)), bias])
     added = 300 * np.tanh(0.5) / (1 + np.exp(7.0))
     c = as_array(read(layer, *(a.astype("float32") for a in arrays))[2])
@@ -182,7 +182,7 @@ def test_halves_keep_the_cell_state_wide():
         {"zero_output_for_mask": True},
     ],
 )
-def test_what_it_does_not_compute_is_keras_to_compute(options, runs):
+def test_unsupported_options_fall_back_to_keras(options, runs):
     x, h, c = (array.astype("float32") for array in arrays_of(4))
     layers = layer_of(**options), layer_of(make=keras.layers.LSTM, **options)
     results = [read(layer, x, h, c) for layer in layers]

@@ -79,7 +79,7 @@ def test_gradients(length, reverse, float64):
 
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("reverse", [False, True])
-def test_in_a_graph_that_does_not_know_the_length(reverse):
+def test_graph_with_unknown_length(reverse):
     import tensorflow as tf
 
     unknown = [tf.TensorSpec([None, 2, 3], tf.float64), tf.TensorSpec([None, 2], tf.float64)]

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, by as many as want to, and nowhere else than asked for."""
+"""Files are written atomically, also by concurrent writers, and only to the requested path."""
 
 import errno
 import os
@@ -19,8 +19,8 @@ def left(directory):
     return sorted(path.name for path in directory.iterdir())
 
 
-def test_temporary_names_cannot_be_foretold(tmp_path):
-    """A link under the name of the last temporary file leads nowhere."""
+def test_temporary_names_are_unpredictable(tmp_path):
+    """A link under the name of the last temporary file is not followed."""
     path, victim = tmp_path / "notes.txt", tmp_path / "victim"
     victim.write_text("years of work")
     with replacing(path) as first:
@@ -44,7 +44,7 @@ def test_a_link_is_replaced_and_not_followed(tmp_path):
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
-def test_permissions_are_those_of_open(tmp_path, mask):
+def test_permissions_match_those_of_open(tmp_path, mask):
     before = os.umask(mask)
     try:
         (tmp_path / "plain").write_text("")
@@ -55,8 +55,8 @@ def test_permissions_are_those_of_open(tmp_path, mask):
     assert written == plain and stat.S_IMODE(plain) == 0o666 & ~mask
 
 
-def test_threads_that_write_one_file(tmp_path):
-    """Each writes a megabyte of one letter, slowly: whoever is last, no letters are mixed."""
+def test_concurrent_writes_of_one_file(tmp_path):
+    """Each writes one letter many times: the letters of two writers are never mixed."""
     path, errors = tmp_path / "letters", []
 
     def write(letter):
@@ -91,8 +91,8 @@ def test_directories(tmp_path):
     assert (path / "deep" / "file").read_text() == "new" and left(tmp_path) == ["model"]
 
 
-def test_a_directory_that_does_not_come(tmp_path, monkeypatch):
-    """The old one is moved away for it, and back."""
+def test_failed_replacement_restores_the_directory(tmp_path, monkeypatch):
+    """The old directory is moved away, and back."""
     path, replace = tmp_path / "model", os.replace
     path.mkdir()
     (path / "old").write_text("old")
@@ -109,8 +109,8 @@ def test_a_directory_that_does_not_come(tmp_path, monkeypatch):
     assert (path / "old").read_text() == "old" and left(tmp_path) == ["model"]
 
 
-def test_what_the_killed_left(tmp_path):
-    """It is gone with the next write, but for what may be of a process that lives."""
+def test_temporary_files_of_killed_processes_are_removed(tmp_path):
+    """The next write removes them, unless they may belong to a running process."""
     names = [".notes.txt.aaaa.part", ".notes.txt.bbbb.part", ".other.txt.cccc.part"]
     for age, name in zip((3700, 3500, 3700), names, strict=True):
         place = tmp_path / name
@@ -128,7 +128,7 @@ def test_what_the_killed_left(tmp_path):
     assert left(tmp_path) == ["ids", "notes.txt"] and left(tmp_path / "ids") == []
 
 
-def test_a_directory_whose_replacement_was_killed_comes_back(tmp_path):
+def test_directory_is_restored_after_a_killed_replacement(tmp_path):
     path, place = tmp_path / "model", tmp_path / ".model.dead.part"
     (place / "model.old").mkdir(parents=True)
     (place / "model.old" / "old").write_text("old")
@@ -169,7 +169,7 @@ def test_reasons_and_remedies(tmp_path, code, remedy):
         write_json(tmp_path / "gone" / "notes.txt", {})
 
 
-def test_what_was_read_meanwhile_keeps_its_own_error(tmp_path):
+def test_errors_of_other_files_are_unchanged(tmp_path):
     with pytest.raises(FileNotFoundError) as caught, replacing(tmp_path / "notes"):
         (tmp_path / "notes.txt").read_text()
     assert caught.value.filename == str(tmp_path / "notes.txt")

@@ -21,7 +21,7 @@ X = RNG.normal(size=(3, 4, 7))
         ("float64", "float64"),
     ],
 )
-def test_wide_dtype_is_float32_at_the_least(dtype, wide):
+def test_wide_dtype_is_at_least_float32(dtype, wide):
     assert numerics.wide_dtype(dtype) == wide
 
 
@@ -59,7 +59,7 @@ def test_exact_tanh_keeps_float64(float64):
     assert_close(result, np.tanh(x), EXACT, "tanh")
 
 
-def test_other_activations_are_left_alone():
+def test_other_activations_are_unchanged():
     for activation in (keras.activations.sigmoid, keras.activations.relu):
         assert numerics.exact_activation(activation, "float64") is activation
     assert numerics.exact_activation(keras.activations.tanh, "float32") is keras.activations.tanh

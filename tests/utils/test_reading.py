@@ -47,7 +47,7 @@ def test_kinds(kind, right, wrong, message):
             check_kind(value, kind)
 
 
-def test_a_fault_is_told_in_a_part_of_a_line():
+def test_long_values_are_shortened_in_messages():
     deep = ["x" * 10_000] * 1000
     for _ in range(500):
         deep = [deep]
@@ -56,7 +56,7 @@ def test_a_fault_is_told_in_a_part_of_a_line():
     assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
 
 
-def test_what_is_no_json():
+def test_invalid_json_raises():
     for text in (b"", b"{", b"\xff", b"[" * 100_000, b'{"a": 1' + b"0" * 5000 + b"}"):
         with pytest.raises(ValueError, match="not valid JSON"):
             parse_json(text, object)
@@ -99,7 +99,7 @@ def test_arrays_of_npz_files_come_back(tmp_path):
             assert found[name].dtype == array.dtype and np.array_equal(found[name], array)
 
 
-def test_archives_that_unpack_to_far_too_much(tmp_path, monkeypatch):
+def test_archives_with_extreme_compression_raise(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", a=np.zeros(10**6))
     assert read_npz(tmp_path / "a.npz")["a"].shape == (10**6,)
     monkeypatch.setattr(files, "SMALL_ARCHIVE", 1000)
