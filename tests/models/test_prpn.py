@@ -204,8 +204,8 @@ def test_padding_is_not_normalized_by(float64):
     assert_close(layer.moving_variance, other.moving_variance, EXACT, "variance")
 
 
-def test_windows_begin_where_the_model_does():
-    """With walls in the place of distances, again and again; the last window is padded."""
+def test_evaluation_in_windows_matches_single_pass():
+    """Evaluation in windows equals a single pass, also the second time."""
     model = PRPN(9, 6, 8, slots=3, lookback=2, seed=1)
     model.build()
     for variable in model.trainable_variables:
