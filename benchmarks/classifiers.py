@@ -8,7 +8,7 @@ import keras_onlstm
 
 
 def batch(configuration, masks, seed=0):
-    """Ids (B, T), if `masks` 0 after the end of a text, and labels (B, 1)."""
+    """Random ids (B, T) and labels (B, 1). With `masks` the ids are padded with 0."""
     rng = np.random.default_rng(seed)
     size, time = configuration.batch, configuration.time
     ids = rng.integers(1, configuration.vocabulary, (size, time)).astype("int32")
@@ -19,7 +19,7 @@ def batch(configuration, masks, seed=0):
 
 
 def training_step(name, configuration, dtype):
-    """A function that runs one training step and waits until it is done."""
+    """Returns a function that runs one training step and waits for it."""
     kind, options = variant(name)
     masks = "no masks" not in options
     (units,) = configuration.units
@@ -39,7 +39,7 @@ def training_step(name, configuration, dtype):
             keras.layers.Dense(1, activation="sigmoid", dtype="float32"),
         ]
     )
-    # JAX always compiles, TensorFlow only on request, and PyTorch runs in eager mode.
+    # JAX is always compiled, TensorFlow only on request. PyTorch runs in eager mode.
     jit = keras.backend.backend() == "jax" or "jit_compile" in options
     model.compile(
         "adam", "binary_crossentropy", jit_compile=jit, run_eagerly="run_eagerly" in options

@@ -1,11 +1,11 @@
-"""Benchmark configurations: sizes by name, and the floating-point operations they need."""
+"""Benchmark configurations: sizes, implementations, and numbers of floating-point operations."""
 
 import itertools
 from typing import NamedTuple
 
 # Kinds of models.
 LANGUAGE_MODEL, CLASSIFIER, PRPN, TREES = "language model", "classifier", "PRPN", "trees"
-LOOKBACK = 5  # of PRPN, its default
+LOOKBACK = 5  # the default of PRPN
 
 
 class Configuration(NamedTuple):
@@ -15,13 +15,13 @@ class Configuration(NamedTuple):
     units: tuple  # one entry per layer
     chunk_size: int | None
     measures: tuple = ("forward", "train")
-    rounds: int | None = None  # largest number
+    rounds: int | None = None  # maximum number
     vocabulary: int | None = None  # of a complete model
-    model: str | None = None  # to time its training steps; `None`: layers
+    model: str | None = None  # kind of a complete model; `None`: layers only
 
     @property
     def layers(self):
-        """(input size, units, number of pre-activations) of every layer."""
+        """Input size, units and number of pre-activations of every layer."""
         sizes = (self.input_dim, *self.units)
         return [
             (d, u, 4 * u + 2 * (u // self.chunk_size))
@@ -37,30 +37,30 @@ class Configuration(NamedTuple):
         return 2 if self.model == CLASSIFIER else 1
 
     def flops(self, measure):
-        """Operations of the matrix products only; the backward pass has two for each."""
+        """Operations of the matrix products. The backward pass has two products for each."""
         if self.model == PRPN:
-            products = self._products_of_prpn()
+            products = self._prpn_products()
         elif self.model == TREES:
-            products = self._products_of_trees()
+            products = self._tree_products()
         else:
             products = self.directions * sum(k * (d + u) for d, u, k in self.layers)
             if self.model == LANGUAGE_MODEL:
                 products += self.vocabulary * self.units[-1]
         return 2 * self.tokens * products * (3 if measure == "train" else 1)
 
-    def _products_of_prpn(self):
-        """Multiplications of convolution, both networks and softmax, per word."""
+    def _prpn_products(self):
+        """Multiplications per word of the convolution, both networks and the softmax."""
         e, u = self.input_dim, self.units[0]
-        reading = sum((d + u) * 5 * u for d in (e, *self.units[:-1]))  # gates and the key
+        reading = sum((d + u) * 5 * u for d in (e, *self.units[:-1]))  # gates and key
         return (LOOKBACK + 1) * e * u + reading + u * u + 2 * u * e + self.vocabulary * e
 
-    def _products_of_trees(self):
-        """Multiplications of an LSTM and the softmax, per word; no left dependents."""
+    def _tree_products(self):
+        """Multiplications per word of an LSTM and the softmax, without left dependents."""
         (units,) = self.units
         return (self.input_dim + units) * 4 * units + self.vocabulary * units
 
     def bytes_moved(self, measure, width):
-        """The recurrent kernel read once per step, and the sequences of every layer once."""
+        """Bytes if recurrent kernels are read in every step, and the sequences of a layer once."""
         passes = 2 if measure == "train" else 1
         kernels = sum(self.time * u * k for _, u, k in self.layers)
         sequences = sum(self.tokens * (d + k + u) for d, u, k in self.layers)
@@ -107,45 +107,45 @@ QUICK.update(
     for name in CONFIGURATIONS
     if name.startswith("classifier-")
 )
-# Those whose memory is measured.
+# Configurations whose memory is measured.
 MEMORY = ("language-model", "training-medium", "training-paper", "prpn-paper")
 ONLSTM = "ONLSTM"
-READABLE = "ONLSTM(fused=False)"
+REFERENCE = "ONLSTM(fused=False)"
 CELL = "RNN(ONLSTMCell)"
-FLOOR = "products alone"
+MATMULS = "matrix products only"  # a lower bound
 KERAS_LSTM = "keras.layers.LSTM"
 TORCH_LSTM = "torch.nn.LSTM"
 MODEL = "LanguageModel"
 MODEL_OF_LSTM = "LanguageModel(recurrent='lstm')"
-READABLE_LOOP, WORD_BY_WORD = "fused=False", "word by word"  # of PRPN
+REFERENCE_LOOP, WORD_BY_WORD = "fused=False", "word by word"  # of PRPN
 LEFT_DEPENDENTS = "TreeLSTM(left_dependents=True)"
-SEQUENTIAL = "TreeLSTM(sequential=True)"  # on chains with the same words
+SEQUENTIAL = "TreeLSTM(sequential=True)"  # on chains of the same words
 TREE_LSTMS = ("TreeLSTM", LEFT_DEPENDENTS, SEQUENTIAL)
 IMPLEMENTATIONS = {
-    "tensorflow": (ONLSTM, "ONLSTM, jit_compile", READABLE, CELL, KERAS_LSTM, FLOOR),
-    "jax": (ONLSTM, READABLE, CELL, KERAS_LSTM, FLOOR),
-    "torch": (ONLSTM, READABLE, CELL, TORCH_LSTM, FLOOR),
+    "tensorflow": (ONLSTM, "ONLSTM, jit_compile", REFERENCE, CELL, KERAS_LSTM, MATMULS),
+    "jax": (ONLSTM, REFERENCE, CELL, KERAS_LSTM, MATMULS),
+    "torch": (ONLSTM, REFERENCE, CELL, TORCH_LSTM, MATMULS),
 }
 LANGUAGE_MODELS = {
     "tensorflow": (MODEL, MODEL_OF_LSTM),
     "jax": (MODEL, MODEL_OF_LSTM),
     "torch": (MODEL, MODEL_OF_LSTM, TORCH_LSTM),
 }
-PRPNS = {  # variants; JAX takes minutes to compile WORD_BY_WORD
-    "tensorflow": ((), (KERAS_LSTM,), (READABLE_LOOP,), (WORD_BY_WORD,)),
-    "jax": ((), (KERAS_LSTM,), (READABLE_LOOP,)),
-    "torch": ((), (KERAS_LSTM,), (READABLE_LOOP,), (WORD_BY_WORD,)),
+PRPNS = {  # options. JAX takes minutes to compile WORD_BY_WORD.
+    "tensorflow": ((), (KERAS_LSTM,), (REFERENCE_LOOP,), (WORD_BY_WORD,)),
+    "jax": ((), (KERAS_LSTM,), (REFERENCE_LOOP,)),
+    "torch": ((), (KERAS_LSTM,), (REFERENCE_LOOP,), (WORD_BY_WORD,)),
 }
-CLASSIFIERS = {  # options of the training
+CLASSIFIERS = {  # options
     "tensorflow": ((), ("no masks",), ("jit_compile",), ("run_eagerly",)),
     "jax": ((), ("no masks",)),
     "torch": ((), ("no masks",)),
 }
-SLOW = {READABLE, CELL, KERAS_LSTM}  # left out if a call would take very long
+SLOW = {REFERENCE, CELL, KERAS_LSTM}  # skipped in large configurations
 
 
 def implementations(backend, configuration):
-    """The implementations to time, the slow ones only at moderate sizes."""
+    """Names of the implementations to time."""
     if configuration.model == CLASSIFIER:
         kinds = itertools.product(CLASSIFIERS[backend], (KERAS_LSTM, ONLSTM))
         return [", ".join((kind, *options)) for options, kind in kinds]
@@ -160,7 +160,7 @@ def implementations(backend, configuration):
 
 
 def variant(implementation):
-    """Splits an implementation into layer and options: ("ONLSTM", ["jit_compile"])."""
+    """Splits a name into layer and options, e.g. ("ONLSTM", ["jit_compile"])."""
     kind, *options = implementation.split(", ")
     return kind, options
 

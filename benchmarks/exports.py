@@ -1,12 +1,13 @@
-"""Times exported layers and ONNX Runtime's own LSTM, in turns, in one process.
+"""Compares the speed of exported layers with the LSTM operator of ONNX Runtime.
 
     python benchmarks/exports.py                     # 400 units, input 128, 30 steps
     python benchmarks/exports.py --quick             # tiny sizes, to check that it runs
 
 The layer is exported to ONNX, TensorFlow Lite and SavedModel, in float32 and quantized. It is
-compared with the LSTM operator of ONNX Runtime at the same sizes, the layer as tf2onnx converts it
-by itself, and TensorFlow's graph of the Keras layer. In every round each makes one call that is not
-timed, then calls for 50 ms. Ratios are taken within a round. Writes exports.json and exports.md.
+compared with the LSTM operator of ONNX Runtime at the same sizes, with the graph that tf2onnx makes
+without this package, and with the Keras layer in TensorFlow. All run in one process and take turns:
+in every round each makes one warm-up call and then calls for 50 ms. Ratios compare times of the
+same round. Writes exports.json and exports.md.
 """
 
 import argparse
@@ -28,8 +29,8 @@ from run import cpu_model
 from keras_onlstm import ONLSTM, exporting, runtime
 from keras_onlstm.utils.libraries import versions
 
-BASE = "LSTM of ONNX Runtime"
-REST, LEAST = 0.03, 0.05  # seconds between turns, and least of a turn
+BASELINE = "LSTM of ONNX Runtime"
+PAUSE, MIN_TIME = 0.03, 0.05  # seconds before a turn and of a turn
 KINDS = (None, "float16", "dynamic")
 
 
@@ -38,8 +39,8 @@ def build(units, chunk_size, input_dim):
     return keras.Sequential([keras.Input((None, input_dim), name="x"), layer])
 
 
-def in_onnx_runtime(model, threads):
-    """A function that runs an ONNX model with an input x."""
+def open_session(model, threads):
+    """Returns a function that runs an ONNX model with the input x."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -51,7 +52,7 @@ def in_onnx_runtime(model, threads):
 
 
 def lstm_operator(units, input_dim, threads):
-    """A function that runs ONNX Runtime's LSTM on (batch, time, input)."""
+    """Returns a function that runs ONNX Runtime's LSTM on x (B, T, D)."""
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(0)
@@ -69,11 +70,11 @@ def lstm_operator(units, input_dim, threads):
     constants = [weights("W", input_dim), weights("R", units)]
     graph = helper.make_graph(nodes, "lstm", [x], [y], constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    return in_onnx_runtime(model, threads)
+    return open_session(model, threads)
 
 
 def plain_conversion(model, threads):
-    """The layer's reference loop, converted by tf2onnx to a Loop."""
+    """Returns a function that runs the reference loop of the layer as converted by tf2onnx."""
     import tf2onnx
 
     from keras_onlstm.exporting.graphs import make_graph
@@ -81,11 +82,11 @@ def plain_conversion(model, threads):
 
     function = traced(make_graph(model))
     converted, _ = tf2onnx.convert.from_function(function, function.input_signature, opset=18)
-    return in_onnx_runtime(converted, threads)
+    return open_session(converted, threads)
 
 
-def subjects(model, batch, threads, directory):
-    """Functions of (batch, time, input) and file sizes, by name."""
+def exported_layers(model, batch, threads, directory):
+    """Functions of x (B, T, D) and file sizes, by name."""
     import tensorflow as tf
 
     runs = {}
@@ -106,17 +107,17 @@ def subjects(model, batch, threads, directory):
     runs["SavedModel"] = (lambda x: signature(x=tf.constant(x))["output"].numpy(), exported.size)
     compiled = tf.function(model)
     runs["TensorFlow, the Keras layer"] = (lambda x: compiled(x).numpy(), None)
-    runs["tf2onnx without help"] = (plain_conversion(model, threads), None)
+    runs["tf2onnx without this package"] = (plain_conversion(model, threads), None)
     return runs
 
 
-def timed(run, x):
-    """Mean seconds of a call, after one that is not timed."""
+def time_calls(run, x):
+    """Mean seconds of a call, after a warm-up call."""
     # The threads of the previous runtime keep spinning for a while before they sleep.
-    time.sleep(REST)
+    time.sleep(PAUSE)
     run(x)
     start, calls = time.perf_counter(), 0
-    while calls == 0 or time.perf_counter() - start < LEAST:
+    while calls == 0 or time.perf_counter() - start < MIN_TIME:
         run(x)
         calls += 1
     return (time.perf_counter() - start) / calls
@@ -139,19 +140,19 @@ def measure(options):
     for batch in (1, 32):
         x = np.random.default_rng(0).normal(size=(batch, steps, input_dim)).astype("float32")
         with tempfile.TemporaryDirectory() as directory:
-            named = {BASE: (lstm_operator(units, input_dim, options.threads), None)}
-            named |= subjects(model, batch, options.threads, directory)
-            results["bytes"] |= {name: size for name, (_, size) in named.items() if size}
-            seconds = {name: [] for name in named}
+            runs = {BASELINE: (lstm_operator(units, input_dim, options.threads), None)}
+            runs |= exported_layers(model, batch, options.threads, directory)
+            results["bytes"] |= {name: size for name, (_, size) in runs.items() if size}
+            seconds = {name: [] for name in runs}
             for _ in range(options.rounds):
-                for name, (run, _) in named.items():
-                    seconds[name].append(timed(run, x))
+                for name, (run, _) in runs.items():
+                    seconds[name].append(time_calls(run, x))
         results["seconds"][str(batch)] = seconds
     return results
 
 
 def table(results):
-    """Markdown with milliseconds, and ratios to ONNX Runtime's LSTM with quartiles."""
+    """Markdown table of milliseconds and of ratios to ONNX Runtime's LSTM, with quartiles."""
     sizes = ", ".join(f"{name} {size}" for name, size in results["sizes"].items())
     lines = [f"{results['processor']}; {sizes}.", ""]
     lines += ["| | MB | batch 1, ms | ratio | batch 32, ms | ratio |", "|---|---|---|---|---|---|"]
@@ -159,7 +160,7 @@ def table(results):
         size = results["bytes"].get(name)
         cells = [name, f"{size / 1e6:.2f}" if size else ""]
         for seconds in results["seconds"].values():
-            low, middle, high = report.ratios(seconds[name], seconds[BASE])
+            low, middle, high = report.ratios(seconds[name], seconds[BASELINE])
             cells.append(f"{1e3 * float(np.median(seconds[name])):.2f}")
             cells.append(f"{middle:.2f} ({low:.2f} to {high:.2f})")
         lines.append(f"| {' | '.join(cells)} |")
@@ -169,13 +170,17 @@ def table(results):
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     add = parser.add_argument
-    add("--rounds", type=int, default=21, help="turns of each (default: 21)")
-    add("--threads", type=int, default=2, help="of each runtime (default: 2)")
-    add("--output", type=Path, default=Path("runs/benchmarks"), help="directory for the results")
-    add("--quick", action="store_true", help="tiny sizes: shows that it runs, times nothing")
+    # fmt: off
+    add("--rounds", type=int, default=21, metavar="N", help="Number of rounds. (default: 21)")
+    add("--threads", type=int, default=2, metavar="N", help="Threads of a runtime. (default: 2)")
+    add("--output", type=Path, default=Path("runs/benchmarks"), metavar="DIR",
+        help="Folder for the results. (default: %(default)s)")
+    add("--quick", action="store_true",
+        help="Use tiny sizes, to check that the script works. The times are meaningless.")
+    # fmt: on
     options = parser.parse_args()
     if options.rounds < 1 or options.threads < 1:
-        parser.error("--rounds and --threads: at least one")
+        parser.error("--rounds and --threads must be 1 or above")
     return options, parser
 
 

@@ -1,10 +1,10 @@
-"""Training steps of language models of recurrent layers, with the recipe of AWD-LSTM."""
+"""Training steps of recurrent language models with the recipe of AWD-LSTM."""
 
 import keras
 import numpy as np
 from configurations import MODEL
 
-# The published recipe, for every model here.
+# The published recipe, used for all models.
 DROPOUTS = {
     "word_dropout": 0.1,
     "input_dropout": 0.5,
@@ -12,8 +12,8 @@ DROPOUTS = {
     "output_dropout": 0.45,
     "recurrent_weight_dropout": 0.45,
 }
-PENALTIES = (2.0, 1.0)  # on activations, and on their change
-RATE, CLIP, DECAY = 30.0, 0.25, 1.2e-6
+PENALTIES = (2.0, 1.0)  # activation and temporal regularization
+LEARNING_RATE, CLIPNORM, WEIGHT_DECAY = 30.0, 0.25, 1.2e-6
 
 
 def ids(configuration, seed=0):
@@ -23,8 +23,8 @@ def ids(configuration, seed=0):
     return rng.integers(0, configuration.vocabulary, shape).astype("int32")
 
 
-def reader_of(name, configuration, dtype):
-    """A `TruncatedModel`, and its optimizer."""
+def build(name, configuration, dtype):
+    """Builds a `TruncatedModel` and its optimizer."""
     from keras_onlstm.models import LanguageModel
     from keras_onlstm.training import AveragedSGD, TruncatedModel
 
@@ -41,12 +41,12 @@ def reader_of(name, configuration, dtype):
         **DROPOUTS,
     )
     reader = TruncatedModel(model, configuration.batch, *PENALTIES)
-    return reader, AveragedSGD(RATE, global_clipnorm=CLIP, weight_decay=DECAY)
+    return reader, AveragedSGD(LEARNING_RATE, global_clipnorm=CLIPNORM, weight_decay=WEIGHT_DECAY)
 
 
 def training_step(reader, optimizer, configuration):
-    """A function that runs one training step and waits until it is done."""
-    # No XLA on TensorFlow, which is the common use; JAX always compiles.
+    """Returns a function that runs one training step and waits for it."""
+    # On TensorFlow XLA is off, as it is by default in training.
     jit = keras.backend.backend() == "jax"
     reader.compile(optimizer, jit_compile=jit)
     optimizer.build(reader.trainable_variables)

@@ -1,14 +1,14 @@
-"""The Keras layers to time and their inputs, the same for every backend."""
+"""The Keras layers to time and their inputs, which are the same on every backend."""
 
 import keras
 import numpy as np
-from configurations import CELL, KERAS_LSTM, READABLE
+from configurations import CELL, KERAS_LSTM, REFERENCE
 
 import keras_onlstm
 
 
 def arrays(configuration, seed=0):
-    """Inputs (B, T, D) and the weights of the loss, (B, T, U)."""
+    """Random inputs (B, T, D) and weights of the loss (B, T, U)."""
     rng = np.random.default_rng(seed)
     rows = (configuration.batch, configuration.time)
     return [
@@ -18,13 +18,13 @@ def arrays(configuration, seed=0):
 
 
 def stack(name, configuration, dtype):
-    """A built model of layers of the implementation `name`."""
+    """Builds a model with layers of an implementation."""
     chunk = {"chunk_size": configuration.chunk_size}
     options = {"return_sequences": True, "dtype": dtype}
     layers = []
     for units in configuration.units:
         if name == KERAS_LSTM:
-            # On JAX cuDNN's LSTM supports only float32.
+            # On JAX, cuDNN's LSTM supports only float32.
             lacks_cudnn = keras.backend.backend() == "jax" and dtype != "float32"
             use_cudnn = False if lacks_cudnn else "auto"
             layers.append(keras.layers.LSTM(units, **options, use_cudnn=use_cudnn))
@@ -32,7 +32,7 @@ def stack(name, configuration, dtype):
             cell = keras_onlstm.ONLSTMCell(units, **chunk, dtype=dtype)
             layers.append(keras.layers.RNN(cell, **options))
         else:
-            fused = name != READABLE
+            fused = name != REFERENCE
             layers.append(keras_onlstm.ONLSTM(units, **chunk, **options, fused=fused))
     model = keras.Sequential(layers)
     model.build((configuration.batch, configuration.time, configuration.input_dim))
@@ -40,7 +40,7 @@ def stack(name, configuration, dtype):
 
 
 def product_arrays(configuration, seed=0):
-    """Factors of the matrix products: a dictionary of float32 arrays for every layer."""
+    """Random factors of the matrix products: a dictionary of float32 arrays for every layer."""
     rng = np.random.default_rng(seed)
     rows = configuration.batch * configuration.time
 
@@ -50,11 +50,11 @@ def product_arrays(configuration, seed=0):
     return [
         {
             "inputs": draw(rows, d),  # (B T, D)
-            "read": draw(rows, u),  # (B T, U), the hidden states that the gates read
+            "h_tm1": draw(rows, u),  # (B T, U)
             "dz": draw(rows, k),  # (B T, K)
             "kernel": draw(d, k),
             "recurrent_kernel": draw(u, k),
-            "turned_kernel": draw(k, u),
+            "kernel_t": draw(k, u),
             "h": draw(u, configuration.batch),
             "z": draw(k, configuration.batch),
         }

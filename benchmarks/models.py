@@ -8,16 +8,16 @@ from configurations import CLASSIFIER, PRPN, TREES
 
 
 def functions(name, configuration, dtype):
-    """Functions to time, by measure: for most models only `train`."""
+    """Functions to time: `train`, and `planning` for trees."""
     if configuration.model == TREES:
         return trees.functions(name, configuration, dtype)
     return {"train": training_step(name, configuration, dtype)}
 
 
 def training_step(name, configuration, dtype):
-    """A function that runs one training step and waits until it is done."""
+    """Returns a function that runs one training step and waits for it."""
     if configuration.model == CLASSIFIER:
         return classifiers.training_step(name, configuration, dtype)
-    kind = prpn if configuration.model == PRPN else language_models
-    reader, optimizer = kind.reader_of(name, configuration, dtype)
-    return language_models.training_step(reader, optimizer, configuration)
+    module = prpn if configuration.model == PRPN else language_models
+    model, optimizer = module.build(name, configuration, dtype)
+    return language_models.training_step(model, optimizer, configuration)

@@ -1,7 +1,7 @@
-"""Training steps of PRPN: dropouts, softmax, clipping, Adam."""
+"""Training steps of PRPN with dropout, softmax, gradient clipping and Adam."""
 
 import keras
-from configurations import KERAS_LSTM, READABLE_LOOP, WORD_BY_WORD, variant
+from configurations import KERAS_LSTM, REFERENCE_LOOP, WORD_BY_WORD, variant
 from keras import ops
 
 from keras_onlstm.models import PRPN
@@ -11,11 +11,11 @@ from keras_onlstm.training import PenalizedAdam, TruncatedModel
 
 # The published recipe.
 DROPOUTS = {"output_dropout": 0.7, "inner_dropout": 0.5, "recurrent_dropout": 0.5}
-RATE, CLIP, PENALTY = 3e-3, 1.0, 1e-6
+LEARNING_RATE, CLIPNORM, PENALTY = 3e-3, 1.0, 1e-6
 
 
 class KerasReading(keras.layers.Layer):
-    """Keras's LSTM layers instead of the reading network, without a memory."""
+    """Replaces the reading network by Keras's LSTM layers, which have no memory of past states."""
 
     def __init__(self, network, units, **kwargs):
         super().__init__(**kwargs)
@@ -38,13 +38,13 @@ class KerasReading(keras.layers.Layer):
 
 
 class WordByWord(PRPN):
-    """All three networks in one loop over time, as in the published equations."""
+    """Runs all three networks in one loop over time, as in the published equations."""
 
     def hidden(self, ids, states=None, mask=None, training=False):
-        outline = states
+        structure = states
 
         def step(carry, row):
-            states = keras.tree.pack_sequence_as(outline, list(carry))
+            states = keras.tree.pack_sequence_as(structure, list(carry))
             ids = ops.expand_dims(row[0], 1)
             result = super(WordByWord, self).hidden(ids, states, training=training)
             outputs = result.output[:, 0], result.raw_output[:, 0]
@@ -52,19 +52,19 @@ class WordByWord(PRPN):
 
         config, dtype = self.get_config(), self.compute_dtype
         specs = [((ids.shape[0], config[name]), dtype) for name in ("embedding_dim", "units")]
-        start = tuple(keras.tree.flatten(states))
-        carry, rows, _ = scan(step, start, (ops.transpose(ids),), specs)
-        output, raw = (ops.transpose(row, (1, 0, 2)) for row in rows)
-        last = keras.tree.pack_sequence_as(outline, list(carry))
-        return PRPNOutput(None, last, raw, output, {})
+        initial = tuple(keras.tree.flatten(states))
+        carry, rows, _ = scan(step, initial, (ops.transpose(ids),), specs)
+        output, raw = (ops.transpose(row, (1, 0, 2)) for row in rows)  # (B, T, U)
+        final = keras.tree.pack_sequence_as(structure, list(carry))
+        return PRPNOutput(None, final, raw, output, {})
 
 
-def reader_of(name, configuration, dtype):
-    """A `TruncatedModel`, and its optimizer."""
+def build(name, configuration, dtype):
+    """Builds a `TruncatedModel` and its optimizer."""
     _, options = variant(name)
-    kind = WordByWord if WORD_BY_WORD in options else PRPN
+    model_class = WordByWord if WORD_BY_WORD in options else PRPN
     units = configuration.units
-    model = kind(
+    model = model_class(
         configuration.vocabulary,
         configuration.input_dim,
         units[0],
@@ -75,9 +75,10 @@ def reader_of(name, configuration, dtype):
     )
     if KERAS_LSTM in options:
         model.reading_network = KerasReading(model.reading_network, units, dtype=model.dtype_policy)
-    if READABLE_LOOP in options or kind is WordByWord:
+    if REFERENCE_LOOP in options or model_class is WordByWord:
         for layer in model.reading_network.layers:
             layer.fused = False
-    reader = TruncatedModel(model, configuration.batch)
-    optimizer = PenalizedAdam(RATE, penalty=PENALTY, beta_1=0.0, epsilon=1e-9, global_clipnorm=CLIP)
-    return reader, optimizer
+    optimizer = PenalizedAdam(
+        LEARNING_RATE, penalty=PENALTY, beta_1=0.0, epsilon=1e-9, global_clipnorm=CLIPNORM
+    )
+    return TruncatedModel(model, configuration.batch), optimizer

@@ -2,11 +2,10 @@
 
     python benchmarks/quantization.py --text ptb --classifier runs/logic_inference --pairs logic
 
-The package's language models, or those of --language-model, are exported to ONNX and TensorFlow
-Lite in every precision. Perplexity is measured on the sentences of test.txt in --text, each read
-from zero states, with the first of several models; trees on NLTK's treebank sample; the classifier
-on the published test pairs in --pairs. Without its arguments a measurement is left out. Writes
-quantization.md.
+The language models of the package, or those of --language-model, are exported to ONNX and
+TensorFlow Lite in every precision. Trees are scored on NLTK's treebank sample. Perplexity is
+measured on the sentences of a test text (--text) with the first model, and accuracy on the
+published test pairs (--classifier, --pairs). Writes quantization.md.
 """
 
 import argparse
@@ -33,15 +32,15 @@ BATCH = 16
 
 
 def exports(model, graph, directory):
-    """Exports a graph in every format and precision: (name, path, bytes)."""
+    """Exports a graph in every format and precision; yields name, path and size in bytes."""
     for precision in PRECISIONS:
-        for ending, export, options in (
+        for extension, export, options in (
             ("onnx", exporting.to_onnx, {}),
             ("tflite", exporting.to_tflite, {"batch": BATCH}),
         ):
-            path = Path(directory, f"{graph}_{precision}.{ending}")
+            path = Path(directory, f"{graph}_{precision}.{extension}")
             exported = export(model, path, graph, quantize=precision, check=False, **options)
-            label = {"onnx": "ONNX", "tflite": "TensorFlow Lite"}[ending]
+            label = {"onnx": "ONNX", "tflite": "TensorFlow Lite"}[extension]
             yield f"{label}, {precision or 'float32'}", path, exported.size
 
 
@@ -50,16 +49,16 @@ def perplexity(model, texts):
     return float(np.exp(-sum(s.sum() for s in scores) / sum(len(s) for s in scores)))
 
 
-def parsed(parser, corpus):
+def parse(parser, corpus):
     trees = list(parser.parse_many([sentence.tokens for sentence in corpus]))
     scores = parsing.score(trees, [sentence.tree for sentence in corpus])
     return trees, 100 * scores["f1"]
 
 
-def answers(run, pairs):
+def predict(run, pairs):
     """Predicted classes of pairs of id lists, in batches of similar length."""
     order = sorted(range(len(pairs)), key=lambda i: max(map(len, pairs[i])))
-    chosen = np.zeros(len(pairs), int)
+    classes = np.zeros(len(pairs), int)
     for start in range(0, len(order), BATCH):
         group = order[start : start + BATCH]
         sides = []
@@ -69,23 +68,25 @@ def answers(run, pairs):
             for row, values in enumerate(rows):
                 ids[row, : len(values)] = values
             sides.append(ids)
-        chosen[group] = run(left=sides[0], right=sides[1])["probabilities"].argmax(-1)[: len(group)]
-    return chosen
+        classes[group] = run(left=sides[0], right=sides[1])["probabilities"].argmax(-1)[
+            : len(group)
+        ]
+    return classes
 
 
 def language_rows(options, directory):
     model, _ = load_model(options.language_model)
     corpus = treebank.load()[: options.sentences]
-    wanted, f1 = parsed(Parser(model), corpus)
+    expected, f1 = parse(Parser(model), corpus)
     texts = None
     if options.text:
         texts = list(sentences(find(options.text, "test")))[: options.sentences]
     first = getattr(model, "models", [model])[0]
     rows = {"Keras": ["", f"{perplexity(first, texts):.2f}" if texts else "", f"{f1:.2f}", ""]}
     for name, path, size in exports(model, "parser", directory):
-        trees, f1 = parsed(Parser.load(path), corpus)
-        same = sum(one == other for one, other in zip(trees, wanted, strict=True))
-        rows[name] = [f"{size / 1e6:.2f}", "", f"{f1:.2f}", f"{same} of {len(wanted)}"]
+        trees, f1 = parse(Parser.load(path), corpus)
+        same = sum(tree == other for tree, other in zip(trees, expected, strict=True))
+        rows[name] = [f"{size / 1e6:.2f}", "", f"{f1:.2f}", f"{same} of {len(expected)}"]
         print(name, rows[name], flush=True)
     if texts:
         for name, path, size in exports(first, "language_model", directory):
@@ -103,19 +104,19 @@ def classifier_rows(options, directory):
     pairs = [(logic.encode(pair.left), logic.encode(pair.right)) for pair in corpus]
     labels = np.array([logic.LABELS.index(pair.label) for pair in corpus])
 
-    def keras_run(**ids):
+    def run_keras(**ids):
         logits = model((ids["left"], ids["right"]))
         return {"probabilities": keras.ops.convert_to_numpy(keras.ops.softmax(logits))}
 
-    wanted = answers(keras_run, pairs)
-    rows = {"Keras": ["", f"{100 * np.mean(wanted == labels):.2f}", ""]}
+    expected = predict(run_keras, pairs)
+    rows = {"Keras": ["", f"{100 * np.mean(expected == labels):.2f}", ""]}
     for name, path, size in exports(model, "classifier", directory):
-        predicted = answers(runtime.load(path).run, pairs)
+        predicted = predict(runtime.load(path).run, pairs)
         accuracy = f"{100 * np.mean(predicted == labels):.2f}"
         rows[name] = [
             f"{size / 1e6:.2f}",
             accuracy,
-            f"{int(np.sum(predicted == wanted))} of {len(wanted)}",
+            f"{int(np.sum(predicted == expected))} of {len(expected)}",
         ]
         print(name, rows[name], flush=True)
     return ["", "MB", "accuracy", "same answers"], rows
@@ -129,16 +130,22 @@ def table(header, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     add = parser.add_argument
-    add("--language-model", metavar="PATH", help="default: the package's")
-    add("--text", metavar="DIR", help="directory of a corpus with a test part")
-    add("--classifier", metavar="PATH", help="a run of logic_inference.py")
-    add("--pairs", metavar="DIR", help="directory of the published pairs")
-    add("--sentences", type=int, default=10_000, help="at most so many of each text")
-    add("--every", type=int, default=1, metavar="N", help="one of N pairs (default: 1)")
-    add("--output", type=Path, default=Path("runs/benchmarks"), help="directory for the table")
+    # fmt: off
+    add("--language-model", metavar="PATH",
+        help="Run or file of a language model. Default: the models of the package.")
+    add("--text", metavar="DIR", help="Folder of a corpus. Measures perplexity on its test text.")
+    add("--classifier", metavar="PATH",
+        help="Run of logic_inference.py. Measures accuracy; needs --pairs.")
+    add("--pairs", metavar="DIR", help="Folder of the published pairs of formulas.")
+    add("--sentences", type=int, default=10_000, metavar="N",
+        help="Use the first N sentences of each text. (default: %(default)s)")
+    add("--every", type=int, default=1, metavar="N", help="Use every N-th pair. (default: 1)")
+    add("--output", type=Path, default=Path("runs/benchmarks"), metavar="DIR",
+        help="Folder for the table. (default: %(default)s)")
+    # fmt: on
     options = parser.parse_args()
     if bool(options.classifier) != bool(options.pairs):
-        parser.error("--classifier and --pairs: give both or none.")
+        parser.error("--classifier and --pairs must be passed together")
     start = time.time()
     try:
         options.output.mkdir(parents=True, exist_ok=True)

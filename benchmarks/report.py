@@ -4,8 +4,8 @@ import statistics
 
 from configurations import (
     CELL,
-    FLOOR,
     KERAS_LSTM,
+    MATMULS,
     ONLSTM,
     PRPN,
     SEQUENTIAL,
@@ -22,9 +22,9 @@ NAMES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 
 def check(results):
-    """Raises a ValueError if these are not results of a benchmark."""
+    """Raises a ValueError if these are not results of run.py."""
     if not isinstance(results, dict) or not {"seconds", "backends", "memory"} <= results.keys():
-        raise ValueError("no seconds, backends and memory in it")
+        raise ValueError("seconds, backends or memory is missing")
 
 
 def replace(path, text):
@@ -41,7 +41,7 @@ def quartiles(samples):
 
 
 def ratios(samples, others):
-    """Quartiles of the ratios within rounds."""
+    """Quartiles of the ratios between times of the same round."""
     return quartiles([a / b for a, b in zip(samples, others, strict=True)])
 
 
@@ -55,7 +55,7 @@ def _samples(timed, backend, implementation, measure):
 
 
 def rows(results, name, dtype, measure):
-    """A row per implementation: backend, name, and quartiles by column (or `None`)."""
+    """Rows for every implementation: backend, name, and quartiles or `None` by column."""
     timed = results["seconds"][name][dtype]
     lstm = _samples(timed, "torch", TORCH_LSTM, measure)
     rows = []
@@ -65,10 +65,10 @@ def rows(results, name, dtype, measure):
             if not seconds:
                 continue
             cell = _samples(timed, backend, CELL, measure)
-            floor = _samples(timed, backend, FLOOR, measure)
-            kind, how = variant(implementation)
-            as_this = (PRPN, KERAS_LSTM) if kind == PRPN else (KERAS_LSTM, *how)
-            keras_lstm = _samples(timed, backend, ", ".join(as_this), measure)
+            matmuls = _samples(timed, backend, MATMULS, measure)
+            kind, options = variant(implementation)
+            with_lstm = (PRPN, KERAS_LSTM) if kind == PRPN else (KERAS_LSTM, *options)
+            keras_lstm = _samples(timed, backend, ", ".join(with_lstm), measure)
             by_word = _samples(timed, backend, f"{PRPN}, {WORD_BY_WORD}", measure)
             sequential = _samples(timed, backend, SEQUENTIAL, measure)
             step = samples["train"] if measure == "planning" else None
@@ -80,7 +80,7 @@ def rows(results, name, dtype, measure):
                     "to torch.nn.LSTM": ratios(seconds, lstm) if lstm else None,
                     "to keras.layers.LSTM": ratios(seconds, keras_lstm) if keras_lstm else None,
                     "to RNN(ONLSTMCell)": ratios(seconds, cell) if cell else None,
-                    "to products alone": ratios(seconds, floor) if floor else None,
+                    "to matrix products": ratios(seconds, matmuls) if matmuls else None,
                     "to word by word": ratios(seconds, by_word) if by_word else None,
                     "to sequential": ratios(seconds, sequential) if sequential else None,
                     "to a training step": ratios(seconds, step) if step else None,
@@ -94,32 +94,32 @@ RATIOS = (
     "to torch.nn.LSTM",
     "to keras.layers.LSTM",
     "to RNN(ONLSTMCell)",
-    "to products alone",
+    "to matrix products",
     "to word by word",
     "to sequential",
     "to a training step",
 )
-DIGITS = {"to a training step": 3}  # else 2
+DIGITS = {"to a training step": 3}  # 2 for all others
 
 
 def _table(results, name, dtype, measure):
-    found = rows(results, name, dtype, measure)
-    shown = [ratio for ratio in RATIOS if any(row[ratio] for row in found)]
-    head = ["backend", "implementation", "ms", *shown, "first call, s"]
+    table_rows = rows(results, name, dtype, measure)
+    ratio_names = [ratio for ratio in RATIOS if any(row[ratio] for row in table_rows)]
+    head = ["backend", "implementation", "ms", *ratio_names, "first call, s"]
     configuration = get(name, results["quick"])
-    # Planning has no products, and the bytes that a grid moves are not known here.
+    # Planning has no products, and the bytes that TreeLSTM moves depend on the trees.
     rates = {} if configuration.model == TREES else results["rates"].get(dtype, {})
     if rates:
         head += ["of the matrix rate", "of the bandwidth"]
     if configuration.vocabulary:
         head.insert(3, "tokens/s")
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for row in found:
+    for row in table_rows:
         cells = [NAMES[row["backend"]], f"`{row['implementation']}`"]
         cells.append(_spread(row["seconds"], 1e3, 1))
         if configuration.vocabulary:
             cells.append(f"{configuration.tokens / row['seconds'][1]:.0f}")
-        cells += [_spread(row[r], 1, DIGITS.get(r, 2)) if row[r] else "" for r in shown]
+        cells += [_spread(row[r], 1, DIGITS.get(r, 2)) if row[r] else "" for r in ratio_names]
         cells.append(f"{row['first']:.1f}")
         if rates:
             flops, bandwidth = rates[row["backend"]]
@@ -143,7 +143,7 @@ def _memory(results):
 
 
 def linearity(results, dtype, measure):
-    """Ratio of the times per step of the long and the short sequence, by (backend, name)."""
+    """Ratio of the times per step of a long and a short sequence, by (backend, name)."""
     seconds = results["seconds"]
     if not {"long", "language-model"} <= seconds.keys():
         return {}
@@ -160,12 +160,12 @@ def tables(results):
     """All results as Markdown."""
     machine = results["machine"]
     lines = [f"{machine['processor']}, {machine['system']}; {results['date']}.", ""]
-    for backend, described in results["backends"].items():
-        versions = ", ".join(f"{k} {v}" for k, v in described["versions"].items())
-        device = described["device"] or f"{described['threads']} cores"
-        lines.append(f"- {NAMES[backend]} on {device}: Python {described['python']}, {versions}")
+    for backend, metadata in results["backends"].items():
+        versions = ", ".join(f"{k} {v}" for k, v in metadata["versions"].items())
+        device = metadata["device"] or f"{metadata['threads']} cores"
+        lines.append(f"- {NAMES[backend]} on {device}: Python {metadata['python']}, {versions}")
     lines += ["", f"`{results['command'].strip()}`", ""]
-    lines += ["Medians, and quartiles in brackets; ratios are of calls of the same round.", ""]
+    lines += ["Medians, with quartiles in brackets. Ratios compare times of the same round.", ""]
     for dtype, rates in results["rates"].items():
         for backend, (flops, bandwidth) in rates.items():
             text = f"{flops / 1e12:.1f} TFLOP/s in a large product, {bandwidth / 1e9:.0f} GB/s"
@@ -182,12 +182,12 @@ def tables(results):
     for dtype in results["seconds"].get("long", {}):
         for measure in ("forward", "train"):
             lines += [f"### Time per step of the long sequence, {measure}, {dtype}", ""]
-            lines += ["| backend | implementation | to that of the short one |", "|---|---|---|"]
+            lines += ["| backend | implementation | to the short one |", "|---|---|---|"]
             for (backend, name), ratio in linearity(results, dtype, measure).items():
                 lines.append(f"| {NAMES[backend]} | `{name}` | {ratio:.2f} |")
             lines.append("")
     if results["memory"]:
-        lines += ["### Memory at the peak of a training step, above what is held between steps", ""]
+        lines += ["### Peak memory of a training step, minus memory in use between steps", ""]
         lines += [*_memory(results), ""]
     return "\n".join(lines)
 
@@ -205,8 +205,8 @@ def plot(results, directory):
             figure, axes = pyplot.subplots(
                 1, len(measures), figsize=(4.6 * len(measures) + 1.2, 4.6), squeeze=False
             )
-            for place, (axis, measure) in enumerate(zip(axes[0], measures, strict=True)):
-                _bars(axis, rows(results, name, dtype, measure), measure, label=place == 0)
+            for column, (axis, measure) in enumerate(zip(axes[0], measures, strict=True)):
+                _bars(axis, rows(results, name, dtype, measure), measure, label=column == 0)
             figure.suptitle(f"{name}, {dtype}: milliseconds", x=0.01, ha="left", fontsize=11)
             figure.tight_layout()
             for suffix in ("svg", "png"):
@@ -217,23 +217,21 @@ def plot(results, directory):
 
 
 def _bars(axis, rows, measure, label):
-    colours = {ONLSTM: "#1b6ca8", FLOOR: "#c8c8c8", TORCH_LSTM: "#b5651d"}
-    labels, places, place, last = [], [], 0.0, None
+    colours = {ONLSTM: "#1b6ca8", MATMULS: "#c8c8c8", TORCH_LSTM: "#b5651d"}
+    labels, positions, y, last = [], [], 0.0, None
     for row in rows:
-        place += 1.0 if row["backend"] == last else 1.6
+        y += 1.0 if row["backend"] == last else 1.6
         last = row["backend"]
         low, middle, high = (value * 1e3 for value in row["seconds"])
         name = row["implementation"]
-        axis.barh(place, middle, 0.72, color=colours.get(name.split(",")[0], "#9db8cc"))
+        axis.barh(y, middle, 0.72, color=colours.get(name.split(",")[0], "#9db8cc"))
         axis.errorbar(
-            middle, place, xerr=[[middle - low], [high - middle]], color="#444444", linewidth=1
+            middle, y, xerr=[[middle - low], [high - middle]], color="#444444", linewidth=1
         )
-        axis.text(
-            high, place, f"  {middle:.0f}" if middle >= 10 else f"  {middle:.2g}", va="center"
-        )
+        axis.text(high, y, f"  {middle:.0f}" if middle >= 10 else f"  {middle:.2g}", va="center")
         labels.append(f"{name}, {NAMES[row['backend']]}")
-        places.append(place)
-    axis.set_yticks(places, labels if label else [""] * len(labels))
+        positions.append(y)
+    axis.set_yticks(positions, labels if label else [""] * len(labels))
     axis.invert_yaxis()
     axis.set_title(measure, fontsize=10, loc="left")
     axis.margins(x=0.15)

@@ -1,12 +1,12 @@
-"""Times ONLSTM and other implementations, in turns, in one run.
+"""Compares the speed and memory of ONLSTM with those of other implementations.
 
     python benchmarks/run.py                                  # all backends and configurations
     python benchmarks/run.py --backends jax torch --dtypes float32 bfloat16     # on a GPU
     python benchmarks/run.py --quick --backends tensorflow    # tiny sizes, to check that it runs
 
-Each backend has its own process, and only one computes at a time. In every round each
-implementation makes one call that is not timed and one that is. Ratios are taken within a round, so
-that a slower machine affects both sides. Writes results.json, results.md and plots.
+Every backend has its own process, and only one computes at a time. In every round each
+implementation makes a warm-up call and a timed call. Ratios compare times of the same round, so
+that changes in the speed of the machine cancel out. Writes results.json, results.md and plots.
 """
 
 import argparse
@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 
 
 class Backend:
-    """A worker process, and the communication with it."""
+    """A worker process and the communication with it."""
 
     def __init__(self, name):
         self.name = name
@@ -46,9 +46,9 @@ class Backend:
     def ask(self, *request):
         try:
             print(json.dumps(request), file=self.process.stdin, flush=True)
-            answer = json.loads(self.process.stdout.readline() or '{"error": "it ended"}')
+            answer = json.loads(self.process.stdout.readline() or '{"error": "the process ended"}')
         except BrokenPipeError:
-            answer = {"error": "it ended"}
+            answer = {"error": "the process ended"}
         if "error" in answer:
             raise RuntimeError(f"{self.name}, {' '.join(map(str, request))}: {answer['error']}")
         return answer["result"]
@@ -71,7 +71,7 @@ def cpu_model():
     return platform.processor() or platform.machine()
 
 
-def say(text):
+def log(text):
     print(text, file=sys.stderr, flush=True)
 
 
@@ -82,7 +82,7 @@ def time_configuration(backends, name, dtype, rounds, quick):
     results, turns = {}, []
     for backend in backends:
         for implementation in implementations(backend.name, configuration):
-            say(f"{name}, {dtype}: {backend.name}, {implementation}")
+            log(f"{name}, {dtype}: {backend.name}, {implementation}")
             key = f"{name}/{implementation}"
             backend.ask("build", key, implementation, name, dtype, quick)
             samples = {m: [] for m in configuration.measures}
@@ -90,7 +90,7 @@ def time_configuration(backends, name, dtype, rounds, quick):
             results.setdefault(backend.name, {})[implementation] = samples
             turns.append((backend, key, samples))
     for number in range(rounds):
-        say(f"{name}, {dtype}: round {number + 1} of {rounds}")
+        log(f"{name}, {dtype}: round {number + 1} of {rounds}")
         for backend, key, samples in turns:
             for measure in configuration.measures:
                 samples[measure].append(backend.ask("time", key, measure))
@@ -98,12 +98,12 @@ def time_configuration(backends, name, dtype, rounds, quick):
 
 
 def memory(configurations, names, quick):
-    """Peak megabytes of training above those held between steps, each in a new process."""
+    """Peak megabytes of training steps minus those in use between steps, in new processes."""
     results = {}
     for name in configurations:
         for backend_name in names:
             for implementation in implementations(backend_name, get(name, quick)):
-                say(f"{name}, memory: {backend_name}, {implementation}")
+                log(f"{name}, memory: {backend_name}, {implementation}")
                 with Backend(backend_name) as backend:
                     backend.ask("build", name, implementation, name, "float32", quick)
                     megabytes = backend.ask("memory", name, "train")
@@ -136,26 +136,38 @@ def measure(options):
                     rates = results["rates"].setdefault(dtype, {})
                     if on_gpu and backend.name not in rates:
                         rates[backend.name] = backend.ask("rates", dtype)
-    wanted = [name for name in options.configurations if name in MEMORY]
-    results["memory"] = memory(wanted, options.backends, options.quick)
+    measured = [name for name in options.configurations if name in MEMORY]
+    results["memory"] = memory(measured, options.backends, options.quick)
     return results
 
 
 def parse(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     add = parser.add_argument
-    add("--backends", nargs="+", choices=IMPLEMENTATIONS, default=list(IMPLEMENTATIONS))
-    add("--configurations", nargs="+", choices=CONFIGURATIONS, default=list(CONFIGURATIONS))
-    add("--dtypes", nargs="+", choices=("float32", "bfloat16", "float16"), default=["float32"])
-    add("--rounds", type=int, default=9, help="timed calls of each implementation (default: 9)")
-    add("--output", type=Path, default=Path("runs/benchmarks"), help="directory for the results")
-    add("--quick", action="store_true", help="tiny sizes: shows that it runs, times nothing")
-    add("--report", type=Path, metavar="FILE", help="no timing: tables and plot of a results.json")
+    dtypes = ("float32", "bfloat16", "float16")
+    # fmt: off
+    add("--backends", nargs="+", choices=IMPLEMENTATIONS, default=list(IMPLEMENTATIONS),
+        metavar="NAME", help="Backends: tensorflow, jax, torch. Default: all.")
+    add("--configurations", nargs="+", choices=CONFIGURATIONS, default=list(CONFIGURATIONS),
+        metavar="NAME", help=f"Sizes to measure: {', '.join(CONFIGURATIONS)}. Default: all.")
+    add("--dtypes", nargs="+", choices=dtypes, default=["float32"],
+        metavar="NAME", help=f"Compute dtypes: {', '.join(dtypes)}. (default: float32)")
+    add("--rounds", type=int, default=9, metavar="N",
+        help="Timed calls of each implementation. (default: 9)")
+    add("--output", type=Path, default=Path("runs/benchmarks"), metavar="DIR",
+        help="Folder for the results. (default: %(default)s)")
+    add("--quick", action="store_true",
+        help="Use tiny sizes, to check that the script works. The times are meaningless.")
+    add("--report", type=Path, metavar="FILE",
+        help="Write tables and plots of this results.json again, without measuring.")
+    # fmt: on
     options = parser.parse_args(arguments)
     if options.rounds < 1:
-        parser.error(f"--rounds {options.rounds}: at least one")
+        parser.error(f"--rounds must be 1 or above, got {options.rounds}")
     if importlib.util.find_spec("matplotlib") is None:
-        parser.error("the plot needs Matplotlib: pip install matplotlib")
+        parser.error(
+            "Matplotlib is not installed. It is needed for the plots: pip install matplotlib"
+        )
     return options, parser
 
 
@@ -173,7 +185,9 @@ def main():
             results = json.loads(options.report.read_text())
             report.check(results)
         except (OSError, ValueError) as error:
-            parser.error(f"--report {options.report}: not a results.json of a benchmark ({error})")
+            parser.error(
+                f"--report {options.report}: this is not a results.json of run.py ({error})"
+            )
     else:
         for backend in options.backends:
             if importlib.util.find_spec(backend) is None:

@@ -1,8 +1,8 @@
-"""Functions to time on JAX, without arguments. They wait until the work is done."""
+"""Functions to time on JAX. They take no arguments and wait for their results."""
 
 import jax
 import jax.numpy as jnp
-from configurations import FLOOR
+from configurations import MATMULS
 from layers import arrays, product_arrays, stack
 from models import functions
 
@@ -11,8 +11,8 @@ def build(name, configuration, dtype):
     """Functions to time, by measure: `forward` and `train`."""
     if configuration.model:
         return functions(name, configuration, dtype)
-    if name == FLOOR:
-        return _floor(configuration, dtype)
+    if name == MATMULS:
+        return _matmuls(configuration, dtype)
     x, weights = (jnp.asarray(a, dtype) for a in arrays(configuration))
     policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
     model = stack(name, configuration, policy)
@@ -33,14 +33,14 @@ def build(name, configuration, dtype):
     }
 
 
-def _floor(configuration, dtype):
+def _matmuls(configuration, dtype):
     layers = [
         {name: jnp.asarray(a, dtype) for name, a in layer.items()}
         for layer in product_arrays(configuration)
     ]
 
     def loop(matrix, state):
-        """T products of (M, L) and (L, B); each depends on the one before."""
+        """T products of (M, L) and (L, B), each of which depends on the previous one."""
 
         def body(carry, _):
             state, total = carry
@@ -52,13 +52,13 @@ def _floor(configuration, dtype):
 
     def forward(layers):
         products = [a["inputs"] @ a["kernel"] for a in layers]
-        return products + [loop(a["turned_kernel"], a["h"]) for a in layers]
+        return products + [loop(a["kernel_t"], a["h"]) for a in layers]
 
     def train(layers):
         products = forward(layers)
         for a in layers:
             products.append(loop(a["recurrent_kernel"], a["z"]))
-            products += [a["inputs"].T @ a["dz"], a["read"].T @ a["dz"], a["dz"] @ a["kernel"].T]
+            products += [a["inputs"].T @ a["dz"], a["h_tm1"].T @ a["dz"], a["dz"] @ a["kernel"].T]
         return products
 
     forward, train = jax.jit(forward), jax.jit(train)
@@ -69,7 +69,7 @@ def _floor(configuration, dtype):
 
 
 def device_bytes():
-    """Bytes in use on the device and their peak, or `None` if not known."""
+    """Bytes in use on the device and their peak, or `None` if unknown."""
     stats = jax.devices()[0].memory_stats() or {}
     return (stats["bytes_in_use"], stats["peak_bytes_in_use"]) if stats else None
 
@@ -79,7 +79,7 @@ def device():
 
 
 def rates(dtype):
-    """A large product with its operations, and a copy with its bytes moved."""
+    """A large matrix product with its number of operations, and a copy with its bytes moved."""
     size = 4096 if dtype == "float32" else 8192
     square, long = jnp.ones((size, size), dtype), jnp.ones(2**28)
     product, copy = jax.jit(jnp.matmul), jax.jit(lambda x: x + 1)

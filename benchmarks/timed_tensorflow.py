@@ -1,7 +1,7 @@
-"""Functions to time on TensorFlow, without arguments. They wait until the work is done."""
+"""Functions to time on TensorFlow. They take no arguments and wait for their results."""
 
 import tensorflow as tf
-from configurations import FLOOR
+from configurations import MATMULS
 from layers import arrays, product_arrays, stack
 from models import functions
 
@@ -16,8 +16,8 @@ def build(name, configuration, dtype):
     x, weights = (tf.constant(a, dtype) for a in arrays(configuration))
     if configuration.model:
         return functions(name, configuration, dtype)
-    if name == FLOOR:
-        return _floor(configuration, dtype)
+    if name == MATMULS:
+        return _matmuls(configuration, dtype)
     policy = "float32" if dtype == "float32" else f"mixed_{dtype}"
     model = stack(name, configuration, policy)
     jit = name.endswith("jit_compile")
@@ -37,34 +37,33 @@ def build(name, configuration, dtype):
     return {"forward": lambda: _wait(forward(x)), "train": lambda: _wait(train(x))}
 
 
-def _floor(configuration, dtype):
+def _matmuls(configuration, dtype):
     layers = [
         {name: tf.constant(a, dtype) for name, a in layer.items()}
         for layer in product_arrays(configuration)
     ]
 
     def loop(matrix, state):
-        """T products of (M, L) and (L, B); each depends on the one before."""
+        """T products of (M, L) and (L, B), each of which depends on the previous one."""
 
         def body(t, state, total):
             product = matrix @ state
             return t + 1, state + tf.reduce_sum(product) * 1e-9, total + product
 
         total = tf.zeros((matrix.shape[0], state.shape[1]), dtype)
-        more = configuration.time
-        loop = tf.while_loop(lambda t, *_: t < more, body, (0, state, total))
-        return loop[2]
+        steps = configuration.time
+        return tf.while_loop(lambda t, *_: t < steps, body, (0, state, total))[2]
 
     def forward(layers):
         products = [a["inputs"] @ a["kernel"] for a in layers]
-        return products + [loop(a["turned_kernel"], a["h"]) for a in layers]
+        return products + [loop(a["kernel_t"], a["h"]) for a in layers]
 
     def train(layers):
         products = forward(layers)
         for a in layers:
             products.append(loop(a["recurrent_kernel"], a["z"]))
             products.append(tf.matmul(a["inputs"], a["dz"], transpose_a=True))
-            products.append(tf.matmul(a["read"], a["dz"], transpose_a=True))
+            products.append(tf.matmul(a["h_tm1"], a["dz"], transpose_a=True))
             products.append(tf.matmul(a["dz"], a["kernel"], transpose_b=True))
         return products
 
@@ -73,7 +72,7 @@ def _floor(configuration, dtype):
 
 
 def device_bytes():
-    """Bytes in use on the device and their peak, or `None` if not known."""
+    """Bytes in use on the device and their peak, or `None` if unknown."""
     if not tf.config.list_physical_devices("GPU"):
         return None
     memory = tf.config.experimental.get_memory_info("GPU:0")
@@ -86,7 +85,7 @@ def device():
 
 
 def rates(dtype):
-    """A large product with its operations, and a copy with its bytes moved."""
+    """A large matrix product with its number of operations, and a copy with its bytes moved."""
     size = 4096 if dtype == "float32" else 8192
     square, long = tf.ones((size, size), dtype), tf.ones(2**28)
     return (lambda: _wait(square @ square), 2 * size**3), (lambda: _wait(long + 1), 2**31)

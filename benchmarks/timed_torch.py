@@ -1,7 +1,7 @@
-"""Functions to time on PyTorch, without arguments. They wait until the work is done."""
+"""Functions to time on PyTorch. They take no arguments and wait for their results."""
 
 import torch
-from configurations import FLOOR, TORCH_LSTM
+from configurations import MATMULS, TORCH_LSTM
 from layers import arrays, product_arrays, stack
 from models import functions
 from torch_language_model import training_step
@@ -23,8 +23,8 @@ def build(name, configuration, dtype):
         else:
             timed = functions(name, configuration, dtype)
         return {measure: lambda call=call: _wait(call()) for measure, call in timed.items()}
-    if name == FLOOR:
-        return _floor(configuration, kind)
+    if name == MATMULS:
+        return _matmuls(configuration, kind)
     x, weights = (torch.tensor(a, dtype=kind, device=DEVICE) for a in arrays(configuration))
     x.requires_grad_(True)
     if name == TORCH_LSTM:
@@ -55,7 +55,7 @@ def build(name, configuration, dtype):
     return {"forward": forward, "train": train}
 
 
-def _floor(configuration, dtype):
+def _matmuls(configuration, dtype):
     layers = [
         {name: torch.tensor(a, dtype=dtype, device=DEVICE) for name, a in layer.items()}
         for layer in product_arrays(configuration)
@@ -65,7 +65,7 @@ def _floor(configuration, dtype):
         for a in layers:
             a["inputs"] @ a["kernel"]
             for _ in range(configuration.time):
-                a["turned_kernel"] @ a["h"]
+                a["kernel_t"] @ a["h"]
         _wait()
 
     def train():
@@ -73,14 +73,14 @@ def _floor(configuration, dtype):
         for a in layers:
             for _ in range(configuration.time):
                 a["recurrent_kernel"] @ a["z"]
-            a["inputs"].t() @ a["dz"], a["read"].t() @ a["dz"], a["dz"] @ a["kernel"].t()
+            a["inputs"].t() @ a["dz"], a["h_tm1"].t() @ a["dz"], a["dz"] @ a["kernel"].t()
         _wait()
 
     return {"forward": forward, "train": train}
 
 
 def device_bytes():
-    """Bytes in use on the device and their peak, or `None` if not known."""
+    """Bytes in use on the device and their peak, or `None` if unknown."""
     if DEVICE == "cpu":
         return None
     return torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
@@ -91,7 +91,7 @@ def device():
 
 
 def rates(dtype):
-    """A large product with its operations, and a copy with its bytes moved."""
+    """A large matrix product with its number of operations, and a copy with its bytes moved."""
     size = 4096 if dtype == "float32" else 8192
     square = torch.ones((size, size), dtype=getattr(torch, dtype), device=DEVICE)
     long = torch.ones(2**28, device=DEVICE)

@@ -1,16 +1,17 @@
-"""Training steps of TreeLSTM on random trees: planning, dropouts, softmax, clipping, Adam.
+"""Training steps of TreeLSTM on random trees: planning, dropout, softmax, clipping, Adam.
 
-The trees are drawn, not read, so they are the same everywhere. Their lengths are 16 quantiles of
-those of NLTK's dependency treebank, the largest raised to a mean of 24. Dependents are drawn from
-the root down, with frequencies of the treebank. The 64 trees, and its 3,913 of up to 150 words:
+The trees are generated, so the benchmark needs no data. Their lengths are 16 quantiles of the
+lengths in NLTK's dependency treebank; the largest is raised so that the mean is 24. Dependents are
+drawn from the root down with the frequencies of the treebank. The 64 random trees are similar to
+the 3,913 trees of the treebank with up to 150 words:
 
-    | | drawn | treebank |
+    | | random | treebank |
     |---|---|---|
     | LEFT, RIGHT | 29.5%, 37.2% | 28.3%, 37.5% |
     | NX-LEFT, NX-RIGHT | 21.0%, 12.3% | 20.6%, 13.6% |
-    | longest path: mean, largest | 11.1, 20 | 10.8, 35 |
-    | words before which left dependents are read | 15.3% | 14.5% |
-    | left dependents read, for a word | 0.26 | 0.26 |
+    | longest path: mean, maximum | 11.1, 20 | 10.8, 35 |
+    | words whose left dependents are read first | 15.3% | 14.5% |
+    | left dependents that are read per word | 0.26 | 0.26 |
 """
 
 import itertools
@@ -27,65 +28,66 @@ from keras_onlstm.training import TreeBatches, TreeLearner
 from keras_onlstm.tree_lstm.schedule import RowCapacity
 
 LENGTHS = [6, 10, 13, 15, 17, 19, 20, 22, 24, 26, 27, 30, 32, 35, 38, 50]  # mean 24
-# Probability that a word has a dependent on its left; on its right, without and with a left one;
-# and that a dependent on the left, or right, is followed by another. Estimated on the treebank.
+# Probabilities, estimated on the treebank: that a word has a left dependent; that it has a right
+# one, without and with a left one; that a left, or right, dependent is followed by another one.
 LEFT, RIGHT = 0.283, (0.26, 0.51)
 NEXT_LEFT, NEXT_RIGHT = 0.42, 0.29
-# The recipe of `examples/dependency_language_model.py --preset small`, at one learning rate.
+# The recipe of `examples/dependency_language_model.py --preset small` at a fixed learning rate.
 DROPOUTS = {"input_dropout": 0.4, "dropout": 0.5}
-RATE, CLIP = 8e-3, 5.0
+LEARNING_RATE, CLIPNORM = 8e-3, 5.0
 # Chains share 32 rows, the fastest number from 16 to 64 on TensorFlow and PyTorch.
 CHAIN_CAPACITY = RowCapacity(0, 32, 0, 0, 0)
 
 
-def drawn_heads(generator, most):
-    """Draws the heads of a tree's words; `None` if it has more than `most` words."""
+def draw_heads(generator, maximum):
+    """Draws the heads of a random tree; returns `None` if it has more than `maximum` words."""
 
-    def dependents(chance, following):
+    def draw_count(probability, probability_of_next):
         count = 0
-        while generator.random() < chance:
-            count, chance = count + 1, following
+        while generator.random() < probability:
+            count, probability = count + 1, probability_of_next
         return count
 
-    above, order, pending = [None], [], [(0, False)]  # words in the order in which they are drawn
+    # Words are numbered as they are drawn. `order` is their order in the sentence.
+    parents, order, pending = [None], [], [(0, False)]
     while pending:
-        word, is_open = pending.pop()
-        if is_open:  # all words on its left are in order
+        word, has_dependents = pending.pop()
+        if has_dependents:  # its left dependents are in `order` already
             order.append(word)
             continue
-        start = len(above)
-        left = dependents(LEFT, NEXT_LEFT)
-        right = dependents(RIGHT[left > 0], NEXT_RIGHT)
-        above += [word] * (left + right)
-        if len(above) > most:
+        start = len(parents)
+        left = draw_count(LEFT, NEXT_LEFT)
+        right = draw_count(RIGHT[left > 0], NEXT_RIGHT)
+        parents += [word] * (left + right)
+        if len(parents) > maximum:
             return None
-        drawn = [(dependent, False) for dependent in range(start, len(above))]
-        pending += [*drawn[:left], (word, True), *drawn[left:]][::-1]
-    places = {None: 0, **{word: place for place, word in enumerate(order, 1)}}
-    return [places[above[word]] for word in order]
+        dependents = [(dependent, False) for dependent in range(start, len(parents))]
+        pending += [*dependents[:left], (word, True), *dependents[left:]][::-1]
+    positions = {None: 0, **{word: position for position, word in enumerate(order, 1)}}
+    return [positions[parents[word]] for word in order]
 
 
-def drawn_trees(configuration, vocabulary, seed=0):
-    """A batch of random trees. The frequencies of words follow Zipf's law."""
+def draw_trees(configuration, vocabulary, seed=0):
+    """Draws a batch of random trees. The frequencies of words follow Zipf's law."""
     generator = random.Random(seed)
     repeats, rest = divmod(configuration.batch, len(LENGTHS))
     assert not rest and sum(LENGTHS) == configuration.time * len(LENGTHS)
-    wanted = Counter(LENGTHS * repeats)
+    missing = Counter(LENGTHS * repeats)
     words = vocabulary[2:]
     frequencies = list(itertools.accumulate(1 / rank for rank in range(1, len(words) + 1)))
     trees = []
     while len(trees) < configuration.batch:
-        heads = drawn_heads(generator, max(LENGTHS))
-        if heads is None or not wanted[len(heads)]:
+        heads = draw_heads(generator, max(LENGTHS))
+        if heads is None or not missing[len(heads)]:
             continue
-        wanted[len(heads)] -= 1
-        chosen = generator.choices(words, cum_weights=frequencies, k=len(heads))
-        trees.append(DependencyTree(chosen, heads))
+        missing[len(heads)] -= 1
+        sentence = generator.choices(words, cum_weights=frequencies, k=len(heads))
+        trees.append(DependencyTree(sentence, heads))
     return trees
 
 
 def functions(name, configuration, dtype):
-    """Functions to time: `train`, a step including its planning, and `planning` only."""
+    """Functions to time: `train`, a training step with its planning, and `planning` only."""
     vocabulary = [UNKNOWN, ROOT, *(f"word-{n}" for n in range(2, configuration.vocabulary))]
     sequential = name == SEQUENTIAL
     model = TreeLSTM(
@@ -100,13 +102,13 @@ def functions(name, configuration, dtype):
         **DROPOUTS,
     )
     model.build()
-    trees = drawn_trees(configuration, vocabulary)
+    trees = draw_trees(configuration, vocabulary)
     schedules = [model.schedule_tree(chain(tree.words) if sequential else tree) for tree in trees]
     capacity = CHAIN_CAPACITY if sequential else None
     batches = TreeBatches(model, schedules, configuration.batch, capacity=capacity)
     learner = TreeLearner(model)
-    optimizer = keras.optimizers.Adam(RATE, global_clipnorm=CLIP)
-    learner.compile(optimizer)  # as in training: Keras decides whether to compile
+    optimizer = keras.optimizers.Adam(LEARNING_RATE, global_clipnorm=CLIPNORM)
+    learner.compile(optimizer)  # Keras decides whether to compile, as in training
     optimizer.build(learner.trainable_variables)
     return {
         "train": lambda: learner.train_on_batch(*batches[0]),

@@ -1,9 +1,9 @@
-"""Measures the page that parses in the browser: its size, how it loads, how fast it parses.
+"""Measures size, loading time and parsing speed of the page that parses in the browser.
 
     make web && python benchmarks/web.py --chromium /usr/bin/chromium
 
-Chromium runs on one processor core. The sentences are successive sequences of --words words from
-NLTK's treebank sample. Writes web.md.
+Chromium runs on one processor core. The sentences are successive sequences of words of NLTK's
+treebank sample. Writes web.md.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from pathlib import Path
 import report
 
 ROOT = Path(__file__).resolve().parents[1]
-PICTURED = "Investors who bought the shares last year lost a lot of money."
+SENTENCE = "Investors who bought the shares last year lost a lot of money."
 TYPE = """async (text) => {
   const field = document.getElementById("text");
   const results = document.getElementById("results");
@@ -31,15 +31,15 @@ TYPE = """async (text) => {
 
 
 def sentences(count, words):
-    """`count` texts of `words` words."""
+    """Makes `count` texts of `words` words."""
     from keras_onlstm.datasets import treebank
 
-    found = [word for sentence in treebank.load() for word in sentence.tokens if word.isalpha()]
-    return [" ".join(found[i * words : (i + 1) * words]) for i in range(count)]
+    tokens = [word for sentence in treebank.load() for word in sentence.tokens if word.isalpha()]
+    return [" ".join(tokens[i * words : (i + 1) * words]) for i in range(count)]
 
 
 def measure(page, options, texts):
-    """Measurements by name, from the first load of the page on."""
+    """Measures the first visit of the page and the time from typing to the tree."""
     sys.path.insert(0, str(ROOT / "web"))
     from playwright.sync_api import sync_playwright
     from serve import serving
@@ -60,11 +60,11 @@ def measure(page, options, texts):
         version = browser.version
         if options.picture:
             tab.set_viewport_size({"width": 900, "height": 600})
-            tab.fill("#text", PICTURED)
+            tab.fill("#text", SENTENCE)
             tab.wait_for_timeout(500)
             tab.screenshot(path=options.picture, full_page=True)
         browser.close()
-    times = times[len(times) // 4 :]  # after that the browser has compiled the hot code
+    times = times[len(times) // 4 :]  # without those before the browser has compiled the code
     low, middle, high = report.quartiles(times)
     return {
         "Chromium": version,
@@ -75,12 +75,12 @@ def measure(page, options, texts):
     }
 
 
-def weight(page):
-    """Sizes in megabytes by name."""
-    sizes = {"WebAssembly": 0, "models": 0, "the first model": 0, "all else": 0}
+def file_sizes(page):
+    """Sizes of groups of files in megabytes."""
+    sizes = {"WebAssembly": 0, "models": 0, "the first model": 0, "other files": 0}
     for path in filter(Path.is_file, page.rglob("*")):
         model = re.match(r"(onlstm|prpn)-(\d+)", path.name)
-        name = "models" if model else "WebAssembly" if "wasm" in path.name else "all else"
+        name = "models" if model else "WebAssembly" if "wasm" in path.name else "other files"
         sizes[name] += path.stat().st_size
         if model and model[0] == "onlstm-1":
             sizes["the first model"] += path.stat().st_size
@@ -90,18 +90,25 @@ def weight(page):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--page", type=Path, default=ROOT / "runs" / "web", help="default: runs/web")
-    add("--chromium", default="/usr/bin/chromium", metavar="PATH", help="default: %(default)s")
-    add("--words", type=int, default=20, help="of a sentence; default: 20")
-    add("--count", type=int, default=80, help="of sentences; default: 80")
-    add("--picture", metavar="PATH", help="a .png file for a picture of the page")
-    add("--output", type=Path, default=Path("runs/benchmarks"))
+    # fmt: off
+    add("--page", type=Path, default=ROOT / "runs" / "web", metavar="DIR",
+        help="Folder of the page, as built by `make web`. (default: runs/web)")
+    add("--chromium", default="/usr/bin/chromium", metavar="PATH",
+        help="Chromium executable. (default: %(default)s)")
+    add("--words", type=int, default=20, metavar="N", help="Words per sentence. (default: 20)")
+    add("--count", type=int, default=80, metavar="N", help="Number of sentences. (default: 80)")
+    add("--picture", metavar="PATH", help="Write a screenshot of the page to this .png file.")
+    add("--output", type=Path, default=Path("runs/benchmarks"), metavar="DIR",
+        help="Folder for web.md. (default: %(default)s)")
+    # fmt: on
     options = parser.parse_args()
     if not (options.page / "index.html").is_file():
-        parser.error(f"{options.page}: holds no page. Build it with make web.")
+        parser.error(
+            f"--page {options.page}: index.html is missing. Build the page with `make web`."
+        )
     texts = sentences(options.count, options.words)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # the browser inherits it
-    rows = {**weight(options.page), **measure(options.page, options, texts)}
+    rows = {**file_sizes(options.page), **measure(options.page, options, texts)}
     lines = ["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())]
     options.output.mkdir(parents=True, exist_ok=True)
     report.replace(options.output / "web.md", "\n".join([*lines, ""]))

@@ -1,7 +1,7 @@
-"""The process of one backend: builds implementations and times calls on request.
+"""Worker process of one backend, which builds implementations and times calls on request.
 
-Requests come as JSON lines on standard input, answers go as JSON lines to the original standard
-output. All that libraries print goes to standard error.
+It reads requests as JSON lines from standard input and writes answers as JSON lines to standard
+output. What libraries print is redirected to standard error.
 """
 
 import ctypes
@@ -21,8 +21,8 @@ import configurations
 PACKAGES = ("keras", "numpy", "tensorflow", "jax", "jaxlib", "torch")
 
 
-def resident():
-    """Megabytes of memory of the process: (now, peak)."""
+def resident_memory():
+    """Current and peak memory of the process in megabytes."""
     status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return [int(status[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM")]
 
@@ -57,7 +57,7 @@ class Worker:
         self.built[key] = self.timed.build(name, configurations.get(configuration, quick), dtype)
 
     def time(self, key, measure):
-        """Seconds of one call, after one that is not timed."""
+        """Seconds of a call, after a warm-up call."""
         function = self.built[key][measure]
         function()
         return seconds(function)
@@ -66,22 +66,22 @@ class Worker:
         return seconds(self.built[key][measure])
 
     def memory(self, key, measure):
-        """Peak megabytes of a call, above those held between calls."""
+        """Peak megabytes of a call, minus those in use between calls."""
         function = self.built[key][measure]
         on_device = self.timed.device_bytes()
         function()  # compiles
         gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)  # else freed memory would count as held
-        before = resident()[0]
+        ctypes.CDLL(None).malloc_trim(0)  # returns freed memory, which would count as used
+        before = resident_memory()[0]
         Path("/proc/self/clear_refs").write_text("5")  # resets the peak
         for _ in range(3):
             function()
         if on_device is not None:
             return (self.timed.device_bytes()[1] - on_device[0]) / 2**20
-        return resident()[1] - before
+        return resident_memory()[1] - before
 
     def rates(self, dtype):
-        """Floating-point operations per second of a large product, bytes per second of a copy."""
+        """Operations per second of a large matrix product and bytes per second of a copy."""
         rates = []
         for function, amount in self.timed.rates(dtype):
             function()
@@ -91,13 +91,13 @@ class Worker:
 
 def main():
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    os.dup2(2, 1)  # standard output becomes standard error
     worker = Worker(os.environ["KERAS_BACKEND"])
     for line in sys.stdin:
         request, *arguments = json.loads(line)
         try:
             answer = {"result": getattr(worker, request)(*arguments)}
-        except Exception as error:  # the driver reports it
+        except Exception as error:  # run.py reports it
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer), file=answers, flush=True)
 

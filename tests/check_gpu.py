@@ -1,10 +1,10 @@
-"""The tests that matter on an accelerator, on every backend that finds one; none is a failure.
+"""Runs the tests that matter on an accelerator, on every backend that finds one.
 
     make check-gpu
     python tests/check_gpu.py --backends jax
 
-Prints which backend ran on which device, and what came of its tests. Products of float32 are
-computed as such, not in TensorFlow-32, or they would differ from those that they are compared with.
+Prints the device and the test results of every backend. Fails if no backend finds an accelerator.
+TensorFloat-32 is turned off, because its matrix products differ from the expected float32 values.
 """
 
 import argparse
@@ -31,31 +31,30 @@ FIND = {
     "tensorflow": "import tensorflow as tf\n"
     "for gpu in tf.config.list_physical_devices('GPU')[:1]:\n"
     "    print(tf.config.experimental.get_device_details(gpu).get('device_name', gpu.name))",
-    "jax": "import jax\n"
-    "print(*[found.device_kind for found in jax.devices() if found.platform != 'cpu'][:1])",
+    "jax": "import jax\nprint(*[d.device_kind for d in jax.devices() if d.platform != 'cpu'][:1])",
     "torch": "import torch\n"
     "print(torch.cuda.get_device_name() if torch.cuda.is_available() else '')",
 }
 PRECISE = {"NVIDIA_TF32_OVERRIDE": "0", "JAX_DEFAULT_MATMUL_PRECISION": "highest"}
-OPTIMIZED = {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}  # other tests optimize nothing
+OPTIMIZED = {"XLA_FLAGS": os.environ.get("XLA_FLAGS", "")}  # conftest.py turns optimizations off
 
 
 def device(backend):
-    """The name of the accelerator that a backend finds, or nothing."""
+    """The name of the accelerator that a backend finds, or an empty string."""
     if importlib.util.find_spec(backend) is None:
         return ""
-    found = subprocess.run([sys.executable, "-c", FIND[backend]], capture_output=True, text=True)
-    return found.stdout.strip()
+    command = [sys.executable, "-c", FIND[backend]]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip()
 
 
 def outcomes(text):
-    """The counts of pytest's last line, by outcome."""
+    """Parses the counts in the last line of pytest: {outcome: count}."""
     last = text.strip().splitlines()[-1:]
     return {outcome: count for count, outcome in re.findall(r"(\d+) ([a-z]+)", *last or [""])}
 
 
-def tested(backend):
-    """What pytest counts on a backend, by outcome, and its exit status."""
+def run_tests(backend):
+    """Runs the tests on a backend; returns counts by outcome and the exit status."""
     files = [TESTS / name for name in FILES]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-m", "not keras_free", *files],
@@ -73,13 +72,13 @@ def main():
     options = parser.parse_args()
     devices = {backend: device(backend) for backend in options.backends}
     if not any(devices.values()):
-        raise SystemExit(f"No accelerator is found by {', '.join(devices)}: nothing was tested.")
+        raise SystemExit(f"No accelerator was found by {', '.join(devices)}. Nothing was tested.")
     rows, failed = [], False
     for backend, name in devices.items():
-        counts, status = tested(backend) if name else ({}, 0)
+        counts, status = run_tests(backend) if name else ({}, 0)
         failed |= status != 0
-        shown = (counts.get(outcome, "0") for outcome in ("passed", "failed", "skipped"))
-        rows.append([backend, name or "none found", *(shown if name else ("", "", ""))])
+        cells = (counts.get(outcome, "0") for outcome in ("passed", "failed", "skipped"))
+        rows.append([backend, name or "none found", *(cells if name else ("", "", ""))])
     print(table(["backend", "device", "passed", "failed", "skipped"], rows))
     raise SystemExit(failed)
 

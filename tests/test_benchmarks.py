@@ -1,4 +1,4 @@
-"""The benchmarks' arithmetic, and that they run. Never how fast anything is."""
+"""Benchmarks: arithmetic, tables and a quick run. Speed itself is not tested."""
 
 import collections
 import json
@@ -29,7 +29,7 @@ def run(*arguments):
     )
 
 
-def test_floating_point_operations():
+def test_flops_and_bytes_match_formulas():
     from configurations import Configuration
 
     model = Configuration(2, 3, 5, (6, 4), 2, vocabulary=100, model="language model")
@@ -45,53 +45,53 @@ def test_floating_point_operations():
     assert prpn.flops("forward") == 2 * 6 * products
     trees = Configuration(2, 3, 5, (6,), None, vocabulary=100, model="trees")
     assert trees.flops("train") == 3 * 2 * 6 * (11 * 24 + 100 * 6)
-    # Four-byte numbers: the recurrent kernels at 3 steps, and 6 rows of inputs, gates and outputs.
+    # The recurrent kernels in 3 steps, and 6 rows of inputs, gates and outputs, of 4 bytes each.
     numbers = 3 * (6 * 30 + 4 * 20) + 6 * (5 + 30 + 6 + 6 + 20 + 4)
     assert two.bytes_moved("forward", 4) == 4 * numbers
     assert two.bytes_moved("train", 2) == 2 * 2 * numbers
 
 
-def test_ratios_are_taken_within_a_round():
+def test_ratios_compare_times_of_same_round():
     import report
 
-    # The machine halves its speed in the second of three rounds: no ratio notices.
+    # The machine is slower in the second of three rounds, which does not change the ratios.
     assert report.ratios([1.0, 2.0, 1.0], [2.0, 4.0, 2.0]) == [0.5, 0.5, 0.5]
     assert report.quartiles([4.0, 1.0, 3.0, 2.0, 5.0]) == [2.0, 3.0, 4.0]
 
 
-def results():
-    def timed(*seconds):
+def make_results():
+    def samples(*seconds):
         doubled = [2 * s for s in seconds]
         return {"forward": list(seconds), "train": doubled, "first": {"forward": 1, "train": 3}}
 
-    tensorflow = {"ONLSTM": timed(2.0, 4.0), "RNN(ONLSTMCell)": timed(8.0, 16.0)}
-    tensorflow["keras.layers.LSTM"] = timed(2.5, 5.0)
-    torch = {"torch.nn.LSTM": timed(4.0, 8.0), "products alone": timed(1.0, 1.0)}
+    tensorflow = {"ONLSTM": samples(2.0, 4.0), "RNN(ONLSTMCell)": samples(8.0, 16.0)}
+    tensorflow["keras.layers.LSTM"] = samples(2.5, 5.0)
+    torch = {"torch.nn.LSTM": samples(4.0, 8.0), "matrix products only": samples(1.0, 1.0)}
     short = {"tensorflow": tensorflow, "torch": torch}
-    long = {"tensorflow": {"ONLSTM": timed(27.0, 27.0)}}
-    described = {"python": "3", "versions": {"keras": "3"}, "device": None, "threads": 2}
+    long = {"tensorflow": {"ONLSTM": samples(27.0, 27.0)}}
+    metadata = {"python": "3", "versions": {"keras": "3"}, "device": None, "threads": 2}
     return {
         "command": "python benchmarks/run.py",
         "date": "2000-01-01",
         "machine": {"processor": "a processor", "system": "a system"},
         "quick": True,
-        "backends": {"tensorflow": described, "torch": described},
+        "backends": {"tensorflow": metadata, "torch": metadata},
         "seconds": {"language-model": {"float32": short}, "long": {"float32": long}},
         "rates": {},
         "memory": {"language-model": {"tensorflow": {"ONLSTM": 12.3}}},
     }
 
 
-def test_tables_hold_the_figures():
+def test_tables_contain_medians_and_ratios():
     import report
 
-    text = report.tables(results())
-    to_lstms = "0.50 (0.50 to 0.50) | 0.80 (0.80 to 0.80)"  # PyTorch's, Keras's
-    assert f"| TensorFlow | `ONLSTM` | 3000.0 (2500.0 to 3500.0) | {to_lstms} | 0.25" in text
+    text = report.tables(make_results())
+    ratios = "0.50 (0.50 to 0.50) | 0.80 (0.80 to 0.80)"  # to the LSTMs of PyTorch and Keras
+    assert f"| TensorFlow | `ONLSTM` | 3000.0 (2500.0 to 3500.0) | {ratios} | 0.25" in text
     assert "| PyTorch | `torch.nn.LSTM` | 6000.0 (5000.0 to 7000.0) | 1.00" in text
     assert "| language-model | TensorFlow | `ONLSTM` | 12 |" in text
-    # 9 steps against 4 in the quick sizes: 27 s for 3 s is 9, a step 9 / (9 / 4).
-    assert report.linearity(results(), "float32", "forward") == {("tensorflow", "ONLSTM"): 4.0}
+    # The quick sizes have 9 and 4 steps: (27 s / 3 s) / (9 / 4) = 4.
+    assert report.linearity(make_results(), "float32", "forward") == {("tensorflow", "ONLSTM"): 4.0}
     assert "| TensorFlow | `ONLSTM` | 4.00 |" in text
 
 
@@ -105,12 +105,12 @@ def test_tables_compare_trees_with_chains_and_planning_with_steps():
         "TreeLSTM": timed([0.6, 1.2], [0.003, 0.006]),
         "TreeLSTM(sequential=True)": timed([0.4, 0.8], [0.004, 0.008]),
     }
-    found = results()
-    found["seconds"] = {"trees": {"float32": {"tensorflow": implementations}}}
-    found["rates"] = {"float32": {"tensorflow": [1e9, 1e9]}}
-    text = report.tables(found)
+    results = make_results()
+    results["seconds"] = {"trees": {"float32": {"tensorflow": implementations}}}
+    results["rates"] = {"float32": {"tensorflow": [1e9, 1e9]}}
+    text = report.tables(results)
     row = "| TensorFlow | `TreeLSTM` |"
-    # 16 quick trees of 24 words on average, in 0.9 s and in 4.5 ms.
+    # 16 trees with a mean of 24 words, in 0.9 s and in 4.5 ms.
     assert f"{row} 900.0 (750.0 to 1050.0) | 427 | 1.50 (1.50 to 1.50) | 9.0 |" in text
     shares = "0.75 (0.75 to 0.75) | 0.005 (0.005 to 0.005)"
     assert f"{row} 4.5 (3.8 to 5.2) | 85333 | {shares} | 0.0 |" in text
@@ -119,7 +119,7 @@ def test_tables_compare_trees_with_chains_and_planning_with_steps():
 
 def test_report_writes_tables_and_plots(tmp_path):
     source = tmp_path / "results.json"
-    source.write_text(json.dumps(results()))
+    source.write_text(json.dumps(make_results()))
     finished = run("--report", source, "--output", tmp_path / "out")
     assert finished.returncode == 0, finished.stderr
     written = sorted(path.name for path in (tmp_path / "out").iterdir())
@@ -133,14 +133,14 @@ def test_report_writes_tables_and_plots(tmp_path):
     [["--configurations", "huge"], ["--report", "gone.json"]],
     ids=" ".join,
 )
-def test_wrong_arguments_end_in_one_line(arguments):
+def test_invalid_arguments_give_one_line(arguments):
     finished = run(*arguments)
     last = finished.stderr.strip().splitlines()[-1]
     assert finished.returncode == 2 and "Traceback" not in finished.stderr
     assert last.startswith("run.py: error:") and arguments[1] in last
 
 
-def test_a_classifier_trains():
+def test_classifier_trains():
     from classifiers import batch, training_step
     from configurations import get
 
@@ -150,58 +150,57 @@ def test_a_classifier_trains():
         assert (ids == 0).any() == masks and set(labels.ravel()) <= {0.0, 1.0}
     step = training_step("ONLSTM", configuration, "float32")
     losses = [float(step()) for _ in range(3)]
-    assert losses[2] < losses[0] < 1.0  # near log 2, and it falls
+    assert losses[2] < losses[0] < 1.0  # starts near log 2
 
 
 @pytest.mark.parametrize(
-    ("chosen", "place", "name"),
+    ("configuration_name", "index", "name"),
     [("prpn-paper", 1, "PRPN, keras.layers.LSTM"), ("training-medium", 0, "LanguageModel")],
 )
-def test_a_language_model_trains(chosen, place, name):
+def test_language_model_trains(configuration_name, index, name):
     from configurations import get, implementations
     from models import training_step
 
-    configuration = get(chosen, quick=True)
-    assert implementations("tensorflow", configuration)[place] == name
+    configuration = get(configuration_name, quick=True)
+    assert implementations("tensorflow", configuration)[index] == name
     loss = training_step(name, configuration, "float32")()
     assert 1.0 < float(np.ravel(loss)[0]) < 3.0  # near log 7
 
 
-def test_drawn_trees_are_like_the_treebanks():
+def test_random_trees_have_edge_frequencies_of_treebank():
     from configurations import get
-    from trees import LENGTHS, drawn_trees
+    from trees import LENGTHS, draw_trees
 
     configuration = get("trees", quick=False)
     vocabulary = ["<unk>", "<root>", *map(str, range(2, configuration.vocabulary))]
-    trees, others = (drawn_trees(configuration, vocabulary, seed) for seed in (0, 1))
-    assert trees == drawn_trees(configuration, vocabulary) and trees != others
+    trees, others = (draw_trees(configuration, vocabulary, seed) for seed in (0, 1))
+    assert trees == draw_trees(configuration, vocabulary) and trees != others
     assert sorted(map(len, trees)) == sorted(4 * LENGTHS)
     assert sum(map(len, trees)) == configuration.tokens
     edges = collections.Counter()
     for tree in [*trees, *others]:
         assert tree.is_projective and not {"<unk>", "<root>"} & set(tree.words)
         edges.update(str(path[-1][1]) for path in tree.paths())
-    # As published of NLTK's treebank; what was drawn is within two of a hundred.
+    # Frequencies of NLTK's treebank, which the random trees match within 2 percentage points.
     shares = {"LEFT": 0.283, "RIGHT": 0.374, "NX-LEFT": 0.206, "NX-RIGHT": 0.136}
     assert edges.keys() == shares.keys()
     for edge, share in shares.items():
         assert edges[edge] / edges.total() == pytest.approx(share, abs=0.02), edge
 
 
-def test_a_quick_run(tmp_path):
-    """Every implementation of TensorFlow, through every measure: finite times, nothing left out."""
+def test_quick_run_times_all_implementations(tmp_path):
     from configurations import get, implementations
 
-    chosen = ["single", "trees"]  # of layers, of TreeLSTM
+    names = ["single", "trees"]
     finished = run(
         *("--quick", "--backends", "tensorflow", "--rounds", 2),
-        *("--configurations", *chosen, "--output", tmp_path),
+        *("--configurations", *names, "--output", tmp_path),
     )
     assert finished.returncode == 0, finished.stderr
-    found = json.loads((tmp_path / "results.json").read_text())
-    assert list(found["seconds"]) == chosen
-    for name in chosen:
-        timed = found["seconds"][name]["float32"]["tensorflow"]
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert list(results["seconds"]) == names
+    for name in names:
+        timed = results["seconds"][name]["float32"]["tensorflow"]
         assert list(timed) == list(implementations("tensorflow", get(name, quick=True)))
         for samples in timed.values():
             for measure in get(name, quick=True).measures:

@@ -1,12 +1,13 @@
-"""Builds the page that parses in the browser: one folder of static files.
+"""Builds the page that parses in the browser: a folder of static files.
 
     npm install --prefix export/javascript
-    python web/build.py                                 into runs/web
-    python web/serve.py                                 at http://127.0.0.1:8000/
+    python web/build.py                                 # writes runs/web
+    python web/serve.py                                 # serves it at http://127.0.0.1:8000/
 
-The models of the package, or of a file of `keras-onlstm compact`, are exported one by one, so that
-the first parses before the others are there. What is large is packed with gzip and named after its
-content. A PRPN, `models/prpn.onnx`, is the second choice.
+The models of the package, or of a file of `keras-onlstm compact`, are exported to separate files,
+so that the page can parse with the first one while the others are loading. Large files are
+compressed with gzip, and their names contain a hash of the content. The page also offers a PRPN,
+`models/prpn.onnx`.
 """
 
 import gzip
@@ -22,46 +23,49 @@ from keras_onlstm.utils.files import replacing
 HERE = Path(__file__).resolve().parent
 RUNTIME = HERE.parent / "export" / "javascript" / "node_modules" / "onnxruntime-web"
 MODULE, WASM = "ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"
-# What a browser gets of this folder; tests and Python files stay here.
+# The files of this folder that are part of the page.
 PAGE = ("*.html", "*.css", "*.js", "*.mjs", "*.svg", "parsing/*.mjs")
-FILES = "files.js"  # which the build writes
+FILES = "files.js"  # written by the build
 PRPN = HERE / "models" / "prpn.onnx"
 
 
 def parsers(path, check=True):
-    """The language models of a file, each exported as a parser: pairs as of `stored_parser`."""
+    """Exports each language model of a file as a parser; yields results of `load_exported`."""
     from keras_onlstm.exporting import to_onnx
 
     model, about = load_model(path)
     for number in range(1, len(getattr(model, "models", [model])) + 1):
-        one, of_one = select_model(path, model, about, number)
+        single, single_metadata = select_model(path, model, about, number)
         with tempfile.TemporaryDirectory() as directory:
             target = Path(directory) / "parser.onnx"
-            to_onnx(one, target, "parser", quantize="weights", check=check, metadata=of_one)
-            yield stored_parser(target)
+            to_onnx(
+                single, target, "parser", quantize="weights", check=check, metadata=single_metadata
+            )
+            yield load_exported(target)
 
 
-def stored_parser(path):
-    """A parser that has been exported, and the bytes of its file."""
+def load_exported(path):
+    """Loads an exported parser; returns it and the content of its file."""
     from keras_onlstm import runtime
 
     return runtime.ExportedModel(runtime.load(path)), path.read_bytes()
 
 
 def check_runtime():
-    """Refuses to build where ONNX Runtime's JavaScript is not installed."""
+    """Raises an error if ONNX Runtime's JavaScript is not installed."""
     if not (RUNTIME / "dist" / WASM).is_file():
         raise FileNotFoundError(
-            f"{RUNTIME}: onnxruntime-web is not installed. Run npm install in {RUNTIME.parents[1]}."
+            f"{RUNTIME}: onnxruntime-web is not installed. Run `npm install` in "
+            f"{RUNTIME.parents[1]}."
         )
 
 
-def packed(output, folder, stem, content):
-    """Writes a large file, and returns what the page has to know of it."""
+def write_compressed(output, folder, stem, content):
+    """Compresses and writes a large file; returns its entry for `files.js`."""
     name = f"{stem}-{hashlib.sha256(content).hexdigest()[:12]}.gz"
-    smaller = gzip.compress(content, 9, mtime=0)
-    write(output / folder / name, smaller)
-    return {"path": f"{folder}/{name}", "packed": len(smaller), "bytes": len(content)}
+    compressed = gzip.compress(content, 9, mtime=0)
+    write(output / folder / name, compressed)
+    return {"path": f"{folder}/{name}", "packed": len(compressed), "bytes": len(content)}
 
 
 def write(path, content):
@@ -74,24 +78,24 @@ def build(output, model=SHIPPED, check=True, documentation=None):
     """Builds the page.
 
     Args:
-        output: directory; what else is in it stays, but for earlier models.
+        output: directory. Models of earlier builds are removed, other files are kept.
         model: path of a file of `keras-onlstm compact`.
-        check: whether each export is compared with Keras.
-        documentation: address that the page has a link to.
+        check: whether to compare each export with Keras.
+        documentation: address of the documentation, for a link; `None`: no link.
 
     Returns:
-        Dictionary: what `files.js` says.
+        Dictionary with the content of `files.js`.
     """
     check_runtime()
     output = Path(output)
-    found = {"onlstm": list(parsers(model, check)), "prpn": [stored_parser(PRPN)]}
-    described = {}
-    for name, models in found.items():
-        described[name] = {
+    exported = {"onlstm": list(parsers(model, check)), "prpn": [load_exported(PRPN)]}
+    entries = {}
+    for name, models in exported.items():
+        entries[name] = {
             "layers": min(model.num_layers for model, _ in models),
             "gates": models[0][0].gates,
             "models": [
-                packed(output, "models", f"{name}-{number}.onnx", content)
+                write_compressed(output, "models", f"{name}-{number}.onnx", content)
                 for number, (_, content) in enumerate(models, 1)
             ],
         }
@@ -101,40 +105,41 @@ def build(output, model=SHIPPED, check=True, documentation=None):
         for path in sorted(HERE.glob(pattern))
     }
     page["runtime/ort.mjs"] = (RUNTIME / "dist" / MODULE).read_bytes()
-    page["runtime/ONNXRUNTIME.txt"] = _about_runtime()
+    page["runtime/ONNXRUNTIME.txt"] = _runtime_notice()
     for name, content in page.items():
         write(output / name, content)
-    runtime = packed(output, "runtime", "ort.wasm", (RUNTIME / "dist" / WASM).read_bytes())
+    wasm = (RUNTIME / "dist" / WASM).read_bytes()
+    runtime = write_compressed(output, "runtime", "ort.wasm", wasm)
     site = {
         "documentation": documentation,
         "page": ["./", FILES, *page],
         "runtime": runtime,
-        "parsers": described,
+        "parsers": entries,
     }
-    known = hashlib.sha256(json.dumps(site).encode())
+    digest = hashlib.sha256(json.dumps(site).encode())
     for content in page.values():
-        known.update(hashlib.sha256(content).digest())
-    site = {"version": known.hexdigest()[:12], **site}
+        digest.update(hashlib.sha256(content).digest())
+    site = {"version": digest.hexdigest()[:12], **site}
     text = f"// Written by {Path(__file__).name}.\nself.SITE = {json.dumps(site, indent=1)};\n"
     write(output / FILES, text.encode())
-    _remove_earlier(output, {file["path"] for file in (runtime, *models_of(site))})
+    _remove_old_files(output, {file["path"] for file in (runtime, *models_of(site))})
     return site
 
 
 def models_of(site):
-    """What `files.js` says of the models, in the order in which they are loaded."""
+    """The entries of the models in `files.js`, in the order in which they are loaded."""
     return [file for parser in site["parsers"].values() for file in parser["models"]]
 
 
-def _about_runtime():
-    about = json.loads((RUNTIME / "package.json").read_text(encoding="utf-8"))
-    lines = [f"{about['name']} {about['version']}", f"License: {about['license']}"]
-    return "\n".join([*lines, about.get("homepage") or "https://onnxruntime.ai", ""]).encode()
+def _runtime_notice():
+    package = json.loads((RUNTIME / "package.json").read_text(encoding="utf-8"))
+    lines = [f"{package['name']} {package['version']}", f"License: {package['license']}"]
+    return "\n".join([*lines, package.get("homepage") or "https://onnxruntime.ai", ""]).encode()
 
 
-def _remove_earlier(output, kept):
+def _remove_old_files(output, current):
     for path in output.glob("*/*-????????????.gz"):
-        if path.relative_to(output).as_posix() not in kept:
+        if path.relative_to(output).as_posix() not in current:
             path.unlink()
 
 
@@ -142,19 +147,22 @@ def main(options):
     model = Path(options.model or SHIPPED)
     site = build(options.output, model, not options.no_check, options.documentation)
     sizes = [file["packed"] for file in models_of(site)]
-    print(f"{options.output}: {len(site['page'])} files of the page")
-    print(f"  WebAssembly {site['runtime']['packed'] / 1e6:.2f} MB, packed")
-    print(f"  models      {sum(sizes) / 1e6:.2f} MB, the first {sizes[0] / 1e6:.2f} MB, packed")
-    print(f"To look at it: python web/serve.py {options.output}")
+    print(f"{options.output}: {len(site['page'])} files, and compressed:")
+    print(f"  WebAssembly {site['runtime']['packed'] / 1e6:.2f} MB")
+    print(f"  models      {sum(sizes) / 1e6:.2f} MB, the first one {sizes[0] / 1e6:.2f} MB")
+    print(f"To view the page, run: python web/serve.py {options.output}")
 
 
 def parse_arguments():
     parser = ArgumentParser(prog=Path(__file__).name, description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--model", metavar="PATH", help="a file of keras-onlstm compact; default: the package's")
-    add("--output", metavar="DIR", default="runs/web", help="default: runs/web")
-    add("--documentation", metavar="URL", help="the page gets a link to it")
-    add("--no-check", action="store_true", help="do not compare the models with Keras")
+    # fmt: off
+    add("--model", metavar="PATH",
+        help="Model file of `keras-onlstm compact`. Default: the models of the package.")
+    add("--output", metavar="DIR", default="runs/web", help="Output folder. (default: runs/web)")
+    add("--documentation", metavar="URL", help="Add a link to the documentation at this address.")
+    add("--no-check", action="store_true", help="Do not compare the exported models with Keras.")
+    # fmt: on
     return parser, parser.parse_args()
 
 

@@ -1,40 +1,40 @@
-// What can be taken out of the page.
+// Copies texts and pictures to the clipboard.
 
 const INLINED = ["fill", "stroke", "stroke-width", "font-size", "font-family", "text-anchor"];
 
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  // Where the address is not secure there is but the old way.
+  // navigator.clipboard exists on secure addresses only.
   const area = document.createElement("textarea");
   area.value = text;
   document.body.append(area);
   area.select();
-  const done = document.execCommand("copy");
+  const isCopied = document.execCommand("copy");
   area.remove();
-  if (!done) throw new Error("the browser does not let this page copy");
+  if (!isCopied) throw new Error("the browser does not allow this page to copy");
 }
 
-// A picture as a file of its own, which has its colours in itself.
+// The text of an SVG file of a picture, with styles as attributes instead of classes.
 export function standalone(picture) {
-  const whole = picture.cloneNode(true);
-  whole.removeAttribute("style");
-  const [shown, written] = [picture, whole].map((one) => [one, ...one.querySelectorAll("*")]);
-  shown.forEach((element, i) => {
+  const copy = picture.cloneNode(true);
+  copy.removeAttribute("style");
+  const [elements, copies] = [picture, copy].map((root) => [root, ...root.querySelectorAll("*")]);
+  elements.forEach((element, i) => {
     const style = getComputedStyle(element);
-    written[i].removeAttribute("class");
+    copies[i].removeAttribute("class");
     if (!["path", "circle", "rect", "line", "text"].includes(element.localName)) return;
     for (const name of INLINED) {
-      const ofText = name.startsWith("font") || name.startsWith("text");
+      const isTextStyle = name.startsWith("font") || name.startsWith("text");
+      const applies = name === "fill" || isTextStyle === (element.localName === "text");
       const value = style.getPropertyValue(name);
-      if (value && ofText === (element.localName === "text")) written[i].setAttribute(name, value);
-      else if (value && name === "fill") written[i].setAttribute(name, value);
+      if (value && applies) copies[i].setAttribute(name, value);
     }
   });
-  const back = picture.ownerDocument.createElementNS(picture.namespaceURI, "rect");
+  const background = picture.ownerDocument.createElementNS(picture.namespaceURI, "rect");
   const card = getComputedStyle(picture.closest("figure")).backgroundColor;
   for (const [name, value] of Object.entries({ width: "100%", height: "100%", fill: card })) {
-    back.setAttribute(name, value);
+    background.setAttribute(name, value);
   }
-  whole.querySelector("desc").after(back);
-  return new XMLSerializer().serializeToString(whole);
+  copy.querySelector("desc").after(background);
+  return new XMLSerializer().serializeToString(copy);
 }

@@ -1,30 +1,32 @@
-// Large files: counted while they come, unpacked, and kept for the next time.
+// Downloads, decompresses and caches large files.
 
-const KEPT = "keras_onlstm files"; // their names change with what is in them
+const CACHE = "keras_onlstm files"; // file names contain a hash of the content
 
-// The bytes of a file { path, packed, bytes }; progress is told of each piece that came.
+// The bytes of a file { path, packed, bytes }; progress is called with the size of each chunk.
 export async function download({ path, bytes }, progress) {
   const url = new URL(path, import.meta.url).href;
-  const cache = await opened();
+  const cache = await openCache();
   let response = await cache?.match(url);
-  const known = Boolean(response);
+  const isCached = Boolean(response);
   response ??= await fetch(url);
-  if (!response.ok) throw new Error(`${path}: the server says ${response.status}.`);
+  if (!response.ok) {
+    throw new Error(`${path}: the server responded with status ${response.status}.`);
+  }
   const packed = await read(response, progress);
-  const content = await unpacked(packed);
+  const content = await decompress(packed);
   if (content.length !== bytes) {
     await cache?.delete(url);
-    throw new Error(`${path}: has ${content.length} bytes in place of ${bytes}.`);
+    throw new Error(`${path}: expected ${bytes} bytes, got ${content.length}.`);
   }
-  // Where there is no room it is loaded again the next time.
-  if (!known) await cache?.put(url, new Response(packed)).catch(() => {});
+  // Without enough storage the file is downloaded again on the next visit.
+  if (!isCached) await cache?.put(url, new Response(packed)).catch(() => {});
   return content;
 }
 
-// Where the browser keeps nothing, on insecure addresses say, files are loaded every time.
-async function opened() {
+// On insecure addresses, for example, there is no cache, and files are downloaded every time.
+async function openCache() {
   try {
-    return await caches.open(KEPT);
+    return await caches.open(CACHE);
   } catch {
     return null;
   }
@@ -42,8 +44,8 @@ async function read(response, progress) {
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-// Some servers say that .gz is how they send a file; then it is unpacked when it comes.
-async function unpacked(content) {
+// Some servers send .gz files with a content encoding; then the browser has decompressed them.
+async function decompress(content) {
   if (content[0] !== 0x1f || content[1] !== 0x8b) return content;
   const stream = new Blob([content]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());

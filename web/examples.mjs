@@ -1,4 +1,4 @@
-// Sentences to begin with; the first is shown to those who bring none.
+// Example sentences. The page starts with the first one.
 
 export const EXAMPLES = [
   "The company said it will sell its stake in the bank next year.",

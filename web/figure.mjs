@@ -1,63 +1,62 @@
-// Pictures of trees: the words in one line, the branches above, the distances as bars below.
+// Pictures of trees: words in one line, branches above, distances as bars below.
 //
-// Branches run across and then straight down: so drawn, no two ever cross.
+// Branches are drawn as a horizontal and a vertical line, so that they never cross.
 
 export const FONT = '15px system-ui, "Helvetica Neue", Arial, sans-serif';
 
-const [GAP, LEVEL, MARGIN, AXIS] = [18, 26, 14, 66]; // pixels; AXIS: left of the bars
-const TALLEST = 430; // of the branches; deep trees get flatter levels
-const [BAR, BETWEEN, HIGH] = [7, 2, 56]; // of bars: wide, apart, the highest
-const ENTRY = 72; // of the legend
+const [GAP, LEVEL, MARGIN, AXIS] = [18, 26, 14, 66]; // pixels; AXIS: space left of the bars
+const MAX_HEIGHT = 430; // of the branches; deep trees have lower levels
+const [BAR_WIDTH, BAR_GAP, BAR_HEIGHT] = [7, 2, 56];
+const ENTRY = 72; // width of an entry of the legend
 const SQUARE = 10;
 
 const RIGHT_TO_LEFT =
   /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]/gu;
 const LETTERS = /\p{L}/gu;
 
-// Whether most letters of a sentence belong to a script that runs from the right to the left.
-export function runsLeft(words) {
+// Whether most letters of a sentence belong to a script that is written from right to left.
+export function isRightToLeft(words) {
   const text = words.join("");
   return 2 * (text.match(RIGHT_TO_LEFT)?.length ?? 0) > (text.match(LETTERS)?.length ?? 0);
 }
 
-// What a picture consists of: { width, height, elements }, each element [name, attributes, text].
+// Lays out a picture: { width, height, elements }, where each element is [name, attributes, text].
 //
-// words: list; nodes: of nodesOf; panels: list of { gate, bars }, bars a list of { layer, values };
-// widthOf: function of a word, in pixels; common: places in nodes that another tree has as well.
+// words: list; nodes: of nodesOf; panels: list of { gate, bars }; bars: list of { layer, values };
+// widthOf: function from a word to pixels; common: indices of nodes that another tree has too.
 export function picture({ words, nodes, panels, widthOf, common = null }) {
   const layers = panels[0].bars.length;
-  const group = layers * BAR + (layers - 1) * BETWEEN;
-  const least = AXIS + layers * ENTRY;
-  const line = lineOf(words, widthOf, group);
-  const width = Math.max(line.width, least);
+  const group = layers * BAR_WIDTH + (layers - 1) * BAR_GAP; // width of the bars of a word
+  const line = layOutWords(words, widthOf, group);
+  const width = Math.max(line.width, AXIS + layers * ENTRY);
   const left = (width - line.width) / 2;
   const centres = line.centres.map((centre) => left + centre);
-  const level = Math.min(LEVEL, TALLEST / nodes.at(-1).height || LEVEL);
-  const base = MARGIN + nodes.at(-1).height * level + 20; // of the words
+  const level = Math.min(LEVEL, MAX_HEIGHT / nodes.at(-1).height || LEVEL);
+  const base = MARGIN + nodes.at(-1).height * level + 20; // baseline of the words
   const elements = [...branches(nodes, centres, level, base - 18, common)];
   words.forEach((word, i) =>
     elements.push(["text", { class: "word", x: round(centres[i]), y: base }, word]),
   );
   let top = base + 18;
   for (const panel of panels) {
-    elements.push(...barsOf(panel, words, centres, group, top, [left, left + line.width]));
-    top += HIGH + 22;
+    elements.push(...drawBars(panel, words, centres, group, top, [left, left + line.width]));
+    top += BAR_HEIGHT + 22;
   }
   elements.push(...legend(panels[0].bars, top));
   return { width, height: top + SQUARE + MARGIN, elements };
 }
 
-// The middle of each word, and how wide all is.
-function lineOf(words, widthOf, least) {
+// The centre of each word and the total width.
+function layOutWords(words, widthOf, minimum) {
   const centres = [];
   let x = AXIS;
   for (const word of words) {
-    const wide = Math.max(widthOf(word), least);
-    centres.push(x + wide / 2);
-    x += wide + GAP;
+    const wordWidth = Math.max(widthOf(word), minimum);
+    centres.push(x + wordWidth / 2);
+    x += wordWidth + GAP;
   }
   const width = x - GAP + MARGIN;
-  if (!runsLeft(words)) return { centres, width };
+  if (!isRightToLeft(words)) return { centres, width };
   return { centres: centres.map((centre) => AXIS + width - MARGIN - centre), width };
 }
 
@@ -80,15 +79,15 @@ function* branches(nodes, centres, level, base, common) {
   }
   for (const [i, node] of nodes.entries()) {
     if (!node.children.length) continue;
-    const kind = common && !common.has(i) ? "alone" : "node";
-    yield ["circle", { class: kind, cx: round(xs[i]), cy: round(y(node)), r: 3 }];
+    const name = common && !common.has(i) ? "different" : "node";
+    yield ["circle", { class: name, cx: round(xs[i]), cy: round(y(node)), r: 3 }];
   }
 }
 
-function* barsOf({ gate, bars }, words, centres, group, top, [left, right]) {
-  const bottom = top + HIGH;
+function* drawBars({ gate, bars }, words, centres, group, top, [left, right]) {
+  const bottom = top + BAR_HEIGHT;
   const axis = left + AXIS - 8;
-  yield ["text", { class: "small", x: round(left + 4), y: top + HIGH / 2 + 4 }, gate];
+  yield ["text", { class: "small", x: round(left + 4), y: top + BAR_HEIGHT / 2 + 4 }, gate];
   for (const [value, y] of [
     [1, top],
     [0, bottom],
@@ -98,19 +97,19 @@ function* barsOf({ gate, bars }, words, centres, group, top, [left, right]) {
   }
   for (const [i, word] of words.entries()) {
     for (const [k, { layer, values }] of bars.entries()) {
-      const high = Math.max(values[i] * HIGH, 0.5);
-      const x = centres[i] - group / 2 + k * (BAR + BETWEEN);
-      const said = `${word}: ${gate}, layer ${layer}, ${values[i].toFixed(3)}`;
+      const height = Math.max(values[i] * BAR_HEIGHT, 0.5);
+      const x = centres[i] - group / 2 + k * (BAR_WIDTH + BAR_GAP);
+      const title = `${word}: ${gate}, layer ${layer}, ${values[i].toFixed(3)}`;
       yield [
         "rect",
         {
           class: `layer-${layer}`,
           x: round(x),
-          y: round(bottom - high),
-          width: BAR,
-          height: round(high),
+          y: round(bottom - height),
+          width: BAR_WIDTH,
+          height: round(height),
         },
-        said,
+        title,
       ];
     }
   }
@@ -129,9 +128,9 @@ function round(number) {
   return Math.round(10 * number) / 10;
 }
 
-// The places of the nodes of a tree whose words are a constituent of the other tree too.
-export function inBoth(nodes, others) {
+// The indices of the nodes of a tree that are constituents of the other tree too.
+export function commonNodes(nodes, others) {
   const key = ({ start, end }) => `${start} ${end}`;
-  const there = new Set(others.map(key));
-  return new Set(nodes.flatMap((node, i) => (there.has(key(node)) ? [i] : [])));
+  const known = new Set(others.map(key));
+  return new Set(nodes.flatMap((node, i) => (known.has(key(node)) ? [i] : [])));
 }

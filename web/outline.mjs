@@ -1,8 +1,8 @@
-// A tree and its distances as lists and tables, for those who do not see the picture.
+// A tree as nested lists and its distances as a table, e.g. for screen readers.
 
 import { html } from "./elements.mjs";
 
-// Lists inside lists: of each phrase how many words it has, then its two parts.
+// Nested lists. Each phrase has its number of words and its two parts.
 export function outline(words, nodes) {
   const items = [];
   for (const { start, end, children } of nodes) {
@@ -28,7 +28,7 @@ function short(words) {
     : words.join(" ");
 }
 
-// The numbers below the words.
+// The distances of all words.
 export function table(words, panels) {
   const columns = panels.flatMap(({ gate, bars }) =>
     bars.map(({ layer, values }) => ({ name: `${gate}, layer ${layer}`, values })),

@@ -1,10 +1,10 @@
-// The page: what is typed and chosen, to pictures of trees.
+// The page: from the text and the options to pictures of trees.
 
 import "./files.js";
 import { copy, standalone } from "./clipboard.mjs";
 import { html, svg } from "./elements.mjs";
 import { EXAMPLES } from "./examples.mjs";
-import { FONT, inBoth, picture, runsLeft } from "./figure.mjs";
+import { FONT, commonNodes, isRightToLeft, picture } from "./figure.mjs";
 import { outline, table } from "./outline.mjs";
 import { mean, rowsOf, treeOf, GATES } from "./parsing/parser.mjs";
 import { forbidden, wordsOf } from "./parsing/tokens.mjs";
@@ -13,28 +13,28 @@ import { Reader } from "./reader.mjs";
 import {
   CHOICES,
   DEFAULTS,
+  defaultTree,
   fromFragment,
-  readingsOf,
+  settingsOf,
   toFragment,
-  usualTree,
 } from "./state.mjs";
 
 const { documentation, runtime, parsers } = globalThis.SITE;
-const MOST_WORDS = 500; // of a sentence: votes take time in its third power
-const MOST_SENTENCES = 20;
-const LEAST_SCALE = 0.85; // of wide pictures; wider ones scroll
+const MAX_WORDS = 500; // of a sentence: the time for votes grows with the third power
+const MAX_SENTENCES = 20;
+const MIN_SCALE = 0.85; // wide pictures shrink to this scale; wider ones scroll
 const TITLES = { greedy: "Greedy tree", binary: "Binary tree", votes: "Tree with the most votes" };
 
 const find = (name) => document.getElementById(name);
-const [field, results, said, loading] = ["text", "results", "said", "loading"].map(find);
+const [field, results, message, loading] = ["text", "results", "message", "loading"].map(find);
 
-// --- What is typed and chosen --------------------------------------------------------------------
+// --- Text and options ----------------------------------------------------------------------------
 
 let state = null;
-let saving = 0; // the timer
-const open = new Set(); // which parts of the figures are open, by name
+let saving = 0; // timer
+const open = new Set(); // names of the details that are open
 
-function choices() {
+function addChoices() {
   const layers = Array.from({ length: parsers.onlstm.layers }, (_, i) => [
     String(i + 1),
     String(i + 1),
@@ -56,14 +56,14 @@ function choices() {
 function change(changed) {
   performance.mark("changed");
   if (changed.model) {
-    changed.tree = usualTree(changed.model);
-    results.replaceChildren(); // trees of another model
+    changed.tree = defaultTree(changed.model);
+    results.replaceChildren(); // the trees of the previous model
   }
   state = { ...state, ...changed };
-  check();
+  updateOptions();
   show();
   clearTimeout(saving);
-  // Not at every letter: browsers allow but so many.
+  // Not for every letter: browsers limit the rate.
   saving = setTimeout(() => history.replaceState(null, "", toFragment(state)), 300);
 }
 
@@ -71,11 +71,11 @@ function fill() {
   state = fromFragment(location.hash, parsers.onlstm.layers);
   state.text ??= EXAMPLES[0];
   field.value = state.text;
-  check();
+  updateOptions();
   if (reader()) show();
 }
 
-function check() {
+function updateOptions() {
   for (const name of Object.keys(DEFAULTS)) {
     find(name).querySelector(`[value="${state[name]}"]`).checked = true;
   }
@@ -86,97 +86,100 @@ function check() {
 
 // --- From text to pictures -----------------------------------------------------------------------
 
-// The sentences to show, or what is wrong with the text.
+// The sentences to show, or an error message.
 function sentencesOf(text) {
-  const place = forbidden(text);
-  if (place >= 0)
-    return {
-      wrong: `Character ${place + 1} is a control character, which no text has. Take it out.`,
-    };
+  const index = forbidden(text);
+  if (index >= 0)
+    return { error: `Character ${index + 1} is a control character. Please remove it.` };
   const sentences = wordsOf(text);
   if (!sentences.length)
-    return { wrong: text.trim() ? "There is no word in it." : "Type a sentence." };
+    return { error: text.trim() ? "The text contains no words." : "Type a sentence." };
   const longest = Math.max(...sentences.map((words) => words.length));
-  if (longest > MOST_WORDS) {
-    return { wrong: `A sentence has ${longest} words; this page draws up to ${MOST_WORDS}.` };
+  if (longest > MAX_WORDS) {
+    return { error: `A sentence has ${longest} words. The maximum is ${MAX_WORDS}.` };
   }
-  return { sentences: sentences.slice(0, MOST_SENTENCES), left: sentences.length - MOST_SENTENCES };
+  const skipped = sentences.length - MAX_SENTENCES;
+  return { sentences: sentences.slice(0, MAX_SENTENCES), skipped };
 }
 
 function show() {
-  const { sentences = [], wrong, left } = sentencesOf(state.text);
-  const measured = reader().measured(sentences);
-  const whole = reader().models > 0 && measured.every(Boolean);
-  results.setAttribute("aria-busy", String(!wrong && !whole));
-  if (wrong) {
+  const { sentences = [], error, skipped } = sentencesOf(state.text);
+  const distances = reader().distances(sentences);
+  const isComplete = reader().models > 0 && distances.every(Boolean);
+  results.setAttribute("aria-busy", String(!error && !isComplete));
+  if (error) {
     results.replaceChildren();
-    say(wrong);
+    say(error);
     return;
   }
-  if (!whole) return; // what was there stays until all is there
-  draw(sentences, measured);
+  if (!isComplete) return; // the previous trees stay until the new ones are complete
+  draw(sentences, distances);
   const counts = sentences.map((words) => words.length);
-  const figures = counts.length * readingsOf(state).length;
+  const figures = counts.length * settingsOf(state).length;
   const size = counts.length === 1 ? ` of ${many(counts[0], "word")}` : "";
   const trees = `${figures === 1 ? "A tree" : `${figures} trees`}${size}`;
-  say(left > 0 ? `${trees}; ${many(left, "more sentence")} left out.` : `${trees}, ${from()}.`);
+  say(
+    skipped > 0
+      ? `${trees}. ${many(skipped, "more sentence")} not shown.`
+      : `${trees}, built by ${modelCount()}.`,
+  );
   performance.measure("tree", "changed");
 }
 
-function from() {
+function modelCount() {
   const models = many(reader().members.length, "model");
   return reader().models < parsers[state.model].models.length
-    ? `of ${models} while the others are loading`
-    : `of ${models}`;
+    ? `${models} while the others are loading`
+    : models;
 }
 
-function many(count, what) {
-  return `${count} ${what}${count === 1 ? "" : "s"}`;
+function many(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 let speaking = 0;
 function say(text) {
   clearTimeout(speaking);
-  // While somebody types, a screen reader is not to be told of every letter.
-  speaking = setTimeout(() => said.textContent !== text && (said.textContent = text), 250);
+  // The delay keeps screen readers from announcing every letter that is typed.
+  speaking = setTimeout(() => message.textContent !== text && (message.textContent = text), 250);
 }
 
-function draw(sentences, measured) {
+function draw(sentences, distances) {
   const scrolled = [...results.querySelectorAll(".picture")].map((box) => box.scrollLeft);
   const focused = [...results.querySelectorAll("button, summary, .picture")].indexOf(
     document.activeElement,
   );
   const number = (i) => (sentences.length > 1 ? `${i + 1}. ` : "");
-  results.replaceChildren(...sentences.map((words, i) => article(number(i), words, measured[i])));
+  results.replaceChildren(...sentences.map((words, i) => article(number(i), words, distances[i])));
   results.querySelectorAll(".picture").forEach((box, i) => {
     fit(box);
-    box.scrollLeft = scrolled[i] ?? (runsLeft(box.words) ? box.scrollWidth : 0);
+    box.scrollLeft = scrolled[i] ?? (isRightToLeft(box.words) ? box.scrollWidth : 0);
   });
   if (focused >= 0) results.querySelectorAll("button, summary, .picture")[focused]?.focus();
 }
 
-// A picture that is a little too wide shrinks, one that is wider scrolls, by keys as well.
+// A picture that is slightly too wide shrinks; a wider one scrolls, also with the keyboard.
 function fit(box) {
   const width = box.firstElementChild.viewBox.baseVal.width;
-  const scrolls = LEAST_SCALE * width > box.clientWidth;
+  const scrolls = MIN_SCALE * width > box.clientWidth;
   box.firstElementChild.style.minWidth = scrolls ? `${width}px` : "";
   if (scrolls) box.tabIndex = 0;
   else box.removeAttribute("tabindex");
 }
 
-function article(number, words, measured) {
-  const readings = readingsOf(state);
-  const splits = readings.map((reading) =>
-    treeOf(rowsOf(measured, reader().members, reading), reading.method),
+function article(number, words, distances) {
+  const allSettings = settingsOf(state);
+  const splits = allSettings.map((settings) =>
+    treeOf(rowsOf(distances, reader().layers, settings), settings.method),
   );
   const nodes = splits.map((split) => nodesOf(words.length, split));
-  const common = nodes.length > 1 ? nodes.map((own, i) => inBoth(own, nodes[1 - i])) : [];
-  const figures = readings.map((reading, i) =>
+  const common = nodes.length > 1 ? nodes.map((tree, i) => commonNodes(tree, nodes[1 - i])) : [];
+  const figures = allSettings.map((settings, i) =>
     figure({
       number,
       words,
-      measured,
-      reading,
+      distances,
+      settings,
       split: splits[i],
       nodes: nodes[i],
       common: common[i] ?? null,
@@ -187,20 +190,20 @@ function article(number, words, measured) {
     const phrases = words.length - 1;
     const same = [...common[0]].filter((i) => nodes[0][i].children.length).length;
     parts.push(
-      html("p", {}, `${same} of ${phrases} phrases are in both trees; the others have red dots.`),
+      html("p", {}, `${same} of ${phrases} phrases are in both trees. The others have red dots.`),
     );
   }
   return html("article", {}, ...parts);
 }
 
-function figure({ number, words, measured, reading, split, nodes, common }) {
-  const title = number + TITLES[reading.method];
-  const panels = panelsOf(measured, reading);
+function figure({ number, words, distances, settings, split, nodes, common }) {
+  const title = number + TITLES[settings.method];
+  const panels = panelsOf(distances, settings);
   const text = brackets(words, split);
-  const image = drawn({ words, nodes, panels, common, title });
+  const image = drawPicture({ words, nodes, panels, common, title });
   const box = html(
     "div",
-    { class: "picture", role: "group", "aria-label": "Picture, which can be scrolled" },
+    { class: "picture", role: "group", "aria-label": "Picture (scrollable)" },
     image,
   );
   box.words = words;
@@ -213,33 +216,33 @@ function figure({ number, words, measured, reading, split, nodes, common }) {
     {},
     html("figcaption", {}, html("h2", {}, title), html("div", { class: "buttons" }, ...buttons)),
     box,
-    part("list", "The tree as a list", () => outline(words, nodes)),
-    part("brackets", "The tree in brackets", () => html("code", { dir: "ltr" }, text)),
-    part("numbers", "The distances as a table", () => table(words, panels)),
+    details("list", "Tree as a list", () => outline(words, nodes)),
+    details("brackets", "Tree in brackets", () => html("code", { dir: "ltr" }, text)),
+    details("numbers", "Distances as a table", () => table(words, panels)),
   );
 }
 
-// The bars: of each gate that counts, and of each layer that does, the mean over the models.
-function panelsOf(measured, { layer, gate }) {
+// The bars: the mean over the models, for each gate and layer that determines the tree.
+function panelsOf(distances, { layer, gate }) {
   const gates = gate === "both" ? GATES : [gate];
   const count = parsers[state.model].layers;
   const layers = layer === null ? Array.from({ length: count }, (_, i) => i + 1) : [layer];
   return gates.map((name) => ({
     gate: name,
-    bars: layers.map((one) => ({
-      layer: one,
-      values: mean(rowsOf(measured, reader().members, { layer: one, gate: name })),
+    bars: layers.map((number) => ({
+      layer: number,
+      values: mean(rowsOf(distances, reader().layers, { layer: number, gate: name })),
     })),
   }));
 }
 
-const pencil = document.createElement("canvas").getContext("2d");
+const measuring = document.createElement("canvas").getContext("2d");
 function widthOf(word) {
-  pencil.font = FONT;
-  return pencil.measureText(word).width;
+  measuring.font = FONT;
+  return measuring.measureText(word).width;
 }
 
-function drawn({ title, ...parts }) {
+function drawPicture({ title, ...parts }) {
   const { width, height, elements } = picture({ ...parts, widthOf });
   const children = elements.map(([name, attributes, text]) => {
     if (text === undefined) return svg(name, attributes);
@@ -247,7 +250,7 @@ function drawn({ title, ...parts }) {
       ? svg(name, attributes, text)
       : svg(name, attributes, svg("title", {}, text));
   });
-  const known = {
+  const attributes = {
     role: "img",
     width,
     height,
@@ -255,42 +258,42 @@ function drawn({ title, ...parts }) {
     "aria-label": `${title}: ${parts.words.join(" ")}`,
   };
   const description = `${many(parts.words.length, "word")} in a line, branches above, bars below.`;
-  return svg("svg", known, svg("desc", {}, description), ...children);
+  return svg("svg", attributes, svg("desc", {}, description), ...children);
 }
 
-// What opens below a picture, made when it is opened, and open again in the next picture.
-function part(name, title, make) {
+// A part below a picture that is created when it is opened, and stays open in the next picture.
+function details(name, title, make) {
   const inside = html("div", { role: "group", "aria-label": title });
-  const details = html("details", { "data-part": name }, html("summary", {}, title), inside);
-  details.open = open.has(name);
-  if (details.open) inside.append(make());
-  const reach = () =>
+  const element = html("details", { "data-part": name }, html("summary", {}, title), inside);
+  element.open = open.has(name);
+  if (element.open) inside.append(make());
+  const isScrollable = () =>
     inside.scrollWidth > inside.clientWidth || inside.scrollHeight > inside.clientHeight;
-  details.addEventListener("toggle", () => {
-    if (details.open) open.add(name);
+  element.addEventListener("toggle", () => {
+    if (element.open) open.add(name);
     else open.delete(name);
-    if (details.open && !inside.firstChild) inside.append(make());
-    if (reach()) inside.tabIndex = 0; // so that keys scroll it
+    if (element.open && !inside.firstChild) inside.append(make());
+    if (isScrollable()) inside.tabIndex = 0; // so that keys scroll it
   });
-  return details;
+  return element;
 }
 
 function button(title, make) {
-  const made = html("button", { type: "button" }, title);
-  made.addEventListener("click", () => take(made, make));
-  return made;
+  const element = html("button", { type: "button" }, title);
+  element.addEventListener("click", () => copyFrom(element, make));
+  return element;
 }
 
-async function take(pressed, make) {
-  const title = pressed.dataset.title ?? (pressed.dataset.title = pressed.textContent);
+async function copyFrom(button, make) {
+  const title = button.dataset.title ?? (button.dataset.title = button.textContent);
   try {
     await copy(make());
-    pressed.textContent = "Copied";
+    button.textContent = "Copied";
     say(`${title}: done.`);
   } catch (error) {
-    say(`Not copied: ${error.message}.`);
+    say(`Copying failed: ${error.message}.`);
   }
-  setTimeout(() => (pressed.textContent = title), 1500);
+  setTimeout(() => (button.textContent = title), 1500);
 }
 
 // --- The models ----------------------------------------------------------------------------------
@@ -298,17 +301,17 @@ async function take(pressed, make) {
 const files = [runtime, ...Object.values(parsers).flatMap(({ models }) => models)];
 const total = files.reduce((sum, file) => sum + file.packed, 0);
 let worker = null;
-let readers = {}; // of each parser
+let readers = {}; // by name of the parser
 const reader = () => readers[state.model];
 
 function start() {
   find("failed").hidden = true;
   loading.hidden = false;
   find("progress").value = 0;
-  const options = { type: "module", name: state.model }; // which is loaded first
+  const options = { type: "module", name: state.model }; // the parser that is loaded first
   worker = new Worker(new URL("worker.mjs", import.meta.url), options);
   worker.addEventListener("error", (event) =>
-    told({ failed: event.message || "worker.mjs could not be loaded" }),
+    receive({ failed: event.message || "worker.mjs could not be loaded" }),
   );
   readers = Object.fromEntries(
     Object.keys(parsers).map((name) => [
@@ -316,10 +319,10 @@ function start() {
       new Reader(worker, name, () => name === state.model && show()),
     ]),
   );
-  worker.addEventListener("message", ({ data }) => told(data));
+  worker.addEventListener("message", ({ data }) => receive(data));
 }
 
-function told({ progress, models, failed }) {
+function receive({ progress, models, failed }) {
   if (failed) {
     find("failed").firstElementChild.textContent = `The parser could not be loaded: ${failed}`;
     find("failed").hidden = false;
@@ -329,29 +332,29 @@ function told({ progress, models, failed }) {
   if (progress) {
     const share = Math.min(progress / total, 1);
     find("progress").value = share;
-    const here = Object.values(readers).reduce((sum, { models }) => sum + models, 0);
-    const count = here
-      ? `${here} of ${files.length - 1} models parse already`
+    const ready = Object.values(readers).reduce((sum, { models }) => sum + models, 0);
+    const count = ready
+      ? `${ready} of ${files.length - 1} models are ready`
       : "Loading the parser";
-    find("loaded").textContent =
+    find("progress-text").textContent =
       `${count}: ${((share * total) / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB`;
   }
-  const all = Object.entries(parsers).every(
+  const isComplete = Object.entries(parsers).every(
     ([name, { models }]) => readers[name].models === models.length,
   );
-  if (models && all) {
+  if (models && isComplete) {
     loading.hidden = true;
-    sayOffline();
+    showOffline();
   }
 }
 
-async function sayOffline() {
+async function showOffline() {
   if (!("serviceWorker" in navigator)) return;
   await navigator.serviceWorker.ready;
   find("offline").hidden = false;
 }
 
-// --- Begin ---------------------------------------------------------------------------------------
+// --- Start ---------------------------------------------------------------------------------------
 
 find("theme").value = document.documentElement.dataset.theme ?? "";
 find("theme").addEventListener("change", ({ target }) => {
@@ -360,7 +363,7 @@ find("theme").addEventListener("change", ({ target }) => {
   try {
     localStorage.setItem("theme", target.value);
   } catch {
-    // then it is for this time alone
+    // without storage it applies to this visit only
   }
 });
 field.addEventListener("input", () => change({ text: field.value }));
@@ -370,9 +373,9 @@ find("examples").addEventListener("change", ({ target }) => {
   target.value = "";
 });
 find("link").addEventListener("click", ({ currentTarget }) => {
-  take(currentTarget, () => new URL(toFragment(state), location.href).href);
+  copyFrom(currentTarget, () => new URL(toFragment(state), location.href).href);
 });
-find("again").addEventListener("click", () => {
+find("retry").addEventListener("click", () => {
   worker.terminate();
   start();
   show();
@@ -386,7 +389,7 @@ if (documentation) {
   find("documentation").hidden = false;
 }
 performance.mark("changed");
-choices();
+addChoices();
 fill();
 start();
 show();

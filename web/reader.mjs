@@ -1,26 +1,26 @@
-// Reads the sentences of the page: asks the worker for what it does not know yet.
+// Requests the distances of sentences from the worker and caches them.
 
 import { together } from "./parsing/parser.mjs";
 
-const REMEMBERED = 300; // sentences
+const CACHE_SIZE = 300; // sentences
 
 export class Reader {
-  // name: of the parser whose models the worker is asked for; changed: function without arguments,
-  // called when there is something new to show.
+  // name: name of the parser; changed: function without arguments that is called when there is
+  // something new to show.
   constructor(worker, name, changed) {
     this.worker = worker;
     this.name = name;
     this.changed = changed;
-    this.models = 0; // that are there
-    this.members = []; // how many layers each language model in them has
-    this.known = new Map(); // sentences, the last used last, and what each model measured
+    this.models = 0; // number of loaded models
+    this.layers = []; // number of layers of each language model
+    this.known = new Map(); // sentence: distances of each model; the most recently used is last
     this.wanted = [];
     this.busy = false;
     worker.addEventListener("message", ({ data }) => data.parser === name && this.answer(data));
   }
 
-  // What all models that are there measured of each sentence; null where it is still to come.
-  measured(sentences) {
+  // The distances of all loaded models for each sentence; null for those that are not ready yet.
+  distances(sentences) {
     this.wanted = sentences;
     this.ask();
     return sentences.map((words) => {
@@ -33,7 +33,7 @@ export class Reader {
     return this.known.get(words.join(" ")) ?? [];
   }
 
-  // One sentence at a time, always of the latest text.
+  // Requests one sentence at a time, always of the latest text.
   ask() {
     if (this.busy) return;
     const next = this.wanted.find((words) => this.parts(words).length < this.models);
@@ -48,9 +48,9 @@ export class Reader {
       const parts = [...this.parts(data.words), ...data.parts];
       this.known.delete(key);
       this.known.set(key, parts);
-      if (this.known.size > REMEMBERED) this.known.delete(this.known.keys().next().value);
+      if (this.known.size > CACHE_SIZE) this.known.delete(this.known.keys().next().value);
       this.busy = false;
-    } else [this.models, this.members] = [data.models.length, data.models.flat()];
+    } else [this.models, this.layers] = [data.models.length, data.models.flat()];
     this.changed();
   }
 }

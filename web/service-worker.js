@@ -1,32 +1,32 @@
-// Keeps the page, so that it works without a network. The models are kept by download.mjs, under
-// names that change with what is in them.
+// Caches the page, so that it works offline. The models are cached by download.mjs. Their names
+// contain a hash of the content.
 
 importScripts("files.js");
 
 const { version, page, runtime, parsers } = self.SITE;
-const OURS = `keras_onlstm page ${self.registration.scope} `;
-const PAGE = OURS + version;
+const PREFIX = `keras_onlstm page ${self.registration.scope} `;
+const PAGE = PREFIX + version;
 const FILES = "keras_onlstm files";
 
-self.addEventListener("install", (event) => event.waitUntil(keep()));
-self.addEventListener("activate", (event) => event.waitUntil(tidy()));
+self.addEventListener("install", (event) => event.waitUntil(cachePage()));
+self.addEventListener("activate", (event) => event.waitUntil(removeOld()));
 self.addEventListener("fetch", (event) => {
   const { method, url } = event.request;
   if (method === "GET" && url.startsWith(self.registration.scope))
     event.respondWith(answer(event.request));
 });
 
-async function keep() {
+async function cachePage() {
   const cache = await caches.open(PAGE);
   await cache.addAll(page.map((path) => new Request(path, { cache: "no-cache" })));
   await self.skipWaiting();
 }
 
-// What belongs to earlier versions of this page goes.
-async function tidy() {
+// Removes the files of earlier versions of this page.
+async function removeOld() {
   const scope = self.registration.scope;
   for (const name of await caches.keys()) {
-    if (name.startsWith(OURS) && name !== PAGE) await caches.delete(name);
+    if (name.startsWith(PREFIX) && name !== PAGE) await caches.delete(name);
   }
   const models = Object.values(parsers).flatMap(({ models }) => models);
   const needed = new Set([runtime, ...models].map(({ path }) => new URL(path, scope).href));
@@ -38,6 +38,6 @@ async function tidy() {
 }
 
 async function answer(request) {
-  const kept = await (await caches.open(PAGE)).match(request, { ignoreSearch: true });
-  return kept ?? fetch(request);
+  const cached = await (await caches.open(PAGE)).match(request, { ignoreSearch: true });
+  return cached ?? fetch(request);
 }

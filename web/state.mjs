@@ -1,45 +1,44 @@
-// What is shown, and the fragment of an address that says it.
+// The state of the page and its representation as the fragment of an address.
 
 export const CHOICES = {
   model: { onlstm: "ON-LSTM", prpn: "PRPN" },
   tree: { votes: "votes", greedy: "greedy", binary: "binary", both: "greedy and binary" },
-  layer: { all: "all" }, // and the numbers of layers
+  layer: { all: "all" }, // and numbers of layers
   gate: { both: "both", forget: "forget", input: "input" },
 };
 
 export const DEFAULTS = { model: "onlstm", tree: "votes", layer: "all", gate: "both" };
 
-// How Parser reads a model of that kind unasked.
-export function usualTree(model) {
+// The default of Parser for a kind of model.
+export function defaultTree(model) {
   return model === "prpn" ? "greedy" : DEFAULTS.tree;
 }
 
-// state: { text, model, tree, layer, gate }. What is as usual is left out.
+// state: { text, model, tree, layer, gate }. Defaults are left out.
 export function toFragment(state) {
-  const written = new URLSearchParams({ text: state.text });
-  const usual = { ...DEFAULTS, tree: usualTree(state.model) };
-  for (const [name, value] of Object.entries(usual)) {
-    if (state[name] !== value) written.set(name, state[name]);
+  const parameters = new URLSearchParams({ text: state.text });
+  const defaults = { ...DEFAULTS, tree: defaultTree(state.model) };
+  for (const [name, value] of Object.entries(defaults)) {
+    if (state[name] !== value) parameters.set(name, state[name]);
   }
-  return `#${written}`;
+  return `#${parameters}`;
 }
 
-// A fragment, from wherever, as { text or null, model, tree, layer, gate }; what makes no sense is
-// as usual.
+// Parses a fragment: { text or null, model, tree, layer, gate }. Invalid values become defaults.
 export function fromFragment(fragment, layers, longest = 20_000) {
-  const given = new URLSearchParams(fragment.replace(/^#/, ""));
-  const state = { text: given.get("text")?.slice(0, longest) ?? null };
+  const parameters = new URLSearchParams(fragment.replace(/^#/, ""));
+  const state = { text: parameters.get("text")?.slice(0, longest) ?? null };
   for (const name of Object.keys(DEFAULTS)) {
-    const value = given.get(name);
-    const numbered = name === "layer" && /^[1-9][0-9]?$/.test(value) && Number(value) <= layers;
-    const usual = name === "tree" ? usualTree(state.model) : DEFAULTS[name];
-    state[name] = numbered || Object.hasOwn(CHOICES[name], value) ? value : usual;
+    const value = parameters.get(name);
+    const isLayer = name === "layer" && /^[1-9][0-9]?$/.test(value) && Number(value) <= layers;
+    const fallback = name === "tree" ? defaultTree(state.model) : DEFAULTS[name];
+    state[name] = isLayer || Object.hasOwn(CHOICES[name], value) ? value : fallback;
   }
   return state;
 }
 
-// How Parser is to read, once for each tree that is shown. A PRPN has one layer of distances.
-export function readingsOf({ model, tree, layer, gate }) {
+// The settings of Parser for each tree that is shown. A PRPN has a single layer of distances.
+export function settingsOf({ model, tree, layer, gate }) {
   const methods = tree === "both" ? ["greedy", "binary"] : [tree];
   if (model === "prpn") {
     return methods.map((method) => ({ method, layer: null, gate: "syntactic" }));

@@ -1,10 +1,10 @@
-// Before anything is drawn: the theme that was chosen here, if one was.
+// Applies the stored theme before the page is drawn.
 {
-  let chosen = null;
+  let theme = null;
   try {
-    chosen = localStorage.getItem("theme");
+    theme = localStorage.getItem("theme");
   } catch {
-    // where nothing can be kept the system decides
+    // without storage the system theme is used
   }
-  if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 }

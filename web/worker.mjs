@@ -1,8 +1,9 @@
-// The models, beside the page, so that typing never waits for them.
+// Runs the models in a worker, so that they do not block typing.
 //
-// The page sends { parser, words, first }; the answer is { parser, words, parts }, what the models
-// of that parser from the first on measured, one after the other as they were loaded. While they
-// come: { progress }, { parser, models }. The worker's name is the parser that is loaded first.
+// The page sends { parser, words, first }. The answer is { parser, words, parts }, the distances of
+// the models of that parser, starting with index first, in the order in which they were loaded.
+// While models are loading, the worker sends { progress } and { parser, models }. The name of the
+// worker is that of the parser that is loaded first.
 
 import "./files.js";
 import { download } from "./download.mjs";
@@ -14,8 +15,8 @@ const names = Object.keys(parsers).sort((a, b) => (b === self.name) - (a === sel
 const opened = Object.fromEntries(names.map((name) => [name, []]));
 const WARM = "the first times are slow".split(" ");
 
-ort.env.logLevel = "fatal"; // errors are thrown as well
-ort.env.wasm.numThreads = 1; // more would need headers of the server
+ort.env.logLevel = "fatal"; // errors are thrown anyway
+ort.env.wasm.numThreads = 1; // more threads need special server headers
 
 self.addEventListener("message", async ({ data: { parser, words, first } }) => {
   try {
@@ -28,8 +29,8 @@ self.addEventListener("message", async ({ data: { parser, words, first } }) => {
 });
 
 async function load() {
-  let came = 0;
-  const progress = (bytes) => self.postMessage({ progress: (came += bytes) });
+  let received = 0;
+  const progress = (bytes) => self.postMessage({ progress: (received += bytes) });
   const get = (file) => download(file, progress);
   const files = names.flatMap((name) => parsers[name].models.map((file) => [name, file]));
   const [wasm, first] = await Promise.all([get(runtime), get(files[0][1])]);

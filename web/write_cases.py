@@ -1,10 +1,10 @@
-"""Writes what the page's tests compare with, and the English words that its tokenizer knows.
+"""Writes expected results for the tests of the page, and the word lists of its tokenizer.
 
-    python web/write_cases.py                     beside this file
+    python web/write_cases.py                     # updates web/
     python web/write_cases.py --output DIR
 
-`tests/cases.json` has texts, the words of their sentences and their trees, as `Parser` gives them,
-of the package's models and of the page's PRPN.
+`tests/cases.json` contains texts with the words and trees of their sentences from `Parser`, for the
+models of the package and the PRPN of the page.
 """
 
 import itertools
@@ -66,11 +66,11 @@ TEXTS = [
     "The old man the boats",
     "Colorless green ideas sleep furiously",
 ]  # fmt: skip
-# In random order: repeated clauses have distances that differ by rounding only.
+# In random order, because the distances of repeated clauses differ by rounding only.
 CLAUSE = "the man who said that the price of a stock on this market will fall in 1989 left and"
 TEXTS.append(" ".join(np.random.default_rng(0).choice(CLAUSE.split(" "), 300)))
 
-# How trees are read: what Parser is asked for. The first is what it does unasked.
+# Settings of Parser. The first ones are the defaults.
 READINGS = [
     {"method": "votes", "layer": None, "gate": "both"},
     {"method": "greedy", "layer": 2, "gate": "forget"},
@@ -82,8 +82,8 @@ READINGS = [
 PRPN_METHODS = ["greedy", "binary", "votes"]
 
 
-def english():
-    """The module with the words of the tokenizer."""
+def english_module():
+    """JavaScript module with the word lists of the tokenizer."""
     lines = [f"// Written by {Path(__file__).name} from keras_onlstm/text/tokens.py.\n"]
     for name in ("ABBREVIATIONS", "STARTERS"):
         words = textwrap.fill(" ".join(getattr(tokens, name).split()), 96)
@@ -91,57 +91,57 @@ def english():
     return "\n".join(lines) + "\n"
 
 
-def texts():
-    """Texts with the words and the trees of each of their sentences, one for each reading."""
+def text_cases():
+    """Texts with the words of their sentences, and the trees for all settings of the parser."""
     parsers = [Parser.load(**reading) for reading in READINGS]
     parsers += [Parser.load(PRPN, method=method) for method in PRPN_METHODS]
-    found = []
+    cases = []
     for text in TEXTS:
         parsed = [[p for p in parser.parse_detailed([text]) if p.words] for parser in parsers]
-        words = [one.words for one in parsed[0]]
-        trees = [[brackets(one.tree) for one in of_reading] for of_reading in parsed]
+        words = [sentence.words for sentence in parsed[0]]
+        trees = [[brackets(sentence.tree) for sentence in sentences] for sentences in parsed]
         assert list(itertools.chain.from_iterable(words)) == parsers[0].tokenize(text)
-        ours, of_prpn = trees[: len(READINGS)], trees[len(READINGS) :]
-        found.append({"text": text, "words": words, "trees": ours, "prpn": of_prpn})
-    return found
+        onlstm, prpn = trees[: len(READINGS)], trees[len(READINGS) :]
+        cases.append({"text": text, "words": words, "trees": onlstm, "prpn": prpn})
+    return cases
 
 
-def rows():
-    """Drawn distances, many of them equal, with their trees."""
+def distance_cases():
+    """Random distances with many ties, and their trees."""
     random = np.random.default_rng(0)
-    found = []
+    cases = []
     for count in [1, 2, 3, 4, 5, 8, 13, 30]:
         distances = random.integers(0, 6, (3, count)) / 8
-        words = [f"w{place}" for place in range(count)]
+        words = [f"w{index}" for index in range(count)]
         trees = {
             method: brackets(build_tree(distances.mean(axis=0), words, method))
             for method in ("greedy", "binary")
         }
         trees["votes"] = brackets(vote(distances, words))
-        found.append({"words": words, "distances": distances.tolist(), "trees": trees})
-    return found
+        cases.append({"words": words, "distances": distances.tolist(), "trees": trees})
+    return cases
 
 
-def cases():
-    """All of it as JSON, a case a line."""
+def cases_json():
+    """All cases as JSON, each on its own line."""
     parts = {
         "readings": READINGS,
         "methods": PRPN_METHODS,
-        "texts": texts(),
-        "rows": rows(),
+        "texts": text_cases(),
+        "rows": distance_cases(),
     }
     return (
         "{\n"
         + ",\n".join(
-            f'"{name}": [\n' + ",\n".join(json.dumps(case) for case in found) + "\n]"
-            for name, found in parts.items()
+            f'"{name}": [\n' + ",\n".join(json.dumps(case) for case in cases) + "\n]"
+            for name, cases in parts.items()
         )
         + "\n}\n"
     )
 
 
 def main(options):
-    for path, content in ((ENGLISH, english()), (CASES, cases())):
+    for path, content in ((ENGLISH, english_module()), (CASES, cases_json())):
         path = Path(options.output) / path
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
@@ -151,7 +151,9 @@ def main(options):
 
 def parse_arguments():
     parser = ArgumentParser(prog=Path(__file__).name, description=__doc__.splitlines()[0])
-    parser.add_argument("--output", metavar="DIR", default=HERE, help="default: beside this file")
+    parser.add_argument(
+        "--output", metavar="DIR", default=HERE, help="Output folder. (default: the folder web)"
+    )
     return parser, parser.parse_args()
 
 

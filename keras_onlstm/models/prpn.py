@@ -12,7 +12,7 @@ from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary
 from keras_onlstm.prpn.parsing_network import ParsingNetwork
 from keras_onlstm.prpn.predict_network import PredictNetwork
 from keras_onlstm.prpn.reading_network import ReadingNetwork
-from keras_onlstm.prpn.step import spread
+from keras_onlstm.prpn.step import banded_gates
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils import Sentence, Shape, Tensor
 from keras_onlstm.utils.deprecation import renamed_arguments
@@ -201,7 +201,7 @@ class PRPN(SentenceReader):
         if states is None:
             states = self.initial_states(ops.shape(ids)[0])
         words, history, reading = states
-        options = {"training": training, "counts": mask}
+        options = {"training": training, "mask": mask}
         parsed = self._parse(x, words, history, **options)
         gates, next_gates = parsed.gates, parsed.next_gates
         h, last = self.reading_network(x, gates, reading, **options)
@@ -241,7 +241,10 @@ class PRPN(SentenceReader):
         preceding, history, reading = self.initial_states(1)
         parsed = self._parse(x, preceding, history)
         h, _ = self.reading_network(x, parsed.gates, reading)
-        bands = {"gates": spread(parsed.gates)[0], "next gates": spread(parsed.next_gates)[0]}
+        bands = {
+            "gates": banded_gates(parsed.gates)[0],
+            "next gates": banded_gates(parsed.next_gates)[0],
+        }
         weights = self.reading_network.attention(x, parsed.gates, reading)
         bands |= {f"reading {number}": band for number, band in enumerate(weights, 1)}
         if self._config["predict_attention"]:

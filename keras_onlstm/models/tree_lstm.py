@@ -19,7 +19,7 @@ from keras_onlstm.tree_lstm.schedule import (
     schedule_batch,
     schedule_tree,
 )
-from keras_onlstm.tree_lstm.step import GeneratorLSTM, Weights, start
+from keras_onlstm.tree_lstm.step import GeneratorLSTM, Weights, uniform_initializer
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.deprecation import renamed_method
 from keras_onlstm.utils.keras_private import predictor
@@ -145,7 +145,7 @@ class TreeLSTM(keras.Model):
         config = self._config
 
         def weight(name: str, *shape: int) -> keras.Variable:
-            initializer = start(config["seed"], name)
+            initializer = uniform_initializer(config["seed"], name)
             return self.add_weight(shape=shape, initializer=initializer, name=name)
 
         size = config["vocabulary_size"]

@@ -58,7 +58,7 @@ class ReadingInputs(NamedTuple):
     training: bool = False  # whether gradients will probably be needed
 
     @property
-    def of_engine(self) -> tuple[Tensors, Tensors, Tensors]:
+    def engine_arguments(self) -> tuple[Tensors, Tensors, Tensors]:
         """Weights, carry and `xs`."""
         return self[:8], self[8:10], self[10:15]
 
@@ -70,19 +70,19 @@ substituted = Substitution("reading")
 def run(inputs: ReadingInputs, fuse: bool) -> Tensors:
     """Hidden and cell states after every step, each (T, B, U), with the engine if `fuse`."""
     implementation = fused if fuse else reference
-    # Export, and comparison with an exported model, substitute a function.
+    # Exports, and comparisons with an exported model, substitute a function.
     return (substituted.function or implementation)(inputs)
 
 
 def fused(inputs: ReadingInputs) -> Tensors:
     """The fast implementation."""
     step = ReadingStep(inputs.h.shape[-1])
-    return engine.run(step, *inputs.of_engine, inputs.training)[1]
+    return engine.run(step, *inputs.engine_arguments, inputs.training)[1]
 
 
 def reference(inputs: ReadingInputs) -> Tensors:
     """Reference implementation, with automatic gradients. The fast one is tested against it."""
-    weights, carry, xs = inputs.of_engine
+    weights, carry, xs = inputs.engine_arguments
     step = _ReferenceStep(inputs.h.shape[-1])
 
     def body(carry, row):
@@ -93,14 +93,10 @@ def reference(inputs: ReadingInputs) -> Tensors:
 
 @dataclass(frozen=True)
 class ReadingStep(Step):
-    """One step of a reading layer.
+    """One step of a reading layer, with the weights, carry and `xs` of `ReadingInputs`.
 
-    Its weights, carry and `xs` are those of `ReadingInputs`, its outputs h and c, each (T, B, U).
-    The backward loop carries the gradients of h and of c in the memory without the newest rows,
-    (S - 1, B, U), and those of the newest rows, (B, U).
-
-    Args:
-        units: positive integer, U.
+    Its outputs are h and c, each (T, B, U). The backward loop carries the gradients of h and of c
+    in the memory without the newest rows, (S - 1, B, U), and those of the newest rows, (B, U).
     """
 
     units: int
@@ -228,7 +224,7 @@ class ReadingStep(Step):
         d_share = ops.cast(ops.sum(hs * dh + cs * dc, -1), gates.dtype)
         mean = ops.sum(share * d_share, 0)
         d_gates = open_share * (d_share - mean)
-        # The shares depend on the largest logit, which is subtracted, because of EPSILON.
+        # Because of EPSILON, the shares depend on the subtracted maximum of the logits.
         top = ops.cast(logits == highest, gates.dtype)
         d_logits = share * (d_share - mean) - top / ops.sum(top, 0) * (EPSILON / total * mean)
         d_logits = ops.expand_dims(ops.cast(d_logits, key.dtype) / self.units**0.5, -1)

@@ -42,7 +42,7 @@ def _append_row(x, value):
 
 @dataclass(frozen=True)
 class TreeStep(Step):
-    """One step of a grid.
+    """One step of a grid, of L layers with U units.
 
     - `weights`: `Layer` of all edge types, one edge type after the other.
     - `carry`: h and c of all layers in one tensor (R, 2 U L), so that one gather takes them all.
@@ -50,14 +50,10 @@ class TreeStep(Step):
       step before, or R for `INITIAL`; and its followers (K, R, F), the rows of the next step that
       take its states, or R for none.
     - The output is h of the last layer, (K, R, U).
-
-    Args:
-        units: positive integer, U.
-        depth: positive integer, L.
     """
 
-    units: int
-    depth: int
+    units: int  # U
+    depth: int  # L
 
     is_launch_bound = False  # compiled parts are faster for small layers, too
 

@@ -206,7 +206,7 @@ def test_distractors_are_neighbours_by_frequency():
     for seed in range(60):
         (one,) = blanks(train, [sentence("e")], seed)
         candidates = one.question.candidates
-        assert candidates[one.question.answer] == "e" and one.question.place == 1
+        assert candidates[one.question.answer] == "e" and one.question.position == 1
         seen.add(tuple(sorted(candidates)))
         places.add(one.question.answer)
         for tree, words, word in zip(one.trees, one.question.sentences, candidates, strict=True):
@@ -262,8 +262,8 @@ def test_blanks_of_the_treebank(shared_data):
     logs = []
     for question, trees in completions:
         assert len({normalize(word) for word in question.candidates}) == 5
-        tag = trees[0].tags[question.place]
-        assert tag[:2] in ("NN", "VB", "JJ", "RB") and question.place > 0
+        tag = trees[0].tags[question.position]
+        assert tag[:2] in ("NN", "VB", "JJ", "RB") and question.position > 0
         for word in question.candidates:
             assert counts[word] >= 2 and tags[word][tag] == max(tags[word].values())
         numbers = np.log([counts[word] for word in question.candidates])

@@ -111,10 +111,10 @@ def test_errors_are_one_line(run, exported, tmp_path):
         ([exported, " ", "...!"], "Nothing to parse"),
         ([missing, "a cat"], f"{missing}: cannot be read (ENOENT)"),
         ([tmp_path, "a cat"], f"{tmp_path}: cannot be read (EISDIR)"),
-        ([short, "a cat"], f"{short}: no complete ONNX file of keras_onlstm"),
-        ([empty, "a cat"], f"{empty}: no complete ONNX file of keras_onlstm"),
-        ([bare, "a cat"], f"{bare}: no complete ONNX file of keras_onlstm"),
-        ([layer, "a cat"], f"{layer}: no parser with a vocabulary"),
+        ([short, "a cat"], f"{short}: this is not a complete ONNX file of keras_onlstm"),
+        ([empty, "a cat"], f"{empty}: this is not a complete ONNX file of keras_onlstm"),
+        ([bare, "a cat"], f"{bare}: this is not a complete ONNX file of keras_onlstm"),
+        ([layer, "a cat"], f"{layer}: this is not a parser with a vocabulary"),
     ):
         result = run(*arguments)
         assert (result.returncode, result.stdout) == (2, "")

@@ -192,14 +192,14 @@ def test_padding_at_the_end(lookback, float64):
 
 
 def test_padding_is_not_normalized_by(float64):
-    x, counts = (
+    x, mask = (
         np.random.default_rng(0).normal(3.0, 2.0, (2, 3, 4)),
         np.array([[1, 1, 0], [1, 0, 0]]),
     )
     layer, other = (BatchNormalization(dtype="float64") for _ in range(2))
-    found = layer(tensor(x, "float64"), training=True, counts=tensor(counts, "bool"))
-    expected = other(tensor(x[counts > 0], "float64"), training=True)
-    assert_close(as_array(found)[counts > 0], expected, EXACT, "normalized")
+    found = layer(tensor(x, "float64"), training=True, mask=tensor(mask, "bool"))
+    expected = other(tensor(x[mask > 0], "float64"), training=True)
+    assert_close(as_array(found)[mask > 0], expected, EXACT, "normalized")
     assert_close(layer.moving_mean, other.moving_mean, EXACT, "mean")
     assert_close(layer.moving_variance, other.moving_variance, EXACT, "variance")
 

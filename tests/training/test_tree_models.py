@@ -87,7 +87,7 @@ def test_noise_follows_its_distribution():
     "arguments, message",
     [
         ({"counts": [1, 0, 2]}, "word 1 has"),
-        ({"counts": [1, 2], "learn": "lnz"}, "learn is"),
+        ({"counts": [1, 2], "learn": "lnz"}, "learn must be"),
     ],
 )
 def test_invalid_noise_arguments_are_rejected(arguments, message):

@@ -1,4 +1,4 @@
-"""The page in Chromium: the package's trees, by keyboard alone, without a network, at any width."""
+"""The page in Chromium: trees, links, keyboard, screen readers, layout, themes, offline use."""
 
 import gzip
 import itertools
@@ -25,7 +25,6 @@ pytestmark = pytest.mark.backend("tensorflow")
 
 @pytest.fixture(scope="module")
 def chromium():
-    """A browser, for all tests."""
     browsers.path()
     if not RUNTIME.is_dir():
         pytest.skip(f"onnxruntime-web is not installed: npm install in {RUNTIME.parents[1]}")
@@ -41,33 +40,33 @@ def scripts():
 
 @pytest.fixture(scope="module")
 def folder(chromium, scripts, tmp_path_factory):
-    """The page, built."""
+    """The folder of the built page."""
     folder = tmp_path_factory.mktemp("web")
     scripts["build"].build(folder, check=False)
     return folder
 
 
 class Page:
-    """The page in a tab, with the tests' verbs. What goes wrong in it fails the test at the end."""
+    """The page in a tab. Errors in the page fail the test in `check`."""
 
     def __init__(self, context, address, fragment=""):
-        self.address, self.wrong, self.requests = address, [], []
+        self.address, self.errors, self.requests = address, [], []
         context.on("request", self._requested)
         self.tab = context.new_page()
-        self.tab.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.tab.on("dialog", lambda dialog: (self.wrong.append(dialog.message), dialog.dismiss()))
+        self.tab.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.tab.on("dialog", lambda dialog: (self.errors.append(dialog.message), dialog.dismiss()))
         self.tab.on(
             "console",
-            lambda said: (
-                said.type in ("error", "warning")
-                and said.text != "Service Worker registration blocked by Playwright"
-                and self.wrong.append(said.text)
+            lambda line: (
+                line.type in ("error", "warning")
+                and line.text != "Service Worker registration blocked by Playwright"
+                and self.errors.append(line.text)
             ),
         )
         self.tab.goto(address + fragment)
 
     def _requested(self, request):
-        # What a service worker asks for it was asked for.
+        # A service worker repeats the requests of the page.
         if request.service_worker is None:
             self.requests.append(request.url)
 
@@ -80,7 +79,7 @@ class Page:
         self.tab.wait_for_selector("#results[aria-busy=false]", state="attached")
 
     def release(self, held):
-        """Lets the held requests go until the page has loaded."""
+        """Continues the held requests until the page has loaded."""
         while not self.tab.locator("#loading").is_hidden():
             while held:
                 held.pop().continue_()
@@ -88,7 +87,7 @@ class Page:
         self.until_drawn()
 
     def until(self, expression):
-        """Waits; Playwright's own way needs eval, which the page forbids."""
+        """Waits for an expression. Playwright's own function needs eval, which the page forbids."""
         end = time.monotonic() + 30
         while not self.tab.evaluate(expression):
             assert time.monotonic() < end, expression
@@ -104,9 +103,11 @@ class Page:
         self.until_drawn()
 
     def open(self, selector, value=True):
-        """Opens what there is to be opened, or closes it."""
+        """Opens or closes details."""
         self.tab.eval_on_selector_all(
-            selector, "(found, value) => found.forEach((one) => (one.open = value))", value
+            selector,
+            "(elements, value) => elements.forEach((element) => (element.open = value))",
+            value,
         )
         self.tab.wait_for_timeout(50)
 
@@ -115,12 +116,12 @@ class Page:
         self.open("[data-part=brackets]")
         self.until(
             "[...document.querySelectorAll('[data-part=brackets]')]"
-            ".every((one) => one.querySelector('code'))"
+            ".every((details) => details.querySelector('code'))"
         )
         return self.tab.locator("[data-part=brackets] code").all_text_contents()
 
     def check(self):
-        assert self.wrong == []
+        assert self.errors == []
         assert {url for url in self.requests if not url.startswith(self.address)} == set()
 
 
@@ -132,7 +133,7 @@ def address(folder, scripts):
 
 @pytest.fixture(scope="module")
 def loaded(chromium, address):
-    """The page with all models."""
+    """The page after all models have loaded."""
     context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"])
     yield Page(context, address).until_loaded()
     context.close()
@@ -140,7 +141,7 @@ def loaded(chromium, address):
 
 @pytest.fixture
 def page(loaded):
-    """The same, as it is at first."""
+    """The same page in its initial state."""
     loaded.tab.set_viewport_size({"width": 1280, "height": 800})
     loaded.tab.emulate_media(color_scheme="light")
     loaded.open("details", False)
@@ -166,16 +167,16 @@ def tab(chromium, address):
         context.close()
 
 
-def test_trees_are_those_of_the_package(page):
-    read = 0
+def test_trees_match_package(page):
+    count = 0
     for case in CASES["texts"]:
         page.write(case["text"])
         assert page.trees() == case["trees"][0], case["text"]
-        read += len(case["trees"][0])
-    assert read >= 40
+        count += len(case["trees"][0])
+    assert count >= 40
 
 
-def test_other_readings(page):
+def test_trees_of_other_settings_match_package(page):
     texts = [case for case in CASES["texts"] if 7 <= sum(map(len, case["words"])) <= 30]
     assert len(texts) >= 15
     for reading, number in zip(CASES["readings"], itertools.count()):
@@ -185,7 +186,7 @@ def test_other_readings(page):
             assert page.trees() == case["trees"][number], (reading, case["text"])
 
 
-def test_trees_of_the_prpn(page):
+def test_trees_of_prpn_match_package(page):
     page.choose(model="prpn")
     assert page.tab.locator("#tree :checked").get_attribute("value") == "greedy"
     assert page.tab.locator("#layer").is_hidden() and page.tab.locator("#gate").is_hidden()
@@ -196,14 +197,14 @@ def test_trees_of_the_prpn(page):
             assert page.trees() == case["prpn"][number], (method, case["text"])
     page.write(SENTENCE)
     assert page.tab.locator("svg rect[class^=layer-]").count() == len(SENTENCE.split()) + 1
-    page.until("said.textContent.endsWith('of 1 model.')")
+    page.until("message.textContent.endsWith('built by 1 model.')")
     page.choose(model="onlstm")
     assert page.tab.locator("#tree :checked").get_attribute("value") == "votes"
     assert page.tab.locator("#layer").is_visible()
     assert page.trees() == [brackets(Parser.load().parse(SENTENCE))]
 
 
-def test_a_link_to_the_prpn_loads_it_first(tab):
+def test_link_to_prpn_loads_it_first(tab):
     held = []
     page = tab(
         f"#text={SENTENCE}&model=prpn",
@@ -215,26 +216,26 @@ def test_a_link_to_the_prpn_loads_it_first(tab):
     page.write(case["text"])
     assert page.trees() == case["prpn"][0] and page.tab.locator("#progress").is_visible()
     page.tab.check("#model input[value=onlstm]", force=True)
-    assert page.tab.locator("svg").count() == 0  # none of another model
+    assert page.tab.locator("svg").count() == 0  # the trees of the previous model are removed
     page.release(held)
     assert page.trees() == case["trees"][0]
     page.check()
 
 
-def test_greedy_and_binary_side_by_side(page):
+def test_greedy_and_binary_trees_are_compared(page):
     page.choose(tree="both", layer="2", gate="forget")
     (case,) = [case for case in CASES["texts"] if case["text"].startswith("Investors who")]
     page.write(case["text"])
     assert page.trees() == [case["trees"][1][0], case["trees"][2][0]]
-    dots = page.tab.locator(".alone").count()
-    said = page.tab.locator("article > p").inner_text()
-    same, phrases = map(int, re.match(r"(\d+) of (\d+) phrases are in both", said).groups())
+    dots = page.tab.locator(".different").count()
+    text = page.tab.locator("article > p").inner_text()
+    same, phrases = map(int, re.match(r"(\d+) of (\d+) phrases are in both", text).groups())
     assert 0 < same < phrases == len(case["words"][0]) - 1 and dots == 2 * (phrases - same)
     left, right = (box.bounding_box() for box in page.tab.locator("figure").all())
     assert left["y"] == right["y"] and left["x"] + left["width"] < right["x"]
 
 
-def test_the_first_model_parses_before_the_others_are_there(tab, folder, tmp_path):
+def test_first_model_parses_while_others_are_loading(tab, folder, tmp_path):
     held = []
 
     def hold(context):
@@ -242,60 +243,60 @@ def test_the_first_model_parses_before_the_others_are_there(tab, folder, tmp_pat
 
     page = tab(f"#text={SENTENCE}", hold, service_workers="block")
     page.until_drawn()
-    page.until("said.textContent.includes('of 1 model while the others')")
+    page.until("message.textContent.includes('built by 1 model while the others')")
     (packed,) = folder.glob("models/onlstm-1.*")
     (tmp_path / "first.onnx").write_bytes(gzip.decompress(packed.read_bytes()))
     first = Parser.load(tmp_path / "first.onnx")
     assert page.trees() == [brackets(vote(first.distances(SENTENCE, "both"), SENTENCE.split()))]
     assert page.tab.locator("#progress").is_visible()
     page.release(held)
-    page.until("said.textContent.endsWith('of 5 models.')")
+    page.until("message.textContent.endsWith('built by 5 models.')")
     assert page.trees() == [brackets(Parser.load().parse(SENTENCE))]
     page.check()
 
 
-def test_texts_without_words(page):
-    for text, said in (
+def test_texts_that_cannot_be_parsed_give_messages(page):
+    for text, message in (
         ("", "Type a sentence."),
-        (" ?! ", "There is no word in it."),
+        (" ?! ", "The text contains no words."),
         ("a\x07b", "Character 2 is a control character"),
-        ("a " * 501, "A sentence has 501 words; this page draws up to 500."),
+        ("a " * 501, "A sentence has 501 words. The maximum is 500."),
     ):
         page.tab.fill("#text", text)
-        page.until(f"said.textContent.startsWith({json.dumps(said)})")
+        page.until(f"message.textContent.startsWith({json.dumps(message)})")
         assert page.tab.locator("svg").count() == 0
     page.write("A cat. " * 22)
-    page.until("said.textContent === '20 trees; 2 more sentences left out.'")
+    page.until("message.textContent === '20 trees. 2 more sentences not shown.'")
     assert page.tab.locator("svg").count() == 20
 
 
-def test_markup_stays_text(page):
+def test_markup_is_shown_as_text(page):
     text = "<img src=x onerror=alert(1)> <script>alert('x')</script> a&b"
-    for given in (text, text.replace("<", "\uff1c")):
-        page.write(given)
+    for variant in (text, text.replace("<", "\uff1c")):
+        page.write(variant)
         assert page.tab.locator("#results img, #results script").count() == 0
         words = page.tab.locator("svg .word").all_text_contents()
         assert "alert" in words and "/script" in "".join(words)
 
 
-def test_a_link_carries_the_sentence(page, tab):
+def test_link_restores_sentence_and_options(page, tab):
     page.choose(tree="binary", layer="3", gate="input")
     page.write("It cost $5 & more, he said #1")
     page.tab.click("#link")
     page.tab.wait_for_selector("#link >> text=Copied")
     link = page.tab.evaluate("navigator.clipboard.readText()")
     assert link.startswith(f"{page.address}#text=")
-    wanted = page.trees()
+    expected = page.trees()
     other = tab(link.removeprefix(page.address)).until_loaded()
     assert other.tab.input_value("#text") == "It cost $5 & more, he said #1"
-    assert other.trees() == wanted
+    assert other.trees() == expected
     other.tab.evaluate("location.hash = '#text=prices+fell'")
     other.until("document.querySelectorAll('.word').length === 2")
     assert other.tab.locator("#tree :checked").get_attribute("value") == "votes"
     other.check()
 
 
-def test_examples(page):
+def test_example_is_parsed(page):
     texts = page.tab.locator("#examples option").all_text_contents()[1:]
     assert len(texts) >= 8
     page.tab.select_option("#examples", label=texts[1])
@@ -304,9 +305,9 @@ def test_examples(page):
     assert page.trees() == [brackets(tree) for tree in Parser.load().parse_many([texts[1]])]
 
 
-def test_a_copied_picture(page):
+def test_copied_svg_has_inline_styles(page):
     page.tab.click("text=Copy SVG")
-    page.until("said.textContent === 'Copy SVG: done.'")
+    page.until("message.textContent === 'Copy SVG: done.'")
     picture = page.tab.evaluate("navigator.clipboard.readText()")
     root = ET.fromstring(picture)
     name = "{http://www.w3.org/2000/svg}"
@@ -324,7 +325,7 @@ def focused(page):
     )
 
 
-def test_the_keyboard_suffices(page):
+def test_page_can_be_used_by_keyboard(page):
     page.tab.evaluate("document.activeElement.blur()")
     page.tab.focus("#theme")
     page.tab.keyboard.press("Tab")
@@ -342,21 +343,21 @@ def test_the_keyboard_suffices(page):
     page.tab.keyboard.press("Shift+Tab")
     page.tab.keyboard.press("ArrowRight")  # greedy
     page.until_drawn()
-    for wanted in ("layer", "gate", "Copy brackets"):
+    for name in ("layer", "gate", "Copy brackets"):
         page.tab.keyboard.press("Tab")
-        assert focused(page) == wanted
+        assert focused(page) == name
     page.tab.keyboard.press("Enter")
     page.tab.wait_for_selector("button >> text=Copied")
-    wanted = Parser.load(layer=2, method="greedy", gate="both").parse("the cat saw a dog")
-    assert page.tab.evaluate("navigator.clipboard.readText()") == brackets(wanted)
+    tree = Parser.load(layer=2, method="greedy", gate="both").parse("the cat saw a dog")
+    assert page.tab.evaluate("navigator.clipboard.readText()") == brackets(tree)
     for _ in range(2):
         page.tab.keyboard.press("Tab")
-    assert focused(page) == "The tree as a list"
+    assert focused(page) == "Tree as a list"
     page.tab.keyboard.press("Enter")
     page.tab.wait_for_selector(".outline")
 
 
-def test_what_a_screen_reader_is_told(page):
+def test_accessible_names_and_structure(page):
     tab = page.tab
     assert tab.get_by_label("Sentence").input_value() == SENTENCE
     for name in ("Examples", "Theme"):
@@ -373,7 +374,7 @@ def test_what_a_screen_reader_is_told(page):
     assert leaves == SENTENCE.split()
 
     def nested(item):
-        """A list as a tree in brackets."""
+        """Converts a nested list to brackets."""
         parts = item.locator("xpath=./ul/li").all()
         if not parts:
             return item.text_content()
@@ -382,14 +383,14 @@ def test_what_a_screen_reader_is_told(page):
     assert nested(tab.locator(".outline > li")) == page.trees()[0]
     rows = tab.get_by_role("row").all_inner_texts()
     assert len(rows) == 1 + len(SENTENCE.split())
-    distances = Parser.load().distances(SENTENCE)  # of the forget gates
+    distances = Parser.load().distances(SENTENCE)  # forget gates
     for word, row in enumerate(rows[1:]):
-        found = list(map(float, row.split()[1:4]))
-        wanted = [distances[layer::3, word].mean() for layer in range(3)]
-        assert found == pytest.approx(wanted, abs=6e-4)
+        numbers = list(map(float, row.split()[1:4]))
+        expected = [distances[layer::3, word].mean() for layer in range(3)]
+        assert numbers == pytest.approx(expected, abs=6e-4)
 
 
-def test_long_sentences_scroll_by_keys(page):
+def test_long_sentences_scroll_with_keyboard(page):
     page.write(" ".join(["the cat"] * 150))
     box = page.tab.locator(".picture")
     assert box.get_attribute("tabindex") == "0"
@@ -400,34 +401,34 @@ def test_long_sentences_scroll_by_keys(page):
 
 
 OVERLAPS = """() => {
-  const found = [];
+  const problems = [];
   const shown = [...document.querySelectorAll(
-    "h1, header p, header label, textarea, select, button, legend, .choices, #said, h2, .picture,"
-    + " summary, footer p")].filter((one) => one.getClientRects().length);
+    "h1, header p, header label, textarea, select, button, legend, .choices, #message, h2,"
+    + " .picture, summary, footer p")].filter((one) => one.getClientRects().length);
   const boxes = shown.map((one) => one.getBoundingClientRect());
   shown.forEach((one, i) => {
-    if (boxes[i].left < 0 || boxes[i].right > innerWidth) found.push(["beyond", one.outerHTML]);
+    if (boxes[i].left < 0 || boxes[i].right > innerWidth) problems.push(["beyond", one.outerHTML]);
     shown.slice(i + 1).forEach((other, k) => {
       if (one.contains(other) || other.contains(one)) return;
       const [a, b] = [boxes[i], boxes[i + 1 + k]];
       const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
       const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-      if (wide > 0.5 && high > 0.5) found.push(["overlap", one.outerHTML, other.outerHTML]);
+      if (wide > 0.5 && high > 0.5) problems.push(["overlap", one.outerHTML, other.outerHTML]);
     });
     const cut = one.scrollWidth > one.clientWidth + 1 && !one.matches(".picture, summary, select");
-    if (cut && one.clientWidth) found.push(["cut", one.outerHTML]);
+    if (cut && one.clientWidth) problems.push(["cut", one.outerHTML]);
   });
   for (const picture of document.querySelectorAll("svg")) {
     const words = [...picture.querySelectorAll(".word")].map((one) => one.getBBox());
     words.slice(1).forEach((box, i) => {
-      if (box.x < words[i].x + words[i].width) found.push(["words", i]);
+      if (box.x < words[i].x + words[i].width) problems.push(["words", i]);
     });
     const [box, view] = [picture.getBBox(), picture.viewBox.baseVal];
     const [right, bottom] = [box.x + box.width, box.y + box.height];
     if (box.x < 0 || box.y < 0 || right > view.width || bottom > view.height)
-      found.push(["picture", box.x, box.y, box.width, box.height]);
+      problems.push(["picture", box.x, box.y, box.width, box.height]);
   }
-  return found;
+  return problems;
 }"""
 
 
@@ -438,39 +439,39 @@ def test_nothing_overlaps_or_is_cut(page, width):
                        ("votes", "dog"), ("binary", "incomprehensibilities " * 12)):  # fmt: skip
         page.choose(tree=tree)
         page.write(text)
-        page.tab.wait_for_timeout(300)  # until it is said
+        page.tab.wait_for_timeout(300)  # the message appears with a delay
         assert page.tab.evaluate(OVERLAPS) == []
         assert page.tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_themes(page):
-    def back():
+def test_theme_is_chosen_and_stored(page):
+    def background():
         return page.tab.evaluate("getComputedStyle(document.body).backgroundColor")
 
-    light = back()
+    light = background()
     page.tab.emulate_media(color_scheme="dark")
-    dark = back()
+    dark = background()
     assert light == "rgb(251, 251, 250)" and dark == "rgb(20, 24, 28)"
     page.tab.select_option("#theme", "light")
-    assert back() == light
+    assert background() == light
     page.tab.emulate_media(color_scheme="light")
     page.tab.select_option("#theme", "dark")
-    assert back() == dark
+    assert background() == dark
     page.tab.reload()
     page.until_loaded()
-    assert back() == dark and page.tab.input_value("#theme") == "dark"
+    assert background() == dark and page.tab.input_value("#theme") == "dark"
     page.tab.select_option("#theme", "")
-    assert back() == light
+    assert background() == light
 
 
-def test_offline_after_the_first_load(chromium, folder, scripts):
+def test_page_works_offline_after_first_load(chromium, folder, scripts):
     context = chromium.new_context()
     with scripts["serve"].serving(folder) as address:
         page = Page(context, address).until_loaded()
         page.tab.wait_for_selector("#offline", state="visible")
         large = [url for url in page.requests if url.endswith(".gz")]
         assert len(large) == len(set(large)) == 7
-    context.set_offline(True)  # and there is no server any more
+    context.set_offline(True)  # the server has stopped, too
     page.requests.clear()
     page.tab.reload()
     page.until_loaded()
@@ -481,7 +482,7 @@ def test_offline_after_the_first_load(chromium, folder, scripts):
     context.close()
 
 
-def test_a_model_that_does_not_come(tab):
+def test_failed_downloads_are_reported_and_retried(tab):
     broken = re.compile(r"onlstm-3")
 
     def cut(context):
@@ -489,22 +490,22 @@ def test_a_model_that_does_not_come(tab):
 
     page = tab(f"#text={SENTENCE}", cut, service_workers="block")
     page.tab.wait_for_selector("#failed", state="visible")
-    said = page.tab.locator("#failed").inner_text()
-    assert "onlstm-3" in said and "the server says 503" in said
-    assert page.tab.locator("svg").count() == 1  # what is there parses
+    text = page.tab.locator("#failed").inner_text()
+    assert "onlstm-3" in text and "the server responded with status 503" in text
+    assert page.tab.locator("svg").count() == 1  # the loaded models parse
     page.tab.context.unroute(broken)
     page.tab.context.route(broken, lambda route: route.fulfill(status=200, body="half a model"))
-    page.tab.click("#again")
-    page.until("failed.textContent.includes('has 12 bytes in place of')")
+    page.tab.click("#retry")
+    page.until("failed.textContent.includes('bytes, got 12')")
     page.tab.context.unroute(broken)
-    page.tab.click("#again")
+    page.tab.click("#retry")
     page.until_loaded()
     assert page.tab.locator("#failed").is_hidden()
     assert page.trees() == [brackets(Parser.load().parse(SENTENCE))]
 
 
-def test_what_comes_unpacked_is_taken(tab, folder):
-    """Some servers send .gz files as what is in them."""
+def test_decompressed_downloads_are_accepted(tab, folder):
+    """Some servers decompress .gz files."""
 
     def unpack(route):
         name = route.request.url.rsplit("/", 1)[1]
@@ -521,8 +522,8 @@ def test_what_comes_unpacked_is_taken(tab, folder):
     page.check()
 
 
-def test_in_a_documentation(chromium, page, folder, scripts, tmp_path):
-    """The page below it has a link to it, and its service worker leaves it alone."""
+def test_page_within_documentation_links_to_it(chromium, page, folder, scripts, tmp_path):
+    """The service worker of the page does not control the documentation."""
     assert page.tab.locator("#documentation").is_hidden()
     shutil.copytree(folder, tmp_path / "parser")
     files = tmp_path / "parser" / "files.js"
@@ -532,17 +533,17 @@ def test_in_a_documentation(chromium, page, folder, scripts, tmp_path):
     (tmp_path / "index.html").write_text("<title>Documentation</title><h1>here</h1>")
     context = chromium.new_context()
     with scripts["serve"].serving(tmp_path) as address:
-        below = Page(context, f"{address}parser/").until_loaded()
-        below.tab.wait_for_selector("#offline", state="visible")
+        nested_page = Page(context, f"{address}parser/").until_loaded()
+        nested_page.tab.wait_for_selector("#offline", state="visible")
         controlled = "navigator.serviceWorker.controller !== null"
-        below.until(controlled)
-        below.tab.click("text=Documentation")
-        below.tab.wait_for_selector("text=here")
-        assert below.tab.evaluate(controlled) is False
+        nested_page.until(controlled)
+        nested_page.tab.click("text=Documentation")
+        nested_page.tab.wait_for_selector("text=here")
+        assert nested_page.tab.evaluate(controlled) is False
     context.close()
 
 
-def test_weight(folder):
+def test_sizes_of_files(folder):
     sizes = {path.name: path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     models = [size for name, size in sizes.items() if name.startswith(("onlstm-", "prpn-"))]
     assert len(models) == 6 and sum(models) < 16e6

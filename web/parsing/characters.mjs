@@ -1,9 +1,9 @@
-// Kinds of characters as Python has them, which JavaScript's \s, \w and \b are not.
+// Python's character classes, which differ from JavaScript's \s, \w and \b.
 
-const PYTHON_WHITE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+const PYTHON_SPACE = "\\t-\\r \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 
-// For the inside of brackets, in patterns with the flag u.
-export const S = PYTHON_WHITE; // \s
+// For use inside of brackets, in patterns with the flag u.
+export const S = PYTHON_SPACE; // \s
 export const W = "\\p{L}\\p{N}_"; // \w of the module re
 export const LETTER = "\\p{L}\\p{Nl}\\p{No}"; // [^\W\d_] of the module re
 // [^\W\d] of the module regex, which NLTK uses.
@@ -20,7 +20,7 @@ export function words(text) {
   return text.split(new RegExp(`[${S}]+`, "u")).filter(Boolean);
 }
 
-// How long text is without white space at its end.
+// The length of a text without trailing white space.
 export function lengthWithoutEnd(text) {
   let length = text.length;
   while (length && ONE_WHITE.test(text[length - 1])) length--;

@@ -1,5 +1,5 @@
-// A text into sentences, as NLTK's Punkt does it that knows abbreviations and words that begin
-// sentences, and has seen no text: Kiss and Strunk 2006, "Unsupervised multilingual sentence
+// Splits text into sentences like NLTK's Punkt with given abbreviations and sentence starters, but
+// without training: Kiss and Strunk 2006, "Unsupervised multilingual sentence
 // boundary detection", https://doi.org/10.1162/coli.2006.32.4.485.
 
 import { NLTK_LETTER, S, lengthWithoutEnd } from "./characters.mjs";
@@ -20,9 +20,9 @@ const TOKEN = new RegExp(
 const CLOSES = new RegExp(`^["')\\]}${QUOTES}]+?(?:[${S}]+|(?=--)|(?=\\n)|$)`, "u");
 const NUMBER = /^-?[.,]?\p{Nd}[\p{Nd},.-]*\.?$/u;
 const INITIAL = new RegExp(`^[${NLTK_LETTER}]\\.$`, "u");
-const NUMBERS = "##number##"; // the type of all of them
+const NUMBER_TYPE = "##number##"; // the type of all numbers
 
-// Where sentences begin and end: pairs.
+// The start and end of each sentence.
 export function sentenceSpans(text) {
   const spans = [];
   let begin = 0;
@@ -35,7 +35,7 @@ export function sentenceSpans(text) {
   return realigned(text, spans);
 }
 
-// The last of the marks behind a word, each with that word, what follows, and where that is.
+// The last punctuation mark of each word, with the word and the text that follows.
 function* ends(text) {
   let [previous, start, stop] = [null, 0, 0];
   for (const found of text.matchAll(END)) {
@@ -57,26 +57,26 @@ function context(text, found, start, stop) {
   };
 }
 
-// The place of the last white space of ASCII; 0 where there is none.
+// The index of the last ASCII white space; 0 if there is none.
 function lastBlank(text) {
   for (let i = text.length - 1; i > 0; i--) if (/[\t-\r ]/.test(text[i])) return i;
   return 0;
 }
 
-// Whether a word, but the last of the context, ends a sentence.
+// Whether a word of the context, except for the last one, ends a sentence.
 function isEnd(text) {
   const tokens = text
     .split("\n")
     .flatMap((line) => line.match(TOKEN) ?? [])
-    .map(described);
+    .map(classify);
   return tokens.some((token, i) => i + 1 < tokens.length && closes(token, tokens[i + 1]));
 }
 
-function described(text) {
+function classify(text) {
   const lower = text.toLowerCase();
   const token = {
     text,
-    type: NUMBER.test(lower) ? NUMBERS : lower,
+    type: NUMBER.test(lower) ? NUMBER_TYPE : lower,
     full: text.endsWith("."),
     initial: INITIAL.test(text),
     upper: /^\p{Uppercase}/u.test(text),
@@ -86,7 +86,7 @@ function described(text) {
   };
   if ([".", "?", "!"].includes(text)) token.ends = true;
   else if (/^\.\.+$/.test(text))
-    token.abbreviates = true; // an ellipsis, which is alike
+    token.abbreviates = true; // an ellipsis is treated like an abbreviation
   else if (token.full && !text.endsWith("..")) {
     const bare = text.slice(0, -1).toLowerCase();
     token.abbreviates = abbreviations.has(bare) || abbreviations.has(bare.split("-").at(-1));
@@ -100,9 +100,9 @@ function closes(token, next) {
   if (!token.full) return token.ends;
   const type = withoutStop(token.type);
   const nextType = next.ends ? withoutStop(next.type) : next.type;
-  if (["no", "nos"].includes(type) && nextType === NUMBERS) return false;
+  if (["no", "nos"].includes(type) && nextType === NUMBER_TYPE) return false;
   if (token.abbreviates && !token.initial && next.upper && starters.has(nextType)) return true;
-  if (token.initial || type === NUMBERS) {
+  if (token.initial || type === NUMBER_TYPE) {
     if ([...";:,.!?"].includes(next.text) || next.lower) return false;
     if (token.initial && next.upper) return false;
   }
@@ -113,19 +113,19 @@ function withoutStop(type) {
   return type.length > 1 && type.endsWith(".") ? type.slice(0, -1) : type;
 }
 
-// Quotation marks and brackets that close behind the end of a sentence belong to it.
+// Moves closing quotation marks and brackets to the sentence that they end.
 function realigned(text, spans) {
-  const found = [];
-  let taken = 0;
+  const moved = [];
+  let skipped = 0;
   spans.forEach(([start, end], i) => {
-    start += taken;
-    taken = 0;
+    start += skipped;
+    skipped = 0;
     const next = spans[i + 1];
     const closing = next && CLOSES.exec(text.slice(...next));
     if (closing) {
-      taken = closing[0].length;
-      found.push([start, next[0] + lengthWithoutEnd(closing[0])]);
-    } else if (start < end) found.push([start, end]);
+      skipped = closing[0].length;
+      moved.push([start, next[0] + lengthWithoutEnd(closing[0])]);
+    } else if (start < end) moved.push([start, end]);
   });
-  return found;
+  return moved;
 }

@@ -1,4 +1,4 @@
-// Text as people write it, as sentences and tokens: keras_onlstm/text/tokens.py in JavaScript.
+// Splits raw text into sentences and tokens: keras_onlstm/text/tokens.py in JavaScript.
 
 import { EDGE, LETTER, S, W } from "./characters.mjs";
 import { STARTERS } from "./english.mjs";
@@ -8,9 +8,9 @@ import { tokenSpans } from "./treebank.mjs";
 const CONTROL = /[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]/u;
 const PICTURE = "[\\u2300-\\u23ff\\u2600-\\u27bf\\u2b00-\\u2bff\\u{1f000}-\\u{1faff}]";
 const VARIANT = "[\\ufe0f\\u{1f3fb}-\\u{1f3ff}\\u{e0020}-\\u{e007f}]*";
-const LATIN = "a-zA-Z\\u0130\\u0131\\u017f\\u212a"; // what Python takes for [a-z] of any case
-// What the two tokenizers do not know, and what they see in its place.
-const SEEN = {
+const LATIN = "a-zA-Z\\u0130\\u0131\\u017f\\u212a"; // what Python matches with [a-z], ignoring case
+// Characters that the two tokenizers do not know, and their replacements.
+const REPLACEMENTS = {
   address: "link",
   emoji: " link ",
   ellipsis: " ... ",
@@ -33,9 +33,9 @@ const UNKNOWN = new RegExp(
   "gu",
 );
 const titles = STARTERS.map((word) => word[0].toUpperCase() + word.slice(1)).join("|");
-// Where Punkt ends a sentence and none ends: behind initials, the number of an item, and a
-// quotation or bracket after which the sentence goes on.
-const GOES_ON = [
+// Where Punkt wrongly ends a sentence: after initials, the number of an item, or a quotation or
+// bracket in the middle of a sentence.
+const CONTINUES = [
   [
     new RegExp(`${EDGE}(?:[${LETTER}]\\.){2,}[${S}]*$`, "u"),
     new RegExp(`^(?!(?:${titles})${EDGE})`, "u"),
@@ -44,19 +44,19 @@ const GOES_ON = [
   [new RegExp(`[.?!]['")\\]}]+[${S}]*$`, "u"), new RegExp(`^(?![A-Z])[${LETTER}]`, "u")],
 ];
 
-// The place of the first character that no text has, or -1.
+// The index of the first character that is not allowed, or -1.
 export function forbidden(text) {
   return text.search(CONTROL);
 }
 
-// The sentences of a text, each as tokens: { text, start, end, isWord }. Words are what has a
-// letter or a digit. A sentence without words belongs to the one before it.
+// The sentences of a text as lists of tokens: { text, start, end, isWord }. Words contain a letter
+// or a digit. A sentence without words is joined to the previous one.
 export function split(text) {
-  const { seen, places, emoji } = asSeen(text);
+  const { replaced, sources, emoji } = replaceUnknown(text);
   const sentences = [];
-  for (const [first, last] of spans(seen)) {
-    const tokens = tokenSpans(seen.slice(first, last)).map(([from, to]) => {
-      const [start, end] = [places[first + from][0], places[first + to - 1][1]];
+  for (const [first, last] of spans(replaced)) {
+    const tokens = tokenSpans(replaced.slice(first, last)).map(([from, to]) => {
+      const [start, end] = [sources[first + from][0], sources[first + to - 1][1]];
       const token = text.slice(start, end);
       return { text: token, start, end, isWord: !emoji.has(start) && /[\p{L}\p{N}]/u.test(token) };
     });
@@ -67,47 +67,49 @@ export function split(text) {
   return sentences;
 }
 
-// The words of each sentence that has any.
+// The words of each sentence that contains words.
 export function wordsOf(text) {
   const words = split(text).map((tokens) => tokens.filter((token) => token.isWord));
-  return words.map((tokens) => tokens.map((token) => token.text)).filter((found) => found.length);
+  return words.map((tokens) => tokens.map((token) => token.text)).filter((texts) => texts.length);
 }
 
 function hasWords(tokens) {
   return tokens.some((token) => token.isWord);
 }
 
-function spans(seen) {
-  const found = [];
-  for (let [start, end] of sentenceSpans(seen)) {
-    const before = found.at(-1);
-    if (before && goesOn(seen.slice(...before), seen.slice(start, end))) [start] = found.pop();
-    found.push([start, end]);
+function spans(text) {
+  const joined = [];
+  for (let [start, end] of sentenceSpans(text)) {
+    const previous = joined.at(-1);
+    if (previous && continues(text.slice(...previous), text.slice(start, end))) {
+      [start] = joined.pop();
+    }
+    joined.push([start, end]);
   }
-  return found;
+  return joined;
 }
 
-function goesOn(before, behind) {
-  return GOES_ON.some(([end, start]) => end.test(before) && start.test(behind));
+function continues(before, after) {
+  return CONTINUES.some(([end, start]) => end.test(before) && start.test(after));
 }
 
-// The text that the tokenizers get to see, where its characters are from, and where emoji begin.
-function asSeen(text) {
-  const places = [];
+// The text for the tokenizers, the source span of each of its characters, and the starts of emoji.
+function replaceUnknown(text) {
+  const sources = [];
   const emoji = new Set();
-  let [seen, done] = ["", 0];
+  let [replaced, done] = ["", 0];
   function copy(end) {
-    seen += text.slice(done, end);
-    for (; done < end; done++) places.push([done, done + 1]);
+    replaced += text.slice(done, end);
+    for (; done < end; done++) sources.push([done, done + 1]);
   }
-  for (const found of text.matchAll(UNKNOWN)) {
-    copy(found.index);
-    const kind = Object.keys(SEEN).find((name) => found.groups[name] !== undefined);
-    done = found.index + found[0].length;
-    seen += SEEN[kind];
-    for (let i = 0; i < SEEN[kind].length; i++) places.push([found.index, done]);
-    if (kind === "emoji") emoji.add(found.index);
+  for (const match of text.matchAll(UNKNOWN)) {
+    copy(match.index);
+    const kind = Object.keys(REPLACEMENTS).find((name) => match.groups[name] !== undefined);
+    done = match.index + match[0].length;
+    replaced += REPLACEMENTS[kind];
+    for (let i = 0; i < REPLACEMENTS[kind].length; i++) sources.push([match.index, done]);
+    if (kind === "emoji") emoji.add(match.index);
   }
   copy(text.length);
-  return { seen, places, emoji };
+  return { replaced, sources, emoji };
 }

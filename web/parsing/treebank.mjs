@@ -1,5 +1,5 @@
-// A sentence into tokens, as the Penn Treebank has them and NLTK's TreebankWordTokenizer finds
-// them: don't is do and n't. What belongs together gets blanks around it, one rule after the other.
+// Splits a sentence into tokens of the Penn Treebank like NLTK's TreebankWordTokenizer: "don't" is
+// "do" and "n't". The rules insert blanks around tokens, one after the other.
 
 import { EDGE, S, words } from "./characters.mjs";
 
@@ -25,7 +25,7 @@ const CLOSING = [
   [/([^' ])('[sS]|'[mM]|'[dD]|') /g, "$1 $2 "],
   [/([^' ])('ll|'LL|'re|'RE|'ve|'VE|n't|N'T) /g, "$1 $2 "],
 ];
-const I = "[i\\u0130\\u0131]"; // what Python takes for an i where case does not matter
+const I = "[i\\u0130\\u0131]"; // what Python matches with i, ignoring case
 const JOINED = [
   ["can", "not"],
   ["d", "'ye"],
@@ -38,25 +38,25 @@ const JOINED = [
 JOINED.push(new RegExp(`${EDGE}(wan)(na)(?=[${S}])`, "giu"));
 for (const second of [`${I}s`, "was"]) JOINED.push(new RegExp(` ('t)(${second})${EDGE}`, "giu"));
 
-// Where the tokens of a sentence begin and end: pairs.
+// The start and end of each token of a sentence.
 export function tokenSpans(sentence) {
   let text = sentence;
-  for (const [pattern, written] of [...OPENING, ...PUNCTUATION])
-    text = text.replace(pattern, written);
+  for (const [pattern, replacement] of [...OPENING, ...PUNCTUATION])
+    text = text.replace(pattern, replacement);
   text = ` ${text} `;
-  for (const [pattern, written] of CLOSING) text = text.replace(pattern, written);
+  for (const [pattern, replacement] of CLOSING) text = text.replace(pattern, replacement);
   for (const pattern of JOINED) text = text.replace(pattern, " $1 $2 ");
-  let place = 0;
-  return asWritten(words(text), sentence).map((token) => {
-    const start = sentence.indexOf(token, place);
+  let position = 0;
+  return restoreQuotes(words(text), sentence).map((token) => {
+    const start = sentence.indexOf(token, position);
     if (start < 0) throw new Error(`${token} is not in the sentence`);
-    place = start + token.length;
-    return [start, place];
+    position = start + token.length;
+    return [start, position];
   });
 }
 
-// The tokens with the quotation marks that the sentence has.
-function asWritten(tokens, sentence) {
+// Replaces quotation marks in tokens by those of the sentence.
+function restoreQuotes(tokens, sentence) {
   if (!sentence.includes('"') && !sentence.includes("''")) return tokens;
   const marks = sentence.match(/``|''|"/g);
   let next = 0;

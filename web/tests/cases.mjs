@@ -1,4 +1,4 @@
-// What write_cases.py wrote.
+// Test cases written by write_cases.py.
 
 import { readFileSync } from "node:fs";
 

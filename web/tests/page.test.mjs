@@ -1,21 +1,21 @@
-// What the page is made of, as far as it needs no browser.
+// Modules of the page that do not need a browser.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { test } from "node:test";
 
 import { EXAMPLES } from "../examples.mjs";
-import { inBoth, picture, runsLeft } from "../figure.mjs";
+import { commonNodes, isRightToLeft, picture } from "../figure.mjs";
 import { wordsOf } from "../parsing/tokens.mjs";
 import { nodesOf } from "../parsing/trees.mjs";
 import { Reader } from "../reader.mjs";
-import { DEFAULTS, fromFragment, readingsOf, toFragment } from "../state.mjs";
+import { DEFAULTS, fromFragment, settingsOf, toFragment } from "../state.mjs";
 
 const here = new URL("..", import.meta.url);
 
 // --- Fragments -----------------------------------------------------------------------------------
 
-test("a fragment says what is shown", () => {
+test("fragments restore the state", () => {
   const texts = ["prices fell", "a & b = #c + 100%?\n", "<script>", "😀 ذهب", ""];
   for (const text of texts) {
     for (const choice of [
@@ -35,23 +35,23 @@ test("a fragment says what is shown", () => {
   assert.equal(toFragment(prpn), "#text=prices+fell&model=prpn");
 });
 
-test("what makes no sense in a fragment is as usual", () => {
-  const usual = { text: null, ...DEFAULTS };
-  const odd = ["", "#", "#layer=4", "#layer=0", "#layer=1e0", "#tree=toString", "#gate=output&x=1"];
-  for (const fragment of [...odd, "#model=lstm"])
-    assert.deepEqual(fromFragment(fragment, 3), usual, fragment);
+test("invalid values in a fragment become defaults", () => {
+  const defaults = { text: null, ...DEFAULTS };
+  const invalid = ["", "#", "#layer=4", "#layer=0", "#layer=1e0", "#tree=toString", "#gate=output&x=1"];
+  for (const fragment of [...invalid, "#model=lstm"])
+    assert.deepEqual(fromFragment(fragment, 3), defaults, fragment);
   assert.equal(fromFragment("#layer=4", 4).layer, "4");
   assert.equal(fromFragment("#text=%ZZ", 3).text, "%ZZ");
   assert.equal(fromFragment(`#text=${"a".repeat(30)}`, 3, 20).text.length, 20);
 });
 
-test("choices become readings", () => {
-  assert.deepEqual(readingsOf(DEFAULTS), [{ method: "votes", layer: null, gate: "both" }]);
-  assert.deepEqual(readingsOf({ tree: "both", layer: "2", gate: "forget" }), [
+test("choices become settings of the parser", () => {
+  assert.deepEqual(settingsOf(DEFAULTS), [{ method: "votes", layer: null, gate: "both" }]);
+  assert.deepEqual(settingsOf({ tree: "both", layer: "2", gate: "forget" }), [
     { method: "greedy", layer: 2, gate: "forget" },
     { method: "binary", layer: 2, gate: "forget" },
   ]);
-  assert.deepEqual(readingsOf({ ...DEFAULTS, model: "prpn", tree: "both", layer: "2" }), [
+  assert.deepEqual(settingsOf({ ...DEFAULTS, model: "prpn", tree: "both", layer: "2" }), [
     { method: "greedy", layer: null, gate: "syntactic" },
     { method: "binary", layer: null, gate: "syntactic" },
   ]);
@@ -61,7 +61,7 @@ test("choices become readings", () => {
 
 const widthOf = (word) => 8 * word.length;
 
-function drawn(words, split, layers = [1, 2, 3]) {
+function draw(words, split, layers = [1, 2, 3]) {
   const bars = layers.map((layer) => ({ layer, values: words.map((_, i) => i / words.length) }));
   const nodes = nodesOf(words.length, split);
   const panels = [
@@ -83,13 +83,13 @@ function edges({ elements }, kind) {
 test("nothing in a picture overlaps or leaves it", () => {
   for (const count of [1, 2, 5, 40]) {
     const words = Array.from({ length: count }, (_, i) => "abcdefgh".repeat((i * 7) % 4) + "i");
-    const made = drawn(words, (start) => start + 1);
-    const placed = edges(made, "word");
-    assert.equal(placed.length, count);
-    placed.forEach(([left], i) => assert.ok(!i || left >= placed[i - 1][1] + 10));
+    const made = draw(words, (start) => start + 1);
+    const boxes = edges(made, "word");
+    assert.equal(boxes.length, count);
+    boxes.forEach(([left], i) => assert.ok(!i || left >= boxes[i - 1][1] + 10));
     const bars = edges({ elements: made.elements.slice(0, -6) }, "layer-"); // without the legend
     assert.equal(bars.length, count * 6);
-    for (const [left, right] of [...placed, ...bars]) assert.ok(left > 0 && right < made.width);
+    for (const [left, right] of [...boxes, ...bars]) assert.ok(left > 0 && right < made.width);
     for (const [name, { y = 0, height = 0, cy = 9, r = 0 }] of made.elements) {
       assert.ok(y >= 0 && y + height <= made.height && cy - r >= 0, name);
     }
@@ -97,7 +97,7 @@ test("nothing in a picture overlaps or leaves it", () => {
 });
 
 test("bars are as high as distances", () => {
-  const { elements } = drawn(["a", "b"], () => 1, [2]);
+  const { elements } = draw(["a", "b"], () => 1, [2]);
   const bars = elements.filter(([name, , text]) => name === "rect" && text);
   assert.deepEqual(
     bars.map(([, { height }, text]) => [height, text]),
@@ -111,29 +111,29 @@ test("bars are as high as distances", () => {
 });
 
 test("each phrase has a dot and two branches above its words", () => {
-  const { elements, nodes } = drawn(["a", "b", "c"], (start, end) => end - 1);
+  const { elements, nodes } = draw(["a", "b", "c"], (start, end) => end - 1);
   const dots = elements.filter(([name]) => name === "circle").map(([, { cx, cy }]) => [cx, cy]);
   const words = edges({ elements }, "word").map(([left, right]) => (left + right) / 2);
   assert.equal(elements.filter(([name]) => name === "path").length, nodes.length - 1);
-  const near = (found, wanted) =>
-    assert.ok(Math.abs(found - wanted) <= 0.11, `${found}, ${wanted}`);
+  const near = (actual, expected) =>
+    assert.ok(Math.abs(actual - expected) <= 0.11, `${actual}, ${expected}`);
   near(dots[0][0], (words[0] + words[1]) / 2);
   near(dots[1][0], (dots[0][0] + words[2]) / 2);
   assert.ok(dots[1][1] < dots[0][1]);
 });
 
-test("deep trees get flatter levels", () => {
+test("deep trees have lower levels", () => {
   const words = Array.from({ length: 300 }, () => "a");
-  assert.ok(drawn(words, (start) => start + 1).height < 700);
+  assert.ok(draw(words, (start) => start + 1).height < 700);
 });
 
-test("sentences that run to the left are drawn to the left", () => {
+test("right-to-left sentences are drawn from right to left", () => {
   assert.deepEqual(
-    ["ذهب الولد", "הילד", "a cat", "ab ג", "12", ""].map((text) => runsLeft(text.split(" "))),
+    ["ذهب الولد", "הילד", "a cat", "ab ג", "12", ""].map((text) => isRightToLeft(text.split(" "))),
     [true, true, false, false, false, false],
   );
   const starts = edges(
-    drawn(["ذهب", "الولد", "أمس"], (start) => start + 1),
+    draw(["ذهب", "الولد", "أمس"], (start) => start + 1),
     "word",
   ).map(([left]) => left);
   assert.deepEqual(
@@ -142,11 +142,11 @@ test("sentences that run to the left are drawn to the left", () => {
   );
 });
 
-test("what two trees have in common", () => {
+test("common nodes are constituents of both trees", () => {
   const [left, right] = [(start, end) => end - 1, (start) => start + 1].map((split) =>
     nodesOf(3, split),
   );
-  const common = [...inBoth(left, right)].map((i) => [left[i].start, left[i].end]);
+  const common = [...commonNodes(left, right)].map((i) => [left[i].start, left[i].end]);
   assert.deepEqual(common.toSorted(), [
     [0, 1],
     [0, 3],
@@ -158,72 +158,72 @@ test("what two trees have in common", () => {
 // --- The reader ----------------------------------------------------------------------------------
 
 class Worker extends EventTarget {
-  asked = [];
+  requests = [];
   postMessage(message) {
-    this.asked.push(message);
+    this.requests.push(message);
   }
-  say(data) {
+  send(data) {
     this.dispatchEvent(Object.assign(new Event("message"), { data }));
   }
 }
 
 const part = (n) => ({ forget: [[n]], input: [[-n]] });
 
-test("the reader asks for one sentence at a time, the latest ones", () => {
+test("the reader requests one sentence at a time, the latest first", () => {
   const worker = new Worker();
   let changes = 0;
   const reader = new Reader(worker, "a", () => changes++);
-  assert.deepEqual(reader.measured([["a"], ["b"]]), [null, null]);
-  assert.equal(worker.asked.length, 0); // there is no model yet
-  worker.say({ progress: 5 });
-  worker.say({ parser: "b", models: [[1], [1]] });
-  assert.deepEqual([reader.models, changes], [0, 0]); // another parser's
-  worker.say({ parser: "a", models: [[1]] });
-  reader.measured([["a"], ["b"]]);
-  reader.measured([["c"]]);
-  assert.deepEqual(worker.asked, [{ parser: "a", words: ["a"], first: 0 }]);
-  worker.say({ parser: "a", words: ["a"], parts: [part(1)] });
-  assert.deepEqual(reader.measured([["c"], ["a"]]), [null, part(1)]);
-  assert.deepEqual(worker.asked[1], { parser: "a", words: ["c"], first: 0 });
+  assert.deepEqual(reader.distances([["a"], ["b"]]), [null, null]);
+  assert.equal(worker.requests.length, 0); // no model is loaded yet
+  worker.send({ progress: 5 });
+  worker.send({ parser: "b", models: [[1], [1]] });
+  assert.deepEqual([reader.models, changes], [0, 0]); // models of another parser
+  worker.send({ parser: "a", models: [[1]] });
+  reader.distances([["a"], ["b"]]);
+  reader.distances([["c"]]);
+  assert.deepEqual(worker.requests, [{ parser: "a", words: ["a"], first: 0 }]);
+  worker.send({ parser: "a", words: ["a"], parts: [part(1)] });
+  assert.deepEqual(reader.distances([["c"], ["a"]]), [null, part(1)]);
+  assert.deepEqual(worker.requests[1], { parser: "a", words: ["c"], first: 0 });
   assert.equal(changes, 2);
 });
 
-test("what one model read is not read again when others come", () => {
+test("sentences are not requested again from models that answered", () => {
   const worker = new Worker();
   const reader = new Reader(worker, "x", () => {});
-  worker.say({ parser: "x", models: [[1]] });
-  reader.measured([["a"]]);
-  worker.say({ parser: "x", words: ["a"], parts: [part(1)] });
-  worker.say({ parser: "x", models: [[1], [1], [1]] });
-  assert.deepEqual(reader.measured([["a"]]), [null]);
-  assert.deepEqual(worker.asked[1], { parser: "x", words: ["a"], first: 1 });
-  worker.say({ parser: "x", words: ["a"], parts: [part(2), part(3)] });
+  worker.send({ parser: "x", models: [[1]] });
+  reader.distances([["a"]]);
+  worker.send({ parser: "x", words: ["a"], parts: [part(1)] });
+  worker.send({ parser: "x", models: [[1], [1], [1]] });
+  assert.deepEqual(reader.distances([["a"]]), [null]);
+  assert.deepEqual(worker.requests[1], { parser: "x", words: ["a"], first: 1 });
+  worker.send({ parser: "x", words: ["a"], parts: [part(2), part(3)] });
   const all = { forget: [[1], [2], [3]], input: [[-1], [-2], [-3]] };
-  assert.deepEqual(reader.measured([["a"]]), [all]);
-  assert.deepEqual(reader.members, [1, 1, 1]);
+  assert.deepEqual(reader.distances([["a"]]), [all]);
+  assert.deepEqual(reader.layers, [1, 1, 1]);
 });
 
 // --- Files ---------------------------------------------------------------------------------------
 
-test("every example has a word", () => {
+test("every example contains a word", () => {
   for (const text of EXAMPLES) assert.ok(wordsOf(text).length >= 1, text);
 });
 
-test("what a module takes from another one is there", async () => {
-  const names = readdirSync(here, { recursive: true }).filter((name) => name.endsWith(".mjs"));
-  assert.ok(names.length > 12);
-  for (const name of names) {
-    const text = readFileSync(new URL(name, here), "utf-8");
-    for (const [, taken, from] of text.matchAll(/^import (?:\{([^}]*)\} from )?"(\.[^"]*)";/gm)) {
-      if (/files\.js$|runtime\//.test(from)) continue; // the build makes them
-      const target = new URL(from, new URL(name, here));
+test("imported names are exported", async () => {
+  const files = readdirSync(here, { recursive: true }).filter((file) => file.endsWith(".mjs"));
+  assert.ok(files.length > 12);
+  for (const file of files) {
+    const text = readFileSync(new URL(file, here), "utf-8");
+    for (const [, names, from] of text.matchAll(/^import (?:\{([^}]*)\} from )?"(\.[^"]*)";/gm)) {
+      if (/files\.js$|runtime\//.test(from)) continue; // written by the build
+      const target = new URL(from, new URL(file, here));
       if (/\b(?:document|self|addEventListener)\./.test(readFileSync(target, "utf-8"))) continue;
       const exported = Object.keys(await import(target));
-      for (const one of (taken ?? "")
+      for (const imported of (names ?? "")
         .split(",")
         .map((part) => part.trim())
         .filter(Boolean)) {
-        assert.ok(exported.includes(one), `${name}: ${one} of ${from}`);
+        assert.ok(exported.includes(imported), `${file}: ${imported} of ${from}`);
       }
     }
   }
