@@ -50,7 +50,7 @@ def test_an_exported_parser(expected):
 
 @pytest.mark.backend("tensorflow")  # random numbers are the backend's
 def test_a_checkpoint_in_mid_epoch(tmp_path, expected):
-    """It goes on to the weights to which it went on then: on one machine, to the bit."""
+    """Resuming gives the weights that the earlier version reached, on one machine bit by bit."""
     shutil.copy(DATA / "before_wings_checkpoint.npz", tmp_path / "checkpoint.npz")
     keras.utils.set_random_seed(5)
     model = LanguageModel(

@@ -71,17 +71,10 @@ class BidirectionalLSTM(TreeLSTM):
         **kwargs: Any,
     ) -> None:
         super().__init__(
-            vocabulary_size,
-            embedding_dim,
-            units,
-            num_layers,
-            dropout=dropout,
-            vocabulary=vocabulary,
-            seed=seed,
-            input_dropout=input_dropout,
-            output_bias=output_bias,
-            **kwargs,
-        )
+            vocabulary_size, embedding_dim, units, num_layers, dropout=dropout,
+            vocabulary=vocabulary, seed=seed, input_dropout=input_dropout,
+            output_bias=output_bias, **kwargs,
+        )  # fmt: skip
         for name in ("left_dependents", "left_layers", "sequential"):
             del self._config[name]
 

@@ -161,36 +161,18 @@ class PRPN(SentenceReader):
         self.vocabulary = self._config["vocabulary"]
         self.layers_per_model, self.gates = (1,), ("syntactic",)
         policy = self.dtype_policy
+        seeds = [fold_in(seed, f"{name}_network") for name in ("parsing", "reading", "predict")]
         self.parsing = ParsingNetwork(
-            units,
-            slots,
-            lookback,
-            resolution,
-            hard,
-            inner_dropout,
-            seed=fold_in(seed, "parsing_network"),
-            dtype=policy,
+            units, slots, lookback, resolution, hard, inner_dropout, seed=seeds[0], dtype=policy
         )
         self.reading_network = ReadingNetwork(
-            units,
-            num_layers,
-            slots,
-            reading_attention,
-            output_dropout,
-            inner_dropout,
-            recurrent_dropout,
-            seed=fold_in(seed, "reading_network"),
-            dtype=policy,
-        )
+            units, num_layers, slots, reading_attention, output_dropout, inner_dropout,
+            recurrent_dropout, seed=seeds[1], dtype=policy,
+        )  # fmt: skip
         self.predict_network = PredictNetwork(
-            embedding_dim,
-            residual_blocks,
-            predict_attention,
-            inner_dropout,
-            output_dropout,
-            seed=fold_in(seed, "predict_network"),
-            dtype=policy,
-        )
+            embedding_dim, residual_blocks, predict_attention, inner_dropout, output_dropout,
+            seed=seeds[2], dtype=policy,
+        )  # fmt: skip
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
@@ -236,16 +218,10 @@ class PRPN(SentenceReader):
         )
 
     def attention(self, sentence: Sentence) -> Attention:
-        """Attention of the reading and the predict network in a sentence.
+        """Attention of the reading and the predict network in a sentence: `<eos>` and its words.
 
         Args:
             sentence: string of words separated by spaces, or list of words.
-
-        Returns:
-            `Attention`, of `<eos>` and the words.
-
-        Raises:
-            ValueError: if the model has no vocabulary.
 
         Example:
 

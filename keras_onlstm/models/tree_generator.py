@@ -96,11 +96,8 @@ class TreeGenerator(keras.Model):
         self.model = model
         self.vocabulary = model.vocabulary
         self._root = model.root  # also checks the vocabulary
-        self._config: dict[str, Any] = {
-            "units": check_integer("units", units),
-            "dropout": dropout,
-            "seed": seed,
-        }
+        units = check_integer("units", units)
+        self._config: dict[str, Any] = {"units": units, "dropout": dropout, "seed": seed}
         self.classifiers = AdditionClassifiers(
             2 * model.get_config()["units"],
             units,

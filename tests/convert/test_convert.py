@@ -52,11 +52,7 @@ def test_chunk_size_that_does_not_divide_raises(chunk_size):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [
-        ("ih_weight", (K + 1, INPUTS)),
-        ("hh_weight", (INPUTS, UNITS)),
-        ("hh_bias", ()),
-    ],
+    [("ih_weight", (K + 1, INPUTS)), ("hh_weight", (INPUTS, UNITS)), ("hh_bias", ())],
 )
 def test_wrong_shapes_raise_with_name(name, shape):
     with pytest.raises(ValueError, match=rf"{name} has .* rows; 4 units with chunk_size=2 have 20"):
@@ -436,7 +432,7 @@ def test_missing_decoder_means_tied_weights():
     expected = weights_of(given)
     del given["decoder.weight"]
     assert_same(weights_of(given), expected)
-    assert "decoder.weight" not in given and len(given) == 14  # what was given is left alone
+    assert "decoder.weight" not in given and len(given) == 14  # the argument is not changed
 
 
 @pytest.mark.parametrize(
@@ -450,8 +446,7 @@ def test_missing_array_raises(name):
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["decoder.weight", "rnn.cells.0.ih.0.weight", "rnn.cells.2.hh.bias", "decoder.bias"],
+    "name", ["decoder.weight", "rnn.cells.0.ih.0.weight", "rnn.cells.2.hh.bias", "decoder.bias"]
 )
 @pytest.mark.parametrize(
     ("change", "match"),

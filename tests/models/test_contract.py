@@ -1,6 +1,6 @@
-"""The smallest model that reads sentences, by `models.sentence_reader` alone: what it gets for it.
+"""The smallest subclass of `SentenceReader`, and the features that it inherits.
 
-Whoever adds a model finds here what it must offer.
+It shows what a new model must implement.
 """
 
 from typing import Any, NamedTuple

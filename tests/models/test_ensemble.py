@@ -80,10 +80,7 @@ def test_keras_file_round_trip(ensemble, tmp_path):
             lambda: [small_model(2, 0), PairClassifier(9, 7, units=20)],
             r"model 2: .* got PairClassifier",
         ),
-        (
-            lambda: [small_model(2, 0), small_model(2, 0, recurrent="lstm")],
-            "model 2: has no dis",
-        ),
+        (lambda: [small_model(2, 0), small_model(2, 0, recurrent="lstm")], "model 2: has no dis"),
         (
             lambda: [LanguageModel(size, 8, 16, 2, 4) for size in (10, 10, 11)],
             "model 3: its vocabulary differs from that of model 1",
@@ -136,8 +133,8 @@ def test_compact_file_round_trip(ensemble, models, tmp_path):
     for number, (model, again) in enumerate(zip(models, found.models, strict=True)):
         save_eight_bit(model, tmp_path / f"{number}.npz", number)
         assert again.vocabulary == VOCABULARY
-        alone, _ = load_eight_bit(tmp_path / f"{number}.npz")
-        for one, other in zip(again.trainable_variables, alone.trainable_variables, strict=True):
+        single, _ = load_eight_bit(tmp_path / f"{number}.npz")
+        for one, other in zip(again.trainable_variables, single.trainable_variables, strict=True):
             assert_close(one, other, 0.0, one.path)
     paths = [tmp_path / "0.npz", str(tmp_path / "1.npz")]
     parser = Parser.load(paths)

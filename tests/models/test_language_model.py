@@ -82,8 +82,8 @@ def test_gradients_match_reference(model, reference):
     found = gradients(lambda: sum(losses(model, reference)), [], variables)
     by_path = {v.path.split("/", 1)[1]: g for v, g in zip(variables, found, strict=True)}
     expected = reference["embedding_grad"].copy()
-    # The authors' code keeps the last word's vector from learning where it is looked up: it hands
-    # PyTorch the padding index -1, which means that word. Their row is the softmax's part alone.
+    # The authors' code passes padding_idx=-1, the last word, to PyTorch's embedding. So the row of
+    # that word has only the gradient of the softmax.
     output = as_array(model(ops.convert_to_tensor(reference["tokens"]), details=True).output)
     last = np.exp(reference["log_probabilities"][:, :, -1]) - (reference["targets"] == 18)
     part = np.einsum("bt,bte->e", last, output) / last.size
@@ -130,7 +130,7 @@ def test_keras_file_round_trip(recurrent, tmp_path):
     model = LanguageModel(20, 8, 16, chunk_size=4, recurrent=recurrent, vocabulary=words)
     ids = np.arange(12).reshape(2, 6)
     expected = model(ids)
-    model.score([words[:3]])  # what reading compiles is no part of the file
+    model.score([words[:3]])  # compiled functions are not saved
     model.save(tmp_path / "model.keras")
     loaded = keras.saving.load_model(tmp_path / "model.keras")
     assert loaded.vocabulary == words
@@ -176,7 +176,7 @@ def test_regularization_ignores_masked_steps():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"recurrent": "gru"}, r"'onlstm' or 'lstm', .* 'gru'"),
+        ({"recurrent": "gru"}, "recurrent must be 'onlstm' or 'lstm', not 'gru'"),
         ({"vocabulary": ["a"]}, "1 words.*vocabulary_size is 20"),
         (
             {"vocabulary": [*"abcdefghijklmnopqrs", ["t"]]},
@@ -201,7 +201,7 @@ def reader(**kwargs):
     return model
 
 
-def alone(model, sentence):
+def read_one(model, sentence):
     """Ids of one sentence between two <eos>, and the output of the model."""
     words = [word if word in WORDS else "<unk>" for word in sentence.split()]
     ids = np.array([[WORDS.index(word) for word in ["<eos>", *words, "<eos>"]]])
@@ -213,7 +213,7 @@ def test_scores_are_log_probabilities_of_the_words(recurrent):
     model = reader(recurrent=recurrent)
     found = model.score([SENTENCES[0].split(), *SENTENCES[1:]])
     for sentence, scores in zip(SENTENCES, found, strict=True):
-        ids, read = alone(model, sentence)
+        ids, read = read_one(model, sentence)
         expected = as_array(log_probabilities(read.logits))[0, np.arange(ids.size - 1), ids[0, 1:]]
         assert_close(scores, expected, 1e-5, sentence)
     assert_differ(found[1][0], found[4][0], 0.01, "scores of two words")
@@ -244,7 +244,7 @@ def test_distances_match_single_sentences():
     model = reader()
     found = model.distances(SENTENCES)
     for sentence, distances in zip(SENTENCES, found, strict=True):
-        _, read = alone(model, sentence)
+        _, read = read_one(model, sentence)
         expected, written = (as_array(read.distances[gate])[0, :, 1:-1] for gate in model.gates)
         assert distances.shape == (3, len(sentence.split()))
         assert_close(distances, expected, 1e-5, sentence)

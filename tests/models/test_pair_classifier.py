@@ -69,8 +69,8 @@ def test_padding_has_no_effect(recurrent):
     wide = model((np.pad(LEFT, ((0, 0), (0, 5))), np.pad(RIGHT, ((0, 0), (0, 1)))))
     assert_close(wide, narrow, 1e-6, "padded")
     for row in range(3):
-        alone = [ids[row : row + 1, : np.count_nonzero(ids[row])] for ids in (LEFT, RIGHT)]
-        assert_close(model(alone)[0], narrow[row], 1e-6, f"row {row} alone")
+        single = [ids[row : row + 1, : np.count_nonzero(ids[row])] for ids in (LEFT, RIGHT)]
+        assert_close(model(single)[0], narrow[row], 1e-6, f"row {row}")
 
 
 def test_dropout_acts_only_in_training():
@@ -122,7 +122,7 @@ def test_keras_file_round_trip(tmp_path, recurrent):
     assert type(loaded) is PairClassifier and loaded.name == "pairs"
     assert_close(loaded((LEFT, RIGHT)), model((LEFT, RIGHT)), 0.0, "loaded")
     assert loaded.get_config() == model.get_config()
-    # The optimizer goes on as well.
+    # The state of the optimizer is restored too.
     logs = [m.train_on_batch((LEFT, RIGHT), np.array([0, 1, 2])) for m in (model, loaded)]
     assert_close(logs[0], logs[1], 1e-6, "loss and accuracy")
     assert_close(loaded((LEFT, RIGHT)), model((LEFT, RIGHT)), 1e-6, "trained further")

@@ -17,10 +17,7 @@ from keras_onlstm.models import TreeGenerator, TreeLSTM
 from keras_onlstm.models.tree_generator import Accuracy
 
 WORDS = ["<unk>", "<root>", "a", "b", "c"]
-KINDS = {
-    "TreeLSTM": {},
-    "LdTreeLSTM": {"left_dependents": True, "left_layers": 2, "num_layers": 2},
-}
+KINDS = {"TreeLSTM": {}, "LdTreeLSTM": {"left_dependents": True, "left_layers": 2, "num_layers": 2}}
 
 
 def randomized(layer, seed, scale=0.7):
@@ -119,7 +116,7 @@ def test_log_probability_matches_numpy(kind, float64):
 def sizes_by_series(yes, most):
     """The probabilities of trees of 1, 2, ... words, where every decision is yes with `yes`.
 
-    Coefficients of A = z ((1 - l) + l L) ((1 - r) + r R), L = A ((1 - m) + m L), R likewise.
+    Coefficients of A = z ((1 - l) + l L) ((1 - r) + r R), L = A ((1 - m) + m L), R accordingly.
     """
     left, right, next_left, next_right = yes
     size = most + 1
@@ -260,7 +257,7 @@ def test_batch_size_does_not_change_samples(monkeypatch):
     assert [sample.tree for sample in parts] == [sample.tree for sample in whole]
 
 
-# What stands below a word, and beside it, follows from the word.
+# The dependents of a word and its siblings follow from the word.
 RULES = [
     DependencyTree(["a", "b"], [2, 0]),
     DependencyTree(["a", "c", "b"], [3, 3, 0]),
@@ -351,9 +348,12 @@ def test_invalid_arguments_raise():
     mistakes = [
         (lambda: generator.sample(0), "n must be an integer, 1 or above, not 0."),
         (lambda: generator.sample(1, temperature=0.0), "temperature must be a number above 0"),
-        (lambda: generator.sample(1, additions="all"), "additions is 'likelier' or 'drawn', not"),
-        (lambda: generator.log_probability([]), "there is no tree."),
-        (lambda: TreeGenerator.train(model, []), "there is no tree."),
+        (
+            lambda: generator.sample(1, additions="all"),
+            "additions must be 'likelier' or 'drawn'",
+        ),
+        (lambda: generator.log_probability([]), "trees must contain at least one tree."),
+        (lambda: TreeGenerator.train(model, []), "trees must contain at least one tree."),
         (lambda: TreeGenerator(TreeLSTM(3, 2, 4)), "The model has no vocabulary with <unk>"),
     ]
     for use, message in mistakes:
