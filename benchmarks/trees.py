@@ -24,7 +24,7 @@ from keras_onlstm.dependencies import DependencyTree, chain
 from keras_onlstm.models import TreeLSTM
 from keras_onlstm.text.vocabulary import ROOT, UNKNOWN
 from keras_onlstm.training import TreeBatches, TreeLearner
-from keras_onlstm.tree_lstm.plan import Rooms
+from keras_onlstm.tree_lstm.schedule import RowCapacity
 
 LENGTHS = [6, 10, 13, 15, 17, 19, 20, 22, 24, 26, 27, 30, 32, 35, 38, 50]  # mean 24
 # Probability that a word has a dependent on its left; on its right, without and with a left one;
@@ -35,7 +35,7 @@ NEXT_LEFT, NEXT_RIGHT = 0.42, 0.29
 DROPOUTS = {"input_dropout": 0.4, "dropout": 0.5}
 RATE, CLIP = 8e-3, 5.0
 # Chains share 32 rows, the fastest number from 16 to 64 on TensorFlow and PyTorch.
-CHAIN_ROOMS = Rooms(0, 32, 0, 0, 0)
+CHAIN_CAPACITY = RowCapacity(0, 32, 0, 0, 0)
 
 
 def drawn_heads(generator, most):
@@ -101,9 +101,9 @@ def functions(name, configuration, dtype):
     )
     model.build()
     trees = drawn_trees(configuration, vocabulary)
-    layouts = [model.lay_out(chain(tree.words) if sequential else tree) for tree in trees]
-    rooms = CHAIN_ROOMS if sequential else None
-    batches = TreeBatches(model, layouts, configuration.batch, capacity=rooms)
+    schedules = [model.schedule_tree(chain(tree.words) if sequential else tree) for tree in trees]
+    capacity = CHAIN_CAPACITY if sequential else None
+    batches = TreeBatches(model, schedules, configuration.batch, capacity=capacity)
     learner = TreeLearner(model)
     optimizer = keras.optimizers.Adam(RATE, global_clipnorm=CLIP)
     learner.compile(optimizer)  # as in training: Keras decides whether to compile

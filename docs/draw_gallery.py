@@ -57,7 +57,7 @@ def means(sentences, trees):
 
 
 def entry(parser, place, sentence, tree):
-    distances = by_layer(parser.distances(sentence.tokens), parser.model.members)
+    distances = by_layer(parser.distances(sentence.tokens), parser.model.layers_per_model)
     return {
         "place": place,
         "sentence": " ".join(sentence.tokens),

@@ -13,7 +13,7 @@ import numpy as np
 from keras_onlstm.drawing.svg import MARGIN, svg_page, svg_text
 from keras_onlstm.parser import Parser
 from keras_onlstm.parsing import build_tree
-from keras_onlstm.parsing.pictures import BAR, BLUE, GREY, RED, laid_out
+from keras_onlstm.parsing.pictures import BAR, BLUE, GREY, RED, layout_tree
 from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
@@ -91,7 +91,7 @@ class Scene:
         self.words, self.distances = words, np.asarray(distances)
         self.found = steps(self.distances)
         self.texts = list(captions(words, self.distances, self.found))
-        layout = laid_out(build_tree(self.distances, words, "greedy"))
+        layout = layout_tree(build_tree(self.distances, words, "greedy"))
         self.nodes = {(node.start, node.end): node for node in layout.nodes}
         self.width = layout.width * STRETCH
         self.ground = HEAD + BARS  # where bars stand
@@ -244,7 +244,7 @@ def _moving(name, shape, total):
 
 def scene_of(parser):
     """The sentence as one layer of one model has it."""
-    members = parser.model.members
+    members = parser.model.layers_per_model
     if len(members) < MODEL or members[MODEL - 1] < LAYER:
         raise ValueError(
             f"the package has {len(members)} models of {members} layers, and this draws layer "

@@ -1,4 +1,4 @@
-"""Shared by the examples: CSV files and printing."""
+"""CSV files and printing for the examples."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -9,11 +9,11 @@ from keras_onlstm.utils.files import replacing
 
 
 def write_csv(path: Path, rows: Iterable[Sequence[Any]]) -> None:
-    """Writes rows, starting with the header."""
+    """Writes a CSV file; the first row is the header."""
     with replacing(path) as temporary, open(temporary, "w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows(rows)
 
 
 def info(message):
-    """Prints a line immediately, also into a log file."""
+    """Prints a line and flushes, so that log files are up to date."""
     print(message, flush=True)

@@ -2,9 +2,8 @@
 
 The score of a tree is the sum of the scores of its arcs. The score of an arc is the sum of the
 weights of its features: words and tags of head and dependent, tags around and between them,
-direction and distance. Features are hashed; features with the same hash share a weight.
-
-Tags are inputs: the gold tags, in the trees of a treebank.
+direction and distance. Features are hashed; features with the same hash share a weight. The tags
+are inputs of the parser; on a treebank they are the gold tags.
 
 Sources: McDonald, Crammer, Pereira 2005, "Online Large-Margin Training of Dependency Parsers",
 https://aclanthology.org/P05-1012, Table 1, for the features; Collins 2002, "Discriminative Training
@@ -20,8 +19,8 @@ import numpy as np
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.eisner import best_trees
 
-# Feature templates: fields of the head and fields of the dependent. w is the word, p its prefix,
-# t the tag, < the tag before, > the tag after.
+# Feature templates: fields of the head and fields of the dependent. w: word, p: prefix of the word,
+# t: tag, <: tag of the previous word, >: tag of the next word.
 FEATURES = [
     *(("wt", ""), ("w", ""), ("t", ""), ("", "wt"), ("", "w"), ("", "t")),
     *(("pt", ""), ("p", ""), ("", "pt"), ("", "p")),
@@ -29,20 +28,19 @@ FEATURES = [
     *(("pt", "pt"), ("t", "pt"), ("p", "pt"), ("pt", "t"), ("pt", "p"), ("p", "p")),
     *(("t>", "<t"), ("<t", "<t"), ("t>", "t>"), ("<t", "t>")),
 ]
-PREFIX = 5  # letters of p
+PREFIX = 5  # letters
 DISTANCES = (2, 3, 4, 5, 6, 11)  # lower ends of the distance bins
-BITS = 22  # of a hash; there are 2**BITS weights
-_FIRST, _SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
+BITS = 22  # hash size; there are 2**BITS weights
+_MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9)
 
-# Axes: F features, including those with direction and distance and those of tags between; n + 1
-# heads, ROOT first; n dependents.
+# Axes: F features, n + 1 heads (ROOT first), n dependents.
 
 
 class DependencyParser:
-    """A parser, untrained at first: all weights are 0.
+    """A parser with 2**bits weights, which are initially 0.
 
     Args:
-        bits: integer, from 1 to 30: there are 2**bits weights.
+        bits: integer, from 1 to 30.
     """
 
     def __init__(self, bits: int = BITS) -> None:
@@ -50,29 +48,31 @@ class DependencyParser:
         self._shift = np.uint64(64 - bits)
 
     def features(self, words: Sequence[str], tags: Sequence[str]) -> np.ndarray:
-        """The indices of the weights of the features of every arc: array (F, n + 1, n)."""
+        """Weight indices of the features of every arc: array (F, n + 1, n)."""
         fields, count = _fields(words, tags), len(words)
-        heads = np.stack([_mixed(fields, head) for head, _ in FEATURES])
-        dependents = np.stack([_mixed(fields, dependent) for _, dependent in FEATURES])
-        numbers = np.arange(len(FEATURES), dtype="uint64")[:, None, None]
-        arcs = _mix(heads[:, :, None] + numbers) + dependents[:, None, 1:]  # (features, n + 1, n)
-        at = np.arange(count + 1)[:, None], np.arange(1, count + 1)  # head, dependent
-        right = at[1] > at[0]
-        distance = np.searchsorted(DISTANCES, abs(at[1] - at[0]), "right")
-        arcs = np.concatenate([arcs, arcs + _mix(2 * distance + right + 1)])
-        # For every tag: whether it occurs between head and dependent.
-        known, numbers = np.unique(fields["t"][1:], return_inverse=True)
-        before = np.zeros((len(known), count + 2), "int32")  # occurrences before each index
-        np.cumsum(numbers == np.arange(len(known))[:, None], axis=1, out=before[:, 2:])
-        first, last = np.minimum(*at) + 1, np.maximum(*at)
-        between = before[:, np.maximum(first, last)] > before[:, first]  # (tags, n + 1, n)
-        sides = fields["t"][:, None] + _mix(fields["t"][None, 1:] + right)
-        places = self._places(arcs)
-        middle = self._places(_mix(known)[:, None, None] + _mix(sides))
-        return np.concatenate([places, np.where(between, middle, len(self.weights) - 1)])
+        heads = np.stack([_hash_fields(fields, head) for head, _ in FEATURES])
+        dependents = np.stack([_hash_fields(fields, dependent) for _, dependent in FEATURES])
+        templates = np.arange(len(FEATURES), dtype="uint64")[:, None, None]
+        arcs = (
+            _hash(heads[:, :, None] + templates) + dependents[:, None, 1:]
+        )  # (features, n + 1, n)
+        head, dependent = np.arange(count + 1)[:, None], np.arange(1, count + 1)
+        is_right = dependent > head  # (n + 1, n)
+        distance = np.searchsorted(DISTANCES, abs(dependent - head), "right")
+        arcs = np.concatenate([arcs, arcs + _hash(2 * distance + is_right + 1)])
+        # For every tag: whether it occurs between head and dependent, from cumulative counts.
+        tag_hashes, tag_ids = np.unique(fields["t"][1:], return_inverse=True)
+        before = np.zeros((len(tag_hashes), count + 2), "int32")  # occurrences before each index
+        np.cumsum(tag_ids == np.arange(len(tag_hashes))[:, None], axis=1, out=before[:, 2:])
+        start, end = np.minimum(head, dependent) + 1, np.maximum(head, dependent)
+        is_between = before[:, np.maximum(start, end)] > before[:, start]  # (tags, n + 1, n)
+        ends = fields["t"][:, None] + _hash(fields["t"][None, 1:] + is_right)
+        between = self._indices(_hash(tag_hashes)[:, None, None] + _hash(ends))
+        between = np.where(is_between, between, len(self.weights) - 1)  # the weight that is 0
+        return np.concatenate([self._indices(arcs), between])
 
-    def _places(self, hashes):
-        return (_mix(hashes) >> self._shift).astype("int64")
+    def _indices(self, hashes):
+        return (_hash(hashes) >> self._shift).astype("int64")
 
     def arcs(self, words: Sequence[str], tags: Sequence[str]) -> np.ndarray:
         """The score of every arc: array (n + 1, n)."""
@@ -81,9 +81,9 @@ class DependencyParser:
     def parse(
         self, words: Sequence[str], tags: Sequence[str], count: int = 1
     ) -> list[tuple[DependencyTree, float]]:
-        """The `count` trees with the highest scores, or fewer, best first, and their scores."""
-        found = best_trees(self.arcs(words, tags), count)
-        return [(DependencyTree(words, heads, tags), score) for heads, score in found]
+        """Up to `count` trees with the highest scores, best first, and their scores."""
+        best = best_trees(self.arcs(words, tags), count)
+        return [(DependencyTree(words, heads, tags), score) for heads, score in best]
 
 
 def train(
@@ -97,33 +97,34 @@ def train(
 
     Args:
         trees: list of projective `DependencyTree` with tags.
-        epochs: number of epochs. Weights change when another tree than the gold tree scores best.
+        epochs: number of epochs. A step changes weights only if the best tree is not the gold tree.
         seed: integer, seed of the order of the trees.
         bits: integer, from 1 to 30: there are 2**bits weights.
         progress: function that is called with 1 after each tree.
 
     Returns:
-        `DependencyParser` with the mean of the weights over all steps.
+        `DependencyParser` whose weights are the means over all steps.
     """
     parser = DependencyParser(bits)
-    weights, late = parser.weights, np.zeros(len(parser.weights))
+    # An update in step s is part of the weights of the steps s, ..., steps - 1 only. So the mean is
+    # the sum of all updates minus the sum of s * update, which is `delayed`, divided by steps.
+    weights, delayed = parser.weights, np.zeros(len(parser.weights))
     generator, step = np.random.default_rng(seed), 0
     for _ in range(epochs):
-        for place in generator.permutation(len(trees)):
-            tree = trees[place]
+        for index in generator.permutation(len(trees)):
+            tree = trees[index]
             features = parser.features(tree.words, tree.tags)
-            ((found, _),) = best_trees(weights[features].sum(0, dtype="float64"))
-            for dependent, (gold, head) in enumerate(zip(tree.heads, found, strict=True)):
+            ((predicted, _),) = best_trees(weights[features].sum(0, dtype="float64"))
+            for dependent, (gold, head) in enumerate(zip(tree.heads, predicted, strict=True)):
                 if gold != head:
-                    for changed, sign in ((gold, 1), (head, -1)):
-                        np.add.at(weights, features[:, changed, dependent], sign)
-                        np.add.at(late, features[:, changed, dependent], sign * step)
-            weights[-1] = late[-1] = 0
+                    for arc_head, sign in ((gold, 1), (head, -1)):
+                        np.add.at(weights, features[:, arc_head, dependent], sign)
+                        np.add.at(delayed, features[:, arc_head, dependent], sign * step)
+            weights[-1] = delayed[-1] = 0
             step += 1
             if progress is not None:
                 progress(1)
-    # The mean contains an update of step s, counted from 0, with the weight 1 - s / steps.
-    parser.weights -= (late / max(step, 1)).astype("float32")
+    parser.weights -= (delayed / max(step, 1)).astype("float32")
     return parser
 
 
@@ -133,53 +134,53 @@ def jackknife(
     count: int,
     fit: Callable[[Sequence[DependencyTree]], DependencyParser],
 ) -> list[list[tuple[DependencyTree, float]]]:
-    """Parses every sentence with a parser that was trained on other sentences.
+    """Parses every sentence with a parser trained on the other parts of the data.
 
     Args:
         trees: list of `DependencyTree` with tags.
         parts: integer, 2 or above, number of contiguous parts of the sentences.
-        count: largest number of trees for a sentence.
+        count: maximum number of trees of a sentence.
         fit: function that trains a parser on trees.
 
     Returns:
-        List of the results of `DependencyParser.parse` for every sentence.
+        List with the result of `DependencyParser.parse` for every sentence.
     """
     ends = [len(trees) * part // parts for part in range(parts + 1)]
-    found = []
+    results = []
     for first, last in itertools.pairwise(ends):
         parser = fit([*trees[:first], *trees[last:]])
-        found += [parser.parse(tree.words, tree.tags, count) for tree in trees[first:last]]
-    return found
+        results += [parser.parse(tree.words, tree.tags, count) for tree in trees[first:last]]
+    return results
 
 
 def _fields(words, tags):
-    """The fields of ROOT and of every word by name, as numbers (n + 1,)."""
-    tag = ["<before>", "<root>", *tags, "<after>"]
+    """Hashed fields of ROOT and of every word, by name: arrays (n + 1,)."""
+    padded = ["<before>", "<root>", *tags, "<after>"]
     return {
-        "w": _numbers(["<root>", *words]),
-        "p": _numbers(["<root>", *(word[:PREFIX] for word in words)]),
-        "t": _numbers(tag[1:-1]),
-        "<": _numbers(tag[:-2]),
-        ">": _numbers(tag[2:]),
+        "w": _hash_texts(["<root>", *words]),
+        "p": _hash_texts(["<root>", *(word[:PREFIX] for word in words)]),
+        "t": _hash_texts(padded[1:-1]),
+        "<": _hash_texts(padded[:-2]),
+        ">": _hash_texts(padded[2:]),
     }
 
 
-def _numbers(texts):
-    """Hashes of texts that are the same in every process."""
+def _hash_texts(texts):
+    """Hashes texts identically in every process, unlike `hash`."""
     return np.array([zlib.crc32(text.encode()) for text in texts], "uint64")
 
 
-def _mixed(fields, names):
-    """Hashes of several fields together, (n + 1,)."""
-    number = np.zeros_like(fields["t"])
+def _hash_fields(fields, names):
+    """Combines several fields into one hash: (n + 1,)."""
+    hashes = np.zeros_like(fields["t"])
     for name in names:
-        number = _mix(number + fields[name] + np.uint64(ord(name) << 32))
-    return number
+        hashes = _hash(hashes + fields[name] + np.uint64(ord(name) << 32))
+    return hashes
 
 
-def _mix(numbers):
+def _hash(numbers):
     """64-bit hashes of numbers."""
-    numbers = np.asarray(numbers).astype("uint64") * _FIRST
+    numbers = np.asarray(numbers).astype("uint64") * _MULTIPLIER_1
     numbers ^= numbers >> np.uint64(32)
-    numbers *= _SECOND
+    numbers *= _MULTIPLIER_2
     return numbers

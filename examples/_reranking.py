@@ -1,4 +1,4 @@
-"""Scores, choices and comparisons of parse_reranking.py. Without Keras.
+"""Attachment scores and selection of trees for parse_reranking.py. Does not import Keras.
 
 Axes: S sentences; K trees of a sentence, best first.
 """
@@ -11,9 +11,9 @@ import numpy as np
 from keras_onlstm.dependencies import DependencyTree, attachment
 from keras_onlstm.evaluation.reranking import Candidates, bootstrap, choose, last_best, table
 
-MOST = 20  # largest K, as published
-ORACLES = (2, 4, 8, 20)
-# Weights of the parser's score, added to log P. The best one depends on the parser.
+MAX_K = 20  # as published
+ORACLE_KS = (2, 4, 8, 20)
+# Weights of the parser's score, which is added to log P. The best one depends on the parser.
 WEIGHTS = (0.0, *(2.0**power for power in range(-8, 9)))
 # UAS and LAS in percent: Zhang, Lu, Lapata 2016, Table 2; Penn Treebank, sections 22 and 23.
 PUBLISHED = {
@@ -27,14 +27,14 @@ PUBLISHED = {
 
 
 class Part(NamedTuple):
-    """Candidate trees of a part of the data and their accuracy without punctuation.
+    """Candidate trees of a part of the data and their accuracy, punctuation excluded.
 
     Attributes:
         candidates: list of S `Candidates`.
-        heads: integers (S, K), number of words with the right head; 0 if a tree is missing.
-        relations: integers (S, K), words with right head and relation; `None` if unlabelled.
-        words: integers (S,), number of words without punctuation.
-        scores: array (S, K), the parser's scores; 0 if a tree is missing.
+        heads: integers (S, K), number of words with a correct head; 0 for missing trees.
+        relations: integers (S, K), words with correct head and relation; `None` if unlabelled.
+        words: integers (S,), number of words that are not punctuation.
+        scores: array (S, K), scores of the parser; 0 for missing trees.
     """
 
     candidates: list[Candidates]
@@ -44,97 +44,98 @@ class Part(NamedTuple):
     scores: np.ndarray
 
     @classmethod
-    def of(cls, candidates: list[Candidates], golds: Sequence[DependencyTree]) -> "Part":
+    def compare(cls, candidates: list[Candidates], golds: Sequence[DependencyTree]) -> "Part":
         """Compares candidates with gold trees."""
         counts = [
             [attachment([gold], [tree]).without_punctuation for tree in trees]
             for (trees, _), gold in zip(candidates, golds, strict=True)
         ]
-        labelled = all(one.relations is not None for row in counts for one in row)
+        labelled = all(count.relations is not None for row in counts for count in row)
         return cls(
             candidates,
-            table([[one.heads for one in row] for row in counts], 0).astype(int),
-            table([[one.relations for one in row] for row in counts], 0).astype(int)
+            table([[count.heads for count in row] for row in counts], 0).astype(int),
+            table([[count.relations for count in row] for row in counts], 0).astype(int)
             if labelled
             else None,
             np.array([row[0].words for row in counts]),
             table([scores for _, scores in candidates], 0),
         )
 
-    def right(self, chosen: np.ndarray) -> dict[str, np.ndarray | None]:
-        """Number of right words of every sentence (S,) in the chosen trees (S,)."""
+    def correct(self, chosen: np.ndarray) -> dict[str, np.ndarray | None]:
+        """Number of correct words of every sentence, (S,), in the chosen trees, (S,)."""
         rows = np.arange(len(self.words)), chosen
         relations = None if self.relations is None else self.relations[rows]
         return {"uas": self.heads[rows], "las": relations}
 
-    def shares(self, right: Mapping[str, np.ndarray | None]) -> dict[str, float | None]:
-        """UAS and LAS from numbers of right words."""
+    def accuracy(self, correct: Mapping[str, np.ndarray | None]) -> dict[str, float | None]:
+        """UAS and LAS from numbers of correct words."""
         words = self.words.sum()
         return {
             name: None if counts is None else float(counts.sum() / words)
-            for name, counts in right.items()
+            for name, counts in correct.items()
         }
 
-    def oracle(self, count: int) -> dict[str, float | None]:
-        """Scores of the best choice among the first `count` trees."""
-        best = {"uas": self.heads, "las": self.relations}
-        return self.shares(
-            {name: None if one is None else one[:, :count].max(1) for name, one in best.items()}
-        )
+    def oracle(self, k: int) -> dict[str, float | None]:
+        """Scores of the best choice among the first `k` trees."""
+        best = {"uas": self.heads[:, :k].max(1), "las": None}
+        if self.relations is not None:
+            best["las"] = self.relations[:, :k].max(1)
+        return self.accuracy(best)
 
 
 class Choice(NamedTuple):
-    """A way to choose a tree for every sentence, tuned on the validation sentences.
+    """A rule that chooses a tree for every sentence, tuned on the validation sentences.
 
     Attributes:
-        name: in the report.
+        name: name in the report.
         k: integer, number of trees to choose from.
-        weight: weight of the parser's score, added to log P.
+        weight: weight of the parser's score, which is added to log P.
     """
 
     name: str
     k: int
     weight: float
 
-    def right(self, part: Part, logs: np.ndarray) -> dict[str, np.ndarray | None]:
-        """Numbers of right words in the chosen trees, given `logs` (S, K), log P of all trees."""
-        return part.right(choose(logs + self.weight * part.scores, self.k))
+    def correct(self, part: Part, logs: np.ndarray) -> dict[str, np.ndarray | None]:
+        """Numbers of correct words in the trees chosen by `logs` (S, K), log P of all trees."""
+        return part.correct(choose(logs + self.weight * part.scores, self.k))
 
 
 def log_table(rows: Sequence[np.ndarray]) -> np.ndarray:
-    """Log P of the trees of sentences, (S, K), minus infinity if a tree is missing."""
+    """Log P of the trees of sentences, (S, K); minus infinity for missing trees."""
     return table(rows, -np.inf)
 
 
-def choices(part: Part, logs: np.ndarray) -> tuple[list[Choice], list[float]]:
-    """The best choices on validation data: by log P only, and with the parser's score.
+def tune(part: Part, logs: np.ndarray) -> tuple[list[Choice], list[float]]:
+    """Finds the best rules on validation data: with log P only, and with the parser's score too.
 
-    Among equals it takes the largest K, then the largest weight.
+    Ties are broken in favour of the largest K, then of the largest weight.
 
     Args:
         part: `Part` of the validation sentences.
         logs: array (S, K) of log P.
 
     Returns:
-        Two `Choice`, and UAS by log P only for K = 1, 2, and so on.
+        Two `Choice`, and the UAS of log P only for K = 1, 2, and so on.
     """
-    counts = range(1, min(MOST, logs.shape[1]) + 1)
+    ks = range(1, min(MAX_K, logs.shape[1]) + 1)
 
     def best(name: str, weights: Sequence[float]) -> tuple[Choice, list[int]]:
-        tried = [Choice(name, count, weight) for count in counts for weight in weights]
-        right = [int(choice.right(part, logs)["uas"].sum()) for choice in tried]
-        return tried[last_best(right)], right
+        candidates = [Choice(name, k, weight) for k in ks for weight in weights]
+        correct = [int(choice.correct(part, logs)["uas"].sum()) for choice in candidates]
+        return candidates[last_best(correct)], correct
 
-    alone, right = best("log P", (0.0,))
-    both, _ = best("log P and parser", WEIGHTS)
-    return [alone, both], (np.array(right) / part.words.sum()).tolist()
+    by_model, correct = best("log P", (0.0,))
+    combined, _ = best("log P and parser", WEIGHTS)
+    return [by_model, combined], (np.array(correct) / part.words.sum()).tolist()
 
 
-def compared(part: Part, right: Mapping[str, np.ndarray | None], seed: int) -> dict[str, Any]:
-    """Scores of a choice of trees, and the difference of its UAS to the parser's."""
-    base = part.heads[:, 0]
-    difference = bootstrap(base, right["uas"], part.words, seed=seed)
-    return {**part.shares(right), "difference": difference._asdict()}
+def compare_with_parser(
+    part: Part, correct: Mapping[str, np.ndarray | None], seed: int
+) -> dict[str, Any]:
+    """Scores of the chosen trees, and the difference between their UAS and the parser's."""
+    difference = bootstrap(part.heads[:, 0], correct["uas"], part.words, seed=seed)
+    return {**part.accuracy(correct), "difference": difference._asdict()}
 
 
 def evaluate(
@@ -145,9 +146,9 @@ def evaluate(
     """Computes all results.
 
     Args:
-        parts: `Part` by name, `validation` first and `test`.
-        log_probability: function of the name of a part, which returns log P of its trees, (S, K);
-            `None`: nothing is reranked.
+        parts: dictionary of `Part`: `validation` and `test`.
+        log_probability: function that maps the name of a part to log P of its trees, (S, K). With
+            `None` nothing is reranked.
         seed: integer, seed of the bootstrap.
 
     Returns:
@@ -157,23 +158,23 @@ def evaluate(
         "sentences": {name: len(part.words) for name, part in parts.items()},
         "words": {name: int(part.words.sum()) for name, part in parts.items()},
         "parser": {
-            name: part.shares(part.right(np.zeros(len(part.words), int)))
+            name: part.accuracy(part.correct(np.zeros(len(part.words), int)))
             for name, part in parts.items()
         },
         "oracle": {
-            str(count): {name: part.oracle(count) for name, part in parts.items()}
-            for count in ORACLES
-            if count <= max(part.heads.shape[1] for part in parts.values())
+            str(k): {name: part.oracle(k) for name, part in parts.items()}
+            for k in ORACLE_KS
+            if k <= max(part.heads.shape[1] for part in parts.values())
         },
         "reranked": [],
     }
     if log_probability is None:
         return results
     logs = {name: log_probability(name) for name in parts}
-    chosen, results["uas_by_k"] = choices(parts["validation"], logs["validation"])
-    for choice in chosen:
+    choices, results["uas_by_k"] = tune(parts["validation"], logs["validation"])
+    for choice in choices:
         scores = {
-            name: compared(part, choice.right(part, logs[name]), seed)
+            name: compare_with_parser(part, choice.correct(part, logs[name]), seed)
             for name, part in parts.items()
         }
         results["reranked"].append({**choice._asdict(), **scores})
@@ -186,21 +187,21 @@ HEADER = (
 )
 
 
-def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
+def table_rows(results: Mapping[str, Any]) -> list[list[str]]:
     """Rows of the table of results, followed by published ones."""
 
-    def shown(scores):
-        found = [scores[part][name] for part in ("validation", "test") for name in ("uas", "las")]
-        return ["" if share is None else f"{100 * share:.2f}" for share in found]
+    def cells(scores):
+        values = [scores[part][name] for part in ("validation", "test") for name in ("uas", "las")]
+        return ["" if value is None else f"{100 * value:.2f}" for value in values]
 
-    rows = [["parser", "1", "", *shown(results["parser"])]]
-    for one in results["reranked"]:
-        value, low, high, p = (100 * number for number in one["test"]["difference"].values())
-        row = [one["name"], str(one["k"]), f"{one['weight']:.4g}", *shown(one)]
+    rows = [["parser", "1", "", *cells(results["parser"])]]
+    for scores in results["reranked"]:
+        value, low, high, p = (100 * number for number in scores["test"]["difference"].values())
+        row = [scores["name"], str(scores["k"]), f"{scores['weight']:.4g}", *cells(scores)]
         row += [f"{value:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{p / 100:.4f}"]
         rows.append(row)
-    for count, scores in results["oracle"].items():
-        rows.append([f"best of the first {count}", count, "", *shown(scores)])
+    for k, scores in results["oracle"].items():
+        rows.append([f"best of the first {k}", k, "", *cells(scores)])
     for name, numbers in PUBLISHED.items():
         rows.append([f"published: {name}", "", "", *(f"{number:.2f}" for number in numbers)])
     return [row + [""] * (len(HEADER) - len(row)) for row in rows]

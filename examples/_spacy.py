@@ -1,4 +1,4 @@
-"""Dependency trees by spaCy, for sentence_completion.py. Without Keras."""
+"""Dependency parsing with spaCy for sentence_completion.py. Does not import Keras."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from keras_onlstm.utils.console import progress_bar
 from keras_onlstm.utils.files import describe
 from keras_onlstm.utils.libraries import not_installed
 
-UNUSED = ["lemmatizer", "ner"]  # slow components of a pipeline
+UNUSED = ["lemmatizer", "ner"]  # slow pipeline components
 
 
 def load_parser(name: str) -> Any:
@@ -23,21 +23,21 @@ def load_parser(name: str) -> Any:
         raise not_installed("--parse", "spacy", error=error) from error
     try:
         pipeline = spacy.load(name, exclude=UNUSED)
-    except Exception as error:  # spaCy and the code of a model may raise any
+    except Exception as error:  # spaCy and the code of a model may raise any exception
         raise ValueError(
-            f"--parse {name}: spaCy loads no such model ({describe(error)}). Name one that is "
-            "installed, or its directory."
+            f"--parse {name}: spaCy cannot load this model ({describe(error)}). Pass the name "
+            "of an installed model or its directory."
         ) from error
     if "parser" not in pipeline.pipe_names:
         raise ValueError(
-            f"--parse {name}: has no parser, only {', '.join(pipeline.pipe_names)}. Name a model "
-            "that has one."
+            f"--parse {name}: this model has no parser, only {', '.join(pipeline.pipe_names)}. "
+            "Pass a model that has one, e.g. en_core_web_sm."
         )
     return pipeline
 
 
 class SpacyTrees:
-    """Parses sentences that are already split into words.
+    """Parses sentences that are split into words.
 
     Args:
         pipeline: result of `load_parser`.
@@ -45,7 +45,7 @@ class SpacyTrees:
     Attributes:
         rooted: integer, number of trees so far in which several words depended on ROOT. The first
             of them became the head of the others.
-        lifted: integer, number of trees so far that were not projective and were made so.
+        lifted: integer, number of trees so far that were not projective and were projectivized.
     """
 
     def __init__(self, pipeline: Any) -> None:
@@ -53,7 +53,7 @@ class SpacyTrees:
         self.rooted = self.lifted = 0
 
     def __call__(self, sentences: Iterable[Sequence[str]]) -> Iterator[DependencyTree]:
-        """Yields a projective `DependencyTree` for every sentence, in their order."""
+        """Yields a projective `DependencyTree` for every sentence, in order."""
         from spacy.tokens import Doc
 
         documents = (Doc(self.pipeline.vocab, words=list(words)) for words in sentences)
@@ -72,19 +72,17 @@ class SpacyTrees:
         tags: Sequence[str],
         relations: Sequence[str],
     ) -> DependencyTree:
-        """One tree of spaCy's result, in which several words may depend on ROOT, 0."""
-        roots = [place for place, head in enumerate(heads, 1) if not head]
-        self.rooted += len(roots) > 1
-        hung = [
-            head if head or place == roots[0] else roots[0] for place, head in enumerate(heads, 1)
-        ]
-        tree, lifts = DependencyTree(words, hung, tags, relations).projectivized()
+        """Converts a tree of spaCy, in which several words may depend on ROOT (0)."""
+        first, *others = (index for index, head in enumerate(heads, 1) if not head)
+        self.rooted += bool(others)
+        heads = [first if index in others else head for index, head in enumerate(heads, 1)]
+        tree, lifts = DependencyTree(words, heads, tags, relations).projectivized()
         self.lifted += lifts > 0
         return tree
 
 
 def write_parsed(pipeline: Any, sentences: Sequence[Sequence[str]], path: str | Path) -> None:
-    """Parses sentences into a CoNLL file, and prints how many trees were changed."""
+    """Parses sentences into a CoNLL file and prints how many trees were changed."""
     trees = SpacyTrees(pipeline)
     parsed = progress_bar(
         "sentences",
@@ -94,6 +92,6 @@ def write_parsed(pipeline: Any, sentences: Sequence[Sequence[str]], path: str | 
     )
     conll.write(parsed, path)
     info(
-        f"{path}: {len(sentences):,} trees; {trees.lifted:,} were not projective and are made so, "
-        f"{trees.rooted:,} had several words under ROOT, which the first one gets"
+        f"{path}: {len(sentences):,} trees. {trees.lifted:,} were projectivized. In "
+        f"{trees.rooted:,} several words depended on ROOT; the first became the head of the others."
     )

@@ -1,12 +1,12 @@
 """Logical inference with ON-LSTM (Shen et al. 2019, Sec. 5.4; data of Bowman et al. 2015).
 
 Given two bracketed formulas of propositional logic, a model predicts which of seven relations holds
-between them. It is trained on formulas with at most six operators and tested with up to twelve:
-to be right there, it has to use their structure.
+between them. It is trained on formulas with up to six operators and tested on formulas with up to
+twelve, for which it has to use their structure.
 
     python examples/logic_inference.py                                  # train, then test
     python examples/logic_inference.py --data DIR --preset paper        # the published experiment
-    python examples/logic_inference.py --output runs/logic --resume     # resume after a stop
+    python examples/logic_inference.py --output runs/logic --resume     # resume a stopped run
     python examples/logic_inference.py --evaluate runs/logic            # test a trained run
     python examples/logic_inference.py --evaluate runs/logic --pair "( a ( and b ) )" "a"
 """
@@ -25,29 +25,33 @@ from keras_onlstm.utils.console import report, table
 from keras_onlstm.utils.files import write_json
 
 MAX_TRAIN_OPERATORS = 6
-# Accuracy in percent by number of operators, as cited later. Shen et al. 2019 have only a plot,
-# Figure 2.
+# Accuracy in percent by number of operators. Shen et al. 2019 show only a plot (Figure 2); these
+# numbers were cited by later papers.
 PUBLISHED = {
     "onlstm": {7: 91, 8: 87, 9: 85, 10: 81, 11: 78, 12: 75},
     "lstm": {7: 88, 8: 84, 9: 80, 10: 78, 11: 71, 12: 69},
 }
-WORDS = {
+MEANINGS = {
     "=": "the two are equivalent",
     "<": "the left one entails the right one",
     ">": "the right one entails the left one",
     "^": "exactly one of the two is true",
     "|": "at most one of the two is true",
     "v": "at least one of the two is true",
-    "#": "neither says anything about the other",
+    "#": "the two are independent",
 }
 
 
 def parse_arguments():
-    about = "Logical inference with ON-LSTM."
-    parser = run_parser([PairClassifierConfig], "logic_inference.py", about, "runs/logic_inference")
+    description = "Train and evaluate classifiers of logical relations (ON-LSTM or LSTM)."
+    name = "logic_inference"
+    parser = run_parser([PairClassifierConfig], f"{name}.py", description, f"runs/{name}")
+    # fmt: off
     add = parser.add_argument
-    add("--evaluate", metavar="RUN", nargs="+", help="do not train: test these trained runs")
-    add("--pair", metavar=("LEFT", "RIGHT"), nargs=2, help="do not train: classify a pair")
+    add("--evaluate", metavar="RUN", nargs="+", help="Evaluate these trained runs. Does not train.")
+    add("--pair", metavar=("LEFT", "RIGHT"), nargs=2, help="Classify the relation between two "
+        "formulas with the run in --evaluate or --output. Does not train.")
+    # fmt: on
     return parser, parser.parse_args()
 
 
@@ -55,23 +59,23 @@ def load_corpus(config):
     if config.data:
         info(f"Reading {config.data}")
         return logic.load(config.data)
-    info(f"Drawing {config.pairs:,} pairs (--data DIR reads the published ones)")
+    info(f"Drawing {config.pairs:,} pairs (to use the published ones, pass --data DIR)")
     return logic.generate(config.pairs, seed=0)
 
 
 def train(config, options):
-    """Trains a model; returns the corpus, and whether training is complete."""
+    """Trains a model. Returns the corpus and whether training is complete."""
     from keras_onlstm.training.pair_classifiers import train_pair_classifier
 
     corpus = load_corpus(config)
     training, validation = corpus.split(MAX_TRAIN_OPERATORS)
     if not validation:
         raise ValueError(
-            f"{config.data or 'the pairs drawn'}: train0 to train{MAX_TRAIN_OPERATORS} hold "
-            f"{len(training)} pairs, and it takes 10 to train and to validate. Add some."
+            f"{config.data or 'the pairs drawn'}: train0 to train{MAX_TRAIN_OPERATORS} contain "
+            f"{len(training)} pairs, but at least 10 are needed for training and validation."
         )
-    shape = options.resume, options.steps, options.log_every
-    return corpus, train_pair_classifier(options.output, config, training, validation, *shape)
+    resumption = options.resume, options.steps, options.log_every
+    return corpus, train_pair_classifier(options.output, config, training, validation, *resumption)
 
 
 def evaluate(runs, corpus=None):
@@ -103,7 +107,7 @@ def print_results(results):
         rows.append([n, pairs, *ours, *(PUBLISHED[name].get(n, "") for name in NAMES)])
     header = ["operators", "pairs"]
     header += [f"{NAMES[result['recurrent']]} {Path(run).name}" for run, result in results.items()]
-    info("\nAccuracy in percent; published: Shen et al. 2019, as cited later\n")
+    info("\nAccuracy in percent. Published: Shen et al. 2019, as cited by later papers\n")
     info(table([*header, *(f"published {name}" for name in NAMES.values())], rows))
 
 
@@ -116,7 +120,7 @@ def classify(run, left, right):
     for index in np.argsort(-probabilities):
         label = logic.LABELS[index]
         mark = "  <- truth table" if label == truth else ""
-        info(f"{probabilities[index]:7.2%}  {left}  {label}  {right}: {WORDS[label]}{mark}")
+        info(f"{probabilities[index]:7.2%}  {left}  {label}  {right}: {MEANINGS[label]}{mark}")
 
 
 def main(options):

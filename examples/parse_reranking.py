@@ -1,15 +1,15 @@
 """Reranking of dependency trees with TreeLSTM (Zhang, Lu, Lapata 2016, Sec. 3.3).
 
-A parser finds the K best trees of a sentence; a trained TreeLSTM chooses the one that makes the
-words most likely, with and without the parser's score. K is chosen on validation sentences.
+A parser finds the K best trees of a sentence. A trained TreeLSTM chooses the tree that makes the
+words most likely, with and without the parser's score. K is tuned on validation sentences.
 
     python examples/parse_reranking.py                               # only parse
-    python examples/parse_reranking.py --model runs/tree_lstm        # and rerank
+    python examples/parse_reranking.py --model runs/tree_lstm        # parse and rerank
+    # Rerank the trees of any parser. --gold VALID TEST allows sentences of other treebanks.
     python examples/parse_reranking.py --model runs/tree_lstm --lists VALID TEST --scores VALID TEST
-                       # trees of any parser; with --gold VALID TEST also of other sentences
 
-The parser is small, and trained on NLTK's dependency treebank with gold tags. Writes the lists of
-trees, the model's log-probabilities, and results.json.
+The parser of this script is small. It is trained on NLTK's dependency treebank and reads gold tags.
+Writes the lists of trees, the log-probabilities of the model, and results.json.
 """
 
 import time
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from _common import info
 from _dependency_parser import jackknife, train
-from _reranking import HEADER, Part, evaluate, log_table, rows_of
+from _reranking import HEADER, Part, evaluate, log_table, table_rows
 
 from keras_onlstm.datasets import conll, dependency_treebank
 from keras_onlstm.datasets.treebank import normalize
@@ -33,75 +33,85 @@ from keras_onlstm.utils.files import write_json
 
 PARTS = ("validation", "test")
 PRESETS = {
-    "debug": {"epochs": 1, "bits": 6, "candidates": 4},  # on sentences of a small grammar
-    "medium": {"epochs": 5, "bits": 22, "candidates": 20},  # minutes
+    "debug": {"epochs": 1, "bits": 6, "candidates": 4},  # seconds, on sentences of a small grammar
+    "medium": {"epochs": 5, "bits": 22, "candidates": 20},  # minutes, on NLTK's treebank
 }
-BLOCK = 32  # sentences whose trees a model reads at a time
-_NOT_NORMALIZED = frozenset("0123456789ABCDEFGHIJKLMOPQRSTUVWXYZ")  # N: any digit
+BLOCK = 32  # sentences whose trees are scored at once
+# Normalized words are lower case, with N for digits.
+_NOT_NORMALIZED = frozenset("0123456789ABCDEFGHIJKLMOPQRSTUVWXYZ")
 
 
 def parse_arguments():
     parser = ArgumentParser(
-        prog="parse_reranking.py", description="Reranking of dependency trees with TreeLSTM."
+        prog="parse_reranking.py",
+        description="Parse sentences and rerank the trees with a TreeLSTM.",
     )
     add = parser.add_argument
     pair = {"nargs": 2, "metavar": ("VALID", "TEST")}
-    add("--preset", choices=PRESETS, default="medium", help="debug: made-up sentences, seconds")
-    add("--model", metavar="RUN", help="a trained TreeLSTM, which reranks; default: none does")
-    add("--lists", **pair, help="do not parse: trees in CoNLL files, K of every sentence")
-    add("--scores", **pair, help="and the parser's scores of them, those of a sentence in a line")
-    add("--gold", **pair, help="and the gold trees, if --lists are not of NLTK's treebank")
-    add("--jackknife", type=at_least(2), metavar="N", help="write lists of the training sentences "
-        "as well, of parsers that were trained on the other N - 1 parts of N")  # fmt: skip
-    add("--seed", type=seed, default=0, help="of the parser and of draws (default: 0)")
-    add("--output", metavar="DIR", default="runs/parse_reranking", help="where to write")
+    # fmt: off
+    add("--preset", choices=PRESETS, default="medium", help="Size of the experiment. medium: "
+        "NLTK's treebank, minutes; debug: synthetic sentences, seconds. (default: medium)")
+    add("--model", metavar="RUN", help="Run of a TreeLSTM that reranks the trees, e.g. of "
+        "dependency_language_model.py. Default: only parse.")
+    add("--lists", **pair, help="Rerank the trees in these two CoNLL files, which hold the K best "
+        "trees of every sentence, instead of parsing. Needs --scores.")
+    add("--scores", **pair, help="Scores of the trees in --lists: a line for every sentence, with "
+        "the scores of its trees.")
+    add("--gold", **pair, help="CoNLL files of the gold trees of --lists, with tags. Default: "
+        "NLTK's dependency treebank.")
+    add("--jackknife", type=at_least(2), metavar="N", help="Also write lists for the training "
+        "sentences. They are split into N parts; each part is parsed by a parser that was trained "
+        "on the other parts.")
+    add("--seed", type=seed, default=0, metavar="N",
+        help="Seed of all random numbers. (default: 0)")
+    add("--output", metavar="DIR", default="runs/parse_reranking",
+        help="New directory for the results. (default: %(default)s)")
+    # fmt: on
     options = parser.parse_args()
     if (options.lists is None) != (options.scores is None):
-        parser.error("--lists and --scores go together")
+        parser.error("--lists and --scores must be passed together")
     if options.gold and not options.lists:
-        parser.error(
-            "--gold: is for --lists of any parser; that of this script parses NLTK's trees"
-        )
+        parser.error("--gold needs --lists: without --lists, NLTK's treebank is parsed")
     if options.jackknife and options.lists:
-        parser.error("--jackknife: --lists are there already, no parser is trained")
+        parser.error("--jackknife cannot be used with --lists: no parser is trained")
     return parser, options
 
 
-TAGS = ["DT", "JJ", "NN", "VB", "DT", "NN", "IN", "DT", "NN", "."]  # of made-up sentences
+TAGS = ["DT", "JJ", "NN", "VB", "DT", "NN", "IN", "DT", "NN", "."]  # of synthetic sentences
 
 
-def made_up(count, seed):
-    """Random trees of a grammar: the head of `with` is the verb, of `of` the noun before."""
+def synthetic_trees(count, seed):
+    """Draws trees of a grammar: "with" depends on the verb, "of" on the noun before it."""
     generator = np.random.default_rng(seed)
     nouns, verbs = ("dog", "cat", "bank", "price"), ("saw", "sold", "bought")
     trees = []
     for _ in range(count):
-        subject, thing, other = generator.choice(nouns, 3).tolist()
+        subject, noun, other = generator.choice(nouns, 3).tolist()
         verb, preposition = str(generator.choice(verbs)), str(generator.choice(("with", "of")))
-        words = ["the", "old", subject, verb, "a", thing, preposition, "the", other, "."]
+        words = ["the", "old", subject, verb, "a", noun, preposition, "the", other, "."]
         heads = [3, 3, 4, 0, 6, 4, 4 if preposition == "with" else 6, 9, 7, 4]
         trees.append(DependencyTree(words, heads, TAGS))
     return trees
 
 
-def tagged(path):
+def read_gold(path):
     """Reads the trees of a file and checks that they have tags."""
     trees = list(conll.read(path))
     for number, tree in enumerate(trees, 1):
         if tree.tags is None:
             raise ValueError(
-                f"{path}, sentence {number}: has no tags, which tell what is punctuation. Gold "
-                "trees need them."
+                f"{path}, sentence {number}: the words have no tags. Gold trees need tags, because "
+                "they mark the punctuation, which is not scored."
             )
     return trees
 
 
 def load_golds(options):
-    """Gold trees of the parts, including those to train a parser on."""
+    """Gold trees of the parts; with the training part if a parser has to be trained."""
     if options.gold:
-        return {part: tagged(path) for part, path in zip(PARTS, options.gold, strict=True)}
+        return {part: read_gold(path) for part, path in zip(PARTS, options.gold, strict=True)}
     if options.preset == "debug":
-        return {part: made_up(30, place) for place, part in enumerate(("train", *PARTS))}
+        return {part: synthetic_trees(30, seed) for seed, part in enumerate(("train", *PARTS))}
     info("Reading NLTK's dependency treebank")
     return {part: dependency_treebank.load(part) for part in ("train", *PARTS)}
 
@@ -111,24 +121,23 @@ def fit(values, seed, title, trees):
         return train(trees, values["epochs"], seed, values["bits"], bar.update)
 
 
-def parsed(values, golds, options, output):
-    """Trains a parser, writes its lists of trees, and returns them and the time."""
+def parse(values, golds, options, output):
+    """Trains a parser, writes its lists of trees, and returns them and the training time."""
     started = time.process_time()
     parser = fit(values, options.seed, "Training", golds["train"])
-    about = {"training_cpu_seconds": time.process_time() - started}
-    found = {}
+    seconds = {"training_cpu_seconds": time.process_time() - started}
+    lists = {}
     for part in PARTS:
         trees = progress_bar("sentences", iterable=golds[part], desc=f"Parsing, {part}")
         best = (parser.parse(tree.words, tree.tags, values["candidates"]) for tree in trees)
-        found[part] = list(map(as_candidates, best))
-    lists = dict(found)
+        lists[part] = list(map(as_candidates, best))
     if options.jackknife:
-        one = partial(fit, values, options.seed, "Training on other parts")
-        some = jackknife(golds["train"], options.jackknife, values["candidates"], one)
-        lists["train"] = list(map(as_candidates, some))
+        fit_others = partial(fit, values, options.seed, "Training on other parts")
+        best = jackknife(golds["train"], options.jackknife, values["candidates"], fit_others)
+        lists["train"] = list(map(as_candidates, best))
     for part, candidates in lists.items():
         reranking.write(candidates, output / f"{part}.conll", output / f"{part}.scores")
-    return found, about
+    return lists, seconds
 
 
 def as_candidates(best):
@@ -136,34 +145,34 @@ def as_candidates(best):
     return Candidates(list(trees), np.array(scores))
 
 
-def given(options, golds):
-    """Reads lists of trees of any parser."""
-    found = {}
-    for part, lists, scores in zip(PARTS, options.lists, options.scores, strict=True):
-        info(f"Reading {lists}")
-        found[part] = reranking.read(lists, scores)
-        reranking.check_golds(found[part], golds[part], lists)
-    return found
+def read_lists(options, golds):
+    """Reads the trees in --lists and checks that they are trees of the gold sentences."""
+    lists = {}
+    for part, path, scores in zip(PARTS, options.lists, options.scores, strict=True):
+        info(f"Reading {path}")
+        lists[part] = reranking.read(path, scores)
+        reranking.check_golds(lists[part], golds[part], path)
+    return lists
 
 
 def debug_model(seed):
-    """A small model, trained on the grammar."""
+    """Trains a small model on synthetic trees."""
     from keras_onlstm.models import TreeLSTM
     from keras_onlstm.training import TreeBatches, TreeLearner
 
-    trees = made_up(30, 0)
+    trees = synthetic_trees(30, 0)
     vocabulary = frequent(tree.words for tree in trees)
     model = TreeLSTM(len(vocabulary), 8, 16, vocabulary=vocabulary, seed=seed)
     learner = TreeLearner(model)
     learner.compile("adam")
     learner.optimizer.learning_rate = 0.02
-    batches = TreeBatches(model, [model.lay_out(tree) for tree in trees], 10, seed=seed)
+    batches = TreeBatches(model, [model.schedule_tree(tree) for tree in trees], 10, seed=seed)
     learner.fit(batches, epochs=10, verbose=0)
     return model
 
 
 def load_reranker(options):
-    """The model that reranks, or `None`."""
+    """Loads the model that reranks; returns `None` if there is none."""
     if options.model is None:
         return debug_model(options.seed) if options.preset == "debug" else None
     from keras_onlstm.loading import load_model
@@ -171,67 +180,69 @@ def load_reranker(options):
     model = load_model(options.model)[0]
     if not hasattr(model, "log_probability"):
         raise ValueError(
-            f"{options.model}: is a {type(model).__name__}, which gives no log P of a tree. Name "
-            "the run of a TreeLSTM."
+            f"--model {options.model}: this is a {type(model).__name__}, which cannot score trees. "
+            "Pass the run of a TreeLSTM, e.g. of examples/dependency_language_model.py."
         )
     return model
 
 
 def is_normalized(words):
-    """Whether words seem to be in lower case, with N for digits."""
+    """Whether all words are in lower case, with N for digits."""
     return not any(_NOT_NORMALIZED & set(word) for word in words)
 
 
-def as_known(tree, normalized):
-    """A tree with its words normalized like those of the model."""
-    if not normalized or is_normalized(tree.words):
+def normalize_tree(tree):
+    """Normalizes the words of a tree, unless they are normalized already."""
+    if is_normalized(tree.words):
         return tree
     return DependencyTree(list(map(normalize, tree.words)), tree.heads)
 
 
 def log_probabilities(model, candidates, name):
     """Log P of the trees of every sentence: list of arrays (K,)."""
-    normalized = is_normalized(model.vocabulary or ())
-    found = []
+    prepare = normalize_tree if is_normalized(model.vocabulary or ()) else lambda tree: tree
+    result = []
     with progress_bar("sentences", total=len(candidates), desc=f"Scoring, {name}") as bar:
         for start in range(0, len(candidates), BLOCK):
-            some = [trees for trees, _ in candidates[start : start + BLOCK]]
-            trees = [as_known(tree, normalized) for block in some for tree in block]
+            lists = [trees for trees, _ in candidates[start : start + BLOCK]]
+            trees = [prepare(tree) for trees in lists for tree in trees]
             logs = np.asarray(model.log_probability(trees), "float64")
             if not np.isfinite(logs).all():
-                raise ValueError(f"--model: log P of a tree of {name} is no finite number.")
-            found += np.split(logs, np.cumsum([len(block) for block in some])[:-1])
-            bar.update(len(some))
-    return found
+                raise ValueError(
+                    f"--model: log P of a {name} tree is not finite. Training may have diverged."
+                )
+            result += np.split(logs, np.cumsum([len(trees) for trees in lists])[:-1])
+            bar.update(len(lists))
+    return result
 
 
 def main(options):
     check_new(options.output)
     values = PRESETS[options.preset]
     golds = load_golds(options)
-    found = given(options, golds) if options.lists else None
+    lists = read_lists(options, golds) if options.lists else None
     model = load_reranker(options)
     output = Path(options.output)
     with running(output, {**vars(options), **values}):
-        about = {}
-        if found is None:
-            found, about = parsed(values, golds, options, output)
-        parts = {part: Part.of(found[part], golds[part]) for part in PARTS}
+        seconds = {}
+        if lists is None:
+            lists, seconds = parse(values, golds, options, output)
+        parts = {part: Part.compare(lists[part], golds[part]) for part in PARTS}
 
-        def scored(part):
-            logs = log_probabilities(model, found[part], part)
+        def score(part):
+            logs = log_probabilities(model, lists[part], part)
             reranking.write_scores(logs, output / f"{part}.log_probabilities")
             return log_table(logs)
 
-        results = evaluate(parts, None if model is None else scored, options.seed)
-        write_json(output / "results.json", {**results, **about})
-    info("\nWithout punctuation; published figures are of the full Penn Treebank\n")
-    info(table(HEADER, rows_of(results)))
+        results = evaluate(parts, None if model is None else score, options.seed)
+        write_json(output / "results.json", {**results, **seconds})
+    info("\nPunctuation is not scored. Published figures are for the full Penn Treebank.\n")
+    info(table(HEADER, table_rows(results)))
     if model is None:
-        info("\nTo rerank: --model RUN, a trained TreeLSTM")
+        info("\nTo rerank these trees, pass a trained TreeLSTM: --model RUN")
     elif results["uas_by_k"]:
         curve = " ".join(f"{100 * share:.2f}" for share in results["uas_by_k"])
-        info(f"\nUAS of log P on validation sentences, K = 1, 2 and so on: {curve}")
+        info(f"\nUAS of log P on validation sentences for K = 1, 2, ...: {curve}")
     info(f"\nResults: {output / 'results.json'}")
 
 

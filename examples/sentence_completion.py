@@ -1,25 +1,29 @@
 """Sentence completion with TreeLSTM (Zhang, Lu, Lapata 2016, Sec. 3.2; Zweig and Burges 2011).
 
-Which of five words fills the gap in a sentence? The answer is the one with the most likely
-sentence, given its dependency tree, according to a trained model. The questions are those of the
-MSR challenge, or made from NLTK's dependency treebank.
+Which of five words fills the gap in a sentence? A trained model scores each of the five sentences,
+given its dependency tree, and the most likely one is the answer. The questions come from the MSR
+challenge or are generated from NLTK's dependency treebank.
 
-    python examples/sentence_completion.py --preset debug          # made-up data, seconds
+    # Train and evaluate tiny models on synthetic data, in seconds.
+    python examples/sentence_completion.py --preset debug
+    # Generate questions and evaluate runs of dependency_language_model.py on them.
     python examples/sentence_completion.py --models RUN RUN --blanks
+    # Parse the questions of the MSR challenge with spaCy, then evaluate runs on them.
     python examples/sentence_completion.py --questions DIR --trees msr.conll --parse en_core_web_sm
     python examples/sentence_completion.py --questions DIR --trees msr.conll --models RUN RUN
+    # Parse the Brown corpus, to train on it.
     python examples/sentence_completion.py --prepare-brown DIR --parse en_core_web_sm
 
-The second and fourth evaluate runs of dependency_language_model.py. The third makes the trees with
-spaCy, the last those of the Brown corpus, to train on. Writes results.json and choices.csv.
+An evaluation writes results.json and choices.csv.
 """
 
+import itertools
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from _common import info
-from _completion import differences, made_up, shares, show, write_files
+from _completion import accuracies, differences, print_results, synthetic_data, write_files
 
 from keras_onlstm.datasets import brown, conll, dependency_treebank, sentence_completion
 from keras_onlstm.datasets.treebank import normalize
@@ -49,62 +53,80 @@ PARTS = ("train", "valid", "test")
 
 def parse_arguments():
     parser = ArgumentParser(
-        prog="sentence_completion.py", description="Sentence completion with TreeLSTM."
+        prog="sentence_completion.py",
+        description="Sentence completion with TreeLSTM language models.",
     )
     add = parser.add_argument
-    add("--preset", choices=("debug",), help="debug: made-up sentences, seconds")
-    add("--models", nargs="+", metavar="RUN", help="trained runs of dependency_language_model.py")
-    add("--questions", metavar="DIR", help="directory of the two files of the MSR challenge")
-    add("--trees", metavar="FILE", help="CoNLL file of the trees of its 5,200 sentences")
-    add("--parse", metavar="MODEL", help="make --trees, or --prepare-brown, with this spaCy model")
-    add("--blanks", action="store_true", help="and questions made of NLTK's dependency treebank")
-    add("--prepare-brown", metavar="DIR", help="parse NLTK's Brown corpus to train on: three files")
-    add("--unknown", type=at_least(1), default=1, metavar="N", help="N rare words share the "
-        "probability of <unk> (default: 1, as published)")  # fmt: skip
-    add("--seed", type=seed, default=0, help="of --blanks, and of debug (default: 0)")
-    add("--output", metavar="DIR", default="runs/sentence_completion", help="where to write")
+    # fmt: off
+    add("--preset", choices=("debug",),
+        help="debug: train tiny models and answer synthetic questions, in seconds.")
+    add("--models", nargs="+", metavar="RUN",
+        help="Runs of dependency_language_model.py to evaluate on the questions.")
+    add("--questions", metavar="DIR",
+        help="Folder with the two files of the MSR challenge. Needs --trees.")
+    add("--trees", metavar="FILE", help="CoNLL file with the trees of the 5,200 sentences in "
+        "--questions. With --parse it is written, otherwise read.")
+    add("--blanks", action="store_true",
+        help="Evaluate on questions that are generated from NLTK's dependency treebank.")
+    add("--prepare-brown", metavar="DIR", help="Parse NLTK's Brown corpus with --parse into "
+        "train.conll, valid.conll and test.conll in this folder.")
+    add("--parse", metavar="MODEL", help="spaCy model that parses --questions or the Brown corpus, "
+        "e.g. en_core_web_sm.")
+    add("--unknown", type=at_least(1), default=1, metavar="N", help="Number of rare words that "
+        "share the probability of <unk>. (default: 1, as published)")
+    add("--seed", type=seed, default=0, metavar="N",
+        help="Seed of --blanks and of --preset debug. (default: 0)")
+    add("--output", metavar="DIR", default="runs/sentence_completion",
+        help="New directory for the results. (default: %(default)s)")
+    # fmt: on
     options = parser.parse_args()
-    check_together(parser, options)
+    check_options(parser, options)
     return parser, options
 
 
-def check_together(parser, options):
-    asked = options.questions or options.blanks
+def check_options(parser, options):
+    """Reports combinations of options that do not make sense."""
+    has_questions = options.questions or options.blanks
     if options.preset:
-        given = options.models or asked or options.trees or options.parse or options.prepare_brown
-        if given:
-            parser.error("--preset debug: has all of its own; leave the other options out")
+        if any(
+            (options.models, has_questions, options.trees, options.parse, options.prepare_brown)
+        ):
+            parser.error("--preset debug has its own models and questions. Leave the others out.")
         return
     if (options.questions is None) != (options.trees is None):
-        parser.error("--questions and --trees go together")
+        parser.error("--questions and --trees must be passed together")
     if options.prepare_brown and not options.parse:
-        parser.error("--prepare-brown: needs --parse MODEL, a model of spaCy")
+        parser.error("--prepare-brown needs --parse MODEL, the spaCy model to parse with")
     if options.parse and not (options.prepare_brown or options.trees):
-        parser.error("--parse: needs --questions and --trees to make, or --prepare-brown")
-    if not (asked or options.prepare_brown):
+        parser.error("--parse needs something to parse: --questions and --trees or --prepare-brown")
+    if not (has_questions or options.prepare_brown):
         parser.error(
-            "--questions and --trees, --blanks, --prepare-brown or --preset debug is to do"
+            "nothing to do. Pass --questions and --trees, --blanks, --prepare-brown or "
+            "--preset debug."
         )
-    if asked and not (options.models or options.parse):
-        parser.error("--models: name the trained runs to evaluate")
-    if (options.blanks or options.models) and not (asked and options.models):
-        parser.error("--models, and --questions or --blanks, go together")
+    if has_questions and not (options.models or options.parse):
+        parser.error("--models is missing: the trained runs to evaluate on the questions")
+    if options.blanks and not options.models:
+        parser.error("--blanks needs --models, the trained runs to evaluate")
+    if options.models and not has_questions:
+        parser.error("--models needs questions to answer: --questions and --trees or --blanks")
 
 
 def parse(options):
-    """Writes the requested files of trees. Existing files are an error."""
+    """Writes the requested files of trees. Raises an error if a file exists already."""
     from _spacy import load_parser, write_parsed
 
     tasks = {}
     if options.trees:
-        tasks[Path(options.trees)] = sentences_of(options.questions)
+        questions = sentence_completion.load(options.questions)
+        tasks[Path(options.trees)] = [words for question in questions for words in question[0]]
     if options.prepare_brown:
         directory = Path(options.prepare_brown)
-        tasks |= {directory / f"{part}.conll": some for part, some in brown_parts().items()}
+        tasks |= {directory / f"{part}.conll": texts for part, texts in brown_parts().items()}
     for path in tasks:
         if path.exists():
             raise FileExistsError(
-                f"{path}: exists already. Leave --parse out to use it, or name another."
+                f"{path} exists already. Leave --parse out to use it, or choose another path."
             )
     pipeline = load_parser(options.parse)
     for path, sentences in tasks.items():
@@ -112,49 +134,45 @@ def parse(options):
         write_parsed(pipeline, sentences, path)
 
 
-def sentences_of(directory):
-    return [words for question in sentence_completion.load(directory) for words in question[0]]
-
-
 def brown_parts():
-    """The sentences of Brown: 18 of 20 files to train, one each to validate and test."""
+    """Splits the Brown corpus: of every 20 files, 18 are for training and 1 for each other part."""
     files = list(brown.load_files().values())
-    kept = {
-        "train": [some for place, some in enumerate(files) if place % 20 not in (0, 10)],
+    parts = {
+        "train": [file for index, file in enumerate(files) if index % 20 not in (0, 10)],
         "valid": files[::20],
         "test": files[10::20],
     }
-    return {part: [sentence for file in some for sentence in file] for part, some in kept.items()}
+    return {part: list(itertools.chain(*files)) for part, files in parts.items()}
 
 
 def load_questions(options):
-    """Questions with their trees by name, and whether they have a validation half."""
-    found = {}
+    """Loads sets of questions: {name: (questions with trees, whether half are for validation)}."""
+    loaded = {}
     if options.questions:
         info(f"Reading {options.trees}")
         lifted = [tree.projectivized() for tree in conll.read(options.trees)]
         if count := sum(lifts > 0 for _, lifts in lifted):
-            info(f"{count:,} trees were not projective, and are made so")
+            info(f"{count:,} trees were not projective and have been projectivized")
         trees = [tree for tree, _ in lifted]
         questions = sentence_completion.load(options.questions)
-        found["MSR"] = arrange(questions, trees, options.trees), True
+        loaded["MSR"] = arrange(questions, trees, options.trees), True
     if options.blanks:
         info("Reading NLTK's dependency treebank")
         train, test = (dependency_treebank.load(part) for part in ("train", "test"))
-        found["blanks"] = blanks(train, test, options.seed), False
-        info(f"{len(found['blanks'][0]):,} of {len(test):,} sentences have a gap")
-    return found
+        loaded["blanks"] = blanks(train, test, options.seed), False
+        info(f"{len(loaded['blanks'][0]):,} questions from {len(test):,} sentences")
+    return loaded
 
 
 def train_debug(options, trees):
-    """Trains small models on made-up trees, and returns the directories of their runs."""
+    """Trains small models on synthetic trees and returns the directories of their runs."""
     from keras_onlstm.training.tree_models import train_tree_model
 
     runs = []
     for name, (shape, left_dependents) in DEBUG.items():
-        shaped = [reshape_tree(tree, shape) for tree in trees]
-        vocabulary = frequent(tree.words for tree in shaped)
-        corpus = TreeCorpus(vocabulary, shaped, shaped[:20], shaped[:20], {})
+        texts = [reshape_tree(tree, shape) for tree in trees]
+        vocabulary = frequent(tree.words for tree in texts)
+        corpus = TreeCorpus(vocabulary, texts, texts[:20], texts[:20], {})
         config = TreeLSTMConfig.from_preset(
             "debug", trees=shape, left_dependents=left_dependents, seed=options.seed,
             input_dropout=0.0, output_dropout=0.0, epochs=10, batch_size=20, learning_rate=3e-2,
@@ -165,7 +183,7 @@ def train_debug(options, trees):
     return runs
 
 
-class Evaluated:
+class EvaluatedRun:
     """A trained run and its scores."""
 
     def __init__(self, run):
@@ -175,51 +193,50 @@ class Evaluated:
         kind = "LSTM" if self.shape == "chain" else self.model.title
         self.name = f"{kind}{', random trees' if self.shape == 'random' else ''}, {run}"
         self.vocabulary = list(self.model.vocabulary or ())
-        self.word = normalize if self.normalizes else str
+        self.normalize_word = normalize if self.normalizes else str
         self.known, self.scores = {}, {}
 
-    def as_read(self, tree, number):
-        """A tree in the form that the model was trained on; `number` is that of the question."""
-        return reshape_tree(normalize_tree(tree) if self.normalizes else tree, self.shape, number)
+    def prepare(self, tree, question):
+        """Converts a tree to the form that the model was trained on; `question` is an index."""
+        return reshape_tree(normalize_tree(tree) if self.normalizes else tree, self.shape, question)
 
     def score(self, name, completions, unknown):
-        self.known[name] = all_known(completions, self.vocabulary, self.word)
+        self.known[name] = all_known(completions, self.vocabulary, self.normalize_word)
         with progress_bar("trees", desc=f"Scoring, {name}, {self.name}") as bar:
             self.scores[name] = score(
                 self.model.log_probability,
                 completions,
                 self.vocabulary,
-                self.as_read,
+                self.prepare,
                 unknown,
                 progress=partial(advance, bar),
             )
 
 
-def evaluate(found, models, unknown):
-    """Prints the scores of all models, and returns them for results.json."""
+def evaluate(questions, models, unknown):
+    """Prints the accuracies of all models and returns them for results.json."""
     results = {}
-    for name, (completions, halves) in found.items():
-        answers = np.array([one.question.answer for one in completions])
+    for name, (completions, has_validation) in questions.items():
+        answers = np.array([completion.question.answer for completion in completions])
+        correct, results[name] = {}, {}
         for model in models:
             model.score(name, completions, unknown)
-        rights = {model.name: choose(model.scores[name]) == answers for model in models}
-        results[name] = {
-            model.name: shares(rights[model.name], groups(len(answers), model.known[name], halves))
-            for model in models
-        }
-        for title, model in of_vocabularies(models).items():
-            first = most_frequent(completions, model.vocabulary, model.word)
-            within = groups(len(answers), model.known[name], halves)
-            results[name][title] = shares(first == answers, within)
+            correct[model.name] = choose(model.scores[name]) == answers
+            subsets = groups(len(answers), model.known[name], has_validation)
+            results[name][model.name] = accuracies(correct[model.name], subsets)
+        for title, model in frequency_baselines(models).items():
+            choices = most_frequent(completions, model.vocabulary, model.normalize_word)
+            subsets = groups(len(answers), model.known[name], has_validation)
+            results[name][title] = accuracies(choices == answers, subsets)
         info(f"\n{name}, {len(answers):,} questions: accuracy in percent\n")
-        show(name, results[name])
-        for line in differences(rights):
+        print_results(name, results[name])
+        for line in differences(correct):
             info(line)
     return results
 
 
-def of_vocabularies(models):
-    """One model for each vocabulary, by title. Vocabularies are sorted by frequency."""
+def frequency_baselines(models):
+    """Baselines that choose the most frequent word: a title and a model for each vocabulary."""
     distinct = {(tuple(model.vocabulary), model.normalizes): model for model in reversed(models)}
     title = "most frequent in the training text"
     if len(distinct) == 1:
@@ -228,32 +245,31 @@ def of_vocabularies(models):
 
 
 def debug(options):
-    """Made-up questions, and small models trained to answer them."""
-    trees, completions = made_up(options.seed)
-    found = {
-        "made-up questions": (completions, True),
+    """Draws synthetic questions and trains small models to answer them."""
+    trees, completions = synthetic_data(options.seed)
+    questions = {
+        "synthetic questions": (completions, True),
         "blanks": (blanks(trees, trees[:40], options.seed), False),
     }
-    return found, list(map(Evaluated, train_debug(options, trees)))
+    return questions, list(map(EvaluatedRun, train_debug(options, trees)))
 
 
 def main(options):
-    evaluates = options.models or options.preset
-    if evaluates:
+    is_evaluation = options.models or options.preset
+    if is_evaluation:
         check_new(options.output)
     if options.parse:
         parse(options)
-    if not evaluates:
+    if not is_evaluation:
         return
-    found, models = {}, []
-    if not options.preset:
-        found, models = load_questions(options), list(map(Evaluated, options.models))
+    if not options.preset:  # load everything first, so that errors are reported early
+        questions, models = load_questions(options), list(map(EvaluatedRun, options.models))
     output = Path(options.output)
     with running(output, vars(options)):
         if options.preset:
-            found, models = debug(options)
-        results = evaluate(found, models, options.unknown)
-        write_files(output, vars(options), found, models, results)
+            questions, models = debug(options)
+        results = evaluate(questions, models, options.unknown)
+        write_files(output, vars(options), questions, models, results)
     info(f"\nResults: {output / 'results.json'}")
 
 

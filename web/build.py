@@ -15,7 +15,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from keras_onlstm.loading import SHIPPED, load_model, member
+from keras_onlstm.loading import SHIPPED, load_model, select_model
 from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
@@ -34,10 +34,10 @@ def parsers(path, check=True):
 
     model, about = load_model(path)
     for number in range(1, len(getattr(model, "models", [model])) + 1):
-        one, of_one = member(path, model, about, number)
+        one, of_one = select_model(path, model, about, number)
         with tempfile.TemporaryDirectory() as directory:
             target = Path(directory) / "parser.onnx"
-            to_onnx(one, target, "parser", quantize="weights", check=check, about=of_one)
+            to_onnx(one, target, "parser", quantize="weights", check=check, metadata=of_one)
             yield stored_parser(target)
 
 

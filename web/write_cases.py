@@ -97,7 +97,7 @@ def texts():
     parsers += [Parser.load(PRPN, method=method) for method in PRPN_METHODS]
     found = []
     for text in TEXTS:
-        parsed = [[p for p in parser.read([text]) if p.words] for parser in parsers]
+        parsed = [[p for p in parser.parse_detailed([text]) if p.words] for parser in parsers]
         words = [one.words for one in parsed[0]]
         trees = [[brackets(one.tree) for one in of_reading] for of_reading in parsed]
         assert list(itertools.chain.from_iterable(words)) == parsers[0].tokenize(text)

@@ -31,7 +31,7 @@ from typing import NamedTuple
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import lines, replacing
-from keras_onlstm.utils.validation import one_of
+from keras_onlstm.utils.validation import check_choice
 
 __all__ = ["Reader", "read", "write"]
 
@@ -239,8 +239,8 @@ def read(
     ...     [tree.heads for tree in conll.read(path)]
     [(2, 3, 0)]
     """
-    one_of("tags", tags, TAGS)
-    one_of("invalid", invalid, INVALID)
+    check_choice("tags", tags, TAGS)
+    check_choice("invalid", invalid, INVALID)
     if isinstance(source, str | os.PathLike):
         if not Path(source).is_file():
             raise FileNotFoundError(f"{source}: no such file.")

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import lines
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "LABELS", "TOKENS", "VARIABLES", "Corpus", "Pair",
@@ -94,8 +94,8 @@ class Corpus:
             >>> len(validation) == sum(map(len, corpus.train.values())) // 4
             True
         """
-        max_operators = integer("max_operators", max_operators, 0, _BUCKETS[-1])
-        every = integer("every", every, 2)
+        max_operators = check_integer("max_operators", max_operators, 0, _BUCKETS[-1])
+        every = check_integer("every", every, 2)
         pairs = [pair for n in range(max_operators + 1) for pair in self.train.get(n, [])]
         validation = pairs[every - 1 :: every]
         del pairs[every - 1 :: every]
@@ -287,10 +287,10 @@ def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
         >>> relation(pair.left, pair.right) == pair.label
         True
     """
-    count = integer("count", count, 1)
-    max_operators = integer("max_operators", max_operators, 0, _BUCKETS[-1])
+    count = check_integer("count", count, 1)
+    max_operators = check_integer("max_operators", max_operators, 0, _BUCKETS[-1])
     # Only random() promises the same numbers in every version of Python.
-    uniform = random.Random(integer("seed", seed, 0)).random
+    uniform = random.Random(check_integer("seed", seed, 0)).random
     choices = list(itertools.combinations(VARIABLES, 4))
     buckets: dict[int, dict[Pair, None]] = {n: {} for n in _BUCKETS}
     for _ in range(count):

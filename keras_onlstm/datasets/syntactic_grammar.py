@@ -8,7 +8,7 @@ import random
 from itertools import product
 
 from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["generate"]
 
@@ -199,7 +199,7 @@ def generate(count: int = 100, seed: int = 0) -> list[MinimalPair]:
     >>> syntactic_grammar.generate(count=1)[0].sentences
     ('the teacher agrees', 'the teacher agree')
     """
-    integer("count", count)
+    check_integer("count", count)
     draw = random.Random(seed)
     pairs = []
     for construction, items in _constructions():

@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
-from keras_onlstm.utils.deprecation import attribute_of, former_names
+from keras_onlstm.utils.deprecation import module_getattr, renamed_attribute
 
 __all__ = ["DataParallel", "check_processes", "replica_weight"]
 
@@ -32,7 +32,7 @@ class DataParallel:
             up before.
     """
 
-    place = attribute_of("DataParallel.place", "distribute")
+    place = renamed_attribute("place", "distribute")
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -160,4 +160,4 @@ def _jax_devices(count):
     return keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)
 
 
-__getattr__ = former_names(__name__, globals(), share_of="replica_weight")
+__getattr__ = module_getattr(__name__, {"share_of": "replica_weight"})

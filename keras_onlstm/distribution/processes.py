@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from keras_onlstm.utils.console import status_of
-from keras_onlstm.utils.deprecation import attribute_of, former_arguments, former_names
+from keras_onlstm.utils.deprecation import module_getattr, renamed_arguments, renamed_attribute
 from keras_onlstm.utils.libraries import versions
 
 __all__ = ["SINGLE_PROCESS", "Processes", "connect"]
@@ -86,14 +86,14 @@ class Processes:
                     f"{other.get(name)} on process {index}. Start all processes with the same."
                 )
 
-    agree = attribute_of("Processes.agree", "check_equal")
-    of_first = attribute_of("Processes.of_first", "on_first")
+    agree = renamed_attribute("agree", "check_equal")
+    of_first = renamed_attribute("of_first", "on_first")
 
 
 SINGLE_PROCESS = Processes()
 
 
-@former_arguments(patience="timeout")
+@renamed_arguments(patience="timeout")
 @contextlib.contextmanager
 def connect(
     processes: int,
@@ -225,4 +225,4 @@ def _disconnect(message):
     return ValueError(message)
 
 
-__getattr__ = former_names(__name__, globals(), ALONE="SINGLE_PROCESS", joined="connect")
+__getattr__ = module_getattr(__name__, {"ALONE": "SINGLE_PROCESS", "joined": "connect"})

@@ -16,10 +16,7 @@ from keras_onlstm.drawing.svg import (
 )
 from keras_onlstm.utils import StrPath
 
-__all__ = [
-    "draw_heat_maps",
-    "save_heat_maps",
-]
+__all__ = ["draw_heat_maps", "save_heat_maps"]
 
 CELL, TITLE, BARS = 18, 24, 46  # pixels
 BLUE, BAR, GRID = "#1b6ca8", "#9db8cc", "#dddddd"

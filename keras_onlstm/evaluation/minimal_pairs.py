@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from keras_onlstm.datasets.syntactic_evaluation import CONTRASTS, ROWS, MinimalPair, Row
 from keras_onlstm.utils import Sentence
-from keras_onlstm.utils.deprecation import former_names
+from keras_onlstm.utils.deprecation import module_getattr
 
 __all__ = [
     "RowResult",
@@ -336,4 +336,4 @@ def mcnemar(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     return min(2 * ways / 2**total, 1.0)
 
 
-__getattr__ = former_names(__name__, globals(), Outcome="RowResult")
+__getattr__ = module_getattr(__name__, {"Outcome": "RowResult"})

@@ -15,8 +15,8 @@ from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.attachment import check_words
 from keras_onlstm.text.vocabulary import UNKNOWN, by_frequency
-from keras_onlstm.utils.deprecation import former_arguments
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "Completion",
@@ -140,7 +140,7 @@ def score(
     >>> score(log_probability, [Completion(None, trees)], ["b"]).tolist()
     [[-2.0, -1.0, -2.0, -2.0, -2.0]]
     """
-    vocabulary, share = frozenset(vocabulary), -math.log(integer("unknown", unknown))
+    vocabulary, share = frozenset(vocabulary), -math.log(check_integer("unknown", unknown))
     indices: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}  # of distinct trees
     distinct: list[DependencyTree] = []
     rows = []
@@ -194,7 +194,7 @@ def most_frequent(
     return choose(np.array(rows, "float64").reshape(-1, CANDIDATES))
 
 
-@former_arguments(halves="split")
+@renamed_arguments(halves="split")
 def groups(count: int, known: npt.ArrayLike, split: bool = True) -> dict[str, np.ndarray]:
     """Booleans (questions,) of the groups of questions for which accuracies are reported.
 
@@ -219,12 +219,12 @@ def groups(count: int, known: npt.ArrayLike, split: bool = True) -> dict[str, np
 class _Dictionary:
     """Word frequencies in tagged trees, and the content words by their most frequent tag."""
 
-    def __init__(self, trees, minimum):
+    def __init__(self, trees, min_count):
         tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for tree in trees:
             for word, tag in zip(tree.words, _tags(tree), strict=True):
                 tags[word][tag] += 1
-        self.counts = {word: n for word, of in tags.items() if (n := of.total()) >= minimum}
+        self.counts = {word: n for word, of in tags.items() if (n := of.total()) >= min_count}
         self.by_tag: defaultdict[str, list[str]] = defaultdict(list)
         forms: set[tuple[str, str]] = set()  # (tag, normalized word)
         for word in by_frequency(self.counts):
@@ -248,9 +248,12 @@ class _Dictionary:
         return [words[i] for i in order[first : first + CANDIDATES] if words[i] != answer]
 
 
-@former_arguments(least="minimum")
+@renamed_arguments(least="min_count")
 def blanks(
-    train: Iterable[DependencyTree], test: Iterable[DependencyTree], seed: int = 0, minimum: int = 2
+    train: Iterable[DependencyTree],
+    test: Iterable[DependencyTree],
+    seed: int = 0,
+    min_count: int = 2,
 ) -> list[Completion]:
     """Makes sentence completion questions: a content word of each sentence becomes the gap.
 
@@ -265,7 +268,7 @@ def blanks(
             their frequencies.
         test: iterable of `DependencyTree` with such tags, the sentences.
         seed: integer, for gaps, ties in frequency, and the order of candidates.
-        minimum: positive integer, minimum count of each candidate in `train`.
+        min_count: positive integer, min_count count of each candidate in `train`.
 
     Example:
 
@@ -280,8 +283,8 @@ def blanks(
     >>> sorted(completion.question.candidates)
     ['cat', 'cow', 'dog', 'eel', 'fly']
     """
-    dictionary = _Dictionary(train, integer("minimum", minimum))
-    generator = np.random.Generator(np.random.PCG64(integer("seed", seed, 0)))
+    dictionary = _Dictionary(train, check_integer("min_count", min_count))
+    generator = np.random.Generator(np.random.PCG64(check_integer("seed", seed, 0)))
     completions = []
     for tree in test:
         tags = _tags(tree)

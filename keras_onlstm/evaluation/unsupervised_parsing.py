@@ -75,15 +75,15 @@ def tree_scores(
 
 def measured_distances(parser: Any, sentences: Sequence[ParsedSentence]) -> list[Distances]:
     """Computes the distances of every model of a `Parser`, one dictionary per model."""
-    members = getattr(parser.model, "members", (parser.model.num_layers,))
+    layers = getattr(parser.model, "layers_per_model", (parser.model.num_layers,))
     gates = parser.model.gates
-    distances = parser.measure(
+    distances = parser.distances_many(
         [sentence.tokens for sentence in sentences], "both" if len(gates) == 2 else gates[0]
     )
     # The rows of a sentence: the layers of all models for one gate, then those for the next.
-    ends = np.cumsum(len(gates) * tuple(members))[:-1]
+    ends = np.cumsum(len(gates) * tuple(layers))[:-1]
     parts = [np.split(array, ends) for array in distances]
-    count = len(members)
+    count = len(layers)
     return [
         {gate: [rows[i * count + model] for rows in parts] for i, gate in enumerate(gates)}
         for model in range(count)

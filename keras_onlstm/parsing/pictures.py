@@ -8,14 +8,14 @@ import numpy as np
 
 from keras_onlstm.drawing.svg import CHARACTER, FONT, MARGIN, save_svg, svg_page, svg_text
 from keras_onlstm.parsing.scores import walk
-from keras_onlstm.parsing.trees import safe
+from keras_onlstm.parsing.trees import escape
 from keras_onlstm.utils import NltkTree, StrPath
 
 __all__ = [
     "conll",
     "draw",
     "draw_pair",
-    "laid_out",
+    "layout_tree",
     "outline",
     "save_picture",
 ]
@@ -58,12 +58,12 @@ def outline(tree: NltkTree) -> str:
             continue
         last = len(node) - 1
         children = []
-        for place, child in enumerate(node):
-            if not place:
+        for i, child in enumerate(node):
+            if i == 0:
                 first = f"{before}─┬" if last else f"{before}──"
             else:
-                first = f"{below} {'├' if place < last else '└'}"
-            children.append((child, first, f"{below} {'│' if place < last else ' '}"))
+                first = f"{below} {'├' if i < last else '└'}"
+            children.append((child, first, f"{below} {'│' if i < last else ' '}"))
         pending += reversed(children)
     return "\n".join(lines)
 
@@ -100,7 +100,7 @@ def conll(tree: NltkTree) -> str:
     words: list[str] = []
     before: list[str] = []  # the brackets before and after each word
     after: list[str] = []
-    opened = ""
+    opening = ""
     pending = [tree]
     while pending:
         node = pending.pop()
@@ -108,14 +108,16 @@ def conll(tree: NltkTree) -> str:
             after[-1] += ")"
         elif isinstance(node, Tree):
             if not node:
-                raise ValueError("A constituent without words has no place in CoNLL's columns.")
-            opened += "(" + safe(node.label()).replace("*", "_")
+                raise ValueError(
+                    "tree has a constituent without words, which the CoNLL format cannot hold."
+                )
+            opening += "(" + escape(node.label()).replace("*", "_")
             pending += [None, *reversed(list(node))]
         else:
             words.append(re.sub(r"\s", "_", str(node)) or "_")
-            before.append(opened)
+            before.append(opening)
             after.append("")
-            opened = ""
+            opening = ""
     return "\n".join(
         f"{number}\t{word}\t{start}*{end}"
         for number, (word, start, end) in enumerate(zip(words, before, after, strict=True))
@@ -128,14 +130,14 @@ SMALL = 6.6  # pixels: the widest common characters of labels
 GAP, LEVEL = 14, 26
 BARS, TITLE = 46, 22
 TALLEST = 430  # of the branches; deep trees get flatter levels
-BESIDE = 640  # the widest tree that has the gold tree beside it
+SIDE_BY_SIDE = 640  # pixels: wider predicted trees have the gold tree below them
 GREY, BLUE, RED, BAR = "#666666", "#1b6ca8", "#b23a48", "#9db8cc"
 
 
 class _Node(NamedTuple):
-    x: float
-    height: int  # 0 for a word
-    start: int
+    x: float  # pixels
+    height: int  # levels above the words
+    start: int  # its words are [start, end)
     end: int
     label: str
     children: tuple["_Node", ...]
@@ -146,25 +148,8 @@ class _Layout(NamedTuple):
     width: float
 
 
-def laid_out(tree: NltkTree, title: str = "") -> _Layout:
-    """Computes the positions of the nodes of a tree.
-
-    Args:
-        tree: `nltk.Tree`.
-        title: text above the tree.
-
-    Returns:
-        Record of `nodes`, words and constituents, children before parents, and `width` in pixels.
-        A node has `x` in pixels, `height` in levels above the words, its words `start` to `end`,
-        `label` and `children`.
-
-    Example:
-
-    >>> from keras_onlstm.parsing import right_branching
-    >>> from keras_onlstm.parsing.pictures import laid_out
-    >>> [(node.label, node.height) for node in laid_out(right_branching(["a", "cat"])).nodes]
-    [('a', 0), ('cat', 0), ('X', 1)]
-    """
+def layout_tree(tree: NltkTree, title: str = "") -> _Layout:
+    """The positions of the nodes of a tree, children before parents."""
     from nltk import Tree
 
     nodes: list[_Node] = []
@@ -172,27 +157,28 @@ def laid_out(tree: NltkTree, title: str = "") -> _Layout:
     x: float = MARGIN
     finished: list[_Node] = []  # nodes that wait for their parent
     pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
-    wide: float = 0  # the widest label of the constituents of only the next word
+    label_width: float = 0  # of the constituents that contain only the next word
     while pending:
-        node, mark = pending.pop()
-        if mark is None and isinstance(node, Tree):
+        node, first = pending.pop()
+        if first is None and isinstance(node, Tree):
             # Nodes that are finished before a node is opened are not its children.
             pending.append((node, len(finished)))
-            alone = len(node) == 1 and node.label() != "X"
-            wide = max(wide, len(node.label()) * SMALL) if alone else 0
+            is_labelled_unary = len(node) == 1 and node.label() != "X"
+            width = len(node.label()) * SMALL
+            label_width = max(label_width, width) if is_labelled_unary else 0
             pending += [(child, None) for child in reversed(list(node))]
             continue
-        if mark is not None:
-            parts = tuple(finished[mark:])
-            del finished[mark:]
+        if first is not None:
+            parts = tuple(finished[first:])
+            del finished[first:]
             middle = (parts[0].x + parts[-1].x) / 2
             height = 1 + max(part.height for part in parts)
             done = _Node(middle, height, parts[0].start, parts[-1].end, node.label(), parts)
         else:
-            width = max(len(str(node)) * CHARACTER, 2 * CHARACTER, wide)
+            width = max(len(str(node)) * CHARACTER, 2 * CHARACTER, label_width)
             done = _Node(x + width / 2, 0, words, words + 1, str(node), ())
             x += width + GAP
-            wide, words = 0, words + 1
+            label_width, words = 0, words + 1
         nodes.append(done)
         finished.append(done)
     return _Layout(nodes, max(x - GAP + MARGIN, len(title) * CHARACTER + 2 * MARGIN))
@@ -222,8 +208,9 @@ def _tree_svg(layout, distances, gold_spans, title, left, top):
         elif node.label != "X":
             labels.append(svg_text(x, y + 4, node.label, size=10, halo=True))
         elif node.end - node.start < layout.nodes[-1].end:  # the whole sentence needs no dot
-            found = gold_spans is not None and (node.start, node.end) in gold_spans
-            colour = BLUE if found else GREY if gold_spans is None else RED
+            colour = GREY
+            if gold_spans is not None:
+                colour = BLUE if (node.start, node.end) in gold_spans else RED
             dots.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
     below = 8 + BARS if distances is not None else 8
     return elements + labels + dots + words, base - top + below + MARGIN
@@ -264,7 +251,7 @@ def draw_pair(
     Args:
         predicted: `nltk.Tree`.
         gold: `nltk.Tree` over as many words.
-        distances: see `draw`, of the predicted tree.
+        distances: a number in [0, 1] for each word of the predicted tree, or `None`.
         title: text above the predicted tree.
 
     Returns:
@@ -281,23 +268,26 @@ def draw_pair(
     >>> draw_pair(right_branching(gold.leaves()), gold)[:4]
     '<svg'
     """
-    layout, other = _checked(predicted, distances, title), laid_out(gold, "gold")
+    layout, gold_layout = _checked(predicted, distances, title), layout_tree(gold, "gold")
     spans = {(start, end) for _, start, end in walk(gold)[0]}
     elements, height = _tree_svg(layout, distances, spans, title, 0, 0)
-    beside = layout.width <= BESIDE
-    left, top = (layout.width + MARGIN, 0) if beside else (0, height)
-    more, gold_height = _tree_svg(other, None, None, "gold", left, top)
-    if beside:
-        return svg_page(elements + more, left + other.width, max(height, gold_height))
-    return svg_page(elements + more, max(layout.width, other.width), top + gold_height)
+    side_by_side = layout.width <= SIDE_BY_SIDE
+    left, top = (layout.width + MARGIN, 0) if side_by_side else (0, height)
+    gold_elements, gold_height = _tree_svg(gold_layout, None, None, "gold", left, top)
+    elements += gold_elements
+    if side_by_side:
+        return svg_page(elements, left + gold_layout.width, max(height, gold_height))
+    return svg_page(elements, max(layout.width, gold_layout.width), top + gold_height)
 
 
 def _checked(tree, distances, title):
     """Computes the layout of a tree, and checks the number of distances."""
-    layout = laid_out(tree, title)
+    layout = layout_tree(tree, title)
     words = layout.nodes[-1].end
     if distances is not None and len(distances) != words:
-        raise ValueError(f"{words} words need as many distances, not {len(distances)}.")
+        raise ValueError(
+            f"distances must have a number for each of {words} words, got {len(distances)}."
+        )
     return layout
 
 
@@ -315,7 +305,7 @@ def save_picture(
             shows characters that no installed font has as boxes.
         predicted: `nltk.Tree`.
         gold: `nltk.Tree` to draw beside it, or `None`.
-        distances: see `draw`, of the predicted tree.
+        distances: a number in [0, 1] for each word of the predicted tree, or `None`.
         title: text above the predicted tree.
 
     Raises:

@@ -16,7 +16,7 @@ _REPORT = (
     + """{head}
 <p>Constituents that the gold tree has are <span style="color:#1b6ca8">blue</span>, others
 <span style="color:#b23a48">red</span>; the bars are distances.</p>
-<p>{shown} Sort by
+<p>{count} Sort by
 <button data-key="f1" data-sign="1">F1, worst first</button>
 <button data-key="f1" data-sign="-1">F1, best first</button>
 <button data-key="words" data-sign="1">length</button>
@@ -116,7 +116,7 @@ def write_report(
     True
     """
     if not gold:
-        raise ValueError("There is no sentence to report.")
+        raise ValueError("gold is empty: there is no sentence to report.")
     scores = score(predicted, gold)
     bars: Sequence[Numbers | None] = [None] * len(gold) if distances is None else distances
     keys = [key for key in scores if key not in ("sentences", "label_recall", "depth")]
@@ -124,18 +124,18 @@ def write_report(
         f"<tr><td>{key.replace('_', ' ')}</td><td>{100 * scores[key]:.1f}</td></tr>" for key in keys
     ]
     rows.append(f"<tr><td>depth</td><td>{scores['depth']:.2f}</td></tr>")
-    for label, (recalled, everything) in scores["label_recall"].items():
-        share = f"{100 * recalled / everything:.1f} ({recalled} of {everything})"
+    for label, (recalled, total) in scores["label_recall"].items():
+        share = f"{100 * recalled / total:.1f} ({recalled} of {total})"
         rows.append(f"<tr><td>recall of {escaped(label)}</td><td>{share}</td></tr>")
-    chosen = range(0, len(gold), -(-len(gold) // limit))
-    shown = f"{len(gold):,} sentences"
-    shown += "." if len(chosen) == len(gold) else f", of which {len(chosen):,} are shown."
+    shown = range(0, len(gold), -(-len(gold) // limit))
+    count = f"{len(gold):,} sentences"
+    count += "." if len(shown) == len(gold) else f", of which {len(shown):,} are shown."
     page = _REPORT.format(
         title=escaped(title),
         head=f"<table>{''.join(rows)}</table>",
-        shown=shown,
+        count=count,
         sentences="\n".join(
-            _sentence(index + 1, predicted[index], gold[index], bars[index]) for index in chosen
+            _sentence(index + 1, predicted[index], gold[index], bars[index]) for index in shown
         ),
     )
     with replacing(Path(path)) as temporary:

@@ -82,14 +82,14 @@ class Scores(Mapping[str, Any]):
         if not isinstance(other, Scores):
             return NotImplemented
         pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
-        return Scores(*(_sum(one, two) for one, two in pairs))
+        return Scores(*(_add(left, right) for left, right in pairs))
 
     def _values(self):
         values = {name: _ratio(self.sums[name], self.sentences) for name in _MEANS}
         both, predicted, gold = (self.counts[name] for name in ("both", "predicted", "gold"))
-        for prefix, more in (("corpus", 0), ("evalb", self.counts["whole"])):
-            precision = _ratio(both + more, predicted + more)
-            recall = _ratio(both + more, gold + more)
+        for prefix, whole in (("corpus", 0), ("evalb", self.counts["whole"])):
+            precision = _ratio(both + whole, predicted + whole)
+            recall = _ratio(both + whole, gold + whole)
             values[f"{prefix}_precision"], values[f"{prefix}_recall"] = precision, recall
             values[f"{prefix}_f1"] = _f1(precision, recall)
         labels = {label: (self.found[label], self.all[label]) for label in sorted(self.all)}
@@ -111,10 +111,10 @@ class Scores(Mapping[str, Any]):
 _MEANS = ("precision", "recall", "f1", "upper_bound_f1", "depth")
 
 
-def _sum(one, two):
-    if isinstance(one, Counter):
-        return Counter({key: one[key] + two[key] for key in one.keys() | two.keys()})
-    return one + two
+def _add(left, right):
+    if isinstance(left, Counter):  # `+` would drop counts of zero
+        return Counter({key: left[key] + right[key] for key in left.keys() | right.keys()})
+    return left + right
 
 
 def _sentence(predicted, gold, number):
@@ -123,11 +123,11 @@ def _sentence(predicted, gold, number):
     words = len(predicted_words)
     if words != len(gold_words):
         raise ValueError(
-            f"sentence {number}: the predicted tree has {words} words, the gold tree "
-            f"{len(gold_words)}."
+            f"sentence {number}: the trees must have as many words, but the predicted tree has "
+            f"{words} and the gold tree {len(gold_words)}."
         )
     if not words:
-        raise ValueError(f"sentence {number}: has no words.")
+        raise ValueError(f"sentence {number}: the tree has no words.")
     spans, gold_spans = (
         {(start, end) for _, start, end in labelled if 1 < end - start < words}
         for labelled in (constituents, gold_constituents)
@@ -142,7 +142,7 @@ def _sentence(predicted, gold, number):
         for label, start, end in gold_constituents
         if end - start > 1
     }
-    known = {(start, end) for start, end, _ in distinct} & (spans | {(0, words)})
+    recalled = spans | {(0, words)}
     sums = {
         "precision": precision,
         "recall": recall,
@@ -156,7 +156,7 @@ def _sentence(predicted, gold, number):
         1,
         Counter(sums),
         Counter({**counts, "whole": int(words > 1)}),
-        Counter(label for start, end, label in distinct if (start, end) in known),
+        Counter(label for start, end, label in distinct if (start, end) in recalled),
         Counter(label for _, _, label in distinct),
     )
 
@@ -190,7 +190,8 @@ def score(predicted_trees: Iterable[NltkTree], gold_trees: Iterable[NltkTree]) -
     predicted_trees, gold_trees = list(predicted_trees), list(gold_trees)
     if len(predicted_trees) != len(gold_trees):
         raise ValueError(
-            f"there are {len(predicted_trees)} predicted trees and {len(gold_trees)} gold trees."
+            "predicted_trees and gold_trees must have as many trees, got "
+            f"{len(predicted_trees)} and {len(gold_trees)}."
         )
     for number, pair in enumerate(zip(predicted_trees, gold_trees, strict=True), 1):
         total += _sentence(*pair, number)

@@ -19,13 +19,13 @@ __all__ = [
     "balanced",
     "brackets",
     "build_tree",
-    "checked",
+    "check_tokens",
+    "escape",
     "from_splits",
     "left_branching",
     "nested_json",
     "random_tree",
     "right_branching",
-    "safe",
     "with_punctuation",
 ]
 
@@ -39,22 +39,23 @@ def _tree(children):
     return Tree(LABEL, children)
 
 
-def checked(tokens: Iterable[str]) -> list[str]:
+def check_tokens(tokens: Iterable[str]) -> list[str]:
     """Returns the tokens as a list, which must not be empty."""
     tokens = list(tokens)
     if not tokens:
-        raise ValueError("A sentence without words has no tree.")
+        raise ValueError("tokens is empty: a sentence without words has no tree.")
     return tokens
 
 
-def from_splits(tokens: list[str], split: Callable[[int, int], int]) -> NltkTree:
+def from_splits(tokens: Iterable[str], split: Callable[[int, int], int]) -> NltkTree:
     """The binary tree that splits each constituent [start, end) at `split(start, end)`."""
+    tokens = check_tokens(tokens)
     if len(tokens) == 1:
         return _tree(tokens)
     root = _tree([])
-    open_spans = [(root, 0, len(tokens))]
-    while open_spans:
-        tree, start, end = open_spans.pop()
+    pending = [(root, 0, len(tokens))]
+    while pending:
+        tree, start, end = pending.pop()
         middle = split(start, end)
         for left, right in ((start, middle), (middle, end)):
             if right - left == 1:
@@ -62,51 +63,8 @@ def from_splits(tokens: list[str], split: Callable[[int, int], int]) -> NltkTree
             else:
                 child = _tree([])
                 tree.append(child)
-                open_spans.append((child, left, right))
+                pending.append((child, left, right))
     return root
-
-
-def _largest(values):
-    """The Cartesian tree of numbers: every node is the first largest number of its range.
-
-    Returns:
-        Index of the root, and lists of the left and the right child of every index, or -1.
-    """
-    left, right = [-1] * len(values), [-1] * len(values)
-    stack: list[int] = []
-    for place, value in enumerate(values):
-        below = -1
-        while stack and values[stack[-1]] < value:
-            below = stack.pop()
-        left[place] = below
-        if stack:
-            right[stack[-1]] = place
-        stack.append(place)
-    return stack[0], left, right
-
-
-def _join(parts):
-    """Joins the parts that are not `None` into one constituent."""
-    parts = [part for part in parts if part is not None]
-    return parts[0] if len(parts) == 1 else _tree(parts)
-
-
-def _folded(values, leaf, join):
-    """Evaluates the Cartesian tree of `values` bottom-up with `join(place, left, right)`."""
-    root, left, right = _largest(values)
-    order, pending = [], [root]
-    while pending:
-        place = pending.pop()
-        order.append(place)
-        pending += [child for child in (left[place], right[place]) if child != -1]
-    built: dict[int, Any] = {}
-    for place in reversed(order):
-        sides = [
-            leaf(place, side) if child == -1 else built.pop(child)
-            for side, child in ((0, left[place]), (1, right[place]))
-        ]
-        built[place] = join(place, *sides)
-    return built[root]
 
 
 def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "greedy") -> NltkTree:
@@ -127,7 +85,7 @@ def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "g
 
     Returns:
         `nltk.Tree` whose leaves are the tokens and whose constituents, all labelled `X`, have two
-        children. A single word gets a constituent around it. Takes time O(words).
+        children. A single word gets a constituent around it.
 
     Raises:
         ValueError: if `tokens` is empty, lengths differ, a distance is not finite, or the method is
@@ -142,93 +100,56 @@ def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "g
     (X (X the cat) (X saw (X a dog)))
     """
     if method not in METHODS:
-        raise ValueError(f"method is 'greedy' or 'binary', not {method!r}.")
-    tokens = checked(tokens)
+        raise ValueError(f"method must be 'greedy' or 'binary', got {method!r}.")
+    tokens = check_tokens(tokens)
     values = np.asarray(distances, "float64")
     if values.shape != (len(tokens),):
         raise ValueError(
-            f"{len(tokens)} words need as many distances, in one axis, not shape {values.shape}."
+            f"distances must have the shape ({len(tokens)},), one number for each word, got the "
+            f"shape {values.shape}."
         )
     if not np.isfinite(values).all():
-        place = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise ValueError(f"the distance of word {place + 1} is {values[place]}: not a number.")
-    if len(tokens) == 1:
-        return _tree(tokens)
-    values = values.tolist()
-    if method == "binary":
-        return _folded(
-            values[1:],
-            leaf=lambda place, side: tokens[place + side],
-            join=lambda place, left, right: _tree([left, right]),
-        )
-    return _folded(
-        values,
-        leaf=lambda place, side: None,
-        join=lambda place, left, right: _join([left, _join([tokens[place], right])]),
-    )
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"distances[{index}] must be finite, got {values[index]}.")
+
+    def split(start: int, end: int) -> int:
+        if method == "binary":
+            return start + 1 + int(values[start + 1 : end].argmax())
+        # After the split before x_i, the constituent (x_i x_>i) begins with its largest distance.
+        index = start + int(values[start:end].argmax())
+        return index if index > start else start + 1
+
+    return from_splits(tokens, split)
 
 
 def left_branching(tokens: Iterable[str]) -> NltkTree:
-    """The tree ((((a b) c) d) e).
-
-    Args:
-        tokens: list of words, at least one.
-
-    Returns:
-        `nltk.Tree`.
-
-    Raises:
-        ValueError: if `tokens` is empty.
-
-    Example:
+    """The tree ((((a b) c) d) e) of a list of words; `ValueError` if it is empty.
 
     >>> from keras_onlstm.parsing import left_branching
     >>> print(left_branching(["a", "b", "c"]))
     (X (X a b) c)
     """
-    return from_splits(checked(tokens), lambda start, end: end - 1)
+    return from_splits(tokens, lambda start, end: end - 1)
 
 
 def right_branching(tokens: Iterable[str]) -> NltkTree:
-    """The tree (a (b (c (d e)))).
-
-    Args:
-        tokens: list of words, at least one.
-
-    Returns:
-        `nltk.Tree`.
-
-    Raises:
-        ValueError: if `tokens` is empty.
-
-    Example:
+    """The tree (a (b (c (d e)))) of a list of words; `ValueError` if it is empty.
 
     >>> from keras_onlstm.parsing import right_branching
     >>> print(right_branching(["a", "b", "c"]))
     (X a (X b c))
     """
-    return from_splits(checked(tokens), lambda start, end: start + 1)
+    return from_splits(tokens, lambda start, end: start + 1)
 
 
 def balanced(tokens: Iterable[str]) -> NltkTree:
     """Splits every constituent in the middle; if its length is odd, the right part is longer.
 
-    Args:
-        tokens: list of words, at least one.
-
-    Returns:
-        `nltk.Tree`.
-
-    Raises:
-        ValueError: if `tokens` is empty.
-
-    Example:
-
     >>> from keras_onlstm.parsing import balanced
     >>> print(balanced(["a", "b", "c", "d"]))
     (X (X a b) (X c d))
     """
-    return from_splits(checked(tokens), lambda start, end: (start + end) // 2)
+    return from_splits(tokens, lambda start, end: (start + end) // 2)
 
 
 def random_tree(tokens: Iterable[str], seed: int | random.Random = 0) -> NltkTree:
@@ -241,17 +162,14 @@ def random_tree(tokens: Iterable[str], seed: int | random.Random = 0) -> NltkTre
     Returns:
         `nltk.Tree`.
 
-    Raises:
-        ValueError: if `tokens` is empty.
-
     Example:
 
     >>> from keras_onlstm.parsing import random_tree
     >>> print(random_tree(["a", "b", "c"], seed=1))
     (X a (X b c))
     """
-    draw = seed if isinstance(seed, random.Random) else random.Random(seed)
-    return from_splits(checked(tokens), lambda start, end: draw.randrange(start + 1, end))
+    generator = seed if isinstance(seed, random.Random) else random.Random(seed)
+    return from_splits(tokens, lambda start, end: generator.randrange(start + 1, end))
 
 
 def brackets(tree: NltkTree) -> str:
@@ -280,11 +198,10 @@ def brackets(tree: NltkTree) -> str:
             continue
         # After an empty label, common at the top of treebank trees, a word would become the label.
         bare = str(node.label()) == "" and (not node or isinstance(node[0], Tree))
-        written.append("(" if bare else f"({safe(node.label())}")
+        written.append("(" if bare else f"({escape(node.label())}")
         pending.append(")")
-        pending += [
-            child if isinstance(child, Tree) else safe(child) for child in reversed(list(node))
-        ]
+        children = [child if isinstance(child, Tree) else escape(child) for child in node]
+        pending += reversed(children)
     return " ".join(written).replace(" )", ")")
 
 
@@ -308,20 +225,19 @@ def nested_json(tree: NltkTree) -> str:
     written: list[str] = []
     pending: list[tuple[Any, str]] = [(tree, "")]  # a node, or `None` for "]", and its separator
     while pending:
-        node, before = pending.pop()
+        node, separator = pending.pop()
         if node is None:
             written.append("]")
         elif isinstance(node, Tree):
-            written.append(before + "[")
+            written.append(separator + "[")
             pending.append((None, ""))
-            children = [(child, ", " if place else "") for place, child in enumerate(node)]
-            pending += reversed(children)
+            pending += reversed([(child, ", " if i else "") for i, child in enumerate(node)])
         else:
-            written.append(before + json.dumps(str(node), ensure_ascii=False))
+            written.append(separator + json.dumps(str(node), ensure_ascii=False))
     return "".join(written)
 
 
-def safe(token: object) -> str:
+def escape(token: object) -> str:
     """Escapes a word or a label for bracketed text."""
     text = str(token).replace("(", "-LRB-").replace(")", "-RRB-")
     return re.sub(r"\s", "_", text) or "_"
@@ -355,8 +271,8 @@ def with_punctuation(tree: NltkTree, tokens: Sequence[str], is_word: Sequence[bo
     from nltk import Tree
 
     marks: list[list[str]] = [[]]  # before each word, and after the last one
-    for token, word in zip(tokens, is_word, strict=True):
-        if word:
+    for token, token_is_word in zip(tokens, is_word, strict=True):
+        if token_is_word:
             marks.append([])
         else:
             marks[-1].append(token)
@@ -374,13 +290,13 @@ def with_punctuation(tree: NltkTree, tokens: Sequence[str], is_word: Sequence[bo
             target += marks[count]
             marks[count] = []
         if isinstance(child, Tree):
-            below = Tree(child.label(), [])
-            target.append(below)
-            pending.append((below, iter(child)))
+            copy = Tree(child.label(), [])
+            target.append(copy)
+            pending.append((copy, iter(child)))
         else:
             target.append(child)
             count += 1
     if count != words:
-        raise ValueError(f"the tree has {count} words, its sentence {words}.")
+        raise ValueError(f"is_word marks {words} tokens as words, but the tree has {count} words.")
     root += marks[count]
     return root

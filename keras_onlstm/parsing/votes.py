@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from keras_onlstm.parsing.scores import walk
-from keras_onlstm.parsing.trees import METHODS, checked, from_splits
+from keras_onlstm.parsing.trees import METHODS, check_tokens, from_splits
 from keras_onlstm.utils import NltkTree
 
 __all__ = ["check_methods", "consensus", "vote"]
 
-_LARGEST = 1 << 20  # most numbers when `_nearest` compares all pairs of words
+_BLOCK = 1 << 20  # numbers that `_ranges` compares at once
 
 
 def consensus(trees: Iterable[NltkTree], weights: npt.ArrayLike | None = None) -> NltkTree:
@@ -45,20 +45,20 @@ def consensus(trees: Iterable[NltkTree], weights: npt.ArrayLike | None = None) -
     >>> print(consensus(map(Tree.fromstring, texts), weights=[1, 3, 2, 1]))
     (X (X a (X b c)) d)
     """
-    walked = [walk(tree) for tree in trees]
+    walked = [walk(tree) for tree in trees]  # (constituents, words) of each tree
     if not walked:
-        raise ValueError("There is no tree to vote.")
-    tokens = checked(walked[0][1])
+        raise ValueError("trees is empty: at least one tree must vote.")
+    tokens = check_tokens(walked[0][1])
     for number, (_, words) in enumerate(walked, 1):
         if words != tokens:
-            raise ValueError(f"tree {number}: has other words than the first tree.")
+            raise ValueError(f"tree {number} has other words than tree 1.")
     factors = _weights(weights, len(walked))
     votes = np.zeros((len(tokens) + 1,) * 2)  # [start, end]
     for (constituents, _), weight in zip(walked, factors, strict=True):
         # A set, because a unary constituent must not add a second vote for its span.
         spans = {(start, end) for _, start, end in constituents}
         votes[tuple(zip(*spans, strict=True))] += weight
-    return _elected(votes, tokens)
+    return _most_voted(votes, tokens)
 
 
 def vote(
@@ -93,25 +93,23 @@ def vote(
     >>> print(vote(distances, "the cat saw a dog".split(), methods=["binary"]))
     (X (X (X the cat) saw) (X a dog))
     """
-    tokens, methods = checked(tokens), check_methods("methods", methods)
+    tokens, methods = check_tokens(tokens), check_methods("methods", methods)
     values = np.asarray(distances, "float64")
     if values.ndim != 2 or values.shape[1] != len(tokens) or not len(values):
         raise ValueError(
-            f"{len(tokens)} words need rows of as many distances, not shape {values.shape}."
+            f"distances must have the shape (rows, {len(tokens)}), a column for each word, got "
+            f"the shape {values.shape}."
         )
     if not np.isfinite(values).all():
-        row, place = np.argwhere(~np.isfinite(values))[0]
-        raise ValueError(
-            f"the distance of word {place + 1} in row {row + 1} is {values[row, place]}: not a "
-            "number."
-        )
+        row, index = np.argwhere(~np.isfinite(values))[0]
+        raise ValueError(f"distances[{row}, {index}] must be finite, got {values[row, index]}.")
     factors = _weights(weights, len(values))[:, None]  # (R, 1)
     votes = np.zeros((len(tokens) + 1,) * 2)  # [start, end]
-    places = np.arange(len(tokens))
-    rows = max(1, _LARGEST // len(tokens) ** 2)
+    positions = np.arange(len(tokens))
+    rows = max(1, _BLOCK // len(tokens) ** 2)
     for first in range(0, len(values), rows):
         part = slice(first, first + rows)
-        before, after = _nearest(values[part])
+        before, after = _ranges(values[part])
         for method in methods:
             if method == "binary":
                 # A split before a word divides the widest range where its distance is the largest.
@@ -120,16 +118,16 @@ def vote(
             else:
                 np.add.at(votes, (before + 1, after), factors[part])
                 # (x_i (x_>i)), unless it is the whole constituent, which has its vote.
-                second = np.where(before + 1 < places, factors[part], 0.0)
-                np.add.at(votes, (places, after), second)
-    return _elected(votes, tokens)
+                second = np.where(before + 1 < positions, factors[part], 0.0)
+                np.add.at(votes, (positions, after), second)
+    return _most_voted(votes, tokens)
 
 
 def check_methods(name: str, methods: str | Iterable[str]) -> tuple[str, ...]:
     """Returns the methods as a non-empty tuple of names that `build_tree` accepts."""
     names = (methods,) if isinstance(methods, str) else tuple(methods)
     if not names or not set(names) <= set(METHODS):
-        raise ValueError(f"{name} are 'greedy', 'binary' or both, not {methods!r}.")
+        raise ValueError(f"{name} must be 'greedy', 'binary' or both, got {methods!r}.")
     return names
 
 
@@ -138,32 +136,30 @@ def _weights(weights, count):
         return np.ones(count)
     array = np.asarray(weights, "float64")
     if array.shape != (count,):
-        raise ValueError(f"{count} voters need as many weights, not shape {array.shape}.")
+        raise ValueError(
+            f"weights must have the shape ({count},), one for each voter, got {array.shape}."
+        )
     if not np.isfinite(array).all() or (array < 0).any():
-        raise ValueError(f"weights are numbers, 0 or above, not {array.tolist()}.")
+        raise ValueError(f"weights must be finite and at least 0, got {array.tolist()}.")
     return array
 
 
-def _nearest(values):
-    """Ends of the range in which each value is the first largest, as in `build_tree`.
+def _ranges(values):
+    """The range around each of the values (R, N) in which it is the first largest.
 
-    Args:
-        values: array (R, N).
-
-    Returns:
-        Arrays (R, N): the last index before it with a value at least as large, or -1; and the first
-        index after it with a larger value, or N.
+    Returns arrays (R, N): the last index before it with a value at least as large, or -1; and the
+    first index after it with a larger value, or N.
     """
-    places = np.arange(values.shape[1])
-    here, there = values[:, :, None], values[:, None, :]  # (R, N, 1), (R, 1, N)
-    left = places < places[:, None]  # (N, N)
-    before = np.where((there >= here) & left, places, -1).max(axis=-1)
-    after = np.where((there > here) & left.T, places, len(places)).min(axis=-1)
+    positions = np.arange(values.shape[1])
+    each, other = values[:, :, None], values[:, None, :]  # (R, N, 1), (R, 1, N)
+    is_before = positions < positions[:, None]  # (N, N)
+    before = np.where((other >= each) & is_before, positions, -1).max(axis=-1)
+    after = np.where((other > each) & is_before.T, positions, len(positions)).min(axis=-1)
     return before, after
 
 
-def _elected(votes, tokens):
-    """The binary tree with the largest sum of votes, which are (N + 1, N + 1): [start, end]."""
+def _most_voted(votes, tokens):
+    """The binary tree with the largest sum of votes (N + 1, N + 1), by CKY over [start, end)."""
     words = len(tokens)
     # Largest sums by width, indexed both by start and by end of the range. So the left and the
     # right parts of all splits of one width are two slices.

@@ -7,18 +7,11 @@ from keras import ops
 
 from keras_onlstm.prpn.step import WALL, banded, features_of, last_rows, structural_gates
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import derived, mean, wide_dtype
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import fold_in, mean, wide_dtype
+from keras_onlstm.utils.validation import check_integer
 
-__all__ = [
-    "BatchNormalization",
-    "Parsing",
-    "ParsingNetwork",
-    "UnbiasedLayerNormalization",
-    "normalized",
-    "standardized",
-    "standardized_grad",
-]
+__all__ = ["BatchNormalization", "Parsing", "ParsingNetwork", "UnbiasedLayerNormalization"]
+__all__ += ["normalized", "standardized", "standardized_grad"]
 
 _EPSILON = 1e-6  # added to the standard deviation, not the variance
 
@@ -198,16 +191,16 @@ class ParsingNetwork(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of distances and gates
-        if integer("units", units, 2) % 2:
+        if check_integer("units", units, 2) % 2:
             raise ValueError(f"units must be even, not {units}: each half gives one distance.")
-        self.units, self.slots = units, integer("slots", slots, 1)
-        self.lookback = integer("lookback", lookback, 0)
+        self.units, self.slots = units, check_integer("slots", slots, 1)
+        self.lookback = check_integer("lookback", lookback, 0)
         if not resolution > 0:
             raise ValueError(f"resolution must be above 0, not {resolution!r}.")
         self.resolution, self.hard = resolution, hard
         self.dropout, self.seed = dropout, seed
         self.drops = [
-            keras.layers.Dropout(dropout, seed=derived(seed, place), dtype=self.dtype_policy)
+            keras.layers.Dropout(dropout, seed=fold_in(seed, place), dtype=self.dtype_policy)
             for place in ("words", "features")
         ]
         self.norm = BatchNormalization(dtype=self.dtype_policy)
@@ -222,7 +215,7 @@ class ParsingNetwork(keras.layers.Layer):
             ("distance_kernel", (half, 2), half**-0.5),
             ("distance_bias", (2,), half**-0.5),
         ):
-            seed = derived(self.seed, name)
+            seed = fold_in(self.seed, name)
             start = keras.initializers.RandomUniform(-scale, scale, seed=seed)
             setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
         self.norm.build((None, None, self.units))

@@ -8,8 +8,8 @@ from keras import ops
 from keras_onlstm.prpn.parsing_network import BatchNormalization
 from keras_onlstm.prpn.step import banded, banded_attention, features_of
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import derived, matmul, tanh
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import fold_in, matmul, tanh
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["PredictNetwork"]
 
@@ -26,7 +26,7 @@ class _Linear(keras.layers.Layer):
         size = features_of(input_shape)
         bound = size**-0.5
         for name, shape in (("kernel", (size, self.units)), ("bias", (self.units,))):
-            seed = derived(self.seed, name)
+            seed = fold_in(self.seed, name)
             start = keras.initializers.RandomUniform(-bound, bound, seed=seed)
             setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
         self.built = True
@@ -80,8 +80,8 @@ class PredictNetwork(keras.layers.Layer):
     ) -> None:
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of gates
         self._config: dict[str, Any] = {
-            "output_dim": integer("output_dim", output_dim, 1),
-            "residual_blocks": integer("residual_blocks", residual_blocks, 0),
+            "output_dim": check_integer("output_dim", output_dim, 1),
+            "residual_blocks": check_integer("residual_blocks", residual_blocks, 0),
             "attends": attends,
             "dropout": dropout,
             "output_dropout": output_dropout,
@@ -90,7 +90,7 @@ class PredictNetwork(keras.layers.Layer):
 
     def _linear(self, name, inputs, units):
         layer = _Linear(
-            units, derived(self._config["seed"], name), dtype=self.dtype_policy, name=name
+            units, fold_in(self._config["seed"], name), dtype=self.dtype_policy, name=name
         )
         layer.build((None, inputs))
         return layer
@@ -114,7 +114,7 @@ class PredictNetwork(keras.layers.Layer):
         ]
         self.last = self._linear("last", 2 * units, config["output_dim"])
         self.last_norm = self._norm("last_norm", config["output_dim"])
-        self.draws = keras.random.SeedGenerator(derived(config["seed"], "dropout"))
+        self.draws = keras.random.SeedGenerator(fold_in(config["seed"], "dropout"))
         self.built = True
 
     def _drop(self, x, training, rate="dropout"):

@@ -10,8 +10,8 @@ from keras_onlstm.prpn.recurrence import ReadingInputs, run
 from keras_onlstm.prpn.step import banded, banded_attention, features_of, last_rows
 from keras_onlstm.recurrence.lstm import Gates
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import derived, matmul
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import fold_in, matmul
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["ReadingNetwork"]
 
@@ -38,10 +38,10 @@ class ReadingLayer(keras.layers.Layer):
     ) -> None:
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of gates
         self.fused = fused
-        self.units, self.slots = integer("units", units, 1), integer("slots", slots, 1)
+        self.units, self.slots = check_integer("units", units, 1), check_integer("slots", slots, 1)
         self.attends, self.dropout, self.key_dropout = attends, dropout, key_dropout
         self.recurrent_dropout, self.seed = recurrent_dropout, seed
-        self.draws = keras.random.SeedGenerator(derived(seed, "dropout"))
+        self.draws = keras.random.SeedGenerator(fold_in(seed, "dropout"))
         self.norms = {
             name: UnbiasedLayerNormalization(dtype=self.dtype_policy, name=f"{name}_norm")
             for name in ("input", "recurrent", "cell")
@@ -59,7 +59,7 @@ class ReadingLayer(keras.layers.Layer):
             both = size + self.units
             shapes += [("key_kernel", (both, self.units), both), ("key_bias", (self.units,), both)]
         for name, shape, fan_in in shapes:
-            bound, seed = fan_in**-0.5, derived(self.seed, name)
+            bound, seed = fan_in**-0.5, fold_in(self.seed, name)
             start = keras.initializers.RandomUniform(-bound, bound, seed=seed)
             setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
         for name, norm in self.norms.items():
@@ -195,9 +195,9 @@ class ReadingNetwork(keras.layers.Layer):
     ) -> None:
         super().__init__(autocast=False, **kwargs)
         self._config = {
-            "units": integer("units", units, 1),
-            "num_layers": integer("num_layers", num_layers, 1),
-            "slots": integer("slots", slots, 1),
+            "units": check_integer("units", units, 1),
+            "num_layers": check_integer("num_layers", num_layers, 1),
+            "slots": check_integer("slots", slots, 1),
             "attends": attends,
             "input_dropout": input_dropout,
             "inner_dropout": inner_dropout,
@@ -214,7 +214,7 @@ class ReadingNetwork(keras.layers.Layer):
                 key_dropout=inner_dropout,
                 recurrent_dropout=recurrent_dropout,
                 fused=fused,
-                seed=derived(seed, place),
+                seed=fold_in(seed, place),
                 dtype=self.dtype_policy,
                 name=f"reading_{place}",
             )

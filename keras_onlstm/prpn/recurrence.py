@@ -4,7 +4,6 @@ Axes as in `keras_onlstm.prpn.step`, but time comes first, and slots are ordered
 the newest: a step drops the first row of its memory and appends one.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +12,14 @@ from keras import ops
 from keras_onlstm.prpn.parsing_network import normalized, standardized, standardized_grad
 from keras_onlstm.prpn.step import EPSILON, attention
 from keras_onlstm.recurrence import engine
-from keras_onlstm.recurrence.engine import Specs, Step, Substitution, stacked
+from keras_onlstm.recurrence.engine import (
+    Gradients,
+    Specs,
+    Step,
+    StepResults,
+    Substitution,
+    stacked,
+)
 from keras_onlstm.recurrence.lstm import (
     Gates,
     activated,
@@ -23,16 +29,9 @@ from keras_onlstm.recurrence.lstm import (
     output_derivatives,
 )
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.numerics import largest
+from keras_onlstm.utils.numerics import max_keepdims
 
-__all__ = [
-    "ReadingInputs",
-    "ReadingStep",
-    "fused",
-    "reference",
-    "run",
-    "substituted",
-]
+__all__ = ["ReadingInputs", "ReadingStep", "fused", "reference", "run", "substituted"]
 
 
 class ReadingInputs(NamedTuple):
@@ -118,9 +117,7 @@ class ReadingStep(Step):
             saved += [row, (slots, batch)]
         return [(row, dtype)] * 2, [(shape, dtype) for shape in saved]
 
-    def forward(
-        self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
-    ) -> tuple[Tensors, Tensors, Tensors]:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
         (kernel, *scales, key_kernel, mask), (hs, cs) = prepared, carry
         x, *keyed, read_mask, key_mask = row
         h, c = hs[-1], cs[-1]
@@ -184,7 +181,7 @@ class ReadingStep(Step):
         return tuple(ops.concatenate([rows, row[None]], 0) for rows, row in pairs)
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
         kernel_t, *scales, key_kernel_t, mask, series = prepared
         d_hs, d_cs, dh, dc = d_carry
@@ -223,7 +220,7 @@ class ReadingStep(Step):
         dh = dh if mask is None else dh * mask
         gates = ops.transpose(gates)  # (S, B)
         logits = ops.cast(logits, gates.dtype)
-        highest = largest(logits, 0)
+        highest = max_keepdims(logits, 0)
         exponentials = ops.exp(logits - highest)
         total = ops.sum(exponentials * gates, 0) + EPSILON
         open_share = exponentials / total
@@ -247,7 +244,7 @@ class ReadingStep(Step):
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
+    ) -> tuple[Gradients, Gradients]:
         (hs, _), (h, c), read_mask = carry, ys, xs[3]
         dz, d_product, d_scaled, *d_keyed = rows
         read, standard = stacked(saved[0]), stacked(saved[3])

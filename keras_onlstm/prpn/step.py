@@ -18,20 +18,10 @@ import operator
 from keras import ops
 
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import largest
+from keras_onlstm.utils.numerics import max_keepdims
 
-__all__ = [
-    "EPSILON",
-    "WALL",
-    "alphas",
-    "attention",
-    "banded",
-    "banded_attention",
-    "features_of",
-    "last_rows",
-    "spread",
-    "structural_gates",
-]
+__all__ = ["EPSILON", "WALL", "alphas", "attention", "banded", "banded_attention", "features_of"]
+__all__ += ["last_rows", "spread", "structural_gates"]
 
 # The distance before a text, at which all gates close. The paper has infinity.
 WALL = 1e9
@@ -96,7 +86,7 @@ def structural_gates(
 
 def attention(logits: Tensor, gates: Tensor) -> Tensor:
     """Softmax over slots (..., S), weighted by gates in [0, 1]. All 0 if all gates are."""
-    weights = ops.exp(logits - largest(logits, -1)) * gates
+    weights = ops.exp(logits - max_keepdims(logits, -1)) * gates
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 

@@ -15,8 +15,9 @@ from types import NoneType
 from typing import Any, ClassVar, Self, get_args
 
 from keras_onlstm.runs.directory import CONFIG, check_new, read_config, read_values
-from keras_onlstm.runs.earlier import current_config
+from keras_onlstm.runs.earlier import current_config, current_names
 from keras_onlstm.utils.console import ArgumentParser, at_least
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import check_unlocked
 from keras_onlstm.utils.validation import SEEDS, Choice, Integer, Number, check_kind
 
@@ -25,24 +26,25 @@ __all__ = ["Config", "option", "preset_option", "rate", "run_parser"]
 _NOT_SETTINGS = ("model", "command", "versions")  # further entries of config.json
 
 
+@renamed_arguments(least="minimum", most="maximum")
 def option(
     default: Any,
     help: str,
     group: str,
-    least: float | None = None,
-    most: float | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
     choices: Sequence[str] = (),
 ) -> Any:
     """A field of a `Config`, with its help text and the limits of its values.
 
     It may be `None` if that is the default or part of the annotation.
     """
-    sample = type(least if default is None else default)
+    sample = type(minimum if default is None else default)
     kind: Any = {bool: bool, int: Integer, float: Number, tuple: [str]}.get(sample, str)
     if choices:
         kind = Choice(tuple(choices))
     elif kind in (Integer, Number):
-        limits = {"least": least, "most": most}
+        limits = {"minimum": minimum, "maximum": maximum}
         kind = kind(**{name: limit for name, limit in limits.items() if limit is not None})
     return field(default=default, metadata={"help": help, "group": group, "kind": kind})
 
@@ -111,13 +113,13 @@ class Config:
     ...     model, program = "tiny", "train.py"
     ...     presets = {"debug": {"units": 8}}
     ...     preset: str = option("debug", "Starting values.", "run", choices=("debug",))
-    ...     units: int = option(20, "Size of the layer.", "model", least=1)
+    ...     units: int = option(20, "Size of the layer.", "model", minimum=1)
     >>> TinyConfig.from_preset("debug", seed=3)
     TinyConfig(preset='debug', seed=3, units=8)
     >>> TinyConfig(units=0)
     Traceback (most recent call last):
     ...
-    ValueError: --units is an integer, 1 or above, not 0
+    ValueError: --units must be an integer, 1 or above, not 0
     """
 
     model: ClassVar[str]
@@ -126,7 +128,7 @@ class Config:
     free: ClassVar[tuple[str, ...]] = ()
 
     preset: str = preset_option("medium", ("medium",))
-    seed: int = option(0, "Seed of all random numbers.", "run", SEEDS.least, SEEDS.most)
+    seed: int = option(0, "Seed of all random numbers.", "run", SEEDS.minimum, SEEDS.maximum)
 
     def __post_init__(self) -> None:
         for setting in fields(self):
@@ -264,7 +266,7 @@ def _known_values(content, config, name):
 
 def _read_values(path, config):
     """Reads the values of a `--config` file."""
-    values = _known_values(read_values(path), config, f"--config {path}")
+    values = _known_values(current_names(read_values(path)), config, f"--config {path}")
     try:
         return {f.name: _checked(f, values[f.name]) for f in fields(config) if f.name in values}
     except ValueError as error:

@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_onlstm.utils.validation import check_kind
 
-__all__ = ["current_config", "current_values"]
+__all__ = ["current_config", "current_names", "current_values"]
 
 _NAMES = {
     "activation": "activation_regularization",
@@ -16,6 +16,7 @@ _NAMES = {
     "decay": "weight_decay",
     "precision": "compute_dtype",
     "start_from": "init_from",
+    "start": "initialization",
     "hosts": "num_processes",
 }
 # Optimizers used to include the schedule: those of language models, then of TreeLSTM.
@@ -47,6 +48,11 @@ _TEXT = {
 }  # fmt: skip
 _SYNTAX = {"max_words": None, "grammar": None, "compute_dtype": "float32", "devices": 1}
 _RUN = {"arguments": dict, "values": (dict, None, ...), "command": (str, None, ...)}
+
+
+def current_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values under their current names, otherwise unchanged."""
+    return {_NAMES.get(name, name): value for name, value in values.items()}
 
 
 def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,7 +91,7 @@ def current_config(
     `ValueError` if the content is of neither this version nor an earlier one.
     """
     if "model" in config:
-        return dict(config)
+        return current_names(config)
     check_kind(config, _RUN)
     values = current_values(config.get("values") or {})
     arguments = current_values(config["arguments"])

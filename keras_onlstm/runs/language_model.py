@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from keras_onlstm.runs.config import Config, option, preset_option, rate
-from keras_onlstm.utils.validation import STARTS
+from keras_onlstm.utils.validation import INITIALIZATIONS
 
 __all__ = ["NAMES", "PRESETS", "LanguageModelConfig", "PRPNConfig", "TextConfig"]
 
@@ -125,7 +125,7 @@ class LanguageModelConfig(TextConfig):
             "activation_regularization": 2.0, "temporal_regularization": 1.0, "epochs": 1000,
             "batch_size": 20, "bptt": 70, "variable_bptt": True, "optimizer": "asgd",
             "learning_rate": 30.0, "schedule": "constant", "weight_decay": 1.2e-6,
-            "start": "published",
+            "initialization": "published",
         },
     }  # fmt: skip
 
@@ -143,12 +143,12 @@ class LanguageModelConfig(TextConfig):
     hidden_dropout: float = rate(0.2, "Dropout between layers.")
     output_dropout: float = rate(0.35, "Dropout after the last layer.")
     recurrent_weight_dropout: float = rate(0.2, "Dropout of the recurrent kernels.")
-    start: str = option(
+    initialization: str = option(
         "scaled",
         "Initial weights. scaled: the output bias at the words' frequencies, larger input kernels; "
         "published: as in the published code.",
         "model",
-        choices=STARTS.values,
+        choices=INITIALIZATIONS.values,
     )
 
     def check(self) -> None:
@@ -187,7 +187,7 @@ class PRPNConfig(TextConfig):
             "recurrent_dropout": 0.5, "epochs": 100, "batch_size": 64, "optimizer": "adam_l2",
             "beta_1": 0.0, "epsilon": 1e-9, "learning_rate": 3e-3, "schedule": "plateau",
             "plateau_factor": 0.5, "plateau_patience": 2, "weight_decay": 1e-6,
-            "start": "published",
+            "initialization": "published",
         },
     }  # fmt: skip
 
@@ -213,10 +213,10 @@ class PRPNConfig(TextConfig):
     predict_attention: bool = option(
         True, "If off, the predict network sees only the last output.", "model"
     )
-    start: str = option(
+    initialization: str = option(
         "scaled",
         "Initial weights. scaled: the output bias at the words' frequencies, larger word vectors; "
         "published: as in the published code.",
         "model",
-        choices=STARTS.values,
+        choices=INITIALIZATIONS.values,
     )

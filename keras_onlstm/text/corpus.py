@@ -68,7 +68,7 @@ def sentences(path: StrPath, level: str = "word") -> Iterator[list[str]]:
     with open(path, "rb") as file:
         for number, line in enumerate(lines(path, file), 1):
             if "\x00" in line:
-                raise ValueError(f"{path}, line {number}: is not text, it holds a zero byte.")
+                raise ValueError(f"{path}, line {number} is not text: it contains a zero byte.")
             yield line.split() if level == "word" else list(line.replace(" ", "_"))
 
 
@@ -103,10 +103,9 @@ def read_vocabulary(
     for special in (EOS, UNKNOWN):
         counts.pop(special, None)
     if not counts:
-        raise ValueError(f"{', '.join(map(str, paths))}: no words. Give files with text.")
-    ranked = by_frequency(counts)
-    kept = ranked if max_words is None else ranked[: max(max_words - 2, 0)]
-    return [EOS, UNKNOWN, *kept]
+        raise ValueError(f"{', '.join(map(str, paths))}: the text has no words.")
+    size = None if max_words is None else max(max_words - 2, 0)
+    return [EOS, UNKNOWN, *by_frequency(counts)[:size]]
 
 
 def encode(
@@ -143,15 +142,15 @@ def encode(
     ...     text.corpus.encode(path, ["<eos>", "<unk>", "the", "cat", "saw"]).tolist()
     [2, 3, 4, 1, 1, 0]
     """
-    places = {token: place for place, token in enumerate(vocabulary)}
-    eos, unknown = places[EOS], places[UNKNOWN]
+    ids = {token: index for index, token in enumerate(vocabulary)}
+    eos, unknown = ids[EOS], ids[UNKNOWN]
 
     def write(file):
         block, total, is_blank = [], 0, True
         for tokens in chain(sentences(path, level), [None]):  # None: end of the file
             if tokens is not None:
                 is_blank = is_blank and not tokens
-                block += [places.get(token, unknown) for token in tokens]
+                block += [ids.get(token, unknown) for token in tokens]
                 block.append(eos)
             if len(block) >= _BLOCK or tokens is None:
                 file.write(np.array(block, dtype="int32").tobytes())
@@ -160,7 +159,7 @@ def encode(
                 if progress is not None:
                     progress(total)
         if is_blank:
-            raise ValueError(f"{path}: holds no words.")
+            raise ValueError(f"{path}: the text has no words.")
 
     if cache is None:
         with io.BytesIO() as memory:
@@ -172,14 +171,7 @@ def encode(
 
 
 def find(directory: StrPath, part: str) -> Path:
-    """Finds the file of a part of a corpus.
-
-    Args:
-        directory: corpus directory.
-        part: `"train"`, `"valid"` or `"test"`.
-
-    Returns:
-        `Path`.
+    """The path of a part of a corpus: `"train"`, `"valid"` or `"test"`.
 
     Raises:
         FileNotFoundError: if it is missing.
@@ -198,8 +190,8 @@ def find(directory: StrPath, part: str) -> Path:
         if (Path(directory) / name).is_file():
             return Path(directory) / name
     raise FileNotFoundError(
-        f"{directory}: no {part}.txt. A corpus is a directory of train.txt, valid.txt and "
-        "test.txt, or of the Penn Treebank's ptb.train.txt and so on."
+        f"{directory} has no {part}.txt. A corpus is a directory with train.txt, valid.txt and "
+        "test.txt, or ptb.train.txt and so on."
     )
 
 
@@ -250,27 +242,7 @@ def load(
 
 
 def mapped(vocabulary: Sequence[str], cache: StrPath) -> Corpus:
-    """Returns a corpus whose ids `load` has written, memory-mapped.
-
-    Args:
-        vocabulary: list of tokens.
-        cache: directory with the ids.
-
-    Returns:
-        `Corpus`.
-
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm import text
-    >>> directory = Path(tempfile.mkdtemp())
-    >>> for part in ("train", "valid", "test"):
-    ...     _ = (directory / f"{part}.txt").write_text("a b")
-    >>> loaded = text.corpus.load(directory, cache=directory)
-    >>> text.corpus.mapped(loaded.vocabulary, directory).valid.tolist()
-    [2, 3, 0]
-    """
+    """Returns the corpus whose ids `load` has written to `cache`, memory-mapped."""
     ids = {part: np.memmap(_cached(cache, part), dtype="int32", mode="r") for part in PARTS}
     return Corpus(list(vocabulary), **ids)
 

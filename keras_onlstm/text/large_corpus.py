@@ -28,7 +28,7 @@ def load(
     level: str,
     processes: Any,
 ) -> corpus.Corpus:
-    """Reads a corpus like `text.corpus.load`, with files for the ids of a large one.
+    """Reads a corpus as `text.corpus.load` does, with files for the ids of a large one.
 
     Args:
         directory: directory of the corpus.
@@ -40,18 +40,13 @@ def load(
         processes: `distribution.processes.Processes`. Each reads a small corpus itself; only the
             first one converts a large corpus to ids.
 
-    Returns:
-        `text.corpus.Corpus`.
-
-    Raises:
-        FileNotFoundError: if a file of the corpus is missing.
-        ValueError: if one is empty or not UTF-8 text, or the processes read different texts.
+    Raises `ValueError` if the processes read different texts.
     """
-    cache, how = Path(cache), (vocabulary, max_words, level)
+    cache, options = Path(cache), (vocabulary, max_words, level)
     if not processes.on_first(lambda: _size(directory) > MAPPED):
-        found = corpus.load(directory, *how)
-        processes.check_equal({"text": _digest(found)}, f"{directory}: the digest of its {{}}")
-        return found
+        ids = corpus.load(directory, *options)
+        processes.check_equal({"text": _digest(ids)}, f"{directory}: the digest of its {{}}")
+        return ids
     if not processes.is_first:
         processes.wait()
         return corpus.mapped(read_words(cache / VOCABULARY, "Start all processes again."), cache)
@@ -62,26 +57,26 @@ def load(
     origin = {"texts": texts, "level": level, "max_words": limit, "blank_lines": True}
     words = _cached_words(cache, origin, vocabulary)
     if words is not None:
-        found = corpus.mapped(words, cache)
+        ids = corpus.mapped(words, cache)
     else:
         (cache / ORIGIN).unlink(missing_ok=True)
         with progress_bar("tokens", file=sys.stdout) as bar:
-            found = corpus.load(directory, *how, cache, lambda tokens: advance(bar, tokens))
-        write_words(cache / VOCABULARY, found.vocabulary)
+            ids = corpus.load(directory, *options, cache, lambda tokens: advance(bar, tokens))
+        write_words(cache / VOCABULARY, ids.vocabulary)
         write_json(cache / ORIGIN, {**origin, **_ids_state(cache)})
     processes.wait()
-    return found
+    return ids
 
 
 def _cached_words(cache, origin, vocabulary):
     """The vocabulary of cached ids if they are complete and of these texts, or `None`."""
     try:
-        found, words = read_json(cache / ORIGIN, dict, ""), read_words(cache / VOCABULARY)
+        cached, words = read_json(cache / ORIGIN, dict, ""), read_words(cache / VOCABULARY)
     except (FileNotFoundError, ValueError):
         return None
     if vocabulary is not None and words == list(vocabulary):
-        origin = {**origin, "max_words": found.get("max_words")}  # its origin does not matter
-    return words if found == {**origin, **_ids_state(cache)} else None
+        origin = {**origin, "max_words": cached.get("max_words")}  # its origin does not matter
+    return words if cached == {**origin, **_ids_state(cache)} else None
 
 
 def _ids_state(cache):
@@ -98,26 +93,16 @@ def _size(directory):
     return sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
 
 
-def _digest(found):
+def _digest(ids):
     """A short digest of the ids and the vocabulary of a corpus."""
-    known = hashlib.sha256("".join(f"{word}\n" for word in found.vocabulary).encode())
-    for ids in found[1:]:
-        known.update(f"{len(ids)}\n".encode() + ids.tobytes())
-    return known.hexdigest()[:16]
+    digest = hashlib.sha256("".join(f"{word}\n" for word in ids.vocabulary).encode())
+    for part in ids[1:]:
+        digest.update(f"{len(part)}\n".encode() + part.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndarray:
-    """Counts how often each word occurs in a text that may be larger than memory.
-
-    Args:
-        ids: integers (tokens,).
-        words: V, size of the vocabulary.
-        block: number of tokens counted at once.
-
-    Returns:
-        Integers (V,).
-
-    Example:
+    """Counts (V,) of the words of a text of ids, which may be larger than memory.
 
     >>> import numpy as np
     >>> from keras_onlstm.text.large_corpus import word_counts

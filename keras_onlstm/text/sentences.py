@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.utils import Sentence, StrPath
+from keras_onlstm.utils.deprecation import renamed_attribute
 
 __all__ = [
     "DistanceModel",
@@ -43,25 +44,25 @@ def without_sentences(
     """Removes sentences from a text, compared without the ids in `ignored`."""
     unwanted, present = set(_keys(others, ignored)), split(ids, eos)
     keys = _keys(present, ignored)
-    kept = [part for part, key in zip(present, keys, strict=True) if key not in unwanted]
-    if not kept:
-        raise ValueError("every sentence of the training text is one of those left out of it.")
-    return _joined(kept, eos)
+    remaining = [part for part, key in zip(present, keys, strict=True) if key not in unwanted]
+    if not remaining:
+        raise ValueError("The training text is empty without the sentences to be left out.")
+    return _joined(remaining, eos)
 
 
 def with_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
     """Appends sentences missing from a text, compared without the ids in `ignored`."""
-    present, more = split(ids, eos), [np.asarray(sentence) for sentence in others]
-    known, keys = set(_keys(present, ignored)), _keys(more, ignored)
-    missing = [part for part, key in zip(more, keys, strict=True) if key not in known]
+    present, others = split(ids, eos), list(others)
+    known, keys = set(_keys(present, ignored)), _keys(others, ignored)
+    missing = [part for part, key in zip(others, keys, strict=True) if key not in known]
     return _joined([*present, *missing], eos)
 
 
-# Lengths of at least this many sentences are not padded to a multiple.
+# A length that this many sentences have is not padded: it is worth a shape of its own.
 OFTEN = 512
-# Maximum words in a batch, to limit memory for logits. A longer sentence is its own batch.
+# Maximum words in a batch, to limit the memory of the logits. A longer sentence is a batch.
 WORDS = 8192
 
 
@@ -83,14 +84,11 @@ def read(
         function: function of ids, int32 (batch, time), and lengths, int32 (batch,), which include
             `<eos>`. Returns one result per row.
         batch_size: integer, maximum number of sentences in a batch; fewer if they are very long.
-        multiple: integer that divides `time`, for few shapes if a backend compiles each. Lengths
-            of hundreds of sentences are not padded, because this is worth one more shape.
+        multiple: integer that divides `time`, for few shapes if a backend compiles each.
         closed: whether an `<eos>` closes the sentence.
 
     Returns:
         List of pairs, in the order of the sentences: the result and the number of words.
-
-    Example:
 
     >>> from keras_onlstm.text.sentences import read
     >>> from keras_onlstm.text.vocabulary import Encoder
@@ -100,7 +98,7 @@ def read(
     """
     ids_of = [encoder(sentence) for sentence in sentences]
     order = sorted(range(len(ids_of)), key=lambda index: len(ids_of[index]))
-    many = Counter(map(len, ids_of))
+    length_counts = Counter(map(len, ids_of))
     results: list[Any] = [None] * len(ids_of)
     start = 0
     while start < len(order):
@@ -112,7 +110,7 @@ def read(
         lengths = np.array([1 + len(ids_of[index]) + closed for index in group], "int32")
         longest, time = len(ids_of[group[-1]]), int(lengths[-1])
         # Empty sentences are always padded: a lone `<eos>` leaves nothing to predict.
-        if not longest or many[longest] < OFTEN:
+        if not longest or length_counts[longest] < OFTEN:
             time = -(-time // multiple) * multiple
         ids = np.full((len(group), time), encoder.eos, "int32")  # (B, T)
         for row, index in enumerate(group):
@@ -131,16 +129,8 @@ def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
 
     Returns:
         Dictionary of `ids`; `contexts`, int32 (batch, time - 1): the number of the context of every
-        id but the first; and `firsts`, int32 (N,): the index in (batch * (time - 1),) where each
-        context comes first. N is this size, a half or a quarter of it, to have few shapes.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.text.sentences import contexts
-    >>> batch = contexts(np.array([[0, 7, 8, 9], [0, 7, 6, 9]], "int32"), np.array([4, 4]))
-    >>> batch["contexts"].tolist(), batch["firsts"].tolist()
-    ([[0, 1, 2], [0, 1, 3]], [0, 1, 2, 5, 0, 0])
+        id but the first; and `firsts`, int32 (N,): the first index in (batch * (time - 1),) of
+        each context. N is this size, a half or a quarter of it, to have few shapes.
     """
     rows, time = ids.shape[0], ids.shape[1] - 1
     numbers = np.zeros((rows, time), "int32")  # arbitrary after the end of a sentence
@@ -148,39 +138,26 @@ def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
     firsts: list[int] = []
     for row, (sentence, length) in enumerate(zip(ids.tolist(), lengths.tolist(), strict=True)):
         context = None
-        for place in range(length - 1):
-            key = context, sentence[place]
+        for position in range(length - 1):
+            key = context, sentence[position]
             context = known.setdefault(key, len(firsts))
             if context == len(firsts):
-                firsts.append(row * time + place)
-            numbers[row, place] = context
-    room = next(n for n in (-(-rows * time // part) for part in (4, 2, 1)) if n >= len(firsts))
-    firsts += [0] * (room - len(firsts))
+                firsts.append(row * time + position)
+            numbers[row, position] = context
+    sizes = (-(-rows * time // part) for part in (4, 2, 1))
+    size = next(size for size in sizes if size >= len(firsts))
+    firsts += [0] * (size - len(firsts))
     return {"ids": ids, "contexts": numbers, "firsts": np.array(firsts, "int32")}
 
 
 def chosen_gates(gate: str | None, gates: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the names of the gates that an argument `gate` selects.
-
-    Args:
-        gate: one of the names, or `"both"` if there are two; `None`: the first one.
-        gates: tuple of the names of all gates whose distances a model measures.
-
-    Returns:
-        Tuple of names.
-
-    Raises:
-        ValueError: if `gate` is unknown.
-
-    Example:
+    """The names of the gates that `gate` selects: one, `"both"` of two, or `None` for the first.
 
     >>> from keras_onlstm.text.sentences import chosen_gates
-    >>> chosen_gates("both", ("forget", "input"))
-    ('forget', 'input')
     >>> chosen_gates("output", ("forget", "input"))
     Traceback (most recent call last):
     ...
-    ValueError: gate is 'forget', 'input' or 'both', not 'output'.
+    ValueError: gate must be 'forget', 'input' or 'both', got 'output'.
     """
     if gate is None:
         return gates[:1]
@@ -189,7 +166,7 @@ def chosen_gates(gate: str | None, gates: tuple[str, ...]) -> tuple[str, ...]:
     if gate not in gates:
         names = [repr(name) for name in (*gates, "both")[: 3 if len(gates) == 2 else len(gates)]]
         wanted = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-        raise ValueError(f"gate is {wanted}, not {gate!r}.")
+        raise ValueError(f"gate must be {wanted}, got {gate!r}.")
     return (gate,)
 
 
@@ -199,24 +176,25 @@ class DistanceModel:
     Attributes:
         vocabulary: list of words, or `None`.
         gates: tuple of the names of gates with distances.
-        members: tuple of integers, the number of layers with distances of each model it contains.
+        layers_per_model: tuple of the number of layers with distances of each model.
     """
 
     vocabulary: list[str] | None = None
     gates: tuple[str, ...] = ()
-    members: tuple[int, ...] = ()
+    layers_per_model: tuple[int, ...] = ()
+    members = renamed_attribute("members", "layers_per_model")
     _file: StrPath | None = None
     _encoder: Encoder | None = None  # created for the first sentence
 
     @property
     def num_layers(self) -> int:
         """Number of layers with distances, of all models together."""
-        return sum(self.members)
+        return sum(self.layers_per_model)
 
     @property
     def default_layer(self) -> int | None:
         """Layer that builds trees: the second of a single model, as in the paper; `None`: all."""
-        return min(2, self.members[0]) if len(self.members) == 1 else None
+        return min(2, self.layers_per_model[0]) if len(self.layers_per_model) == 1 else None
 
     def encode(self, sentence: Sentence) -> list[int]:
         """The ids of a sentence's words.
@@ -238,12 +216,11 @@ class DistanceModel:
         return self._encoder
 
     def distances(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
-        """Measures which share of ordered neurons each word makes every layer forget, or write.
+        """Measures the share of ordered neurons that every layer forgets, or writes, at each word.
 
         Args:
             sentences: list of sentences: words separated by blanks, or lists of words.
-            gate: one of the names in `gates`, or `"both"`. Default: the first one, the forget
-                gates.
+            gate: one of the names in `gates`, or `"both"`. Default: the first, the forget gates.
 
         Returns:
             List of arrays (layers, words), in [0, 1); with `"both"` (2 layers, words), those of the
@@ -254,9 +231,11 @@ class DistanceModel:
                 LSTM, which has no distances.
         """
         if not self.gates:
-            raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
-        found = self._measured(sentences, chosen_gates(gate, self.gates))
-        return [distances[:, 1 : words + 1] for distances, words in found]
+            raise ValueError(
+                "This model has no distances, because it is an LSTM. Use recurrent='onlstm'."
+            )
+        measured = self._measured(sentences, chosen_gates(gate, self.gates))
+        return [distances[:, 1 : words + 1] for distances, words in measured]
 
     def _measured(self, sentences, gates):
         """Pairs of distances (rows of gates, `<eos>` and words) and the number of words."""

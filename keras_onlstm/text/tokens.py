@@ -7,7 +7,6 @@ import reprlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from keras_onlstm.text import tokens
 from keras_onlstm.utils import Sentence
 
 __all__ = [
@@ -27,8 +26,8 @@ __all__ = [
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _PICTURE = r"[\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _VARIANT = r"[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
-# Replacements for input that both tokenizers of NLTK do not handle.
-_SEEN = {
+# Replacements for what the tokenizers of NLTK do not handle: see `_UNUSUAL`.
+_REPLACEMENTS = {
     "address": "link",
     "emoji": " link ",
     "ellipsis": " ... ",
@@ -36,7 +35,7 @@ _SEEN = {
     "double": '"',
     "single": "'",
 }
-_UNKNOWN = re.compile(
+_UNUSUAL = re.compile(
     rf"""
     (?P<address>
         (?:\b[a-z][a-z0-9+.-]{{1,15}}://|\bwww\.)[^\s<>"“”]*[^\s<>"“”.,:;!?'\u2019)\]}}…]
@@ -66,9 +65,9 @@ STARTERS = """
     the he she it they we you this that these those there but and his her its their our my your
     what when where why how who if so
 """
-# Where Punkt ends a sentence by mistake: after initials, after the number of an item, and after a
-# quotation or bracket in mid-sentence. Patterns of the text before and after.
-_GOES_ON = (
+# Where Punkt ends a sentence by mistake: after initials, after the number of a list item, and after
+# a quotation or bracket within a sentence. Patterns of the text before and after.
+_NOT_AN_END = (
     (
         re.compile(r"\b(?:[^\W\d_]\.){2,}\s*$"),
         re.compile(rf"(?!(?:{'|'.join(STARTERS.title().split())})\b)"),
@@ -95,17 +94,10 @@ class Token(NamedTuple):
 
 
 def split(text: str) -> list[list[Token]]:
-    """Splits a text into sentences of tokens.
+    """Splits a text into sentences of tokens, as in the Penn Treebank: `don't` is `do` and `n't`.
 
-    Args:
-        text: string of any length.
-
-    Returns:
-        List of lists of `Token`, split as in the Penn Treebank: `don't` is `do` and `n't`. Tokens
-        with a letter or a digit are words. A sentence without words is joined to the one before
-        it, so only a text without words has one; a text without tokens has no sentence.
-
-    Example:
+    Tokens with a letter or a digit are words. A sentence without words is joined to the one before
+    it, so only a text without words has one; a text without tokens has no sentence.
 
     >>> from keras_onlstm.text.tokens import split
     >>> for tokens in split("He didn't go. She left…"):
@@ -115,35 +107,30 @@ def split(text: str) -> list[list[Token]]:
     >>> split("He left")[0][1]
     Token(text='left', start=3, end=7, is_word=True)
     """
-    seen, places, emoji = _seen(text)
-    tokenizer = _tools()[1]
+    replaced, sources, emoji = _replace_unusual(text)
+    sentence_tokenizer, word_tokenizer = _tokenizers()
+    spans: list[tuple[int, int]] = []
+    for start, end in sentence_tokenizer.span_tokenize(replaced):
+        if spans and _is_no_end(replaced[slice(*spans[-1])], replaced[start:end]):
+            start = spans.pop()[0]
+        spans.append((start, end))
     sentences: list[list[Token]] = []
-    for first, last in _spans(seen):
+    for first, last in spans:
         tokens = []
-        for start, end in tokenizer.span_tokenize(seen[first:last]):
-            start, end = places[first + start][0], places[first + end - 1][1]
+        for start, end in word_tokenizer.span_tokenize(replaced[first:last]):
+            start, end = sources[first + start][0], sources[first + end - 1][1]
             token = text[start:end]
             is_word = start not in emoji and any(map(str.isalnum, token))
             tokens.append(Token(token, start, end, is_word))
-        if sentences and not (_has_words(tokens) and _has_words(sentences[-1])):
+        if sentences and not (words_of(tokens) and words_of(sentences[-1])):
             sentences[-1] += tokens
         else:
             sentences.append(tokens)
     return sentences
 
 
-def _spans(seen):
-    """Start and end of each sentence."""
-    spans: list[tuple[int, int]] = []
-    for start, end in _tools()[0].span_tokenize(seen):
-        if spans and _goes_on(seen[slice(*spans[-1])], seen[start:end]):
-            start = spans.pop()[0]
-        spans.append((start, end))
-    return spans
-
-
-def _goes_on(before, behind):
-    return any(end.search(before) and start.match(behind) for end, start in _GOES_ON)
+def _is_no_end(before, after):
+    return any(end.search(before) and start.match(after) for end, start in _NOT_AN_END)
 
 
 def from_words(words: Sequence[str]) -> list[Token]:
@@ -154,10 +141,10 @@ def from_words(words: Sequence[str]) -> list[Token]:
 def check_sentences(sentences: Any) -> None:
     """Raises ValueError for a single text or anything but an iterable of sentences."""
     if isinstance(sentences, str):
-        raise ValueError(f"sentences is text: put it into a list, [{reprlib.repr(sentences)}].")
+        raise ValueError(f"sentences must be a list of texts. Pass [{reprlib.repr(sentences)}].")
     if isinstance(sentences, bytes | bytearray | dict) or not hasattr(sentences, "__iter__"):
         raise ValueError(
-            f"sentences is {_kind(sentences)}: give a list of texts or of lists of words."
+            f"sentences must be a list of texts or of lists of words, got {_type(sentences)}."
         )
 
 
@@ -171,59 +158,58 @@ def check_sentence(sentence: Any, number: int = 1) -> None:
         _check_characters(where, sentence)
         return
     if isinstance(sentence, bytes | bytearray):
-        raise ValueError(f"{where}: is bytes. Decode it: sentence.decode().")
+        raise ValueError(f"{where} must be text, got bytes. Pass sentence.decode().")
     if not isinstance(sentence, Sequence):
-        raise ValueError(f"{where}: is {_kind(sentence)}. Give text or a list of words.")
-    for place, word in enumerate(sentence, 1):
-        where = f"sentence {number}, word {place}"
+        raise ValueError(f"{where} must be text or a list of words, got {_type(sentence)}.")
+    for position, word in enumerate(sentence, 1):
+        where = f"sentence {number}, word {position}"
         if not isinstance(word, str):
-            raise ValueError(f"{where}: is {_kind(word)}. Words are text.")
+            raise ValueError(f"{where} must be text, got {_type(word)}.")
         if not word:
-            raise ValueError(f"{where}: is empty. Leave it out.")
+            raise ValueError(f"{where} is empty. Leave it out.")
         _check_characters(where, word)
         if word.split() != [word]:
             raise ValueError(
-                f"{where}: {reprlib.repr(word)} holds white space. Give the sentence as text, or "
-                "one word in each place."
+                f"{where} must not contain white space, got {reprlib.repr(word)}. Pass the "
+                "sentence as text, or each word as an item of the list."
             )
 
 
 def _check_characters(where, text):
-    found = _CONTROL.search(text)
-    if found:
+    match = _CONTROL.search(text)
+    if match:
         raise ValueError(
-            f"{where}: holds {found[0]!a} as character {found.start() + 1}, which no text "
-            "has. Take it out."
+            f"{where} must not contain control characters, got {match[0]!a} at character "
+            f"{match.start() + 1}. Remove it."
         )
 
 
-def _kind(value):
-    return "None" if value is None else f"of the type {type(value).__name__}"
+def _type(value):
+    return "None" if value is None else f"the type {type(value).__name__}"
 
 
-def _seen(text):
-    """The text for NLTK, the sources of its characters, and the starts of emoji."""
-    seen: list[str] = []
-    places: list[tuple[int, int]] = []
+def _replace_unusual(text):
+    """The text for NLTK, the span in `text` of each of its characters, and the starts of emoji."""
+    parts: list[str] = []
+    sources: list[tuple[int, int]] = []
     emoji: set[int] = set()
     done = 0
-    for found in _UNKNOWN.finditer(text):
-        start, end = found.span()
-        kind = str(found.lastgroup)
-        replacement = _SEEN[kind]
-        seen += text[done:start], replacement
-        places += [(place, place + 1) for place in range(done, start)]
-        places += [(start, end)] * len(replacement)
-        if kind == "emoji":
+    for match in _UNUSUAL.finditer(text):
+        start, end = match.span()
+        replacement = _REPLACEMENTS[str(match.lastgroup)]
+        parts += text[done:start], replacement
+        sources += [(index, index + 1) for index in range(done, start)]
+        sources += [(start, end)] * len(replacement)
+        if match.lastgroup == "emoji":
             emoji.add(start)
         done = end
-    seen.append(text[done:])
-    places += [(place, place + 1) for place in range(done, len(text))]
-    return "".join(seen), places, emoji
+    parts.append(text[done:])
+    sources += [(index, index + 1) for index in range(done, len(text))]
+    return "".join(parts), sources, emoji
 
 
 @functools.cache
-def _tools():
+def _tokenizers():
     """Sentence splitter and tokenizer. Importing NLTK takes half a second."""
     from nltk.tokenize import TreebankWordTokenizer
     from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
@@ -235,10 +221,6 @@ def _tools():
     return PunktSentenceTokenizer(parameters), TreebankWordTokenizer()
 
 
-def _has_words(tokens):
-    return any(token.is_word for token in tokens)
-
-
 NO_WORDS = "has no words."
 
 
@@ -247,57 +229,59 @@ def words_of(sentence: Iterable[Token]) -> list[str]:
     return [token.text for token in sentence if token.is_word]
 
 
-def sentences_of(sentence: Sentence, split: bool, number: int = 1) -> list[list[Token]]:
+def sentences_of(sentence: Sentence, into_sentences: bool, number: int = 1) -> list[list[Token]]:
     """Converts one text to sentences of tokens: at least one, which may be empty.
 
-    A list of words is one sentence, and so is a text with `split=False`. `number` is the number of
-    the text in errors.
+    A list of words is one sentence, and so is a text without `into_sentences`. `number` is the
+    number of the text in errors.
     """
     if not isinstance(sentence, str):
-        return [tokens.from_words(sentence)]
+        return [from_words(sentence)]
     try:
-        found = tokens.split(sentence)
+        sentences = split(sentence)
     except TimeoutError as error:  # NLTK gives up after some seconds
         raise ValueError(
-            f"sentence {number}: cannot be split into words in time. Give shorter texts."
+            f"sentence {number} is too long to be split into words in time. Pass shorter texts."
         ) from error
-    return found if split and found else [list(itertools.chain.from_iterable(found))]
+    if into_sentences and sentences:
+        return sentences
+    return [list(itertools.chain.from_iterable(sentences))]
 
 
-def numbered(sentences: Iterable[Sentence], split: bool) -> Iterator[tuple[int, list[Token]]]:
+def numbered(
+    sentences: Iterable[Sentence], into_sentences: bool
+) -> Iterator[tuple[int, list[Token]]]:
     """Yields the sentences of many texts, each with the index of its text."""
-    for place, sentence in enumerate(sentences):
-        tokens.check_sentence(sentence, place + 1)
-        for found in sentences_of(sentence, split, place + 1):
-            yield place, found
+    for index, text in enumerate(sentences):
+        check_sentence(text, index + 1)
+        for sentence in sentences_of(text, into_sentences, index + 1):
+            yield index, sentence
 
 
 def without_number(error: ValueError) -> str:
     """The message of an error without `sentence 1`, for texts in numbered rows."""
-    return re.sub("^sentence 1[:,] ", "", str(error))
+    return re.sub("^sentence 1[:,]? ", "", str(error))
 
 
-def sentences_or_error(text: Any, most: int | None) -> tuple[list[list[Token]], str | None]:
+def sentences_or_error(text: Any, max_words: int | None) -> tuple[list[list[Token]], str | None]:
     """Returns the sentences that have words, and `None`; or no sentences, and an error message.
 
-    `most` is the maximum number of words in a sentence. Blank text is not an error.
+    A sentence of more than `max_words` words is an error. Blank text is not.
     """
     if isinstance(text, bytes):
-        return [], "is no UTF-8 text."
+        return [], "is not UTF-8 text."
     if not isinstance(text, str | list | tuple):
-        return [], f"is {reprlib.repr(text)}, neither text nor a list of words."
+        return [], f"must be text or a list of words, got {reprlib.repr(text)}."
     if isinstance(text, str) and not text.strip():
         return [], None
     try:
-        tokens.check_sentence(text)
-        found = [
-            sentence for sentence in sentences_of(text, True) if any(t.is_word for t in sentence)
-        ]
+        check_sentence(text)
+        sentences = [sentence for sentence in sentences_of(text, True) if words_of(sentence)]
     except ValueError as error:
         return [], without_number(error)
-    longest = max((len(words_of(sentence)) for sentence in found), default=0)
-    if not found:
+    if not sentences:
         return [], NO_WORDS
-    if most is not None and longest > most:
-        return [], f"has a sentence of {longest:,} words, more than {most:,}."
-    return found, None
+    longest = max(len(words_of(sentence)) for sentence in sentences)
+    if max_words is not None and longest > max_words:
+        return [], f"has a sentence of {longest:,} words, more than {max_words:,}."
+    return sentences, None

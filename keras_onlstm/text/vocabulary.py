@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_onlstm.utils import Sentence, StrPath
 from keras_onlstm.utils.files import read_text, replacing
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "EOS",
@@ -31,11 +31,11 @@ _ENOUGH = 1000  # lines to read before all vectors are considered too long
 
 
 def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, np.ndarray]:
-    """Reads the vectors of some words: lines of a word and its numbers, separated by blanks.
+    """Reads the vectors of some words: each line has a word and its numbers, separated by blanks.
 
     The last `size` cells of a line are its numbers, so a word may contain blanks. Blank lines,
-    words that are not UTF-8 text, and word2vec's first line, the number and the size of the
-    vectors, are skipped.
+    words that are not UTF-8, and word2vec's first line (the number and the size of the vectors)
+    are skipped. Of several lines for a word the first one is used.
 
     Source of such files: Pennington, Socher and Manning 2014, https://nlp.stanford.edu/projects/glove.
 
@@ -45,62 +45,49 @@ def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, 
         size: integer, length of a vector.
 
     Returns:
-        Dictionary from the words found to arrays (size,) float32; the first line of a word
-        counts.
+        Dictionary from the words in the file to arrays (size,) float32.
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if a line is too short, or all lines are too long for vectors of that size; if
-            the vector of one of `words` is not finite numbers; or if none of them is found.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.text.vocabulary import read_vectors
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "vectors.txt")
-    >>> _ = path.write_text("the 0.5 1\\ncat 2 0.25\\n")
-    >>> read_vectors(path, {"cat", "dog"}, 2)
-    {'cat': array([2.  , 0.25], dtype=float32)}
+        ValueError: if vectors are of another size, the vector of one of `words` is not finite, or
+            none of them is in the file.
     """
-    found: dict[str, np.ndarray] = {}
-    fewest, where = math.inf, 0  # the smallest count of numbers in a line, and the first such line
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{path}: no such file of word vectors.")
+        raise FileNotFoundError(f"{path}: the file of word vectors does not exist.")
+    vectors: dict[str, np.ndarray] = {}
+    smallest, smallest_line = math.inf, 0  # count of numbers in a line, and the first such line
     # Bytes that are not UTF-8 become lone surrogates, which no word has.
     with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
         for number, line in enumerate(file, 1):
             cells = line.rstrip(" \r\n").split(" ")
-            if cells == [""] or (number == 1 and size > 1 and _is_header(cells)):
+            is_header = number == 1 and size > 1 and len(cells) == 2 and "".join(cells).isdecimal()
+            if cells == [""] or is_header:
                 continue
-            if len(cells) - 1 < fewest:
-                fewest, where = len(cells) - 1, number
-            if fewest < size or (fewest > size and number == _ENOUGH and not found):
+            if len(cells) - 1 < smallest:
+                smallest, smallest_line = len(cells) - 1, number
+            if smallest < size or (smallest > size and number == _ENOUGH and not vectors):
                 break
             word = " ".join(cells[:-size])
-            if word in words and word not in found:
-                found[word] = _numbers(path, number, cells[-size:])
-    if where and (fewest < size or (fewest > size and not found)):
+            if word in words and word not in vectors:
+                vectors[word] = _numbers(path, number, cells[-size:])
+    if smallest_line and (smallest < size or (smallest > size and not vectors)):
         raise ValueError(
-            f"{path}, line {where}: has {fewest} numbers, and a word vector of the model {size}. "
-            "Give a file of that size, or --set embedding_dim."
+            f"{path}, line {smallest_line}: the vector has {smallest} numbers, but those of the "
+            f"model have {size}. Use a file of that size, or set embedding_dim."
         )
-    if not found:
-        raise ValueError(f"{path}: has none of the {len(words):,} words of the vocabulary.")
-    return found
-
-
-def _is_header(cells):
-    return len(cells) == 2 and cells[0].isdecimal() and cells[1].isdecimal()
+    if not vectors:
+        raise ValueError(f"{path}: none of the {len(words):,} words of the vocabulary is in it.")
+    return vectors
 
 
 def _numbers(path, number, cells):
     for cell in cells:
         try:
-            finite = abs(float(cell)) < float(np.finfo("float32").max)
+            is_finite = abs(float(cell)) < float(np.finfo("float32").max)
         except ValueError:
-            finite = False
-        if not finite:
-            raise ValueError(f"{path}, line {number}: {reprlib.repr(cell)} is no finite number.")
+            is_finite = False
+        if not is_finite:
+            raise ValueError(f"{path}, line {number}: {reprlib.repr(cell)} is not a finite number.")
     return np.array(cells, "float32")
 
 
@@ -110,20 +97,10 @@ UNKNOWN = "<unk>"
 
 
 class Encoder:
-    """Converts words to ids.
+    """Converts words to ids. The id of a word is its index in the vocabulary.
 
-    Args:
-        vocabulary: list of words; the index of a word is its id. `None` is an error.
-        path: path of the model's file, for errors; `None` for a model not from a file.
-
-    Attributes:
-        vocabulary: list of words.
-        eos: integer, the id of `<eos>`.
-
-    Raises:
-        ValueError: if `vocabulary` is `None`, or lacks `<eos>` or `<unk>`.
-
-    Example:
+    `path` is the path of the model's file, for errors. A vocabulary without `<eos>` or `<unk>`, or
+    `None`, is a `ValueError`. `eos` is the id of `<eos>`.
 
     >>> from keras_onlstm.text.vocabulary import Encoder
     >>> encoder = Encoder(["<eos>", "<unk>", "the", "cat"])
@@ -133,30 +110,18 @@ class Encoder:
 
     def __init__(self, vocabulary: Sequence[str] | None, path: StrPath | None = None) -> None:
         self.vocabulary = check_vocabulary(vocabulary, path)
-        self._places = {word: place for place, word in enumerate(self.vocabulary)}
-        self.eos = self._places[EOS]
+        self._ids = {word: index for index, word in enumerate(self.vocabulary)}
+        self.eos = self._ids[EOS]
 
     def __call__(self, sentence: Sentence) -> list[int]:
         """The ids of a sentence: words separated by blanks, or a list."""
         words = sentence.split() if isinstance(sentence, str) else sentence
-        unknown = self._places[UNKNOWN]
-        return [self._places.get(word, unknown) for word in words]
+        unknown = self._ids[UNKNOWN]
+        return [self._ids.get(word, unknown) for word in words]
 
 
 class TreeEncoder:
-    """Converts words of dependency trees to ids.
-
-    Args:
-        vocabulary: list of words; the index of a word is its id. `None` is an error.
-        path: path of the model's file, for errors, or `None`.
-
-    Attributes:
-        root: integer, the id of `<root>`.
-
-    Raises:
-        ValueError: if `vocabulary` is `None`, or lacks `<unk>` or `<root>`.
-
-    Example:
+    """Converts words of dependency trees to ids, as `Encoder`. `root` is the id of `<root>`.
 
     >>> from keras_onlstm.text.vocabulary import TreeEncoder
     >>> encoder = TreeEncoder(["<unk>", "<root>", "the", "cat"])
@@ -165,143 +130,75 @@ class TreeEncoder:
     """
 
     def __init__(self, vocabulary: Sequence[str] | None, path: StrPath | None = None) -> None:
-        if vocabulary is None or not {UNKNOWN, ROOT} <= set(vocabulary):
-            model = "The model" if path is None else f"{path}: its model"
-            raise ValueError(
-                f"{model} has no vocabulary with {UNKNOWN} and {ROOT}. Give it one when it is "
-                "made: TreeLSTM(..., vocabulary=words)."
-            )
-        self._places = {word: place for place, word in enumerate(vocabulary)}
-        self._unknown, self.root = self._places[UNKNOWN], self._places[ROOT]
+        vocabulary = _with_words(vocabulary, (UNKNOWN, ROOT), "TreeLSTM", path)
+        self._ids = {word: index for index, word in enumerate(vocabulary)}
+        self._unknown, self.root = self._ids[UNKNOWN], self._ids[ROOT]
 
     def __call__(self, words: Sequence[str]) -> list[int]:
-        """The ids of a tree's words.
-
-        Raises:
-            ValueError: if `<root>` is one of them.
-        """
+        """The ids of a tree's words. `<root>` is a `ValueError`."""
         if ROOT in words:
             raise ValueError(
-                f"{reprlib.repr(list(words))}: {ROOT} is a word of it, and stands for ROOT in the "
-                "vocabulary. Write it in another way."
+                f"{reprlib.repr(list(words))} must not contain {ROOT}: in the vocabulary this is "
+                "the word of ROOT. Rename it."
             )
-        return [self._places.get(word, self._unknown) for word in words]
+        return [self._ids.get(word, self._unknown) for word in words]
 
 
 def by_frequency(counts: Mapping[str, int]) -> list[str]:
-    """Sorts words by descending frequency, ties alphabetically.
-
-    Args:
-        counts: dictionary from words to their counts.
-
-    Returns:
-        List of strings.
-
-    Example:
-
-    >>> from keras_onlstm.text.vocabulary import by_frequency
-    >>> by_frequency({"dog": 1, "cat": 1, "the": 2})
-    ['the', 'cat', 'dog']
-    """
+    """Sorts the words of a dictionary of counts by descending frequency, ties alphabetically."""
     return sorted(counts, key=lambda word: (-counts[word], word))
 
 
 def frequent(
-    sentences: Iterable[Iterable[str]], least: int = 2, special: Sequence[str] = (UNKNOWN, ROOT)
+    sentences: Iterable[Iterable[str]], min_count: int = 2, special: Sequence[str] = (UNKNOWN, ROOT)
 ) -> list[str]:
-    """Makes a vocabulary of the frequent words of sentences.
+    """Makes a vocabulary: special words, then those that occur at least `min_count` times.
 
-    Args:
-        sentences: iterable of lists of words, those to train on.
-        least: integer, minimum count of a word in the vocabulary.
-        special: list of words that always come first in it. Default: those of models of dependency
-            trees.
-
-    Returns:
-        List of words: the special ones, then the others by descending frequency, ties
-        alphabetically.
-
-    Raises:
-        ValueError: if `least` is not positive.
-
-    Example:
+    The words are sorted by descending frequency, ties alphabetically. The default special words are
+    those of models of dependency trees.
 
     >>> from keras_onlstm.text.vocabulary import frequent
     >>> frequent([["the", "dog", "saw", "the", "cat"], ["the", "cat", "fled"]])
     ['<unk>', '<root>', 'the', 'cat']
     """
-    least = integer("least", least)
+    check_integer("min_count", min_count)
     counts = Counter(chain.from_iterable(sentences))
-    kept = {w: count for w, count in counts.items() if count >= least and w not in special}
-    return [*special, *by_frequency(kept)]
+    words = {w: count for w, count in counts.items() if count >= min_count and w not in special}
+    return [*special, *by_frequency(words)]
 
 
 def check_vocabulary(
     vocabulary: Sequence[str] | None, path: StrPath | None = None
 ) -> Sequence[str]:
-    """Checks that a vocabulary can encode sentences.
-
-    Args:
-        vocabulary: list of words, or `None`.
-        path: path of the model's file, or `None`.
-
-    Returns:
-        The vocabulary.
-
-    Raises:
-        ValueError: if it is `None`, or lacks `<eos>` or `<unk>`.
-
-    Example:
+    """Returns a vocabulary with `<eos>` and `<unk>`; any other, or `None`, is a `ValueError`.
 
     >>> from keras_onlstm.text.vocabulary import check_vocabulary
     >>> check_vocabulary(["the", "cat"], "cats.keras")
     Traceback (most recent call last):
     ...
-    ValueError: cats.keras: its model has no vocabulary with <eos> and <unk>. Give it one when it
-    is made: LanguageModel(..., vocabulary=words).
+    ValueError: cats.keras: the model has no vocabulary with <eos> and <unk>. Create it with one:
+    LanguageModel(..., vocabulary=words).
     """
-    if vocabulary is None or not {EOS, UNKNOWN} <= set(vocabulary):
-        model = "The model" if path is None else f"{path}: its model"
+    return _with_words(vocabulary, (EOS, UNKNOWN), "LanguageModel", path)
+
+
+def _with_words(vocabulary, special, model, path):
+    if vocabulary is None or not set(special) <= set(vocabulary):
+        where = "The" if path is None else f"{path}: the"
         raise ValueError(
-            f"{model} has no vocabulary with {EOS} and {UNKNOWN}. Give it one when it is made: "
-            "LanguageModel(..., vocabulary=words)."
+            f"{where} model has no vocabulary with {' and '.join(special)}. Create it with one: "
+            f"{model}(..., vocabulary=words)."
         )
     return vocabulary
 
 
 def read_words(path: StrPath, remedy: str = "") -> list[str]:
-    """Reads the words of a file written by `write_words`.
-
-    Args:
-        path: path of the file.
-        remedy: sentence on what to do if it is missing or damaged.
-
-    Returns:
-        List of strings.
-
-    Raises:
-        FileNotFoundError: if it does not exist.
-        ValueError: if it is not UTF-8 text.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.text.vocabulary import read_words, write_words
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "words.txt")
-    >>> write_words(path, ["<eos>", "<unk>", "the"])
-    >>> read_words(path)
-    ['<eos>', '<unk>', 'the']
-    """
-    # Not splitlines(): a word of a character model may be another line end.
+    """Reads the words of a file of `write_words`. `remedy` says what to do if it is damaged."""
+    # Not splitlines(): a character model has line separators as words.
     return read_text(path, remedy).split("\n")[:-1]
 
 
 def write_words(path: StrPath, words: Iterable[str]) -> None:
-    """Writes words to a file, one per line.
-
-    Args:
-        path: path of the file.
-        words: list of strings.
-    """
+    """Writes words to a file, one per line."""
     with replacing(path) as temporary:
         temporary.write_text("".join(f"{word}\n" for word in words), encoding="utf-8")

@@ -10,10 +10,10 @@ import numpy as np
 from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.text.sentences import split
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
-from keras_onlstm.tree_lstm.plan import Layout, Rooms
-from keras_onlstm.utils.deprecation import former_arguments
+from keras_onlstm.tree_lstm.schedule import RowCapacity, TreeSchedule
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.keras_private import VaryingBatches
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["EpochBatches", "SentenceBatches", "TreeBatches", "Windows", "contiguous"]
 
@@ -28,7 +28,7 @@ class EpochBatches(VaryingBatches):
 
     def __init__(self, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.seed = integer("seed", seed, 0)
+        self.seed = check_integer("seed", seed, 0)
 
     def set_epoch(self, epoch: int) -> None:
         """Sets the batches of an epoch, counted from 0."""
@@ -79,7 +79,7 @@ def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
 
 def _rows_of_process(batch_size, multiple, process):
     """The number of rows of a batch, and the indices of those that one process reads."""
-    rows = -(-batch_size // integer("multiple", multiple)) * multiple
+    rows = -(-batch_size // check_integer("multiple", multiple)) * multiple
     index, processes = process
     size = rows // processes
     return rows, np.arange(index * size, (index + 1) * size, dtype="int32")
@@ -119,7 +119,7 @@ class Windows(EpochBatches):
     ([10, 35], [10, 10, 4])
     """
 
-    @former_arguments(jitter="variable_bptt")
+    @renamed_arguments(jitter="variable_bptt")
     def __init__(
         self,
         ids: np.ndarray,
@@ -132,9 +132,9 @@ class Windows(EpochBatches):
         **kwargs: Any,
     ) -> None:
         super().__init__(seed, **kwargs)
-        self.text = contiguous(ids, integer("batch_size", batch_size))
+        self.text = contiguous(ids, check_integer("batch_size", batch_size))
         self.rows, self._own_rows = _rows_of_process(batch_size, multiple, process)
-        self.window = window = integer("window", window, 10)
+        self.window = window = check_integer("window", window, 10)
         self.axis_1_varies = self.lengths_vary = self.variable_bptt = variable_bptt
         # Up to 2.6 deviations above half a window, and 0.4, 2 and 5 above a whole one.
         lengths = {math.ceil(window / 2) + 13, window + 2, window + 10, window + 25}
@@ -236,10 +236,10 @@ class SentenceBatches(EpochBatches):
         self.sentences, self.eos, self.shuffle = split(np.asarray(ids), eos), eos, shuffle
         if not self.sentences:
             raise ValueError("the text contains no sentence. Give a text with words.")
-        self.batch_size = integer("batch_size", batch_size)
+        self.batch_size = check_integer("batch_size", batch_size)
         self.rows, self._own_rows = _rows_of_process(batch_size, multiple, process)
         lengths = np.array([len(sentence) + 1 for sentence in self.sentences])
-        self._widths = -(-lengths // integer("width", width)) * width
+        self._widths = -(-lengths // check_integer("width", width)) * width
         self.set_epoch(0)
 
     def _order(self, generator):
@@ -263,18 +263,18 @@ class SentenceBatches(EpochBatches):
 
 
 class TreeBatches(EpochBatches):
-    """Batches of trees, each laid out in a grid.
+    """Batches of trees, each scheduled in a grid.
 
     The trees are sorted by length and cut into `batch_size` groups; a batch has one tree of each.
     So batches have similar numbers of words and only a few shapes.
 
     Args:
-        model: `TreeLSTM` that lays them out.
-        layouts: list of `Layout`, the results of `model.lay_out`.
+        model: `TreeLSTM` that schedules them.
+        schedules: list of `TreeSchedule`, the results of `model.schedule_tree`.
         batch_size: positive integer, trees in a batch; some batches have one less.
         shuffle: whether the trees of a group go to different batches in every epoch.
         seed: integer, 0 or above.
-        capacity: `Rooms` of the grid. Default: fitted to the trees.
+        capacity: `RowCapacity` of the grid. Default: fitted to the trees.
         noise: `NoiseContrastive`, which draws noise for every word, or `None`.
         **kwargs: arguments of `keras.utils.PyDataset`.
 
@@ -286,34 +286,38 @@ class TreeBatches(EpochBatches):
     >>> from keras_onlstm.models import TreeLSTM
     >>> from keras_onlstm.training import TreeBatches
     >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"])
-    >>> batches = TreeBatches(model, [model.lay_out(chain(["a"] * n)) for n in (1, 2, 3, 4)], 2)
+    >>> batches = TreeBatches(
+    ...     model, [model.schedule_tree(chain(["a"] * n)) for n in (1, 2, 3, 4)], 2
+    ... )
     >>> [int(weights.sum()) for _, _, weights in batches]
     [4, 6]
     """
 
-    @former_arguments(rooms="capacity")
+    @renamed_arguments(layouts="schedules", rooms="capacity")
     def __init__(
         self,
         model: TreeLSTM,
-        layouts: Sequence[Layout],
+        schedules: Sequence[TreeSchedule],
         batch_size: int,
         shuffle: bool = False,
         seed: int = 0,
-        capacity: Rooms | None = None,
+        capacity: RowCapacity | None = None,
         noise: NoiseContrastive | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(seed, **kwargs)
-        if not len(layouts):
-            raise ValueError("layouts is empty. Give at least one tree.")
-        self.model, self.layouts, self.noise = model, list(layouts), noise
-        self.batch_size, self.shuffle = integer("batch_size", batch_size), shuffle
-        self.capacity = Rooms.fitting(self.layouts, batch_size) if capacity is None else capacity
-        self._lengths = np.array([len(layout.words) for layout in self.layouts])
+        if not len(schedules):
+            raise ValueError("schedules is empty. Give at least one tree.")
+        self.model, self.schedules, self.noise = model, list(schedules), noise
+        self.batch_size, self.shuffle = check_integer("batch_size", batch_size), shuffle
+        if capacity is None:
+            capacity = RowCapacity.fitting(self.schedules, batch_size)
+        self.capacity = capacity
+        self._lengths = np.array([len(schedule.words) for schedule in self.schedules])
         self.set_epoch(0)
 
     def _order(self, generator):
-        order = self._permutation(generator, len(self.layouts))
+        order = self._permutation(generator, len(self.schedules))
         order = order[np.argsort(self._lengths[order], kind="stable")].tolist()
         count = -(-len(order) // self.batch_size)
         batches: list[list[int]] = [[] for _ in range(count)]
@@ -324,9 +328,10 @@ class TreeBatches(EpochBatches):
         return batches
 
     def __getitem__(self, index: int) -> Batch:
-        planned = self.model.plan([self.layouts[i] for i in self._batches[index]], self.capacity)
-        inputs = planned.grids
+        schedules = [self.schedules[i] for i in self._batches[index]]
+        batch = self.model.schedule_batch(schedules, self.capacity)
+        inputs = batch.grids
         if self.noise is not None:
             generator = self._generator(self._epoch, index)
-            inputs = {**inputs, "noise": self.noise.draw(len(planned.targets), generator)}
-        return inputs, planned.targets, planned.weights
+            inputs = {**inputs, "noise": self.noise.draw(len(batch.targets), generator)}
+        return inputs, batch.targets, batch.weights

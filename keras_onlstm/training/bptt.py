@@ -11,7 +11,7 @@ from keras_onlstm.models.regularization import (
     temporal_activation_regularization,
 )
 from keras_onlstm.utils import Identifier, Tensor
-from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, refusing
+from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, raise_on_gradient
 from keras_onlstm.utils.keras_private import assign
 from keras_onlstm.utils.numerics import wide_dtype
 
@@ -43,7 +43,7 @@ def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
 
         def gradient(upstream):
             slopes = compiled(_losses_grad)(logits, flat_targets, log_sum, upstream)
-            return refusing([slopes], _FIRST_ONLY)[0]
+            return raise_on_gradient([slopes], _FIRST_ONLY)[0]
 
         return result, gradient
 

@@ -17,7 +17,7 @@ from keras_onlstm.text import large_corpus
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.sentences import split, with_sentences, without_sentences
 from keras_onlstm.text.vocabulary import EOS, ROOT, UNKNOWN, Encoder, frequent, read_words
-from keras_onlstm.utils.deprecation import former_names
+from keras_onlstm.utils.deprecation import module_getattr
 from keras_onlstm.utils.files import read_text
 
 __all__ = ["TreeCorpus", "normalize_tree", "read_corpus", "read_trees", "reshape_tree"]
@@ -223,6 +223,4 @@ def _random_corpus(config):
     return TreeCorpus(make_vocabulary(train, config), train, validation, test, skipped)
 
 
-__getattr__ = former_names(
-    __name__, globals(), normalized="normalize_tree", reshaped="reshape_tree"
-)
+__getattr__ = module_getattr(__name__, {"normalized": "normalize_tree", "reshaped": "reshape_tree"})

@@ -12,8 +12,8 @@ import numpy as np
 from keras_onlstm.distribution.devices import DataParallel
 from keras_onlstm.distribution.processes import SINGLE_PROCESS, Processes
 from keras_onlstm.models import PRPN, LanguageModel
+from keras_onlstm.models.initializers import copy_weights
 from keras_onlstm.models.sentence_reader import SentenceReader
-from keras_onlstm.models.starts import copy_weights
 from keras_onlstm.runs.language_model import TextConfig
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.large_corpus import word_counts
@@ -51,8 +51,8 @@ def _initialize(model, config, corpus, initial):
     """Sets the weights of another model, or the output bias."""
     if initial is not None:
         copy_weights(model, initial)
-    elif config.start != "published":
-        model.start_at_frequencies(word_counts(corpus.train, len(corpus.vocabulary)))
+    elif config.initialization != "published":
+        model.initialize_output_bias(word_counts(corpus.train, len(corpus.vocabulary)))
 
 
 def _optimizer(config):
@@ -149,7 +149,7 @@ def train_language_model(
         steps: number of batches after which to stop, or `None`.
         log_every: number of batches between printed lines.
         processes: `Processes` that train together. Only the first one writes.
-        initial: model whose weights a new run starts with, or `None`: see `config.start`.
+        initial: model whose weights a new run starts with, or `None`: see `config.initialization`.
 
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.

@@ -10,7 +10,7 @@ import numpy as np
 from keras import backend, ops
 
 from keras_onlstm.utils import Tensor
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "AveragedAdam",
@@ -99,7 +99,7 @@ class PlateauSchedule(Stateful):
         self, optimizer: keras.optimizers.Optimizer, factor: float, patience: int, mode: str = "min"
     ) -> None:
         self.optimizer, self.factor = optimizer, factor
-        self.patience = integer("patience", patience)
+        self.patience = check_integer("patience", patience)
         self.sign = {"min": -1, "max": 1}[mode]
         self.best, self.wait = -self.sign * math.inf, 0
 
@@ -263,7 +263,7 @@ class NonMonotonicTrigger(Stateful):
                 f"{type(optimizer).__name__}."
             )
         self.start_averaging: Callable[[], None] = optimizer.start_averaging
-        self.patience = integer("patience", patience, 0)
+        self.patience = check_integer("patience", patience, 0)
         self.scores: list[float] = []
 
     def step(self, score: float) -> None:

@@ -15,7 +15,7 @@ from keras_onlstm.runs.pair_classifier import PairClassifierConfig
 from keras_onlstm.training.batches import EpochBatches
 from keras_onlstm.training.optimizers import PlateauSchedule
 from keras_onlstm.training.trainer import Trainer, train_run
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["PairBatches", "accuracy", "train_pair_classifier"]
 
@@ -71,8 +71,8 @@ class PairBatches(EpochBatches):
                 raise ValueError(f"pair {index} contains the id 0, which is reserved for padding.")
         self.left, self.right, self.shuffle = left, right, shuffle
         self.classes = np.asarray(classes, dtype="int32")
-        self.batch_size = integer("batch_size", batch_size)
-        self.multiple = integer("multiple", multiple)
+        self.batch_size = check_integer("batch_size", batch_size)
+        self.multiple = check_integer("multiple", multiple)
         lengths = np.array([[len(a), len(b)] for a, b in zip(left, right, strict=True)])
         self._widths = 1 + -(-(np.maximum(lengths, 1) - 1) // multiple) * multiple  # (pairs, 2)
         self.set_epoch(0)

@@ -27,7 +27,7 @@ from keras_onlstm.training.checkpoint import (
 from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import progress_bar
-from keras_onlstm.utils.deprecation import former_arguments
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import remove_left_overs, replacing, write_json
 
 __all__ = ["Trainer"]
@@ -90,7 +90,7 @@ class Trainer:
     [1, 2, 3]
     """
 
-    @former_arguments(place="distribute", saved="best_model")
+    @renamed_arguments(place="distribute", saved="best_model")
     def __init__(
         self,
         model: keras.Model,

@@ -20,7 +20,7 @@ from keras_onlstm.training.optimizers import Stateful, WarmupSchedule, multiply_
 from keras_onlstm.training.trainer import Trainer, train_run
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 from keras_onlstm.utils import Identifier, Tensor
-from keras_onlstm.utils.deprecation import attribute_of
+from keras_onlstm.utils.deprecation import renamed_attribute
 
 __all__ = [
     "HalvingWithRollback",
@@ -51,7 +51,7 @@ class TreeLearner(keras.Model):
         training: whether to apply dropout.
 
     Returns:
-        Hidden states (N, U) of the planned words.
+        Hidden states (N, U) of the scheduled words.
 
     Example:
 
@@ -61,7 +61,7 @@ class TreeLearner(keras.Model):
     >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"], seed=0)
     >>> learner = TreeLearner(model)
     >>> learner.compile("sgd")
-    >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
+    >>> batches = TreeBatches(model, [model.schedule_tree(chain(["a", "a"]))], batch_size=1)
     >>> for inputs, targets, weights in batches:
     ...     _ = learner.train_on_batch(inputs, targets, weights)
     >>> 1.0 < evaluate_trees(learner, batches) < 1.3  # the logarithm of three words is 1.1
@@ -144,7 +144,7 @@ class HalvingWithRollback(Stateful):
 
     monitor = "val_entropy"
     stored = ("last", "best", "best_weights")
-    rises = attribute_of("HalvingWithRollback.rises", "failed_epochs")
+    rises = renamed_attribute("rises", "failed_epochs")
 
     def __init__(self, model: keras.Model, factor: float = 1.0001) -> None:
         self.model, self.factor = model, factor
@@ -175,11 +175,11 @@ class HalvingWithRollback(Stateful):
             self.model.stop_training = True
 
 
-def _counts(model, layouts):
+def _counts(model, schedules):
     """Frequencies of target words, at least 1; that of `<root>` is the number of trees."""
-    ids = np.concatenate(list(map(model.targets, layouts)))
+    ids = np.concatenate(list(map(model.targets, schedules)))
     counts = np.bincount(ids, minlength=len(model.vocabulary))
-    counts[model.root] = len(layouts)
+    counts[model.root] = len(schedules)
     return np.maximum(counts, 1)
 
 
@@ -204,14 +204,14 @@ def make_tree_model(
     model.build()
     if config.vectors is not None:
         _set_word_vectors(model, config.vectors)
-    layouts = [model.lay_out(tree) for tree in trees]
+    schedules = [model.schedule_tree(tree) for tree in trees]
     noise = None
     if config.noise:
         learn = None if config.learn == "nothing" else config.learn
-        counts = _counts(model, layouts)
+        counts = _counts(model, schedules)
         noise = NoiseContrastive(counts, config.noise, ln_z=config.ln_z, learn=learn)
     size = config.batch_size
-    batches = TreeBatches(model, layouts, size, shuffle=True, seed=config.seed, noise=noise)
+    batches = TreeBatches(model, schedules, size, shuffle=True, seed=config.seed, noise=noise)
     is_sgd = config.optimizer == "sgd"
     learner = TreeLearner(model, noise, size if is_sgd else None)
     kind = keras.optimizers.SGD if is_sgd else keras.optimizers.Adam
@@ -242,7 +242,7 @@ def tree_evaluation(
         trees: list of `DependencyTree`, projective.
         batch_size: positive integer, trees in a batch.
     """
-    batches = TreeBatches(model, [model.lay_out(tree) for tree in trees], batch_size)
+    batches = TreeBatches(model, [model.schedule_tree(tree) for tree in trees], batch_size)
     learner = TreeLearner(model)
     learner.compile()
     return lambda: evaluate_trees(learner, batches)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.utils import Tensor
-from keras_onlstm.utils.numerics import take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import embedding_lookup
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["NoiseContrastive"]
 
@@ -97,7 +97,7 @@ class NoiseContrastive(keras.layers.Layer):
                 f"counts: word {place} has {counts.ravel()[place : place + 1].tolist()}; every "
                 "word needs a count above 0, in a list."
             )
-        self.k, self.learn = integer("k", k), learn
+        self.k, self.learn = check_integer("k", k), learn
         weighed = (counts / counts.max()) ** power
         self.distribution = weighed / weighed.sum()
         self._table = _alias_table(self.distribution)
@@ -131,7 +131,7 @@ class NoiseContrastive(keras.layers.Layer):
         ln_z = ops.log(constant) if self.learn == "z" else constant
         expected = ops.convert_to_tensor(np.log(self.k * self.distribution), dtype=hidden.dtype)
         words = ops.concatenate([ops.expand_dims(targets, -1), noise], -1)  # (N, 1 + k)
-        rows = take_rows(kernel, words)  # (N, 1 + k, U)
+        rows = embedding_lookup(kernel, words)  # (N, 1 + k, U)
         scores = ops.sum(rows * ops.expand_dims(hidden, 1), -1) - ln_z
         # ln P - ln (k Q): the logit of not being noise.
         logits = scores - ops.take(expected, words, axis=0)

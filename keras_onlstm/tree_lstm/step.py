@@ -10,18 +10,10 @@ from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.recurrence.lstm import Gates, activated, cell_state, hidden_state
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import derived
+from keras_onlstm.utils.numerics import fold_in
 
-__all__ = [
-    "INITIAL",
-    "GeneratorLSTM",
-    "Layer",
-    "Weights",
-    "deep_step",
-    "reference",
-    "start",
-    "update",
-]
+__all__ = ["INITIAL", "GeneratorLSTM", "Layer", "Weights", "deep_step", "reference", "start"]
+__all__ += ["update"]
 
 INITIAL = 0.01  # all hidden and cell states of ROOT and before the first left dependent
 
@@ -101,7 +93,7 @@ def reference(weights: Weights, tree: DependencyTree, ids: Sequence[int], root: 
 
 def start(seed: int | None, *places: str | int) -> keras.initializers.Initializer:
     """The initializer of every weight: within 0.1, as published."""
-    return keras.initializers.RandomUniform(-0.1, 0.1, seed=derived(seed, *places))
+    return keras.initializers.RandomUniform(-0.1, 0.1, seed=fold_in(seed, *places))
 
 
 class GeneratorLSTM(keras.layers.Layer):

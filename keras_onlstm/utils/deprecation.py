@@ -1,61 +1,73 @@
-"""Former names of public arguments and attributes. They work for one release, with a warning."""
+"""Former public names: they work for one release, with a `DeprecationWarning`."""
 
 import functools
+import importlib
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["attribute_of", "former_arguments", "former_names", "warn"]
+__all__ = [
+    "module_getattr",
+    "renamed_arguments",
+    "renamed_attribute",
+    "renamed_method",
+    "warn_renamed",
+]
 
-
-def warn(former: str, current: str, stacklevel: int = 3) -> None:
-    """Warns that a name is deprecated."""
-    message = f"{former} is deprecated. Use {current}."
-    warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)
-
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def former_arguments(**names: str) -> Callable[[F], F]:
-    """A decorator that passes keyword arguments with former names on under their current names."""
-
-    def decorate(function: Any) -> Any:
-        @functools.wraps(function)
-        def with_former_arguments(*args: Any, **kwargs: Any) -> Any:
-            for former in names.keys() & kwargs.keys():
-                warn(f"{former}=", f"{names[former]}=")
-                kwargs[names[former]] = kwargs.pop(former)
-            return function(*args, **kwargs)
-
-        return with_former_arguments
-
-    return decorate
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def attribute_of(former: str, current: str) -> Any:
-    """A property: the former name of an attribute or method."""
-
-    def get(instance):
-        warn(former, current)
-        return getattr(instance, current)
-
-    return property(get)
+def warn_renamed(old: str, new: str) -> None:
+    """Warns the caller of the calling function of a former name."""
+    warnings.warn(f"{old} is deprecated. Use {new}.", DeprecationWarning, stacklevel=3)
 
 
-def former_names(module: str, values: Mapping[str, Any], **names: str) -> Callable[[str], Any]:
-    """The `__getattr__` of a module some of whose names have changed.
+def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for a module, from former names to `"name"` or `"package.module:name"`."""
 
-    Args:
-        module: name of the module.
-        values: dictionary of the names of the module, `globals()`.
-        **names: the current name for each former name.
-    """
-
-    def get(name: str) -> Any:
+    def getattr_(name):
         if name not in names:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        warn(f"{module}.{name}", names[name])
-        return values[names[name]]
+        home, _, new = names[name].rpartition(":")
+        warn_renamed(f"{module}.{name}", f"{home or module}.{new}")
+        return getattr(importlib.import_module(home or module), new)
 
-    return get
+    return getattr_
+
+
+def renamed_method(old: str, new: str) -> Any:
+    """A method that calls the one with the new name."""
+
+    def method(self, *args, **kwargs):
+        warn_renamed(f"{type(self).__name__}.{old}", new)
+        return getattr(self, new)(*args, **kwargs)
+
+    method.__doc__ = f"Deprecated. Use `{new}`."
+    return method
+
+
+def renamed_attribute(old: str, new: str) -> Any:
+    """A read-only property that returns the attribute with the new name."""
+
+    def value(self):
+        warn_renamed(f"{type(self).__name__}.{old}", new)
+        return getattr(self, new)
+
+    return property(value, doc=f"Deprecated. Use `{new}`.")
+
+
+def renamed_arguments(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator for a function whose keyword arguments were renamed: `old="new"`."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in names.keys() & kwargs.keys():
+                warn_renamed(f"{old}=", f"{names[old]}=")
+                kwargs[names[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

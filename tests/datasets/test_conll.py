@@ -199,7 +199,7 @@ def test_sentences_that_are_no_tree(heads, message):
 
 @pytest.mark.parametrize("argument", ["tags", "invalid"])
 def test_unknown_arguments(argument):
-    with pytest.raises(ValueError, match=f"{argument} is '.*' or '.*', not 'gold'"):
+    with pytest.raises(ValueError, match=f"{argument} must be '.*' or '.*', not 'gold'"):
         conll.read([], **{argument: "gold"})
 
 

@@ -52,10 +52,10 @@ def test_normalized_words(nltk_data):
 def test_frequent_words():
     sentences = [["b", "a", "a"], ["b", "c", "<unk>", "<unk>"]]
     assert frequent(sentences) == ["<unk>", "<root>", "a", "b"]
-    assert frequent(sentences, least=1, special=["<eos>"]) == ["<eos>", "<unk>", "a", "b", "c"]
-    assert frequent([], least=3) == ["<unk>", "<root>"]
-    with pytest.raises(ValueError, match="least must be an integer, 1 or above, not 0"):
-        frequent(sentences, least=0)
+    assert frequent(sentences, min_count=1, special=["<eos>"]) == ["<eos>", "<unk>", "a", "b", "c"]
+    assert frequent([], min_count=3) == ["<unk>", "<root>"]
+    with pytest.raises(ValueError, match="min_count must be an integer, 1 or above, not 0"):
+        frequent(sentences, min_count=0)
 
 
 def test_what_is_refused(nltk_data):

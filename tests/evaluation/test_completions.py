@@ -215,7 +215,7 @@ def test_distractors_are_neighbours_by_frequency():
     assert seen == windows and places == {0, 1, 2, 3, 4}
     for word in "ahcdfgkb":  # four are rarer, four more frequent than e
         assert blanks(train, [sentence(word)]) == []
-    assert blanks(train, [sentence("d")], minimum=1) != []
+    assert blanks(train, [sentence("d")], min_count=1) != []
 
 
 NOUNS = {letter: 9 + place for place, letter in enumerate("abcdefghi")}
@@ -225,7 +225,7 @@ def test_unsuitable_gaps_and_candidates_are_excluded():
     train = treebank(**NOUNS)
     assert len(blanks(train, [sentence("e")])) == 1
     assert blanks(train, [sentence("z")]) == []  # no word of the training trees
-    assert blanks(train, [sentence("e")], minimum=10) == []  # a, the fourth below it, has 9
+    assert blanks(train, [sentence("e")], min_count=10) == []  # a, the fourth below it, has 9
     assert blanks(train, [sentence("e", "NNS")]) == []  # another tag than it has mostly
     # Four words below it; two are not words, or count as one for a model.
     assert blanks(treebank(**{**NOUNS, "%": 10} | {"a": 1}), [sentence("e")]) == []

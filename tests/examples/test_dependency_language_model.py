@@ -1,4 +1,4 @@
-"""examples/dependency_language_model.py: perplexities, trees. Runs: test_run_contract.py."""
+"""examples/dependency_language_model.py: perplexities, trees. See also test_run_contract.py."""
 
 import json
 import math
@@ -22,11 +22,11 @@ SCRIPT = EXAMPLES / "dependency_language_model.py"
 
 @pytest.fixture(scope="module")
 def trained(finished_run):
-    """A finished run."""
+    """Directory of a finished run. Not to be changed."""
     return finished_run("dependency_language_model")[0]
 
 
-def test_a_run_and_its_results(trained, run, script):
+def test_perplexities_match_model_scores(trained, run, script):
     results = json.loads((trained / "results.json").read_text())
     corpus = script.load_trees(TreeLSTMConfig.load(trained))
     model = load_trained(trained, "tree_language_model")
@@ -48,20 +48,20 @@ def test_a_run_and_its_results(trained, run, script):
     assert f"{expected:.2f}" in out and "Kneser-Ney, 3-grams of dependencies" in out
 
 
-def test_seeds_are_averaged(script):
+def test_means_average_over_seeds(script):
     row = {"model": "TreeLSTM", "trees": "dependencies", "parameters": 1234}
     results = {
         name: {**row, "validation_perplexity": first, "test_perplexity": second}
         for name, first, second in (("a", 60.0, 80.0), ("b", 62.0, 83.0), ("c", 61.0, 86.0))
     }
     results["d"] = {**results["a"], "model": "LSTM"}
-    (found,) = script.means(results)
-    assert found == [
+    (row,) = script.means(results)
+    assert row == [
         "TreeLSTM, dependencies, 1,234 parameters: mean of 3", "61.00 ± 1.00", "83.00 ± 3.00"
     ]  # fmt: skip
 
 
-def test_scores_of_a_file(trained, run, tmp_path):
+def test_score_prints_log_probabilities(trained, run, tmp_path):
     trees = [DependencyTree(["left-c", "right-b", "right-c"], [2, 0, 2]), random_tree(["x"] * 4, 1)]
     conll.write(trees, tmp_path / "trees.conll")
     status, out, err = run("--output", trained, "--score", tmp_path / "trees.conll")
@@ -71,17 +71,17 @@ def test_scores_of_a_file(trained, run, tmp_path):
         assert f"{scores.sum():.3f}" in out
 
 
-def test_generated_sentences(trained, run, tmp_path):
+def test_generate_writes_trees(trained, run, tmp_path):
     copy = shutil.copytree(trained, tmp_path / "run")
     status, out, err = run("--output", copy, "--generate", 3)
     assert (status, ours(err)) == (0, [])
-    joint, alone = map(float, re.search(r"tree\) (\S+), .*tree\) (\S+)", out).groups())
-    assert joint < alone < 0
+    joint, conditional = map(float, re.search(r"tree\) (\S+), .*tree\) (\S+)", out).groups())
+    assert joint < conditional < 0
     text = (copy / "generated.html").read_text()
     assert text.count("<svg") == 3
 
 
-def files(tmp_path):
+def write_corpus(tmp_path):
     trees = [random_tree(["The", "cat", "sat", "12"], seed) for seed in range(9)]
     paths = [tmp_path / f"{part}.conll" for part in ("train", "validation", "test")]
     for path in paths:
@@ -101,9 +101,9 @@ SMALL = ("--epochs", 1, "--embedding-dim", 2, "--units", 3, "--batch-size", 4)
         (("--trees", "random"), "TreeLSTM"),
     ],
 )
-def test_trees_of_files(run, tmp_path, options, model):
+def test_trains_on_conll_files(run, tmp_path, options, model):
     output = tmp_path / "run"
-    status, _, err = run("--data", *files(tmp_path), "--output", output, *options, *SMALL)
+    status, _, err = run("--data", *write_corpus(tmp_path), "--output", output, *options, *SMALL)
     assert (status, ours(err)) == (0, [])
     assert json.loads((output / "results.json").read_text())["model"] == model
     command = json.loads((output / "config.json").read_text())["command"]
@@ -113,9 +113,9 @@ def test_trees_of_files(run, tmp_path, options, model):
         refused(SCRIPT, run("--output", output, "--generate", 1), "sequential")
 
 
-def test_sentences_have_an_end(run, tmp_path):
-    """P(sentence) is that of its words and its end; the end is no word of it."""
-    output, paths = tmp_path / "run", files(tmp_path)
+def test_sentence_probability_includes_end(run, tmp_path):
+    """The end of a sentence has a probability but does not count as a word."""
+    output, paths = tmp_path / "run", write_corpus(tmp_path)
     options = ("--data", *paths, "--trees", "sentence", "--output", output)
     status, out, err = run(*options, *SMALL)
     assert (status, ours(err)) == (0, [])
@@ -123,13 +123,13 @@ def test_sentences_have_an_end(run, tmp_path):
     assert model.vocabulary[:3] == ["<unk>", "<root>", "<eos>"]
     trees = [chain([*map(normalize, tree.words), "<eos>"]) for tree in conll.read(paths[2])]
     expected = model.log_probability(trees).sum() / sum(len(tree) - 1 for tree in trees)
-    found = re.search(r"log P\(sentence\).*?LSTM, \S+ +\S+ +(\S+)", out, re.DOTALL)
-    assert float(found[1]) == pytest.approx(expected, abs=6e-4)
+    match = re.search(r"log P\(sentence\).*?LSTM, \S+ +\S+ +(\S+)", out, re.DOTALL)
+    assert float(match[1]) == pytest.approx(expected, abs=6e-4)
     assert run("--output", output, "--score", paths[0])[0] == 0
 
 
-def test_mistakes_are_one_line(run, tmp_path, trained):
-    paths = files(tmp_path)
+def test_rejects_invalid_files(run, tmp_path, trained):
+    paths = write_corpus(tmp_path)
     broken = tmp_path / "broken.conll"
     broken.write_text("1\ta\t_\t_\t_\t_\tnan\t_\t_\t_\n")
     crossing = tmp_path / "crossing.conll"
@@ -142,7 +142,7 @@ def test_mistakes_are_one_line(run, tmp_path, trained):
     cases = [
         (("--data", broken, *paths[1:], "--output", new), "broken.conll, line 1, column 7"),
         (("--data", *paths, "--output", new, "--vectors", vectors, *SMALL), "line 1: has 3"),
-        (("--output", trained, "--score", empty), "has no tree"),
+        (("--output", trained, "--score", empty), "contains no trees"),
         (("--output", trained, "--score", crossing), "not projective"),
     ]
     for arguments, message in cases:

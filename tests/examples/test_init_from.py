@@ -1,4 +1,4 @@
-"""examples/language_modeling.py --init-from: a run that begins with the model of another one."""
+"""examples/language_modeling.py --init-from: runs that start from the model of another run."""
 
 import json
 import shutil
@@ -10,26 +10,26 @@ import pytest
 from helpers import commands
 from helpers.commands import EXAMPLES, contents, ours
 
-# On JAX every process compiles for minutes; `.ci/run` runs the script there, and on PyTorch, once.
+# JAX would compile for minutes. `.ci/run` runs the script once on JAX and once on PyTorch.
 pytestmark = pytest.mark.backend("tensorflow")
 
 SCRIPT = EXAMPLES / "language_modeling.py"
 ADAM = ["--optimizer", "adam", "--weight-decay", 0, "--epochs", 1]
-STILL = [*ADAM, "--learning-rate", "1e-12"]  # nothing moves
+FROZEN = [*ADAM, "--learning-rate", "1e-12"]  # weights do not change
 
 
 @pytest.fixture
 def first(finished_run, tmp_path):
-    """A trained run, of formulas."""
+    """A trained run."""
     return shutil.copytree(finished_run("language_modeling")[0], tmp_path / "first")
 
 
-def start(run, first, output, *arguments, values=STILL):
+def start(run, first, output, *arguments, values=FROZEN):
     options = ["--preset", "debug", "--init-from", first, "--output", output]
     return run(*options, *arguments, *values)
 
 
-def model_of(directory):
+def load_best(directory):
     return keras.saving.load_model(directory / "best.keras", compile=False, safe_mode=True)
 
 
@@ -37,13 +37,13 @@ def results(directory):
     return json.loads((directory / "results.json").read_text())
 
 
-def test_it_begins_where_the_other_ended(run, first, tmp_path):
+def test_starts_with_weights_of_other_run(run, first, tmp_path):
     again = tmp_path / "again"
     status, _, errors = start(
-        run, first, again, "--seed", 1, values=[*STILL, "--input-dropout", 0.6]
+        run, first, again, "--seed", 1, values=[*FROZEN, "--input-dropout", 0.6]
     )
     assert (status, ours(errors)) == (0, [])
-    for old, new in zip(model_of(first).weights, model_of(again).weights, strict=True):
+    for old, new in zip(load_best(first).weights, load_best(again).weights, strict=True):
         np.testing.assert_allclose(new, old, rtol=0, atol=1e-7, err_msg=old.path)
     assert results(again)["test_loss"] == pytest.approx(results(first)["test_loss"], abs=1e-6)
     assert (
@@ -51,20 +51,20 @@ def test_it_begins_where_the_other_ended(run, first, tmp_path):
     )
 
 
-def test_it_resumes_to_the_same_bits_without_the_other(run, first, tmp_path):
+def test_resumes_exactly_after_other_run_was_deleted(run, first, tmp_path):
     values = [*ADAM, "--learning-rate", "3e-3"]
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert start(run, first, whole, values=values)[0] == 0
     assert start(run, first, parts, "--steps", 1, values=values)[0] == 0
-    (parts / "checkpoint.npz").unlink()  # as if killed before the first one
+    (parts / "checkpoint.npz").unlink()  # as if killed before the first checkpoint
     assert run("--output", parts, "--resume", "--steps", 3)[0] == 0
     shutil.rmtree(first)
     assert run("--output", parts, "--resume")[0] == 0
-    for one, other in zip(model_of(whole).weights, model_of(parts).weights, strict=True):
-        assert np.array_equal(one, other), one.path
+    for expected, weight in zip(load_best(whole).weights, load_best(parts).weights, strict=True):
+        assert np.array_equal(expected, weight), weight.path
 
 
-def test_another_corpus_is_read_with_the_words_of_the_first(run, first, tmp_path):
+def test_new_corpus_is_read_with_vocabulary_of_other_run(run, first, tmp_path):
     data = tmp_path / "data"
     data.mkdir()
     for part, count in (("train", 60), ("valid", 20), ("test", 20)):
@@ -74,8 +74,8 @@ def test_another_corpus_is_read_with_the_words_of_the_first(run, first, tmp_path
     assert (status, ours(errors)) == (0, []) and "480 tokens, 13 words" in text
     vocabulary = (first / "vocabulary.txt").read_text()
     assert (again / "vocabulary.txt").read_text() == vocabulary and "zebra" not in vocabulary
-    assert model_of(again).vocabulary == model_of(first).vocabulary
-    assert results(again)["test_loss"] < np.log(13) * 2  # `<unk>`, which it has not seen, included
+    assert load_best(again).vocabulary == load_best(first).vocabulary
+    assert results(again)["test_loss"] < np.log(13) * 2  # includes `<unk>`, which was never trained
     assert run("--output", again, "--resume")[0] == 0
 
 
@@ -83,18 +83,18 @@ def test_another_corpus_is_read_with_the_words_of_the_first(run, first, tmp_path
     ("parts", "arguments", "values"),
     [
         (["units 20, not 30", "flags"], [], ["--units", 30]),
-        (["a model of LSTM cannot start from one of ON-LSTM"], ["--recurrent", "lstm"], STILL),
-        (["--init-from", "is of words", "--characters"], ["--characters"], STILL),
-        (["--max-words", "--init-from"], ["--max-words", 9], STILL),
+        (["must be of kind LSTM, got ON-LSTM"], ["--recurrent", "lstm"], FROZEN),
+        (["--init-from", "reads words", "--characters"], ["--characters"], FROZEN),
+        (["--max-words", "--init-from"], ["--max-words", 9], FROZEN),
     ],
 )
-def test_models_that_differ_are_refused(run, first, tmp_path, parts, arguments, values):
+def test_rejects_different_model(run, first, tmp_path, parts, arguments, values):
     before, again = contents(first), tmp_path / "again"
     commands.refused(SCRIPT, start(run, first, again, *arguments, values=values), *parts)
     assert contents(first) == before and not again.exists()
 
 
-def test_mistakes_in_directories(run, first, tmp_path):
+def test_rejects_missing_or_changed_directories(run, first, tmp_path):
     none, again = tmp_path / "none", tmp_path / "again"
     commands.refused(SCRIPT, start(run, none, again), none, "best.keras", "no trained model")
     assert start(run, first, again, "--steps", 2)[0] == 0

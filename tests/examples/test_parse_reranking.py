@@ -1,4 +1,4 @@
-"""examples/parse_reranking.py: what it chooses, counts and writes; one line for every mistake."""
+"""examples/parse_reranking.py: choice of trees, attachment scores, files and error messages."""
 
 import functools
 import json
@@ -22,19 +22,19 @@ PARTS = "validation", "test"
 
 
 @pytest.fixture(scope="module")
-def counting(script):
-    """The module that counts and chooses."""
+def reranking(script):
+    """The module of scores and choices."""
     import _reranking
 
     return _reranking
 
 
-def numbers(path):
+def read_numbers(path):
     return [np.array(line.split(), float) for line in path.read_text().splitlines()]
 
 
-def lists_in(directory, *parts):
-    """The options that name lists."""
+def list_options(directory, *parts):
+    """Options for the lists in a directory."""
     parts = parts or PARTS
     return [
         *("--lists", *(directory / f"{part}.conll" for part in parts)),
@@ -46,33 +46,33 @@ TAGS = ["DT", "NN", "VB", ",", "."]
 GOLD = DependencyTree(["the", "dog", "barks", ",", "."], [2, 3, 0, 3, 3], TAGS, list("abcde"))
 
 
-def part_of(counting, heads, scores, golds=GOLD):
-    """A part: for every sentence the heads of its trees."""
-    candidates = [
-        Candidates([DependencyTree(GOLD.words, one, TAGS, GOLD.relations) for one in row], given)
-        for row, given in zip(heads, scores, strict=True)
-    ]
-    return counting.Part.of(candidates, [golds] * len(heads))
+def make_part(reranking, heads, scores):
+    """A part of the data with the heads of the trees of every sentence."""
+    candidates = []
+    for heads_of_trees, tree_scores in zip(heads, scores, strict=True):
+        trees = [DependencyTree(GOLD.words, h, TAGS, GOLD.relations) for h in heads_of_trees]
+        candidates.append(Candidates(trees, tree_scores))
+    return reranking.Part.compare(candidates, [GOLD] * len(heads))
 
 
 RIGHT, ONE_WRONG, TWO_WRONG = [2, 3, 0, 3, 3], [3, 3, 0, 2, 2], [3, 0, 2, 2, 2]
 
 
-def test_words_that_count(counting):
-    """Three of the five words, and of relations those alone whose head is right."""
+def test_scores_exclude_punctuation(reranking):
+    """Three of the five words are scored; a relation is correct only if the head is."""
     other = DependencyTree(GOLD.words, ONE_WRONG, TAGS, list("xbxde"))
     gold = DependencyTree(GOLD.words, GOLD.heads, TAGS, GOLD.relations)
     lists = [Candidates([other, gold], np.array([2.0, 1.0]))]
-    part = counting.Part.of(lists, [gold])
+    part = reranking.Part.compare(lists, [gold])
     assert (part.words.tolist(), part.heads.tolist()) == ([3], [[2, 3]])
     assert part.relations.tolist() == [[1, 3]]
-    shares = part.shares(part.right(np.array([0])))
-    assert shares == {"uas": pytest.approx(2 / 3), "las": pytest.approx(1 / 3)}
+    accuracy = part.accuracy(part.correct(np.array([0])))
+    assert accuracy == {"uas": pytest.approx(2 / 3), "las": pytest.approx(1 / 3)}
 
 
-def test_the_oracle_is_the_best_of_the_first(counting):
-    part = part_of(
-        counting,
+def test_oracle_chooses_best_of_first_k_trees(reranking):
+    part = make_part(
+        reranking,
         [[TWO_WRONG, ONE_WRONG, RIGHT], [ONE_WRONG, TWO_WRONG], [RIGHT]],
         [[3, 2, 1], [2, 1], [1]],
     )
@@ -81,33 +81,33 @@ def test_the_oracle_is_the_best_of_the_first(counting):
     assert uas == pytest.approx([5 / 9, 7 / 9, 8 / 9, 8 / 9])
 
 
-def test_k_is_the_larger_of_equals(counting):
-    """By log P the 1st, 2nd, 2nd, 4th of up to 1, 2, 3, 4 trees are chosen: the 2nd is the best."""
-    part = part_of(counting, [[TWO_WRONG, RIGHT, RIGHT, ONE_WRONG]], [[4.0, 3.0, 2.0, 1.0]])
-    logs = counting.log_table([[-9.0, -7.0, -8.0, -6.0]])
-    (alone, both), by_k = counting.choices(part, logs)
+def test_ties_choose_larger_k(reranking):
+    """With K = 1, 2, 3, 4, log P chooses the trees 1, 2, 2, 4. The 2nd and 3rd are correct."""
+    part = make_part(reranking, [[TWO_WRONG, RIGHT, RIGHT, ONE_WRONG]], [[4.0, 3.0, 2.0, 1.0]])
+    logs = reranking.log_table([[-9.0, -7.0, -8.0, -6.0]])
+    (by_model, combined), by_k = reranking.tune(part, logs)
     assert by_k == pytest.approx([0, 1, 1, 2 / 3])
-    assert (alone.name, alone.k, alone.weight) == ("log P", 3, 0.0)
-    # With the parser's score there are weights, more than 1, by which the 4th loses to the 2nd.
-    assert both.k == 4 and both.weight > 0.5
-    assert both.right(part, logs)["uas"].tolist() == [3]
+    assert (by_model.name, by_model.k, by_model.weight) == ("log P", 3, 0.0)
+    # With a large weight of the parser's score, the 2nd tree scores higher than the 4th.
+    assert combined.k == 4 and combined.weight > 0.5
+    assert combined.correct(part, logs)["uas"].tolist() == [3]
 
 
-def test_the_weight_is_the_larger_of_equals(counting):
-    """Log P wants the second trees, the parser the first; each is right once."""
-    part = part_of(counting, [[RIGHT, ONE_WRONG], [ONE_WRONG, RIGHT]], [[4.0, 0.0], [0.5, 0.0]])
-    logs = counting.log_table([[-8.0, -7.0], [-9.0, -7.0]])
-    (alone, both), by_k = counting.choices(part, logs)
-    # Right: 1/4 < weight < 4 for the first sentence and the second.
-    assert by_k == pytest.approx([5 / 6, 5 / 6]) and alone.k == 2
-    assert (both.k, both.weight) == (2, 2.0)
-    assert both.right(part, logs)["uas"].tolist() == [3, 3]
+def test_ties_choose_larger_weight(reranking):
+    """Log P prefers the second trees, the parser the first; each is correct once."""
+    part = make_part(reranking, [[RIGHT, ONE_WRONG], [ONE_WRONG, RIGHT]], [[4.0, 0.0], [0.5, 0.0]])
+    logs = reranking.log_table([[-8.0, -7.0], [-9.0, -7.0]])
+    (by_model, combined), by_k = reranking.tune(part, logs)
+    # Both sentences are correct if 1/4 < weight < 4.
+    assert by_k == pytest.approx([5 / 6, 5 / 6]) and by_model.k == 2
+    assert (combined.k, combined.weight) == (2, 2.0)
+    assert combined.correct(part, logs)["uas"].tolist() == [3, 3]
 
 
-def test_no_more_than_twenty_trees_are_chosen_from(counting):
-    part = part_of(counting, [[ONE_WRONG] * 24 + [RIGHT]], [np.arange(25.0)[::-1]])
-    (alone, _), by_k = counting.choices(part, counting.log_table([np.arange(25.0)]))
-    assert len(by_k) == 20 and alone.k == 20
+def test_k_is_at_most_twenty(reranking):
+    part = make_part(reranking, [[ONE_WRONG] * 24 + [RIGHT]], [np.arange(25.0)[::-1]])
+    (by_model, _), by_k = reranking.tune(part, reranking.log_table([np.arange(25.0)]))
+    assert len(by_k) == 20 and by_model.k == 20
 
 
 @pytest.fixture(scope="module")
@@ -119,70 +119,72 @@ def debug_run(script, tmp_path_factory):
     return output
 
 
-def test_results_are_those_of_the_files(script, debug_run):
+def test_results_match_written_files(script, debug_run):
     results = json.loads((debug_run / "results.json").read_text())
-    golds = {part: script.made_up(30, place) for place, part in ((1, "validation"), (2, "test"))}
+    golds = {part: script.synthetic_trees(30, seed) for seed, part in enumerate(PARTS, 1)}
 
-    def right(part, choose):
-        found = words = 0
+    def uas(part, choose):
+        correct = words = 0
         lists = read(debug_run / f"{part}.conll", debug_run / f"{part}.scores")
-        logs = numbers(debug_run / f"{part}.log_probabilities")
+        logs = read_numbers(debug_run / f"{part}.log_probabilities")
         for (trees, scores), row, gold in zip(lists, logs, golds[part], strict=True):
             assert len(trees) == len(row) == 4 and (np.diff(scores) <= 0).all()
             tree = trees[choose(row, scores)]
-            counted = [place for place, tag in enumerate(gold.tags) if tag != "."]
-            found += sum(tree.heads[place] == gold.heads[place] for place in counted)
-            words += len(counted)
-        return found / words
+            scored = [index for index, tag in enumerate(gold.tags) if tag != "."]
+            correct += sum(tree.heads[index] == gold.heads[index] for index in scored)
+            words += len(scored)
+        return correct / words
 
-    curve = [right("validation", lambda row, _, k=k: int(np.argmax(row[:k]))) for k in range(1, 5)]
+    curve = [uas("validation", lambda row, _, k=k: int(np.argmax(row[:k]))) for k in range(1, 5)]
     assert results["uas_by_k"] == pytest.approx(curve)
-    alone, both = results["reranked"]
+    by_model, combined = results["reranked"]
     k = max(range(1, 5), key=lambda k: (curve[k - 1], k))
-    assert alone["k"] == k
+    assert by_model["k"] == k
+    weight, combined_k = combined["weight"], combined["k"]
     for part in PARTS:
-        assert results["parser"][part]["uas"] == pytest.approx(right(part, lambda *_: 0))
-        by_model = right(part, lambda row, _: int(np.argmax(row[:k])))
-        assert alone[part]["uas"] == pytest.approx(by_model)
-        weighted = right(
-            part, lambda row, scores: int(np.argmax((row + both["weight"] * scores)[: both["k"]]))
+        assert results["parser"][part]["uas"] == pytest.approx(uas(part, lambda *_: 0))
+        reranked = uas(part, lambda row, _: int(np.argmax(row[:k])))
+        assert by_model[part]["uas"] == pytest.approx(reranked)
+        weighted = uas(
+            part, lambda row, scores: int(np.argmax((row + weight * scores)[:combined_k]))
         )
-        assert both[part]["uas"] == pytest.approx(weighted)
-        difference = alone[part]["difference"]
-        assert difference["value"] == pytest.approx(by_model - results["parser"][part]["uas"])
+        assert combined[part]["uas"] == pytest.approx(weighted)
+        difference = by_model[part]["difference"]
+        assert difference["value"] == pytest.approx(reranked - results["parser"][part]["uas"])
         assert difference["low"] <= difference["value"] <= difference["high"]
-    assert alone["test"]["uas"] > results["parser"]["test"]["uas"]  # the grammar was learnt
+    assert by_model["test"]["uas"] > results["parser"]["test"]["uas"]
     assert list(results["oracle"]) == ["2", "4"]
 
 
-def test_lists_of_training_sentences(script, debug_run):
+def test_jackknife_writes_lists_of_training_sentences(script, debug_run):
     lists = read(debug_run / "train.conll", debug_run / "train.scores")
-    assert [trees[0].words for trees, _ in lists] == [t.words for t in script.made_up(30, 0)]
+    assert [trees[0].words for trees, _ in lists] == [
+        t.words for t in script.synthetic_trees(30, 0)
+    ]
 
 
-def test_lists_that_are_given(run, script, debug_run, tmp_path):
-    """The same lists by name make the same results; gold trees may be in files."""
+def test_lists_and_gold_from_files_give_same_results(run, script, debug_run, tmp_path):
     before = json.loads((debug_run / "results.json").read_text())
-    options = [*DEBUG, *lists_in(debug_run), "--output"]
+    options = [*DEBUG, *list_options(debug_run), "--output"]
     status, _, errors = run(*options, tmp_path / "again")
     assert (status, ours(errors)) == (0, [])
     results = json.loads((tmp_path / "again" / "results.json").read_text())
     del before["training_cpu_seconds"]
     assert results == before
     assert not (tmp_path / "again" / "test.conll").exists()
-    for place, part in enumerate(PARTS, 1):
-        conll.write(script.made_up(30, place)[::-1], tmp_path / part)
+    for seed, part in enumerate(PARTS, 1):
+        conll.write(script.synthetic_trees(30, seed)[::-1], tmp_path / part)
         candidates = read(debug_run / f"{part}.conll", debug_run / f"{part}.scores")
         write(candidates[::-1], tmp_path / f"{part}.conll", tmp_path / f"{part}.scores")
     gold = ["--gold", tmp_path / "validation", tmp_path / "test"]
-    assert run(*DEBUG, *lists_in(tmp_path), *gold, "--output", tmp_path / "gold")[0] == 0
-    turned = json.loads((tmp_path / "gold" / "results.json").read_text())
-    assert turned["oracle"] == before["oracle"] and turned["parser"] == before["parser"]
+    assert run(*DEBUG, *list_options(tmp_path), *gold, "--output", tmp_path / "gold")[0] == 0
+    reversed_results = json.loads((tmp_path / "gold" / "results.json").read_text())
+    assert all(reversed_results[key] == before[key] for key in ("oracle", "parser"))
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """A run of a TreeLSTM of normalized words, and one of a language model."""
+    """Runs of a TreeLSTM with normalized words and of a language model."""
     directory = tmp_path_factory.mktemp("models")
     words = ["<unk>", "<root>", "the", "N", "old", "dog", "saw", "a", "cat", "with", "."]
     tree = TreeLSTM(len(words), 4, 8, vocabulary=words, seed=3)
@@ -194,38 +196,38 @@ def models(tmp_path_factory):
     return directory, tree
 
 
-def test_a_model_that_is_given(run, debug_run, models, tmp_path):
+def test_reranks_with_trained_model(run, debug_run, models, tmp_path):
     directory, model = models
-    options = [*DEBUG, *lists_in(debug_run), "--model", directory / "tree"]
+    options = [*DEBUG, *list_options(debug_run), "--model", directory / "tree"]
     status, text, errors = run(*options, "--output", tmp_path / "run")
     assert (status, ours(errors)) == (0, []) and "UAS of log P" in text
     lists = read(debug_run / "test.conll", debug_run / "test.scores")
-    logs = numbers(tmp_path / "run" / "test.log_probabilities")
+    logs = read_numbers(tmp_path / "run" / "test.log_probabilities")
     for (trees, _), row in zip(lists, logs, strict=True):
         assert row == pytest.approx(model.log_probability(trees), abs=1e-4)
 
 
-def test_words_are_as_the_model_knows_them(script, models):
+def test_words_are_normalized_like_vocabulary(script, models):
     _, model = models
     trees = [DependencyTree(words.split(), [2, 0, 2]) for words in ("Cat saw 12.50", "cat saw N.N")]
-    same, normalized = (
+    raw_words, normalized = (
         script.log_probabilities(model, [Candidates([tree], [1.0])], "test")[0] for tree in trees
     )
-    assert same == pytest.approx(normalized, abs=1e-5)
+    assert raw_words == pytest.approx(normalized, abs=1e-5)
     assert not script.is_normalized(["Cat"]) and not script.is_normalized(["the", "9"])
     assert script.is_normalized(["the", "N.N", "n't"])
     raw = TreeLSTM(4, 4, 8, vocabulary=["<unk>", "<root>", "Cat", "cat"], seed=0)
-    one, other = script.log_probabilities(
+    upper, lower = script.log_probabilities(
         raw, [Candidates([DependencyTree([word], [0])], [1.0]) for word in ("Cat", "cat")], "test"
     )
-    assert math.fabs(one[0] - other[0]) > 1e-3
+    assert math.fabs(upper[0] - lower[0]) > 1e-3
 
 
-def test_without_a_model(run, script, monkeypatch, tmp_path):
-    """The default preset parses NLTK's trees, and says how to rerank."""
+def test_default_only_parses(run, script, monkeypatch, tmp_path):
+    """The default preset parses NLTK's trees and prints how to rerank them."""
     seeds = {"train": 0, "validation": 1, "test": 2}
-    made_up = {part: script.made_up(6, seed) for part, seed in seeds.items()}
-    monkeypatch.setattr(script.dependency_treebank, "load", made_up.get)
+    trees = {part: script.synthetic_trees(6, seed) for part, seed in seeds.items()}
+    monkeypatch.setattr(script.dependency_treebank, "load", trees.get)
     status, text, errors = run("--output", tmp_path / "run")
     assert (status, ours(errors)) == (0, []) and "--model RUN" in text
     results = json.loads((tmp_path / "run" / "results.json").read_text())
@@ -234,30 +236,34 @@ def test_without_a_model(run, script, monkeypatch, tmp_path):
     assert len((tmp_path / "run" / "test.scores").read_text().splitlines()[0].split()) == 20
 
 
-def test_a_model_of_another_kind(run, models, tmp_path):
+def test_rejects_model_that_cannot_score_trees(run, models, tmp_path):
     model = models[0] / "sequence"
     result = run(*DEBUG, "--model", model, "--output", tmp_path / "run")
-    refused(result, model, "LanguageModel", "log P of a tree")
+    refused(result, model, "LanguageModel", "cannot score trees")
     assert not contents(tmp_path)
 
 
-def test_lists_of_other_sentences(run, debug_run, tmp_path):
-    result = run(*DEBUG, *lists_in(debug_run, "test", "validation"), "--output", tmp_path / "run")
+def test_rejects_lists_of_other_sentences(run, debug_run, tmp_path):
+    result = run(
+        *DEBUG, *list_options(debug_run, "test", "validation"), "--output", tmp_path / "run"
+    )
     refused(result, "test.conll, sentence 1: word", "must be")
 
 
-def test_gold_trees_without_tags(run, debug_run, tmp_path):
+def test_rejects_gold_trees_without_tags(run, debug_run, tmp_path):
     gold = tmp_path / "gold.conll"
     conll.write([DependencyTree(["yes"], [0], ["UH"]), DependencyTree(["no"], [0])], gold)
-    options = [*DEBUG, *lists_in(debug_run), "--gold", gold, gold]
+    options = [*DEBUG, *list_options(debug_run), "--gold", gold, gold]
     result = run(*options, "--output", tmp_path / "run")
     refused(result, "gold.conll, sentence 2", "no tags")
     assert not (tmp_path / "run").exists()
 
 
-def test_log_probabilities_that_are_not_finite(run, debug_run, models, monkeypatch, tmp_path):
+def test_rejects_log_probabilities_that_are_not_finite(
+    run, debug_run, models, monkeypatch, tmp_path
+):
     monkeypatch.setattr(
         TreeLSTM, "log_probability", lambda self, trees: np.full(len(list(trees)), np.nan)
     )
-    options = [*DEBUG, *lists_in(debug_run), "--model", models[0] / "tree"]
+    options = [*DEBUG, *list_options(debug_run), "--model", models[0] / "tree"]
     refused(run(*options, "--output", tmp_path / "run"), "--model", "validation", "finite")

@@ -1,7 +1,6 @@
-"""What every example promises of its runs: they resume exactly, mistakes are one line and no harm.
+"""Behaviour that all examples share: exact resumption, error messages of one line, safe outputs.
 
-The trainers, whose runs resume, and the other examples, which write results into a new directory,
-are run with their smallest preset. What an example computes is tested in a file of its own.
+The examples run with their smallest preset. Results of an example are tested in its own file.
 """
 
 import json
@@ -23,7 +22,7 @@ from helpers.runs import assert_same_run, results, without_times
 from keras_onlstm.models import LanguageModel, PairClassifier
 from keras_onlstm.utils.files import locked
 
-# On JAX every process compiles for minutes; `.ci/run` runs the scripts there, and on PyTorch, once.
+# JAX would compile for minutes. `.ci/run` runs the scripts once on JAX and once on PyTorch.
 pytestmark = pytest.mark.backend("tensorflow")
 
 TRAINERS = [
@@ -32,14 +31,14 @@ TRAINERS = [
     "syntactic_evaluation",
     "dependency_language_model",
 ]
-EVERY = [*TRAINERS, "sentence_completion", "parse_reranking", "unsupervised_parsing"]
+ALL = [*TRAINERS, "sentence_completion", "parse_reranking", "unsupervised_parsing"]
 trainers = pytest.mark.parametrize("name", TRAINERS, scope="module")
-every = pytest.mark.parametrize("name", EVERY, scope="module")
+all_examples = pytest.mark.parametrize("name", ALL, scope="module")
 
 
 @pytest.fixture(scope="module")
 def example(name):
-    """The example that a test is about, as a module."""
+    """The module of the example."""
     with commands.example(name) as module:
         yield module
 
@@ -67,15 +66,15 @@ def copied(finished, tmp_path):
 
 @pytest.fixture
 def config_class(example, name):
-    """The class of the values of a run of the example."""
+    """The configuration class of the example."""
     with mock.patch.object(sys, "argv", [f"{name}.py"]):
         return example.parse_arguments()[1].config_class
 
 
 @pytest.fixture
-def begun(config_class, tmp_path):
-    """The directory of a run that was killed as soon as it had its configuration."""
-    directory = tmp_path / "begun"
+def started(config_class, tmp_path):
+    """The directory of a run that was killed after it had written its configuration."""
+    directory = tmp_path / "started"
     directory.mkdir()
     config = config_class.from_preset("debug").to_json()
     (directory / "config.json").write_text(json.dumps(config))
@@ -87,27 +86,25 @@ def flag(name):
 
 
 @trainers
-def test_stopped_and_resumed_it_equals_a_run_without_stops(
-    run, config_class, name, begun, finished, monkeypatch
-):
-    """Stopped before its first checkpoint, then within an epoch, and with another preset by now."""
-    (begun / ".checkpoint.npz.dead.part").mkdir()
-    (begun / ".lock").write_text("process 1 on a machine that is no more")
+def test_resume_matches_uninterrupted_run(run, config_class, name, started, finished, monkeypatch):
+    """Stopped before the first checkpoint and within an epoch; the preset changes in between."""
+    (started / ".checkpoint.npz.dead.part").mkdir()
+    (started / ".lock").write_text("process 1 on a machine that is gone")
     other = config_class.presets["debug"] | {"batch_size": 7, "learning_rate": 0.5}
     monkeypatch.setitem(config_class.presets, "debug", other)
     batches = {"language_modeling": 30, "dependency_language_model": 11}.get(name, 7)
-    status, _, errors = run("--output", begun, "--resume", "--steps", batches)
-    assert (status, ours(errors)) == (0, []) and not results(begun)
-    with np.load(begun / "checkpoint.npz") as file:
+    status, _, errors = run("--output", started, "--resume", "--steps", batches)
+    assert (status, ours(errors)) == (0, []) and not results(started)
+    with np.load(started / "checkpoint.npz") as file:
         assert json.loads(file["state.json"].tobytes())["batch"] > 0
-    status, _, errors = run("--output", begun, "--resume")
+    status, _, errors = run("--output", started, "--resume")
     assert (status, ours(errors)) == (0, [])
-    assert_same_run(begun, finished)
+    assert_same_run(started, finished)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.parametrize("name", ["logic_inference"], scope="module")
-def test_kill_9_and_resume(run, name, finished, tmp_path):
+def test_resume_after_sigkill(run, name, finished, tmp_path):
     directory = tmp_path / "run"
     process = commands.start(EXAMPLES / f"{name}.py", *DEBUG, "--output", directory)
     while process.poll() is None and not (directory / "checkpoint.npz").exists():
@@ -120,7 +117,7 @@ def test_kill_9_and_resume(run, name, finished, tmp_path):
     assert_same_run(directory, finished)
 
 
-EARLIER_NAMES = {
+OLD_NAMES = {
     "activation_regularization": "activation",
     "temporal_regularization": "temporal",
     "bptt": "window",
@@ -131,41 +128,40 @@ EARLIER_NAMES = {
     "init_from": "start_from",
     "num_processes": "hosts",
 }
-LATER_NAMES = {"schedule", "beta_1", "epsilon", "plateau_factor", "plateau_patience"}
-ARGUMENTS = {  # which were kept apart from the values
+NEW_NAMES = {"schedule", "beta_1", "epsilon", "plateau_factor", "plateau_patience"}
+OLD_ARGUMENTS = {  # stored separately from the other values
     *("preset", "recurrent", "data", "seed", "max_words", "characters", "sentences"),
     *("test_sentences", "precision", "start_from", "devices", "hosts"),
     *("trees", "left_dependents", "vectors"),
 }
 
 
-def of_an_earlier_version(config):
-    """The arguments and the values of a run, as earlier versions named them."""
-    values = {name: config[name] for name in config if name not in LATER_NAMES}
+def convert_to_old_version(config):
+    """Arguments and values of a run with the names of earlier versions."""
+    values = {name: config[name] for name in config if name not in NEW_NAMES}
     optimizer = {"asgd": "sgd"}.get(config["optimizer"], config["optimizer"])
-    values = {EARLIER_NAMES.get(name, name): value for name, value in values.items()}
+    values = {OLD_NAMES.get(name, name): value for name, value in values.items()}
     values |= {"optimizer": optimizer, "preset": "smoke", "data": config["data"] or None}
-    arguments = {name: values.pop(name) for name in ARGUMENTS & values.keys()}
+    arguments = {name: values.pop(name) for name in OLD_ARGUMENTS & values.keys()}
     return arguments, values
 
 
 @pytest.mark.parametrize("name", ["language_modeling", "dependency_language_model"], scope="module")
-def test_a_run_of_an_earlier_version_resumes(run, finished, tmp_path):
-    """Its values had other names, and the optimizer named the schedule too."""
+def test_resumes_run_of_earlier_version(run, finished, tmp_path):
     directory = tmp_path / "run"
     assert run(*DEBUG, "--output", directory, "--steps", 11)[0] == 0
     path = directory / "config.json"
     config = json.loads(path.read_text())
     command = {name: config.pop(name) for name in ("model", "command", "versions")}["command"]
-    arguments, values = of_an_earlier_version(config)
+    arguments, values = convert_to_old_version(config)
     assert values.keys() - config.keys()
     earlier = {"arguments": arguments, "values": values, "command": command}
     path.write_text(json.dumps(earlier))
     with np.load(directory / "checkpoint.npz") as file:
         arrays = dict(file)
     state = json.loads(arrays["state.json"].tobytes())
-    kept = {"seed", "recurrent", "left_dependents"} & arguments.keys()
-    state["record"] = values | {name: arguments[name] for name in kept}
+    recorded = {"seed", "recurrent", "left_dependents"} & arguments.keys()
+    state["record"] = values | {name: arguments[name] for name in recorded}
     arrays["state.json"] = np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)
     np.savez(directory / "checkpoint.npz", **arrays)
     assert run("--output", directory, "--resume")[0] == 0
@@ -173,45 +169,44 @@ def test_a_run_of_an_earlier_version_resumes(run, finished, tmp_path):
 
 
 @trainers
-def test_a_finished_run_is_evaluated_again_to_the_same_results(run, copied):
+def test_second_evaluation_gives_same_results(run, copied):
     before = contents(copied)
     for arguments in (["--evaluate", copied], ["--output", copied, "--resume"]):
-        found = results(copied)
-        for result in found:
+        previous = results(copied)
+        for result in previous:
             (copied / result).unlink()
         status, output, errors = run(*arguments)
         assert (status, ours(errors)) == (0, []) and "Epoch" not in output
-        assert without_times(results(copied)) == without_times(found)
+        assert without_times(results(copied)) == without_times(previous)
         after = contents(copied)
         assert after.keys() == before.keys()
         changed = {path for path in after if after[path] != before[path]}
-        assert changed <= {"syntactic_evaluation.json"}  # which holds the seconds
+        assert changed <= {"syntactic_evaluation.json"}  # it contains the duration
 
 
 @trainers
-def test_resuming_with_other_values(run, refused, config_class, begun):
-    """One line names the flag and both values. Some may change, and the same value may be given."""
-    config, before = json.loads((begun / "config.json").read_text()), contents(begun)
+def test_resume_rejects_other_values(run, refused, config_class, started):
+    config, before = json.loads((started / "config.json").read_text()), contents(started)
     others = {int: lambda value: value + 1, float: lambda _: 0.123}
     for name, value in config.items():
-        if name in config_class.free or name in NOT_ALONE:
+        if name in config_class.free or name in DEPENDENT:
             continue
         if type(value) is bool:
-            given = [flag(f"no_{name}" if value else name)]
+            arguments = [flag(f"no_{name}" if value else name)]
             parts = [f"{flag(name)} {value}, not {not value}"]
         elif type(value) in others:
-            given = [flag(name), others[type(value)](value)]
-            parts = [f"{flag(name)} {value}, not {given[1]}"]
+            arguments = [flag(name), others[type(value)](value)]
+            parts = [f"{flag(name)} {value}, not {arguments[1]}"]
         else:
             continue
-        result = run("--output", begun, "--resume", *given)
-        refused(result, begun, "was started with", *parts, f"Leave {flag(name)} out")
-    result = run("--output", begun, "--resume", "--preset", "paper")
-    refused(result, begun, "--preset debug, not paper")
-    assert contents(begun) == before
+        result = run("--output", started, "--resume", *arguments)
+        refused(result, started, "was started with", *parts, f"Leave {flag(name)} out")
+    result = run("--output", started, "--resume", "--preset", "paper")
+    refused(result, started, "--preset debug, not paper")
+    assert contents(started) == before
 
 
-NOT_ALONE = {"test_sentences", "weight_decay"}  # go with other flags
+DEPENDENT = {"test_sentences", "weight_decay"}  # need other flags
 DAMAGED = [
     "", "[]", "{}", "[" * 100_000, "\xff",
     *(json.dumps({"arguments": value}) for value in ({}, [1], 3, None, {"preset": {}})),
@@ -219,26 +214,26 @@ DAMAGED = [
 
 
 @trainers
-def test_a_damaged_configuration(run, refused, name, begun):
-    path = begun / "config.json"
+def test_rejects_damaged_configuration(run, refused, name, started):
+    path = started / "config.json"
     config = json.loads(path.read_text())
     wrong = [{other: {}} for other in config if other not in ("command", "versions")]
     wrong += [{"seed": -1}, {"preset": "gone"}, {"brow": 1}, {"model": "gone"}, {"model": [1]}]
-    texts = [*DAMAGED, *(json.dumps(config | one) for one in wrong)]
+    texts = [*DAMAGED, *(json.dumps(config | change) for change in wrong)]
     texts.append(json.dumps({n: config[n] for n in config if n != "epochs"}))
-    commands_of = [["--output", begun, "--resume"]]
-    if name != "syntactic_evaluation":  # which evaluates models of other scripts too
-        commands_of.append(["--evaluate", begun])
+    commands_of = [["--output", started, "--resume"]]
+    if name != "syntactic_evaluation":  # it also evaluates models of other scripts
+        commands_of.append(["--evaluate", started])
     for text in texts:
         path.write_text(text, encoding="latin-1")
-        before = contents(begun)
+        before = contents(started)
         for command in commands_of:
             refused(run(*command), path, "Name the --output directory")
-        assert contents(begun) == before
+        assert contents(started) == before
 
 
 @trainers
-def test_a_damaged_or_missing_checkpoint(run, refused, copied):
+def test_rejects_damaged_or_missing_checkpoint(run, refused, copied):
     path = copied / "checkpoint.npz"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     before = contents(copied)
@@ -249,7 +244,7 @@ def test_a_damaged_or_missing_checkpoint(run, refused, copied):
 
 
 @trainers
-def test_a_damaged_or_missing_model(run, refused, finished, copied):
+def test_rejects_damaged_or_missing_model(run, refused, finished, copied):
     path = copied / "best.keras"
     whole, first = path.read_bytes(), contents(finished)
     for share in (0.0, 0.5, 0.999):
@@ -268,28 +263,28 @@ def test_a_damaged_or_missing_model(run, refused, finished, copied):
 
 
 @trainers
-def test_a_model_of_another_kind(run, refused, name, copied):
+def test_rejects_model_of_another_kind(run, refused, name, copied):
     if name in ("language_modeling", "syntactic_evaluation"):
-        model, kinds = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2), "a LanguageM"
+        model, kind = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2), "LanguageM"
         model((np.ones((1, 2), "int32"),) * 2)
     else:
-        model, kinds = LanguageModel(4, 4, 4, 1, chunk_size=2), "a "
+        model, kind = LanguageModel(4, 4, 4, 1, chunk_size=2), ""
         model.build()
     model.save(copied / "best.keras")
-    said = f"is a {type(model).__name__}, and this script needs {kinds}"
-    refused(run("--evaluate", copied), copied, said)
+    message = f"must be a {kind}", f"not a {type(model).__name__}. Pass another run"
+    refused(run("--evaluate", copied), copied, *message)
 
 
 @trainers
-def test_a_run_that_does_not_exist(run, refused, tmp_path):
+def test_rejects_missing_run(run, refused, tmp_path):
     missing = tmp_path / "missing"
     for arguments in (["--output", missing, "--resume"], ["--evaluate", missing]):
         refused(run(*arguments), missing, "no ")
     assert contents(tmp_path) == {}
 
 
-@every
-def test_an_output_that_exists(run, refused, tmp_path):
+@all_examples
+def test_does_not_overwrite_existing_output(run, refused, tmp_path):
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "thesis.tex").write_text("years of work")
     (tmp_path / "file").write_text("a file")
@@ -299,8 +294,8 @@ def test_an_output_that_exists(run, refused, tmp_path):
     assert contents(tmp_path) == before
 
 
-@every
-def test_an_output_where_another_process_is_at_work(run, refused, name, tmp_path):
+@all_examples
+def test_rejects_output_in_use_by_another_process(run, refused, name, tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with locked(tmp_path):
         before = contents(tmp_path)
@@ -311,7 +306,7 @@ def test_an_output_where_another_process_is_at_work(run, refused, name, tmp_path
 
 
 @pytest.mark.parametrize("name", ["logic_inference", "unsupervised_parsing"], scope="module")
-def test_an_output_that_cannot_be_written(run, refused, tmp_path, monkeypatch):
+def test_rejects_output_that_is_not_writable(run, refused, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("a file")
     below = tmp_path / "file" / "run"
     refused(run(*DEBUG, "--output", below), below, "--output")
@@ -328,18 +323,18 @@ PAIR_OF_LISTS = ["--lists", "a", "b", "--scores", "c", "d"]
 PARSED = ["--prepare-brown", "x", "--parse", "y"]
 WRONG = {
     "logic_inference": [
-        (["--preset", "nonsense"], "--preset is 'debug' or 'small'", "'nonsense'"),
-        (["--seed", "-1"], "--seed is an integer from 0 to", "not -1"),
+        (["--preset", "nonsense"], "--preset must be 'debug' or 'small'", "'nonsense'"),
+        (["--seed", "-1"], "--seed must be an integer from 0 to", "not -1"),
         ([*DEBUG, "--unit", "1"], "unexpected argument --unit: did you mean --units?"),
         ([*DEBUG, "--chunk_size", "1"], "unexpected argument --chunk_size", "--chunk-size?"),
-        ([*DEBUG, "--units", "many"], "--units is an integer, 1 or above, not 'many'"),
-        ([*DEBUG, "--units", "0"], "--units is an integer, 1 or above, not 0"),
-        ([*DEBUG, "--dropout", "1.5"], "--dropout is a number from 0 to 0.9999, not 1.5"),
+        ([*DEBUG, "--units", "many"], "--units must be an integer, 1 or above, not 'many'"),
+        ([*DEBUG, "--units", "0"], "--units must be an integer, 1 or above, not 0"),
+        ([*DEBUG, "--dropout", "1.5"], "--dropout must be a number from 0 to 0.9999, not 1.5"),
         (
             [*DEBUG, "--learning-rate", "nan"],
-            "--learning-rate is a number from 0 to 1e+06, not nan",
+            "--learning-rate must be a number from 0 to 1e+06, not nan",
         ),
-        ([*DEBUG, "--schedule", "sine"], "--schedule is 'cosine' or 'plateau', not 'sine'"),
+        ([*DEBUG, "--schedule", "sine"], "--schedule must be 'cosine' or 'plateau', not 'sine'"),
         (["--steps", "0"], "--steps", "0 is not an integer, 1 or above"),
         ([*DEBUG, "stray"], "unexpected argument stray"),
         ([*DEBUG, "--data", "missing"], "missing", "no such"),
@@ -354,7 +349,7 @@ WRONG = {
         ([], "--data is missing", "ptb.train.txt"),
     ],
     "syntactic_evaluation": [
-        ([], "--data DIR or --brown is needed"),
+        ([], "--data or --brown is missing"),
         ([*DEBUG, "--grammar", "5"], "--grammar", "--data or --brown"),
         (["--pairs", "missing.tsv", "--write-pairs", "x.tsv"], "missing.tsv: no such file"),
     ],
@@ -368,12 +363,12 @@ WRONG = {
     ],
     "sentence_completion": [
         ([], "--preset debug"),
-        (["--questions", "x"], "--questions and --trees go together"),
+        (["--questions", "x"], "--questions and --trees must be passed together"),
         (["--prepare-brown", "x"], "--prepare-brown", "--parse MODEL"),
         (["--parse", "x"], "--parse", "--questions and --trees"),
         (["--blanks"], "--models"),
-        (["--models", "x"], "is to do"),
-        ([*PARSED, "--models", "z"], "--models, and --questions"),
+        (["--models", "x"], "nothing to do"),
+        ([*PARSED, "--models", "z"], "--models needs questions", "--blanks"),
         (["--blanks", "--unknown", "0", "--models", "x"], "--unknown", "0 is not an integer"),
         (["--questions", "x", "--trees", "y", "--models", "z"], "y: no such file"),
         (["--questions", "x", "--trees", "y", "--parse", "z"], "questions.txt: no such file"),
@@ -394,8 +389,8 @@ WRONG = {
 }
 
 
-@every
-def test_wrong_arguments(run, refused, name, monkeypatch, tmp_path):
+@all_examples
+def test_rejects_invalid_arguments(run, refused, name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for arguments, *parts in WRONG[name]:
         refused(run(*arguments), *parts)

@@ -1,4 +1,4 @@
-"""examples/sentence_completion.py: what it chooses, parses, writes; one line for every mistake."""
+"""examples/sentence_completion.py: choices, parsing, files and error messages."""
 
 import csv
 import functools
@@ -31,7 +31,7 @@ WORDS = ["<unk>", "<root>", "the", "dog", "sleeps", "cat", "runs", "N", "barks"]
 QUESTIONS = [  # (words before, candidates, words after, answer)
     (("The",), ("Dog", "cat", "eel", "fly", "hen"), ("sleeps",), 1),
     (("the", "dog"), ("runs", "sleeps", "barks", "dog", "cat"), (), 0),
-    (("In", "1889"), ("a", "b", "c", "d", "e"), ("runs",), 0),  # unknown: the first of equals
+    (("In", "1889"), ("a", "b", "c", "d", "e"), ("runs",), 0),  # all unknown: the first is chosen
     (("the",), ("cat", "dog", "the", "sleeps", "barks"), ("barks",), 1),
 ]
 
@@ -41,17 +41,17 @@ def sentences():
 
 
 def fan(words):
-    """The tree in which all words depend on the last one."""
+    """A tree in which all words depend on the last one."""
     return DependencyTree(words, [len(words)] * (len(words) - 1) + [0])
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Questions, their trees, and runs as far as evaluating needs them. Not to be changed."""
+    """Questions, their trees, and runs with the files that an evaluation needs. Read only."""
     directory = tmp_path_factory.mktemp("files")
     answers = [[*a, candidates[right], *b] for a, candidates, b, right in QUESTIONS]
-    for name, some in (("questions", sentences()), ("answers", answers)):
-        text = "".join(f"<s> {' '.join(words)} </s>\n" for words in some)
+    for name, texts in (("questions", sentences()), ("answers", answers)):
+        text = "".join(f"<s> {' '.join(words)} </s>\n" for words in texts)
         (directory / f"Holmes.lm_format.{name}.txt").write_text(text)
     conll.write(map(fan, sentences()), directory / "fans.conll")
     runs = {
@@ -81,22 +81,22 @@ def options(files, *runs):
     ]
 
 
-def chosen(model, shape, word):
-    """Choices by sentences that are scored one by one, the first of equals by strict comparison."""
+def reference_choices(model, shape, normalize_word):
+    """Choices by sentences that are scored separately. Ties choose the first one."""
     choices = []
     for before, candidates, after, _ in QUESTIONS:
         best, choice = -np.inf, None
-        for place, candidate in enumerate(candidates):
-            words = [word(w) for w in (*before, candidate, *after)]
+        for index, candidate in enumerate(candidates):
+            words = [normalize_word(w) for w in (*before, candidate, *after)]
             words = [w if w in WORDS else "<unk>" for w in words]
-            found = model.log_probability([shape(words)])[0]
-            if found > best:
-                best, choice = found, place
+            score = model.log_probability([shape(words)])[0]
+            if score > best:
+                best, choice = score, index
         choices.append(choice)
     return choices
 
 
-def test_choices_of_trained_runs(run, files, tmp_path):
+def test_choices_match_separately_scored_sentences(run, files, tmp_path):
     output = tmp_path / "out"
     status, text, errors = run(*options(files, "tree", "ld", "chain", "cased"), "--output", output)
     assert (status, ours(errors)) == (0, [])
@@ -104,10 +104,11 @@ def test_choices_of_trained_runs(run, files, tmp_path):
     with open(output / "choices.csv", newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
     assert [row[:3] for row in rows] == [
-        ["MSR", str(number), one[1][one[3]]] for number, one in enumerate(QUESTIONS, 1)
+        ["MSR", str(number), candidates[answer]]
+        for number, (_, candidates, _, answer) in enumerate(QUESTIONS, 1)
     ]
-    seen = set()
-    for column, (name, title, shape, word) in enumerate(
+    distinct = set()
+    for column, (name, title, shape, normalize_word) in enumerate(
         [
             ("tree", "TreeLSTM", fan, normalize),
             ("ld", "LdTreeLSTM", fan, normalize),
@@ -117,38 +118,39 @@ def test_choices_of_trained_runs(run, files, tmp_path):
         start=3,
     ):
         model = keras.saving.load_model(files / name / "best.keras")
-        choices = chosen(model, shape, word)
+        choices = reference_choices(model, shape, normalize_word)
         assert choices[2] == 0
-        seen.add(tuple(choices))
+        distinct.add(tuple(choices))
         assert header[column] == f"{title}, {files / name}"
         assert [row[column] for row in rows] == [
-            one[1][choice] for one, choice in zip(QUESTIONS, choices, strict=True)
+            question[1][choice] for question, choice in zip(QUESTIONS, choices, strict=True)
         ]
-        right = [choice == one[3] for choice, one in zip(choices, QUESTIONS, strict=True)]
+        right = [choice == question[3] for choice, question in zip(choices, QUESTIONS, strict=True)]
         known = [False, True, False, True]
-        found = results[header[column]]
-        for group, rows_of in {
+        groups = results[header[column]]
+        for group, correct in {
             "all": right,
             "validation": right[:2],
             "test": right[2:],
-            "known": [one for one, k in zip(right, known, strict=True) if k],
+            "known": [r for r, is_known in zip(right, known, strict=True) if is_known],
         }.items():
-            low, high = interval(sum(rows_of), len(rows_of))
-            assert found[group] == {
-                "right": sum(rows_of), "questions": len(rows_of),
-                "accuracy": sum(rows_of) / len(rows_of), "lowest": low, "highest": high,
+            low, high = interval(sum(correct), len(correct))
+            assert groups[group] == {
+                "right": sum(correct), "questions": len(correct),
+                "accuracy": sum(correct) / len(correct), "lowest": low, "highest": high,
             }  # fmt: skip
-    assert len(seen) > 1, "the models differ"
-    # By the order of the vocabulary: dog before cat, the first of the unknown, and so on.
-    frequent = {name: found for name, found in results.items() if "frequent" in name}
-    assert len(frequent) == 2  # in lower case, and not
-    lower, cased = (found["all"]["right"] for found in frequent.values())
-    # Normalized: Dog, dog, a, the; as they are: cat, dog, a, the. Right are the third, and the cat.
+    assert len(distinct) > 1, "all models make the same choices"
+    # The baseline follows the order of the vocabulary and chooses the first of unknown words.
+    frequent = {name: groups for name, groups in results.items() if "frequent" in name}
+    assert len(frequent) == 2  # with and without normalization
+    lower, cased = (groups["all"]["right"] for groups in frequent.values())
+    # It chooses Dog, dog, a, the with normalization and cat, dog, a, the without. "a" and "cat" are
+    # correct.
     assert (lower, cased) == (1, 2)
     assert "published: LdTreeLSTM (400)" in text and text.count(" minus TreeLSTM, ") == 3
 
 
-def test_crossing_trees_are_made_projective(run, files, tmp_path):
+def test_crossing_trees_are_projectivized(run, files, tmp_path):
     trees = list(map(fan, sentences()))
     words = trees[5].words  # of three
     trees[5] = DependencyTree(words, [3, 0, 2])
@@ -159,31 +161,31 @@ def test_crossing_trees_are_made_projective(run, files, tmp_path):
         *("--models", files / "tree", "--output", tmp_path / "out"),
     )
     assert (status, ours(errors)) == (0, [])
-    made = sum(not tree.is_projective for tree in crossing)
-    assert made and f"{made:,} trees were not projective, and are made so" in text
+    count = sum(not tree.is_projective for tree in crossing)
+    assert count and f"{count:,} trees were not projective and have been projectivized" in text
 
 
-def test_blanks(run, files, shared_data, tmp_path):
-    told = ["--blanks", "--models", files / "chain", "--output", tmp_path / "out"]
+def test_evaluates_on_blanks(run, files, shared_data, tmp_path):
+    arguments = ["--blanks", "--models", files / "chain", "--output", tmp_path / "out"]
     with corpora_in(shared_data / "nltk_data"):
-        status, text, _ = run(*told)
+        status, text, _ = run(*arguments)
     gaps = (tmp_path / "out" / "choices.csv").read_text().count("\nblanks,")
     assert status == 0 and "published" not in text
-    assert f"{gaps} of 338 sentences have a gap" in text and f"blanks, {gaps} questions" in text
+    assert f"{gaps} questions from 338 sentences" in text and f"blanks, {gaps} questions" in text
 
 
-def test_debug(run, tmp_path):
+def test_debug_models_answer_all_questions(run, tmp_path):
     output = tmp_path / "out"
-    with corpora_in():  # it needs no corpus
+    with corpora_in():  # no corpus is needed
         status, text, errors = run(*DEBUG, "--output", output)
     assert (status, ours(errors)) == (0, []), errors
     results = json.loads((output / "results.json").read_text())
-    made_up = results["made-up questions"]
+    groups = results["synthetic questions"]
     for title in ("TreeLSTM", "LdTreeLSTM", "LSTM"):
-        name = next(name for name in made_up if name.startswith(f"{title}, "))
-        assert made_up[name]["all"]["questions"] == 40
-        assert made_up[name]["all"]["right"] == 40, "the grammar leaves no choice"
-    assert made_up["most frequent in the training text"]["all"]["right"] < 20
+        name = next(name for name in groups if name.startswith(f"{title}, "))
+        assert groups[name]["all"]["questions"] == 40
+        assert groups[name]["all"]["right"] == 40, "the grammar determines the answers"
+    assert groups["most frequent in the training text"]["all"]["right"] < 20
     assert {path.name for path in output.iterdir() if path.is_dir()} == {
         "tree_lstm", "ld_tree_lstm", "lstm",
     }  # fmt: skip
@@ -211,7 +213,7 @@ class Pipeline:
 
 @pytest.fixture
 def spacy(monkeypatch):
-    """A stand-in for spaCy whose model hangs all words on the last one."""
+    """A fake spaCy whose model makes all words depend on the last one."""
     module, tokens = types.ModuleType("spacy"), types.ModuleType("spacy.tokens")
     tokens.Doc = Doc
     models = {"fans": Pipeline(), "tagger": types.SimpleNamespace(pipe_names=["tagger"])}
@@ -226,101 +228,104 @@ def spacy(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy.tokens", tokens)
 
 
-def test_trees_of_the_questions(run, spacy, files, tmp_path):
+def test_parse_writes_trees_of_questions(run, spacy, files, tmp_path):
     trees = tmp_path / "new" / "trees.conll"
     status, text, errors = run("--questions", files, "--trees", trees, "--parse", "fans")
     assert (status, ours(errors)) == (0, [])
-    assert "20 trees; 0 were not projective and are made so, 0 had several words" in text
+    assert "20 trees. 0 were projectivized. In 0 several words depended on ROOT" in text
     expected = [tree.words for tree in map(fan, sentences())]
-    found = list(conll.read(trees))
-    assert [tree.words for tree in found] == expected
-    assert [tree.heads for tree in found] == [fan(words).heads for words in expected]
-    assert found[0].tags == ("NN",) * 3
+    parsed = list(conll.read(trees))
+    assert [tree.words for tree in parsed] == expected
+    assert [tree.heads for tree in parsed] == [fan(words).heads for words in expected]
+    assert parsed[0].tags == ("NN",) * 3
     before = contents(tmp_path)
     refused(run("--questions", files, "--trees", trees, "--parse", "fans"), trees, "exists already")
     assert contents(tmp_path) == before
 
 
-def test_what_becomes_of_several_roots_and_crossing_arcs(script):
+def test_spacy_trees_get_one_root_and_no_crossing_arcs(script):
     from _spacy import SpacyTrees
 
     trees = SpacyTrees(Pipeline())
     words, tags = list("abcd"), ["NN"] * 4
-    # b, c and d depend on ROOT: c and d get b.
+    # b, c and d depend on ROOT: b becomes the head of c and d.
     tree = trees.tree(words, [2, 0, 0, 0], tags, tags)
     assert (tree.heads, trees.rooted, trees.lifted) == ((2, 0, 2, 2), 1, 0)
-    # The arc from c to a crosses b, the head of c's head: a goes up.
+    # The arc from c to a crosses b, the head of c's head: a is attached to b.
     tree = trees.tree(words, [3, 0, 4, 2], tags, tags)
     assert tree.is_projective and tree.heads == (2, 0, 4, 2)
     assert (trees.rooted, trees.lifted) == (1, 1)
-    # Both: d goes to a, across b's dependent.
+    # Both: d is attached to a, so that its arc crosses another one.
     tree = trees.tree(words, [0, 4, 2, 0], tags, tags)
     assert (tree.heads, trees.rooted, trees.lifted) == ((0, 4, 2, 1), 2, 1)
 
 
-def test_brown_is_parsed_by_files(run, spacy, monkeypatch, tmp_path):
+def test_prepare_brown_splits_by_files(run, spacy, monkeypatch, tmp_path):
     files = {f"c{number:02}": [[f"w{number}", "x"]] for number in range(40)}
     monkeypatch.setattr(brown, "load_files", lambda: files)
     status, _, errors = run("--prepare-brown", tmp_path / "brown", "--parse", "fans")
     assert (status, ours(errors)) == (0, [])
-    found = {
+    words = {
         part: [tree.words[0] for tree in conll.read(tmp_path / "brown" / f"{part}.conll")]
         for part in ("train", "valid", "test")
     }
-    assert (found["valid"], found["test"]) == (["w0", "w20"], ["w10", "w30"])
-    assert len(found["train"]) == 36 and not set(found["train"]) & {"w0", "w10", "w20", "w30"}
+    assert (words["valid"], words["test"]) == (["w0", "w20"], ["w10", "w30"])
+    assert len(words["train"]) == 36 and not set(words["train"]) & {"w0", "w10", "w20", "w30"}
     refused(run("--prepare-brown", tmp_path / "brown", "--parse", "fans"), "train.conll", "exists")
 
 
-def test_words_of_brown_as_they_are(shared_data):
+def test_brown_keeps_words_and_drops_doubled_punctuation(shared_data):
     with corpora_in(shared_data / "nltk_data"):
         files = brown.load_files()
     assert len(files) == 500 and sum(map(len, files.values())) == 57_340
     assert " ".join(files["ca01"][0]).startswith("The Fulton County Grand Jury said Friday an")
     pairs = Counter(
         pair
-        for some in files.values()
-        for words in some
+        for sentences in files.values()
+        for words in sentences
         for pair in pairwise(words)
         if len(set(pair)) == 1
     )
-    assert pairs["had", "had"] == 63 and pairs["that", "that"] == 14  # words, which stay
+    assert pairs["had", "had"] == 63 and pairs["that", "that"] == 14
     assert not any(len(word) == 1 and not word.isalnum() for word, _ in pairs)
-    # 1,161,192 tokens, 6,051 of them the second of a doubled mark of punctuation.
-    assert sum(len(words) for some in files.values() for words in some) == 1_155_141
+    # Of 1,161,192 tokens, 6,051 are the second of a doubled punctuation mark.
+    assert sum(len(words) for sentences in files.values() for words in sentences) == 1_155_141
 
 
-def test_trees_that_do_not_match(run, files, tmp_path):
+def test_rejects_trees_of_other_sentences(run, files, tmp_path):
     trees = list(map(fan, sentences()))
     path, output = tmp_path / "trees.conll", tmp_path / "out"
-    told = ["--questions", files, "--trees", path, "--models", files / "tree", "--output", output]
+    arguments = ["--questions", files, "--trees", path, "--models", files / "tree"]
+    arguments += ["--output", output]
     conll.write(trees[:-1], path)
-    refused(run(*told), path, "19 trees for 20 sentences", "Parse the sentences again")
+    refused(run(*arguments), path, "19 trees for 20 sentences", "sentences again")
     conll.write([*trees[:3], fan(["The", "flea", "sleeps"]), *trees[4:]], path)
-    refused(run(*told), path, "tree 4: word 2 must be 'fly'", "'fly'")
+    refused(run(*arguments), path, "tree 4: word 2 must be 'fly'", "'fly'")
     assert not output.exists()
 
 
-def test_a_run_of_another_script(run, files, tmp_path):
+def test_rejects_runs_of_other_scripts(run, files, tmp_path):
     other = tmp_path / "other"
-    told = [*options(files), "--models", other, "--output", tmp_path / "out"]
-    refused(run(*told), other, "config.json: no such file", "dependency_language_model.py")
+    arguments = [*options(files), "--models", other, "--output", tmp_path / "out"]
+    refused(run(*arguments), other, "config.json: no such file", "dependency_language_model.py")
     other.mkdir()
     bush = TreeLSTMConfig().to_json() | {"trees": "bush"}
     (other / "config.json").write_text(json.dumps(bush))
-    refused(run(*told), other / "config.json", "trees is 'dependencies' or 'chain'")
+    refused(run(*arguments), other / "config.json", "trees must be 'dependencies' or 'chain'")
     shutil.copy(files / "chain" / "config.json", other)
     model = LanguageModel(3, 4, 8, 1, 4, vocabulary=["<eos>", "<unk>", "a"])
     model.build()
     model.save(other / "best.keras")
-    refused(run(*told), "LanguageModel, and this script needs a TreeLSTM")
+    refused(run(*arguments), "must be a TreeLSTM, not a LanguageModel")
     assert not (tmp_path / "out").exists()
 
 
-def test_models_that_do_not_parse(run, spacy, files, monkeypatch, tmp_path):
-    told = ["--questions", files, "--trees", tmp_path / "trees.conll", "--parse"]
-    refused(run(*told, "en_core"), "--parse en_core", "[E050] Can't find model. It is not there.")
-    refused(run(*told, "tagger"), "--parse tagger", "has no parser")
+def test_rejects_spacy_models_without_parser(run, spacy, files, monkeypatch, tmp_path):
+    arguments = ["--questions", files, "--trees", tmp_path / "trees.conll", "--parse"]
+    refused(
+        run(*arguments, "en_core"), "--parse en_core", "[E050] Can't find model. It is not there."
+    )
+    refused(run(*arguments, "tagger"), "--parse tagger", "has no parser")
     monkeypatch.setitem(sys.modules, "spacy", None)
-    refused(run(*told, "fans"), "pip install spacy")
+    refused(run(*arguments, "fans"), "pip install spacy")
     assert contents(tmp_path) == {}

@@ -1,4 +1,4 @@
-"""examples/syntactic_evaluation.py: its texts and its table. Runs: test_run_contract.py."""
+"""examples/syntactic_evaluation.py: corpora and table of results. See also test_run_contract.py."""
 
 import csv
 import functools
@@ -28,7 +28,7 @@ refused = functools.partial(commands.refused, SCRIPT)
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """Directories of two trained runs, as far as evaluating needs them."""
+    """Directories of two runs with the files that an evaluation needs."""
     directory = tmp_path_factory.mktemp("runs")
     for seed, recurrent in enumerate(("onlstm", "lstm")):
         model = LanguageModel(
@@ -43,46 +43,46 @@ def models(tmp_path_factory):
 
 @pytest.fixture
 def pairs(tmp_path):
-    """A table of minimal pairs, some with a word that the models do not know."""
+    """A table of minimal pairs, some with a word outside the vocabulary."""
     animals = ["cat", "dog", "bird"]
-    found = [
+    items = [
         MinimalPair("simple_agrmt", "sing", (f"the {a} sleeps", f"the {a} sleep")) for a in animals
     ]
-    found += [MinimalPair("mine", "plur", (f"the {a}s sleep", f"the {a} sleep")) for a in animals]
-    write_table(tmp_path / "pairs.tsv", found)
+    items += [MinimalPair("mine", "plur", (f"the {a}s sleep", f"the {a} sleep")) for a in animals]
+    write_table(tmp_path / "pairs.tsv", items)
     return tmp_path / "pairs.tsv"
 
 
-def total(model, sentence):
-    """The log-probability of the words and the full stop, in float64."""
+def log_probability(model, sentence):
+    """Log-probability of the words and the full stop, in float64."""
     ids = np.array([model.encode(f"<eos> {sentence} .")])
     logits = keras.ops.convert_to_numpy(model(ids[:, :-1]))[0].astype("float64")
     scores = logits - np.log(np.exp(logits - logits.max()).sum(-1, keepdims=True)) - logits.max()
     return scores[np.arange(ids.shape[1] - 1), ids[0, 1:]].sum()
 
 
-def results(run):
+def read_results(run):
     rows = json.loads((run / "syntactic_evaluation.json").read_text())["rows"]
     return {(row["name"], row["case"]): row for row in rows}
 
 
-def test_scores_are_those_of_the_models(run, models, pairs):
+def test_accuracies_match_models(run, models, pairs):
     status, text, errors = run("--evaluate", *models, "--pairs", pairs)
     assert (status, ours(errors)) == (0, [])
-    rights = []
+    correct = []
     for directory in models:
         model = keras.saving.load_model(directory / "best.keras", compile=False)
-        found = results(directory)
-        rights.append({})
+        rows = read_results(directory)
+        correct.append({})
         for name, key in (("simple_agrmt", "Simple"), ("mine", "mine")):
             items = syntactic_evaluation.read_table(pairs)
             right = [
-                total(model, p.sentences[0]) > total(model, p.sentences[1])
+                log_probability(model, p.sentences[0]) > log_probability(model, p.sentences[1])
                 for p in items
                 if p.construction == name
             ]
-            rights[-1][key] = right
-            row = found[key, ""]
+            correct[-1][key] = right
+            row = rows[key, ""]
             assert (row["right"], row["pairs"]) == (sum(right), 3)
             assert row["accuracy"] == pytest.approx(sum(right) / 3)
             assert (row["lowest"], row["highest"]) == pytest.approx(interval(sum(right), 3))
@@ -91,24 +91,24 @@ def test_scores_are_those_of_the_models(run, models, pairs):
             lines = list(csv.DictReader(file))
         assert [line["name"] for line in lines] == ["Simple", "Simple", "mine", "mine"]
     line = next(line for line in text.splitlines() if line.startswith("  mine"))
-    both = [right["mine"] for right in rights]
+    both = [right["mine"] for right in correct]
     difference = difference_interval(*both)
     assert f"{100 * difference[0]:+.1f}" in line
     assert f"{100 * difference[1]:+.1f} to {100 * difference[2]:+.1f}" in line
     assert f"{mcnemar(*both):.3f}" in line
-    assert "66.7" in line  # the share of pairs whose differing words are known
+    assert "66.7" in line  # percentage of pairs whose differing words are known
     assert "ON-LSTM onlstm" in text and "LSTM lstm" in text
 
 
-def test_known_words_alone(run, models, pairs):
+def test_known_skips_pairs_with_unknown_words(run, models, pairs):
     status, _, errors = run("--evaluate", models[0], "--pairs", pairs, "--known")
     assert (status, ours(errors)) == (0, [])
-    found = results(models[0])
-    assert (found["mine", ""]["pairs"], found["mine", ""]["known"]) == (2, 2)
-    assert found["mine", ""]["all"] == found["mine", "plur"]["all"] == 3
+    rows = read_results(models[0])
+    assert (rows["mine", ""]["pairs"], rows["mine", ""]["known"]) == (2, 2)
+    assert rows["mine", ""]["all"] == rows["mine", "plur"]["all"] == 3
 
 
-def test_differing_words_alone(run, models, pairs):
+def test_differing_compares_only_differing_words(run, models, pairs):
     everything = run("--evaluate", models[0], "--pairs", pairs)[1]
     status, _, errors = run("--evaluate", models[0], "--pairs", pairs, "--differing")
     assert (status, ours(errors)) == (0, []) and "mine" in everything
@@ -118,65 +118,65 @@ def test_differing_words_alone(run, models, pairs):
         model.score([good])[0][1] > model.score([bad])[0][1]
         for good, bad in (p.sentences for p in items)
     ]
-    assert results(models[0])["mine", ""]["right"] == sum(right)
+    assert read_results(models[0])["mine", ""]["right"] == sum(right)
 
 
-def test_the_table_of_a_trained_run(finished_run):
+def test_table_of_trained_run(finished_run):
     output, text = finished_run("syntactic_evaluation")
     titles = [line.strip() for line in text.splitlines()]
     for row in ROWS:
         assert any(title.startswith(row.name) for title in titles)
     assert "Subject-verb agreement, long distance" in titles
     simple = next(title for title in titles if title.startswith("Simple"))
-    assert simple.split()[-2:] == ["99", "100"]  # what was published
-    # It was trained on sentences of this grammar.
-    assert results(output)["Simple", ""]["accuracy"] > 0.6
+    assert simple.split()[-2:] == ["99", "100"]  # published
+    # The model was trained on sentences of this grammar.
+    assert read_results(output)["Simple", ""]["accuracy"] > 0.6
 
 
-def test_brown_and_another_corpus(script, tmp_path, monkeypatch):
+def test_brown_is_added_to_other_corpus(script, tmp_path, monkeypatch):
     for part in ("train", "valid", "test"):
         (tmp_path / f"{part}.txt").write_text(f"{part} text\n\nof two lines\n")
-    some = [[f"word{n}", "more"] for n in range(40)]
-    monkeypatch.setattr(script.brown, "load", lambda: some)
+    brown = [[f"word{n}", "more"] for n in range(40)]
+    monkeypatch.setattr(script.brown, "load", lambda: brown)
     config = script.SyntaxConfig.from_preset("debug", brown=True, data=[str(tmp_path)])
-    found = {part: text.splitlines() for part, text in script.texts(config).items()}
-    assert found["train"][:3] == ["train text .", "of two lines .", "word1 more ."]
-    assert found["valid"] == ["valid text .", "of two lines .", "word0 more .", "word20 more ."]
-    assert found["test"] == ["test text .", "of two lines .", "word10 more .", "word30 more ."]
-    assert len(found["train"]) == 2 + 36
+    texts = {part: text.splitlines() for part, text in script.texts(config).items()}
+    assert texts["train"][:3] == ["train text .", "of two lines .", "word1 more ."]
+    assert texts["valid"] == ["valid text .", "of two lines .", "word0 more .", "word20 more ."]
+    assert texts["test"] == ["test text .", "of two lines .", "word10 more .", "word30 more ."]
+    assert len(texts["train"]) == 2 + 36
     corpus = script.load_corpus(config, tmp_path)
     assert "." in corpus.vocabulary and corpus.vocabulary[0] == "<eos>"
     assert len(corpus.valid) == (3 + 4 + 3 + 3) + 4  # words and full stops, ends of lines
-    alone = script.texts(replace(config, data=()))
-    assert alone["valid"].splitlines() == ["word0 more .", "word20 more ."]
+    brown_only = script.texts(replace(config, data=()))
+    assert brown_only["valid"].splitlines() == ["word0 more .", "word20 more ."]
 
 
-def test_sentences_of_the_grammar_among_a_text(script, tmp_path):
+def test_grammar_sentences_are_spread_over_text(script, tmp_path):
     lines = [f"line {n}" for n in range(200)]
     for part in ("train", "valid", "test"):
         (tmp_path / f"{part}.txt").write_text("\n".join(lines) + "\n")
     config = script.SyntaxConfig(data=[str(tmp_path)], grammar=100)
-    found = {part: text.splitlines() for part, text in script.texts(config).items()}
-    assert found["valid"] == found["test"] == [f"{line} ." for line in lines]
-    own = [line for line in found["train"] if line.startswith("line ")]
-    drawn = [line for line in found["train"] if not line.startswith("line ")]
-    assert own == found["valid"] and len(drawn) == len(set(drawn)) == 100
+    texts = {part: text.splitlines() for part, text in script.texts(config).items()}
+    assert texts["valid"] == texts["test"] == [f"{line} ." for line in lines]
+    own = [line for line in texts["train"] if line.startswith("line ")]
+    drawn = [line for line in texts["train"] if not line.startswith("line ")]
+    assert own == texts["valid"] and len(drawn) == len(set(drawn)) == 100
     whole = syntactic_grammar.generate(count=10**6)
     correct = {f"{pair.sentences[0]} ." for pair in whole}
     assert correct.issuperset(drawn)
     constructions = {pair.construction for pair in whole if f"{pair.sentences[0]} ." in drawn}
     assert len(constructions) == len({pair.construction for pair in whole})
-    # Evenly: neither half of the text has more than two thirds of them.
-    assert 33 <= sum(line in drawn for line in found["train"][:150]) <= 67
-    assert found == {part: text.splitlines() for part, text in script.texts(config).items()}
+    # They are spread evenly: each half of the text has between one and two thirds of them.
+    assert 33 <= sum(line in drawn for line in texts["train"][:150]) <= 67
+    assert texts == {part: text.splitlines() for part, text in script.texts(config).items()}
 
 
-def test_the_published_recipe(script):
+def test_paper_preset_matches_published_recipe(script):
     config = script.SyntaxConfig.from_preset("paper", brown=True)
     model = make_model(config, ["<eos>", "<unk>", "a"])
     model.build()
     optimizer = _optimizer(config)
-    assert config.start == "published"  # no frequencies
+    assert config.initialization == "published"  # the output bias starts at 0
     assert [layer.cell.units for layer in model.recurrent_layers] == [650, 650]
     assert model.embeddings.shape == (3, 200) and model.softmax.units == 3
     assert float(optimizer.learning_rate) == 20.0
@@ -185,21 +185,21 @@ def test_the_published_recipe(script):
     assert isinstance(schedule, PlateauSchedule)
 
 
-def test_the_learning_rate_falls_on_a_plateau(run, pairs, tmp_path):
+def test_plateau_lowers_learning_rate(run, pairs, tmp_path):
     values = ["--optimizer", "sgd", "--schedule", "plateau", "--learning-rate", "1e-30"]
     values += ["--epochs", 3, "--batch-size", 100]
     output = tmp_path / "run"
     status, _, errors = run(*DEBUG, *values, "--output", output, "--pairs", pairs)
     assert (status, ours(errors)) == (0, [])
     rows = json.loads((output / "metrics.json").read_text())["epochs"]
-    # Nothing is learnt at this rate: the second and every later epoch is not better.
+    # At this rate nothing is learnt, so later epochs are not better.
     rates = [row["learning_rate"] for row in rows]
     assert rates == pytest.approx([1e-30, 0.25e-30, 0.0625e-30]) or rates == pytest.approx(
         [1e-30, 1e-30, 0.25e-30]
     )
 
 
-def test_writing_pairs(run, tmp_path):
+def test_write_pairs_writes_grammar(run, tmp_path):
     path = tmp_path / "pairs.tsv"
     status, text, errors = run("--write-pairs", path)
     assert (status, ours(errors)) == (0, [])
@@ -207,13 +207,13 @@ def test_writing_pairs(run, tmp_path):
     assert f"{len(syntactic_grammar.generate()):,} minimal pairs" in text
 
 
-def test_the_published_pairs(run, shared_data, tmp_path):
+def test_reads_published_pairs(run, shared_data, tmp_path):
     path = tmp_path / "pairs.tsv"
     status, text, errors = run("--pairs", shared_data / "LM_syneval", "--write-pairs", path)
     assert (status, ours(errors)) == (0, []) and "163,124 minimal pairs" in text
 
 
-def test_bad_pairs(run, models, tmp_path):
+def test_rejects_invalid_pairs(run, models, tmp_path):
     path = tmp_path / "pairs.tsv"
     before = contents(models[0])
     path.write_text("construction\tcase\tgrammatical\tungrammatical\na\tb\tc d\tc\n")
@@ -227,7 +227,7 @@ def test_bad_pairs(run, models, tmp_path):
     assert contents(models[0]) == before
 
 
-def test_a_brown_corpus_that_is_not_there(run, tmp_path):
+def test_reports_missing_brown_corpus(run, tmp_path):
     output = tmp_path / "run"
     with corpora_in():
         refused(run("--brown", "--output", output), "brown", "nltk.downloader")

@@ -1,4 +1,4 @@
-"""examples/unsupervised_parsing.py: its scores, its files, and one line for every mistake."""
+"""examples/unsupervised_parsing.py: scores, files and error messages."""
 
 import csv
 import functools
@@ -35,7 +35,7 @@ def models(tmp_path_factory):
     return paths
 
 
-def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
+def test_scores_match_trees_of_each_model(run, models, script, tmp_path):
     output = tmp_path / "run"
     status, text, errors = run(*DEBUG, "--models", *models[:2], "--output", output)
     assert (status, ours(errors)) == (0, [])
@@ -50,7 +50,7 @@ def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
     )
     expected = []
     for path in models[:2]:
-        distances = Parser.load(path).measure([s.tokens for s in sentences], "input")
+        distances = Parser.load(path).distances_many([s.tokens for s in sentences], "input")
         trees = [
             build_tree(d[2], s.tokens, "binary") for d, s in zip(distances, sentences, strict=True)
         ]
@@ -64,19 +64,19 @@ def test_scores_are_those_of_the_trees(run, models, script, tmp_path):
     assert "±" in text and "47.7" in text and "65.1" in text
 
 
-def test_several_models_parse_together(run, models, script, tmp_path):
+def test_ensemble_scores_match_parser(run, models, script, tmp_path):
     both = Ensemble([load_eight_bit(path)[0] for path in models[:2]])
     save_eight_bit(both, tmp_path / "both.npz")
-    found = []
-    for number, given in enumerate((models[:2], [tmp_path / "both.npz"])):
+    results = []
+    for number, paths in enumerate((models[:2], [tmp_path / "both.npz"])):
         output = tmp_path / f"run{number}"
-        status, text, errors = run(*DEBUG, "--models", *given, "--output", output)
+        status, text, errors = run(*DEBUG, "--models", *paths, "--output", output)
         assert (status, ours(errors)) == (0, [])
-        found.append(json.loads((output / "results.json").read_text()))
+        results.append(json.loads((output / "results.json").read_text()))
         assert "2 models, all layers, votes, greedy and binary" in text and "agreement" in text
     sentences = script.load_sentences(Namespace(preset="debug"))
     golds = [sentence.tree for sentence in sentences]
-    together = {(row["layer"], row["rule"]): row for row in found[0]["together"]}
+    ensembles = {(row["layer"], row["rule"]): row for row in results[0]["together"]}
     rules = {
         (2, "mean distances, greedy"): {"layer": 2, "method": "greedy"},
         (3, "mean distances, binary"): {"layer": 3, "method": "binary"},
@@ -86,27 +86,27 @@ def test_several_models_parse_together(run, models, script, tmp_path):
         (2, "votes, greedy and binary, both gates"): {"layer": 2},
         (None, "votes, greedy and binary, both gates"): {},
     }
-    assert len(together) == 3 * 5 + 3
+    assert len(ensembles) == 3 * 5 + 3
     for key, options in rules.items():
         trees = list(Parser(both, **options).parse_many(s.tokens for s in sentences))
-        assert together[key]["f1"] == pytest.approx(score(trees, golds)["f1"])
-    one, other = (
+        assert ensembles[key]["f1"] == pytest.approx(score(trees, golds)["f1"])
+    first, second = (
         list(Parser.load(path, 3, "binary").parse_many(s.tokens for s in sentences))
         for path in models[:2]
     )
     row = next(
         row
-        for row in found[0]["scores"]
+        for row in results[0]["scores"]
         if (row["layer"], row["gate"], row["method"]) == (3, "forget", "binary")
     )
-    assert row["agreement"] == pytest.approx(score(one, other)["f1"])
-    row = together[3, "mean distances, binary"]  # of one half of the models and the other
-    assert row["agreement"] == pytest.approx(score(one, other)["f1"])
-    assert found[0]["together"] == found[1]["together"]
-    assert found[0]["scores"] == found[1]["scores"]
+    assert row["agreement"] == pytest.approx(score(first, second)["f1"])
+    row = ensembles[3, "mean distances, binary"]  # agreement of the first and the second model
+    assert row["agreement"] == pytest.approx(score(first, second)["f1"])
+    assert results[0]["together"] == results[1]["together"]
+    assert results[0]["scores"] == results[1]["scores"]
 
 
-def test_a_run_leaves_its_files(run, models, tmp_path):
+def test_run_writes_files(run, models, tmp_path):
     output = tmp_path / "run"
     status, text, _ = run(*DEBUG, "--models", models[0], "--output", output, "--pictures", 2)
     names = {path.name for path in output.iterdir()}
@@ -119,12 +119,12 @@ def test_a_run_leaves_its_files(run, models, tmp_path):
     assert (output / "report.html").read_text().count("<details") == 4
 
 
-def test_the_packages_model(run, tmp_path):
+def test_default_is_model_of_package(run, tmp_path):
     status, _, errors = run(*DEBUG, "--output", tmp_path / "run", "--pictures", 0)
     assert (status, ours(errors)) == (0, [])
     assert not list((tmp_path / "run").glob("*.svg"))
 
 
-def test_models_that_differ(run, models, tmp_path):
+def test_rejects_models_with_different_layers(run, models, tmp_path):
     output = tmp_path / "run"
     refused(run(*DEBUG, "--models", *models[1:], "--output", output), "--models", "layers")

@@ -1,4 +1,4 @@
-"""What the tests of exported files share: models, and what plain Keras makes of sentences."""
+"""Models for the tests of exported files, and the outputs of Keras for sentences."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ WORDS = ["<eos>", "<unk>", *(f"word{number}" for number in range(VOCABULARY_SIZE
 
 
 def with_weights(model, scale=0.4, seed=3):
-    """The model with weights so large that gates move, and no two of them the same."""
+    """Sets weights large enough to open and close gates, all of them different."""
     rng = np.random.default_rng(seed)
     model.set_weights([rng.normal(0.05, scale, w.shape) for w in model.get_weights()])
     return model
@@ -31,7 +31,7 @@ def classifier():
 
 
 def prpn(**options):
-    """A model some of whose gates are open, some closed and some between."""
+    """A model with open, closed and partly open gates."""
     model = PRPN(VOCABULARY_SIZE, 12, 10, LAYERS, slots=4, lookback=2, seed=0, **options)
     model.build()
     rng = np.random.default_rng(3)
@@ -44,7 +44,7 @@ def prpn(**options):
 
 
 def sentences(batch, time, seed=0):
-    """Ids (batch, time) and lengths (batch), the first of which is the whole time."""
+    """Ids (batch, time) and lengths (batch). The first length is `time`."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, time + 1, batch)
     lengths[0] = time
@@ -86,14 +86,14 @@ def log_softmax(logits):
 
 
 def plain(model, **options):
-    """A model as a function of any sizes: eager loops over many steps take long."""
+    """A model as a compiled function of any sizes, because eager loops are slow."""
     import tensorflow as tf
 
     return tf.function(lambda *ids: model(ids if len(ids) > 1 else ids[0], **options))
 
 
 def read(model, ids):
-    """What Keras makes of whole sentences, in float64 from the logits on: by output."""
+    """The outputs of Keras for whole sentences, in float64 after the logits."""
     found = plain(model, details=True)(ids)
     return {
         "log_probabilities": log_softmax(as_array(found.logits)),  # (B, T, V)
@@ -102,7 +102,7 @@ def read(model, ids):
 
 
 def part(read, time, lengths):
-    """What is left of `read` of the first sentences and tokens; beyond the lengths it is 0."""
+    """The part of the outputs for the first sentences and tokens; 0 beyond the lengths."""
     valid = np.arange(time) < np.asarray(lengths)[:, None]  # (B, T)
     batch = len(valid)
     found = {}
@@ -119,7 +119,7 @@ def classified(model, left, right):
 
 
 def step_by_step(run, model, ids):
-    """What a graph `step` makes of sentences, one token after the other: as `read`."""
+    """The outputs of a graph `step` for sentences, one token after the other, like `read`."""
     first = map(keras.tree.flatten, (model.state_names, model.initial_states(len(ids))))
     states = {name: as_array(state).astype("float32") for name, state in zip(*first, strict=True)}
     rows = []

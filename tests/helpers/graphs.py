@@ -1,4 +1,4 @@
-"""Exported files made by hand, whose distances are known: a table of them, one row an id."""
+"""Exported files written by hand. Their distances are the rows of a table, one row per id."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ def table():
 
 
 def expected(ids, lengths):
-    """What the graphs give: by gate, (batch, layers, time)."""
+    """The outputs of the graphs: (batch, layers, time) by gate."""
     found = table()[np.asarray(ids)]  # (B, T, gates, layers)
     counts = np.arange(found.shape[1]) < np.asarray(lengths)[:, None]
     found = found * counts[:, :, None, None]
@@ -39,7 +39,7 @@ def write_onnx(path, about=ABOUT, outputs=("forget_distances", "input_distances"
     }
     nodes = [
         helper.make_node("Gather", ["table", "ids"], ["rows"]),  # (B, T, gates, layers)
-        helper.make_node("Transpose", ["rows"], ["turned"], perm=[0, 2, 3, 1]),
+        helper.make_node("Transpose", ["rows"], ["transposed"], perm=[0, 2, 3, 1]),
         helper.make_node("Shape", ["ids"], ["shape"]),
         helper.make_node("Gather", ["shape", "one"], ["time"]),
         helper.make_node("Range", ["zero", "time", "one"], ["places"]),
@@ -48,7 +48,7 @@ def write_onnx(path, about=ABOUT, outputs=("forget_distances", "input_distances"
         helper.make_node("Less", ["places", "column"], ["counts"]),  # (B, T)
         helper.make_node("Cast", ["counts"], ["factors"], to=TensorProto.FLOAT),
         helper.make_node("Unsqueeze", ["factors", "last"], ["wide"]),
-        helper.make_node("Mul", ["turned", "wide"], ["found"]),
+        helper.make_node("Mul", ["transposed", "wide"], ["found"]),
         helper.make_node("Gather", ["found", "zero"], [outputs[0]], axis=1),
         helper.make_node("Gather", ["found", "one"], [outputs[1]], axis=1),
     ]

@@ -31,7 +31,7 @@ class Smallest(SentenceReader):
     """One layer, one kind of distances, and states under names instead of in lists."""
 
     gates = ("depth",)
-    members = (1,)
+    layers_per_model = (1,)
     vocabulary = WORDS
     vocabulary_size = len(WORDS)
 
@@ -83,7 +83,7 @@ def test_distances_and_scores(model):
     (scores,) = model.score(["the cat saw"])
     expected = log_probabilities[range(4), ids[0, 1:]]
     assert_close(scores, expected, 1e-5, "log-probabilities")
-    with pytest.raises(ValueError, match="gate is 'depth', not 'forget'"):
+    with pytest.raises(ValueError, match="gate must be 'depth', got 'forget'"):
         model.distances(["the cat"], "forget")
     assert_close(model.distances(["the cat saw"])[0], distances, 0.0, "of the only ones")
 
@@ -94,8 +94,8 @@ def test_a_parser_of_one_layer(model):
     assert parser.parse("the cat saw a dog").leaves() == ["the", "cat", "saw", "a", "dog"]
 
 
-def test_words_that_follow(model):
-    """The likeliest ones, each read after the ones before it."""
+def test_generate_picks_likeliest_words(model):
+    """The likeliest word at each step is the next input."""
     drawn = model.generate("the cat", length=6, top_k=1)
     ids = model.encode(["<eos>", "the", "cat", *drawn])
     logits = as_array(model(np.array([ids]), details=True).logits)[0]

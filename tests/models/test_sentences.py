@@ -29,14 +29,14 @@ def test_results_are_in_the_order_of_the_sentences():
     assert shapes == [(3, 3), (1, 4)]
 
 
-def test_closed_and_padded_to_few_lengths():
+def test_eos_and_padding():
     found, shapes = watched(["a b a", "", "b"], closed=True, multiple=4)
     assert found == [([0, 2, 3, 2, 0], 3), ([0, 0], 0), ([0, 3, 0], 1)]
     assert shapes == [(3, 8)]
 
 
 @pytest.mark.parametrize(("count", "time"), [(OFTEN - 1, 8), (OFTEN, 5)])
-def test_a_length_that_many_have_is_not_padded(count, time):
+def test_frequent_length_is_not_padded(count, time):
     found, shapes = watched(["a b b"] * count + ["a", "b " * 9], closed=True, multiple=8)
     assert found[:-2] == [([0, 2, 3, 3, 0], 3)] * count
     assert found[-2:] == [([0, 2, 0], 1), ([0, *[3] * 9, 0], 9)]
@@ -44,11 +44,11 @@ def test_a_length_that_many_have_is_not_padded(count, time):
     assert shapes[-1][1] == 16
 
 
-def test_nothing_to_read():
+def test_no_sentences():
     assert watched([]) == ([], [])
 
 
-def test_few_long_sentences_at_once():
+def test_long_sentences_make_small_batches():
     count = WORDS // 3 + 1  # two of these fit, three do not
     long = "a " * count
     found, shapes = watched([long, "a", long, long, "b", "b a"], batch_size=6)
@@ -59,7 +59,7 @@ def test_few_long_sentences_at_once():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_contexts_are_the_same_where_the_words_before_are(seed):
+def test_equal_prefixes_share_a_context(seed):
     random = np.random.default_rng(seed)
     ids = np.concatenate([np.zeros((12, 1)), random.integers(1, 3, (12, 6))], 1).astype("int32")
     lengths = random.integers(1, 8, 12).astype("int32")
@@ -79,7 +79,7 @@ def test_contexts_are_the_same_where_the_words_before_are(seed):
 
 
 @pytest.mark.parametrize(("rows", "share"), [([[1, 2, 3, 4]] * 8, 4), ([[1, 2, 3, 4]] * 2, 2)])
-def test_as_few_places_as_the_contexts_need(rows, share):
+def test_size_of_contexts(rows, share):
     ids = np.array(rows, "int32")
     assert contexts(ids, np.full(len(rows), 4))["firsts"].shape == (len(rows) * 3 // share,)
     different = ids + np.arange(len(rows), dtype="int32")[:, None]

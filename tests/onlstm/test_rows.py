@@ -34,8 +34,8 @@ def pair_classifier():
 
 def tree_lstm(noise=None, **kwargs):
     model = TreeLSTM(9, 4, 4, vocabulary=WORDS, output_bias=noise is None, **kwargs)
-    layouts = [model.lay_out(DependencyTree(["a", "b", "a", "a"], [2, 0, 2, 3]))] * 3
-    return TreeLearner(model, noise), TreeBatches(model, layouts, 3, noise=noise)[0]
+    schedules = [model.schedule_tree(DependencyTree(["a", "b", "a", "a"], [2, 0, 2, 3]))] * 3
+    return TreeLearner(model, noise), TreeBatches(model, schedules, 3, noise=noise)[0]
 
 
 MODELS = {

@@ -1,4 +1,4 @@
-"""Heat maps: every number where it belongs, whatever the words are."""
+"""Heat maps: the position of every number, for any words."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ GATES = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.25, 0.5, 0.0]])
 
 
 def cells(svg):
-    """(column, row, number) of every cell, counted from the leftmost and the topmost one."""
+    """(column, row, number) of every cell, from the left and from the top."""
     found = [
         numbers(box, "x", "y", "fill-opacity")
         for box in elements(svg, "rect")

@@ -21,7 +21,7 @@ TREES = st.recursive(
 
 
 def read_back(text):
-    """The tree of an outline: each constituent has two columns, the second says what it does."""
+    """The tree of an outline, whose constituents have two columns each."""
     top, path = Tree("X", []), []
     for line in text.split("\n"):
         depth = 0
@@ -42,7 +42,7 @@ def test_an_outline_is_the_tree(tree):
 
 
 def read_columns(text):
-    """The tree of CoNLL's columns."""
+    """The tree in CoNLL columns."""
     rows = [line.split("\t") for line in text.split("\n")]
     assert [row[0] for row in rows] == [str(number) for number in range(len(rows))]
     marks = "".join(mark.replace("*", f" {number} ") for number, _, mark in rows)
@@ -60,7 +60,7 @@ def test_columns_of_strange_words():
     assert read_columns(conll(tree)) == tree
     assert conll(Tree("X", ["a\tb", ""])) == "0\ta_b\t(X*\n1\t_\t*)"
     assert conll(Tree("A*(", ["a"])) == "0\ta\t(A_-LRB-*)"
-    with pytest.raises(ValueError, match="A constituent without words"):
+    with pytest.raises(ValueError, match="a constituent without words"):
         conll(Tree("X", ["a", Tree("X", [])]))
 
 
@@ -92,5 +92,7 @@ def test_punctuation_is_as_high_as_it_can_stand(seed):
 
 def test_punctuation_of_another_sentence():
     for tokens in (["a"], ["a", "b", "c"]):
-        with pytest.raises(ValueError, match=f"has 2 words, its sentence {len(tokens)}"):
+        with pytest.raises(
+            ValueError, match=f"marks {len(tokens)} tokens as words, but the tree has 2"
+        ):
             with_punctuation(Tree("X", ["a", "b"]), tokens, [True] * len(tokens))

@@ -58,7 +58,7 @@ def drawn(predicted, gold, distances, title):
 
 
 def lines(name):
-    """The picture of a case, an element a line."""
+    """The picture of a case, with an element in each line."""
     return drawn(*CASES[name]).replace("><", ">\n<") + "\n"
 
 
@@ -80,7 +80,7 @@ def test_deep_trees_get_flatter_levels(words, branches):
 def test_distances_that_do_not_fit(tmp_path):
     for given in (BARS[:4], [*BARS, 0.5]):
         for gold in (None, GOLD):
-            with pytest.raises(ValueError, match=f"5 words need as many.* not {len(given)}"):
+            with pytest.raises(ValueError, match=f"number for each of 5 words, got {len(given)}"):
                 save_picture(tmp_path / "tree.svg", SHORT, gold, given)
     assert not list(tmp_path.iterdir())
 

@@ -89,6 +89,6 @@ def test_a_page_needs_no_network_and_shows_words_as_text(tmp_path):
 
 
 def test_no_sentences(tmp_path):
-    with pytest.raises(ValueError, match="There is no sentence to report"):
+    with pytest.raises(ValueError, match="gold is empty: there is no sentence to report"):
         write_report(tmp_path / "report.html", [], [])
     assert not list(tmp_path.iterdir())

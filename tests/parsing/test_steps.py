@@ -1,4 +1,4 @@
-"""The pictures of how a tree follows from distances: their steps are those of `build_tree`."""
+"""The pictures of greedy parsing show the steps of `build_tree`."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Trees put together by votes: by brute force over all binary trees, and against `build_tree`."""
+"""Consensus trees against brute force over all binary trees, and against `build_tree`."""
 
 import functools
 import math
@@ -35,7 +35,7 @@ def spans(tree):
 
 @functools.cache
 def all_trees(start, end):
-    """The spans of every binary tree of a range, those that part further left first."""
+    """The spans of every binary tree of a range, ordered by their splits from the left."""
     if end - start == 1:
         return [frozenset()]
     return [
@@ -60,7 +60,7 @@ def counted(trees, weights):
 
 
 def flattened(tree, rng):
-    """The tree with some of its constituents dissolved, and some around nothing but another."""
+    """The tree with some constituents removed and some unary constituents added."""
     children = []
     for child in tree:
         if not isinstance(child, Tree):
@@ -95,7 +95,7 @@ def test_words_that_are_alike():
 
 
 def rows(most):
-    """Rows of few, equal or any numbers."""
+    """Rows of distances: few distinct numbers, equal numbers, or any."""
     numbers = st.one_of(st.integers(0, 3).map(float), st.floats(-1, 1, width=32), st.just(0.25))
     return st.integers(1, most).flatmap(
         lambda count: st.lists(
@@ -146,11 +146,11 @@ PAIR = [left_branching("abc"), right_branching("abc")]
 @pytest.mark.parametrize(
     ("trees", "weights", "match"),
     [
-        ([], None, "There is no tree to vote"),
-        ([Tree("S", [])], None, "A sentence without words has no tree"),
-        ([*PAIR, balanced("abd")], None, "tree 3: has other words than the first tree"),
-        (PAIR, [1], r"2 voters need as many weights, not shape \(1,\)"),
-        (PAIR, [1, math.nan], "weights are numbers, 0 or above"),
+        ([], None, "trees is empty: at least one tree must vote"),
+        ([Tree("S", [])], None, "tokens is empty: a sentence without words has no tree"),
+        ([*PAIR, balanced("abd")], None, "tree 3 has other words than tree 1"),
+        (PAIR, [1], r"weights must have the shape \(2,\), one for each voter, got \(1,\)"),
+        (PAIR, [1, math.nan], "weights must be finite and at least 0"),
     ],
 )
 def test_trees_that_cannot_vote(trees, weights, match):
@@ -161,11 +161,16 @@ def test_trees_that_cannot_vote(trees, weights, match):
 @pytest.mark.parametrize(
     ("distances", "tokens", "options", "match"),
     [
-        ([[]], [], {}, "A sentence without words has no tree"),
-        ([0.1, 0.2], "ab", {}, r"2 words need rows of as many distances, not shape \(2,\)"),
-        ([[0.1, 0.2], [0.1, math.nan]], "ab", {}, "the distance of word 2 in row 2 is nan: not a"),
-        ([[0.1, 0.2]], "ab", {"methods": ()}, r"methods are 'greedy', 'binary' or both, not \(\)"),
-        ([[0.1, 0.2]], "ab", {"weights": [1, 1]}, "1 voters need as many weights"),
+        ([[]], [], {}, "tokens is empty: a sentence without words has no tree"),
+        ([0.1, 0.2], "ab", {}, r"distances must have the shape \(rows, 2\).*got the shape \(2,\)"),
+        ([[0.1, 0.2], [0.1, math.nan]], "ab", {}, r"distances\[1, 1\] must be finite, got nan"),
+        (
+            [[0.1, 0.2]],
+            "ab",
+            {"methods": ()},
+            r"methods must be 'greedy', 'binary' or both, got \(\)",
+        ),
+        ([[0.1, 0.2]], "ab", {"weights": [1, 1]}, r"weights must have the shape \(1,\)"),
     ],
 )
 def test_distances_that_cannot_vote(distances, tokens, options, match):

@@ -107,10 +107,10 @@ def test_ids_mapped_into_memory_are_the_same(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("texts", "match"),
     [
-        ({"train": " \n\n"}, "train.txt: no words"),
-        ({"valid": ""}, "valid.txt: holds no words"),
+        ({"train": " \n\n"}, "train.txt: the text has no words"),
+        ({"valid": ""}, "valid.txt: the text has no words"),
         ({"train": b"a\n\xff\xfe\n"}, r"train.txt, line 2: is not UTF-8 text"),
-        ({"test": b"a\x00b\n"}, r"test.txt, line 1: is not text"),
+        ({"test": b"a\x00b\n"}, r"test.txt, line 1 is not text"),
     ],
 )
 def test_bad_files(texts, match, tmp_path):
@@ -123,5 +123,5 @@ def test_bad_files(texts, match, tmp_path):
 def test_a_missing_file(tmp_path):
     write(tmp_path)
     (tmp_path / "valid.txt").unlink()
-    with pytest.raises(FileNotFoundError, match=r"no valid\.txt.*A corpus is a directory"):
+    with pytest.raises(FileNotFoundError, match=r"has no valid\.txt.*A corpus is a directory"):
         text.corpus.load(tmp_path)

@@ -119,14 +119,14 @@ def test_invalid_config_files_are_reported(output, tmp_path, name, text, message
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--units", "2.5"], "--units is an integer, 1 or above, not '2.5'"),
-        (["--units", "0"], "--units is an integer, 1 or above, not 0"),
-        (["--dropout", "1.5"], "--dropout is a number from 0 to 0.9999, not 1.5"),
-        (["--dropout", "nan"], "--dropout is a number"),
-        (["--max-words", "2"], "--max-words is an integer, 3 or above"),
-        (["--optimizer", "adm"], "--optimizer is 'sgd' or 'adam', not 'adm'"),
-        (["--preset", "huge"], "--preset is 'small' or 'large', not 'huge'"),
-        (["--seed", "-1"], "--seed is an integer from 0 to"),
+        (["--units", "2.5"], "--units must be an integer, 1 or above, not '2.5'"),
+        (["--units", "0"], "--units must be an integer, 1 or above, not 0"),
+        (["--dropout", "1.5"], "--dropout must be a number from 0 to 0.9999, not 1.5"),
+        (["--dropout", "nan"], "--dropout must be a number"),
+        (["--max-words", "2"], "--max-words must be an integer, 3 or above"),
+        (["--optimizer", "adm"], "--optimizer must be 'sgd' or 'adam', not 'adm'"),
+        (["--preset", "huge"], "--preset must be 'small' or 'large', not 'huge'"),
+        (["--seed", "-1"], "--seed must be an integer from 0 to"),
         (["--no-tied", "--optimizer", "sgd"], "--no-tied: goes with --optimizer adam"),
     ],
 )
@@ -268,7 +268,7 @@ def test_runs_that_stored_only_a_preset_load(output):
         ({"arguments": EARLIER | {"colour": 3}}, "unknown setting 'colour'"),
         ({"arguments": EARLIER, "values": {"units": 3}}, "is missing"),
         ({"arguments": EARLIER, "values": {"unit": 3}}, "unknown setting 'unit'"),
-        ({"arguments": EARLIER, "values": 3}, "values is an object or null, not 3"),
+        ({"arguments": EARLIER, "values": 3}, "values must be an object or null, not 3"),
         ({"model": "language_model", "units": 3}, "is missing"),
     ],
 )
@@ -280,12 +280,12 @@ def test_damaged_config_json_is_reported(output, content, message):
     assert "Name the --output directory" in str(caught.value)
 
 
-VALUES = {"units": 20, "start": "scaled", "rate": 0.1}
+VALUES = {"units": 20, "initialization": "scaled", "rate": 0.1}
 
 
 def test_checkpoint_with_another_record_is_rejected(tmp_path):
     make_trainer(tmp_path, record=VALUES).run(max_batches=2)
-    for name, other in {"units": 21, "start": None}.items():
+    for name, other in {"units": 21, "initialization": None}.items():
         trained = make_trainer(tmp_path, seed=9, record=VALUES | {name: other})
         before = bits(trained.model)
         with pytest.raises(ValueError, match=f"started with {name} {VALUES[name]}, not {other}"):

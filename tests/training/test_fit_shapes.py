@@ -81,7 +81,7 @@ def made_trees(**options):
     trees = [chain(["a"] * 2)] * 6 + [chain(["a"] * 3), balanced_tree(31)]
     learner = TreeLearner(model)
     learner.compile(keras.optimizers.SGD(0.5))
-    return learner, TreeBatches(model, list(map(model.lay_out, trees)), 1, **options)
+    return learner, TreeBatches(model, list(map(model.schedule_tree, trees)), 1, **options)
 
 
 MAKERS = {

@@ -84,5 +84,5 @@ def test_run_starts_with_weights_of_another_model(tmp_path, config):
     ):
         assert (as_array(variable) == as_array(trained)).all(), variable.path
     smaller = make_model(tiny(config, embedding_dim=4), WORDS)
-    with pytest.raises(ValueError, match="the model to start from has embedding_dim 4, not 6"):
+    with pytest.raises(ValueError, match="The initial model has embedding_dim 4, not 6"):
         train_language_model(tmp_path / "other", values, corpus(), initial=smaller)

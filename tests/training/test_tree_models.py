@@ -35,14 +35,16 @@ def test_noise_contrastive_losses_match_the_reference(tree_reference, prefix, le
     estimation = NoiseContrastive(counts, noise.shape[1], ln_z=start, learn=learn, dtype=float64)
     expected = tree_reference[f"{prefix}nce.noise_distribution"]
     assert_close(estimation.distribution, expected, 1e-15, "distribution")
-    planned = model.plan([model.lay_out(tree) for tree in trees_of(tree_reference)])
-    grids = {name: ops.convert_to_tensor(x) for name, x in planned.grids.items()}
-    count = planned.words
+    scheduled = model.schedule_batch(
+        [model.schedule_tree(tree) for tree in trees_of(tree_reference)]
+    )
+    grids = {name: ops.convert_to_tensor(x) for name, x in scheduled.grids.items()}
+    count = scheduled.words
 
     def losses():
         hidden = model.features(grids)[:count]
         kernel = ops.convert_to_tensor(model.softmax_kernel)
-        return estimation(hidden, kernel, planned.targets[:count], noise.astype("int32"))
+        return estimation(hidden, kernel, scheduled.targets[:count], noise.astype("int32"))
 
     assert_close(losses(), tree_reference[f"{prefix}nce.loss"], TOLERANCE, "losses")
     variables = [v for v in model.trainable_variables if v is not model.softmax_bias]
@@ -94,7 +96,7 @@ def test_invalid_noise_arguments_are_rejected(arguments, message):
 
 
 def batches_of(model, trees, size=3, **kwargs):
-    return TreeBatches(model, [model.lay_out(tree) for tree in trees], size, **kwargs)
+    return TreeBatches(model, [model.schedule_tree(tree) for tree in trees], size, **kwargs)
 
 
 def words_of(batches):
@@ -107,7 +109,7 @@ def words_of(batches):
 def test_every_tree_is_in_one_batch():
     model, trees = small_model(), small_trees(20)
     batches = batches_of(model, trees, shuffle=True)
-    every = sorted(word for tree in trees for word in model.lay_out(tree).words)
+    every = sorted(word for tree in trees for word in model.schedule_tree(tree).words)
     orders = []
     for epoch in (0, 1, 2, 1):
         batches.set_epoch(epoch)
@@ -153,7 +155,7 @@ def test_noise_is_reproducible():
 
 
 def test_empty_layouts_are_rejected():
-    with pytest.raises(ValueError, match="layouts is empty"):
+    with pytest.raises(ValueError, match="schedules is empty"):
         TreeBatches(small_model(), [], 2)
 
 
@@ -161,7 +163,7 @@ def test_loss_per_word_and_per_sentence():
     model, trees = small_model(), small_trees()
     batches = batches_of(model, trees, len(trees))
     inputs, targets, weights = batches[0]
-    rows = [model.lay_out(tree).words for tree in trees]
+    rows = [model.schedule_tree(tree).words for tree in trees]
     expected = -sum(float(scores.sum()) for scores in model.score(trees))
     words = sum(map(len, rows))
     for sentences, training, divisor in ((None, True, words), (4, True, 4), (4, False, words)):
@@ -261,7 +263,7 @@ def test_halving_stops_at_nan():
         ("the 1 2 3\ncat 1 2\n", "line 2: has 2 numbers"),
         ("2 4\nNew York 1 2 3 4\ncat 1 2 3 4\nthe 1 2 3 4\n", "line 3: has 4 numbers"),
         ("cat 1 1e99 3\n", "line 1: '1e99' is no finite"),
-        ("zebra 1 2 3\n", "has none of the 1 words"),
+        ("zebra 1 2 3\n", "none of the 1 words"),
     ],
 )
 def test_invalid_word_vectors_are_reported(tmp_path, text, message):
@@ -278,9 +280,9 @@ def test_word_vectors(tmp_path):
     assert sorted(found) == ["cat", "xé"]
     assert_close(found["cat"], [0.5, -1.0], 0, "the first one counts")
     path.write_bytes(b"cat \xff 1\n")
-    with pytest.raises(ValueError, match=r"line 1: '\\udcff' is no finite number"):
+    with pytest.raises(ValueError, match=r"line 1: '\\udcff' is not a finite number"):
         read_vectors(path, {"cat"}, 2)
-    with pytest.raises(FileNotFoundError, match="no such file of word vectors"):
+    with pytest.raises(FileNotFoundError, match="the file of word vectors does not exist"):
         read_vectors(tmp_path / "none.txt", {"cat"}, 2)
 
 

@@ -14,15 +14,16 @@ import numpy as np
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 
-__all__ = ["Layout", "Plan", "Rooms", "lay_out", "plan", "rung"]
+__all__ = ["BatchSchedule", "RowCapacity", "TreeSchedule", "bucket_size", "schedule_batch"]
+__all__ += ["schedule_tree"]
 
 _EDGES = len(Edge)
 _FOLLOWERS = 3  # a word leads to one by LEFT, one by RIGHT, and to its next sibling
 _COLUMN = np.array([0, 1, 2, 2])  # column of `followers`, by edge
 
 
-class Layout(NamedTuple):
-    """A tree of n words as arrays, for `plan`. Its longest path has D edges.
+class TreeSchedule(NamedTuple):
+    """A tree of n words as arrays, for `schedule_batch`. Its longest path has D edges.
 
     Attributes:
         words: (n,) ids, in the order of the sentence.
@@ -46,7 +47,7 @@ class Layout(NamedTuple):
     left: list[tuple[int, np.ndarray]]
 
 
-class Rooms(NamedTuple):
+class RowCapacity(NamedTuple):
     """Number of rows in a step for each edge type, and in the grid of left dependents."""
 
     left: int = 20
@@ -56,20 +57,20 @@ class Rooms(NamedTuple):
     left_dependents: int = 16
 
     @classmethod
-    def fitting(cls, layouts: Sequence[Layout], rows: int = 68) -> "Rooms":
-        """Rooms in proportion to what trees need, about `rows` rows in total."""
-        counts = np.sum([layout.counts.sum(0) for layout in layouts], 0)
-        read = sum(len(ids) for layout in layouts for _, ids in layout.left)
+    def fitting(cls, schedules: Sequence[TreeSchedule], rows: int = 68) -> "RowCapacity":
+        """RowCapacity in proportion to what trees need, about `rows` rows in total."""
+        counts = np.sum([schedule.counts.sum(0) for schedule in schedules], 0)
+        read = sum(len(ids) for schedule in schedules for _, ids in schedule.left)
         shares = np.append(counts, read) / counts.sum() * rows
         # At least two, so that every weight has a gradient.
         return cls(*(int(room) for room in np.maximum(np.ceil(shares / 2), 1) * 2))
 
-    def doubled(self) -> "Rooms":
-        """Twice these rooms, for a tree that is too wide."""
-        return Rooms(*(2 * room or 4 for room in self))
+    def doubled(self) -> "RowCapacity":
+        """Twice these capacity, for a tree that is too wide."""
+        return RowCapacity(*(2 * room or 4 for room in self))
 
 
-class Plan(NamedTuple):
+class BatchSchedule(NamedTuple):
     """A batch of trees as arrays, int32; K steps, R rows in each.
 
     Attributes:
@@ -91,8 +92,8 @@ class Plan(NamedTuple):
     words: int
 
 
-def lay_out(tree: DependencyTree, ids: Sequence[int], root: int) -> Layout:
-    """The `Layout` of a projective tree, from the ids of its words and of ROOT."""
+def schedule_tree(tree: DependencyTree, ids: Sequence[int], root: int) -> TreeSchedule:
+    """The `TreeSchedule` of a projective tree, from the ids of its words and of ROOT."""
     count = len(tree)
     words = np.array([root, *ids], "int32")
     source, edge, level, rank = (np.zeros(count + 1, "int32") for _ in range(4))
@@ -111,10 +112,10 @@ def lay_out(tree: DependencyTree, ids: Sequence[int], root: int) -> Layout:
             left.append((place - 1, words[list(step.left)]))
     rows = slice(1, None)
     fields = source[rows] - 1, edge[rows], level[rows], rank[rows], np.array(counts, "int32")
-    return Layout(words[rows], words[source[rows]], *fields, left)
+    return TreeSchedule(words[rows], words[source[rows]], *fields, left)
 
 
-def rung(size: int, least: int, sizes: int) -> int:
+def bucket_size(size: int, least: int, sizes: int) -> int:
     """Rounds a size up to a multiple of `least`, to one of `sizes` between two powers of 2.
 
     `least` and `sizes` are powers of 2. With 4 and 4, 13 becomes 16, 31 becomes 32, 33 becomes 40.
@@ -123,15 +124,15 @@ def rung(size: int, least: int, sizes: int) -> int:
     return -(-max(size, 1) // step) * step
 
 
-def _pack(layouts, rooms):
+def _pack(schedules, capacity):
     """The first step of each tree, the rows already used at its levels, and the number of steps."""
-    used = np.zeros((sum(len(layout.counts) for layout in layouts) + 1, _EDGES), "int32")
-    starts, before, end = [0] * len(layouts), [used] * len(layouts), 0
-    for place in sorted(range(len(layouts)), key=lambda place: -len(layouts[place].counts)):
-        counts = layouts[place].counts
+    used = np.zeros((sum(len(schedule.counts) for schedule in schedules) + 1, _EDGES), "int32")
+    starts, before, end = [0] * len(schedules), [used] * len(schedules), 0
+    for place in sorted(range(len(schedules)), key=lambda place: -len(schedules[place].counts)):
+        counts = schedules[place].counts
         depth = len(counts)
         windows = np.lib.stride_tricks.sliding_window_view(used[: end + depth], depth, axis=0)
-        room = np.array(rooms[:_EDGES]) - counts  # (D, 4)
+        room = np.array(capacity[:_EDGES]) - counts  # (D, 4)
         start = int((windows <= room.T).all((1, 2)).argmax())
         span = used[start : start + depth]
         starts[place], before[place] = start, span.copy()
@@ -140,9 +141,9 @@ def _pack(layouts, rooms):
     return np.array(starts), np.concatenate(before), end
 
 
-def _pack_left(layouts, steps, rows):
+def _pack_left(schedules, steps, rows):
     """Row and step where each sequence of left dependents begins; `None` without room."""
-    lengths = [len(ids) for layout in layouts for _, ids in layout.left]
+    lengths = [len(ids) for schedule in schedules for _, ids in schedule.left]
     filled = [0] * rows
     places = [(0, 0)] * len(lengths)
     for number in sorted(range(len(lengths)), key=lambda number: -lengths[number]):
@@ -154,9 +155,9 @@ def _pack_left(layouts, steps, rows):
     return places
 
 
-def _left_grids(layouts, steps, room, rows, right):
+def _left_grids(schedules, steps, room, rows, right):
     """The arrays of left dependents; `rows` are the cells (step, row) of all words."""
-    places = _pack_left(layouts, steps, room)
+    places = _pack_left(schedules, steps, room)
     if places is None:
         return None
     words = np.zeros((steps, room), "int32")
@@ -164,8 +165,8 @@ def _left_grids(layouts, steps, room, rows, right):
     followers = source.copy()
     found = np.full((steps, right.stop - right.start), steps * room, "int32")
     first, number = 0, 0
-    for layout in layouts:
-        for place, ids in layout.left:
+    for schedule in schedules:
+        for place, ids in schedule.left:
             row, start = places[number]
             end = start + len(ids)
             words[start:end, row] = ids
@@ -174,7 +175,7 @@ def _left_grids(layouts, steps, room, rows, right):
             step, column = rows[first + place]
             found[step, column - right.start] = (end - 1) * room + row
             number += 1
-        first += len(layout.words)
+        first += len(schedule.words)
     return {
         "left_words": words,
         "left_source": source,
@@ -183,59 +184,67 @@ def _left_grids(layouts, steps, room, rows, right):
     }
 
 
-def plan(layouts: Sequence[Layout], rooms: Rooms, left_dependents: bool = False) -> Plan:
+def schedule_batch(
+    schedules: Sequence[TreeSchedule], capacity: RowCapacity, left_dependents: bool = False
+) -> BatchSchedule:
     """Arranges trees in a grid.
 
     Args:
-        layouts: list of `Layout`, at least one.
-        rooms: `Rooms`, doubled until every tree fits.
+        schedules: list of `TreeSchedule`, at least one.
+        capacity: `RowCapacity`, doubled until every tree fits.
         left_dependents: whether left dependents are arranged too.
 
     Returns:
-        `Plan`.
+        `BatchSchedule`.
 
     Example:
 
     >>> from keras_onlstm.dependencies import DependencyTree
-    >>> from keras_onlstm.tree_lstm.plan import Rooms, lay_out, plan
+    >>> from keras_onlstm.tree_lstm.schedule import RowCapacity, schedule_tree, schedule_batch
     >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
-    >>> planned = plan([lay_out(tree, [5, 6, 7, 8], root=1)], Rooms(1, 1, 0, 0))
-    >>> planned.grids["right"][:, 0], planned.grids["left"][:, 0]
+    >>> scheduled = schedule_batch(
+    ...     [schedule_tree(tree, [5, 6, 7, 8], root=1)], RowCapacity(1, 1, 0, 0)
+    ... )
+    >>> scheduled.grids["right"][:, 0], scheduled.grids["left"][:, 0]
     (array([1, 7, 0, 0], dtype=int32), array([0, 7, 6, 0], dtype=int32))
     """
-    widest = np.max([layout.counts.max(0) for layout in layouts], 0)
-    while (widest > rooms[:_EDGES]).any() or (
-        left_dependents and not rooms.left_dependents and any(layout.left for layout in layouts)
+    widest = np.max([schedule.counts.max(0) for schedule in schedules], 0)
+    while (widest > capacity[:_EDGES]).any() or (
+        left_dependents
+        and not capacity.left_dependents
+        and any(schedule.left for schedule in schedules)
     ):
-        rooms = rooms.doubled()
-    starts, before, end = _pack(layouts, rooms)
-    lengths = [len(layout.words) for layout in layouts]
-    depths = [len(layout.counts) for layout in layouts]
+        capacity = capacity.doubled()
+    starts, before, end = _pack(schedules, capacity)
+    lengths = [len(schedule.words) for schedule in schedules]
+    depths = [len(schedule.counts) for schedule in schedules]
     firsts = np.cumsum([0, *lengths[:-1]])
-    level = np.concatenate([layout.level for layout in layouts])
-    edge = np.concatenate([layout.edge for layout in layouts])
-    source = np.concatenate([layout.source for layout in layouts])
+    level = np.concatenate([schedule.level for schedule in schedules])
+    edge = np.concatenate([schedule.edge for schedule in schedules])
+    source = np.concatenate([schedule.source for schedule in schedules])
     begun = source < 0
     source = np.where(begun, 0, source + np.repeat(firsts, lengths))
-    offsets = np.cumsum([0, *rooms[: _EDGES - 1]])
+    offsets = np.cumsum([0, *capacity[: _EDGES - 1]])
     step = np.repeat(starts, lengths) + level
     filled = before[np.repeat(np.cumsum([0, *depths[:-1]]), lengths) + level, edge]
-    row = offsets[edge] + filled + np.concatenate([layout.rank for layout in layouts])
-    height, wide = rung(end, 4, 4), sum(rooms[:_EDGES])
-    right = slice(offsets[Edge.RIGHT], offsets[Edge.RIGHT] + rooms.right)
+    row = offsets[edge] + filled + np.concatenate([schedule.rank for schedule in schedules])
+    height, wide = bucket_size(end, 4, 4), sum(capacity[:_EDGES])
+    right = slice(offsets[Edge.RIGHT], offsets[Edge.RIGHT] + capacity.right)
     grids: dict[str, np.ndarray] = {}
     if left_dependents:
         places = list(zip(step.tolist(), row.tolist(), strict=True))
-        longest = max((len(ids) for layout in layouts for _, ids in layout.left), default=1)
-        height = max(height, rung(longest, 4, 4))
-        while (laid := _left_grids(layouts, height, rooms.left_dependents, places, right)) is None:
-            height = rung(height + 1, 4, 4)
+        longest = max((len(ids) for schedule in schedules for _, ids in schedule.left), default=1)
+        height = max(height, bucket_size(longest, 4, 4))
+        while (
+            laid := _left_grids(schedules, height, capacity.left_dependents, places, right)
+        ) is None:
+            height = bucket_size(height + 1, 4, 4)
         grids |= laid
     words = np.zeros((height, wide), "int32")
-    words[step, row] = np.concatenate([layout.inputs for layout in layouts])
+    words[step, row] = np.concatenate([schedule.inputs for schedule in schedules])
     grids |= {
         name: words[:, offset : offset + room]
-        for name, offset, room in zip(rooms._fields, offsets, rooms[:_EDGES], strict=False)
+        for name, offset, room in zip(capacity._fields, offsets, capacity[:_EDGES], strict=False)
     }
     grids["source"] = np.full((height, wide), wide, "int32")
     grids["source"][step, row] = np.where(begun, wide, row[source])
@@ -243,9 +252,9 @@ def plan(layouts: Sequence[Layout], rooms: Rooms, left_dependents: bool = False)
     after = ~begun
     grids["followers"][step[source[after]], row[source[after]], _COLUMN[edge[after]]] = row[after]
     count = len(level)
-    rows, targets = np.zeros((2, rung(count, 64, 8)), "int32")
+    rows, targets = np.zeros((2, bucket_size(count, 64, 8)), "int32")
     rows[:count] = step * wide + row
-    targets[:count] = np.concatenate([layout.words for layout in layouts])
+    targets[:count] = np.concatenate([schedule.words for schedule in schedules])
     weights = np.zeros(len(rows), "float32")
     weights[:count] = 1.0
-    return Plan({**grids, "rows": rows}, targets, weights, count)
+    return BatchSchedule({**grids, "rows": rows}, targets, weights, count)
