@@ -72,7 +72,7 @@ def test_a_checkpoint_in_mid_epoch(tmp_path, expected):
         monitor="val_loss",
         mode="min",
         callbacks=[ResetStates(), keras.callbacks.ReduceLROnPlateau("val_loss")],
-        saved=model,
+        best_model=model,
         verbose=False,
     )
     trainer.resume()

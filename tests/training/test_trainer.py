@@ -174,7 +174,7 @@ def test_sample_weights_weigh_the_metrics(tmp_path):
     trained = make_trainer(tmp_path, epochs=1)
     trained.batches = Weighted()
     placed, given, losses = [], [], []
-    trained.place = lambda batch: placed.append(batch) or batch
+    trained.distribute = lambda batch: placed.append(batch) or batch
     watch_steps(
         trained, lambda *batch: given.append(batch), lambda logs: losses.append(logs["loss"])
     )
