@@ -10,12 +10,12 @@ import pytest
 
 from helpers.corpora import corpora_in
 from helpers.dependency_trees import (
+    crossed_words,
     is_below,
     is_projective,
     is_tree,
     named,
     projective_trees,
-    strangers,
 )
 from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, Edge, chain, random_tree
@@ -159,7 +159,7 @@ def projectivized(heads):
     """Nivre and Nilsson's algorithm, written from its definition."""
     heads, lifts = list(heads), 0
     while True:
-        lacking = [place for place in range(1, len(heads) + 1) if strangers(heads, place)]
+        lacking = [place for place in range(1, len(heads) + 1) if crossed_words(heads, place)]
         if not lacking:
             return heads, lifts
         place = min(lacking, key=lambda place: abs(place - heads[place - 1]))  # the first of equals

@@ -1,4 +1,4 @@
-"""What the tests of exported files share: models, and what plain Keras makes of sentences."""
+"""Models for the tests of exported files, and their results in plain Keras."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ WORDS = ["<eos>", "<unk>", *(f"word{number}" for number in range(VOCABULARY_SIZE
 
 
 def with_weights(model, scale=0.4, seed=3):
-    """The model with weights so large that gates move, and no two of them the same."""
+    """Sets distinct random weights that are large enough for gates to change."""
     rng = np.random.default_rng(seed)
     model.set_weights([rng.normal(0.05, scale, w.shape) for w in model.get_weights()])
     return model
@@ -31,7 +31,7 @@ def classifier():
 
 
 def prpn(**options):
-    """A model some of whose gates are open, some closed and some between."""
+    """A model with open, closed and partially open gates."""
     model = PRPN(VOCABULARY_SIZE, 12, 10, LAYERS, slots=4, lookback=2, seed=0, **options)
     model.build()
     rng = np.random.default_rng(3)
@@ -44,7 +44,7 @@ def prpn(**options):
 
 
 def sentences(batch, time, seed=0):
-    """Ids (batch, time) and lengths (batch), the first of which is the whole time."""
+    """Random ids (B, T) and lengths (B,). The first length is T."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, time + 1, batch)
     lengths[0] = time
@@ -52,7 +52,7 @@ def sentences(batch, time, seed=0):
 
 
 def pair(batch, left, right, seed=0):
-    """Ids of two sentences, (batch, left) and (batch, right), padded with 0."""
+    """Random ids of pairs of sentences, (B, left) and (B, right), padded with 0."""
     rng = np.random.default_rng(seed)
     found = []
     for time in (left, right):
@@ -63,7 +63,7 @@ def pair(batch, left, right, seed=0):
 
 
 def endpoints(path):
-    """The endpoints of a SavedModel as functions of arrays by name."""
+    """The endpoints of a SavedModel as functions of named arrays."""
     import tensorflow as tf
 
     loaded = tf.saved_model.load(str(path))
@@ -74,7 +74,7 @@ def endpoints(path):
             tensors = {name: tf.constant(given[name], spec.dtype) for name, spec in specs.items()}
             return {name: array.numpy() for name, array in signature(**tensors).items()}
 
-        run.loaded = loaded  # a signature alone does not keep its variables
+        run.loaded = loaded  # keeps the variables of the signature alive
         return run
 
     return {name: function(signature) for name, signature in loaded.signatures.items()}
@@ -86,14 +86,14 @@ def log_softmax(logits):
 
 
 def plain(model, **options):
-    """A model as a function of any sizes: eager loops over many steps take long."""
+    """Compiles a model for any sizes, because eager loops are slow."""
     import tensorflow as tf
 
     return tf.function(lambda *ids: model(ids if len(ids) > 1 else ids[0], **options))
 
 
 def read(model, ids):
-    """What Keras makes of whole sentences, in float64 from the logits on: by output."""
+    """The outputs of Keras for sentences without padding, by name; float64 after the logits."""
     found = plain(model, details=True)(ids)
     return {
         "log_probabilities": log_softmax(as_array(found.logits)),  # (B, T, V)
@@ -102,15 +102,15 @@ def read(model, ids):
 
 
 def part(read, time, lengths):
-    """What is left of `read` of the first sentences and tokens; beyond the lengths it is 0."""
-    valid = np.arange(time) < np.asarray(lengths)[:, None]  # (B, T)
-    batch = len(valid)
+    """The results of `read` for the first sentences and tokens, 0 after the lengths."""
+    mask = np.arange(time) < np.asarray(lengths)[:, None]  # (B, T)
+    batch = len(mask)
     found = {}
     for name, array in read.items():
         if name == "log_probabilities":
-            found[name] = array[:batch, :time] * valid[:, :, None]
+            found[name] = array[:batch, :time] * mask[:, :, None]
         else:
-            found[name] = array[:batch, :, :time] * valid[:, None]
+            found[name] = array[:batch, :, :time] * mask[:, None]
     return found
 
 
@@ -119,7 +119,7 @@ def classified(model, left, right):
 
 
 def step_by_step(run, model, ids):
-    """What a graph `step` makes of sentences, one token after the other: as `read`."""
+    """The outputs of a graph `step` that reads token by token, like `read`."""
     first = map(keras.tree.flatten, (model.state_names, model.initial_states(len(ids))))
     states = {name: as_array(state).astype("float32") for name, state in zip(*first, strict=True)}
     rows = []
