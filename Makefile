@@ -51,7 +51,7 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 .PHONY: help demo test check test-jax test-torch test-numerical test-portable check-gpu fuzz lint format bench docs web site clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.installed-png ## parse three sentences and draw their trees into runs/demo
 	@mkdir -p $(DEMO)
