@@ -25,7 +25,7 @@ from keras_onlstm.dependencies import DependencyTree, chain
 from keras_onlstm.models import TreeLSTM
 from keras_onlstm.text.vocabulary import ROOT, UNKNOWN
 from keras_onlstm.training import TreeBatches, TreeLearner
-from keras_onlstm.tree_lstm.plan import Rooms
+from keras_onlstm.tree_lstm.schedule import RowCapacity
 
 LENGTHS = [6, 10, 13, 15, 17, 19, 20, 22, 24, 26, 27, 30, 32, 35, 38, 50]  # mean 24
 # Probabilities, estimated on the treebank: that a word has a left dependent; that it has a right
@@ -36,7 +36,7 @@ NEXT_LEFT, NEXT_RIGHT = 0.42, 0.29
 DROPOUTS = {"input_dropout": 0.4, "dropout": 0.5}
 LEARNING_RATE, CLIPNORM = 8e-3, 5.0
 # Chains share 32 rows, the fastest number from 16 to 64 on TensorFlow and PyTorch.
-CHAIN_ROOMS = Rooms(0, 32, 0, 0, 0)
+CHAIN_CAPACITY = RowCapacity(0, 32, 0, 0, 0)
 
 
 def draw_heads(generator, maximum):
@@ -103,9 +103,9 @@ def functions(name, configuration, dtype):
     )
     model.build()
     trees = draw_trees(configuration, vocabulary)
-    layouts = [model.lay_out(chain(tree.words) if sequential else tree) for tree in trees]
-    rooms = CHAIN_ROOMS if sequential else None
-    batches = TreeBatches(model, layouts, configuration.batch, rooms=rooms)
+    schedules = [model.schedule_tree(chain(tree.words) if sequential else tree) for tree in trees]
+    capacity = CHAIN_CAPACITY if sequential else None
+    batches = TreeBatches(model, schedules, configuration.batch, capacity=capacity)
     learner = TreeLearner(model)
     optimizer = keras.optimizers.Adam(LEARNING_RATE, global_clipnorm=CLIPNORM)
     learner.compile(optimizer)  # Keras decides whether to compile, as in training

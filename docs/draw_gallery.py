@@ -59,7 +59,7 @@ def means(sentences, trees):
 
 
 def entry(parser, number, sentence, tree):
-    distances = layer_means(parser.distances(sentence.tokens), parser.model.members)
+    distances = layer_means(parser.distances(sentence.tokens), parser.model.layers_per_model)
     return {
         "place": number,
         "sentence": " ".join(sentence.tokens),

@@ -1,8 +1,8 @@
-"""Draws docs/images/perplexity.svg: validation perplexity of the presets after each epoch.
+"""Draw docs/images/perplexity.svg: validation perplexity of language models after each epoch.
 
     python docs/draw_perplexity.py
 
-The numbers are read from docs/measured/. Run it again when they change.
+The figures are in docs/measured/language_curves.json. Run this again after they have changed.
 """
 
 import json
@@ -10,22 +10,13 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 PICTURE = DOCS / "images" / "perplexity.svg"
-FILES = {  # files of docs/measured/: number of the table, preset
-    "language_medium": (2, "medium"),
-    "language_reproduction": (1, "reproduction"),
-    "language_large": (1, "large"),
-}
+CURVES = DOCS / "measured" / "language_curves.json"
 
 
-def read_curves():
-    """Perplexities of each run, in the order of the tables."""
-    curves = {}
-    for name, (number, preset) in FILES.items():
-        path = DOCS / "measured" / f"{name}.json"
-        rows = json.loads(path.read_text(encoding="utf-8"))["tables"][number - 1]["rows"]
-        for run, *perplexities in rows:
-            curves[f"{preset}: {run}"] = [value for value in perplexities if value != ""]
-    return curves
+def load_curves():
+    """Return {run: perplexity after each epoch}, in the order of the file."""
+    rows = json.loads(CURVES.read_text(encoding="utf-8"))["tables"][0]["rows"]
+    return {run: [value for value in values if value != ""] for run, *values in rows}
 
 
 def draw(curves, path):
@@ -46,9 +37,9 @@ def draw(curves, path):
     axes.yaxis.set_minor_formatter("{x:.0f}")
     axes.grid(alpha=0.3, which="both")
     axes.legend(fontsize="small")
-    # The picture contains its data, so that a test can check whether it is up to date.
+    # The picture also stores the figures, so that a test can check whether it is up to date.
     figure.savefig(path, metadata={"Date": None, "Description": json.dumps(curves)})
 
 
 if __name__ == "__main__":
-    draw(read_curves(), PICTURE)
+    draw(load_curves(), PICTURE)

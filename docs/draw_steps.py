@@ -244,7 +244,7 @@ def _animate(name, shape, total):
 
 def make_scene(parser):
     """The scene of the sentence with the distances of one layer of one model."""
-    layers_per_model = parser.model.members
+    layers_per_model = parser.model.layers_per_model
     if len(layers_per_model) < MODEL or layers_per_model[MODEL - 1] < LAYER:
         raise ValueError(
             f"draw_steps.py draws layer {LAYER} of model {MODEL}, but the models of the package "

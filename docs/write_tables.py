@@ -1,13 +1,15 @@
-"""Writes the tables of docs/results.md and docs/benchmarks.md from what was measured.
+"""Write the tables of measured figures in the documentation from the files in docs/measured.
 
-    python docs/write_tables.py             after a file of docs/measured/ has changed
-    python docs/write_tables.py --check     says which tables are not those of the files
+    python docs/write_tables.py             # after a file of docs/measured has changed
+    python docs/write_tables.py --check     # list the tables that differ from their files
 
-A file is a result: `command`, the lines that measured it, or `note`, where no command of the
-package does; and `tables`, each of `columns` and `rows`. A column has a name and a form, in
-Python's format language, of the numbers of its cells: `{:.1f} ± {:.1f}`. A cell is a number or a
-list of numbers in that form, `{"form": ..., "values": [...]}` in another one, or text. A page has
-`<!-- table: NAME 1 -->` where the first table of NAME.json stands, up to `<!-- end of table -->`.
+Each JSON file holds one result. `command` lists the commands that measured it. `note` replaces it
+if no command of the package did. `tables` is a list of tables with `columns` and `rows`. A column
+has a name and a format string for its numbers, for example `{:.1f} ± {:.1f}`. A cell is a number or
+a list of numbers in the column's format, `{"form": ..., "values": [...]}` in a format of its own,
+or text. A format such as `{0:.1f}` shows only the first number of a list, for example the median
+without its quartiles. A page marks the place of the first table of NAME.json with
+`<!-- table: NAME 1 -->` and the end of that table with `<!-- end of table -->`.
 """
 
 import json
@@ -18,15 +20,20 @@ from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
 DOCS = Path(__file__).resolve().parent
-PAGES = ("results.md", "benchmarks.md")
+PAGES = ("results.md", "benchmarks.md", "experiments/*.md")
 TABLE = re.compile(
-    r"<!-- table: (?P<name>\w+) (?P<number>[1-9]\d*) -->\n(?P<written>.*?)<!-- end of table -->",
+    r"<!-- table: (?P<name>\w+) (?P<number>[1-9]\d*) -->\n(?P<content>.*?)<!-- end of table -->",
     re.DOTALL,
 )
 
 
-def cell(value, form):
-    """The text of a cell."""
+def find_pages(docs):
+    """Paths of the pages with tables of measured figures."""
+    return [path for pattern in PAGES for path in sorted(docs.glob(pattern))]
+
+
+def format_cell(value, form):
+    """Return the text of a cell."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
@@ -34,12 +41,12 @@ def cell(value, form):
     return form.format(*(value if isinstance(value, list) else [value]))
 
 
-def table(found):
-    """A table in Markdown."""
-    columns = found["columns"]
+def format_table(table):
+    """Return a table in Markdown."""
+    columns = table["columns"]
     rows = [
-        [cell(value, column["form"]) for value, column in zip(row, columns, strict=True)]
-        for row in found["rows"]
+        [format_cell(value, column["form"]) for value, column in zip(row, columns, strict=True)]
+        for row in table["rows"]
     ]
     head, *others = (
         "|" + "".join(f" {text} |" if text else " |" for text in row) + "\n"
@@ -48,57 +55,57 @@ def table(found):
     return "".join([head, "|" + "---|" * len(columns) + "\n", *others])
 
 
-def read(path):
-    """The tables of a file in Markdown."""
+def load_tables(path):
+    """Return the tables of a file in Markdown."""
     result = json.loads(path.read_text(encoding="utf-8"))
     if not (result.get("command") or result.get("note")):
-        raise ValueError(f"{path}: has neither a command nor a note of what measured it.")
-    return [table(found) for found in result["tables"]]
+        raise ValueError(f"{path}: add a `command` or a `note` that tells how it was measured.")
+    return [format_table(table) for table in result["tables"]]
 
 
-def written(text, measured):
-    """A page with its tables as the files have them."""
+def update_page(text, measured):
+    """Return the text of a page with its tables written from the files in `measured`."""
 
-    def write(match):
-        new = read(measured / f"{match['name']}.json")[int(match["number"]) - 1]
-        start, end = (match[0].splitlines()[place] for place in (0, -1))
-        return f"{start}\n\n{new}\n{end}"
+    def update(match):
+        table = load_tables(measured / f"{match['name']}.json")[int(match["number"]) - 1]
+        start, end = (match[0].splitlines()[index] for index in (0, -1))
+        return f"{start}\n\n{table}\n{end}"
 
-    return TABLE.sub(write, text)
+    return TABLE.sub(update, text)
 
 
-def differing(text, new):
-    """Names of the tables of a page that are others in the new page."""
+def changed_tables(text, new):
+    """Return the names of the tables that differ between two versions of a page."""
     return [
-        f"{one['name']} {one['number']}"
-        for one, other in zip(TABLE.finditer(text), TABLE.finditer(new), strict=True)
-        if one["written"] != other["written"]
+        f"{before['name']} {before['number']}"
+        for before, after in zip(TABLE.finditer(text), TABLE.finditer(new), strict=True)
+        if before["content"] != after["content"]
     ]
 
 
 def main(options):
-    wrong, docs = [], Path(options.docs)
-    for name in PAGES:
-        path = docs / name
+    differences, docs = [], Path(options.docs)
+    for path in find_pages(docs):
         text = path.read_text(encoding="utf-8")
-        new = written(text, docs / "measured")
-        found = differing(text, new)
-        wrong += [f"{path}: table {one}" for one in found]
-        if found and not options.check:
+        new = update_page(text, docs / "measured")
+        changed = changed_tables(text, new)
+        differences += [f"{path}: table {table}" for table in changed]
+        if changed and not options.check:
             with replacing(path) as temporary:
                 temporary.write_text(new, encoding="utf-8")
-    print(*wrong, sep="\n", end="\n" if wrong else "")
-    if wrong and options.check:
+    print(*differences, sep="\n", end="\n" if differences else "")
+    if differences and options.check:
         raise ValueError(
-            f"{len(wrong)} tables are not those of docs/measured: python docs/write_tables.py"
+            f"{len(differences)} tables differ from docs/measured. "
+            "Run python docs/write_tables.py to update them."
         )
 
 
 def parse_arguments():
     parser = ArgumentParser(prog=Path(__file__).name, description=__doc__.splitlines()[0])
     add = parser.add_argument
-    add("--check", action="store_true", help="write nothing, end with an error where they differ")
-    add("--docs", metavar="DIR", default=DOCS, help="default: beside this file")
+    add("--check", action="store_true", help="write nothing; fail if a table differs from its file")
+    add("--docs", metavar="DIR", default=DOCS, help="folder of the pages (default: docs)")
     return parser, parser.parse_args()
 
 

@@ -9,7 +9,7 @@ from _common import info
 from keras_onlstm.datasets import conll
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.utils.console import progress_bar
-from keras_onlstm.utils.files import reason
+from keras_onlstm.utils.files import describe
 from keras_onlstm.utils.libraries import not_installed
 
 UNUSED = ["lemmatizer", "ner"]  # slow pipeline components
@@ -25,8 +25,8 @@ def load_parser(name: str) -> Any:
         pipeline = spacy.load(name, exclude=UNUSED)
     except Exception as error:  # spaCy and the code of a model may raise any exception
         raise ValueError(
-            f"--parse {name}: spaCy cannot load this model ({reason(error)}). Pass the name of an "
-            "installed model or its directory."
+            f"--parse {name}: spaCy cannot load this model ({describe(error)}). Pass the name "
+            "of an installed model or its directory."
         ) from error
     if "parser" not in pipeline.pipe_names:
         raise ValueError(

@@ -39,7 +39,7 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.runs.config import run_parser
 from keras_onlstm.runs.directory import RESULTS
 from keras_onlstm.runs.tree_lstm import SEQUENTIAL, TreeLSTMConfig
-from keras_onlstm.training.corpora import normalized, read_trees, reshaped
+from keras_onlstm.training.corpora import normalize_tree, read_trees, reshape_tree
 from keras_onlstm.utils.console import at_least, report, table
 from keras_onlstm.utils.files import replacing, write_json
 
@@ -205,7 +205,8 @@ def score(run, path):
     model = load_trained(run, "tree_language_model")
     reader = conll.read(path)
     trees = [
-        reshaped(normalized(tree) if config.normalize else tree, config.trees) for tree in reader
+        reshape_tree(normalize_tree(tree) if config.normalize else tree, config.trees)
+        for tree in reader
     ]
     if not trees:
         raise ValueError(f"--score {path}: this file contains no trees.")
@@ -218,7 +219,7 @@ def score(run, path):
 
 def generate(run, count):
     """Generates sentences with their trees and writes them to an HTML page."""
-    from keras_onlstm.models.tree_generation import generate_trees
+    from keras_onlstm.models.tree_generator import generate_trees
 
     config = TreeLSTMConfig.load(run)
     model = load_trained(run, "tree_language_model")

@@ -88,8 +88,8 @@ def evaluate_characters(run, data, result):
     layer = (model.default_layer or 1) - 1
     rates = peaks(texts, [distances[layer] for distances in model.distances(texts)])
     info(
-        f"Distances that are larger than both neighbours: {rates.blanks:.1%} before blanks, "
-        f"{rates.letters:.1%} before other characters"
+        f"Distances that are larger than both neighbours: {rates.before_blanks:.1%} before blanks, "
+        f"{rates.before_others:.1%} before other characters"
     )
 
 

@@ -166,7 +166,7 @@ def debug_model(seed):
     learner = TreeLearner(model)
     learner.compile("adam")
     learner.optimizer.learning_rate = 0.02
-    batches = TreeBatches(model, [model.lay_out(tree) for tree in trees], 10, seed=seed)
+    batches = TreeBatches(model, [model.schedule_tree(tree) for tree in trees], 10, seed=seed)
     learner.fit(batches, epochs=10, verbose=0)
     return model
 

@@ -40,7 +40,7 @@ from keras_onlstm.loading import load_trained
 from keras_onlstm.runs.directory import check_new, running
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.text.vocabulary import frequent
-from keras_onlstm.training.corpora import TreeCorpus, normalized, reshaped
+from keras_onlstm.training.corpora import TreeCorpus, normalize_tree, reshape_tree
 from keras_onlstm.utils.console import ArgumentParser, advance, at_least, progress_bar, report, seed
 
 DEBUG = {  # models that --preset debug trains: (trees, left dependents)
@@ -170,7 +170,7 @@ def train_debug(options, trees):
 
     runs = []
     for name, (shape, left_dependents) in DEBUG.items():
-        texts = [reshaped(tree, shape) for tree in trees]
+        texts = [reshape_tree(tree, shape) for tree in trees]
         vocabulary = frequent(tree.words for tree in texts)
         corpus = TreeCorpus(vocabulary, texts, texts[:20], texts[:20], {})
         config = TreeLSTMConfig.from_preset(
@@ -198,7 +198,7 @@ class EvaluatedRun:
 
     def prepare(self, tree, question):
         """Converts a tree to the form that the model was trained on; `question` is an index."""
-        return reshaped(normalized(tree) if self.normalizes else tree, self.shape, question)
+        return reshape_tree(normalize_tree(tree) if self.normalizes else tree, self.shape, question)
 
     def score(self, name, completions, unknown):
         self.known[name] = all_known(completions, self.vocabulary, self.normalize_word)

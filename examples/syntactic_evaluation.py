@@ -69,7 +69,8 @@ class SyntaxConfig(LanguageModelConfig):
             **_NO_REGULARIZATION, "embedding_dim": 200, "units": 650, "num_layers": 2,
             "tie_weights": False, "input_dropout": 0.2, "hidden_dropout": 0.2,
             "output_dropout": 0.2, "epochs": 40, "batch_size": 128, "optimizer": "sgd",
-            "learning_rate": 20.0, "schedule": "plateau", "max_words": 50_000, "start": "published",
+            "learning_rate": 20.0, "schedule": "plateau", "max_words": 50_000,
+            "initialization": "published",
         },
     }  # fmt: skip
 

@@ -1,10 +1,10 @@
-"""Exports a trained model to ONNX, one file per graph, and runs each in ONNX Runtime.
+"""Exports a trained model to ONNX, one file per graph, and checks each in ONNX Runtime.
 
     python export/to_onnx.py                                   # the package's parser
     python export/to_onnx.py --model runs/language_modeling --graph parser --quantize dynamic
 
-They take any batch size and any length. Each is compared with Keras, at two batch sizes and
-three lengths, before it is saved. `keras-onlstm export onnx` does the same.
+The files take any batch size and length. Each is compared with Keras before it is saved.
+`keras-onlstm export onnx` does the same.
 """
 
 from keras_onlstm.command_line import export
@@ -12,7 +12,8 @@ from keras_onlstm.utils.console import ArgumentParser, report
 
 
 def parse_arguments():
-    parser = ArgumentParser(prog="to_onnx.py", description="Exports ON-LSTM models to ONNX.")
+    description = "Export a trained model to ONNX."
+    parser = ArgumentParser(prog="to_onnx.py", description=description)
     export.add_format(parser, "onnx")
     return parser, parser.parse_args()
 

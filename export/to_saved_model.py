@@ -1,11 +1,10 @@
-"""Exports a trained model to a SavedModel whose endpoints are its graphs, and runs each.
+"""Exports a trained model to a SavedModel with one endpoint per graph, and checks each endpoint.
 
     python export/to_saved_model.py                            # the package's parser
     python export/to_saved_model.py --model runs/logic_inference --output runs/served
 
-It takes any batch size and any length. Every endpoint is compared with Keras, at two batch sizes
-and three lengths, before the SavedModel is saved in --output, under the model's name.
-`keras-onlstm export saved-model` does the same.
+The endpoints take any batch size and length. Each is compared with Keras before the SavedModel is
+saved in --output, under the name of the model. `keras-onlstm export saved-model` does the same.
 """
 
 from keras_onlstm.command_line import export
@@ -13,8 +12,8 @@ from keras_onlstm.utils.console import ArgumentParser, report
 
 
 def parse_arguments():
-    about = "Exports ON-LSTM models to SavedModels."
-    parser = ArgumentParser(prog="to_saved_model.py", description=about)
+    description = "Export a trained model to SavedModel."
+    parser = ArgumentParser(prog="to_saved_model.py", description=description)
     export.add_format(parser, "saved-model")
     return parser, parser.parse_args()
 

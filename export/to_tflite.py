@@ -1,10 +1,10 @@
-"""Exports a trained model to TensorFlow Lite, one file per graph, and runs each in LiteRT.
+"""Exports a trained model to TensorFlow Lite, one file per graph, and checks each in LiteRT.
 
     python export/to_tflite.py                                 # the package's parser
     python export/to_tflite.py --model runs/language_modeling --graph step --quantize dynamic
 
-A file takes one batch size and any length. Each is compared with Keras, at three lengths, before
-it is saved. `keras-onlstm export tflite` does the same.
+A file takes one batch size and any length. Each is compared with Keras before it is saved.
+`keras-onlstm export tflite` does the same.
 """
 
 from keras_onlstm.command_line import export
@@ -12,8 +12,8 @@ from keras_onlstm.utils.console import ArgumentParser, report
 
 
 def parse_arguments():
-    about = "Exports ON-LSTM models to TensorFlow Lite."
-    parser = ArgumentParser(prog="to_tflite.py", description=about)
+    description = "Export a trained model to TensorFlow Lite."
+    parser = ArgumentParser(prog="to_tflite.py", description=description)
     export.add_format(parser, "tflite")
     return parser, parser.parse_args()
 

@@ -1,8 +1,8 @@
 """Registers the package's classes with Keras without importing Keras or the classes.
 
-`import keras_onlstm` does not import Keras: exported parsers run without it. Saved models must
-load whether Keras or this package is imported first. So if Keras is not imported yet, an import
-hook waits for it. The registered objects are stand-ins, which import a class when a file needs it.
+Exported parsers run without Keras. Saved models must load whether Keras or this package is imported
+first. So if Keras is not imported yet, an import hook waits for it. The registered objects are
+stand-ins, which import a class when a file needs it.
 """
 
 import importlib
@@ -20,16 +20,12 @@ CLASSES = {
     "models.pair_classifier": ["PairClassifier"],
     "models.prpn": ["PRPN"],
     "models.regularization": ["WeightDroppedLSTM"],
-    "models.starts": ["GateUniform"],
+    "models.initializers": ["GateUniform"],
     "models.tree_generator": ["TreeGenerator"],
     "models.tree_lstm": ["TreeLSTM"],
     "onlstm.cell": ["ONLSTMCell"],
     "onlstm.layer": ["ONLSTM"],
-    "prpn.parsing_network": [
-        "BatchNormalization",
-        "ParsingNetwork",
-        "UnbiasedLayerNormalization",
-    ],
+    "prpn.parsing_network": ["BatchNormalization", "ParsingNetwork", "UnbiasedLayerNormalization"],
     "prpn.predict_network": ["PredictNetwork", "_Linear"],
     "prpn.reading_network": ["ReadingLayer", "ReadingNetwork"],
     "training.optimizers": ["AveragedAdam", "AveragedSGD", "PenalizedAdam"],

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from keras_onlstm import runtime
-from keras_onlstm.compact.model import CompactModel
-from keras_onlstm.compact.stored import open_stored
+from keras_onlstm.compact import CompactModel, read_compact
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import check_unpacked, reason
+from keras_onlstm.utils.files import check_unpacked, describe
 from keras_onlstm.utils.libraries import keras_not_installed
 
-__all__ = ["SHIPPED", "load_model", "load_trained", "member"]
+__all__ = ["SHIPPED", "load_model", "load_trained", "select_model"]
 
 SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
 _BEST = "best.keras"  # in the directory of a run
@@ -41,7 +40,7 @@ def load_model(
         provider: `"cpu"` or `"cuda"`, for exported files; see `runtime.load`.
         threads: number of threads, for exported files.
         keras: whether to load an `.npz` file as a Keras model. If not, ON-LSTM models load as a
-            `compact.model.CompactModel`, which computes distances with NumPy only.
+            `compact.CompactModel`, which computes distances with NumPy only.
 
     Returns:
         The model (of an exported file, the result of `runtime.model_of`), and the metadata of its
@@ -56,40 +55,47 @@ def load_model(
     Example:
 
     >>> from keras_onlstm.loading import load_model
-    >>> model, about = load_model()
-    >>> model.members
+    >>> model, metadata = load_model()
+    >>> model.layers_per_model
     (3, 3, 3, 3, 3)
     """
     path = SHIPPED if path is None else Path(path)
-    exported = path.suffix in runtime.FORMATS and not path.is_dir()
-    if not exported and (provider != "cpu" or threads is not None):
+    is_exported = path.suffix in runtime.FORMATS and not path.is_dir()
+    if not is_exported and (provider != "cpu" or threads is not None):
         raise ValueError(
-            f"{path}: provider and threads are for exported files, {' and '.join(runtime.FORMATS)}."
+            f"{path}: provider and threads need an exported model, a file that ends in "
+            f"{' or '.join(runtime.FORMATS)}."
         )
     if path.is_dir():
+        if not (path / _BEST).is_file():
+            raise FileNotFoundError(
+                f"{path}: the directory has no {_BEST}. Pass a run that has finished an epoch, or "
+                "resume this one with --resume."
+            )
         path = path / _BEST
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path}: no such model. Name a .keras, .npz, .onnx or .tflite file, or a run."
+            f"{path}: no such model. Pass a .keras, .npz, .onnx or .tflite file, or the directory "
+            "of a run."
         )
-    if exported:
+    if is_exported:
         graph = runtime.load(path, provider, threads)
         return runtime.model_of(graph), graph.metadata.get("about")
-    stored = open_stored(path) if path.suffix == ".npz" else None
-    if stored and not keras and all(one["recurrent"] == "onlstm" for one in stored.configs):
-        return CompactModel(stored), stored.about
+    contents = read_compact(path) if path.suffix == ".npz" else None
+    if contents and not keras and all(c["recurrent"] == "onlstm" for c in contents.configs):
+        return CompactModel(contents), contents.metadata
     try:
         import keras as _  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name != "keras":
             raise
         raise keras_not_installed(path, error) from error
-    if stored:
-        from keras_onlstm.models.ensemble import of_stored
+    if contents:
+        from keras_onlstm.models.ensemble import build_models
 
-        return of_stored(stored, path)
+        return build_models(contents, path)
     if path.suffix != ".keras":
-        raise ValueError(f"{path}: ends neither in .keras nor in .npz, .onnx or .tflite.")
+        raise ValueError(f"{path}: must end in .keras, .npz, .onnx or .tflite.")
     return _load_keras(path), None
 
 
@@ -107,57 +113,35 @@ def _load_keras(path):
                 raise ValueError(f"{variable.path} is not finite: its training has diverged")
     except Exception as error:  # Keras's zip, JSON and HDF5 readers raise many types
         raise ValueError(
-            f"{path}: not a complete model ({reason(error)}). Train again, or restore it from a "
+            f"{path}: not a complete model ({describe(error)}). Train again, or restore it from a "
             "copy."
         ) from error
     return model
 
 
-def member(path: str | Path, model: Any, about: Any, number: int) -> tuple[Any, Any]:
-    """Returns one of the models that a file holds.
+def select_model(path: str | Path, model: Any, metadata: Any, number: int) -> tuple[Any, Any]:
+    """Returns one of the models of a file, and its metadata.
 
-    Args:
-        path: the file, for the error message.
-        model: result of `load_model`, which may hold several.
-        about: metadata from `load_model`.
-        number: integer, the 1-based value of `--model-index`.
+    `model` and `metadata` are the results of `load_model(path)`, and `number` is the value of
+    `--model-index`, from 1.
 
-    Returns:
-        The model and its metadata.
-
-    Raises:
-        ValueError: if the number is out of range.
-
-    Example:
-
-    >>> from keras_onlstm.loading import load_model, member
-    >>> model, about = member("parser.npz", *load_model(), 2)
+    >>> from keras_onlstm.loading import load_model, select_model
+    >>> model, metadata = select_model("parser.npz", *load_model(), 2)
     >>> model.num_layers
     3
     """
     models = getattr(model, "models", [model])
     count = len(models)
     if not 1 <= number <= count:
-        raise ValueError(f"--model-index {number}: {path} holds {count}, from 1 to {count}.")
-    return models[number - 1], about[number - 1] if isinstance(about, list) else about
+        numbers = "1 model" if count == 1 else f"models 1 to {count}"
+        raise ValueError(f"--model-index {number}: {path} has {numbers}.")
+    return models[number - 1], metadata[number - 1] if isinstance(metadata, list) else metadata
 
 
 def load_trained(run: str | Path, graph: str) -> Any:
-    """Loads the best model of a run and checks its kind.
+    """Loads the best model of a run, which must be exportable as `graph`.
 
-    Args:
-        run: directory of the run.
-        graph: graph that the model must be exportable as, `"language_model"` or `"classifier"`.
-            The vocabulary of a language model is checked.
-
-    Returns:
-        The model.
-
-    Raises:
-        FileNotFoundError: if the run has no trained model.
-        ValueError: if the model is damaged or of another kind.
-
-    Example:
+    A language model must have a vocabulary.
 
     >>> from keras_onlstm.loading import load_trained
     >>> load_trained("runs/new", "language_model")
@@ -171,8 +155,7 @@ def load_trained(run: str | Path, graph: str) -> Any:
     model = load_model(path)[0]
     if graph not in getattr(model, "tasks", getattr(model, "graphs", ())):
         raise ValueError(
-            f"{path}: is a {type(model).__name__}, and this script needs a {_CLASSES[graph]}. Name "
-            "another run."
+            f"{path}: must be a {_CLASSES[graph]}, not a {type(model).__name__}. Pass another run."
         )
     if graph == "language_model":
         check_vocabulary(model.vocabulary, run)

@@ -24,7 +24,8 @@ from keras_onlstm.text.sentences import DistanceModel, chosen_gates
 from keras_onlstm.text.tokens import Token, words_of
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils import NltkTree, Sentence, StrPath
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments, renamed_attribute, renamed_method
+from keras_onlstm.utils.validation import check_choice, check_integer
 
 __all__ = ["Parsed", "Parser", "Row"]
 
@@ -36,8 +37,7 @@ class Parsed(NamedTuple):
         words: list.
         distances: array (rows, words), see `Parser.distances`, for the parser's gate.
         tree: `nltk.Tree`, or `None` if the sentence has no words.
-        tokens: list of `text.tokens.Token`: words and punctuation, each with its position in the
-            input text.
+        tokens: list of `text.tokens.Token`: words and punctuation with their positions in the text.
         source: 0-based index of the input that has the sentence; a text may have several.
     """
 
@@ -54,7 +54,7 @@ class Row(NamedTuple):
     Attributes:
         words: list of lists, the words of each of its sentences that has any.
         trees: list of `nltk.Tree`, one for each of these sentences.
-        error: why the text could not be read, or `None`. Blank text is not an error.
+        error: why the text could not be parsed, or `None`. Blank text is not an error.
     """
 
     words: list[list[str]]
@@ -68,22 +68,22 @@ class Parser:
     The model reads a sentence between two `<eos>`. The distances of a layer measure how much of the
     cell state is forgotten at each word; the tree is built from them. Several models combine the
     trees of all layers and both master gates by voting (`parsing.vote`), which is more accurate
-    than any of them. Words that are not in the vocabulary are read in lower case, with every run of
-    digits as `N`; the trees have the original words.
+    than any of them. Words outside the vocabulary are read in lower case, with every run of digits
+    as `N`; the trees have the original words.
 
     Source: Shen et al. 2019, "Ordered Neurons", section 5.2, https://arxiv.org/abs/1810.09536.
 
     Args:
         model: `LanguageModel` of ON-LSTM layers, or `PRPN`, with a vocabulary, `models.Ensemble`,
-            `compact.model.CompactModel` or `runtime.ExportedModel`; or a list of `LanguageModel`,
-            which becomes an ensemble.
+            `compact.CompactModel` or `runtime.ExportedModel`; or a list of `LanguageModel`, which
+            becomes an ensemble.
         layer: 1-based number of the layer, of every model, whose distances build the tree. Default:
             `model.default_layer`; for one ON-LSTM the second layer, as in the paper, or its only
             one; for several models all layers.
         method: `"greedy"` or `"binary"` applies `parsing.build_tree` to the mean distances;
             `"votes"` lets each used layer vote. Default: `"greedy"` for one model, as in the paper,
             `"votes"` for several.
-        about: metadata of the model's origin.
+        metadata: JSON-serializable object, where the model comes from.
         voters: which trees of a layer vote, `"greedy"`, `"binary"` or both.
         gate: master gate whose distances build the tree: `"forget"`, `"input"` or `"both"`.
             Default: `"forget"`, as in the paper; `"both"` for votes. PRPN has only `"syntactic"`.
@@ -104,35 +104,36 @@ class Parser:
     (15, 2)
     """
 
+    @renamed_arguments(about="metadata")
     def __init__(
         self,
         model: DistanceModel | Sequence[DistanceModel],
         layer: int | None = None,
         method: str | None = None,
-        about: Any = None,
+        metadata: Any = None,
         voters: str | Iterable[str] = METHODS,
         gate: str | None = None,
     ) -> None:
         if isinstance(model, Sequence):
-            model = model[0] if len(model) == 1 else _together(model)
-        members = model.members
+            model = model[0] if len(model) == 1 else _ensemble(model)
+        layers = model.layers_per_model
         if not model.gates:
-            raise ValueError("An LSTM has no distances: recurrent='onlstm' has.")
+            raise ValueError(
+                "This model has no distances, because it is an LSTM. Use recurrent='onlstm'."
+            )
         if method is None:
-            method = "greedy" if len(members) == 1 else "votes"
-        if method not in (*METHODS, "votes"):
-            raise ValueError(f"method is 'greedy', 'binary' or 'votes', not {method!r}.")
-        if layer is None:
-            layer = model.default_layer
+            method = "greedy" if len(layers) == 1 else "votes"
+        check_choice("method", method, (*METHODS, "votes"))
+        layer = model.default_layer if layer is None else layer
         if gate is None:
             gate = "both" if method == "votes" and len(model.gates) == 2 else model.gates[0]
         self.gate = gate
         self.model = model
-        self.layer = None if layer is None else integer("layer", layer, 1, min(members))
+        self.layer = None if layer is None else check_integer("layer", layer, 1, min(layers))
         self.method = method
-        self.about = about
+        self.metadata = metadata
         self.voters = check_methods("voters", voters)
-        self.rows = _rows(members, self.layer, len(chosen_gates(gate, model.gates)))
+        self.rows = _rows(layers, self.layer, len(chosen_gates(gate, model.gates)))
         self._vocabulary = frozenset(model.vocabulary or ())
 
     @classmethod
@@ -151,21 +152,17 @@ class Parser:
 
         Args:
             name_or_path: a `.keras` file, an `.npz` file of `save_eight_bit`, the directory of a
-                run of `examples/language_modeling.py`, or an exported `.onnx` or `.tflite` file,
-                which needs neither Keras nor TensorFlow; or a list of such, but not exported, whose
-                models form an ensemble. Default: the package's models, which vote.
+                run, or an exported `.onnx` or `.tflite` file, which needs neither Keras nor
+                TensorFlow; or a list of files that are not exported, whose models form an ensemble.
+                Default: the package's models, which vote.
             layer: 1-based number of the layer.
             method: `"greedy"`, `"binary"` or `"votes"`.
             provider: device for an exported file, `"cpu"` or `"cuda"`, as in `runtime.load`.
             threads: number of threads for an exported file; default: the runtime decides.
             voters: `"greedy"`, `"binary"` or both.
             gate: name of the master gate.
-            keras: whether an `.npz` file, such as the package's, becomes a Keras model, for
-                `Parser.model` or a GPU. Default: NumPy computes the distances, if it is the only
-                file and has ON-LSTM layers.
-
-        Returns:
-            `Parser`.
+            keras: whether an `.npz` file becomes a Keras model, for `Parser.model` or a GPU.
+                Without it, NumPy computes the distances of one such file of ON-LSTM layers.
 
         Raises:
             FileNotFoundError: if the file does not exist.
@@ -173,24 +170,26 @@ class Parser:
                 the other models.
             ImportError: if the runtime of an exported file is missing.
         """
-        source = name_or_path
-        paths: Sequence[Any] = source if isinstance(source, list | tuple) else [source]
+        paths: Sequence[Any] = (
+            name_or_path if isinstance(name_or_path, list | tuple) else [name_or_path]
+        )
         if len(paths) > 1:
             for path in paths:
                 if Path(path).suffix in FORMATS:
                     raise ValueError(
-                        f"{path}: an exported file parses by itself. Put the models into one "
-                        "before they are exported: save_eight_bit(Ensemble(models), PATH)."
+                        f"{path}: exported models cannot be combined. Export the models as one: "
+                        "save_eight_bit(Ensemble(models), PATH), then keras-onlstm export."
                     )
         keras = keras or len(paths) > 1  # an ensemble is a Keras model
         loaded = [load_model(path, provider, threads, keras) for path in paths]
         for path, (model, _) in zip(paths, loaded, strict=True):
             if not hasattr(model, "distances"):
                 kind = type(model).__name__
-                raise ValueError(f"{path}: {kind}, not a LanguageModel.")
+                raise ValueError(f"{path}: must be a language model, got {kind}.")
             check_vocabulary(model.vocabulary, path)
-        models, about = [model for model, _ in loaded], [about for _, about in loaded]
-        return cls(models, layer, method, about[0] if len(about) == 1 else about, voters, gate)
+        models, metadata = ([pair[i] for pair in loaded] for i in range(2))
+        origin = metadata[0] if len(metadata) == 1 else metadata
+        return cls(models, layer, method, origin, voters, gate)
 
     def __call__(
         self, sentence: Sentence, split: bool = True, punctuation: bool = False
@@ -199,42 +198,31 @@ class Parser:
         return self.parse(sentence, split, punctuation)
 
     def tokenize(self, sentence: Sentence) -> list[str]:
-        """Splits text into words as the Penn Treebank does, without punctuation.
+        """Splits text into the words of all its sentences as the Penn Treebank does.
 
-        Args:
-            sentence: text, or a list of words, which is returned unchanged.
-
-        Returns:
-            List of words, from all sentences of a text. Words have a letter or a digit; `don't`
-            becomes `do` and `n't`.
-
-        Raises:
-            ValueError: if it is neither, a word is empty or contains white space, or there are
-                control characters.
+        Words have a letter or a digit; `don't` becomes `do` and `n't`. A list of words is returned
+        unchanged. Raises `ValueError` as `parse_detailed` does.
         """
         tokens.check_sentence(sentence)
         return words_of(*tokens.sentences_of(sentence, False))
 
     def parse(self, sentence: Sentence, split: bool = True, punctuation: bool = False) -> NltkTree:
-        """Parses one sentence.
+        """Parses one sentence and returns its `nltk.Tree`.
 
         Args:
             sentence: text, or a list of words.
             split: whether to reject a text of several sentences. If not, all get one tree.
             punctuation: whether the tree has punctuation.
 
-        Returns:
-            `nltk.Tree`.
-
         Raises:
-            ValueError: if it has no words, has several sentences, or is invalid, see `read`.
+            ValueError: if it has no words or several sentences, or as by `parse_detailed`.
         """
         tokens.check_sentence(sentence)
-        found = tokens.sentences_of(sentence, split)
-        if len(found) > 1:
+        sentences = tokens.sentences_of(sentence, split)
+        if len(sentences) > 1:
             raise ValueError(
-                f"sentence 1: has {len(found)} sentences, the second begins with "
-                f"{reprlib.repr(found[1][0].text)}. parse_many([text]) gives a tree of each, "
+                f"sentence 1: the text has {len(sentences)} sentences, the second begins with "
+                f"{reprlib.repr(sentences[1][0].text)}. parse_many([text]) returns a tree of each, "
                 "parse(text, split=False) one tree of all."
             )
         return next(self.parse_many([sentence], split=split, punctuation=punctuation))
@@ -246,26 +234,16 @@ class Parser:
         split: bool = True,
         punctuation: bool = False,
     ) -> Iterator[NltkTree]:
-        """Parses many sentences, in batches of similar length.
+        """Yields the `nltk.Tree` of each of many sentences.
 
-        Args:
-            sentences: iterable of texts or lists of words.
-            block: how many sentences to take from it at once.
-            split: whether to split texts into sentences.
-            punctuation: whether trees have punctuation.
-
-        Yields:
-            `nltk.Tree`, in the order of the sentences.
-
-        Raises:
-            ValueError: if a sentence has no words or is invalid, see `read`.
+        Arguments as of `parse_detailed`. A sentence without words raises `ValueError`.
         """
-        for parsed in self.read(sentences, block, split, punctuation):
+        for parsed in self.parse_detailed(sentences, block, split, punctuation):
             if parsed.tree is None:
                 raise ValueError(f"sentence {parsed.source + 1}: has no words.")
             yield parsed.tree
 
-    def read(
+    def parse_detailed(
         self,
         sentences: Iterable[Sentence],
         block: int = 2048,
@@ -287,16 +265,14 @@ class Parser:
 
         Raises:
             ValueError: if a sentence is neither text nor a list of words, a word is empty or
-                contains white space, or there are control characters; the message has its number.
+                contains white space, or there are control characters.
         """
         tokens.check_sentences(sentences)
-        found = tokens.numbered(sentences, split)
-        while batch := list(itertools.islice(found, block)):
-            split_words = [words_of(sentence) for _, sentence in batch]
-            measured = self._measure(split_words, self.gate)
-            for (source, sentence), words, distances in zip(
-                batch, split_words, measured, strict=True
-            ):
+        numbered = tokens.numbered(sentences, split)
+        while batch := list(itertools.islice(numbered, block)):
+            batch_words = [words_of(sentence) for _, sentence in batch]
+            results = zip(batch, batch_words, self._distances(batch_words, self.gate), strict=True)
+            for (source, sentence), words, distances in results:
                 tree = self._tree(sentence, words, distances, punctuation) if words else None
                 yield Parsed(words, distances, tree, sentence, source)
 
@@ -307,14 +283,14 @@ class Parser:
         texts, _, _, is_word = zip(*sentence, strict=True)
         return with_punctuation(tree, texts, is_word)
 
-    def read_rows(
+    def parse_batch(
         self,
         texts: Iterable[Any],
         block: int = 2048,
         max_words: int | None = None,
         punctuation: bool = False,
     ) -> Iterator[Row]:
-        """Parses texts. One that cannot be read yields an error, and the rest is parsed.
+        """Parses texts. One that cannot be parsed yields an error, and the rest is parsed.
 
         Args:
             texts: iterable of texts or lists of words.
@@ -328,25 +304,25 @@ class Parser:
         Example:
 
         >>> from keras_onlstm import Parser
-        >>> rows = list(Parser.load().read_rows(["Prices fell. It rained.", "...", None]))
+        >>> rows = list(Parser.load().parse_batch(["Prices fell. It rained.", "...", None]))
         >>> [len(row.trees) for row in rows], [row.error for row in rows][1:]
         ([2, 0, 0], ['has no words.', 'must be text or a list of words, got None.'])
         """
-        most = None if max_words is None else integer("max_words", max_words)
+        maximum = None if max_words is None else check_integer("max_words", max_words)
         texts = iter(texts)
         while batch := list(itertools.islice(texts, block)):
-            split = [tokens.sentences_or_error(text, most) for text in batch]
-            found = [sentence for sentences, _ in split for sentence in sentences]
-            words = list(map(words_of, found))
+            results = [tokens.sentences_or_error(text, maximum) for text in batch]
+            sentences = list(itertools.chain.from_iterable(found for found, _ in results))
+            words = list(map(words_of, sentences))
             trees = (
-                self._tree(*given, punctuation)
-                for given in zip(found, words, self._measure(words, self.gate), strict=True)
+                self._tree(*parts, punctuation)
+                for parts in zip(sentences, words, self._distances(words, self.gate), strict=True)
             )
-            left = iter(words)
-            for sentences, error in split:
-                count = len(sentences)
-                of_text = list(itertools.islice(left, count))
-                yield Row(of_text, list(itertools.islice(trees, count)), error)
+            remaining = iter(words)
+            for found, error in results:
+                count = len(found)
+                text_words = list(itertools.islice(remaining, count))
+                yield Row(text_words, list(itertools.islice(trees, count)), error)
 
     def parse_dataset(
         self,
@@ -361,14 +337,14 @@ class Parser:
         Args:
             dataset: iterable of mappings, such as a split of Hugging Face's `datasets`; for an
                 Arrow table, pass `table.to_pylist()`.
-            column: string, name of the column.
+            column: name of the column.
             block: how many rows to take at once.
             max_words: positive integer; texts with a longer sentence are not parsed.
             punctuation: whether trees have punctuation.
 
         Yields:
             The rows as dictionaries, with `trees`, list of bracketed strings, `words`, list of
-            lists, and `error`, why the text could not be read, or `None`.
+            lists, and `error`, why the text could not be parsed, or `None`.
 
         Raises:
             ValueError: if a row lacks the column.
@@ -380,45 +356,36 @@ class Parser:
         [{'id': 7, 'text': 'Prices fell.', 'words': [['Prices', 'fell']], \
 'trees': ['(X Prices fell)'], 'error': None}]
         """
-        given = iter(dataset)
-        for first in itertools.count(1, block):
-            batch = list(itertools.islice(given, block))
-            if not batch:
-                return
-            for number, row in enumerate(batch, first):
+        rows = enumerate(dataset, 1)
+        while batch := list(itertools.islice(rows, block)):
+            for number, row in batch:
                 if column not in row:
                     raise ValueError(f"row {number}: has no {column!r}; it has {', '.join(row)}.")
-            texts = [row[column] for row in batch]
-            for row, found in zip(
-                batch, self.read_rows(texts, block, max_words, punctuation), strict=True
-            ):
-                trees = list(map(brackets, found.trees))
-                yield {**row, "words": found.words, "trees": trees, "error": found.error}
+            results = self.parse_batch(
+                [row[column] for _, row in batch], block, max_words, punctuation
+            )
+            for (_, row), result in zip(batch, results, strict=True):
+                trees = list(map(brackets, result.trees))
+                yield {**row, "words": result.words, "trees": trees, "error": result.error}
 
     def tree(self, distances: npt.ArrayLike, words: Sequence[str]) -> NltkTree:
-        """Builds the tree of a sentence from its distances, without running the model.
+        """Builds the `nltk.Tree` of a sentence, without running the model.
 
         Args:
             distances: array (rows, words) of all layers, from `distances` for the parser's gate.
             words: list.
-
-        Returns:
-            `nltk.Tree`.
-
-        Raises:
-            ValueError: if `words` is empty, or the distances have the wrong shape.
         """
-        distances = np.asarray(distances)
-        if distances.ndim != 2 or len(distances) <= max(self.rows):
+        rows = np.asarray(distances)
+        if rows.ndim != 2 or len(rows) <= max(self.rows):
             raise ValueError(
-                f"distances have the shape {distances.shape}, and row {max(self.rows) + 1} counts: "
-                f"distances(sentence, {self.gate!r}) has it."
+                f"distances must have at least {max(self.rows) + 1} rows, got shape "
+                f"{rows.shape}. Compute them with distances(sentence, {self.gate!r})."
             )
-        counting = distances[self.rows]
+        rows = rows[self.rows]
         if self.method == "votes":
-            return vote(counting, words, self.voters)
+            return vote(rows, words, self.voters)
         # In float64, so that the mean of one layer equals that layer exactly.
-        return build_tree(counting.mean(axis=0, dtype="float64"), words, self.method)
+        return build_tree(rows.mean(axis=0, dtype="float64"), words, self.method)
 
     def distances(self, sentence: Sentence, gate: str | None = None) -> np.ndarray:
         """Computes the distances of every layer at every word of a sentence.
@@ -432,39 +399,37 @@ class Parser:
             Array (rows, words) in [0, 1), with a row per layer, model after model. For both gates,
             the rows of the forget gates come first.
         """
-        return self.measure([sentence], gate)[0]
+        return self.distances_many([sentence], gate)[0]
 
-    def measure(self, sentences: Iterable[Sentence], gate: str | None = None) -> list[np.ndarray]:
-        """Computes the distances of many sentences.
-
-        Args:
-            sentences: list of texts or lists of words.
-            gate: see `distances`.
-
-        Returns:
-            List of arrays (rows, words).
-        """
+    def distances_many(
+        self, sentences: Iterable[Sentence], gate: str | None = None
+    ) -> list[np.ndarray]:
+        """Computes the `distances` of many texts or lists of words."""
         tokens.check_sentences(sentences)
-        return self._measure(
-            [words_of(found) for _, found in tokens.numbered(sentences, False)], gate
-        )
+        numbered = tokens.numbered(sentences, False)
+        return self._distances([words_of(sentence) for _, sentence in numbered], gate)
 
-    def _measure(self, sentences, gate):
+    def _distances(self, sentences, gate):
         known = [[known_form(word, self._vocabulary) for word in words] for words in sentences]
         return self.model.distances(known, gate)
 
+    about = renamed_attribute("about", "metadata")
+    read = renamed_method("read", "parse_detailed")
+    read_rows = renamed_method("read_rows", "parse_batch")
+    measure = renamed_method("measure", "distances_many")
 
-def _together(models):
+
+def _ensemble(models):
     from keras_onlstm.models import Ensemble  # imports Keras
 
     return Ensemble(models)
 
 
-def _rows(members, layer, gates):
+def _rows(layers_per_model, layer, gates):
     """Indices of the used rows: one layer, or all, of every model and gate."""
     rows: list[int] = []
     first = 0
-    for layers in gates * tuple(members):
+    for layers in gates * tuple(layers_per_model):
         rows += range(first, first + layers) if layer is None else [first + layer - 1]
         first += layers
     return rows

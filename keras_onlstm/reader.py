@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_onlstm.datasets.treebank import known_form
-from keras_onlstm.loading import SHIPPED, load_model, member
+from keras_onlstm.loading import SHIPPED, load_model, select_model
 from keras_onlstm.text.tokens import check_sentence, sentences_of
 from keras_onlstm.text.vocabulary import UNKNOWN, check_vocabulary
 from keras_onlstm.utils import StrPath
@@ -15,44 +15,31 @@ __all__ = ["Reader", "open_reader", "stored_argument"]
 
 
 class Reader(NamedTuple):
-    """A language model and its tokenization.
+    """A language model and its tokenization."""
 
-    Attributes:
-        path: its file or run.
-        model: the model, which reads lists of tokens.
-        characters: whether a token is a character.
-        vocabulary: the tokens that the model knows.
-    """
-
-    path: Path
-    model: Any
-    characters: bool
+    path: Path  # its file or run
+    model: Any  # reads lists of tokens
+    characters: bool  # whether a token is a character
     vocabulary: frozenset[str]
 
     def tokens(self, text: str, number: int = 1) -> list[str]:
         """Tokenizes a text, with each token in the form that the vocabulary has.
 
-        Args:
-            text: one line.
-            number: number of the text, for the error message.
-
-        Returns:
-            List of strings. If all words between blanks are known, the text is split at blanks.
-            Otherwise it is tokenized as by `Parser`, without unknown punctuation. For a character
-            model, the characters, with `_` for a blank.
+        If all words between blanks are known, the text is split at blanks. Otherwise it is
+        tokenized as by `Parser`, without unknown punctuation. A character model reads `_` for a
+        blank. `number` is the number of the text in error messages.
 
         Raises:
             ValueError: if the text contains control characters, or NLTK takes too long.
         """
         check_sentence(text, number)
-        known = self.vocabulary
         parts = text.replace(" ", "_") if self.characters else text.split()
-        tokens = [known_form(part, known) for part in parts]
-        if self.characters or known.issuperset(tokens):
+        tokens = [known_form(part, self.vocabulary) for part in parts]
+        if self.characters or self.vocabulary.issuperset(tokens):
             return tokens
-        [found] = sentences_of(text, False, number)
-        kept = (token.text for token in found if token.is_word or token.text in known)
-        return [known_form(token, known) for token in kept]
+        [sentence] = sentences_of(text, False, number)
+        words = (t.text for t in sentence if t.is_word or t.text in self.vocabulary)
+        return [known_form(word, self.vocabulary) for word in words]
 
     def unknown(self, tokens: Iterable[str]) -> list[str]:
         """The tokens that the model reads as `<unk>`."""
@@ -70,36 +57,27 @@ def open_reader(
         characters: whether it reads characters; runs store this.
         **exported: `provider` and `threads` of `loading.load_model`.
 
-    Returns:
-        `Reader`.
-
     Raises:
         FileNotFoundError: if the file does not exist.
         ValueError: if it is damaged, is not a language model, or `number` is out of range.
         ImportError: if a library for the file is missing.
     """
     path = SHIPPED if path is None else Path(path)
-    model, _ = member(path, *load_model(path, **exported), number)
+    model, _ = select_model(path, *load_model(path, **exported), number)
     if not (hasattr(model, "score") and hasattr(model, "encode")):  # a TreeLSTM has only `score`
-        raise ValueError(f"{path}: {type(model).__name__}, not a LanguageModel.")
+        raise ValueError(f"{path}: must be a language model, got {type(model).__name__}.")
     check_vocabulary(model.vocabulary, path)
     characters = characters or stored_argument(path, "characters", (bool,))
     return Reader(path, model, bool(characters), frozenset(model.vocabulary))
 
 
 def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
-    """Returns an argument that a run was started with.
+    """Returns an argument that a run was started with, or `None` if it is not stored.
 
     Args:
         path: a run, or a model file.
         name: name of the argument.
         kinds: allowed kinds, see `utils.validation`.
-
-    Returns:
-        Its value, or `None` if it is not stored, for example if the path is a file.
-
-    Raises:
-        ValueError: if the run's `config.json` is damaged.
     """
     if not Path(path).is_dir():
         return None

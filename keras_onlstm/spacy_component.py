@@ -26,9 +26,9 @@ class SentenceParser:
     """Parses the sentences of documents.
 
     Their spans get `._.tree`, `nltk.Tree`, or `None` without words; `._.parse_string`, the
-    bracketed tree; `._.constituents`, list of the spans of all constituents, starting with the
-    whole sentence; and `._.distances`, array (rows, words) as in `Parsed`. Words are tokens with a
-    letter or a digit.
+    bracketed tree; `._.constituents`, list of the spans of all constituents, the whole sentence
+    first; and `._.distances`, array (rows, words) as in `Parsed`. Words are tokens with a letter or
+    a digit.
 
     Args:
         parser: `Parser`.
@@ -46,22 +46,11 @@ class SentenceParser:
         self.parser = parser
 
     def __call__(self, doc: Any) -> Any:
-        """Parses the sentences of a `spacy.tokens.Doc`, and returns it.
-
-        Raises:
-            ValueError: if the document has no sentence boundaries.
-        """
+        """Parses the sentences of a `spacy.tokens.Doc`, and returns it."""
         return next(self.pipe([doc]))
 
     def pipe(self, stream: Iterable[Any], batch_size: int = _BLOCK) -> Iterator[Any]:
-        """Parses a stream of documents in batches; spaCy's pipelines call it.
-
-        Args:
-            stream: iterable of `spacy.tokens.Doc`.
-            batch_size: positive integer.
-
-        Yields:
-            The documents.
+        """Parses a stream of `spacy.tokens.Doc` in batches, and yields them.
 
         Raises:
             ValueError: if a document has no sentence boundaries.
@@ -73,28 +62,28 @@ class SentenceParser:
             yield from docs
 
     def _parse(self, docs):
-        found = []
+        sentences: list[Any] = []
         for doc in docs:
             if len(doc) and not doc.has_annotation("SENT_START"):
                 raise ValueError(
-                    "onlstm: the document has no sentences. Put a component before it that finds "
+                    "onlstm: the document has no sentence boundaries. Add a component that sets "
                     'them: nlp.add_pipe("sentencizer", before="onlstm").'
                 )
             for key in list(filter(_is_ours, doc.user_data)):
                 del doc.user_data[key]  # from an earlier parse
-            found += [(doc, sentence) for sentence in (doc.sents if len(doc) else ())]
-        tokens = [[t for t in s if any(map(str.isalnum, t.text))] for _, s in found]
-        words = [[token.text for token in some] for some in tokens]
-        measured = self.parser.measure(words, self.parser.gate)
-        for (doc, sentence), some, given, distances in zip(
-            found, tokens, words, measured, strict=True
+            sentences += doc.sents if len(doc) else ()
+        tokens = [[t for t in sentence if any(map(str.isalnum, t.text))] for sentence in sentences]
+        words = [[token.text for token in sentence] for sentence in tokens]
+        distances = self.parser.distances_many(words, self.parser.gate)
+        for sentence, own_tokens, texts, rows in zip(
+            sentences, tokens, words, distances, strict=True
         ):
-            constituents = walk(self.parser.tree(distances, given))[0] if given else []
-            bounds = [(token.idx, token.idx + len(token)) for token in some]
-            doc.user_data[_key(sentence)] = {
+            constituents = walk(self.parser.tree(rows, texts))[0] if texts else []
+            bounds = [(token.idx, token.idx + len(token)) for token in own_tokens]
+            sentence.doc.user_data[_key(sentence)] = {
                 "words": np.array(bounds, "int64").reshape(-1, 2) - sentence.start_char,
                 "constituents": np.array([c[1:] for c in constituents], "int64").reshape(-1, 2),
-                "distances": distances,
+                "distances": rows,
             }
 
 
@@ -112,37 +101,37 @@ def _is_ours(key):
     return isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[1].startswith(_KEY)
 
 
-def _of(span):
+def _stored(span):
     """The three arrays that `_parse` stored for a sentence.
 
     `words` (words, 2) has the bounds of each word in characters of the sentence; `constituents`
     (constituents, 2) has those of each constituent in words, children before parents.
     """
-    found = span.doc.user_data.get(_key(span))
-    if found is None:
+    stored = span.doc.user_data.get(_key(span))
+    if stored is None:
         raise ValueError(
             f"{span.text[:40]!r} is not a sentence that the component onlstm parsed. Use the spans "
             "of doc.sents, and copy or store documents with their user data: "
             "span.as_doc(copy_user_data=True), DocBin(store_user_data=True)."
         )
-    return found
+    return stored
 
 
 def _tree(span: Any) -> NltkTree | None:
     from nltk import Tree
 
-    stored, text = _of(span), span.text
+    stored, text = _stored(span), span.text
     words = [text[start:end] for start, end in stored["words"].tolist()]
-    done: list[tuple[int, Any]] = []  # (first word, a word or constituent without a parent yet)
-    read = 0
+    stack: list[tuple[int, Any]] = []  # (first word, a word or constituent without a parent yet)
+    shifted = 0  # number of words that were pushed
     for start, end in stored["constituents"].tolist():
-        done += enumerate(words[read:end], read)
-        read = max(read, end)
+        stack += enumerate(words[shifted:end], shifted)
+        shifted = max(shifted, end)
         children = []
-        while done and done[-1][0] >= start:
-            children.append(done.pop()[1])
-        done.append((start, Tree(LABEL, children[::-1])))
-    return done[0][1] if done else None
+        while stack and stack[-1][0] >= start:
+            children.append(stack.pop()[1])
+        stack.append((start, Tree(LABEL, children[::-1])))
+    return stack[0][1] if stack else None
 
 
 def _parse_string(span):
@@ -151,7 +140,7 @@ def _parse_string(span):
 
 
 def _constituents(span):
-    stored = _of(span)
+    stored = _stored(span)
     bounds = sorted(stored["constituents"].tolist(), key=lambda bound: (bound[0], -bound[1]))
     first = span.start_char
     return [
@@ -165,7 +154,7 @@ def _constituents(span):
 
 
 def _distances(span):
-    return _of(span)["distances"]
+    return _stored(span)["distances"]
 
 
 _EXTENSIONS = {
@@ -193,13 +182,6 @@ def make(
         layer: 1-based number of the layer.
         method: name of the tree method.
         gate: name of the master gate.
-
-    Returns:
-        `SentenceParser`.
-
-    Raises:
-        FileNotFoundError: if the model does not exist.
-        ValueError: see `Parser.load`.
     """
     return SentenceParser(Parser.load(model, layer, method, gate=gate))
 
@@ -209,7 +191,7 @@ def _register():
         from spacy.language import Language
         from spacy.tokens import Span
     except ImportError as error:
-        raise not_installed("the component onlstm", "spacy", error=error) from error
+        raise not_installed("The component onlstm", "spacy", error=error) from error
     config = {"model": None, "layer": None, "method": None, "gate": None}
     Language.factory("onlstm", default_config=config, func=make)
     for extension, getter in _EXTENSIONS.items():

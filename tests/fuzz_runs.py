@@ -1,9 +1,9 @@
-"""Kills trainers at random moments, resumes them, and compares what they leave.
+"""Kills trainers at random moments, resumes them, and compares the results.
 
     python tests/fuzz_runs.py --seed 0 --count 30
 
-on the backend that `KERAS_BACKEND` names, TensorFlow if it names none. After every kill, no file is
-incomplete. In the end the checkpoint has to hold the bits of a run that was never killed.
+on the backend of `KERAS_BACKEND`, by default TensorFlow. After every kill all files must be
+complete. At the end the checkpoint must equal that of an uninterrupted run bit for bit.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import numpy as np
 
 from helpers.commands import EXAMPLES, environment
 
-# A script that writes a checkpoint four times a second, so that most kills come after a new one.
+# Writes a checkpoint four times a second, so that most kills come after a new one.
 DRIVER = """
 import runpy, sys
 from keras_onlstm import training
@@ -65,7 +65,7 @@ def start(script, directory):
 
 
 def finish(script, directory):
-    """Lets a run come to its end; a list of what went wrong."""
+    """Runs to the end and lists the failures."""
     with start(script, directory) as process:
         output = process.communicate()[0]
     return [f"exit status {process.returncode}: {output[-2000:]}"] * (process.returncode != 0)
@@ -95,7 +95,7 @@ def kill(script, directory, draw):
 
 
 def incomplete(directory):
-    """The files that are there under their names and not complete."""
+    """Yields the incomplete files of a run."""
     for path in sorted(directory.iterdir()):
         try:
             if path.suffix in (".npz", ".keras"):
@@ -108,7 +108,7 @@ def incomplete(directory):
 
 
 def results(directory):
-    """What a run has in common with one that was never killed."""
+    """The results of a run that must match those of an uninterrupted run."""
     with np.load(directory / "checkpoint.npz") as file:
         arrays = {name: file[name].tobytes() for name in file.files}
     state = json.loads(arrays.pop("state.json"))
@@ -120,7 +120,7 @@ def results(directory):
 
 
 def fuzz(script, kills, seed, directory):
-    """Kills runs of a script so many times; the findings."""
+    """Kills runs of a script `kills` times and lists the failures."""
     draw, done, number = random.Random(f"{seed} {script}"), 0, 0
     findings = finish(script, directory / "whole")
     while done < kills and not findings:
@@ -132,7 +132,7 @@ def fuzz(script, kills, seed, directory):
             findings += incomplete(run)
         findings += finish(script, run)
         if not findings and results(run) != results(directory / "whole"):
-            findings.append("the results differ from those of a run that was never killed")
+            findings.append("the results differ from those of an uninterrupted run")
     return findings
 
 

@@ -62,7 +62,7 @@ def test_resumes_checkpoint_to_same_weights(tmp_path, expected):
     reader.compile(keras.optimizers.Adam(0.01, global_clipnorm=1.0))
     reader.optimizer.build(reader.trainable_variables)
     ids = np.random.default_rng(6).integers(0, 12, 600).astype("int32")
-    valid = Windows(ids[:200], 3, 10, jitter=False)
+    valid = Windows(ids[:200], 3, 10, variable_bptt=False)
     trainer = Trainer(
         reader,
         Windows(ids, 3, 10, seed=7),

@@ -19,7 +19,7 @@ SENTENCES = ["the cat saw a dog", "a bird saw the dog"]
 
 
 @pytest.mark.parametrize("kind", ["keras", "npz"])
-def test_models_of_before(kind):
+def test_files_of_earlier_versions(kind):
     model, _ = load_model(DATA / f"before_starts.{kind}")
     with np.load(DATA / "before_starts_expected.npz") as file:
         for number, sentence in enumerate(SENTENCES):
@@ -37,14 +37,14 @@ def language_model(words=WORDS):
     return model
 
 
-def refused(path, match):
+def assert_raises(path, match):
     with pytest.raises(ValueError, match=match) as caught:
         load_model(path)
     assert str(caught.value).startswith(f"{path}: not a complete model")
     assert "\n" not in str(caught.value)
 
 
-def test_a_keras_file_whose_configuration_does_not_fit_its_weights(tmp_path):
+def test_keras_file_with_wrong_configuration_raises(tmp_path):
     path = tmp_path / "m.keras"
     language_model().save(path)
     with zipfile.ZipFile(path) as file:
@@ -54,7 +54,7 @@ def test_a_keras_file_whose_configuration_does_not_fit_its_weights(tmp_path):
         with zipfile.ZipFile(path, "w") as file:
             for name, content in (members | {"config.json": text}).items():
                 file.writestr(name, content)
-        refused(path, "Train again, or restore it from a copy")
+        assert_raises(path, "Train again, or restore it from a copy")
 
 
 def test_code_in_a_keras_file_is_not_run(tmp_path, capsys):
@@ -62,7 +62,7 @@ def test_code_in_a_keras_file_is_not_run(tmp_path, capsys):
     code = keras.layers.Lambda(lambda x: print("the code was run") or x)
     keras.Model(inputs, code(inputs)).save(tmp_path / "m.keras")
     capsys.readouterr()
-    refused(tmp_path / "m.keras", "lambda")
+    assert_raises(tmp_path / "m.keras", "lambda")
     assert capsys.readouterr() == ("", "")
 
 
@@ -81,35 +81,34 @@ def rewrite(path, **changes):
     [
         ({"units": 40_000}, r"is not int8 of shape \(8, 180000\)"),
         ({"vocabulary_size": 10**10}, r"is not int8 of shape \(10000000000, 8\)"),
-        ({"num_layers": 10**9}, r"config\.num_layers is an integer from 1 to 100, not"),
+        ({"num_layers": 10**9}, r"config\.num_layers must be an integer from 1 to 100, not"),
         ({"units": 16}, "is not int8 of shape"),
-        ({"units": "12"}, r"config\.units is an integer, 1 or above, not '12'"),
-        ({"tie_weights": 1}, r"config\.tie_weights is true or false, not 1"),
-        ({"vocabulary": [["a"]]}, r"config\.vocabulary\[0\] is a text, not \['a'\]"),
+        ({"units": "12"}, r"config\.units must be an integer, 1 or above, not '12'"),
+        ({"tie_weights": 1}, r"config\.tie_weights must be true or false, not 1"),
+        ({"vocabulary": [["a"]]}, r"config\.vocabulary\[0\] must be a string, not \['a'\]"),
     ],
 )
-def test_compact_configurations(tmp_path, changes, match):
+def test_invalid_compact_configurations_raise(tmp_path, changes, match):
     path = tmp_path / "m.npz"
     save_eight_bit(language_model(None), path)
     rewrite(path, **changes)
-    refused(path, match)
+    assert_raises(path, match)
 
 
-def test_weights_that_are_not_finite(tmp_path):
-    """Training that diverged is told from health when its model is loaded."""
+def test_weights_that_are_not_finite_raise(tmp_path):
     model = language_model()
     model.embeddings.assign(np.full((4, 8), np.nan))
     model.save(tmp_path / "m.keras")
-    refused(tmp_path / "m.keras", "embeddings is not finite: its training has diverged")
+    assert_raises(tmp_path / "m.keras", "embeddings is not finite: its training has diverged")
     save_eight_bit(language_model(), tmp_path / "m.npz")
     with np.load(tmp_path / "m.npz") as file:
         arrays = dict(file)
     arrays["0.factors"] = np.full(8, np.inf, "f4")
     np.savez(tmp_path / "m.npz", **arrays)
-    refused(tmp_path / "m.npz", r"0\.integers times 0\.factors is not finite")
+    assert_raises(tmp_path / "m.npz", r"0\.integers times 0\.factors is not finite")
 
 
-def test_a_model_without_eos(tmp_path):
+def test_model_without_eos_raises(tmp_path):
     for words in (["a", "b", "c", "d"], None):
         language_model(words).save(tmp_path / "m.keras")
         with pytest.raises(ValueError, match=r"m\.keras: the model has no vocabulary with <eos>"):

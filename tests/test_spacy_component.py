@@ -26,7 +26,7 @@ def nlp():
     return pipeline
 
 
-def test_trees_are_those_of_the_parser(nlp):
+def test_trees_match_parser(nlp):
     parser, doc = Parser.load(), nlp(TEXT)
     sentences = list(doc.sents)
     assert len(sentences) == 2
@@ -60,7 +60,7 @@ def without_words(nlp):
 
 
 def results(*docs):
-    """All that the component gives of each sentence."""
+    """The results of the component for each sentence."""
     return [
         (
             sentence.text,
@@ -111,7 +111,7 @@ def of_slices(docs):
         lambda docs: through_bin([Doc.from_docs(of_slices(through_bytes(docs)))]),
     ],
 )
-def test_copies_have_the_same_trees(nlp, way):
+def test_copies_keep_trees(nlp, way):
     docs = [*nlp.pipe(TEXTS), without_words(nlp)]
     expected = results(*docs)
     assert [len(list(doc.sents)) for doc in docs] == [2, 0, 1, 1, 3, 2, 3]
@@ -121,8 +121,8 @@ def test_copies_have_the_same_trees(nlp, way):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_several_processes(nlp, method, tmp_path):
-    """In a process of its own, as libraries of other tests may have threads, which forks lose."""
+def test_multiprocessing(nlp, method, tmp_path):
+    """In a new process, because libraries of other tests may have threads, which forks lose."""
     program = (
         "import multiprocessing, sys\n"
         "import spacy\n"
@@ -145,13 +145,13 @@ def test_several_processes(nlp, method, tmp_path):
 
 
 def run(command):
-    """The lines that a command prints."""
+    """The printed lines of a command."""
     done = subprocess.run(command, capture_output=True, text=True, env=environment())
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
-def test_stored_documents_need_no_pipeline(nlp, tmp_path):
+def test_stored_documents_do_not_need_a_pipeline(nlp, tmp_path):
     path = tmp_path / "docs.spacy"
     DocBin(store_user_data=True, docs=nlp.pipe(TEXTS)).to_disk(path)
     program = (
@@ -165,8 +165,8 @@ def test_stored_documents_need_no_pipeline(nlp, tmp_path):
     assert run([sys.executable, "-c", program, path]) == expected
 
 
-def test_slices_of_two_documents_do_not_mix(nlp):
-    """The entry of the second document's first sentence has the place of the first document's."""
+def test_slices_of_two_documents_are_kept_separate(nlp):
+    """The first sentences of both documents have equal offsets."""
     first, second = (
         nlp("It will sell its stake. It rained."),
         nlp("Prices of oil fell now. It is so."),
@@ -178,7 +178,7 @@ def test_slices_of_two_documents_do_not_mix(nlp):
     assert results(joined) == expected
 
 
-def test_parsing_again_forgets_the_first_sentences(nlp):
+def test_parsing_again_replaces_stored_sentences(nlp):
     doc = nlp("Prices fell. It rained.")
     old = list(doc.sents)
     doc[3].is_sent_start = False
@@ -190,7 +190,7 @@ def test_parsing_again_forgets_the_first_sentences(nlp):
         _ = old[0]._.tree
 
 
-def test_words_that_are_merged_later(nlp):
+def test_tokens_merged_after_parsing(nlp):
     doc = nlp("Prices fell in New York.")
     tree = next(doc.sents)._.tree
     with doc.retokenize() as retokenizer:
@@ -200,7 +200,7 @@ def test_words_that_are_merged_later(nlp):
     assert sentence._.constituents[0].text == "Prices fell in New York"
 
 
-def test_its_options(tmp_path):
+def test_component_options(tmp_path):
     pipeline = spacy.blank("en")
     pipeline.add_pipe("sentencizer")
     pipeline.add_pipe("onlstm", config={"method": "greedy", "layer": 2, "gate": "forget"})
@@ -213,10 +213,10 @@ def test_its_options(tmp_path):
     assert sentence._.tree == expected
 
 
-def test_mistakes(nlp):
+def test_errors(nlp):
     pipeline = spacy.blank("en")
     pipeline.add_pipe("onlstm")
-    with pytest.raises(ValueError, match=r'has no sentences\. Put .*"sentencizer"'):
+    with pytest.raises(ValueError, match=r'has no sentence boundaries\. Add .*"sentencizer"'):
         pipeline("Prices fell.")
     doc = nlp("Prices fell. It rained.")
     with pytest.raises(ValueError, match=r"'Prices fell' is not a sentence that the .* onlstm"):
@@ -232,7 +232,7 @@ def test_mistakes(nlp):
         spacy.blank("en").add_pipe("onlstm", config={"model": "none.onnx"})
 
 
-def test_without_spacy():
+def test_missing_spacy_raises():
     program = "import sys; sys.modules['spacy'] = None; import keras_onlstm.spacy_component"
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     line = result.stderr.splitlines()[-1]

@@ -16,7 +16,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from keras_onlstm.loading import SHIPPED, load_model, member
+from keras_onlstm.loading import SHIPPED, load_model, select_model
 from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
@@ -35,11 +35,11 @@ def parsers(path, check=True):
 
     model, about = load_model(path)
     for number in range(1, len(getattr(model, "models", [model])) + 1):
-        single, single_metadata = member(path, model, about, number)
+        single, single_metadata = select_model(path, model, about, number)
         with tempfile.TemporaryDirectory() as directory:
             target = Path(directory) / "parser.onnx"
             to_onnx(
-                single, target, "parser", quantize="weights", check=check, about=single_metadata
+                single, target, "parser", quantize="weights", check=check, metadata=single_metadata
             )
             yield load_exported(target)
 

@@ -97,7 +97,7 @@ def text_cases():
     parsers += [Parser.load(PRPN, method=method) for method in PRPN_METHODS]
     cases = []
     for text in TEXTS:
-        parsed = [[p for p in parser.read([text]) if p.words] for parser in parsers]
+        parsed = [[p for p in parser.parse_detailed([text]) if p.words] for parser in parsers]
         words = [sentence.words for sentence in parsed[0]]
         trees = [[brackets(sentence.tree) for sentence in sentences] for sentences in parsed]
         assert list(itertools.chain.from_iterable(words)) == parsers[0].tokenize(text)

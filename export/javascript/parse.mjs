@@ -1,14 +1,13 @@
-// Trees of sentences from an exported parser, in JavaScript: Node and ONNX Runtime, nothing else.
+// Parses sentences with an exported parser, in JavaScript. Needs only Node and ONNX Runtime.
 //
-//     npm install                       here; onnxruntime-node, if it is there, is taken instead
+//     npm install                       in this folder; onnxruntime-node is preferred if installed
 //     node parse.mjs parser.onnx "the company said it will sell its stake" "prices fell"
 //     node parse.mjs parser.onnx < sentences.txt
 //
-// parser.onnx comes from export/to_onnx.py --graph parser. Each line of sentences.txt, and each
-// argument, is split into sentences and words as keras_onlstm.Parser splits them, and each sentence
-// gives one tree on one line. A text without words gives an empty line. A mistake gives one line on
-// standard error and exit status 2. All but this command line is in web/parsing, which the page in
-// the browser uses too.
+// export/to_onnx.py --graph parser writes parser.onnx. Each line of sentences.txt, and each argument,
+// is split into sentences and words like in keras_onlstm.Parser. Each sentence becomes one tree on one
+// line, and a text without words an empty line. Errors are one line on standard error, with exit
+// status 2. The web page uses the same code, web/parsing.
 
 import { readFile } from "node:fs/promises";
 import { text } from "node:stream/consumers";
@@ -59,22 +58,22 @@ async function openParser(path) {
   }
 }
 
-// The words of each sentence of one text. number: of the text, counted from 1, for the message.
-// A text without words is one sentence of none.
-function sentencesOf(given, number) {
-  const place = forbidden(given);
-  if (place >= 0)
+// The words of each sentence of a text. `number`, the text's index from 1, is for the message.
+// A text without words is one empty sentence.
+function sentencesOf(line, number) {
+  const index = forbidden(line);
+  if (index >= 0)
     throw new UserError(
-      `line ${number}: character ${place + 1} is a control character. Take it out.`,
+      `line ${number}: character ${index + 1} is a control character. Remove it.`,
     );
-  const sentences = wordsOf(given);
+  const sentences = wordsOf(line);
   return sentences.length ? sentences : [[]];
 }
 
 async function main([path, ...texts]) {
   if (!path) throw new UserError('usage: node parse.mjs parser.onnx ["a sentence" ...]');
   if (!texts.length) texts = (await text(process.stdin)).replace(/\n$/, "").split("\n");
-  const sentences = texts.flatMap((given, i) => sentencesOf(given, i + 1));
+  const sentences = texts.flatMap((line, i) => sentencesOf(line, i + 1));
   if (!sentences.flat().length)
     throw new UserError("Nothing to parse: the text contains no words.");
   const parse = await openParser(path);

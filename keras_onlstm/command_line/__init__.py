@@ -26,33 +26,32 @@ _COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs a command line; user errors print one line and exit with status 2.
+    """Runs a command line; `None`: the arguments of the process.
 
-    Args:
-        arguments: list of strings; `None`: the arguments of the process.
+    Errors of the user print one line and exit with status 2.
     """
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     parser = ArgumentParser(
         prog="keras-onlstm",
-        description="Ordered neurons on the command line.",
-        epilog=_shown([module.EXAMPLES[0] for module in _COMMANDS.values()]),
+        description="Language models with ordered neurons, and the trees that they find.",
+        epilog=_example_list([module.EXAMPLES[0] for module in _COMMANDS.values()]),
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    commands = parser.add_subparsers(dest="command")
+    subparsers = parser.add_subparsers(dest="command")
     for name, module in _COMMANDS.items():
-        one = commands.add_parser(
+        subparser = subparsers.add_parser(
             name,
             help=module.HELP,
-            description=f"{name}: {module.HELP}",
-            epilog=_shown(module.EXAMPLES),
+            description=f"{module.HELP[0].upper()}{module.HELP[1:]}.",
+            epilog=_example_list(module.EXAMPLES),
             formatter_class=RawDescriptionHelpFormatter,
         )
-        one.set_defaults(parser=one)
+        subparser.set_defaults(parser=subparser)
         if module is train:  # whose options depend on the kind of model
-            train.add_arguments(one, arguments if arguments[:1] == ["train"] else [])
+            train.add_arguments(subparser, arguments if arguments[:1] == ["train"] else [])
         else:
-            module.add_arguments(one)
+            module.add_arguments(subparser)
     options = parser.parse_args(arguments)
     if options.command is None:
         parser.print_help()
@@ -60,5 +59,5 @@ def main(arguments: Sequence[str] | None = None) -> None:
     report(parser, lambda: _COMMANDS[options.command].run(options))
 
 
-def _shown(examples):
+def _example_list(examples):
     return "\n".join(["examples:", *(f"  {example}" for example in examples)])

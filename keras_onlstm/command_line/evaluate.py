@@ -13,9 +13,7 @@ from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig, Te
 from keras_onlstm.utils.console import table
 from keras_onlstm.utils.files import write_json
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "load_config", "perplexities", "run"]
-
-HELP = "perplexity on a text, F1 on a treebank"
+HELP = "measure the perplexity of a text, or the F1 of trees on a treebank"
 EXAMPLES = (
     "keras-onlstm evaluate --model runs/lm",
     "keras-onlstm evaluate --model runs/lm runs/prpn --data FOLDER",
@@ -23,32 +21,27 @@ EXAMPLES = (
 )
 
 
+# fmt: off
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
     add = parser.add_argument
-    add("--model", nargs="+", metavar="PATH", help="runs; with --treebank also files of models. "
-        "Default with --treebank: the package's parser")  # fmt: skip
-    add(
-        "--data", nargs="+", metavar="PATH", help="folder or text files (default: those of the run)"
-    )
-    add("--treebank", nargs="+", metavar="FILE", help="score trees against these bracketed ones")
+    add("--model", nargs="+", metavar="PATH",
+        help="Folders of runs. With --treebank, files of models too (default with --treebank: the "
+        "package's parser).")
+    add("--data", nargs="+", metavar="PATH",
+        help="Folder of a corpus, or text files (default: the text of each run).")
+    add("--treebank", nargs="+", metavar="FILE",
+        help="Files of bracketed trees. Measures F1 of the model's trees instead of perplexity.")
 
 
+# fmt: on
 def run(options: argparse.Namespace) -> None:
-    """Prints a table of perplexities, or of F1.
-
-    Args:
-        options: parsed arguments.
-
-    Raises:
-        FileNotFoundError: if a run or a file is missing.
-        ValueError: if one is damaged or of another kind.
-    """
+    """Prints a table of perplexities, or of F1."""
     if options.treebank:
         print(_treebank_table(options.model or [None], options.treebank))
         return
     if not options.model:
-        raise ValueError("--model: name a trained run, such as --model runs/lm.")
+        raise ValueError("--model is missing. Pass the folder of a trained run: --model runs/lm.")
     results = perplexities(options.model, options.data)
     rows = [
         [run, result["model"], f"{result['parameters']:,}",
@@ -61,18 +54,10 @@ def run(options: argparse.Namespace) -> None:
 def load_config(run: str | Path) -> TextConfig:
     """Loads the configuration of a run of a language model or a PRPN.
 
-    Args:
-        run: directory of the run.
-
-    Returns:
-        `LanguageModelConfig` or `PRPNConfig`.
-
-    Raises:
-        FileNotFoundError: if the run does not exist.
-        ValueError: if its `config.json` is damaged or of another kind of model.
+    Raises `ValueError` if its `config.json` is damaged or of another kind of model.
     """
     if Path(run).is_file():
-        raise ValueError(f"--model {run}: is a file. Name the directory of a run.")
+        raise ValueError(f"--model {run}: is a file. Pass the folder of a run.")
     kind: type[TextConfig] = LanguageModelConfig
     with contextlib.suppress(FileNotFoundError, ValueError):  # `load` raises them again
         if current_config(read_config(run))["model"] == PRPNConfig.model:
@@ -81,19 +66,9 @@ def load_config(run: str | Path) -> TextConfig:
 
 
 def perplexities(runs: list[str], data: list[str] | None = None) -> dict[str, dict[str, Any]]:
-    """Measures the perplexity of trained runs, and writes it to their `results.json`.
+    """Measures validation and test perplexity of runs, and writes them to their `results.json`.
 
-    Args:
-        runs: list of directories.
-        data: the text, as in `TextConfig`; `None`: the text of each run.
-
-    Returns:
-        Dictionary from runs to `model`, `parameters`, and the loss in nats and the perplexity of
-        validation and test.
-
-    Raises:
-        FileNotFoundError: if a run or a text is missing.
-        ValueError: if one is damaged.
+    `data` is the text, as in `TextConfig`; `None`: that of each run. Returns the results by run.
     """
     from keras_onlstm.loading import load_trained
     from keras_onlstm.training.corpora import read_corpus
@@ -107,17 +82,14 @@ def perplexities(runs: list[str], data: list[str] | None = None) -> dict[str, di
         if config.data:
             print(f"Reading {' '.join(config.data)}", flush=True)
         corpus = read_corpus(config, run, model.vocabulary)
-        alone = config.sentences
+        sentences = config.sentences
         losses = {
-            "validation": evaluation(model, "validation", corpus.valid, 10, alone)(),
-            "test": evaluation(model, "test", corpus.test, 10 if alone else 1, alone)(),
+            "validation": evaluation(model, "validation", corpus.valid, 10, sentences)(),
+            "test": evaluation(model, "test", corpus.test, 10 if sentences else 1, sentences)(),
         }
-        results[run] = {
-            "model": model.title,
-            "parameters": model.count_params(),
-            **{f"{part}_loss": loss for part, loss in losses.items()},
-            **{f"{part}_perplexity": math.exp(loss) for part, loss in losses.items()},
-        }
+        results[run] = {"model": model.title, "parameters": model.count_params()}
+        results[run] |= {f"{part}_loss": loss for part, loss in losses.items()}
+        results[run] |= {f"{part}_perplexity": math.exp(loss) for part, loss in losses.items()}
         write_json(Path(run) / RESULTS, {**results[run], "data": list(config.data)})
     return results
 
@@ -133,15 +105,14 @@ def _treebank_table(models, paths):
     scores = {}
     for model in models:
         parser = Parser.load(model)
-        distances = parser.measure([sentence.tokens for sentence in sentences], parser.gate)
+        distances = parser.distances_many([sentence.tokens for sentence in sentences], parser.gate)
         pairs = zip(distances, sentences, strict=True)
         trees = [parser.tree(numbers, sentence.tokens) for numbers, sentence in pairs]
         scores[str(model or "the package's parser")] = tree_scores(trees, sentences)
     scores |= baseline_scores(sentences)
-    names = ("f1", "corpus_f1", "f1_short")
     rows = []
-    for name, found in scores.items():
-        values = [found[key] for key in names]
+    for name, score in scores.items():
+        values = [score[key] for key in ("f1", "corpus_f1", "f1_short")]
         rows.append([name, *("" if value is None else f"{100 * value:.1f}" for value in values)])
     print(f"{len(sentences):,} sentences")
     return table(["F1 in percent", "by sentence", "corpus", "to 10 words"], rows)

@@ -4,23 +4,12 @@ import argparse
 import itertools
 import json
 
-from keras_onlstm.command_line.inputs import (
-    add_exported,
-    add_large,
-    add_sentences,
-    check_files,
-    check_large,
-    nothing_to,
-    process,
-    sentences,
-)
-from keras_onlstm.command_line.output import opened, read_output, write_rows
+from keras_onlstm.command_line import inputs
+from keras_onlstm.command_line.output import open_output, read_output, write_rows
 from keras_onlstm.utils.console import progress_bar
 from keras_onlstm.utils.files import cannot_write
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
-
-HELP = "trees of sentences that nobody annotated"
+HELP = "parse sentences into constituency trees (unsupervised)"
 EXAMPLES = (
     'keras-onlstm parse "the company said it will sell its stake"',
     "keras-onlstm parse --format json --file sentences.txt",
@@ -35,253 +24,221 @@ PICTURES = ("svg", "png")
 SHARDED = ("brackets", "json", "parquet")  # formats of shards of large files
 FORMATS = ("brackets", "pretty", "json", "conll", "html", *PICTURES, "parquet")
 BLOCK = 512  # sentences per block: trees are printed every few seconds
-LONGEST_PICTURE = 120  # words; wider trees are printed in brackets
+MAX_PRETTY_WORDS = 120  # wider trees are printed in brackets
 
 
+# fmt: off
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
-    add_sentences(parser)
+    lines_of_file = "Each line is split into sentences; each sentence gets a tree."
+    inputs.add_sentences(parser, "parse", lines_of_file)
     add = parser.add_argument
-    add(
-        "--model",
-        action="append",
-        metavar="PATH",
-        help="a .keras, .npz, .onnx or .tflite file, or a run; default: the package's; more than "
-        "once for models that parse together",
-    )
-    add("--layer", type=int, help="whose distances count (default: 2, of several models all)")
-    add(
-        "--method",
-        choices=("greedy", "binary", "votes"),
-        help="default: greedy, of several models votes",
-    )
-    add(
-        "--gate",
-        choices=("forget", "input", "both", "syntactic"),
-        help="whose distances count (default: forget, of votes both, of PRPN syntactic)",
-    )
-    add(
-        "--punctuation",
-        action="store_true",
-        help="have punctuation in the trees (default: leave it out)",
-    )
-    add("--format", choices=FORMATS, default="brackets", help="default: brackets")
-    add(
-        "--output",
-        metavar="PATH",
-        help="a name with a suffix is a file: the trees of all sentences, or of svg and png of "
-        "one. A name without a suffix is a directory: of pretty, conll, html, svg and png, a file "
-        "for each sentence; of brackets, json and parquet, shards of large files (--file, a text "
-        "or Parquet), which the same command resumes after a stop",
-    )
-    add_large(parser)
-    add_exported(parser, ".onnx and .tflite")
+    add("--model", action="append", metavar="PATH",
+        help="Trained model: a .keras, .npz, .onnx or .tflite file, or the folder of a run "
+        "(default: the package's model). If repeated, the models parse together.")
+    add("--layer", type=int, metavar="N",
+        help="Layer whose distances build the tree (default: 2; with several models, all layers).")
+    add("--method", choices=("greedy", "binary", "votes"),
+        help="How distances build a tree (default: greedy; with several models, votes).")
+    add("--gate", choices=("forget", "input", "both", "syntactic"),
+        help="Master gate whose distances build the tree (default: forget; with --method votes, "
+        "both; for a PRPN, syntactic).")
+    add("--punctuation", action="store_true", help="Keep punctuation in the trees.")
+    add("--format", choices=FORMATS, default="brackets",
+        help="Format of the trees (default: brackets).")
+    add("--output", metavar="PATH",
+        help="Where to write. A name with a suffix is a file of all trees; for svg and png, of one "
+        "tree. A name without a suffix is a directory: it gets one file per sentence, or for "
+        "brackets, json and parquet the trees of large files, and the same command resumes a "
+        "stopped run (default: standard output).")
+    inputs.add_large(parser)
+    inputs.add_exported(parser, ".onnx or .tflite")
 
 
+# fmt: on
 def run(options: argparse.Namespace) -> None:
-    """Prints or draws a tree for every sentence.
-
-    Args:
-        options: parsed arguments.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        OSError: if a file cannot be written.
-        ValueError: if the input is empty, the model does not support the options, or one picture
-            is for several sentences.
-        ImportError: if a library that the model or PNG needs is not installed.
-    """
-    output = _check_output(options)
+    """Prints or draws a tree for every sentence."""
+    form = options.format
+    output = read_output(options, form)
     directory = output is not None and output.is_directory
-    check_files(options)
-    if directory and options.format in SHARDED:
-        return process(options, _task(options))
-    if options.format == "parquet":
+    sharded = directory and form in SHARDED
+    inputs.check_large(options, sharded, ", ".join(SHARDED))
+    if output is None and form in ("png", "parquet"):
+        options.parser.error(f"--format {form}: requires --output, a .{form} file or a directory")
+    inputs.check_files(options)
+    if sharded:
+        return inputs.process(options, _task(options))
+    if form == "parquet":
         return write_rows("parse", options, output, _task(options))
-    if options.format == "png":
+    if form == "png":
         from keras_onlstm.drawing.svg import check_png
 
         check_png()
     from keras_onlstm.parser import Parser
 
     if directory:
-        write = _write_each
-    elif options.format in PICTURES:
+        write = _write_files
+    elif form in PICTURES:
         write = _draw_one
     else:
-        write = _write_page if options.format == "html" else _write_lines
-    parser = Parser.load(**_load(options))
-    read = parser.read(sentences(options), block=BLOCK, punctuation=options.punctuation)
+        write = _write_page if form == "html" else _write_lines
+    parser = Parser.load(**_load_arguments(options))
+    read = parser.parse_detailed(
+        inputs.sentences(options), block=BLOCK, punctuation=options.punctuation
+    )
     with progress_bar("words") as bar:
-        count = write(options, output, parser, _counted(read, bar), bar)
+        count = write(options, output, parser, _update_bar(read, bar), bar)
         bar.clear()
-    if directory:
-        suffix = _suffix(options.format)
-        print(f"{output.path}: 1{suffix} to {count}{suffix}")
-    elif output is not None:
-        print(output.path)
+    if output is not None:
+        suffix = _suffix(form)
+        print(f"{output.path}: 1{suffix} to {count}{suffix}" if directory else output.path)
     return None
 
 
-def _load(options):
+def _load_arguments(options):
     """Keyword arguments of `Parser.load`."""
     models = options.model if options.model is None or len(options.model) > 1 else options.model[0]
-    return {
-        **{"name_or_path": models, "layer": options.layer, "method": options.method},
-        **{"gate": options.gate, "provider": options.provider, "threads": options.threads},
-    }
+    names = ("layer", "method", "gate", "provider", "threads")
+    return {"name_or_path": models, **{name: getattr(options, name) for name in names}}
 
 
 def _task(options):
     from keras_onlstm.scale.tasks import Parsing
 
-    return Parsing(options.format, punctuation=options.punctuation, load=_load(options))
-
-
-def _check_output(options):
-    """Returns `--output` and checks that it fits `--format`."""
-    form = options.format
-    output = read_output(options, form)
-    sharded = form in SHARDED and output is not None and output.is_directory
-    check_large(options, sharded, ", ".join(SHARDED))
-    if output is None and form in ("png", "parquet"):
-        options.parser.error(f"--format {form}: needs --output, a .{form} file or a directory")
-    return output
+    load = _load_arguments(options)
+    return Parsing(options.format, punctuation=options.punctuation, load=load)
 
 
 def _suffix(form):
     return ".txt" if form == "pretty" else f".{form}"
 
 
-def _counted(read, bar):
-    for parsed in read:
-        yield parsed
-        bar.update(len(parsed.words))
+def _update_bar(results, bar):
+    for result in results:
+        yield result
+        bar.update(len(result.words))
 
 
-def _trees(options, read):
+def _with_trees(options, results):
     """Yields the sentences that have a tree; raises an error if none has."""
     count = 0
-    for parsed in read:
-        if parsed.tree is not None:
+    for result in results:
+        if result.tree is not None:
             count += 1
-            yield parsed
+            yield result
     if not count:
-        raise nothing_to("parse", options)
+        raise inputs.no_words("parse", options)
 
 
-def _bars(parser, parsed, punctuation):
-    """The means of the used distances, with 0 for punctuation."""
-    means = parsed.distances[parser.rows].mean(axis=0).tolist()
+def _mean_distances(parser, result, punctuation):
+    """Means of the distances that build the tree, with 0 for punctuation."""
+    means = result.distances[parser.rows].mean(axis=0).tolist()
     if not punctuation:
         return means
-    rest = iter(means)
-    return [next(rest) if token.is_word else 0.0 for token in parsed.tokens]
+    remaining = iter(means)
+    return [next(remaining) if token.is_word else 0.0 for token in result.tokens]
 
 
-def _draw_one(options, output, parser, read, bar):
+def _draw_one(options, output, parser, results, bar):
     """Draws the only sentence, to a file or standard output."""
     from keras_onlstm.parsing import save_picture
 
-    trees = list(itertools.islice(_trees(options, read), 2))
+    trees = list(itertools.islice(_with_trees(options, results), 2))
     if len(trees) > 1:
-        where = "standard output" if output is None else output.path
+        target = "standard output" if output is None else output.path
         raise ValueError(
-            f"there are several sentences, and {where} holds one picture. --output DIR, a name "
-            "without a suffix, gives each a file; --format html puts all on one page."
+            f"{target} can contain only one picture, but there are several sentences. Write one "
+            "file per sentence with --output DIR, or all on one page with --format html."
         )
-    bars = _bars(parser, trees[0], options.punctuation)
+    distances = _mean_distances(parser, trees[0], options.punctuation)
     bar.clear()
     if output is None:
-        print(_shown(trees[0], options.format, bars))
+        print(_format_result(trees[0], options.format, distances))
     else:
-        save_picture(output.path, trees[0].tree, distances=bars)
+        save_picture(output.path, trees[0].tree, distances=distances)
     return 1
 
 
-def _write_each(options, output, parser, read, bar):
+def _write_files(options, output, parser, results, bar):
     """Writes every sentence that has a tree into a separate file."""
     from keras_onlstm.parsing import save_picture
 
     count = 0
-    for count, parsed in enumerate(_trees(options, read), 1):
+    for count, result in enumerate(_with_trees(options, results), 1):
         if count == 1:
-            _make(output.path)
+            try:
+                output.path.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise cannot_write(output.path, error) from error
         path = output.path / f"{count}{_suffix(options.format)}"
-        bars = _bars(parser, parsed, options.punctuation)
+        distances = _mean_distances(parser, result, options.punctuation)
         if options.format in PICTURES:
-            save_picture(path, parsed.tree, distances=bars)
+            save_picture(path, result.tree, distances=distances)
         else:
-            with opened(path) as stream:
-                print(_shown(parsed, options.format, bars), file=stream)
+            with open_output(path) as stream:
+                print(_format_result(result, options.format, distances), file=stream)
     return count
 
 
-def _make(directory):
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(directory, error) from error
-
-
-def _write_page(options, output, parser, read, bar):
+def _write_page(options, output, parser, results, bar):
     from keras_onlstm.parsing import draw_page
 
-    found = list(_trees(options, read))
-    bars = [_bars(parser, parsed, options.punctuation) for parsed in found]
+    results = list(_with_trees(options, results))
+    distances = [_mean_distances(parser, result, options.punctuation) for result in results]
     bar.clear()
-    with opened(output and output.path) as stream:
-        print(draw_page([parsed.tree for parsed in found], bars), end="", file=stream)
-    return len(found)
+    with open_output(output and output.path) as stream:
+        print(draw_page([result.tree for result in results], distances), end="", file=stream)
+    return len(results)
 
 
-def _write_lines(options, output, parser, read, bar):
+def _write_lines(options, output, parser, results, bar):
     """Writes each sentence immediately after reading it."""
     form, count = options.format, 0
-    with opened(output and output.path) as stream:
-        for parsed in read:
+    with open_output(output and output.path) as stream:
+        for result in results:
             if output is None:
                 bar.clear()
             if form != "conll":
-                print(_shown(parsed, form), file=stream, flush=True)
-            elif parsed.tree is not None:  # a blank line separates two sentences
-                print(("\n" if count else "") + _shown(parsed, form), file=stream, flush=True)
-            count += parsed.tree is not None
+                print(_format_result(result, form), file=stream, flush=True)
+            elif result.tree is not None:  # a blank line separates two sentences
+                separator = "\n" if count else ""
+                print(separator + _format_result(result, form), file=stream, flush=True)
+            count += result.tree is not None
         if not count:
-            raise nothing_to("parse", options)
+            raise inputs.no_words("parse", options)
     return count
 
 
-def _shown(parsed, form, bars=None):
-    """Formats one sentence."""
+def _format_result(result, form, distances=None):
+    """One sentence as text in a format."""
     from keras_onlstm.parsing import brackets, conll, draw, draw_page, outline
 
     if form == "json":
-        return _json(parsed)
-    if parsed.tree is None:
+        return _json(result)
+    if result.tree is None:
         return ""
     if form == "conll":
-        return conll(parsed.tree)
+        return conll(result.tree)
     if form == "svg":
-        return draw(parsed.tree, bars)
+        return draw(result.tree, distances)
     if form == "html":
-        return draw_page([parsed.tree], [bars]).rstrip("\n")
-    if form == "pretty" and len(parsed.words) <= LONGEST_PICTURE:
-        return outline(parsed.tree)
-    return brackets(parsed.tree)
+        return draw_page([result.tree], [distances]).rstrip("\n")
+    if form == "pretty" and len(result.words) <= MAX_PRETTY_WORDS:
+        return outline(result.tree)
+    return brackets(result.tree)
 
 
-def _json(parsed):
+def _json(result):
     from keras_onlstm.parsing import brackets, nested_json
 
-    tree = parsed.tree
+    tree = result.tree
     record = {
-        "source": parsed.source,
-        "words": parsed.words,
-        "tokens": [token._asdict() for token in parsed.tokens],
-        "distances": [[round(float(d), 6) for d in layer] for layer in parsed.distances],
+        "source": result.source,
+        "words": result.words,
+        "tokens": [token._asdict() for token in result.tokens],
+        "distances": [[round(float(d), 6) for d in layer] for layer in result.distances],
         "brackets": None if tree is None else brackets(tree),
     }
     # The tree is inserted as text, because `json.dumps` cannot write deeply nested lists.
-    written = "null" if tree is None else nested_json(tree)
-    return f'{json.dumps(record, ensure_ascii=False)[:-1]}, "tree": {written}}}'
+    tree_json = "null" if tree is None else nested_json(tree)
+    return f'{json.dumps(record, ensure_ascii=False)[:-1]}, "tree": {tree_json}}}'

@@ -4,24 +4,11 @@ import argparse
 import itertools
 import math
 
-from keras_onlstm.command_line.inputs import (
-    add_exported,
-    add_language_model,
-    add_large,
-    add_sentences,
-    check_files,
-    check_large,
-    nothing_to,
-    process,
-    report_unknown,
-    sentences,
-)
-from keras_onlstm.command_line.output import opened, read_output, write_rows
+from keras_onlstm.command_line import inputs
+from keras_onlstm.command_line.output import open_output, read_output, write_rows
 from keras_onlstm.utils.console import progress_bar, table
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
-
-HELP = "log-probabilities and perplexities of sentences"
+HELP = "compute log-probabilities and perplexities of sentences"
 EXAMPLES = (
     'keras-onlstm score "the company says it will sell" "the company say it will sell"',
     "keras-onlstm score --model runs/lm --file sentences.txt",
@@ -31,67 +18,56 @@ EXAMPLES = (
 FORMATS = ("table", "json", "parquet")
 
 
+# fmt: off
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
-    add_sentences(parser)
-    add_language_model(parser, "a .keras, .npz or .onnx file")
-    add_exported(parser, ".onnx")
+    inputs.add_sentences(parser, "score", "Each line is scored as one sentence.")
+    inputs.add_language_model(parser, "a .keras, .npz or .onnx file")
+    inputs.add_exported(parser, ".onnx")
     add = parser.add_argument
-    add(
-        "--output",
-        metavar="PATH",
-        help="a name with a suffix is a file of all sentences. A name without a suffix is a "
-        "directory: shards of large files (--file, a text or Parquet), which the same command "
-        "resumes after a stop",
-    )
-    add("--format", choices=FORMATS, help="default: table, of a directory json")
-    add_large(parser)
+    add("--output", metavar="PATH",
+        help="Where to write. A name with a suffix is a file of all scores. A name without a "
+        "suffix is a directory for the scores of large files, and the same command resumes a "
+        "stopped run (default: standard output).")
+    add("--format", choices=FORMATS,
+        help="Format of the scores (default: table; for a directory, json).")
+    inputs.add_large(parser)
 
 
+# fmt: on
 def run(options: argparse.Namespace) -> None:
-    """Prints a table of sentences with the total perplexity, or writes their scores.
-
-    Args:
-        options: parsed arguments.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if the input has no words, or the model predicts none.
-        ImportError: if a library for the model is missing.
-    """
+    """Prints a table of sentences with the total perplexity, or writes their scores."""
     output = read_output(options, options.format or "table")
     directory = output is not None and output.is_directory
     form = options.format or ("json" if directory else "table")
-    check_large(options, directory, " or ".join(FORMATS[1:]))
+    inputs.check_large(options, directory, " or ".join(FORMATS[1:]))
     if directory and form == "table":
-        options.parser.error("--format table: is one file, whose name has a suffix")
+        options.parser.error(
+            "--format table: writes one file. Add a suffix to the name in --output"
+        )
     if output is None and form == "parquet":
-        options.parser.error("--format parquet: needs --output, a .parquet file or a directory")
-    check_files(options)
+        options.parser.error("--format parquet: requires --output, a .parquet file or a directory")
+    inputs.check_files(options)
     if directory:
-        return process(options, _task(options, form))
+        return inputs.process(options, _task(options, form))
     if form != "table":
         return write_rows("score", options, output, _task(options, form))
     rows: list[list] = []
     unknown: list[str] = []
     total, count = 0.0, 0
     with progress_bar("tokens") as bar:
-        for text, record in _scored(options):
+        for text, record in _score_sentences(options):
             bar.update(record.words)
             fields = record.fields
-            rows.append(
-                [
-                    *(text.strip(), fields["tokens"], fields["unknown_words"]),
-                    *(f"{fields['log_probability']:.3f}", f"{fields['perplexity']:.2f}"),
-                ]
-            )
+            numbers = f"{fields['log_probability']:.3f}", f"{fields['perplexity']:.2f}"
+            rows.append([text.strip(), fields["tokens"], fields["unknown_words"], *numbers])
             unknown += record.unknown
             count += record.words
             total += fields["log_probability"]
     if not rows:
-        raise nothing_to("score", options)
+        raise inputs.no_words("score", options)
     columns = ["sentence", "tokens", "unknown", "log-probability", "perplexity"]
-    with opened(output and output.path) as stream:
+    with open_output(output and output.path) as stream:
         print(
             "Each sentence is scored on its own, end of sentence included. Log base e.\n",
             table(columns, rows),
@@ -101,19 +77,18 @@ def run(options: argparse.Namespace) -> None:
         )
     if output is not None:
         print(output.path)
-    report_unknown(unknown)
+    inputs.report_unknown(unknown)
     return None
 
 
-def _scored(options):
+def _score_sentences(options):
     """Yields the sentences that have words, each with its `Record`.
 
-    Raises:
-        ValueError: if a sentence cannot be read.
+    Raises `ValueError` if a sentence cannot be read.
     """
     from keras_onlstm.text.tokens import NO_WORDS
 
-    texts, copy = itertools.tee(sentences(options))
+    texts, copy = itertools.tee(inputs.sentences(options))
     records = _task(options).begin()(copy)
     for number, (text, record) in enumerate(zip(texts, records, strict=True), 1):
         error = record.fields["error"]
@@ -126,8 +101,6 @@ def _scored(options):
 def _task(options, form=FORMATS[1]):
     from keras_onlstm.scale.tasks import Scoring
 
-    load = {
-        **{"path": options.model, "number": options.model_index, "characters": options.characters},
-        **{"provider": options.provider, "threads": options.threads},
-    }
-    return Scoring(form, load=load)
+    names = ("characters", "provider", "threads")
+    load = {"path": options.model, "number": options.model_index}
+    return Scoring(form, load={**load, **{name: getattr(options, name) for name in names}})

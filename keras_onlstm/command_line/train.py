@@ -9,8 +9,6 @@ from keras_onlstm.runs.config import run_parser
 from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig, TextConfig
 from keras_onlstm.utils.console import ArgumentParser, at_least
 
-__all__ = ["CONFIGS", "EXAMPLES", "HELP", "add_arguments", "run"]
-
 HELP = "train a language model on text"
 EXAMPLES = (
     "keras-onlstm train --data FOLDER --preset small --output runs/lm",
@@ -21,6 +19,7 @@ EXAMPLES = (
 CONFIGS = (LanguageModelConfig, PRPNConfig)
 
 
+# fmt: off
 def add_arguments(
     parser: ArgumentParser,
     arguments: Sequence[str] | None = None,
@@ -28,48 +27,26 @@ def add_arguments(
 ) -> None:
     """Adds the options of the command.
 
-    Args:
-        parser: `ArgumentParser`.
-        arguments: command line, which selects the kind of model; `None`: that of the process.
-        output: default of `--output`.
+    `arguments` is the command line, which selects the kind of model; `None`: that of the process.
+    `output` is the default of `--output`.
     """
     run_parser(CONFIGS, parser.prog, HELP, output, arguments, parser)
     add = parser.add_argument_group("processes").add_argument
-    add(
-        "--process-id",
-        type=int,
-        metavar="I",
-        help="Index of this process (default: from srun or mpirun).",
-    )
+    add("--process-id", type=int, metavar="I",
+        help="Index of this process (default: from srun or mpirun).")
     add("--coordinator", metavar="ADDRESS:PORT", help="Address of process 0 (default: from srun).")
-    add(
-        "--patience",
-        type=at_least(0),
-        default=300,
-        metavar="S",
-        help="Seconds to wait for processes.",
-    )
+    add("--patience", type=at_least(0), default=300, metavar="S",
+        help="Seconds to wait until all processes are connected (default: 300).")
 
 
+# fmt: on
 def run(options: argparse.Namespace) -> None:
-    """Trains a model and prints the path of its file.
-
-    Args:
-        options: parsed arguments.
-
-    Raises:
-        FileExistsError: if the directory of a new run is not empty.
-        FileNotFoundError: if the text or the run to resume is missing.
-        ValueError: if a value is invalid, or the text is unsuitable.
-        OSError: if a file cannot be written.
-    """
+    """Trains a model and prints the path of its file."""
     config = read_config(options)
     if train(config, options):
         print(f"Model: {Path(options.output) / 'best.keras'}")
     elif options.steps:
-        print(
-            f"Stopped after {options.steps} steps. Resume with --output {options.output} --resume."
-        )
+        print(f"Stopped after {options.steps} steps. Resume: --output {options.output} --resume")
 
 
 def read_config(options: argparse.Namespace) -> TextConfig:
@@ -80,17 +57,12 @@ def read_config(options: argparse.Namespace) -> TextConfig:
 
 
 def train(config: TextConfig, options: argparse.Namespace) -> bool:
-    """Trains a language model.
+    """Trains a language model. `options` has `output`, `resume`, and the options of this process.
 
-    Args:
-        config: `LanguageModelConfig` or `PRPNConfig`.
-        options: parsed arguments: `output`, `resume`, and those of this process.
-
-    Returns:
-        True if training is complete and this process is the one that writes files.
+    Returns true if training is complete and this process is the one that writes files.
     """
     from keras_onlstm.distribution.devices import check_processes
-    from keras_onlstm.distribution.processes import joined
+    from keras_onlstm.distribution.processes import connect
     from keras_onlstm.runs.directory import has_begun
     from keras_onlstm.training.corpora import IDS, VOCABULARY, choose_sentences, read_corpus
     from keras_onlstm.training.language_models import train_language_model
@@ -99,9 +71,9 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
     here = config.num_processes, options.process_id, options.coordinator, config.devices
     values = {f"--{name.replace('_', '-')}": value for name, value in config.to_json().items()}
     same = {**values, "--resume": options.resume, "--steps": options.steps}
-    with joined(*here, same, options.patience) as processes:
+    with connect(*here, same, options.patience) as processes:
         begun = [IDS, VOCABULARY]
-        resumes = processes.of_first(lambda: options.resume and has_begun(options.output, begun))
+        resumes = processes.on_first(lambda: options.resume and has_begun(options.output, begun))
         initial, vocabulary = _initial(config, options.output, resumes)
         if config.data:
             print(f"Reading {' '.join(config.data)}", flush=True)
@@ -118,7 +90,7 @@ def train(config: TextConfig, options: argparse.Namespace) -> bool:
 
 
 def _initial(config, output, resumes):
-    """The model to start from, and the vocabulary of the texts; each may be `None`."""
+    """The model to start from and the vocabulary of the texts, or `None`."""
     from keras_onlstm.loading import load_trained
     from keras_onlstm.training.corpora import read_vocabulary
 
@@ -130,6 +102,7 @@ def _initial(config, output, resumes):
     if type(config).load(config.init_from).characters != config.characters:
         level = "words" if config.characters else "characters"
         raise ValueError(
-            f"--init-from {config.init_from}: is of {level}. Use --characters for both or neither."
+            f"--init-from {config.init_from}: this model reads {level}. Use --characters for both "
+            "runs or for neither."
         )
     return model, model.vocabulary

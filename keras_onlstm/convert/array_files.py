@@ -1,6 +1,6 @@
-"""Files of plain arrays, `.npz` and `.safetensors`, and checks of the authors' state dicts."""
+"""Files of arrays, `.npz` and `.safetensors`, and the authors' state dicts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,23 +9,17 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import read_npz, reason, replacing
+from keras_onlstm.utils.files import describe, read_npz, replacing
 from keras_onlstm.utils.libraries import not_installed
 
-__all__ = ["read_arrays", "stored", "take", "unknown", "write_arrays"]
+__all__ = ["StateDict", "check_inferred", "read_arrays", "variable_array", "write_arrays"]
 
 
 def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
-    """Reads the arrays of an `.npz` or `.safetensors` file. Neither can run code.
-
-    Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html and
-    https://github.com/huggingface/safetensors.
+    """Reads the arrays of an `.npz` or `.safetensors` file, by name. Neither can run code.
 
     Args:
         path: the file, ending in `.npz` or `.safetensors`.
-
-    Returns:
-        Dictionary from names to NumPy arrays.
 
     Raises:
         FileNotFoundError: if the file does not exist.
@@ -35,14 +29,10 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
 
     Example:
 
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> import numpy as np
     >>> from keras_onlstm import convert
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "weights.npz"
-    ...     np.savez(path, **{"decoder.bias": np.zeros(3)})
-    ...     convert.read_arrays(path)
+    >>> np.savez("weights.npz", **{"decoder.bias": np.zeros(3)})
+    >>> convert.read_arrays("weights.npz")
     {'decoder.bias': array([0., 0., 0.])}
     """
     path, kind = Path(path), _kind(path)
@@ -53,19 +43,17 @@ def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
         arrays = read(path)
         for name, array in arrays.items():
             if array.dtype.kind in "SV":  # not an array, or bfloat16
-                raise ValueError(f"{name} is none")
+                raise ValueError(f"{name} is not an array of numbers")
     except Exception as error:  # NumPy, its ZIP reader and safetensors raise many classes
         raise ValueError(
-            f"{path}: not a complete {kind} file of arrays that NumPy knows ({reason(error)}). "
-            "Write it anew from its source; bfloat16 as float32."
+            f"{path}: not a complete {kind} file of NumPy arrays ({describe(error)}). Write it "
+            "again, with bfloat16 converted to float32."
         ) from error
     return arrays
 
 
 def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
     """Writes arrays atomically to an `.npz` or `.safetensors` file.
-
-    Source: see `read_arrays`.
 
     Args:
         path: the file, ending in `.npz` or `.safetensors`.
@@ -78,14 +66,10 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
 
     Example:
 
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> import numpy as np
     >>> from keras_onlstm import convert
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "weights.npz"
-    ...     convert.write_arrays(path, {"decoder.bias": np.zeros(3)})
-    ...     convert.read_arrays(path)
+    >>> convert.write_arrays("weights.npz", {"decoder.bias": np.zeros(3)})
+    >>> convert.read_arrays("weights.npz")
     {'decoder.bias': array([0., 0., 0.])}
     """
     kind = _kind(path)
@@ -94,8 +78,8 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
         array = np.asarray(array)
         if array.dtype.kind not in "fiubc":  # numbers
             raise ValueError(
-                f"{name} is {array.dtype}, not numbers as NumPy stores them. Leave it out, or "
-                "convert it: bfloat16 to float32."
+                f"{name} is {array.dtype}, not numbers that NumPy can store. Leave it out, or "
+                "convert it, for example bfloat16 to float32."
             )
         # Native byte order and C order, because safetensors copies the bytes unchanged.
         plain[name] = np.asarray(array, array.dtype.newbyteorder("="), order="C")
@@ -115,7 +99,7 @@ def write_arrays(path: StrPath, arrays: Mapping[str, npt.ArrayLike]) -> None:
 def _kind(path):
     kind = Path(path).suffix.lower()
     if kind not in (".npz", ".safetensors"):
-        raise ValueError(f"{path}: arrays are kept in .npz or .safetensors files.")
+        raise ValueError(f"{path}: must end in .npz or .safetensors.")
     return kind
 
 
@@ -127,56 +111,72 @@ def _safetensors():
     return safetensors.numpy
 
 
-def stored(variable: Any) -> np.ndarray:
+def variable_array(variable: Any) -> np.ndarray:
     """A copy of a variable as an array: float64 if it is float64, else float32."""
     array = np.asarray(ops.convert_to_numpy(variable))
     return np.array(array, "float64" if array.dtype == "float64" else "float32")
 
 
-def take(
-    left: dict[str, npt.ArrayLike],
-    name: str,
-    shape: tuple[int | str, ...],
-    whole: str,
-    reason: str | None = None,
-) -> np.ndarray:
-    """Removes an array from `left` and returns it in float32 or float64.
-
-    `shape` has letters for unknown sizes; `reason` explains it in the message. Raises `ValueError`
-    for arrays that are missing, of another shape, not of floating point, or not finite.
-    """
-    if name not in left:
-        raise ValueError(
-            f"{name} is missing. Give the whole state dict of the authors' {whole}, under its "
-            "names."
-        )
-    array = np.asarray(left.pop(name))
-    if array.dtype.kind != "f":
-        raise ValueError(f"{name} is {array.dtype}, not floating point. Store it as float32.")
-    fits = array.ndim == len(shape) and all(
-        size == wanted if isinstance(wanted, int) else size > 0
-        for size, wanted in zip(array.shape, shape, strict=True)
-    )
-    if not fits:
-        wanted = str(shape).replace("'", "")
-        raise ValueError(
-            f"{name} has shape {array.shape}, not {wanted}"
-            + (f": {reason}." if reason else ".")
-            + " Give the arrays of one model, as its state dict has them."
-        )
-    if not (np.abs(array) <= np.finfo("float32").max).all():
-        raise ValueError(
-            f"{name} is not finite in float32: training diverged, or the file is damaged. Take "
-            "another checkpoint."
-        )
-    return np.asarray(array, "float64" if array.dtype.itemsize > 4 else "float32")
+def check_inferred(kwargs: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Raises `ValueError` for arguments whose values are inferred from the arrays."""
+    for name in names:
+        if name in kwargs:
+            raise ValueError(f"{name} follows from the arrays: leave it out.")
 
 
-def unknown(left: dict[str, npt.ArrayLike], whole: str) -> None:
-    """Raises `ValueError` if arrays are left in a state dict; the message names the first."""
-    if left:
-        raise ValueError(
-            f"{next(iter(left))} is not in the state dict of the authors' {whole}"
-            + (f", nor are {len(left) - 1} more arrays. " if len(left) > 1 else ". ")
-            + "Leave out what the model does not need."
+class StateDict:
+    """The arrays of the authors' class `model`. Each is removed when it is read."""
+
+    def __init__(self, arrays: Mapping[str, npt.ArrayLike], model: str) -> None:
+        self.arrays = {str(name): array for name, array in arrays.items()}
+        self.model = model
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
+
+    def shape(self, name: str, shape: tuple[int | str, ...]) -> tuple[int, ...]:
+        """The shape of an array, which is checked as by `pop` but not removed."""
+        return StateDict(self.arrays, self.model).pop(name, shape).shape
+
+    def pop(self, name: str, shape: tuple[int | str, ...], reason: str | None = None) -> np.ndarray:
+        """Removes an array and returns it in float32 or float64.
+
+        `shape` has letters for unknown sizes; `reason` explains it in the message. Raises
+        `ValueError` for arrays that are missing, of another shape, not of floating point, or not
+        finite.
+        """
+        if name not in self.arrays:
+            raise ValueError(
+                f"{name} is missing. Pass the whole state dict of the authors' {self.model}, under "
+                "its names."
+            )
+        array = np.asarray(self.arrays.pop(name))
+        if array.dtype.kind != "f":
+            raise ValueError(f"{name} is {array.dtype}, not floating point. Store it as float32.")
+        fits = array.ndim == len(shape) and all(
+            size == expected if isinstance(expected, int) else size > 0
+            for size, expected in zip(array.shape, shape, strict=True)
         )
+        if not fits:
+            expected = str(shape).replace("'", "")
+            raise ValueError(
+                f"{name} has shape {array.shape}, not {expected}"
+                + (f": {reason}." if reason else ".")
+                + " Pass the arrays of one model, as in its state dict."
+            )
+        if not (np.abs(array) <= np.finfo("float32").max).all():
+            raise ValueError(
+                f"{name} is not finite in float32: training diverged, or the file is damaged. Use "
+                "another checkpoint."
+            )
+        return np.asarray(array, "float64" if array.dtype.itemsize > 4 else "float32")
+
+    def check_empty(self) -> None:
+        """Raises `ValueError` if arrays were not read; the message names the first."""
+        if self.arrays:
+            others = len(self.arrays) - 1
+            raise ValueError(
+                f"{next(iter(self.arrays))} is not in the state dict of the authors' {self.model}"
+                + (f", nor are {others} more arrays. " if others else ". ")
+                + "Leave out what the model does not need."
+            )

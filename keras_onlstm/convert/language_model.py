@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.convert.array_files import stored, take, unknown
+from keras_onlstm.convert.array_files import StateDict, check_inferred, variable_array
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.onlstm.step import gate_width
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.onlstm.gates import gate_width
+from keras_onlstm.utils.validation import check_integer
 
-__all__ = [
-    "from_torch",
-    "language_model_from_arrays",
-    "language_model_to_arrays",
-    "to_torch",
-]
+__all__ = ["from_torch", "language_model_from_arrays", "language_model_to_arrays", "to_torch"]
+
+_CELL = re.compile(r"rnn\.cells\.(0|[1-9]\d{0,3})\.")
+_PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")  # as `to_torch` returns them
+_INFERRED = (
+    "vocabulary_size", "embedding_dim", "units", "num_layers", "recurrent", "tie_weights",
+)  # fmt: skip
 
 
 def from_torch(
@@ -31,8 +32,8 @@ def from_torch(
 
     The authors' parameters are named `ih.0.weight`, `ih.0.bias`, `hh.weight` and `hh.bias`, with
     K = 4 * units + 2 * units // chunk_size rows in the order of `keras_onlstm.onlstm.step.GATES`.
-    The two biases are added. For a cell trained with weight dropout at rate p, pass
-    `(1 - p) * hh.weight`, which it uses at evaluation.
+    For a cell trained with weight dropout at rate p, pass `(1 - p) * hh.weight`, which it uses at
+    evaluation.
 
     Source: https://github.com/yikangshen/Ordered-Neurons.
 
@@ -44,8 +45,8 @@ def from_torch(
         chunk_size: integer, the authors' `chunk_size`.
 
     Returns:
-        `[kernel, recurrent_kernel, bias]`: NumPy arrays (input_dim, K), (units, K) and (K,) of the
-        same dtype.
+        `[kernel, recurrent_kernel, bias]`: arrays (input_dim, K), (units, K) and (K,); the bias is
+        the sum of the two.
 
     Raises:
         ValueError: if the shapes do not fit an ON-LSTM cell with that `chunk_size`.
@@ -60,14 +61,10 @@ def from_torch(
     >>> kernel.shape, recurrent_kernel.shape, float(bias[0])
     ((3, 20), (4, 20), 2.0)
     """
-    arrays = {
-        "ih_weight": ih_weight,
-        "hh_weight": hh_weight,
-        "ih_bias": ih_bias,
-        "hh_bias": hh_bias,
-    }
-    kernel, recurrent_kernel, *biases = _checked(arrays, chunk_size, 0)
-    return [kernel.T.copy(), recurrent_kernel.T.copy(), biases[0] + biases[1]]
+    matrices = {"ih_weight": ih_weight, "hh_weight": hh_weight}
+    biases = {"ih_bias": ih_bias, "hh_bias": hh_bias}
+    kernel, recurrent_kernel, *offsets = _checked({**matrices, **biases}, chunk_size, 0)
+    return [kernel.T.copy(), recurrent_kernel.T.copy(), offsets[0] + offsets[1]]
 
 
 def to_torch(
@@ -75,8 +72,7 @@ def to_torch(
 ) -> list[np.ndarray]:
     """Converts the weights of a layer to those of a cell of the authors' implementation.
 
-    The inverse of `from_torch`, except for the authors' two biases: `ih_bias` is their sum,
-    `hh_bias` is zeros.
+    The inverse of `from_torch`, except that `hh_bias` is zeros.
 
     Source: https://github.com/yikangshen/Ordered-Neurons.
 
@@ -87,39 +83,33 @@ def to_torch(
         chunk_size: integer, the layer's `chunk_size`.
 
     Returns:
-        `[ih_weight, ih_bias, hh_weight, hh_bias]`: NumPy arrays (K, input_dim), (K,), (K, units)
-        and (K,) of the same dtype, in the order of the arguments of `from_torch`.
+        `[ih_weight, ih_bias, hh_weight, hh_bias]`, the arguments of `from_torch`.
 
     Raises:
         ValueError: if the shapes do not fit an ON-LSTM layer with that `chunk_size`.
 
     Example:
 
-    >>> import numpy as np
     >>> from keras_onlstm import ONLSTM, convert
     >>> layer = ONLSTM(4, chunk_size=2)
     >>> layer.build((None, None, 3))
-    >>> arrays = convert.to_torch(*layer.get_weights(), chunk_size=2)
-    >>> [array.shape for array in arrays]
+    >>> [array.shape for array in convert.to_torch(*layer.get_weights(), chunk_size=2)]
     [(20, 3), (20,), (20, 4), (20,)]
-    >>> again = convert.from_torch(*arrays, chunk_size=2)
-    >>> all(map(np.array_equal, again, layer.get_weights()))
-    True
     """
     arrays = {"kernel": kernel, "recurrent_kernel": recurrent_kernel, "bias": bias}
-    whole, recurrent, offset = _checked(arrays, chunk_size, 1)
-    return [whole.T.copy(), offset.copy(), recurrent.T.copy(), np.zeros_like(offset)]
+    weight, recurrent, offset = _checked(arrays, chunk_size, 1)
+    return [weight.T.copy(), offset.copy(), recurrent.T.copy(), np.zeros_like(offset)]
 
 
-def _checked(given, chunk_size, axis):
+def _checked(arrays, chunk_size, axis):
     """Checks the shapes of two matrices and their biases. The gates are on axis `axis`."""
-    arrays = {name: np.asarray(array) for name, array in given.items()}
+    arrays = {name: np.asarray(array) for name, array in arrays.items()}
     (first, kernel), (second, recurrent_kernel), *_ = arrays.items()
     if kernel.ndim != 2 or recurrent_kernel.ndim != 2:
         form = ("(K, input_dim) and (K, units)", "(input_dim, K) and (units, K)")[axis]
         raise ValueError(
-            f"{first} and {second} are matrices, {form}, not arrays of shapes {kernel.shape} and "
-            f"{recurrent_kernel.shape}."
+            f"{first} and {second} must be matrices, {form}, not arrays of shapes {kernel.shape} "
+            f"and {recurrent_kernel.shape}."
         )
     units = recurrent_kernel.shape[1 - axis]
     if isinstance(chunk_size, bool) or chunk_size < 1 or units % chunk_size:
@@ -133,18 +123,6 @@ def _checked(given, chunk_size, axis):
                 f"chunk_size={chunk_size} have {width}, 4 * units + 2 * units // chunk_size."
             )
     return list(arrays.values())
-
-
-_WHOLE = "RNNModel"  # the authors' class
-_CELL = re.compile(r"rnn\.cells\.(0|[1-9]\d{0,3})\.")
-_INFERRED = (
-    "vocabulary_size",
-    "embedding_dim",
-    "units",
-    "num_layers",
-    "recurrent",
-    "tie_weights",
-)
 
 
 def language_model_from_arrays(
@@ -165,9 +143,9 @@ def language_model_from_arrays(
     - `decoder.weight` (V, units of the last layer), `decoder.bias` (V,).
 
     If `decoder.weight` is missing or equals `encoder.weight`, weights are tied.
-    `rnn.cells.i.hh._weight`, which their code leaves behind when it trains without weight dropout,
-    is ignored; it must equal `hh.weight`. `rnn.cells.i.hh.weight_raw`, AWD-LSTM's name of the
-    weight before `WeightDrop`, is used instead of `hh.weight`.
+    `rnn.cells.i.hh._weight`, a copy of `hh.weight` in models trained without weight dropout, is
+    ignored. `rnn.cells.i.hh.weight_raw`, the weight before AWD-LSTM's `WeightDrop`, is used instead
+    of `hh.weight`.
 
     Source: https://github.com/yikangshen/Ordered-Neurons, `model.py` and `ON_LSTM.py`, and
     `weight_drop.py` of https://github.com/salesforce/awd-lstm-lm.
@@ -177,9 +155,8 @@ def language_model_from_arrays(
         chunk_size: integer, the authors' `chunk_size`.
         vocabulary: list of V words in the order of their ids, or `None`.
         weight_dropout: the authors' `wdrop`, in [0, 1); 0.45 in their recipe. State dicts do not
-            contain it. Their `hh.weight` is unscaled in training and multiplied by `1 - wdrop` at
-            evaluation; the model's recurrent kernels are that product. `hh.weight_raw` is not
-            scaled, because `WeightDrop` scales up in training. `wdrop` is also the default of the
+            contain it. Their model evaluates with `(1 - wdrop) * hh.weight`, which becomes the
+            recurrent kernel; `hh.weight_raw` is not scaled. `wdrop` is also the default of the
             model's `recurrent_weight_dropout`.
         **kwargs: the dropouts, `seed`, `name` and `dtype` of `LanguageModel`.
 
@@ -188,41 +165,37 @@ def language_model_from_arrays(
 
     Raises:
         ValueError: if an array is missing, unknown, of another shape, not of floating point or not
-            finite, or if `LanguageModel` cannot have layers of these sizes; the message names the
-            array.
+            finite, or if `LanguageModel` cannot have layers of these sizes.
 
     Example:
 
-    >>> import numpy as np
     >>> from keras_onlstm import convert
     >>> from keras_onlstm.models import LanguageModel
     >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
     >>> model.build()
     >>> arrays = convert.language_model_to_arrays(model)
     >>> again = convert.language_model_from_arrays(arrays, chunk_size=4)
-    >>> all(map(np.array_equal, again.get_weights(), model.get_weights()))
+    >>> again.count_params() == model.count_params()
     True
     """
-    weight_dropout = _share(weight_dropout)
-    chunk_size = integer("chunk_size", chunk_size)
-    for name in _INFERRED:
-        if name in kwargs:
-            raise ValueError(f"{name} follows from the arrays: leave it out.")
-    left = dict(arrays)
-    embeddings = _take(left, "encoder.weight", ("V", "E"))
+    weight_dropout = _rate(weight_dropout)
+    chunk_size = check_integer("chunk_size", chunk_size)
+    check_inferred(kwargs, _INFERRED)
+    state = StateDict(arrays, "RNNModel")
+    embeddings = state.pop("encoder.weight", ("V", "E"))
     words, size = embeddings.shape
-    numbers = [int(match[1]) for match in map(_CELL.match, map(str, left)) if match]
+    indices = [int(match[1]) for match in map(_CELL.match, state.arrays) if match]
     cells, sizes = [], []
-    for index in range(max(numbers, default=0) + 1):
-        cells.append(_take_cell(left, index, size, chunk_size, 1 - weight_dropout))
+    for index in range(max(indices, default=0) + 1):
+        cells.append(_pop_cell(state, index, size, chunk_size, 1 - weight_dropout))
         size = cells[-1][1].shape[0]
         sizes.append(size)
-    bias = _take(left, "decoder.bias", (words,), "encoder.weight has as many words")
+    bias = state.pop("decoder.bias", (words,), "encoder.weight has as many words")
     decoder = embeddings
-    if "decoder.weight" in left:
+    if "decoder.weight" in state:
         reason = "words of encoder.weight, units of the last layer"
-        decoder = _take(left, "decoder.weight", (words, size), reason)
-    unknown(left, _WHOLE)
+        decoder = state.pop("decoder.weight", (words, size), reason)
+    state.check_empty()
     tied = decoder is embeddings or np.array_equal(decoder, embeddings)
     _check_sizes(sizes, embeddings.shape[1], tied)
     model = LanguageModel(
@@ -251,20 +224,17 @@ def language_model_to_arrays(
 ) -> dict[str, np.ndarray]:
     """Converts the weights of a `LanguageModel` to the authors' state dict.
 
-    The inverse of `language_model_from_arrays`, whose docstring lists the names. A tied model's
-    matrix occurs twice, as `encoder.weight` and `decoder.weight`. The bias of a layer is in
-    `ih.0.bias`; `hh.bias` is zeros. The last layer of the authors' class always has E units, so it
-    can load untied models only if `embedding_dim == units`.
-
-    Source: https://github.com/yikangshen/Ordered-Neurons, `model.py` and `ON_LSTM.py`.
+    The inverse of `language_model_from_arrays`. A tied model's matrix occurs twice, as
+    `encoder.weight` and `decoder.weight`; `hh.bias` is zeros. The last layer of the authors' class
+    always has E units, so it can load untied models only if `embedding_dim == units`.
 
     Args:
         model: a `LanguageModel` of ON-LSTM layers, built.
-        weight_dropout: the `wdrop` of the authors' model, in [0, 1). That model evaluates with
-            `(1 - wdrop) * hh.weight`, so `hh.weight` is divided by `1 - wdrop` here.
+        weight_dropout: the `wdrop` of the authors' model, in [0, 1): `hh.weight` is divided by
+            `1 - wdrop`, because that model multiplies with it at evaluation.
 
     Returns:
-        Dictionary from names to NumPy arrays, float64 where the model is float64, else float32.
+        Dictionary from names to arrays, float64 where the model is float64, else float32.
 
     Raises:
         ValueError: if the model has LSTM layers or is not built.
@@ -275,94 +245,81 @@ def language_model_to_arrays(
     >>> from keras_onlstm.models import LanguageModel
     >>> model = LanguageModel(20, embedding_dim=8, units=16, num_layers=1, chunk_size=4)
     >>> model.build()
-    >>> for name, array in convert.language_model_to_arrays(model).items():
-    ...     print(name, array.shape)
-    encoder.weight (20, 8)
-    rnn.cells.0.ih.0.weight (36, 8)
-    rnn.cells.0.ih.0.bias (36,)
-    rnn.cells.0.hh.weight (36, 8)
-    rnn.cells.0.hh.bias (36,)
-    decoder.weight (20, 8)
-    decoder.bias (20,)
+    >>> convert.language_model_to_arrays(model)["rnn.cells.0.hh.weight"].shape
+    (36, 8)
     """
-    weight_dropout = _share(weight_dropout)
+    weight_dropout = _rate(weight_dropout)
     config = model.get_config()
     if config["recurrent"] != "onlstm":
         raise ValueError(
-            "The model is of LSTM layers, and the authors' state dict is of ON-LSTM layers alone. "
+            "The model has LSTM layers, but the authors' state dict is for ON-LSTM layers only. "
             "Save it with model.save."
         )
     if not model.built:
-        raise ValueError("The model has no weights yet: call it on ids, or model.build(), first.")
-    arrays = {"encoder.weight": stored(model.embeddings)}
+        raise ValueError("The model has no weights yet. Call model.build() first.")
+    arrays = {"encoder.weight": variable_array(model.embeddings)}
     for index, layer in enumerate(model.recurrent_layers):
         cell = layer.cell
-        kernel, recurrent_kernel = stored(cell.kernel), stored(cell.recurrent_kernel)
-        parts = to_torch(kernel, recurrent_kernel, stored(cell.bias), config["chunk_size"])
+        kernel, recurrent_kernel, bias = map(
+            variable_array, (cell.kernel, cell.recurrent_kernel, cell.bias)
+        )
+        parts = to_torch(kernel, recurrent_kernel, bias, config["chunk_size"])
         parts[2] /= 1 - weight_dropout
         for part, array in zip(_PARTS, parts, strict=True):
             arrays[f"rnn.cells.{index}.{part}"] = array
     if model.softmax is None:
         arrays["decoder.weight"] = arrays["encoder.weight"].copy()
-        arrays["decoder.bias"] = stored(model.softmax_bias)
+        arrays["decoder.bias"] = variable_array(model.softmax_bias)
     else:
-        arrays["decoder.weight"] = stored(model.softmax.kernel).T.copy()
-        arrays["decoder.bias"] = stored(model.softmax.bias)
+        arrays["decoder.weight"] = variable_array(model.softmax.kernel).T.copy()
+        arrays["decoder.bias"] = variable_array(model.softmax.bias)
     return arrays
 
 
-_PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")
-
-
-def _share(weight_dropout):
+def _rate(weight_dropout):
     if isinstance(weight_dropout, bool) or not 0 <= weight_dropout < 1:
-        raise ValueError(
-            f"weight_dropout is a share of entries dropped, in [0, 1), not {weight_dropout!r}."
-        )
+        raise ValueError(f"weight_dropout must be a rate in [0, 1), got {weight_dropout!r}.")
     return float(weight_dropout)
 
 
-def _take(left, name, shape, reason=None):
-    return take(left, name, shape, _WHOLE, reason)
-
-
-def _take_cell(left, index, inputs, chunk_size, scale):
+def _pop_cell(state, index, inputs, chunk_size, scale):
     """Kernel, recurrent kernel and bias of a layer that reads `inputs` features."""
-    start = f"rnn.cells.{index}."
-    matrix = f"{start}hh.weight"
-    if f"{matrix}_raw" in left:
-        left.pop(matrix, None)
-        matrix, scale = f"{matrix}_raw", 1
-    hh_weight = _take(left, matrix, ("K", "units"))
-    again = left.pop(f"{start}hh._weight", hh_weight)
-    if not np.array_equal(again, hh_weight):
+    prefix = f"rnn.cells.{index}."
+    name = f"{prefix}hh.weight"
+    if f"{name}_raw" in state:
+        state.arrays.pop(name, None)
+        name, scale = f"{name}_raw", 1
+    hh_weight = state.pop(name, ("K", "units"))
+    duplicate = state.arrays.pop(f"{prefix}hh._weight", hh_weight)
+    if not np.array_equal(duplicate, hh_weight):
         raise ValueError(
-            f"{start}hh._weight is not {matrix} again, as the authors' code leaves it. Give the "
-            "right one of the two under that name, and no other."
+            f"{prefix}hh._weight differs from {name}, but must be a copy of it. Pass only the "
+            f"correct one, as {name}."
         )
     rows, units = hh_weight.shape
     if units % chunk_size or rows != gate_width(units, chunk_size):
         chunks, rest = divmod(rows - 4 * units, 2)
         fits = chunks > 0 and not rest and units % chunks == 0
         raise ValueError(
-            f"{matrix} has {rows} rows for {units} units, not the 4 * units + 2 * units / "
+            f"{name} has {rows} rows for {units} units, not the 4 * units + 2 * units / "
             f"chunk_size of chunk_size={chunk_size}. "
-            + (f"Give chunk_size={units // chunks}." if fits else "It is of no ON-LSTM layer.")
+            + (f"Pass chunk_size={units // chunks}." if fits else "It is not of an ON-LSTM layer.")
         )
-    reason = f"{matrix} has {rows} rows, and the layer reads {inputs} features"
-    ih_weight = _take(left, f"{start}ih.0.weight", (rows, inputs), reason)
-    ih_bias = _take(left, f"{start}ih.0.bias", (rows,), reason)
-    hh_bias = _take(left, f"{start}hh.bias", (rows,), reason)
+    reason = f"{name} has {rows} rows, and the layer reads {inputs} features"
+    ih_weight = state.pop(f"{prefix}ih.0.weight", (rows, inputs), reason)
+    ih_bias = state.pop(f"{prefix}ih.0.bias", (rows,), reason)
+    hh_bias = state.pop(f"{prefix}hh.bias", (rows,), reason)
     return from_torch(ih_weight, ih_bias, scale * hh_weight, hh_bias, chunk_size)
 
 
 def _check_sizes(sizes, embedding_dim, tied):
-    wanted = [sizes[0]] * (len(sizes) - 1) + [embedding_dim if tied else sizes[0]]
-    for index, (size, needed) in enumerate(zip(sizes, wanted, strict=True)):
-        if size != needed:
-            state = "tied, the last of embedding_dim" if tied else "not tied, all of one size"
+    last = embedding_dim if tied else sizes[0]
+    for index, size in enumerate(sizes):
+        expected = last if index == len(sizes) - 1 else sizes[0]
+        if size != expected:
+            tying = "tied, the last has embedding_dim" if tied else "not tied, all have one size"
             raise ValueError(
-                f"rnn.cells.{index}.hh.weight is of {size} units, not {needed}: LanguageModel has "
-                f"layers of one size and, where decoder.weight and encoder.weight are {state}. "
-                "Put other structures together from ONLSTM layers, with from_torch."
+                f"rnn.cells.{index}.hh.weight has {size} units, not {expected}. The layers of a "
+                "LanguageModel have one size; where decoder.weight and encoder.weight are "
+                f"{tying}. Build other structures from ONLSTM layers, with from_torch."
             )

@@ -7,24 +7,23 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.convert.array_files import stored, take, unknown
+from keras_onlstm.convert.array_files import StateDict, check_inferred, variable_array
 from keras_onlstm.models.prpn import PRPN
 
 __all__ = ["prpn_from_arrays", "prpn_to_arrays"]
 
-_WHOLE = "PRPN"  # the authors' class
 _INFERRED = (
-    *("vocabulary_size", "embedding_dim", "units", "num_layers", "lookback"),
-    *("residual_blocks", "tie_weights", "reading_attention", "predict_attention"),
-)
+    "vocabulary_size", "embedding_dim", "units", "num_layers", "lookback", "residual_blocks",
+    "tie_weights", "reading_attention", "predict_attention",
+)  # fmt: skip
 
 
-class _Place(NamedTuple):
-    """The variable of a `PRPN` for an array of the state dict."""
+class _Entry(NamedTuple):
+    """An array of the state dict, and the variable of the `PRPN` that it belongs to."""
 
     name: str
     variable: Any
-    to_keras: Callable[[np.ndarray], np.ndarray]  # from the axes of the authors
+    to_keras: Callable[[np.ndarray], np.ndarray]  # converts the order of the axes
     from_keras: Callable[[np.ndarray], np.ndarray]
 
 
@@ -32,40 +31,40 @@ def _same(array):
     return array
 
 
-def _every_axis(array):
+def _transpose(array):
     return np.ascontiguousarray(array.T)
 
 
 def _linear(name, layer, prefix=""):
-    yield _Place(f"{name}.weight", getattr(layer, f"{prefix}kernel"), _every_axis, _every_axis)
-    yield _Place(f"{name}.bias", getattr(layer, f"{prefix}bias"), _same, _same)
+    yield _Entry(f"{name}.weight", getattr(layer, f"{prefix}kernel"), _transpose, _transpose)
+    yield _Entry(f"{name}.bias", getattr(layer, f"{prefix}bias"), _same, _same)
 
 
 def _norm(name, layer):
-    stored = ("running_mean", layer.moving_mean), ("running_var", layer.moving_variance)
-    for part, variable in (("weight", layer.gamma), ("bias", layer.beta), *stored):
-        yield _Place(f"{name}.{part}", variable, _same, _same)
+    statistics = ("running_mean", layer.moving_mean), ("running_var", layer.moving_variance)
+    for part, variable in (("weight", layer.gamma), ("bias", layer.beta), *statistics):
+        yield _Entry(f"{name}.{part}", variable, _same, _same)
 
 
-def _places(model: PRPN) -> Iterator[_Place]:
+def _entries(model: PRPN) -> Iterator[_Entry]:
     parsing, predict = model.parsing, model.predict_network
-    yield _Place("encoder.weight", model.embeddings, _same, _same)
+    yield _Entry("encoder.weight", model.embeddings, _same, _same)
     yield from _linear("parser.gate.1", parsing)
     yield from _norm("parser.gate.2", parsing.norm)
-    yield _Place(
+    yield _Entry(
         "parser.gate.5.weight",
         parsing.distance_kernel,
-        lambda array: _every_axis(array[..., 0]),
-        lambda array: _every_axis(array)[..., None],
+        lambda array: _transpose(array[..., 0]),
+        lambda array: _transpose(array)[..., None],
     )
-    yield _Place("parser.gate.5.bias", parsing.distance_bias, _same, _same)
+    yield _Entry("parser.gate.5.bias", parsing.distance_bias, _same, _same)
     for index, layer in enumerate(model.reading_network.layers):
         name = f"reader.{index}.memory_rnn"
         yield from _linear(f"{name}.ih.0", layer)
         yield from _linear(f"{name}.hh.0", layer, "recurrent_")
-        for theirs, norm in zip(("ih.1", "hh.1", "c_norm"), layer.norms.values(), strict=True):
-            yield _Place(f"{name}.{theirs}.gamma", norm.gamma, _same, _same)
-            yield _Place(f"{name}.{theirs}.beta", norm.beta, _same, _same)
+        for part, norm in zip(("ih.1", "hh.1", "c_norm"), layer.norms.values(), strict=True):
+            yield _Entry(f"{name}.{part}.gamma", norm.gamma, _same, _same)
+            yield _Entry(f"{name}.{part}.beta", norm.beta, _same, _same)
         if layer.attends:
             yield from _linear(f"reader.{index}.projector_summ.1", layer, "key_")
     if predict.key is not None:
@@ -79,14 +78,14 @@ def _places(model: PRPN) -> Iterator[_Place]:
     yield from _linear("predictor.ffd.1", predict.last)
     yield from _norm("predictor.ffd.2", predict.last_norm)
     if model.softmax_kernel is not None:
-        yield _Place("decoder.weight", model.softmax_kernel, _same, _same)
-    yield _Place("decoder.bias", model.softmax_bias, _same, _same)
+        yield _Entry("decoder.weight", model.softmax_kernel, _same, _same)
+    yield _Entry("decoder.bias", model.softmax_bias, _same, _same)
 
 
-def _numbers(arrays, pattern):
+def _count(state, pattern):
     """Counts numbered layers or blocks: the highest number in the names plus 1."""
-    found = [int(match[1]) for match in map(re.compile(pattern).match, arrays) if match]
-    return max(found, default=-1) + 1
+    matches = map(re.compile(pattern).match, state.arrays)
+    return max((int(match[1]) for match in matches if match), default=-1) + 1
 
 
 def prpn_from_arrays(
@@ -100,13 +99,9 @@ def prpn_from_arrays(
     """Makes a `PRPN` with the weights of the authors' model.
 
     The arrays have the names and shapes of its state dict, including the `running_mean` and
-    `running_var` of batch normalization. With V words, word vectors of E features, U units and
-    look-back L: `encoder.weight` (V, E); `parser.gate.1.weight` (U, E, L + 1); for every reading
-    layer i `reader.i.memory_rnn.ih.0.weight` (4 U, size of its input) and so on. `prpn_to_arrays`
-    returns all of them.
-
-    If `decoder.weight` is missing or equals `encoder.weight`, weights are tied.
-    `reading_attention` and `predict_attention` are true if there are weights for them.
+    `running_var` of batch normalization; `prpn_to_arrays` returns all of them. If `decoder.weight`
+    is missing or equals `encoder.weight`, weights are tied. `reading_attention` and
+    `predict_attention` are true if there are weights for them.
 
     Source: https://github.com/yikangshen/PRPN.
 
@@ -123,7 +118,7 @@ def prpn_from_arrays(
 
     Raises:
         ValueError: if an array is missing, unknown, of another shape, not of floating point or not
-            finite; the message names the array.
+            finite.
 
     Example:
 
@@ -135,40 +130,38 @@ def prpn_from_arrays(
     >>> again.get_config()["lookback"]
     2
     """
-    for name in _INFERRED:
-        if name in kwargs:
-            raise ValueError(f"{name} follows from the arrays: leave it out.")
-    left = {str(name): array for name, array in arrays.items()}
-    words, size = take(dict(left), "encoder.weight", ("V", "E"), _WHOLE).shape
-    kernel = take(dict(left), "parser.gate.1.weight", ("U", size, "L + 1"), _WHOLE)
-    decoder = left.get("decoder.weight")
-    if decoder is not None and np.array_equal(decoder, left["encoder.weight"]):
+    check_inferred(kwargs, _INFERRED)
+    state = StateDict(arrays, "PRPN")
+    words, size = state.shape("encoder.weight", ("V", "E"))
+    units, _, width = state.shape("parser.gate.1.weight", ("U", size, "L + 1"))
+    decoder = state.arrays.get("decoder.weight")
+    if decoder is not None and np.array_equal(decoder, state.arrays["encoder.weight"]):
         decoder = None
-        del left["decoder.weight"]
+        del state.arrays["decoder.weight"]
     model = PRPN(
         words,
         size,
-        kernel.shape[0],
-        max(_numbers(left, r"reader\.(\d{1,3})\."), 1),
+        units,
+        max(_count(state, r"reader\.(\d{1,3})\."), 1),
         slots,
-        kernel.shape[2] - 1,
+        width - 1,
         resolution,
         hard,
-        _numbers(left, r"predictor\.res\.res\.(\d{1,3})\."),
+        _count(state, r"predictor\.res\.res\.(\d{1,3})\."),
         decoder is None,
-        reading_attention="reader.0.projector_summ.1.weight" in left,
-        predict_attention="predictor.projector_pred.1.weight" in left,
+        reading_attention="reader.0.projector_summ.1.weight" in state,
+        predict_attention="predictor.projector_pred.1.weight" in state,
         vocabulary=vocabulary,
         **kwargs,
     )
     model.build()
     values = []
-    for place in _places(model):
-        shape = place.from_keras(np.empty(place.variable.shape, "float32")).shape
-        values.append(place.to_keras(take(left, place.name, shape, _WHOLE)))
-    unknown(left, _WHOLE)
-    for place, value in zip(_places(model), values, strict=True):
-        place.variable.assign(value)
+    for entry in _entries(model):
+        shape = entry.from_keras(np.empty(entry.variable.shape, "float32")).shape
+        values.append(entry.to_keras(state.pop(entry.name, shape)))
+    state.check_empty()
+    for entry, value in zip(_entries(model), values, strict=True):
+        entry.variable.assign(value)
     return model
 
 
@@ -177,16 +170,11 @@ def prpn_to_arrays(model: PRPN) -> dict[str, np.ndarray]:
 
     The inverse of `prpn_from_arrays`. Tied models have no `decoder.weight`.
 
-    Source: https://github.com/yikangshen/PRPN.
-
     Args:
         model: a `PRPN`, built.
 
     Returns:
-        Dictionary from names to NumPy arrays, float64 where the model is float64, else float32.
-
-    Raises:
-        ValueError: if the model is not built.
+        Dictionary from names to arrays, float64 where the model is float64, else float32.
 
     Example:
 
@@ -198,5 +186,5 @@ def prpn_to_arrays(model: PRPN) -> dict[str, np.ndarray]:
     (6, 8, 3)
     """
     if not model.built:
-        raise ValueError("the model is not built: call it on ids, or model.build(), first.")
-    return {place.name: place.from_keras(stored(place.variable)) for place in _places(model)}
+        raise ValueError("The model has no weights yet. Call model.build() first.")
+    return {e.name: e.from_keras(variable_array(e.variable)) for e in _entries(model)}

@@ -6,27 +6,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.convert.array_files import stored, take, unknown
+from keras_onlstm.convert.array_files import StateDict, check_inferred, variable_array
 from keras_onlstm.models.tree_lstm import TreeLSTM
 
 __all__ = ["tree_lstm_from_arrays", "tree_lstm_to_arrays"]
 
-_WHOLE = "TreeLSTM"
 _INFERRED = (
-    *("vocabulary_size", "embedding_dim", "units", "num_layers"),
-    *("left_dependents", "left_layers", "output_bias", "sequential"),
-)
+    "vocabulary_size", "embedding_dim", "units", "num_layers", "left_dependents", "left_layers",
+    "output_bias", "sequential",
+)  # fmt: skip
 
 
-def _depth(arrays, name):
+def _depth(state, name):
     depth = 0
-    while f"{name}.{depth}.hh.weight" in arrays:
+    while f"{name}.{depth}.hh.weight" in state:
         depth += 1
     return depth
 
 
-def _lstms(model):
-    return [*model.generators, *([model.left] if model.left else [])]
+def _layers(model):
+    """Pairs of the name of a layer in the arrays, and its variables."""
+    for lstm in (*model.generators, *([model.left] if model.left else [])):
+        for index, layer in enumerate(lstm.variables_by_layer):
+            yield f"{lstm.name}.{index}", layer
 
 
 def tree_lstm_from_arrays(
@@ -53,7 +55,7 @@ def tree_lstm_from_arrays(
 
     Raises:
         ValueError: if an array is missing, unknown, of another shape, not of floating point or not
-            finite; the message names the array.
+            finite.
 
     Example:
 
@@ -65,42 +67,36 @@ def tree_lstm_from_arrays(
     >>> again.get_config()["left_dependents"]
     True
     """
-    for name in _INFERRED:
-        if name in kwargs:
-            raise ValueError(f"{name} follows from the arrays: leave it out.")
-    left = {str(name): array for name, array in arrays.items()}
-    embeddings = take(left, "embedding", ("V", "E"), _WHOLE)
+    check_inferred(kwargs, _INFERRED)
+    state = StateDict(arrays, "TreeLSTM")
+    embeddings = state.pop("embedding", ("V", "E"))
     words, size = embeddings.shape
-    output = take(left, "output", (words, "U"), _WHOLE)
-    bias = take(left, "output_bias", (words,), _WHOLE) if "output_bias" in left else None
-    depth = _depth(left, "ld")
+    output = state.pop("output", (words, "U"))
+    bias = state.pop("output_bias", (words,)) if "output_bias" in state else None
+    left_layers = _depth(state, "ld")
     model = TreeLSTM(
         words,
         size,
         output.shape[1],
-        max(_depth(left, "gen_r"), 1),
-        depth > 0,
-        max(depth, 1),
+        max(_depth(state, "gen_r"), 1),
+        left_layers > 0,
+        max(left_layers, 1),
         vocabulary=vocabulary,
         output_bias=bias is not None,
-        sequential=not _depth(left, "gen_l"),
+        sequential=not _depth(state, "gen_l"),
         **kwargs,
     )
     model.build()
     values = [(model.embeddings, embeddings), (model.softmax_kernel, output)]
     if bias is not None:
         values.append((model.softmax_bias, bias))
-    for lstm in _lstms(model):
-        for index, layer in enumerate(lstm.variables_by_layer):
-            name = f"{lstm.name}.{index}"
-            for part, variable in (("ih", layer.kernel), ("hh", layer.recurrent_kernel)):
-                weight = take(left, f"{name}.{part}.weight", variable.shape[::-1], _WHOLE)
-                values.append((variable, np.ascontiguousarray(weight.T)))
-            biases = [
-                take(left, f"{name}.{part}.bias", layer.bias.shape, _WHOLE) for part in ("ih", "hh")
-            ]
-            values.append((layer.bias, biases[0] + biases[1]))
-    unknown(left, _WHOLE)
+    for name, layer in _layers(model):
+        for part, variable in (("ih", layer.kernel), ("hh", layer.recurrent_kernel)):
+            weight = state.pop(f"{name}.{part}.weight", variable.shape[::-1])
+            values.append((variable, np.ascontiguousarray(weight.T)))
+        ih_bias, hh_bias = (state.pop(f"{name}.{p}.bias", layer.bias.shape) for p in ("ih", "hh"))
+        values.append((layer.bias, ih_bias + hh_bias))
+    state.check_empty()
     for variable, value in values:
         variable.assign(value)
     return model
@@ -109,18 +105,13 @@ def tree_lstm_from_arrays(
 def tree_lstm_to_arrays(model: TreeLSTM) -> dict[str, np.ndarray]:
     """Converts the weights of a `TreeLSTM` to the arrays of `tree_lstm_from_arrays`.
 
-    Its inverse, except the two biases of a layer: `ih.bias` is their sum, `hh.bias` is zero.
-
-    Source: https://github.com/XingxingZhang/td-treelstm.
+    Its inverse, except that `hh.bias` is zeros.
 
     Args:
         model: a `TreeLSTM`, built.
 
     Returns:
-        Dictionary from names to NumPy arrays, float64 where the model is float64, else float32.
-
-    Raises:
-        ValueError: if the model is not built.
+        Dictionary from names to arrays, float64 where the model is float64, else float32.
 
     Example:
 
@@ -132,15 +123,17 @@ def tree_lstm_to_arrays(model: TreeLSTM) -> dict[str, np.ndarray]:
     (32, 4)
     """
     if not model.built:
-        raise ValueError("the model is not built: score a tree, or model.build(), first.")
-    arrays = {"embedding": stored(model.embeddings), "output": stored(model.softmax_kernel)}
+        raise ValueError("The model has no weights yet. Call model.build() first.")
+    arrays = {
+        "embedding": variable_array(model.embeddings),
+        "output": variable_array(model.softmax_kernel),
+    }
     if model.softmax_bias is not None:
-        arrays["output_bias"] = stored(model.softmax_bias)
-    for lstm in _lstms(model):
-        for index, layer in enumerate(lstm.variables_by_layer):
-            name = f"{lstm.name}.{index}"
-            arrays[f"{name}.ih.weight"] = np.ascontiguousarray(stored(layer.kernel).T)
-            arrays[f"{name}.ih.bias"] = stored(layer.bias)
-            arrays[f"{name}.hh.weight"] = np.ascontiguousarray(stored(layer.recurrent_kernel).T)
-            arrays[f"{name}.hh.bias"] = np.zeros_like(arrays[f"{name}.ih.bias"])
+        arrays["output_bias"] = variable_array(model.softmax_bias)
+    for name, layer in _layers(model):
+        kernel, recurrent_kernel, bias = map(variable_array, layer)
+        arrays[f"{name}.ih.weight"] = np.ascontiguousarray(kernel.T)
+        arrays[f"{name}.ih.bias"] = bias
+        arrays[f"{name}.hh.weight"] = np.ascontiguousarray(recurrent_kernel.T)
+        arrays[f"{name}.hh.bias"] = np.zeros_like(bias)
     return arrays

@@ -1,11 +1,10 @@
-"""Corpora, one module for each, which reads the published files and checks every line.
-
-Nothing here imports Keras: a data set is plain Python and NumPy.
+"""Published corpora, one module for each. They check every line and do not import Keras.
 
 Example:
-    >>> from keras_onlstm.datasets import propositional_logic
-    >>> propositional_logic.relation("a", "( a ( or b ) )")
-    '<'
+
+>>> from keras_onlstm.datasets import propositional_logic
+>>> propositional_logic.relation("a", "( a ( or b ) )")
+'<'
 """
 
 from keras_onlstm.datasets import (

@@ -31,17 +31,15 @@ from typing import NamedTuple
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import lines, replacing
-from keras_onlstm.utils.validation import one_of
+from keras_onlstm.utils.validation import check_choice
 
 __all__ = ["Reader", "read", "write"]
 
 EMPTY = "_"  # value of an empty column
-TAGS = {"coarse": 3, "fine": 4}
-INVALID = ("raise", "skip")
-STANDARD_INPUT = "standard input"
-_REASONS = 10  # messages that are kept
-_LEFT_OUT = re.compile(r"[0-9]+[-.][0-9]+")
-_NUMBER = re.compile(r"[0-9]{1,9}")  # no sentence has a thousand million words
+TAGS = {"coarse": 3, "fine": 4}  # columns
+_MAX_REASONS = 10
+_SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")  # of a multi-word token or an empty node
+_NUMBER = re.compile(r"[0-9]{1,9}")  # longer ones are no positions, and take long to convert
 
 
 class _Columns(NamedTuple):
@@ -63,13 +61,7 @@ _FORMATS = {
 
 
 class Reader(Iterator[DependencyTree]):
-    """An iterator over the trees of a file, which `read` returns. Holds one sentence at a time.
-
-    Args:
-        name: name of the file, for messages.
-        rows: its lines.
-        tags: `"fine"` or `"coarse"`.
-        skip: whether to skip sentences that are not trees.
+    """An iterator over the trees of a file, made by `read`. Holds one sentence at a time.
 
     Attributes:
         skipped: integer, number of sentences skipped so far.
@@ -82,7 +74,7 @@ class Reader(Iterator[DependencyTree]):
     >>> [tree.words for tree in reader], reader.skipped
     ([('yes',)], 1)
     >>> reader.reasons
-    ['lines, line 1: no word: exactly one word must depend on ROOT, not 0.']
+    ['lines, line 1: exactly one word must depend on ROOT, got no word.']
     """
 
     def __init__(self, name: StrPath, rows: Iterable[str], tags: str, skip: bool) -> None:
@@ -96,17 +88,17 @@ class Reader(Iterator[DependencyTree]):
     def _read(self, name, rows, tags, skip):
         columns = None
         numbered = enumerate(rows, 1)
-        ahead, first = _up_to_first_word(numbered)
+        start, first_word = _up_to_first_word(numbered)
         # Groups of lines: blank ones, or a sentence.
-        for blank, group in groupby(chain(ahead, numbered), lambda row: not row[1].strip()):
+        for blank, group in groupby(chain(start, numbered), lambda row: not row[1].strip()):
             sentence: list[tuple[int, list[str]]] = []  # (number of the line, cells)
             for number, row in () if blank else group:
-                if row[0] == "#" and not _is_word(row, first):
+                if row[0] == "#" and not _is_word(row, first_word):
                     continue
                 cells = _cells(row)
                 try:
                     columns = columns or _format(cells, tags)
-                    if _checked(cells, columns, len(sentence) + 1):
+                    if _check_cells(cells, columns, len(sentence) + 1):
                         sentence.append((number, cells))
                 except ValueError as error:
                     raise ValueError(f"{name}, line {number}{error}") from None
@@ -119,63 +111,64 @@ class Reader(Iterator[DependencyTree]):
                 if not skip:
                     raise ValueError(message) from None
                 self.skipped += 1
-                self.reasons += [message][: _REASONS - len(self.reasons)]
+                if len(self.reasons) < _MAX_REASONS:
+                    self.reasons.append(message)
             else:
                 yield tree
 
 
 def _up_to_first_word(numbered):
     """The numbered lines up to the first that is not blank or `#...`, and this line."""
-    ahead = []
+    start = []
     for number, row in numbered:
-        ahead.append((number, row))
+        start.append((number, row))
         if row.strip() and row[0] != "#":
-            return ahead, row
-    return ahead, None
+            return start, row
+    return start, None
 
 
 def _cells(row):
     return row.split("\t") if "\t" in row else row.split()
 
 
-def _is_word(row, first):
+def _is_word(row, first_word):
     """Whether a line that begins with # is a word, given the first other line or `None`."""
     cells = _cells(row)
     if len(cells) not in (3, 4) or not _NUMBER.fullmatch(cells[2]):
         return False
-    if first is None:
+    if first_word is None:
         return "\t" in row
-    return (len(cells), "\t" in row) == (len(_cells(first)), "\t" in first)
+    return (len(cells), "\t" in row) == (len(_cells(first_word)), "\t" in first_word)
 
 
 def _format(cells, tags):
     columns = _FORMATS.get(len(cells))
     if columns is None:
         raise ValueError(
-            f": has {len(cells)} columns. CoNLL-X and CoNLL-U have 10, apart by tabs; word, tag "
-            "and head are 3, with the relation 4."
+            f": must have 10 columns separated by tabs (CoNLL-X, CoNLL-U), or 3 or 4 (word, tag, "
+            f"head, relation), got {len(cells)}."
         )
     return columns._replace(tag=TAGS[tags]) if len(cells) == 10 else columns
 
 
-def _checked(cells, columns, place):
+def _check_cells(cells, columns, position):
     """Checks a line. Returns False for multi-word tokens and empty nodes."""
     if len(cells) != columns.number:
-        raise ValueError(f": has {len(cells)} columns, the lines before {columns.number}.")
+        raise ValueError(f": must have {columns.number} columns like the first, got {len(cells)}.")
     if columns.id is not None:
-        if _LEFT_OUT.fullmatch(cells[columns.id]):
+        if _SKIPPED_ID.fullmatch(cells[columns.id]):
             return False
-        if cells[columns.id] != str(place):
-            found = reprlib.repr(cells[columns.id])
+        if cells[columns.id] != str(position):
             raise ValueError(
-                f", column {columns.id + 1}: the ID is {found}, not {place}. IDs count the words "
-                "of a sentence from 1 on, and a blank line ends it."
+                f", column {columns.id + 1}: the ID must be {position}, got "
+                f"{reprlib.repr(cells[columns.id])}. IDs number the words of a sentence, and a "
+                "blank line ends it."
             )
-    if cells[columns.head] != EMPTY and not _NUMBER.fullmatch(cells[columns.head]):
-        found = reprlib.repr(cells[columns.head])
+    head = cells[columns.head]
+    if head != EMPTY and not _NUMBER.fullmatch(head):
         raise ValueError(
-            f", column {columns.head + 1}: the head is {found}, not the place of a word, or 0 for "
-            "ROOT."
+            f", column {columns.head + 1}: the head must be the number of a word, or 0 for ROOT, "
+            f"got {reprlib.repr(head)}."
         )
     for column in (columns.word, columns.tag, columns.relation):
         if column is not None and not cells[column]:
@@ -184,19 +177,17 @@ def _checked(cells, columns, place):
 
 
 def _tree(rows, columns):
-    def column(place):
-        return [row[place] for row in rows]
-
-    def optional(place):
-        values = [EMPTY] if place is None else column(place)
+    def labels(index):
+        values = [EMPTY if index is None else row[index] for row in rows]
         return None if set(values) == {EMPTY} else values
 
-    words, heads = column(columns.word), column(columns.head)
+    words, heads = ([row[index] for row in rows] for index in (columns.word, columns.head))
     if EMPTY in heads:
-        place = heads.index(EMPTY)
-        raise ValueError(f"word {place + 1}, {reprlib.repr(words[place])}: has no head.")
-    tags, relations = optional(columns.tag), optional(columns.relation)
-    return DependencyTree(words, list(map(int, heads)), tags, relations)
+        index = heads.index(EMPTY)
+        raise ValueError(f"word {index + 1}, {reprlib.repr(words[index])}, has no head.")
+    return DependencyTree(
+        words, list(map(int, heads)), labels(columns.tag), labels(columns.relation)
+    )
 
 
 def read(
@@ -230,29 +221,24 @@ def read(
 
     Example:
 
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> from keras_onlstm.datasets import conll
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "trees.tab"
-    ...     _ = path.write_text("the\\tDT\\t2\\ncat\\tNN\\t3\\nsleeps\\tVBZ\\t0\\n")
-    ...     [tree.heads for tree in conll.read(path)]
+    >>> [tree.heads for tree in conll.read(["the\\tDT\\t2", "cat\\tNN\\t3", "sleeps\\tVBZ\\t0"])]
     [(2, 3, 0)]
     """
-    one_of("tags", tags, TAGS)
-    one_of("invalid", invalid, INVALID)
+    check_choice("tags", tags, TAGS)
+    check_choice("invalid", invalid, ("raise", "skip"))
     if isinstance(source, str | os.PathLike):
         if not Path(source).is_file():
             raise FileNotFoundError(f"{source}: no such file.")
-        name, source = name or str(source), _open(source)
+        name, source = name or str(source), _lines_of_file(source)
     elif name is None:
         name = getattr(source, "name", None)
         name = name if isinstance(name, str) else "lines"  # a stream may have a number for a name
-        name = STANDARD_INPUT if name == "<stdin>" else name
+        name = "standard input" if name == "<stdin>" else name
     return Reader(name, _rows(name, source, encoding), tags, invalid == "skip")
 
 
-def _open(path):
+def _lines_of_file(path):
     with open(path, "rb") as file:
         yield from file
 
@@ -262,7 +248,7 @@ def _rows(name, stream, encoding):
     stream = iter(stream)
     first = next(stream, "")
     if isinstance(first, bytes):
-        remedy = "Convert it first, or say which encoding it has: encoding=..."
+        remedy = "Convert it, or pass its encoding: encoding=..."
         yield from lines(name, chain([first], stream), encoding, remedy)
     else:
         yield from (row.strip("\r\n") for row in chain([first.removeprefix("\ufeff")], stream))
@@ -278,8 +264,7 @@ def write(trees: Iterable[DependencyTree], path: StrPath) -> None:
         path: path of the file, which is written atomically.
 
     Raises:
-        ValueError: if a word, tag or relation contains a tab or line end, or UTF-8 cannot encode
-            it.
+        ValueError: if a word, tag or relation contains a tab or line end, or is not valid UTF-8.
 
     Example:
 
@@ -297,13 +282,13 @@ def write(trees: Iterable[DependencyTree], path: StrPath) -> None:
         for number, tree in enumerate(trees, 1):
             none = (EMPTY,) * len(tree)
             columns = tree.words, tree.tags or none, tree.relations or none, tree.heads
-            for place, (word, tag, relation, head) in enumerate(zip(*columns, strict=True), 1):
-                cells = place, word, EMPTY, tag, tag, EMPTY, head, relation, EMPTY, EMPTY
+            for position, (word, tag, relation, head) in enumerate(zip(*columns, strict=True), 1):
+                cells = position, word, EMPTY, tag, tag, EMPTY, head, relation, EMPTY, EMPTY
                 line = "\t".join(map(str, cells))
                 if line.count("\t") != 9 or re.search("[\n\r\ud800-\udfff]", line):
                     raise ValueError(
-                        f"tree {number}, word {place}, {reprlib.repr(word)}: a tab, the end of a "
-                        "line or half a character does not fit into a file of columns."
+                        f"tree {number}, word {position}, {reprlib.repr(word)}: the word, its tag "
+                        "and its relation must not contain tabs, line ends or unpaired surrogates."
                     )
                 file.write(f"{line}\n".encode())
             file.write(b"\n")

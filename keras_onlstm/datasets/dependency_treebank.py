@@ -1,19 +1,17 @@
 """Dependency trees of the Wall Street Journal: NLTK's `dependency_treebank`.
 
-`nltk.download("dependency_treebank")` fetches it: the 3,914 sentences of NLTK's `treebank`, with
-tags and heads, punctuation included, by the head rules of Yamada and Matsumoto. All are projective.
-
-Language models read it `normalized`, with `<unk>` for words that occur once in the training part:
-`text.vocabulary.frequent` makes this vocabulary.
+The 3,914 sentences of NLTK's `treebank` with tags and heads, punctuation included, by the head
+rules of Yamada and Matsumoto. All are projective. Language models read them `normalized`, with a
+vocabulary of `text.vocabulary.frequent`, which replaces words that occur only once by `<unk>`.
 """
 
 import io
 from itertools import chain
 
 from keras_onlstm.datasets import conll
-from keras_onlstm.datasets.nltk_corpora import file_content, found
-from keras_onlstm.datasets.treebank import normalize
+from keras_onlstm.datasets.treebank import nltk_file, nltk_reader, normalize
 from keras_onlstm.dependencies import DependencyTree
+from keras_onlstm.utils.validation import check_choice
 
 __all__ = ["PARTS", "load"]
 
@@ -34,7 +32,7 @@ def load(part: str | None = None, normalized: bool = False) -> list[DependencyTr
         List of `DependencyTree`, with tags and without relations.
 
     Raises:
-        FileNotFoundError: if NLTK does not find it; the message tells how to get it.
+        FileNotFoundError: if NLTK does not have the treebank; the message tells how to get it.
         ValueError: if `part` is unknown, or a file is damaged or missing.
 
     Example, which needs the treebank:
@@ -43,28 +41,17 @@ def load(part: str | None = None, normalized: bool = False) -> list[DependencyTr
     >>> dependency_treebank.load("test")[0].words[:3]  # doctest: +SKIP
     ('Backe', 'is', 'a')
     """
-    if part is not None and part not in PARTS:
-        raise ValueError(f"part is {', '.join(map(repr, PARTS))} or None, not {part!r}.")
+    if part is not None:
+        check_choice("part", part, PARTS)
     numbers = chain.from_iterable(PARTS.values()) if part is None else PARTS[part]
-    reader = _reader()
-    trees = [tree for number in numbers for tree in _trees(reader, f"wsj_{number:04}.dp")]
+    reader = nltk_reader("dependency_treebank")
+    trees: list[DependencyTree] = []
+    for number in numbers:
+        path, content = nltk_file(reader, f"wsj_{number:04}.dp")
+        trees += conll.read(io.BytesIO(content), name=path)
     if not normalized:
         return trees
     return [
         DependencyTree(list(map(normalize, tree.words)), tree.heads, tree.tags, tree.relations)
         for tree in trees
     ]
-
-
-def _reader():
-    from nltk.corpus import dependency_treebank as reader
-
-    remedy = "python -m nltk.downloader dependency_treebank fetches it"
-    with found("dependency_treebank", remedy):
-        reader.fileids()
-    return reader
-
-
-def _trees(reader, name):
-    path, content = file_content(reader, name)
-    return conll.read(io.BytesIO(content), name=path)

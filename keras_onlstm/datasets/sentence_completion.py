@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.deprecation import warn_renamed
 from keras_onlstm.utils.files import lines
 
 __all__ = ["Question", "load"]
@@ -24,29 +25,35 @@ class Question(NamedTuple):
 
     Attributes:
         sentences: tuple of five tuples of words, which differ in one word.
-        place: integer, index of this word, the gap.
+        position: integer, index of this word, the gap.
         candidates: tuple of the five words at this index.
         answer: integer from 0 to 4, index of the right sentence.
     """
 
     sentences: tuple[tuple[str, ...], ...]
-    place: int
+    position: int
     candidates: tuple[str, ...]
     answer: int
+
+    @property
+    def place(self) -> int:
+        """Deprecated. Use `position`."""
+        warn_renamed("place", "position")
+        return self.position
 
 
 def load(directory: StrPath) -> list[Question]:
     """Reads the questions and their answers.
 
     Args:
-        directory: directory of both files.
+        directory: path of the directory of both files.
 
     Returns:
         List of `Question`.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if one is damaged; the message names the line.
+        ValueError: if a file is damaged; the message names the line.
 
     Example, which needs the files:
 
@@ -55,32 +62,36 @@ def load(directory: StrPath) -> list[Question]:
     >>> question.candidates, question.answer  # doctest: +SKIP
     (('write', 'migrate', 'climb', 'swear', 'contribute'), 3)
     """
-    questions, answers = (_sentences(Path(directory) / name) for name in (_QUESTIONS, _ANSWERS))
-    path = Path(directory) / _QUESTIONS
-    if len(questions) != CANDIDATES * len(answers):
+    path, answers_path = (Path(directory) / name for name in (_QUESTIONS, _ANSWERS))
+    sentences, answers = _sentences(path), _sentences(answers_path)
+    if len(sentences) != CANDIDATES * len(answers):
         raise ValueError(
-            f"{directory}: {_QUESTIONS} has {len(questions)} sentences for the {len(answers)} of "
-            f"{_ANSWERS}, not five times as many. {_REMEDY}"
+            f"{path}: must have {CANDIDATES} sentences for each of the {len(answers)} of "
+            f"{_ANSWERS}, got {len(sentences)}. {_REMEDY}"
         )
-    found = []
+    questions = []
     for number, answer in enumerate(answers):
         first = CANDIDATES * number
-        sentences = tuple(questions[first : first + CANDIDATES])
+        options = tuple(sentences[first : first + CANDIDATES])
         where = f"lines {first + 1} to {first + CANDIDATES}"
-        if len(set(map(len, sentences))) > 1:
-            raise ValueError(f"{path}, {where}: are not equally many words. {_REMEDY}")
-        columns = list(zip(*sentences, strict=True))
-        places = [place for place, words in enumerate(columns) if len(set(words)) > 1]
-        if len(places) != 1 or len(set(columns[places[0]])) != CANDIDATES:
-            raise ValueError(f"{path}, {where}: do not differ in one place alone. {_REMEDY}")
-        if answer not in sentences:
+        if len(set(map(len, options))) > 1:
             raise ValueError(
-                f"{directory}: line {number + 1} of {_ANSWERS} is none of the five sentences of "
-                f"its question, {where} of {_QUESTIONS}. {_REMEDY}"
+                f"{path}, {where}: the sentences must have the same number of words. {_REMEDY}"
             )
-        place = places[0]
-        found.append(Question(sentences, place, columns[place], sentences.index(answer)))
-    return found
+        columns = list(zip(*options, strict=True))
+        positions = [index for index, words in enumerate(columns) if len(set(words)) > 1]
+        if len(positions) != 1 or len(set(columns[positions[0]])) != CANDIDATES:
+            raise ValueError(
+                f"{path}, {where}: the sentences must differ in exactly one word. {_REMEDY}"
+            )
+        if answer not in options:
+            raise ValueError(
+                f"{answers_path}, line {number + 1}: must be one of the sentences in {where} of "
+                f"{_QUESTIONS}. {_REMEDY}"
+            )
+        (position,) = positions
+        questions.append(Question(options, position, columns[position], options.index(answer)))
+    return questions
 
 
 def _sentences(path):
@@ -91,7 +102,9 @@ def _sentences(path):
         for number, line in enumerate(lines(path, file), 1):
             first, *words = line.split() or [""]
             if first != "<s>" or len(words) < 2 or words.pop() != "</s>":
-                raise ValueError(f"{path}, line {number}: is not <s> words </s>. {_REMEDY}")
+                raise ValueError(
+                    f"{path}, line {number}: must have the form <s> words </s>. {_REMEDY}"
+                )
             sentences.append(tuple(words))
     if not sentences:
         raise ValueError(f"{path}: is empty. {_REMEDY}")

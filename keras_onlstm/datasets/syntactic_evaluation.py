@@ -1,4 +1,8 @@
-"""Reads pickles of dictionaries of lists of tuples of strings. Runs no code in them."""
+"""Syntactic evaluation (Marvin and Linzen 2018): minimal pairs from published pickles and tables.
+
+The published files are pickles of dictionaries of lists of tuples of strings. Their opcodes are
+checked before they are loaded, so that they cannot run code.
+"""
 
 import io
 import pickle
@@ -10,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import read_text, reason, replacing
+from keras_onlstm.utils.files import describe, read_text, replacing
 
 __all__ = [
     "CONTRASTS",
@@ -24,7 +28,7 @@ __all__ = [
 ]
 
 _STRINGS = "STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE"
-_LETTERS = {
+_LETTERS = {  # of opcodes
     **dict.fromkeys(_STRINGS.split(), "s"),
     **{"MARK": "(", "TUPLE": "t", "TUPLE2": "2", "TUPLE3": "3", "STOP": "."},
     **{"EMPTY_LIST": "]", "LIST": "l", "APPEND": "a", "APPENDS": "e"},
@@ -44,18 +48,28 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_lists(data: bytes) -> dict[str, list[tuple[str, ...]]]:
-    """Reads a dictionary. Raises ValueError or UnpicklingError for any other pickle."""
+    """Reads the pickle of a dictionary of lists of tuples of strings, and of nothing else.
+
+    Args:
+        data: content of the file.
+
+    Returns:
+        Dictionary.
+
+    Raises:
+        ValueError: for any other pickle; or `pickle.UnpicklingError`.
+    """
     letters, memo = "", dict[Any, str]()
     for opcode, argument, _ in pickletools.genops(data):
         if "PUT" in opcode.name or opcode.name == "MEMOIZE":
             index = len(memo) if argument is None else argument
             if index > len(memo) + 1:  # allocates all smaller indices
-                raise ValueError(f"it has a memo entry {index} after {len(memo)} others")
+                raise ValueError(f"it has the memo entry {index} after {len(memo)} entries")
             memo[index] = _REFERENCES.get(letters[-1:], "?")
         elif "GET" in opcode.name:
             letters += memo.get(argument, "?")
         elif opcode.name not in _LETTERS:
-            raise ValueError(f"it has the opcode {opcode.name}, which no list of strings needs")
+            raise ValueError(f"it has the opcode {opcode.name}, which is not for lists of strings")
         else:
             letters += _LETTERS[opcode.name]
         if isinstance(argument, str):
@@ -107,89 +121,45 @@ class Row(NamedTuple):
     contrast: tuple[int, int] | None = None
 
 
-def _npi(distance, name, constructions):
+def _polarity_rows(distance, name, constructions):
     return [
-        Row(distance, "Negative polarity items", f"{name} ({contrast})", constructions, places)
-        for contrast, places in CONTRASTS.items()
+        Row(distance, "Negative polarity items", f"{name} ({contrast})", constructions, indices)
+        for contrast, indices in CONTRASTS.items()
     ]
 
 
-def _both(name):
+def _animacies(name):
     return f"{name}_anim", f"{name}_inanim"
 
 
+_VERBS, _ANAPHORA = "Subject-verb agreement", "Reflexive anaphora"
+_NO_THAT = "object relative (no that)"
 ROWS = [
-    Row("short", "Subject-verb agreement", "Simple", ("simple_agrmt",)),
-    Row("short", "Subject-verb agreement", "In a sentential complement", ("sent_comp",)),
-    Row("short", "Subject-verb agreement", "Short VP coordination", ("vp_coord",)),
-    Row(
-        "short",
-        "Subject-verb agreement",
-        "In an object relative clause",
-        _both("obj_rel_within"),
-    ),
-    Row(
-        "short",
-        "Subject-verb agreement",
-        "In an object relative (no that)",
-        _both("obj_rel_no_comp_within"),
-    ),
-    Row("short", "Reflexive anaphora", "Simple", ("simple_reflexives",)),
-    Row("short", "Reflexive anaphora", "In a sentential complement", ("reflexive_sent_comp",)),
-    *_npi("short", "Simple", _both("simple_npi")),
-    Row("long", "Subject-verb agreement", "Long VP coordination", ("long_vp_coord",)),
-    Row("long", "Subject-verb agreement", "Across a prepositional phrase", _both("prep")),
-    Row("long", "Subject-verb agreement", "Across a subject relative clause", ("subj_rel",)),
-    Row(
-        "long",
-        "Subject-verb agreement",
-        "Across an object relative clause",
-        _both("obj_rel_across"),
-    ),
-    Row(
-        "long",
-        "Subject-verb agreement",
-        "Across an object relative (no that)",
-        _both("obj_rel_no_comp_across"),
-    ),
-    Row("long", "Reflexive anaphora", "Across a relative clause", ("reflexives_across",)),
-    *_npi("long", "Across a relative clause", _both("npi_across")),
+    Row("short", _VERBS, "Simple", ("simple_agrmt",)),
+    Row("short", _VERBS, "In a sentential complement", ("sent_comp",)),
+    Row("short", _VERBS, "Short VP coordination", ("vp_coord",)),
+    Row("short", _VERBS, "In an object relative clause", _animacies("obj_rel_within")),
+    Row("short", _VERBS, f"In an {_NO_THAT}", _animacies("obj_rel_no_comp_within")),
+    Row("short", _ANAPHORA, "Simple", ("simple_reflexives",)),
+    Row("short", _ANAPHORA, "In a sentential complement", ("reflexive_sent_comp",)),
+    *_polarity_rows("short", "Simple", _animacies("simple_npi")),
+    Row("long", _VERBS, "Long VP coordination", ("long_vp_coord",)),
+    Row("long", _VERBS, "Across a prepositional phrase", _animacies("prep")),
+    Row("long", _VERBS, "Across a subject relative clause", ("subj_rel",)),
+    Row("long", _VERBS, "Across an object relative clause", _animacies("obj_rel_across")),
+    Row("long", _VERBS, f"Across an {_NO_THAT}", _animacies("obj_rel_no_comp_across")),
+    Row("long", _ANAPHORA, "Across a relative clause", ("reflexives_across",)),
+    *_polarity_rows("long", "Across a relative clause", _animacies("npi_across")),
 ]
 
 _CONSTRUCTIONS = sorted({name for row in ROWS for name in row.constructions})
-
-
-def _unpickle(path):
-    try:
-        return read_lists(path.read_bytes())
-    except (ValueError, pickle.UnpicklingError) as error:
-        raise ValueError(
-            f"{path}: refused, no pickle of sentences alone ({reason(error)}). Get the file from "
-            "github.com/BeckyMarvin/LM_syneval."
-        ) from error
-
-
-def _checked(path, construction, cases):
-    """The pairs of a file; blank sentences are errors."""
-    if not cases:
-        raise ValueError(f"{path}: holds no cases.")
-    pairs = []
-    for case, items in cases.items():
-        for number, sentences in enumerate(items, 1):
-            if not all(map(str.strip, sentences)):
-                raise ValueError(
-                    f"{path}: case {reprlib.repr(case)}, item {number} has a blank sentence: "
-                    f"{reprlib.repr(sentences)}"
-                )
-            pairs.append(MinimalPair(construction, case, sentences))
-    return pairs
 
 
 def load(directory: StrPath) -> list[MinimalPair]:
     """Reads the published sentences.
 
     Args:
-        directory: directory with the 22 `.pickle` files, or with them in
+        directory: path of the directory of the 22 `.pickle` files, or that has them in
             `EMNLP2018/templates`.
 
     Returns:
@@ -208,7 +178,7 @@ def load(directory: StrPath) -> list[MinimalPair]:
     directory = Path(directory)
     if (directory / "EMNLP2018" / "templates").is_dir():
         directory = directory / "EMNLP2018" / "templates"
-    pairs = []
+    pairs: list[MinimalPair] = []
     for construction in _CONSTRUCTIONS:
         path = directory / f"{construction}.pickle"
         if not path.is_file():
@@ -216,7 +186,29 @@ def load(directory: StrPath) -> list[MinimalPair]:
                 f"{path}: no such file. git clone https://github.com/BeckyMarvin/LM_syneval "
                 "fetches the published sentences."
             )
-        pairs += _checked(path, construction, _unpickle(path))
+        pairs += _read_pickle(path, construction)
+    return pairs
+
+
+def _read_pickle(path, construction):
+    try:
+        cases = read_lists(path.read_bytes())
+    except (ValueError, pickle.UnpicklingError) as error:
+        raise ValueError(
+            f"{path}: refused, because it must be a pickle of sentences only ({describe(error)}). "
+            "Get the file from github.com/BeckyMarvin/LM_syneval."
+        ) from error
+    if not cases:
+        raise ValueError(f"{path}: has no cases.")
+    pairs = []
+    for case, items in cases.items():
+        for number, sentences in enumerate(items, 1):
+            if not all(map(str.strip, sentences)):
+                raise ValueError(
+                    f"{path}: case {reprlib.repr(case)}, item {number} has a blank sentence: "
+                    f"{reprlib.repr(sentences)}."
+                )
+            pairs.append(MinimalPair(construction, case, sentences))
     return pairs
 
 
@@ -241,20 +233,19 @@ def read_table(path: StrPath) -> list[MinimalPair]:
     >>> import tempfile
     >>> from pathlib import Path
     >>> from keras_onlstm.datasets import syntactic_evaluation
-    >>> rows = "construction case grammatical ungrammatical", "numbers plural two_cats two_cat"
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "pairs.tsv"
-    ...     _ = path.write_text("\\n".join("\\t".join(row.split()) for row in rows))
-    ...     syntactic_evaluation.read_table(path)[0].sentences
-    ('two_cats', 'two_cat')
+    >>> path = Path(tempfile.mkdtemp(), "pairs.tsv")
+    >>> header = "construction\\tcase\\tgrammatical\\tungrammatical\\n"
+    >>> _ = path.write_text(header + "number\\tplural\\ttwo cats\\ttwo cat\\n")
+    >>> syntactic_evaluation.read_table(path)[0].sentences
+    ('two cats', 'two cat')
     """
     lines = io.StringIO(read_text(path), newline=None)
     header = [name.strip() for name in next(lines, "").split("\t")]
-    needed = [name for name in _COLUMNS if name != "intrusive"]
-    if not set(needed) <= set(header) <= set(_COLUMNS) or len(set(header)) != len(header):
+    required = [name for name in _COLUMNS if name != "intrusive"]
+    if not set(required) <= set(header) <= set(_COLUMNS) or len(set(header)) != len(header):
         raise ValueError(
-            f"{path}: its first line does not name the columns {', '.join(needed)}, apart by tabs "
-            "(and intrusive, where there are three sentences)."
+            f"{path}: the first line must name the columns {', '.join(required)}, separated by "
+            "tabs, and intrusive if there are three sentences."
         )
     pairs = []
     for number, line in enumerate(lines, 2):
@@ -263,7 +254,8 @@ def read_table(path: StrPath) -> list[MinimalPair]:
         cells = line.rstrip("\n").split("\t")
         if len(cells) != len(header):
             raise ValueError(
-                f"{path}, line {number}: has {len(cells)} columns, the first line {len(header)}."
+                f"{path}, line {number}: must have {len(header)} columns like the first line, got "
+                f"{len(cells)}."
             )
         row = dict(zip(header, (" ".join(cell.split()) for cell in cells), strict=True))
         empty = [name for name in header if name != "intrusive" and not row[name]]
@@ -271,10 +263,10 @@ def read_table(path: StrPath) -> list[MinimalPair]:
             raise ValueError(f"{path}, line {number}: {', '.join(empty)} is empty.")
         sentences = tuple(row[name] for name in _COLUMNS[2:] if row.get(name))
         if len(set(sentences)) != len(sentences):
-            raise ValueError(f"{path}, line {number}: two of its sentences are the same.")
+            raise ValueError(f"{path}, line {number}: the sentences must differ.")
         pairs.append(MinimalPair(row["construction"], row["case"], sentences))
     if not pairs:
-        raise ValueError(f"{path}: holds no minimal pairs.")
+        raise ValueError(f"{path}: has no minimal pairs.")
     return pairs
 
 
@@ -282,7 +274,7 @@ def write_table(path: StrPath, pairs: Sequence[MinimalPair]) -> None:
     """Writes minimal pairs as `read_table` reads them.
 
     Args:
-        path: file, which is written atomically.
+        path: path of the file, which is written atomically.
         pairs: list of `MinimalPair`.
 
     Raises:
@@ -305,7 +297,7 @@ def write_table(path: StrPath, pairs: Sequence[MinimalPair]) -> None:
         first, *middle, last = pair.sentences
         cells = [pair.construction, pair.case, first, *(middle or [""] * three), last]
         if any(character in cell for cell in cells for character in "\t\r\n"):
-            raise ValueError(f"{pair}: a tab or the end of a line does not fit into a table.")
+            raise ValueError(f"pairs must not contain tabs or line ends, got {pair}.")
         lines.append("\t".join(cells))
     with replacing(path) as temporary:
         Path(temporary).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -5,10 +5,13 @@ our own. All words are in the vocabulary of the Penn Treebank as Mikolov prepare
 """
 
 import random
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
+from typing import Any
 
 from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["generate"]
 
@@ -39,144 +42,101 @@ _HABITS = [("makes decisions every day", "make decisions every day"),
            ("buys books for the company", "buy books for the company"),
            ("writes letters at home", "write letters at home"),
            ("takes money from the bank", "take money from the bank")]  # fmt: skip
-_IS = ("is", "are")
-_PROPERTIES = _words("good new important useful expensive")
-_PREPOSITIONS = "near behind with", "of by from"  # for people, for things
-_DEEDS = _words("helped protected defended blamed hurt found injured criticized")
-_SAID = _words("said thought believed knew")
-_SELVES = [("himself", "themselves"), ("herself", "themselves")]
-_PRAISE = _words("popular rich successful powerful famous")
-_DONE = _words("sold used changed published approved")
-_EVER = {"past": "have ever been", "future": "will ever be"}
+_PROPERTIES = [(f"is {p}", f"are {p}") for p in _words("good new important useful expensive")]
+_ACTIONS = _words("helped protected defended blamed hurt found injured criticized")
+_REPORTS = _words("said thought believed knew")
+_REFLEXIVES = [("himself", "themselves"), ("herself", "themselves")]
 _NUMBERS = ("singular", "plural")
-_BOTH = (0, 1)
+# Polarity items, by case.
+_EVER = [("past", "have ever been"), ("future", "will ever be")]
+
+# Sentences of words in the slots of a construction, for each of its cases.
+_Cases = dict[str, Callable[[dict[str, Any]], tuple[str, ...]]]
 
 
-def _judged(frame, forms, number):
-    """A frame filled with the form that agrees and the one that does not."""
-    return frame.format(forms[number]), frame.format(forms[1 - number])
+def _agreement(frame: str, target: str = "verb", number: str = "n") -> _Cases:
+    """Cases for all numbers of the nouns, n and, if it occurs in the frame, m.
+
+    `{noun_n}` is a word with the number n. The sentences differ in the slot `target`: the first has
+    its form with the number `number`.
+    """
+    letters = "nm" if "_m}" in frame else "n"
+    cases: _Cases = {}
+    for values in product((0, 1), repeat=len(letters)):
+        numbers = dict(zip(letters, values, strict=True))
+        case = _NUMBERS[numbers[number]]
+        if len(letters) > 1:
+            case += f", beside a {_NUMBERS[numbers['m' if number == 'n' else 'n']]}"
+        cases[case] = partial(_agreement_pair, frame, target, numbers, numbers[number])
+    return cases
 
 
-def _alone(number):
-    return _NUMBERS[number]
+def _agreement_pair(frame, target, numbers, right, words):
+    forms = {f"{name}_{x}": word[n] for name, word in words.items() for x, n in numbers.items()}
+    return tuple(
+        frame.format(**forms, **{**words, target: words[target][n]}) for n in (right, 1 - right)
+    )
 
 
-def _beside(number, other):
-    return f"{_NUMBERS[number]}, beside a {_NUMBERS[other]}"
+def _polarity(frame: str, *determiners: tuple[str, ...]) -> _Cases:
+    """Cases for the polarity items. The sentences differ in their determiners."""
+    return {case: partial(_polarity_triple, frame, determiners, ever) for case, ever in _EVER}
 
 
-def _simple():
-    for noun, verb, n in product(_PEOPLE, _ACTS, _BOTH):
-        yield _alone(n), _judged(f"the {noun[n]} {{}}", verb, n)
+def _polarity_triple(frame, determiners, ever, words):
+    plurals = {name: word if isinstance(word, str) else word[1] for name, word in words.items()}
+    return tuple(frame.format(*choice, ever=ever, **plurals) for choice in determiners)
 
 
-def _sentential_complement():
-    for said, other, noun, verb, n, m in product(_SAID, _OTHERS, _PEOPLE, _ACTS, _BOTH, _BOTH):
-        if noun != other:
-            frame = f"the {other[m]} {said} the {noun[n]} {{}}"
-            yield _beside(n, m), _judged(frame, verb, n)
-
-
-def _coordination(verbs):
-    for noun, first, verb, n in product(_PEOPLE, verbs, verbs, _BOTH):
-        if first != verb:
-            yield _alone(n), _judged(f"the {noun[n]} {first[n]} and {{}}", verb, n)
-
-
-def _main_verb(nouns):
-    """Verb phrases for people or things: pairs of forms."""
-    return _ACTS if nouns is _PEOPLE else [tuple(f"{b} {p}" for b in _IS) for p in _PROPERTIES]
-
-
-def _preposition(nouns):
-    between = _words(_PREPOSITIONS[nouns is _THINGS])
-    for noun, word, other, verb, n, m in product(
-        nouns, between, _OTHERS, _main_verb(nouns), _BOTH, _BOTH
+def _constructions() -> Iterator[tuple[str, dict[str, list], _Cases]]:
+    """The names, the words of each slot, and the cases of the constructions."""
+    people, across = {"noun": _PEOPLE}, {"other": _OTHERS, "feels": _FEELINGS}
+    reflexive = {"action": _ACTIONS, "verb": _REFLEXIVES}
+    yield "simple_agrmt", {**people, "verb": _ACTS}, _agreement("the {noun_n} {verb}")
+    slots = {"report": _REPORTS, "other": _OTHERS, **people, "verb": _ACTS}
+    yield "sent_comp", slots, _agreement("the {other_m} {report} the {noun_n} {verb}")
+    for name, verbs in (("vp_coord", _ACTS), ("long_vp_coord", _HABITS)):
+        slots = {**people, "first": verbs, "verb": verbs}
+        yield name, slots, _agreement("the {noun_n} {first_n} and {verb}")
+    slots = {**people, "feels": _FEELINGS, "other": _OTHERS, "verb": _ACTS}
+    yield "subj_rel", slots, _agreement("the {noun_n} that {feels_n} the {other_m} {verb}")
+    cases = _agreement("the {noun_n} {action} {verb}")
+    yield "simple_reflexives", {**people, **reflexive}, cases
+    slots = {"other": _OTHERS, "report": _REPORTS, **people, **reflexive}
+    cases = _agreement("the {other_m} {report} the {noun_n} {action} {verb}")
+    yield "reflexive_sent_comp", slots, cases
+    cases = _agreement("the {noun_n} that the {other_m} {feels_m} {action} {verb}")
+    yield "reflexives_across", {**people, **across, **reflexive}, cases
+    for kind, nouns, verbs, prepositions, ends in (
+        ("anim", _PEOPLE, _ACTS, "near behind with", "popular rich successful powerful famous"),
+        ("inanim", _THINGS, _PROPERTIES, "of by from", "sold used changed published approved"),
     ):
-        if noun != other:
-            frame = f"the {noun[n]} {word} the {other[m]} {{}}"
-            yield _beside(n, m), _judged(frame, verb, n)
+        slots = {"noun": nouns, "word": _words(prepositions), "other": _OTHERS, "verb": verbs}
+        yield f"prep_{kind}", slots, _agreement("the {noun_n} {word} the {other_m} {verb}")
+        slots = {"noun": nouns, **across, "verb": verbs}
+        for name, that in (("obj_rel", " that"), ("obj_rel_no_comp", "")):
+            start = f"the {{noun_n}}{that} the {{other_m}}"
+            yield f"{name}_across_{kind}", slots, _agreement(start + " {feels_m} {verb}")
+            cases = _agreement(start + " {feels} {verb_n}", "feels", "m")
+            yield f"{name}_within_{kind}", slots, cases
+        slots = {"noun": nouns, "end": _words(ends)}
+        cases = _polarity("{} {noun} {ever} {end}", ("no",), ("the",), ("most",))
+        yield f"simple_npi_{kind}", slots, cases
+        frame = "{} {noun} that {} {other} {feels} {ever} {end}"
+        cases = _polarity(frame, ("no", "the"), ("the", "no"), ("most", "the"))
+        yield f"npi_across_{kind}", {"noun": nouns, **across, "end": _words(ends)}, cases
 
 
-def _subject_relative():
-    for noun, feels, other, verb, n, m in product(_PEOPLE, _FEELINGS, _OTHERS, _ACTS, _BOTH, _BOTH):
-        if noun != other:
-            frame = f"the {noun[n]} that {feels[n]} the {other[m]} {{}}"
-            yield _beside(n, m), _judged(frame, verb, n)
-
-
-def _object_relative(nouns, that, within):
-    """Agreement within the relative clause, or of the verb after it."""
-    for noun, other, feels, verb, n, m in product(
-        nouns, _OTHERS, _FEELINGS, _main_verb(nouns), _BOTH, _BOTH
-    ):
-        if noun == other:
-            continue
-        start = f"the {noun[n]}{' that' if that else ''} the {other[m]}"
-        if within:
-            yield _beside(m, n), _judged(f"{start} {{}} {verb[n]}", feels, m)
-        else:
-            yield _beside(n, m), _judged(f"{start} {feels[m]} {{}}", verb, n)
-
-
-def _reflexive():
-    for noun, deed, selves, n in product(_PEOPLE, _DEEDS, _SELVES, _BOTH):
-        yield _alone(n), _judged(f"the {noun[n]} {deed} {{}}", selves, n)
-
-
-def _reflexive_in_complement():
-    for other, said, noun, deed, selves, n, m in product(
-        _OTHERS, _SAID, _PEOPLE, _DEEDS, _SELVES, _BOTH, _BOTH
-    ):
-        if noun != other:
-            frame = f"the {other[m]} {said} the {noun[n]} {deed} {{}}"
-            yield _beside(n, m), _judged(frame, selves, n)
-
-
-def _reflexive_across():
-    for noun, other, feels, deed, selves, n, m in product(
-        _PEOPLE, _OTHERS, _FEELINGS, _DEEDS, _SELVES, _BOTH, _BOTH
-    ):
-        if noun != other:
-            frame = f"the {noun[n]} that the {other[m]} {feels[m]} {deed} {{}}"
-            yield _beside(n, m), _judged(frame, selves, n)
-
-
-def _polarity(nouns):
-    for noun, (case, ever), end in product(
-        nouns, _EVER.items(), _PRAISE if nouns is _PEOPLE else _DONE
-    ):
-        frame = f"{{}} {noun[1]} {ever} {end}"
-        yield case, tuple(frame.format(word) for word in ("no", "the", "most"))
-
-
-def _polarity_across(nouns):
-    for noun, other, feels, (case, ever), end in product(
-        nouns, _OTHERS, _FEELINGS, _EVER.items(), _PRAISE if nouns is _PEOPLE else _DONE
-    ):
-        if noun != other:
-            frame = f"{{}} {noun[1]} that {{}} {other[1]} {feels[1]} {ever} {end}"
-            words = ("no", "the"), ("the", "no"), ("most", "the")
-            yield case, tuple(frame.format(*pair) for pair in words)
-
-
-def _constructions():
-    yield "simple_agrmt", _simple()
-    yield "sent_comp", _sentential_complement()
-    yield "vp_coord", _coordination(_ACTS)
-    yield "long_vp_coord", _coordination(_HABITS)
-    yield "subj_rel", _subject_relative()
-    yield "simple_reflexives", _reflexive()
-    yield "reflexive_sent_comp", _reflexive_in_complement()
-    yield "reflexives_across", _reflexive_across()
-    for kind, nouns in (("anim", _PEOPLE), ("inanim", _THINGS)):
-        yield f"prep_{kind}", _preposition(nouns)
-        yield f"obj_rel_across_{kind}", _object_relative(nouns, that=True, within=False)
-        yield f"obj_rel_within_{kind}", _object_relative(nouns, that=True, within=True)
-        yield f"obj_rel_no_comp_across_{kind}", _object_relative(nouns, that=False, within=False)
-        yield f"obj_rel_no_comp_within_{kind}", _object_relative(nouns, that=False, within=True)
-        yield f"simple_npi_{kind}", _polarity(nouns)
-        yield f"npi_across_{kind}", _polarity_across(nouns)
+def _combinations(slots):
+    """All combinations of words, without those that have a noun or verb twice."""
+    names = list(slots)
+    pairs = [
+        (names.index(name), names.index(other))
+        for name, other in (("noun", "other"), ("first", "verb"))
+        if name in slots and other in slots
+    ]
+    words = product(*slots.values())
+    return [row for row in words if all(row[i] is not row[j] for i, j in pairs)]
 
 
 def generate(count: int = 100, seed: int = 0) -> list[MinimalPair]:
@@ -199,14 +159,13 @@ def generate(count: int = 100, seed: int = 0) -> list[MinimalPair]:
     >>> syntactic_grammar.generate(count=1)[0].sentences
     ('the teacher agrees', 'the teacher agree')
     """
-    integer("count", count)
-    draw = random.Random(seed)
+    check_integer("count", count)
+    generator = random.Random(seed)
     pairs = []
-    for construction, items in _constructions():
-        cases: dict[str, list[tuple[str, ...]]] = {}
-        for case, sentences in items:
-            cases.setdefault(case, []).append(sentences)
+    for construction, slots, cases in _constructions():
+        rows = _combinations(slots)
         for case, sentences in cases.items():
-            chosen = draw.sample(range(len(sentences)), min(count, len(sentences)))
-            pairs += [MinimalPair(construction, case, sentences[i]) for i in sorted(chosen)]
+            for i in sorted(generator.sample(range(len(rows)), min(count, len(rows)))):
+                words = dict(zip(slots, rows[i], strict=True))
+                pairs.append(MinimalPair(construction, case, sentences(words)))
     return pairs

@@ -1,11 +1,8 @@
 """Parsed sentences of the Wall Street Journal, without punctuation, for unsupervised parsing.
 
-The source is NLTK's `treebank`, 3,914 sentences that `nltk.download("treebank")` fetches, or the
-full Penn Treebank in `nltk_data/corpora/ptb`, which needs a licence of the Linguistic Data
-Consortium (LDC99T42).
-
-As in Shen et al. 2019, words are the tokens with a part-of-speech tag of a word, in lower case,
-with `N` for every run of digits.
+The source is NLTK's `treebank`, 3,914 sentences, or the full Penn Treebank in
+`nltk_data/corpora/ptb`. As in Shen et al. 2019, words are the tokens with a part-of-speech tag of a
+word, in lower case, with `N` for every run of digits.
 """
 
 import codecs
@@ -13,16 +10,18 @@ import io
 import re
 import reprlib
 from collections.abc import Collection, Container, Iterable
-from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
-from keras_onlstm.datasets.nltk_corpora import RESTORE, file_content, found
+from keras_onlstm.dependencies.constituents import is_preterminal
 from keras_onlstm.utils import NltkTree, StrPath
-from keras_onlstm.utils.files import lines
+from keras_onlstm.utils.files import describe, lines
+from keras_onlstm.utils.validation import check_choice
 
 __all__ = ["ParsedSentence", "known_form", "load", "normalize", "read", "without_punctuation"]
 
+RESTORE = "Restore it from its source."
 WORD_TAGS = frozenset(
     [
         *("CC", "CD", "DT", "EX", "FW", "IN", "JJ", "JJR", "JJS", "LS", "MD", "NN", "NNS", "NNP"),
@@ -44,16 +43,38 @@ class ParsedSentence(NamedTuple):
     tree: NltkTree
 
 
+def nltk_reader(name: str, remedy: str = "") -> Any:
+    """NLTK's reader of a corpus. If it is missing, the error tells how to get it."""
+    from nltk import corpus
+
+    reader = getattr(corpus, name)
+    try:
+        reader.fileids()
+    except LookupError as error:
+        remedy = remedy or f"Run python -m nltk.downloader {name}."
+        raise FileNotFoundError(
+            f"NLTK does not find the corpus {name}. {remedy} The environment variable NLTK_DATA "
+            "names the directory nltk_data."
+        ) from error
+    except BadZipFile as error:
+        raise ValueError(
+            f"corpora/{name}.zip of nltk_data: {describe(error)}. {RESTORE}"
+        ) from error
+    return reader
+
+
+def nltk_file(reader: Any, name: str) -> tuple[str, bytes]:
+    """The path of a corpus file, for messages, and its content. It may be in an archive."""
+    path = f"{reader.root}/{name}"
+    try:
+        with reader.root.join(name).open() as file:
+            return path, file.read()
+    except Exception as error:  # NLTK and archives raise many types
+        raise ValueError(f"{path}: cannot be read ({describe(error)}). {RESTORE}") from error
+
+
 def normalize(word: str) -> str:
     """Converts a word to lower case with `N` for digits, as in Penn Treebank language models.
-
-    Args:
-        word: string.
-
-    Returns:
-        String.
-
-    Example:
 
     >>> from keras_onlstm.datasets import treebank
     >>> treebank.normalize("Sept."), treebank.normalize("75.3")
@@ -65,15 +86,8 @@ def normalize(word: str) -> str:
 def known_form(word: str, vocabulary: Container[str]) -> str:
     """Returns the form in which a language model reads a word.
 
-    Args:
-        word: string.
-        vocabulary: the words that the model knows.
-
-    Returns:
-        The unchanged word if it is in the vocabulary, so that upper case and digits are kept if
-        the model knows them. Otherwise the result of `normalize`, with straight apostrophes.
-
-    Example:
+    A word of the vocabulary is unchanged, so that upper case and digits are kept if the model knows
+    them. Any other is normalized, with straight apostrophes.
 
     >>> from keras_onlstm.datasets import treebank
     >>> [treebank.known_form(word, {"The", "N", "mr."}) for word in ("The", "Mr.", "75")]
@@ -105,106 +119,23 @@ def without_punctuation(tree: NltkTree) -> NltkTree | None:
     """
     from nltk import Tree
 
-    if not len(tree):
-        raise ValueError("it has no words")
-    kept = Tree(tree.label(), [])
-    pending = [(tree, kept)]
-    order = [kept]
+    is_preterminal(tree)  # raises an error if the tree is empty
+    root = Tree(tree.label(), [])
+    pending = [(tree, root)]
+    copies = [root]
     while pending:
         source, target = pending.pop()
         for child in source:
-            if not isinstance(child, Tree) or not len(child):
-                raise ValueError(f"{reprlib.repr(child)} stands in it without a tag or a word")
-            if isinstance(child[0], str):
-                if len(child) > 1:
-                    raise ValueError(f"{child.label()} stands above more than a word")
-                if child.label() in WORD_TAGS:
-                    target.append(normalize(child[0]))
-            else:
+            if not is_preterminal(child):
                 copy = Tree(child.label(), [])
                 target.append(copy)
-                order.append(copy)
+                copies.append(copy)
                 pending.append((child, copy))
-    for node in reversed(order):  # parents come before their children
+            elif child.label() in WORD_TAGS:
+                target.append(normalize(child[0]))
+    for node in reversed(copies):  # parents come before their children
         node[:] = [child for child in node if isinstance(child, str) or len(child)]
-    return kept if len(kept) else None
-
-
-def _files(corpus, sections):
-    """NLTK's reader of a corpus, and the names of the files to read."""
-    from nltk.corpus import ptb, treebank
-
-    if corpus == "sample":
-        with found("treebank", "python -m nltk.downloader treebank fetches it"):
-            return treebank, treebank.fileids()
-    remedy = (
-        "it needs a licence of the Linguistic Data Consortium (LDC99T42); put its WSJ directory "
-        "into nltk_data/corpora/ptb"
-    )
-    with found("ptb", remedy):
-        files = [name for name in ptb.fileids() if name.startswith("WSJ")]
-    chosen = [name for name in files if sections is None or int(name.split("/")[1]) in sections]
-    if not chosen:
-        raise FileNotFoundError(
-            f"nltk_data/corpora/ptb: no WSJ files of the sections {sections or 'at all'}. They are "
-            "named WSJ/23/WSJ_2300.MRG and so on."
-        )
-    return ptb, chosen
-
-
-def _nltk_trees(reader, name):
-    """The trees of an NLTK file."""
-    path, content = file_content(reader, name)
-    encoding = codecs.lookup(reader.encoding(name)).name
-    yield from _trees(path, lines(path, io.BytesIO(content), encoding, RESTORE))
-
-
-def _trees(path, rows):
-    """The trees in lines of a file, without punctuation."""
-    from nltk import Tree
-
-    number = 0
-    for number, text in _blocks(path, rows):
-        try:
-            tree = Tree.fromstring(text, remove_empty_top_bracketing=True)
-            if not tree.label() and len(tree) > 1:
-                raise ValueError(f"one bracket holds {len(tree)} trees")
-            words = without_punctuation(tree)
-        except ValueError as error:
-            raise _damaged(path, number, error) from None
-        if words is not None:
-            yield words
-    if not number:
-        raise ValueError(f"{path}: contains no tree. {RESTORE}")
-
-
-def _damaged(path, number, fault):
-    return ValueError(f"{path}, line {number}: is not a tree ({fault}). {RESTORE}")
-
-
-def _blocks(path, rows):
-    """The outermost brackets: pairs of the number of the first line, and the text.
-
-    NLTK's file reader would leave out indented ones, and words after the first under a tag.
-    """
-    block: list[str] = []
-    depth = start = 0
-    for number, row in enumerate(rows, 1):
-        if depth and row[:1] == "(":  # the next tree begins
-            break
-        # As NLTK does, reads (.) as (. .).
-        for token in re.findall(r"[()]|[^\s()]+", re.sub(r"\(([^\s()])\)", r"(\1 \1)", row)):
-            if not depth:
-                if token != "(":
-                    raise _damaged(path, number, f"{reprlib.repr(token)} is not in a tree")
-                start = number
-            block.append(token)
-            depth += (token == "(") - (token == ")")
-            if not depth:
-                yield start, " ".join(block)
-                block = []
-    if depth:
-        raise _damaged(path, start, "a bracket is not closed")
+    return root if len(root) else None
 
 
 def load(
@@ -215,7 +146,8 @@ def load(
     Args:
         max_length: integer, skips sentences with more words, or `None` for all. 10 with
             `corpus="ptb"` is the WSJ10 of the literature.
-        corpus: `"sample"` of NLTK, or `"ptb"`, the full Penn Treebank.
+        corpus: `"sample"` of NLTK, or `"ptb"`, the full Penn Treebank, which needs a licence of the
+            Linguistic Data Consortium (LDC99T42).
         sections: list of sections of `"ptb"`, or `None` for all. The test set is `[23]`.
 
     Returns:
@@ -232,12 +164,36 @@ def load(
     >>> treebank.load(max_length=10)[0].tokens  # doctest: +SKIP
     ['a', 'lorillard', 'spokewoman', 'said', 'this', 'is', 'an', 'old', 'story']
     """
-    if corpus not in ("sample", "ptb"):
-        raise ValueError(f"corpus is 'sample' or 'ptb', not {corpus!r}.")
-    reader, names = _files(corpus, sections)
-    trees = chain.from_iterable(_nltk_trees(reader, name) for name in names)
-    sentences = (ParsedSentence(tree.leaves(), tree) for tree in trees)
-    return [one for one in sentences if max_length is None or len(one.tokens) <= max_length]
+    check_choice("corpus", corpus, ("sample", "ptb"))
+    if corpus == "sample":
+        reader = nltk_reader("treebank")
+        names = reader.fileids()
+    else:
+        reader, names = _penn_treebank(sections)
+    sentences: list[ParsedSentence] = []
+    for name in names:
+        path, content = nltk_file(reader, name)
+        encoding = codecs.lookup(reader.encoding(name)).name
+        sentences += _sentences(path, lines(path, io.BytesIO(content), encoding, RESTORE))
+    return [s for s in sentences if max_length is None or len(s.tokens) <= max_length]
+
+
+def _penn_treebank(sections):
+    """NLTK's reader and the names of the files of some sections."""
+    remedy = (
+        "It needs a licence of the Linguistic Data Consortium (LDC99T42). Put its WSJ directory "
+        "into nltk_data/corpora/ptb."
+    )
+    reader = nltk_reader("ptb", remedy)
+    names = [name for name in reader.fileids() if name.startswith("WSJ")]
+    names = [name for name in names if sections is None or int(name.split("/")[1]) in sections]
+    if not names:
+        which = "WSJ files" if sections is None else f"WSJ files of the sections {sections}"
+        raise FileNotFoundError(
+            f"nltk_data/corpora/ptb: has no {which}. Their names must be WSJ/23/WSJ_2300.MRG and "
+            "so on."
+        )
+    return reader, names
 
 
 def read(paths: Iterable[StrPath]) -> list[ParsedSentence]:
@@ -262,11 +218,59 @@ def read(paths: Iterable[StrPath]) -> list[ParsedSentence]:
     >>> treebank.read([path])[0].tokens
     ['shares', 'fell']
     """
-    sentences = []
+    sentences: list[ParsedSentence] = []
     for path in map(Path, paths):
         if not path.is_file():
             raise FileNotFoundError(f"{path}: no such file. Name files of bracketed trees.")
         with open(path, "rb") as file:
-            for tree in _trees(path, lines(path, file)):
-                sentences.append(ParsedSentence(tree.leaves(), tree))
+            sentences += _sentences(path, lines(path, file))
     return sentences
+
+
+def _sentences(path, rows):
+    """The sentences of the lines of a file that have words."""
+    from nltk import Tree
+
+    number = 0
+    for number, text in _brackets(path, rows):
+        try:
+            tree = Tree.fromstring(text, remove_empty_top_bracketing=True)
+            if not tree.label() and len(tree) > 1:
+                raise ValueError(f"one bracket holds {len(tree)} trees")
+            tree = without_punctuation(tree)
+        except ValueError as error:
+            raise _not_a_tree(path, number, error) from None
+        if tree is not None:
+            yield ParsedSentence(tree.leaves(), tree)
+    if not number:
+        raise ValueError(f"{path}: contains no tree. {RESTORE}")
+
+
+def _brackets(path, rows):
+    """The outermost brackets: pairs of the number of the first line, and the text.
+
+    NLTK's file reader would leave out indented ones, and words after the first under a tag.
+    """
+    tokens: list[str] = []
+    depth = start = 0
+    for number, row in enumerate(rows, 1):
+        if depth and row[:1] == "(":  # the next tree begins
+            break
+        # As NLTK does, reads (.) as (. .).
+        for token in re.findall(r"[()]|[^\s()]+", re.sub(r"\(([^\s()])\)", r"(\1 \1)", row)):
+            if not depth:
+                if token != "(":
+                    raise _not_a_tree(path, number, f"{reprlib.repr(token)} is outside of a tree")
+                start = number
+            tokens.append(token)
+            depth += (token == "(") - (token == ")")
+            if not depth:
+                yield start, " ".join(tokens)
+                tokens = []
+    if depth:
+        raise _not_a_tree(path, start, "a bracket is not closed")
+
+
+def _not_a_tree(path, number, fault):
+    fault = str(fault).rstrip(".")
+    return ValueError(f"{path}, line {number}: is not a tree ({fault}). {RESTORE}")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
-from keras_onlstm.utils.validation import one_of
+from keras_onlstm.utils.validation import check_choice
 
 __all__ = ["ARCS", "Arc", "Drawing", "Side", "columns", "drawing", "spread"]
 
@@ -67,7 +67,7 @@ class Drawing(NamedTuple):
 
 def drawing(tree: DependencyTree, arcs: str, numbers: bool, title: str) -> Drawing:
     """Lays out a tree. `dependencies.draw` describes the arguments."""
-    one_of("arcs", arcs, ARCS)
+    check_choice("arcs", arcs, ARCS)
     if not isinstance(tree, DependencyTree):
         raise ValueError(f"a DependencyTree is drawn, not {type(tree).__name__}.")
     steps = tree.steps() if numbers or arcs != "heads" else []

@@ -10,10 +10,10 @@ from keras_onlstm.utils import NltkTree
 __all__ = ["HEAD_RULES", "TRACE", "from_constituents"]
 
 TRACE = "-NONE-"  # the tag of empty elements
-_PASSED_OVER = PUNCTUATION | {"-LRB-", "-RRB-"}
+_NOT_HEADS = PUNCTUATION | {"-LRB-", "-RRB-"}
 
 # For each label, the side where the search begins, and groups of labels by priority. The head is
-# the first part that matches a group, or else the first that is not punctuation. For other labels
+# the first child that matches a group, or else the first that is not punctuation. For other labels
 # the search begins on the right. Source: Yamada and Matsumoto 2003, "Statistical Dependency
 # Analysis with Support Vector Machines", https://aclanthology.org/W03-3023. Auxiliaries and modals
 # are heads. The rules reproduce every head in NLTK's dependency treebank.
@@ -50,7 +50,7 @@ HEAD_RULES: dict[str, tuple[str, str]] = {
 def from_constituents(tree: NltkTree) -> DependencyTree:
     """Converts a constituency tree to a dependency tree.
 
-    `constituents.HEAD_RULES` find the head of each constituent, on which its other parts depend.
+    `constituents.HEAD_RULES` find the head of each constituent, on which its other children depend.
     Traces are removed, punctuation is kept.
 
     Args:
@@ -74,57 +74,67 @@ def from_constituents(tree: NltkTree) -> DependencyTree:
     words, nodes = _nodes(tree)
     heads = [0] * (len(words) + 1)
     tops = [0] * len(nodes)  # position of each constituent's head; 0: only traces
-    for number in reversed(range(len(nodes))):  # parts of a constituent have higher numbers
-        label, parts, place = nodes[number]
-        parts = [part for part in parts if tops[part]]
-        if parts:
-            head = parts[_head(label, [nodes[part][0] for part in parts])]
-            place = tops[head]
-            for part in parts:
-                if part != head:
-                    heads[tops[part]] = place
-        tops[number] = place
+    for index in reversed(range(len(nodes))):  # children have higher indices
+        label, children, position = nodes[index]
+        children = [child for child in children if tops[child]]
+        if children:
+            head = children[_head(label, [nodes[child][0] for child in children])]
+            position = tops[head]
+            for child in children:
+                if child != head:
+                    heads[tops[child]] = position
+        tops[index] = position
     if not words:
-        raise ValueError(f"{reprlib.repr(tree.label())}: there is no word in it.")
+        raise ValueError(f"tree must contain a word, got only traces under {tree.label()!r}.")
     return DependencyTree([word for word, _ in words], heads[1:], [tag for _, tag in words])
 
 
-def _nodes(tree):
-    """(word, tag) of all words, and (label, parts, position) of all nodes except traces."""
+def is_preterminal(node: NltkTree) -> bool:
+    """Whether a node is a tag above a word. `ValueError` if it is not a constituent either."""
     from nltk import Tree
 
+    if not isinstance(node, Tree) or not len(node):
+        raise ValueError(
+            "each node must be a constituent with children, or a tag above a word, got "
+            f"{reprlib.repr(node)}."
+        )
+    if not isinstance(node[0], str):
+        return False
+    if len(node) > 1:
+        raise ValueError(f"the tag {node.label()!r} must be above one word, got {len(node)} parts.")
+    return True
+
+
+def _nodes(tree):
+    """(word, tag) of all words, and (label, children, position) of all nodes except traces."""
     words: list[tuple[str, str]] = []
     nodes: list[tuple[str, list[int], int]] = []
     top: list[int] = []
     pending = [(tree, top)]
     while pending:
-        node, parts = pending.pop()
-        if not isinstance(node, Tree) or not len(node):
-            raise ValueError(f"{reprlib.repr(node)} stands in it without a tag or a word.")
-        label, place = node.label(), 0
-        if isinstance(node[0], str):
-            if len(node) > 1:
-                raise ValueError(f"{label} stands above more than a word.")
-            if label == TRACE:
-                continue
-            words.append((node[0], label))
-            place = len(words)
-        parts.append(len(nodes))
-        mine: list[int] = []
-        nodes.append((re.split("[-=]", label)[0] or label, mine, place))
-        if not place:
-            pending += [(child, mine) for child in reversed(list(node))]
+        node, siblings = pending.pop()
+        position, children = 0, list[int]()
+        if not is_preterminal(node):
+            pending += [(child, children) for child in reversed(list(node))]
+        elif node.label() == TRACE:
+            continue
+        else:
+            words.append((node[0], node.label()))
+            position = len(words)
+        siblings.append(len(nodes))
+        label = re.split("[-=]", node.label())[0] or node.label()
+        nodes.append((label, children, position))
     return words, nodes
 
 
 def _head(label, labels):
-    """Index of the head among the labels of the parts of a constituent."""
+    """Index of the head among the labels of the children of a constituent."""
     side, groups = HEAD_RULES.get(label, ("right", ""))
-    places = list(range(len(labels)))
+    indices = list(range(len(labels)))
     if side == "right":
-        places.reverse()
+        indices.reverse()
     for group in groups.split():
-        for place in places:
-            if labels[place] in group.split("|"):
-                return place
-    return next((place for place in places if labels[place] not in _PASSED_OVER), places[0])
+        for index in indices:
+            if labels[index] in group.split("|"):
+                return index
+    return next((index for index in indices if labels[index] not in _NOT_HEADS), indices[0])

@@ -17,7 +17,7 @@ from keras_onlstm.drawing.svg import (
     svg_text,
 )
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.validation import integer, one_of
+from keras_onlstm.utils.validation import check_choice, check_integer
 
 __all__ = [
     "draw",
@@ -198,13 +198,13 @@ def draw(
     | the     cat     saw a      dog
     |  4       2       1  5       3
     """
-    one_of("format", format, FORMATS)
+    check_choice("format", format, FORMATS)
     drawn = drawing(tree, arcs, numbers, title)
     if width is None:
         return FORMATS[format](drawn)
     if format != "text":
         raise ValueError(f"width is of the format 'text', not of {format!r}.")
-    return text_of(drawn, integer("width", width))
+    return text_of(drawn, check_integer("width", width))
 
 
 def save_picture(

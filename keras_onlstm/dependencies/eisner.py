@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 # Axes: N words, counted from 0 here; K best of every span; S spans of one width, by their first
 # word; C split points of a span; P pairs of a rank of the left part and one of the right part.
@@ -91,7 +91,7 @@ def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], floa
         List of pairs, best first: heads, counted from 1 with 0 for ROOT, and the sum. There are
         fewer than K if the sentence has fewer trees.
     """
-    size = integer("count", count)
+    size = check_integer("count", count)
     words = scores.shape[1]
     if scores.shape != (words + 1, words) or not words or not np.isfinite(scores).all():
         raise ValueError(f"scores are n + 1 by n finite numbers, not of shape {scores.shape}.")

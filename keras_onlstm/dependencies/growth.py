@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["ADDITIONS", "Additions", "Growth", "Sprout", "additions"]
 
@@ -102,7 +102,7 @@ class Growth:
     """
 
     def __init__(self, max_words: int) -> None:
-        self.max_words = integer("max_words", max_words)
+        self.max_words = check_integer("max_words", max_words)
         self.is_cut = False
         self._adds = [_AT_ROOT]
         self._heads = [0]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["KneserNey", "dependency_contexts", "word_contexts"]
 
@@ -130,7 +130,7 @@ class KneserNey:
         unknown: str = "<unk>",
     ) -> None:
         self.vocabulary = list(vocabulary)
-        self.order = integer("order", order)
+        self.order = check_integer("order", order)
         self._known = frozenset(vocabulary)
         self._contexts, self._unknown = contexts, unknown
         if unknown not in self._known:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["DependencyTree", "Edge", "Step", "chain", "random_tree"]
 
@@ -306,7 +306,7 @@ def random_tree(words: Sequence[str], seed: int = 0) -> DependencyTree:
     >>> random_tree("the cat sleeps".split(), seed=1).is_projective
     True
     """
-    generator = np.random.default_rng(integer("seed", seed, 0))
+    generator = np.random.default_rng(check_integer("seed", seed, 0))
     heads = [0] * len(words)
     pending = [(0, len(words), 0)]
     while pending:

@@ -8,8 +8,9 @@ import numpy as np
 
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
+from keras_onlstm.utils.deprecation import module_getattr, renamed_attribute
 
-__all__ = ["DataParallel", "check_processes", "share_of"]
+__all__ = ["DataParallel", "check_processes", "replica_weight"]
 
 
 class DataParallel:
@@ -19,52 +20,43 @@ class DataParallel:
     Without GPUs, it divides the CPU into virtual devices, which are for tests and not faster.
 
     Make it before anything computes, build and compile the model inside `scope()`, pass the
-    optimizer through `prepare` and every batch through `place`, and compute inside `computing()`.
+    optimizer through `prepare` and every batch through `distribute`, and compute inside
+    `computing()`.
 
     Args:
         count: integer, number of devices of every process. On JAX a batch is split among the
-            devices of all `joined` processes.
+            devices of all connected processes.
 
     Raises:
         ValueError: if the backend is PyTorch, if there are fewer GPUs, or if the devices were set
             up before.
     """
 
+    place = renamed_attribute("place", "distribute")
+
     def __init__(self, count: int) -> None:
         self.count = count
         backend = keras.backend.backend()
-        if backend == "tensorflow":
-            self._strategy = _mirrored(count)
-        elif backend == "jax":
-            self._distribution = _jax_devices(count)
-        else:
+        if backend not in ("tensorflow", "jax"):
             raise ValueError(f"Several devices need TensorFlow or JAX, not {backend}.")
+        self._is_jax = backend == "jax"
+        self._strategy: Any = _jax_devices(count) if self._is_jax else _mirrored(count)
 
     def scope(self) -> AbstractContextManager[Any]:
         """A context in which models are built and compiled."""
-        if keras.backend.backend() == "tensorflow":
-            return self._strategy.scope()
-        return self._distribution.scope()
+        return self._strategy.scope()
 
     def computing(self) -> AbstractContextManager[Any]:
         """A context in which a built model is trained or models are evaluated."""
-        if keras.backend.backend() == "tensorflow":
-            return nullcontext()  # a model keeps its strategy
-        return self._distribution.scope()
+        return self._strategy.scope() if self._is_jax else nullcontext()
 
     def prepare(self, optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
-        """Lets an optimizer clip the gradient of the whole batch.
+        """Modifies an optimizer, and returns it, so that it clips the gradient of the whole batch.
 
         Keras 3.15 on TensorFlow clips the gradient of each device instead, before it sums them.
-
-        Args:
-            optimizer: with or without `global_clipnorm`; modified in place.
-
-        Returns:
-            The optimizer.
         """
         norm = optimizer.global_clipnorm
-        if keras.backend.backend() == "jax" or norm is None:
+        if self._is_jax or norm is None:
             return optimizer
         import tensorflow as tf
 
@@ -72,8 +64,8 @@ class DataParallel:
 
         def apply_clipped(grads, trainable_variables=None):
             context = tf.distribute.get_replica_context()
-            whole = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
-            clipped, _ = tf.clip_by_global_norm(whole, norm)
+            totals = context.all_reduce(tf.distribute.ReduceOp.SUM, list(grads))
+            clipped, _ = tf.clip_by_global_norm(totals, norm)
             # The optimizer sums the gradients of all devices.
             return apply([gradient / self.count for gradient in clipped], trainable_variables)
 
@@ -81,7 +73,7 @@ class DataParallel:
         optimizer.apply = apply_clipped
         return optimizer
 
-    def place(self, batch: Any) -> Any:
+    def distribute(self, batch: Any) -> Any:
         """Gives every device its share of a batch.
 
         Args:
@@ -91,34 +83,27 @@ class DataParallel:
         Returns:
             The same structure, for `train_on_batch`.
         """
-        if keras.backend.backend() == "jax":
+        if self._is_jax:
             return batch  # Keras distributes it
         import tensorflow as tf
 
-        def share(array):
+        def split(array):
             parts = np.split(array, self.count)
             return self._strategy.experimental_distribute_values_from_function(
                 lambda context: tf.constant(parts[context.replica_id_in_sync_group])
             )
 
-        return keras.tree.map_structure(share, batch)
+        return keras.tree.map_structure(split, batch)
 
 
 def check_processes(count: int) -> None:
-    """Checks that the backend can train in several processes.
-
-    Args:
-        count: number of processes.
-
-    Raises:
-        ValueError: if it cannot.
-    """
+    """Raises a `ValueError` if the backend cannot train in this number of processes."""
     backend = keras.backend.backend()
     if count > 1 and backend != "jax":
         raise ValueError(f"--num-processes {count}: needs JAX (KERAS_BACKEND=jax), not {backend}.")
 
 
-def share_of(weights: Tensor | None) -> float | Tensor:
+def replica_weight(weights: Tensor | None) -> float | Tensor:
     """Factor that corrects the mean over a replica's part of a batch.
 
     On TensorFlow a replica takes the mean over its own part, and the loss is the mean over the
@@ -138,12 +123,13 @@ def share_of(weights: Tensor | None) -> float | Tensor:
     if context is None or context.num_replicas_in_sync == 1:
         return 1.0
     own = tf.reduce_sum(weights)
-    whole = context.all_reduce(tf.distribute.ReduceOp.SUM, own)
-    return tf.math.divide_no_nan(own * context.num_replicas_in_sync, whole)
+    total = context.all_reduce(tf.distribute.ReduceOp.SUM, own)
+    return tf.math.divide_no_nan(own * context.num_replicas_in_sync, total)
 
 
-def _missing(count, available):
-    return ValueError(f"{count} devices were asked for, and there are {available}: ask for fewer.")
+def _check_available(count, available):
+    if available < count:
+        raise ValueError(f"--devices {count}: this machine has only {available}. Ask for fewer.")
 
 
 def _mirrored(count):
@@ -151,14 +137,12 @@ def _mirrored(count):
 
     kind = "GPU" if has_gpu() else "CPU"
     if kind == "CPU":
-        processor = tf.config.list_physical_devices("CPU")[0]
         with suppress(RuntimeError):  # once TensorFlow has started, it keeps the devices it has
             tf.config.set_logical_device_configuration(
-                processor, [tf.config.LogicalDeviceConfiguration()] * count
+                tf.config.list_physical_devices("CPU")[0],
+                [tf.config.LogicalDeviceConfiguration()] * count,
             )
-    devices = tf.config.list_logical_devices(kind)
-    if len(devices) < count:
-        raise _missing(count, len(devices))
+    _check_available(count, len(tf.config.list_logical_devices(kind)))
     return tf.distribute.MirroredStrategy([f"{kind}:{index}" for index in range(count)])
 
 
@@ -168,11 +152,12 @@ def _jax_devices(count):
     if jax.config.jax_num_cpu_devices < count:
         with suppress(RuntimeError):  # once JAX has started, it keeps the devices it has
             jax.config.update("jax_num_cpu_devices", count)
-    of_process: dict[int, list[str]] = {}
+    by_process: dict[int, list[str]] = {}
     for device in jax.devices():
-        of_process.setdefault(device.process_index, []).append(f"{device.platform}:{device.id}")
-    available = min(map(len, of_process.values()))
-    if available < count:
-        raise _missing(count, available)
-    names = [name for process in sorted(of_process) for name in of_process[process][:count]]
+        by_process.setdefault(device.process_index, []).append(f"{device.platform}:{device.id}")
+    _check_available(count, min(map(len, by_process.values())))
+    names = [name for process in sorted(by_process) for name in by_process[process][:count]]
     return keras.distribution.DataParallel(devices=names, auto_shard_dataset=False)
+
+
+__getattr__ = module_getattr(__name__, {"share_of": "replica_weight"})

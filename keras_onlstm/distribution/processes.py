@@ -15,14 +15,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.pool import ThreadPool
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from keras_onlstm.utils.console import status_of
+from keras_onlstm.utils.deprecation import module_getattr, renamed_arguments, renamed_attribute
 from keras_onlstm.utils.libraries import versions
 
-__all__ = ["ALONE", "Processes", "joined"]
+__all__ = ["SINGLE_PROCESS", "Processes", "connect"]
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,13 @@ class Processes:
     """The processes of a training, as one of them sees them.
 
     Args:
-        count: how many processes there are.
-        index: which of them this is, starting at 0.
+        count: number of processes.
+        index: index of this process, starting at 0.
 
     Example:
 
-    >>> from keras_onlstm.distribution.processes import ALONE
-    >>> ALONE.count, ALONE.is_first, ALONE.of_first(lambda: 7)
+    >>> from keras_onlstm.distribution.processes import SINGLE_PROCESS
+    >>> SINGLE_PROCESS.count, SINGLE_PROCESS.is_first, SINGLE_PROCESS.on_first(lambda: 7)
     (1, True, 7)
     """
 
@@ -49,14 +50,7 @@ class Processes:
         return self.index == 0
 
     def gather(self, value: Any = None) -> list:
-        """Waits until all processes have called this, and collects a value from each.
-
-        Args:
-            value: JSON value.
-
-        Returns:
-            List of the values of all processes, in their order.
-        """
+        """Waits until all processes have called this, and lists their JSON values in order."""
         if self.count == 1:
             return [value]
         from jax.experimental.multihost_utils import process_allgather
@@ -70,23 +64,16 @@ class Processes:
         """Waits until all processes have called this."""
         self.gather()
 
-    def of_first(self, function: Callable[[], Any]) -> Any:
-        """Calls a function on process 0 only, and returns its result on all processes.
-
-        Args:
-            function: function without arguments that returns a JSON value.
-
-        Returns:
-            That value.
-        """
+    def on_first(self, function: Callable[[], Any]) -> Any:
+        """Calls a function on process 0 only, and returns its JSON value on all processes."""
         return self.gather(function() if self.is_first else None)[0]
 
-    def agree(self, values: Mapping[str, Any], what: str) -> None:
+    def check_equal(self, values: Mapping[str, Any], description: str) -> None:
         """Checks that all processes were started with the same values.
 
         Args:
             values: dictionary of JSON values by name.
-            what: description of the values, with an `{}` for the name.
+            description: description of a value, with `{}` for its name.
 
         Raises:
             ValueError: on every process, if they differ.
@@ -94,23 +81,27 @@ class Processes:
         first, *others = self.gather(dict(values))
         for index, other in enumerate(others, 1):
             for name in (n for n in {**first, **other} if first.get(n) != other.get(n)):
-                _refuse(
-                    f"{what.format(name)} is {first.get(name)} on process 0 and {other.get(name)} "
-                    f"on process {index}. Start all processes with the same."
+                raise _disconnect(
+                    f"{description.format(name)} is {first.get(name)} on process 0 and "
+                    f"{other.get(name)} on process {index}. Start all processes with the same."
                 )
 
+    agree = renamed_attribute("agree", "check_equal")
+    of_first = renamed_attribute("of_first", "on_first")
 
-ALONE = Processes()
+
+SINGLE_PROCESS = Processes()
 
 
+@renamed_arguments(patience="timeout")
 @contextlib.contextmanager
-def joined(
+def connect(
     processes: int,
     process_id: int | None,
     coordinator: str | None,
     devices: int,
     arguments: Mapping[str, Any],
-    patience: float = 300.0,
+    timeout: float = 300.0,
     heartbeat: int = 100,
 ) -> Iterator[Processes]:
     """A context in which the processes of a training are connected. Only process 0 prints there.
@@ -118,14 +109,14 @@ def joined(
     Enter it before anything computes. After an error inside it, the process cannot compute.
 
     Args:
-        processes: how many processes there are.
-        process_id: which of them this is, starting at 0. `None`: JAX takes it from the job of
+        processes: number of processes.
+        process_id: index of this process, starting at 0. `None`: JAX takes it from the job of
             Slurm, Open MPI or Kubernetes.
         coordinator: `"ADDRESS:PORT"`, the address of process 0 and a free port there. `None`: JAX
             takes it from the job.
-        devices: how many devices each process has.
+        devices: number of devices of each process.
         arguments: dictionary of JSON values that has to be the same on all processes.
-        patience: seconds within which all processes must connect.
+        timeout: seconds within which all processes must connect.
         heartbeat: seconds after which JAX ends all processes if one does not respond.
 
     Yields:
@@ -137,8 +128,8 @@ def joined(
 
     Example:
 
-    >>> from keras_onlstm.distribution.processes import joined
-    >>> with joined(1, None, None, 1, {"seed": 0}) as processes:
+    >>> from keras_onlstm.distribution.processes import connect
+    >>> with connect(1, None, None, 1, {"seed": 0}) as processes:
     ...     processes.count
     1
     """
@@ -147,23 +138,23 @@ def joined(
             raise ValueError(
                 "--process-id and --coordinator need --num-processes N, with N of 2 or above."
             )
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     import jax
 
     try:
-        here = _connect(processes, process_id, coordinator, devices, patience, heartbeat)
-        here.agree(versions(), "the version of {}")
-        here.agree(arguments, "{}")
-        yield here
+        connected = _connect(processes, process_id, coordinator, devices, timeout, heartbeat)
+        connected.check_equal(versions(), "the version of {}")
+        connected.check_equal(arguments, "{}")
+        yield connected
         jax.distributed.shutdown()  # waits for all processes
     except BaseException as error:
-        lost = "Gloo" in str(error)  # the library by which JAX's CPU devices communicate
+        is_lost = "Gloo" in str(error)  # the library by which JAX's CPU devices communicate
         if jax.distributed.is_initialized():
             # At exit JAX would wait for the other processes, which wait for this one: a deadlock.
-            atexit.register(os._exit, 2 if lost else status_of(error))
+            atexit.register(os._exit, 2 if is_lost else status_of(error))
             atexit.register(sys.stdout.flush)  # runs first
-        if lost:
+        if is_lost:
             raise ConnectionError(
                 "another process has ended: see its output. Start all processes again, with "
                 "--resume if the run had begun."
@@ -171,7 +162,7 @@ def joined(
         raise
 
 
-def _connect(processes, process_id, coordinator, devices, patience, heartbeat):
+def _connect(processes, process_id, coordinator, devices, timeout, heartbeat):
     import jax
 
     if coordinator is not None:
@@ -194,17 +185,17 @@ def _connect(processes, process_id, coordinator, devices, patience, heartbeat):
         {
             # JAX's default under Slurm and Open MPI is one device for each process.
             "local_device_ids": list(range(devices)) if devices > 1 else None,
-            "initialization_timeout": int(patience) + 60,  # then JAX aborts the process
+            "initialization_timeout": int(timeout) + 60,  # then JAX aborts the process
             "heartbeat_timeout_seconds": heartbeat,
         },
     )
     try:
-        connection.get(patience)
+        connection.get(timeout)
     except multiprocessing.TimeoutError:
         raise TimeoutError(
-            f"--num-processes {processes}: not all of them came within {patience:g} s. Start "
-            "one process for each, all with the --coordinator of process 0 and each with a "
-            "--process-id of its own."
+            f"--num-processes {processes}: not all processes connected within {timeout:g} seconds. "
+            "Start one process for each, all with the --coordinator of process 0 and each with its "
+            "own --process-id."
         ) from None
     except ValueError as error:
         if None not in (process_id, coordinator):
@@ -214,21 +205,24 @@ def _connect(processes, process_id, coordinator, devices, patience, heartbeat):
             "here. Give --process-id and --coordinator ADDRESS:PORT."
         ) from error
     pool.terminate()
-    found = list(Counter(device.process_index for device in jax.devices()).values())
-    if len(found) != processes or len(set(found)) > 1:
-        _refuse(
-            f"--num-processes {processes}, --devices {devices}: JAX finds {len(found)} "
-            f"processes, with {found} devices. Start all processes with the same --num-processes "
-            "and --devices, one process for each."
+    counts = list(Counter(device.process_index for device in jax.devices()).values())
+    if len(counts) != processes or len(set(counts)) > 1:
+        raise _disconnect(
+            f"--num-processes {processes}, --devices {devices}: {len(counts)} processes connected, "
+            f"with {', '.join(map(str, counts))} devices. Start all processes with the same "
+            "--num-processes and --devices, one process for each."
         )
     if jax.process_index() > 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # also for C++ libraries
     return Processes(processes, jax.process_index())
 
 
-def _refuse(message: str) -> NoReturn:
-    """Disconnects and raises an error. All processes call it with the same message."""
+def _disconnect(message):
+    """Disconnects and returns an error. All processes call it with the same message."""
     import jax
 
     jax.distributed.shutdown()
-    raise ValueError(message)
+    return ValueError(message)
+
+
+__getattr__ = module_getattr(__name__, {"ALONE": "SINGLE_PROCESS", "joined": "connect"})

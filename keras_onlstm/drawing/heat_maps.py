@@ -16,32 +16,29 @@ from keras_onlstm.drawing.svg import (
 )
 from keras_onlstm.utils import StrPath
 
-__all__ = [
-    "draw_heat_maps",
-    "save_heat_maps",
-]
+__all__ = ["draw_heat_maps", "save_heat_maps"]
 
 CELL, TITLE, BARS = 18, 24, 46  # pixels
 BLUE, BAR, GRID = "#1b6ca8", "#9db8cc", "#dddddd"
 ACROSS = 3  # maps side by side
 
 
-def _checked(words, maps, distances):
+def _check(words, maps, distances):
     """Converts the arguments to arrays and checks their lengths."""
     words, count = [drawable(word) for word in words], len(words)
     if not words or not maps:
-        raise ValueError("a heat map needs a word at least, and a map.")
+        raise ValueError("words and maps must not be empty.")
     arrays = {name: np.asarray(values, "float64") for name, values in maps.items()}
     for name, array in arrays.items():
         if array.shape != (count, count) or not ((array >= 0) & (array <= 1)).all():
             raise ValueError(
-                f"{name}: a map of {count} words must have the shape ({count}, {count}), not "
-                f"{array.shape}, and numbers from 0 to 1."
+                f"{name}: a map of {count} words must have the shape ({count}, {count}) and "
+                f"numbers from 0 to 1; its shape is {array.shape}."
             )
     if distances is not None:
         distances = np.asarray(distances, "float64")
         if distances.shape != (count,):
-            raise ValueError(f"{count} words need as many distances, not {distances.size}.")
+            raise ValueError(f"{count} words need {count} distances, not {distances.size}.")
     return words, arrays, distances
 
 
@@ -71,17 +68,17 @@ def draw_heat_maps(
     >>> draw_heat_maps(["prices", "fell"], {"gates": np.tril(np.ones((2, 2)), -1)})[:4]
     '<svg'
     """
-    words, arrays, bars = _checked(words, maps, distances)
+    words, arrays, bars = _check(words, maps, distances)
     margin = max(map(len, words)) * CHARACTER + 6  # for the words at the left and below
     side = len(words) * CELL
-    high = BARS if bars is not None else 0
+    bars_height = BARS if bars is not None else 0
     width = max(margin + side, *(len(drawable(name)) * CHARACTER for name in arrays)) + MARGIN
-    height = TITLE + high + side + margin + MARGIN
+    height = TITLE + bars_height + side + margin + MARGIN
     elements = []
-    for place, (name, array) in enumerate(arrays.items()):
-        left, top = MARGIN + place % ACROSS * width, MARGIN + place // ACROSS * height
+    for index, (name, array) in enumerate(arrays.items()):
+        left, top = MARGIN + index % ACROSS * width, MARGIN + index // ACROSS * height
         elements.append(svg_text(left, top + FONT, name, anchor="start", weight="bold"))
-        x, y = left + margin, top + TITLE + high  # of the first cell
+        x, y = left + margin, top + TITLE + bars_height  # of the first cell
         if bars is not None:
             elements += [
                 _box(x + s * CELL + 4, y - BARS * d, CELL - 8, BARS * d, BAR, 1, f"{d:.3f}")
@@ -92,7 +89,7 @@ def draw_heat_maps(
         for t, row in enumerate(array):
             elements.append(svg_text(x - 4, y + (t + 0.75) * CELL, words[t], "end"))
             below = x + (t + 0.75) * CELL, y + side + 4
-            elements.append(svg_text(*below, words[t], "end", turned=True))
+            elements.append(svg_text(*below, words[t], "end", rotated=True))
             elements += [
                 _box(x + s * CELL, y + t * CELL, CELL, CELL, BLUE, value, f"{value:.3f}")
                 for s, value in enumerate(row)
@@ -125,7 +122,7 @@ def save_heat_maps(
         distances: numbers (T,), as in `draw_heat_maps`, or `None`.
 
     Raises:
-        ValueError: if the file has another suffix, or for the reasons in `draw_heat_maps`.
+        ValueError: if the file has another extension, or as in `draw_heat_maps`.
         ImportError: if the file is a PNG and its libraries are not installed.
 
     Example:

@@ -10,40 +10,23 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed
 
-__all__ = [
-    "CHARACTER",
-    "FONT",
-    "HEAD",
-    "MARGIN",
-    "check_png",
-    "drawable",
-    "escaped",
-    "pictures_page",
-    "save_svg",
-]
-
-__all__ += ["svg_page", "svg_text"]
+__all__ = ["CHARACTER", "FONT", "HEAD", "MARGIN", "check_png", "drawable", "escaped"]
+__all__ += ["pictures_page", "save_svg", "svg_page", "svg_text"]
 
 FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, widest usual characters, margin
 
-# Invalid in XML: control characters, unpaired surrogates, U+FFFE and U+FFFF. And characters that
-# change the direction of the text after them: bidirectional embeddings, overrides and isolates.
+# Control characters, unpaired surrogates, U+FFFE and U+FFFF are invalid in XML. Bidirectional
+# embeddings, overrides and isolates change the direction of the text after them.
 _FORBIDDEN = re.compile(
     "[^ -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|[\u202a-\u202e\u2066-\u2069]"
 )
 
 
 def drawable(text: object) -> str:
-    """A text without characters that a picture or a page cannot show.
+    """The text of an object, without characters that a picture or a page cannot show.
 
-    Args:
-        text: anything that `str` takes.
-
-    Returns:
-        String with blanks for white space, and U+FFFD for each character that is invalid in XML and
-        HTML or changes the direction of other texts.
-
-    Example:
+    White space becomes blanks. U+FFFD replaces characters that are invalid in XML and HTML or
+    change the direction of the text after them.
 
     >>> from keras_onlstm.drawing.svg import drawable
     >>> drawable("bell\\x07") == "bell\\N{REPLACEMENT CHARACTER}"
@@ -60,14 +43,14 @@ def svg_text(
     size: int = FONT,
     weight: str = "normal",
     halo: bool = False,
-    turned: bool = False,
+    rotated: bool = False,
 ) -> str:
     """A text element, optionally with a white halo or rotated to read upwards."""
-    behind = ' stroke="white" stroke-width="4" paint-order="stroke"' if halo else ""
-    behind += f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+    style = ' stroke="white" stroke-width="4" paint-order="stroke"' if halo else ""
+    style += f' transform="rotate(-90 {x:.1f} {y:.1f})"' if rotated else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}" '
-        f'font-weight="{weight}"{behind}>{escape(drawable(text))}</text>'
+        f'font-weight="{weight}"{style}>{escaped(text)}</text>'
     )
 
 
@@ -75,23 +58,19 @@ def svg_page(
     elements: Iterable[str], width: float, height: float, title: str = "", description: str = ""
 ) -> str:
     """A picture on white, with a title and a description for screen readers."""
-    role, said = "", ""
+    role = label = ""
     if title:
-        role, said = ' role="img"', f"<title>{escape(drawable(title))}</title>"
-        said += f"<desc>{escape(drawable(description))}</desc>" if description else ""
+        role, label = ' role="img"', f"<title>{escaped(title)}</title>"
+        label += f"<desc>{escaped(description)}</desc>" if description else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Helvetica, Arial, sans-serif"'
-        f'{role}>{said}<rect width="100%" height="100%" fill="white"/>{"".join(elements)}</svg>'
+        f'{role}>{label}<rect width="100%" height="100%" fill="white"/>{"".join(elements)}</svg>'
     )
 
 
 def check_png() -> Callable[..., bytes]:
-    """The function that renders an SVG as PNG, with a font, because none may be installed.
-
-    Raises:
-        ImportError: if a library is missing.
-    """
+    """The function that renders an SVG as PNG, with a font, because none may be installed."""
     try:
         import font_source_sans_pro
         import resvg_py
@@ -106,21 +85,15 @@ def check_png() -> Callable[..., bytes]:
 
 
 def save_svg(path: StrPath, svg: str) -> None:
-    """Writes a picture as SVG or PNG, by the extension of its path.
-
-    Raises:
-        ValueError: if the path has another extension.
-        ImportError: if a library for PNG is missing.
-    """
+    """Writes a picture as SVG or PNG, by the extension of its path."""
     path = Path(path)
     if path.suffix not in (".svg", ".png"):
-        raise ValueError(f"{path}: a picture ends in .svg or .png.")
+        raise ValueError(f"{path}: the name of a picture must end in .svg or .png.")
     data = svg.encode()
     if path.suffix == ".png":
-        paint = check_png()
-        # Twice the size for sharp text, but at most 65,000 pixels a side to limit the memory.
+        # Twice the size for sharp text, but at most 65,000 pixels per side to limit the memory.
         longest = max(int(side) for side in re.findall(r'(?:width|height)="(\d+)', svg)[:2])
-        data = paint(svg, zoom=min(2, 65_000 / longest))
+        data = check_png()(svg, zoom=min(2, 65_000 / longest))
     with replacing(path) as temporary:
         temporary.write_bytes(data)
 
@@ -144,14 +117,7 @@ button {{ font: inherit; margin-right: .4rem; }}
 </style>
 <h1>{title}</h1>
 """
-_TREES = (
-    HEAD
-    + """<main>
-{sentences}
-</main>
-</html>
-"""
-)
+_PAGE = HEAD + "<main>\n{pictures}\n</main>\n</html>\n"
 
 
 def escaped(text: object) -> str:
@@ -162,4 +128,4 @@ def escaped(text: object) -> str:
 def pictures_page(title: str, pictures: Iterable[str]) -> str:
     """An HTML page of SVG pictures, one below the other."""
     boxes = (f'<div class="picture">{picture}</div>' for picture in pictures)
-    return _TREES.format(title=escaped(title), sentences="\n".join(boxes))
+    return _PAGE.format(title=escaped(title), pictures="\n".join(boxes))

@@ -10,15 +10,10 @@ __all__ = ["Peaks", "peaks"]
 
 
 class Peaks(NamedTuple):
-    """Share of distances that are larger than both of their neighbours.
+    """Share of distances that are larger than both neighbours: before blanks, and before others."""
 
-    Attributes:
-        blanks: share among the distances before blanks.
-        letters: share among the distances before other characters.
-    """
-
-    blanks: float
-    letters: float
+    before_blanks: float
+    before_others: float
 
 
 def peaks(
@@ -27,35 +22,34 @@ def peaks(
     """How often the distances of a character model peak before blanks, and elsewhere.
 
     Shen et al. 2018 find a peak between the last letter of a word and the blank after it,
-    https://openreview.net/forum?id=rkgOLb-0W.
+    https://openreview.net/forum?id=rkgOLb-0W. The first and the last character of a text, which
+    lack a neighbour, do not count.
 
     Args:
         texts: lists of characters.
         distances: for each text an array (characters,), the distance before each character.
         blank: the character between words.
 
-    Returns:
-        `Peaks`, without the first and the last character of a text, which lack a neighbour.
-
-    Raises:
-        ValueError: if lengths differ, or no inner character is a blank, or all are.
-
     Example:
 
     >>> from keras_onlstm.evaluation.boundaries import peaks
     >>> peaks(["it_is_a"], [[0.1, 0.2, 0.9, 0.3, 0.4, 0.8, 0.2]])
-    Peaks(blanks=1.0, letters=0.0)
+    Peaks(before_blanks=1.0, before_others=0.0)
     """
-    highest: dict[bool, list[bool]] = {True: [], False: []}
-    for number, (text, numbers) in enumerate(zip(texts, distances, strict=True), 1):
-        row = np.asarray(numbers)
+    is_peak: dict[bool, list[bool]] = {True: [], False: []}  # before blanks, before others
+    for number, (text, values) in enumerate(zip(texts, distances, strict=True), 1):
+        row = np.asarray(values)
         if row.shape != (len(text),):
             raise ValueError(
-                f"text {number}: {len(text)} characters, and distances of the shape {row.shape}."
+                f"text {number} has {len(text)} characters, but its distances have the shape "
+                f"{row.shape}. Give one distance per character."
             )
         above = (row[1:-1] > row[:-2]) & (row[1:-1] > row[2:])
         for character, is_above in zip(text[1:-1], above, strict=True):
-            highest[character == blank].append(bool(is_above))
-    if not highest[True] or not highest[False]:
-        raise ValueError("there is no blank within the texts, or nothing else.")
-    return Peaks(*(float(np.mean(highest[of_blanks])) for of_blanks in (True, False)))
+            is_peak[character == blank].append(bool(is_above))
+    if not all(is_peak.values()):
+        raise ValueError(
+            f"texts must contain {blank!r} and other characters, apart from the first and the last "
+            "character of each text."
+        )
+    return Peaks(float(np.mean(is_peak[True])), float(np.mean(is_peak[False])))

@@ -17,23 +17,23 @@ import numpy.typing as npt
 
 from keras_onlstm.datasets.syntactic_evaluation import CONTRASTS, ROWS, MinimalPair, Row
 from keras_onlstm.utils import Sentence
+from keras_onlstm.utils.deprecation import module_getattr
 
 __all__ = [
-    "Outcome",
+    "RowResult",
     "compare",
     "difference_interval",
     "discrimination",
     "interval",
     "mcnemar",
-    "rows_of",
     "score_pairs",
 ]
 
 STOP = "."
-_Z = NormalDist().inv_cdf(0.975)  # for 95% confidence intervals
+_QUANTILE = NormalDist().inv_cdf(0.975)  # for 95% confidence intervals
 
 
-class Outcome(NamedTuple):
+class RowResult(NamedTuple):
     """A model's results on one row of minimal pairs.
 
     Attributes:
@@ -94,69 +94,47 @@ def score_pairs(
     >>> {sentence: len(logs) for sentence, logs in score_pairs(model, [pair]).items()}
     {'the author laugh': 4, 'the author laughs': 4}
     """
-    sentences = sorted(
-        {s for pair in pairs for s in pair.sentences}, key=lambda s: (s.count(" "), s)
-    )
-    stopped = STOP in (model.vocabulary or ())
-    scores_of: dict[str, np.ndarray] = {}
+    distinct = {sentence for pair in pairs for sentence in pair.sentences}
+    sentences = sorted(distinct, key=lambda sentence: (sentence.count(" "), sentence))
+    has_stop = STOP in (model.vocabulary or ())
+    scores: dict[str, np.ndarray] = {}
     for start in range(0, len(sentences), block):
-        some = sentences[start : start + block]
-        read = [f"{sentence} {STOP}" for sentence in some] if stopped else some
-        scores = model.score(read, end=not stopped)
-        scores_of.update(zip(some, scores, strict=True))
+        part = sentences[start : start + block]
+        texts = [f"{sentence} {STOP}" for sentence in part] if has_stop else part
+        scores.update(zip(part, model.score(texts, end=not has_stop), strict=True))
         if progress is not None:
-            progress(len(scores_of), len(sentences))
-    return scores_of
+            progress(len(scores), len(sentences))
+    return scores
 
 
-def _differing(pair, first, second):
-    """Positions at which two sentences of a pair differ, or `None` if their lengths do."""
-    one, other = (pair.sentences[place].split() for place in (first, second))
-    if len(one) != len(other):
+def _differing(better, worse):
+    """Positions at which two lists of words differ, or `None` if their lengths do."""
+    if len(better) != len(worse):
         return None
-    return [place for place, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+    return [i for i, (a, b) in enumerate(zip(better, worse, strict=True)) if a != b]
 
 
-def _known(pair, first, second, vocabulary):
+def _is_known(better, worse, positions, vocabulary):
     """Whether all words in which two sentences differ are known.
 
     If their lengths differ, these are the words that one has more often than the other.
     """
-    one, other = (pair.sentences[place].split() for place in (first, second))
-    places = _differing(pair, first, second)
-    if places is not None:
-        words = {sentence[place] for sentence in (one, other) for place in places}
+    if positions is not None:
+        words = {sentence[i] for sentence in (better, worse) for i in positions}
     else:
-        words = {w for w in set(one) | set(other) if one.count(w) != other.count(w)}
+        words = {w for w in {*better, *worse} if better.count(w) != worse.count(w)}
     return words <= vocabulary
 
 
 def rows_of(pairs: Iterable[MinimalPair]) -> list[Row]:
-    """Lists the rows of the results table that minimal pairs belong to.
+    """The rows of the results table that minimal pairs belong to.
 
-    Args:
-        pairs: list of `MinimalPair`.
-
-    Returns:
-        List of `syntactic_evaluation.Row`: first the rows of the published table, then one row for
-        every other construction, or three rows if its items have three sentences.
-
-    Example:
-
-    >>> from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
-    >>> from keras_onlstm.evaluation.minimal_pairs import rows_of
-    >>> pair = MinimalPair("passive", "sing", ("it is seen", "it are seen"))
-    >>> [row.name for row in rows_of([pair])]
-    ['passive']
+    First the rows of the published table, then one row for every other construction, or three rows
+    if its items have three sentences.
     """
     present = {(pair.construction, len(pair.sentences)) for pair in pairs}
-    rows = [
-        row
-        for row in ROWS
-        if any((name, 3 if row.contrast else 2) in present for name in row.constructions)
-    ]
-    published = {(name, 3 if row.contrast else 2) for row in ROWS for name in row.constructions}
-    for name, count in sorted(present - published):
+    rows = [row for row in ROWS if present & _published(row)]
+    for name, count in sorted(present.difference(*map(_published, ROWS))):
         if count == 2:
             rows.append(Row("", "", name, (name,)))
         else:
@@ -164,12 +142,17 @@ def rows_of(pairs: Iterable[MinimalPair]) -> list[Row]:
     return rows
 
 
+def _published(row):
+    """The constructions of a row, with the number of sentences of their items."""
+    return {(name, 3 if row.contrast else 2) for name in row.constructions}
+
+
 def compare(
     pairs: Sequence[MinimalPair],
     scores: Mapping[str, np.ndarray],
     vocabulary: Iterable[str],
     differing: bool = False,
-) -> list[Outcome]:
+) -> list[RowResult]:
     """Compares the sentences of minimal pairs by their scores.
 
     Args:
@@ -180,7 +163,7 @@ def compare(
             sentences differ, instead of all words.
 
     Returns:
-        List of `Outcome`, in the order of `rows_of`.
+        List of `RowResult`: of the rows of the published table, then of other constructions.
 
     Raises:
         ValueError: with `differing`, if two sentences have different numbers of words.
@@ -192,47 +175,43 @@ def compare(
     >>> from keras_onlstm.evaluation.minimal_pairs import compare
     >>> pair = MinimalPair("passive", "sing", ("it is seen", "it are seen"))
     >>> scores = {"it is seen": np.array([-2, -1, -4]), "it are seen": np.array([-2, -3, -4])}
-    >>> (outcome,) = compare([pair], scores, ["it", "is", "seen"])
-    >>> outcome.right.tolist(), outcome.margins.tolist(), outcome.known.tolist()
+    >>> (result,) = compare([pair], scores, ["it", "is", "seen"])
+    >>> result.right.tolist(), result.margins.tolist(), result.known.tolist()
     ([True], [2.0], [False])
     """
     vocabulary = frozenset(vocabulary)
     totals = {sentence: math.fsum(array) for sentence, array in scores.items()}
-    outcomes = []
+    results = []
     for row in rows_of(pairs):
         first, second = row.contrast or (0, 1)
-        chosen = [
-            pair
-            for pair in pairs
-            if pair.construction in row.constructions
-            and len(pair.sentences) == (3 if row.contrast else 2)
-        ]
-        margins, words = [], []
-        for pair in chosen:
+        keys, cases, known, margins, words = _published(row), [], [], [], []
+        for pair in pairs:
+            if (pair.construction, len(pair.sentences)) not in keys:
+                continue
             sentences = pair.sentences[first], pair.sentences[second]
-            places = _differing(pair, first, second)
-            if differing:
-                if places is None:
-                    raise ValueError(
-                        f"{pair.construction}, {pair.case}: {' and '.join(map(repr, sentences))} "
-                        "have different numbers of words. The differing words alone can be "
-                        "compared only where there are equally many."
-                    )
-                better, worse = (math.fsum(scores[s][p] for p in places) for s in sentences)
-            else:
-                better, worse = (totals[sentence] for sentence in sentences)
-            margins.append(better - worse)
-            alone = places is not None and len(places) == 1
-            words.append(tuple(s.split()[places[0]] for s in sentences) if alone else None)
-        known = [_known(pair, first, second, vocabulary) for pair in chosen]
-        cases = [(pair.construction, pair.case) for pair in chosen]
-        differences = np.array(margins)
-        outcome = Outcome(row, cases, differences > 0, np.array(known), differences, words)
-        outcomes.append(outcome)
-    return outcomes
+            better, worse = (sentence.split() for sentence in sentences)
+            positions = _differing(better, worse)
+            if differing and positions is None:
+                raise ValueError(
+                    f"{pair.construction}, {pair.case}: {' and '.join(map(repr, sentences))} have "
+                    "different numbers of words. Only sentences of equal length can be compared by "
+                    "the words that differ."
+                )
+            high, low = (
+                math.fsum(scores[s][i] for i in positions) if differing else totals[s]
+                for s in sentences
+            )
+            margins.append(high - low)
+            cases.append((pair.construction, pair.case))
+            known.append(_is_known(better, worse, positions, vocabulary))
+            is_single = positions is not None and len(positions) == 1
+            words.append((better[positions[0]], worse[positions[0]]) if is_single else None)
+        array = np.array(margins)
+        results.append(RowResult(row, cases, array > 0, np.array(known), array, words))
+    return results
 
 
-def discrimination(outcome: Outcome) -> float | None:
+def discrimination(result: RowResult) -> float | None:
     """How well the context determines the right word, whatever the words' frequencies.
 
     A model that always prefers *smile* to *smiles* is right in half of the pairs, whether or not
@@ -242,7 +221,7 @@ def discrimination(outcome: Outcome) -> float | None:
     the ROC curve. Unknown words are left out.
 
     Args:
-        outcome: `Outcome` of pairs that differ in one word, each word right in some of them.
+        result: `RowResult` of pairs that differ in one word, each word right in some of them.
 
     Returns:
         Number in [0, 1], 0.5 if contexts have no effect: the mean over pairs of words, weighted by
@@ -251,21 +230,21 @@ def discrimination(outcome: Outcome) -> float | None:
     Example:
 
     >>> import numpy as np
-    >>> from keras_onlstm.evaluation.minimal_pairs import Outcome, discrimination
+    >>> from keras_onlstm.evaluation.minimal_pairs import RowResult, discrimination
     >>> words = [("smiles", "smile"), ("smile", "smiles")]
     >>> cases, known = [("simple_agrmt", "sing"), ("simple_agrmt", "plur")], np.array([True, True])
     >>> margins = np.array([-1.0, 3.0])  # always "smile", but less so where "smiles" is right
-    >>> discrimination(Outcome(None, cases, margins > 0, known, margins, words))
+    >>> discrimination(RowResult(None, cases, margins > 0, known, margins, words))
     1.0
     """
     groups: dict[tuple[str, ...], tuple[list[float], list[float]]] = {}
     for (construction, _), known, margin, words in zip(
-        outcome.cases, outcome.known, outcome.margins, outcome.words, strict=True
+        result.cases, result.known, result.margins, result.words, strict=True
     ):
         if words is not None and known:
-            first = min(words) == words[0]
+            is_first = min(words) == words[0]
             group = groups.setdefault((construction, *sorted(words)), ([], []))
-            group[not first].append(margin if first else -margin)
+            group[not is_first].append(margin if is_first else -margin)
     areas, weights = [], []
     for wanted, unwanted in groups.values():
         if wanted and unwanted:
@@ -277,14 +256,7 @@ def discrimination(outcome: Outcome) -> float | None:
 
 
 def interval(right: int, count: int) -> tuple[float, float]:
-    """Wilson's 95% confidence interval for a proportion.
-
-    Args:
-        right: integer, successes.
-        count: positive integer, trials.
-
-    Returns:
-        (lowest, highest).
+    """Wilson's 95% confidence interval (low, high) for `right` successes in `count` trials.
 
     Example:
 
@@ -293,14 +265,17 @@ def interval(right: int, count: int) -> tuple[float, float]:
     >>> round(low, 4), round(high, 4)
     (0.5958, 0.9821)
     """
-    share, square = right / count, _Z**2 / count
+    share, square = right / count, _QUANTILE**2 / count
     middle = share + square / 2
-    width = _Z * math.sqrt(share * (1 - share) / count + square / (4 * count))
+    width = _QUANTILE * math.sqrt(share * (1 - share) / count + square / (4 * count))
     return max((middle - width) / (1 + square), 0.0), min((middle + width) / (1 + square), 1.0)
 
 
 def difference_interval(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, float, float]:
     """95% confidence interval for the difference of two models' accuracies on the same pairs.
+
+    Source: Newcombe 1998, "Improved confidence intervals for the difference between binomial
+    proportions based on paired data", method 10.
 
     Args:
         first: booleans (pairs,), where the first model is right.
@@ -315,42 +290,36 @@ def difference_interval(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[fl
     >>> interval = difference_interval([True] * 8 + [False] * 2, [True] * 5 + [False] * 5)
     >>> [round(number, 4) for number in interval]
     [0.3, -0.053, 0.5665]
-
-    Source: Newcombe 1998, "Improved confidence intervals for the difference between binomial
-    proportions based on paired data", method 10.
     """
     first, second = np.asarray(first, "bool"), np.asarray(second, "bool")
     count = len(first)
-    both, one = int(np.sum(first & second)), int(np.sum(first & ~second))
-    other, none = int(np.sum(~first & second)), int(np.sum(~first & ~second))
-    shares = (both + one) / count, (both + other) / count
-    (low_1, high_1), (low_2, high_2) = interval(both + one, count), interval(both + other, count)
-    product = (both + one) * (other + none) * (both + other) * (one + none)
-    linked: float = both * none - one * other
-    if linked > 0:
-        linked = max(linked - count / 2, 0)  # correction for continuity
-    correlation = linked / math.sqrt(product) if product else 0.0
+    both, only_first = int(np.sum(first & second)), int(np.sum(first & ~second))
+    only_second, neither = int(np.sum(~first & second)), int(np.sum(~first & ~second))
+    right_1, right_2 = both + only_first, both + only_second
+    (low_1, high_1), (low_2, high_2) = interval(right_1, count), interval(right_2, count)
+    product = right_1 * (count - right_1) * right_2 * (count - right_2)
+    association: float = both * neither - only_first * only_second
+    if association > 0:
+        association = max(association - count / 2, 0)  # correction for continuity
+    correlation = association / math.sqrt(product) if product else 0.0
 
     def width(a, b):
         return math.sqrt(max(a * a - 2 * correlation * a * b + b * b, 0.0))
 
-    difference = shares[0] - shares[1]
+    share_1, share_2 = right_1 / count, right_2 / count
     return (
-        difference,
-        difference - width(shares[0] - low_1, high_2 - shares[1]),
-        difference + width(high_1 - shares[0], shares[1] - low_2),
+        share_1 - share_2,
+        share_1 - share_2 - width(share_1 - low_1, high_2 - share_2),
+        share_1 - share_2 + width(high_1 - share_1, share_2 - low_2),
     )
 
 
 def mcnemar(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """McNemar's exact test of whether two models differ on the same pairs.
+    """The two-sided p-value of McNemar's exact test of whether two models differ.
 
     Args:
         first: booleans (pairs,), where the first model is right.
         second: booleans (pairs,), where the second model is right.
-
-    Returns:
-        The two-sided p-value.
 
     Example:
 
@@ -359,9 +328,12 @@ def mcnemar(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
     0.21875
     """
     first, second = np.asarray(first, "bool"), np.asarray(second, "bool")
-    one, other = int(np.sum(first & ~second)), int(np.sum(~first & second))
-    total, ways, term = one + other, 0, 1
-    for number in range(min(one, other) + 1):
+    only_first, only_second = int(np.sum(first & ~second)), int(np.sum(~first & second))
+    total, ways, term = only_first + only_second, 0, 1
+    for number in range(min(only_first, only_second) + 1):
         ways += term
-        term = term * (total - number) // (number + 1)
+        term = term * (total - number) // (number + 1)  # binomial coefficient
     return min(2 * ways / 2**total, 1.0)
+
+
+__getattr__ = module_getattr(__name__, {"Outcome": "RowResult"})

@@ -15,18 +15,9 @@ from keras_onlstm.dependencies.attachment import check_words
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import lines, replacing
 
-__all__ = [
-    "Candidates",
-    "Difference",
-    "bootstrap",
-    "check_golds",
-    "choose",
-    "last_best",
-    "read",
-    "table",
-    "write",
-    "write_scores",
-]
+__all__ = ["Candidates", "Difference", "bootstrap", "read", "write"]
+
+_BLOCK = 2**22  # largest number of entries of (draws, sentences) in memory
 
 
 class Candidates(NamedTuple):
@@ -46,10 +37,7 @@ def read(lists: StrPath, scores: StrPath) -> list[Candidates]:
 
     Args:
         lists: file of trees, in any format of `datasets.conll`.
-        scores: file of scores.
-
-    Returns:
-        List of `Candidates`.
+        scores: file of scores, one line per sentence.
 
     Raises:
         FileNotFoundError: if a file does not exist.
@@ -66,31 +54,31 @@ def read(lists: StrPath, scores: StrPath) -> list[Candidates]:
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     files = pathlib.Path(directory, "a.conll"), pathlib.Path(directory, "a.scores")
     ...     write([Candidates(trees, [2.5, -1.0])], *files)
-    ...     ((found, scores),) = read(*files)
-    >>> [tree.heads for tree in found], scores.tolist()
+    ...     ((trees, scores),) = read(*files)
+    >>> [tree.heads for tree in trees], scores.tolist()
     ([(2, 0), (0, 1)], [2.5, -1.0])
     """
-    trees, read, found = iter(conll.read(lists)), 0, []
-    for number, row in enumerate(_numbers(scores), 1):
+    trees, count, candidates = iter(conll.read(lists)), 0, []
+    for number, row in enumerate(_read_scores(scores), 1):
         block = list(islice(trees, len(row)))
-        read += len(block)
+        count += len(block)
         if len(block) < len(row):
             raise ValueError(
-                f"{scores}, line {number}: the trees end before its scores do: {lists} has "
-                f"{read:,}. A line has as many scores as there are trees of a sentence."
+                f"{scores}, line {number}: has {len(row)} scores, but {lists} ends after its tree "
+                f"{count:,}. A line must have one score for each tree of a sentence."
             )
-        _check_block(block, f"{lists}, sentence {number}")
-        found.append(Candidates(block, np.array(row)))
+        _check_trees(block, f"{lists}, sentence {number}")
+        candidates.append(Candidates(block, np.array(row)))
     rest = sum(1 for _ in trees)
-    if rest or not found:
+    if rest or not candidates:
         raise ValueError(
-            f"{lists}: has {read + rest:,} trees, and {scores} has {read:,} scores. Each tree has "
-            "one, and there is one sentence at the least."
+            f"{lists}: has {count + rest:,} trees, and {scores} has {count:,} scores. Give at "
+            "least one sentence, and one score for each tree."
         )
-    return found
+    return candidates
 
 
-def _numbers(path: StrPath) -> Iterator[list[float]]:
+def _read_scores(path: StrPath) -> Iterator[list[float]]:
     """Yields the scores in each line of a file."""
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: no such file.")
@@ -103,47 +91,28 @@ def _numbers(path: StrPath) -> Iterator[list[float]]:
             if not row or not all(map(math.isfinite, row)):
                 raise ValueError(
                     f"{path}, line {number}: {line[:40]!r} must be the scores of the trees of a "
-                    "sentence, finite numbers apart by blanks."
+                    "sentence: finite numbers, separated by blanks."
                 )
             yield row
 
 
-def _check_block(trees, name):
+def _check_trees(trees, name):
     for rank, tree in enumerate(trees, 1):
         check_words(f"{name}, tree {rank}", tree, trees[0].words)
         if not tree.is_projective:
             raise ValueError(
-                f"{name}, tree {rank}: is not projective, so that no model of these scores it. "
-                "Leave it out, with its score, or write it projectivized()."
+                f"{name}, tree {rank}: is not projective, so a TreeLSTM cannot score it. Remove it "
+                "and its score, or projectivize it with projectivized()."
             )
 
 
 def check_golds(
     candidates: Sequence[Candidates], golds: Sequence[DependencyTree], name: StrPath
 ) -> None:
-    """Checks that gold trees have the same sentences as the candidates.
-
-    Args:
-        candidates: list of `Candidates`.
-        golds: list of `DependencyTree`.
-        name: file of the candidates, for the error message.
-
-    Raises:
-        ValueError: if the sentences differ.
-
-    Example:
-
-    >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.evaluation.reranking import Candidates, check_golds
-    >>> found = [Candidates([chain(["he", "fell"])], [0.5])]
-    >>> check_golds(found, [chain(["she", "fell"])], "a.conll")
-    Traceback (most recent call last):
-    ...
-    ValueError: a.conll, sentence 1: word 1 must be 'she', not 'he'.
-    """
+    """Checks that gold trees have the same sentences as the candidates of the file `name`."""
     if len(candidates) != len(golds):
         raise ValueError(
-            f"{name}: has {len(candidates):,} sentences, and {len(golds):,} gold trees."
+            f"{name}: has {len(candidates):,} sentences, but there are {len(golds):,} gold trees."
         )
     for number, ((trees, _), gold) in enumerate(zip(candidates, golds, strict=True), 1):
         check_words(f"{name}, sentence {number}", trees[0], gold.words)
@@ -156,52 +125,59 @@ def write(candidates: Iterable[Candidates], lists: StrPath, scores: StrPath) -> 
         candidates: list of `Candidates`.
         lists: file of trees in CoNLL-X, replaced atomically.
         scores: file of scores, replaced atomically.
-
-    Raises:
-        ValueError: if a word cannot be written in CoNLL-X.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.evaluation.reranking import Candidates, write
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     lists, scores = (pathlib.Path(directory, f"a.{end}") for end in ("conll", "scores"))
-    ...     write(
-    ...         [Candidates([chain(["yes"])], [0.5]), Candidates([chain(["no"])], [2])],
-    ...         lists,
-    ...         scores,
-    ...     )
-    ...     scores.read_text().splitlines()
-    ['0.5', '2.0']
     """
     candidates = list(candidates)
     conll.write(chain.from_iterable(trees for trees, _ in candidates), lists)
-    write_scores((found for _, found in candidates), scores)
+    write_scores((row for _, row in candidates), scores)
 
 
 def write_scores(rows: Iterable[npt.ArrayLike], path: StrPath) -> None:
-    """Writes the scores of each sentence in a line, with full precision.
-
-    Args:
-        rows: list of arrays (K,).
-        path: the file, replaced atomically.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.evaluation.reranking import write_scores
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     write_scores([[2.5, -1], [0.125]], pathlib.Path(directory, "a.scores"))
-    ...     pathlib.Path(directory, "a.scores").read_text().splitlines()
-    ['2.5 -1.0', '0.125']
-    """
+    """Writes the scores of each sentence in a line, with full precision, atomically."""
     with replacing(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
         for row in rows:
             file.write(" ".join(map(repr, np.asarray(row, "float64").tolist())) + "\n")
 
 
-_BLOCK = 2**22  # largest number of entries of (draws, sentences) in memory
+def table(rows: Sequence[npt.ArrayLike], fill: float) -> np.ndarray:
+    """Pads rows of different lengths to one array (rows, largest length).
+
+    Example:
+
+    >>> from keras_onlstm.evaluation.reranking import table
+    >>> table([[1, 2], [3]], 0).tolist()
+    [[1.0, 2.0], [3.0, 0.0]]
+    """
+    arrays = [np.asarray(row, "float64") for row in rows]
+    padded = np.full((len(arrays), max(map(len, arrays))), float(fill))
+    for index, array in enumerate(arrays):
+        padded[index, : len(array)] = array
+    return padded
+
+
+def choose(scores: np.ndarray, count: int) -> np.ndarray:
+    """The index (S,) of the best of the first `count` scores (S, K); ties go to the first.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.evaluation.reranking import choose
+    >>> choose(np.array([[-9.0, -7.0, -7.0], [-5.0, -6.0, -4.0]]), 2).tolist()
+    [1, 0]
+    """
+    return scores[:, :count].argmax(1)
+
+
+def last_best(values: npt.ArrayLike) -> int:
+    """The index of the largest value; ties go to the last. Used to choose K.
+
+    Example:
+
+    >>> from keras_onlstm.evaluation.reranking import last_best
+    >>> last_best([90.0, 91.5, 91.5, 91.0])
+    2
+    """
+    values = np.asarray(values)
+    return len(values) - 1 - int(values[::-1].argmax())
 
 
 class Difference(NamedTuple):
@@ -220,68 +196,6 @@ class Difference(NamedTuple):
     p: float
 
 
-def table(rows: Sequence[npt.ArrayLike], fill: float) -> np.ndarray:
-    """Pads rows of different lengths to one array.
-
-    Args:
-        rows: list of S arrays.
-        fill: padding value after the end of a row.
-
-    Returns:
-        Array (S, largest length).
-
-    Example:
-
-    >>> from keras_onlstm.evaluation.reranking import table
-    >>> table([[1, 2], [3]], 0).tolist()
-    [[1.0, 2.0], [3.0, 0.0]]
-    """
-    arrays = [np.asarray(row, "float64") for row in rows]
-    full = np.full((len(arrays), max(map(len, arrays))), float(fill))
-    for place, array in enumerate(arrays):
-        full[place, : len(array)] = array
-    return full
-
-
-def choose(scores: np.ndarray, count: int) -> np.ndarray:
-    """Chooses the best of the first `count` trees of every sentence; ties go to the first.
-
-    Args:
-        scores: array (S, K), minus infinity where a sentence has fewer trees.
-        count: integer, number of trees to choose from.
-
-    Returns:
-        Integers (S,), 0-based.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.evaluation.reranking import choose
-    >>> choose(np.array([[-9.0, -7.0, -7.0], [-5.0, -6.0, -4.0]]), 2).tolist()
-    [1, 0]
-    """
-    return scores[:, :count].argmax(1)
-
-
-def last_best(values: npt.ArrayLike) -> int:
-    """Index of the largest value; ties go to the last. Used to choose K.
-
-    Args:
-        values: array (N,).
-
-    Returns:
-        Integer, 0-based.
-
-    Example:
-
-    >>> from keras_onlstm.evaluation.reranking import last_best
-    >>> last_best([90.0, 91.5, 91.5, 91.0])
-    2
-    """
-    values = np.asarray(values)
-    return len(values) - 1 - int(values[::-1].argmax())
-
-
 def bootstrap(
     first: npt.ArrayLike,
     second: npt.ArrayLike,
@@ -291,7 +205,7 @@ def bootstrap(
 ) -> Difference:
     """Bootstrap test of whether one parser is better than another on the same sentences.
 
-    Each draw samples S sentences with replacement.
+    Each draw samples S sentences with replacement. The p-value is never less than 2 / (draws + 1).
 
     Source: Efron and Tibshirani 1993, "An Introduction to the Bootstrap", chapters 13 and 15.
 
@@ -302,32 +216,26 @@ def bootstrap(
         draws: number of bootstrap samples.
         seed: integer.
 
-    Returns:
-        `Difference`. Its p is never less than 2 / (draws + 1).
-
-    Raises:
-        ValueError: if no words are scored.
-
     Example:
 
     >>> from keras_onlstm.evaluation.reranking import bootstrap
-    >>> found = bootstrap([8, 4, 9, 5], [9, 5, 9, 7], [10, 6, 10, 8])
-    >>> round(found.value, 4), round(found.low, 4), round(found.high, 4)
+    >>> difference = bootstrap([8, 4, 9, 5], [9, 5, 9, 7], [10, 6, 10, 8])
+    >>> round(difference.value, 4), round(difference.low, 4), round(difference.high, 4)
     (0.1176, 0.0278, 0.2143)
     """
     words = np.asarray(words, "int64")
     gains = np.asarray(second, "int64") - np.asarray(first, "int64")
     if not words.sum():
-        raise ValueError("No word counts: all are punctuation.")
+        raise ValueError("words contains no scored word: all are punctuation.")
     generator, size = np.random.default_rng(seed), len(words)
-    found = []
+    blocks = []
     for start in range(0, draws, max(_BLOCK // size, 1)):
-        some = min(max(_BLOCK // size, 1), draws - start)
-        times = generator.multinomial(size, np.full(size, 1 / size), some)  # (draws, S)
+        count = min(max(_BLOCK // size, 1), draws - start)
+        times = generator.multinomial(size, np.full(size, 1 / size), count)  # (draws, S)
         # A sample without scored words counts as no difference.
-        found.append(times @ gains / np.maximum(times @ words, 1))
-    drawn = np.concatenate(found)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    beyond = min((drawn <= 0).sum(), (drawn >= 0).sum())
+        blocks.append(times @ gains / np.maximum(times @ words, 1))
+    differences = np.concatenate(blocks)
+    low, high = np.quantile(differences, [0.025, 0.975])
+    beyond = min((differences <= 0).sum(), (differences >= 0).sum())
     p = min(2 * (1 + int(beyond)) / (draws + 1), 1.0)
     return Difference(float(gains.sum() / words.sum()), float(low), float(high), p)

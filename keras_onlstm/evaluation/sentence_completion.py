@@ -15,7 +15,8 @@ from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.attachment import check_words
 from keras_onlstm.text.vocabulary import UNKNOWN, by_frequency
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "Completion",
@@ -27,6 +28,13 @@ __all__ = [
     "most_frequent",
     "score",
 ]
+
+CONTENT = ("NN", "VB", "JJ", "RB")  # prefixes of the Penn Treebank's tags of content words
+_FUNCTION = {
+    *("be", "am", "is", "are", "was", "were", "been", "being", "not"),
+    *("have", "has", "had", "having", "do", "does", "did", "done", "doing"),
+}
+_LETTERS = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
 
 
 class Completion(NamedTuple):
@@ -51,12 +59,6 @@ def arrange(
         trees: iterable of `DependencyTree`, five per question, in the order of the sentences.
         name: name of the trees, for error messages.
 
-    Returns:
-        List of `Completion`.
-
-    Raises:
-        ValueError: if the number of trees is wrong, or a tree differs from its sentence in words.
-
     Example:
 
     >>> from keras_onlstm.datasets.sentence_completion import Question
@@ -66,17 +68,13 @@ def arrange(
     >>> question = Question(sentences, 1, tuple(words[1] for words in sentences), 0)
     >>> arrange([question], map(chain, sentences))[0].trees[4].words
     ('it', 'thaws')
-    >>> arrange([question], map(chain, sentences[:4]))
-    Traceback (most recent call last):
-    ...
-    ValueError: trees: 4 trees for 5 sentences. Parse them again, one tree a sentence.
     """
     trees = list(trees)
     sentences = [sentence for question in questions for sentence in question.sentences]
     if len(trees) != len(sentences):
         raise ValueError(
-            f"{name}: {len(trees):,} trees for {len(sentences):,} sentences. Parse them again, "
-            "one tree a sentence."
+            f"{name}: has {len(trees):,} trees for {len(sentences):,} sentences. Parse the "
+            "sentences again, so that each has one tree."
         )
     for number, (tree, sentence) in enumerate(zip(trees, sentences, strict=True), 1):
         check_words(f"{name}, tree {number}", tree, sentence)
@@ -85,16 +83,9 @@ def arrange(
 
 
 def choose(scores: npt.ArrayLike) -> np.ndarray:
-    """Chooses the candidates with the highest scores; ties go to the first.
+    """The index (questions,) of the highest of the scores (questions, candidates).
 
-    Args:
-        scores: array (questions, candidates).
-
-    Returns:
-        Integers (questions,), 0-based.
-
-    Raises:
-        ValueError: if a score is NaN.
+    Ties go to the first. Raises `ValueError` if a score is NaN.
 
     Example:
 
@@ -104,8 +95,8 @@ def choose(scores: npt.ArrayLike) -> np.ndarray:
     """
     scores = np.asarray(scores)
     if np.isnan(scores).any():
-        place = int(np.flatnonzero(np.isnan(scores).any(axis=1))[0])
-        raise ValueError(f"question {place + 1}: a score is no number.")
+        question = int(np.flatnonzero(np.isnan(scores).any(axis=1))[0])
+        raise ValueError(f"question {question + 1}: a score is NaN. Check the model's weights.")
     return np.argmax(scores, axis=1)
 
 
@@ -120,8 +111,7 @@ def score(
 ) -> np.ndarray:
     """Computes log-probabilities of all sentences, once for each distinct tree.
 
-    So sentences that differ only in unknown words have exactly equal scores, whatever the other
-    trees in their batches are.
+    So sentences that differ only in unknown words have exactly equal scores.
 
     P(<unk>) is the probability of any unknown word. In a small training text with many of them, it
     is far above that of a rare known word; `unknown` divides it among them.
@@ -150,104 +140,69 @@ def score(
     >>> score(log_probability, [Completion(None, trees)], ["b"]).tolist()
     [[-2.0, -1.0, -2.0, -2.0, -2.0]]
     """
-    vocabulary, share = frozenset(vocabulary), -math.log(integer("unknown", unknown))
-    places: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}
+    vocabulary, share = frozenset(vocabulary), -math.log(check_integer("unknown", unknown))
+    indices: dict[tuple[tuple[str, ...], tuple[int, ...]], int] = {}  # of distinct trees
     distinct: list[DependencyTree] = []
     rows = []
     for number, completion in enumerate(completions):
-        row = []
         for tree in completion.trees:
             tree = change(tree, number)
             words = tuple(word if word in vocabulary else UNKNOWN for word in tree.words)
             key = words, tree.heads
-            if key not in places:
-                places[key] = len(distinct)
+            if key not in indices:
+                indices[key] = len(distinct)
                 distinct.append(DependencyTree(words, tree.heads))
-            row.append(places[key])
-        rows.append(row)
-    found = np.zeros(len(distinct))
+            rows.append(indices[key])
+    scores = np.zeros(len(distinct))
     order = np.argsort([len(tree) for tree in distinct], kind="stable")  # to batch similar lengths
     for start in range(0, len(distinct), block):
-        some = order[start : start + block]
-        found[some] = log_probability([distinct[place] for place in some])
+        part = order[start : start + block]
+        scores[part] = log_probability([distinct[index] for index in part])
         if progress is not None:
-            progress(start + len(some), len(distinct))
-    found += [share * tree.words.count(UNKNOWN) for tree in distinct]
-    return found[np.array(rows, "int64").reshape(-1, CANDIDATES)]
+            progress(start + len(part), len(distinct))
+    scores += [share * tree.words.count(UNKNOWN) for tree in distinct]
+    return scores[np.array(rows, "int64").reshape(-1, CANDIDATES)]
 
 
 def all_known(
-    completions: Sequence[Completion],
-    vocabulary: Iterable[str],
-    change: Callable[[str], str] = str,
+    completions: Sequence[Completion], vocabulary: Iterable[str], change: Callable[[str], str] = str
 ) -> np.ndarray:
-    """Finds the questions whose candidates are all in the vocabulary.
+    """Booleans (questions,): whether all candidates are in the vocabulary.
 
     Args:
         completions: list of `Completion`.
         vocabulary: words.
         change: function from a word to its form in the vocabulary.
-
-    Returns:
-        Booleans (questions,).
-
-    Example:
-
-    >>> from keras_onlstm.datasets.sentence_completion import Question
-    >>> from keras_onlstm.evaluation.sentence_completion import Completion, all_known
-    >>> question = Question((), 0, tuple("abcde"), 0)
-    >>> all_known([Completion(question, ())], ["a", "b"]).tolist()
-    [False]
     """
     words = frozenset(vocabulary)
-    return np.array(
-        [all(change(word) in words for word in one.question.candidates) for one in completions],
-        "bool",
-    )
+    known = [all(change(word) in words for word in c.question.candidates) for c in completions]
+    return np.array(known, "bool")
 
 
 def most_frequent(
-    completions: Sequence[Completion],
-    vocabulary: Sequence[str],
-    change: Callable[[str], str] = str,
+    completions: Sequence[Completion], vocabulary: Sequence[str], change: Callable[[str], str] = str
 ) -> np.ndarray:
-    """Baseline without a model: chooses the most frequent candidate.
+    """The choices (questions,) of a baseline without a model: the most frequent candidate.
 
     Args:
         completions: list of `Completion`.
-        vocabulary: list of words by falling frequency. All other words count as rarer.
+        vocabulary: words, the most frequent ones first.
         change: function from a word to its form in the vocabulary.
-
-    Returns:
-        Integers (questions,), 0-based.
-
-    Example:
-
-    >>> from keras_onlstm.datasets.sentence_completion import Question
-    >>> from keras_onlstm.evaluation.sentence_completion import Completion, most_frequent
-    >>> question = Question((), 0, tuple("xyabz"), 0)
-    >>> most_frequent([Completion(question, ())], ["b", "a"]).tolist()
-    [3]
     """
-    ranks = {word: place for place, word in enumerate(vocabulary)}
-    rows = [
-        [-ranks.get(change(word), len(ranks)) for word in one.question.candidates]
-        for one in completions
-    ]
+    ranks = {word: rank for rank, word in enumerate(vocabulary)}
+    rows = [[-ranks.get(change(w), len(ranks)) for w in c.question.candidates] for c in completions]
     return choose(np.array(rows, "float64").reshape(-1, CANDIDATES))
 
 
-def groups(count: int, known: npt.ArrayLike, halves: bool = True) -> dict[str, np.ndarray]:
-    """Groups of questions for which accuracies are reported.
+@renamed_arguments(halves="split")
+def groups(count: int, known: npt.ArrayLike, split: bool = True) -> dict[str, np.ndarray]:
+    """Booleans (questions,) of the groups of questions for which accuracies are reported.
 
     Args:
         count: integer, number of questions.
         known: booleans (questions,), see `all_known`.
-        halves: whether to use the first half for validation and the second for test, as in the
+        split: whether to use the first half for validation and the second for test, as in the
             published code.
-
-    Returns:
-        Dictionary from names of groups to booleans (questions,).
 
     Example:
 
@@ -257,35 +212,25 @@ def groups(count: int, known: npt.ArrayLike, halves: bool = True) -> dict[str, n
      'known': [True, False, True]}
     """
     first = np.arange(count) < count // 2
-    found = {"all": np.ones(count, "bool")}
-    if halves:
-        found |= {"validation": first, "test": ~first}
-    return {**found, "known": np.asarray(known, "bool")}
-
-
-CONTENT = ("NN", "VB", "JJ", "RB")  # prefixes of the Penn Treebank's tags of content words
-_FUNCTION = {
-    *("be", "am", "is", "are", "was", "were", "been", "being", "not"),
-    *("have", "has", "had", "having", "do", "does", "did", "done", "doing"),
-}
-_LETTERS = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
+    parts = {"validation": first, "test": ~first} if split else {}
+    return {"all": np.ones(count, "bool"), **parts, "known": np.asarray(known, "bool")}
 
 
 class _Dictionary:
     """Word frequencies in tagged trees, and the content words by their most frequent tag."""
 
-    def __init__(self, trees, least):
+    def __init__(self, trees, min_count):
         tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for tree in trees:
             for word, tag in zip(tree.words, _tags(tree), strict=True):
                 tags[word][tag] += 1
-        self.counts = {word: n for word, of in tags.items() if (n := of.total()) >= least}
+        self.counts = {word: n for word, of in tags.items() if (n := of.total()) >= min_count}
         self.by_tag: defaultdict[str, list[str]] = defaultdict(list)
         forms: set[tuple[str, str]] = set()  # (tag, normalized word)
         for word in by_frequency(self.counts):
             # The most frequent tag; ties go to the alphabetically first one.
             tag = min(tags[word], key=lambda tag: (-tags[word][tag], tag))
-            if _has_content(word, tag) and (tag, normalize(word)) not in forms:
+            if _is_content(word, tag) and (tag, normalize(word)) not in forms:
                 forms.add((tag, normalize(word)))
                 self.by_tag[tag].append(word)
 
@@ -296,38 +241,34 @@ class _Dictionary:
             return None
         draws = generator.permutation(len(words)).tolist()  # to break ties
         order = sorted(range(len(words)), key=lambda i: (self.counts[words[i]], draws[i]))
-        place = order.index(words.index(answer))
-        if not CANDIDATES <= place + 1 <= len(words) + 1 - CANDIDATES:
+        rank = order.index(words.index(answer))
+        if not CANDIDATES <= rank + 1 <= len(words) + 1 - CANDIDATES:
             return None  # too close to an end to have every rank among its neighbours
-        first = place - int(generator.integers(CANDIDATES))
+        first = rank - int(generator.integers(CANDIDATES))
         return [words[i] for i in order[first : first + CANDIDATES] if words[i] != answer]
 
 
+@renamed_arguments(least="min_count")
 def blanks(
     train: Iterable[DependencyTree],
     test: Iterable[DependencyTree],
     seed: int = 0,
-    least: int = 2,
+    min_count: int = 2,
 ) -> list[Completion]:
     """Makes sentence completion questions: a content word of each sentence becomes the gap.
 
     The most frequent tag of all five candidates in the training trees is the tag of the gap. They
     are adjacent in frequency, with the answer at a random rank, so that frequency gives no hint;
     the four most frequent and the four rarest words of a tag are therefore never answers. The tree
-    stays the same. The first word of a sentence is never the gap.
+    stays the same. The first word of a sentence is never the gap, and a sentence without a suitable
+    word gives no question.
 
     Args:
         train: iterable of `DependencyTree` with tags of the Penn Treebank, for the candidates and
             their frequencies.
         test: iterable of `DependencyTree` with such tags, the sentences.
         seed: integer, for gaps, ties in frequency, and the order of candidates.
-        least: positive integer, minimum count of each candidate in `train`.
-
-    Returns:
-        List of `Completion`, one for every sentence that has a suitable word.
-
-    Raises:
-        ValueError: if a tree has no tags.
+        min_count: positive integer, min_count count of each candidate in `train`.
 
     Example:
 
@@ -338,45 +279,42 @@ def blanks(
     ...     for count, noun in enumerate("ant bee cat cow dog eel fly hen pig".split(), 2)
     ...     for _ in range(count)
     ... ]
-    >>> one = blanks(trees, [DependencyTree(["a", "dog"], [2, 0], ["DT", "NN"])])[0]
-    >>> one.question.place, one.trees[0].heads, one.question.candidates[one.question.answer]
-    (1, (2, 0), 'dog')
-    >>> sorted(one.question.candidates)
+    >>> (completion,) = blanks(trees, [DependencyTree(["a", "dog"], [2, 0], ["DT", "NN"])])
+    >>> sorted(completion.question.candidates)
     ['cat', 'cow', 'dog', 'eel', 'fly']
     """
-    dictionary = _Dictionary(train, integer("least", least))
-    generator = np.random.Generator(np.random.PCG64(integer("seed", seed, 0)))
+    dictionary = _Dictionary(train, check_integer("min_count", min_count))
+    generator = np.random.Generator(np.random.PCG64(check_integer("seed", seed, 0)))
     completions = []
     for tree in test:
         tags = _tags(tree)
-        places = [p for p in range(1, len(tree)) if _has_content(tree.words[p], tags[p])]
-        for place in generator.permutation(places).tolist():
-            others = dictionary.distractors(tree.words[place], tags[place], generator)
-            if others is not None:
-                completions.append(_completion(tree, place, others, generator))
+        positions = [p for p in range(1, len(tree)) if _is_content(tree.words[p], tags[p])]
+        for position in generator.permutation(positions).tolist():
+            distractors = dictionary.distractors(tree.words[position], tags[position], generator)
+            if distractors is not None:
+                completions.append(_completion(tree, position, distractors, generator))
                 break
     return completions
 
 
-def _completion(tree, place, others, generator):
-    candidates = [tree.words[place], *others]
+def _completion(tree, position, distractors, generator):
     order = generator.permutation(CANDIDATES).tolist()
+    candidates = [[tree.words[position], *distractors][index] for index in order]
     trees = []
-    for number in order:
-        words = [*tree.words[:place], candidates[number], *tree.words[place + 1 :]]
+    for candidate in candidates:
+        words = [*tree.words[:position], candidate, *tree.words[position + 1 :]]
         trees.append(DependencyTree(words, tree.heads, tree.tags, tree.relations))
     sentences = tuple(tree.words for tree in trees)
-    ordered = tuple(candidates[number] for number in order)
-    return Completion(Question(sentences, place, ordered, order.index(0)), tuple(trees))
+    question = Question(sentences, position, tuple(candidates), order.index(0))
+    return Completion(question, tuple(trees))
 
 
 def _tags(tree):
     if tree.tags is None:
-        raise ValueError(f"{reprlib.repr(list(tree.words))}: has no tags.")
+        raise ValueError(f"{reprlib.repr(list(tree.words))}: has no tags. Give a tagged tree.")
     return tree.tags
 
 
-def _has_content(word, tag):
-    return (
-        tag.startswith(CONTENT) and bool(_LETTERS.fullmatch(word)) and word.lower() not in _FUNCTION
-    )
+def _is_content(word, tag):
+    is_word = bool(_LETTERS.fullmatch(word)) and word.lower() not in _FUNCTION
+    return tag.startswith(CONTENT) and is_word

@@ -37,8 +37,6 @@ __all__ = [
 
 SHORT = 10  # words, as in the test set WSJ10
 LABELS = ("ADJP", "NP", "PP", "INTJ")
-
-
 Distances = Mapping[str, Sequence[np.ndarray]]
 
 
@@ -65,41 +63,30 @@ def tree_scores(
     1.0
     """
     short = [i for i, sentence in enumerate(sentences) if len(sentence.tokens) <= SHORT]
-    everything = score(trees, [sentence.tree for sentence in sentences])
-    brief = score([trees[i] for i in short], [sentences[i].tree for i in short])
-    row = {key: everything[key] for key in ("f1", "corpus_f1", "evalb_f1", "depth")}
-    row["f1_short"] = brief["f1"] if short else None
+    scores = score(trees, [sentence.tree for sentence in sentences])
+    row = {key: scores[key] for key in ("f1", "corpus_f1", "evalb_f1", "depth")}
+    short_scores = score([trees[i] for i in short], [sentences[i].tree for i in short])
+    row["f1_short"] = short_scores["f1"] if short else None
     for label in LABELS:
-        right, count = everything["label_recall"].get(label, (0, 0))
+        right, count = scores["label_recall"].get(label, (0, 0))
         row[f"recall_{label}"] = right / count if count else None
     return row
 
 
 def measured_distances(parser: Any, sentences: Sequence[ParsedSentence]) -> list[Distances]:
-    """Computes the distances of every model of a parser.
-
-    Args:
-        parser: `Parser`.
-        sentences: list of `ParsedSentence`.
-
-    Returns:
-        List of dictionaries, one per model.
-    """
-    members = getattr(parser.model, "members", (parser.model.num_layers,))
+    """Computes the distances of every model of a `Parser`, one dictionary per model."""
+    layers = getattr(parser.model, "layers_per_model", (parser.model.num_layers,))
     gates = parser.model.gates
-    count, ends = (
-        len(members),
-        np.cumsum(len(gates) * tuple(members))[:-1],
-    )  # all models of one gate, then those of the next
-    which = "both" if len(gates) == 2 else gates[0]
-    distances = parser.measure([sentence.tokens for sentence in sentences], which)
-    apart = [np.split(numbers, ends) for numbers in distances]
+    distances = parser.distances_many(
+        [sentence.tokens for sentence in sentences], "both" if len(gates) == 2 else gates[0]
+    )
+    # The rows of a sentence: the layers of all models for one gate, then those for the next.
+    ends = np.cumsum(len(gates) * tuple(layers))[:-1]
+    parts = [np.split(array, ends) for array in distances]
+    count = len(layers)
     return [
-        {
-            gate: [parts[number * count + place] for parts in apart]
-            for number, gate in enumerate(gates)
-        }
-        for place in range(count)
+        {gate: [rows[i * count + model] for rows in parts] for i, gate in enumerate(gates)}
+        for model in range(count)
     ]
 
 
@@ -115,53 +102,40 @@ def model_scores(
     Returns:
         Dictionary from (layer, gate, method) to scores. `agreement` is the mean F1 of one model's
         trees against another's, which needs no gold trees.
-
-    Raises:
-        ValueError: if the models differ in gates or numbers of layers.
     """
     gates = tuple(measured[0])
-    if any(tuple(one) != gates for one in measured):
-        raise ValueError("--models: they measure different distances. Name them one by one.")
     layers = len(measured[0][gates[0]][0])
-    if any(len(one[gates[0]][0]) != layers for one in measured):
-        raise ValueError("--models: they differ in their number of layers. Name them one by one.")
-    rows = {}
+    if any(tuple(distances) != gates for distances in measured):
+        raise ValueError("--models: the models have different gates. Evaluate them one by one.")
+    if any(len(distances[gates[0]][0]) != layers for distances in measured):
+        raise ValueError("--models: the numbers of layers differ. Evaluate them one by one.")
+    results = {}
     for key in itertools.product(range(1, layers + 1), gates, METHODS):
         layer, gate, method = key
         trees = [
-            _trees(
-                [numbers[layer - 1] for numbers in one[gate]],
-                sentences,
-                lambda numbers, tokens, method=method: build_tree(numbers, tokens, method),
-            )
-            for one in measured
+            [
+                build_tree(rows[layer - 1], sentence.tokens, method)
+                for rows, sentence in zip(distances[gate], sentences, strict=True)
+            ]
+            for distances in measured
         ]
-        rows[key] = _combined([tree_scores(of_one, sentences) for of_one in trees])
+        results[key] = _summary([tree_scores(model_trees, sentences) for model_trees in trees])
         pairs = [score(*pair)["f1"] for pair in itertools.combinations(trees, 2)]
-        rows[key]["agreement"] = statistics.fmean(pairs) if pairs else None
-    return rows
+        results[key]["agreement"] = statistics.fmean(pairs) if pairs else None
+    return results
 
 
-def _trees(distances, sentences, make):
-    pairs = zip(distances, sentences, strict=True)
-    return [make(numbers, sentence.tokens) for numbers, sentence in pairs]
-
-
-def _combined(models):
+def _summary(models):
     """Mean, standard deviation and maximum over models, for every score."""
     summaries: dict[str, Any] = {}
     for name in models[0]:
         values = [model[name] for model in models]
-        if None in values:
-            summaries[name] = None
-            continue
-        deviation = statistics.stdev(values) if len(values) > 1 else None
-        summaries[name] = {
+        summaries[name] = None if None in values else {
             "mean": statistics.fmean(values),
-            "deviation": deviation,
+            "deviation": statistics.stdev(values) if len(values) > 1 else None,
             "largest": max(values),
             "values": values,
-        }
+        }  # fmt: skip
     return summaries
 
 
@@ -179,56 +153,48 @@ def ensemble_scores(
 
     Returns:
         Dictionary from (layer, rule) to scores; layer `None` is all layers. `agreement` is the F1
-        of the trees of one half of the models against those of the other half.
+        of the trees of the first half of the models against those of the second half.
     """
 
-    def of_means(method):
+    def mean_tree(method):
         return lambda rows, tokens: build_tree(rows.mean(axis=0, dtype="float64"), tokens, method)
 
     rules = {
-        "mean distances, greedy": of_means("greedy"),
-        "mean distances, binary": of_means("binary"),
+        "mean distances, greedy": mean_tree("greedy"),
+        "mean distances, binary": mean_tree("binary"),
         "votes, greedy": lambda rows, tokens: vote(rows, tokens, ("greedy",)),
         "votes, greedy and binary": vote,
     }
-    every = tuple(measured[0])
-    if len(every) == 2:
+    all_gates = tuple(measured[0])
+    if len(all_gates) == 2:
         rules["votes, greedy and binary, both gates"] = vote
 
     def trees(models, layer, rule):
-        gates = every if rule.endswith("both gates") else every[:1]
-        voters = [one[gate] for gate in gates for one in models]
-        place = slice(None) if layer is None else slice(layer - 1, layer)
-        rows = (
-            np.concatenate([numbers[place] for numbers in sentence])
-            for sentence in zip(*voters, strict=True)
-        )
-        return _trees(rows, sentences, rules[rule])
+        gates = all_gates if rule.endswith("both gates") else all_gates[:1]
+        voters = [distances[gate] for gate in gates for distances in models]
+        layers = slice(None) if layer is None else slice(layer - 1, layer)
+        return [
+            rules[rule](np.concatenate([rows[layers] for rows in voter_rows]), sentence.tokens)
+            for *voter_rows, sentence in zip(*voters, sentences, strict=True)
+        ]
 
     half = len(measured) // 2
     results = {}
-    for layer in (*range(1, len(measured[0][every[0]][0]) + 1), None):
+    for layer in (*range(1, len(measured[0][all_gates[0]][0]) + 1), None):
         for rule in rules:
             if layer is None and not rule.startswith("votes"):
                 continue  # the distances of layers have different scales
             scores = tree_scores(trees(measured, layer, rule), sentences)
-            halves = [trees(part, layer, rule) for part in (measured[:half], measured[half:])]
-            results[layer, rule] = {**scores, "agreement": score(*halves)["f1"]}
+            parts = [trees(part, layer, rule) for part in (measured[:half], measured[half:])]
+            results[layer, rule] = {**scores, "agreement": score(*parts)["f1"]}
     return results
 
 
 def baseline_scores(sentences: Sequence[ParsedSentence]) -> dict[str, dict[str, float | None]]:
-    """Scores baseline trees, which need no model.
-
-    Args:
-        sentences: list of `ParsedSentence`.
-
-    Returns:
-        Dictionary from the names of baselines to scores.
-    """
-    draw = random.Random(0)
+    """Scores of random, balanced, left- and right-branching trees, by their names."""
+    generator = random.Random(0)
     makers = {
-        "random trees": lambda tokens: random_tree(tokens, draw),
+        "random trees": lambda tokens: random_tree(tokens, generator),
         "balanced trees": balanced,
         "left-branching trees": left_branching,
         "right-branching trees": right_branching,

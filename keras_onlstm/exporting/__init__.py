@@ -6,6 +6,8 @@ Exporting needs `KERAS_BACKEND=tensorflow`, whichever backend a model was traine
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from keras_onlstm.utils.deprecation import module_getattr
+
 if TYPE_CHECKING:
     from keras_onlstm.exporting.checks import Difference, Exported
     from keras_onlstm.exporting.graphs import graph_names
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "GRAPHS",
-    "OF_ONNX",
+    "ONNX_QUANTIZATIONS",
     "QUANTIZATIONS",
     "Difference",
     "Exported",
@@ -27,16 +29,13 @@ __all__ = [
 
 GRAPHS = ("parser", "language_model", "step", "tree_language_model", "classifier", "layer")
 QUANTIZATIONS = ("dynamic", "float16")
-OF_ONNX = (*QUANTIZATIONS, "weights")
+ONNX_QUANTIZATIONS = (*QUANTIZATIONS, "weights")
 
 # These modules import Keras, which takes seconds. `--help` does not need them.
-_MODULES = (
-    "checks",
-    "graphs",
-    "onnx_tensorflow",
-    "saved_model_tensorflow",
-    "tflite_tensorflow",
-)
+_MODULES = ("checks", "graphs", "onnx_tensorflow", "saved_model_tensorflow", "tflite_tensorflow")
+
+
+_deprecated = module_getattr(__name__, {"OF_ONNX": "ONNX_QUANTIZATIONS"})
 
 
 def __getattr__(name: str) -> Any:
@@ -44,4 +43,4 @@ def __getattr__(name: str) -> Any:
         names = vars(import_module(f"{__name__}.{module}"))
         if name in names:
             return names[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _deprecated(name)

@@ -1,6 +1,7 @@
-"""Checks of an export: of the arguments before it, and of the file against Keras after it."""
+"""Checks of the arguments of an export, and of the exported file against Keras."""
 
 import collections
+import itertools
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,29 +11,20 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from keras_onlstm import runtime
 from keras_onlstm.exporting.graphs import ModelGraph, draw_inputs
 from keras_onlstm.onlstm.recurrence import reference, substituted
 from keras_onlstm.prpn import recurrence as prpn_recurrence
 from keras_onlstm.utils import StrPath, Tensor
+from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import is_installed
-
-__all__ = [
-    "QUANTIZED",
-    "Difference",
-    "Exported",
-    "check_request",
-    "compare",
-    "describe",
-    "expected",
-    "latency",
-]
 
 BATCHES, TIMES = (3, 1), (2, 17, 1)
 # Largest accepted difference from Keras, by precision of the weights. A millionth of the value is
 # added. float32 rounds at 6e-8, and sums of hundreds of terms accumulate that. float16 has 11 bits,
 # "weights" has 8, and "dynamic" rounds inputs to 8 bits too. These limits only catch mistakes in a
 # graph; docs/export.md reports how quantization changes results.
-QUANTIZED = {None: 1e-5, "float16": 0.05, "weights": 1.0, "dynamic": 1.0}
+TOLERANCES = {None: 1e-5, "float16": 0.05, "weights": 1.0, "dynamic": 1.0}
 
 
 class Difference(NamedTuple):
@@ -49,10 +41,10 @@ class Difference(NamedTuple):
     sizes: tuple[int, int] | None
 
 
-def expected(graph: ModelGraph, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
-    """The outputs of Keras with the reference recurrence: dictionary of arrays."""
-    if graph.of_keras is not None:
-        return graph.of_keras(**inputs)
+def keras_outputs(graph: ModelGraph, inputs: dict[str, Tensor]) -> dict[str, np.ndarray]:
+    """Outputs of the graph in Keras, with the reference recurrence."""
+    if graph.reference is not None:
+        return graph.reference(**inputs)
     with substituted(reference), prpn_recurrence.substituted(prpn_recurrence.reference):
         outputs = graph.function(inputs)
     return {name: keras.ops.convert_to_numpy(value) for name, value in outputs.items()}
@@ -70,34 +62,37 @@ def compare(
     Raises `ValueError` if an output is missing, has another shape, or differs from Keras too much
     for the precision of the file.
     """
-    worst, allowed, too_far = Difference(0.0, None, None), QUANTIZED[quantize], False
-    for batch in batches:
-        for steps in times:
-            inputs = draw_inputs(graph, batch, steps, seed=steps)
-            wanted, outputs = expected(graph, inputs), run(**inputs)
-            if wanted.keys() != outputs.keys():
-                raise ValueError(f"the file gives {sorted(outputs)}, and Keras {sorted(wanted)}.")
-            for name, value in wanted.items():
-                if value.shape != outputs[name].shape:
-                    raise ValueError(
-                        f"the file's {name} has shape {outputs[name].shape}, and Keras's "
-                        f"{value.shape}."
-                    )
-                errors = np.abs(outputs[name].astype("float64") - value)
-                errors[np.isnan(errors)] = np.inf
-                error = float(np.max(errors, initial=0.0))
-                too_far |= bool(np.any(errors > allowed + 1e-6 * np.abs(value)))
-                if error > worst.largest:
-                    worst = Difference(error, name, (batch, steps))
+    worst, tolerance, too_far = Difference(0.0, None, None), TOLERANCES[quantize], False
+    for batch, steps in itertools.product(batches, times):
+        inputs = draw_inputs(graph, batch, steps, seed=steps)
+        expected, outputs = keras_outputs(graph, inputs), run(**inputs)
+        if expected.keys() != outputs.keys():
+            raise ValueError(
+                f"the exported file has the outputs {sorted(outputs)}, Keras has "
+                f"{sorted(expected)}."
+            )
+        for name, value in expected.items():
+            if value.shape != outputs[name].shape:
+                raise ValueError(
+                    f"the exported file's output {name} has shape {outputs[name].shape}, that of "
+                    f"Keras has {value.shape}."
+                )
+            errors = np.abs(outputs[name].astype("float64") - value)
+            errors[np.isnan(errors)] = np.inf
+            error = float(np.max(errors, initial=0.0))
+            too_far |= bool(np.any(errors > tolerance + 1e-6 * np.abs(value)))
+            if error > worst.largest:
+                worst = Difference(error, name, (batch, steps))
     if too_far:
         raise ValueError(
-            f"the file is up to {worst.largest:.3g} from Keras, in {worst.output} of "
-            f"{' x '.join(map(str, worst.sizes or ()))}, and may be {allowed:g}."
+            f"the exported file differs from Keras by {worst.largest:.3g}, more than "
+            f"{tolerance:g}, in the output {worst.output} for inputs of size (batch, time) = "
+            f"{worst.sizes}. Nothing was written."
         )
     return worst
 
 
-def latency(
+def measure_latency(
     run: Callable[..., object], graph: ModelGraph, batch: int = 1, steps: int = 17, rounds: int = 15
 ) -> float:
     """Median time of a run, in seconds."""
@@ -109,7 +104,7 @@ def latency(
     return float(np.median(times))
 
 
-def counted(names: Iterable[str]) -> dict[str, int]:
+def count_operators(names: Iterable[str]) -> dict[str, int]:
     """Counts each operator; the most frequent comes first."""
     return dict(collections.Counter(names).most_common())
 
@@ -145,35 +140,61 @@ def check_request(
     if backend != "tensorflow":
         install = "" if is_installed("tensorflow") else "pip install tensorflow, "
         raise ValueError(
-            f"exporting goes by way of TensorFlow, and Keras runs on {backend}. Save the model, "
-            f"{install}and export it with KERAS_BACKEND=tensorflow."
+            f"Exporting needs TensorFlow, but Keras runs on {backend}. Save the model, {install}"
+            "and export it with KERAS_BACKEND=tensorflow."
         )
     if quantize not in (None, *quantizations):
-        known = ", ".join(map(repr, (None, *quantizations[:-1])))
-        raise ValueError(f"quantize is {known} or {quantizations[-1]!r}, not {quantize!r}.")
+        *names, last = map(repr, (None, *quantizations))
+        raise ValueError(f"quantize must be {', '.join(names)} or {last}, got {quantize!r}.")
     path = Path(path)
     if path.suffix != suffix and suffix:
-        raise ValueError(f"{path}: a file of this format ends in {suffix}.")
+        raise ValueError(f"{path}: the name of the file must end in {suffix}.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"{path.parent}: no such directory. Make it first.")
+        raise FileNotFoundError(f"{path.parent}: this folder does not exist. Create it first.")
     if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"{path.parent}: cannot be written. Name another directory.")
+        raise PermissionError(f"{path.parent}: this folder is not writable. Choose another one.")
     if suffix and path.is_dir():
-        raise IsADirectoryError(f"{path}: is a directory. Name a file.")
+        raise IsADirectoryError(f"{path}: is a directory. Choose the name of a file.")
     return path
+
+
+def write_checked(
+    path: Path,
+    content: bytes,
+    graph: ModelGraph,
+    operators: Iterable[str],
+    *,
+    quantize: str | None,
+    check: bool,
+    provider: str = "cpu",
+    batch: int | None = None,
+) -> Exported:
+    """Writes a file of one graph. `path` is replaced only if the results match those of Keras.
+
+    `batch` is the fixed batch size of the file, `None` if it takes any.
+    """
+    difference = seconds = None
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+        if check:
+            run = runtime.load(temporary, provider).run
+            difference = compare(run, graph, quantize, BATCHES if batch is None else (batch,))
+            seconds = measure_latency(run, graph, batch or 1)
+    counts = count_operators(operators)
+    return Exported(path, (graph.name,), path.stat().st_size, counts, difference, seconds)
 
 
 def describe(exported: Exported) -> str:
     """Summary of an export."""
-    most = [f"{name} {count}" for name, count in list(exported.operators.items())[:8]]
+    counts = [f"{name} {count}" for name, count in list(exported.operators.items())[:8]]
     lines = [
         f"{exported.path}: {', '.join(exported.graphs)}",
         f"  size        {exported.size / 1e6:.2f} MB",
-        f"  operators   {sum(exported.operators.values())}: {', '.join(most)}, ...",
+        f"  operators   {sum(exported.operators.values())}: {', '.join(counts)}, ...",
     ]
     if exported.difference is None or exported.latency is None:
         lines.append("  not checked")
     else:
-        lines.append(f"  from Keras  {exported.difference.largest:.2g} at most")
-        lines.append(f"  latency     {1e3 * exported.latency:.2f} ms, one sentence of 17 tokens")
+        lines.append(f"  difference  {exported.difference.largest:.2g} from Keras at most")
+        lines.append(f"  latency     {1e3 * exported.latency:.2f} ms for a sentence of 17 tokens")
     return "\n".join(lines)

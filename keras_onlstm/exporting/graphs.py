@@ -1,24 +1,9 @@
 """The graphs that a model can be exported as: their inputs, outputs and computations.
 
-A model lists its graphs in `graphs`; `models.sentence_reader` documents what it provides then.
-
-Graphs are the same for every format. Sequences are padded on the right; the values of the padding
-do not change results. `lengths` are numbers of tokens. A classifier's ids are 0 in the padding.
-Heads count from 1, with 0 for ROOT and -1 in the padding.
-
-| graph | inputs | outputs |
-|---|---|---|
-| `parser` | `ids` (batch, time), `lengths` (batch) | `forget_distances`, `input_distances` (batch, layers, time); for several models, the layers of one after those of another |
-| `language_model` | the same | `log_probabilities` (batch, time, V) of the token after each, and both distances |
-| `step` | `ids` (batch), `h_0`, `c_0`, `h_1`, ... (batch, units) | `log_probabilities` (batch, V), both distances (batch, layers), `next_h_0`, ... |
-| those of PRPN | the same; the states are `words` (batch, L, E), `history` (batch, S), `h_0`, `c_0`, ... (batch, S, U) | the same, but the only distances are `syntactic_distances`, of one layer |
-| `tree_language_model` | `ids`, `heads` (batch, time) | `log_probabilities` (batch, time) of each word given its path |
-| `classifier` | `left`, `right` (batch, time) | `probabilities` (batch, classes) |
-| `layer` | those of the Keras model | those of the Keras model |
-
-Ids, heads and lengths are int32, everything else is float32. Outputs beyond a length are 0. The
-initial states of a `step` are 0, except those with a value in `starts` of its metadata.
-"""  # noqa: E501
+A model lists its graphs in `graphs`. Graphs are the same for every format, and docs/export.md lists
+their inputs and outputs. Sequences are padded on the right; the values of the padding do not change
+results, and outputs there are 0.
+"""
 
 import re
 from collections.abc import Callable, Iterable
@@ -36,50 +21,27 @@ from keras_onlstm.text.vocabulary import TreeEncoder
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.keras_private import layers_within
 
-__all__ = [
-    "Input",
-    "ModelGraph",
-    "draw_inputs",
-    "graph_names",
-    "make_graph",
-]
-
 
 class Input(NamedTuple):
-    """One input of a graph.
-
-    Attributes:
-        name: string.
-        dtype: string.
-        shape: tuple of integers, and of axis names (strings) where any size is allowed.
-        draw: function of a NumPy generator, a shape and the time that draws random values.
-    """
+    """One input of a graph. Axes of any size have names in `shape`."""
 
     name: str
     dtype: str
     shape: tuple[int | str, ...]
+    # Draws random values, from a NumPy generator, a shape and the time.
     draw: Callable[[np.random.Generator, tuple[int, ...], int], np.ndarray]
 
 
 class ModelGraph(NamedTuple):
-    """A graph of a model, ready to export.
-
-    Attributes:
-        name: one of `exporting.GRAPHS`.
-        inputs: list of `Input`.
-        function: maps a dictionary of tensors to a dictionary of tensors.
-        model: the Keras model.
-        metadata: dictionary for the exported file: `graph`, `vocabulary` and others.
-        of_keras: function from arrays by name to a dictionary of arrays, if Keras computes the
-            outputs in another way than `function`; else `None`.
-    """
+    """A graph of a model, ready to export."""
 
     name: str
     inputs: list[Input]
     function: Callable[[dict[str, Tensor]], dict[str, Tensor]]
     model: keras.Model
-    metadata: dict[str, Any]
-    of_keras: Callable[..., dict[str, np.ndarray]] | None = None
+    metadata: dict[str, Any]  # for the exported file
+    # Outputs of Keras for arrays, if it computes them in another way than `function`.
+    reference: Callable[..., dict[str, np.ndarray]] | None = None
 
 
 def graph_names(model: keras.Model) -> tuple[str, ...]:
@@ -105,33 +67,19 @@ def make_graph(
     model: keras.Model,
     name: str | None = None,
     inputs: Any = None,
-    about: Any = None,
+    metadata: Any = None,
     vocabulary: Iterable[str] | None = None,
     labels: Iterable[str] | None = None,
 ) -> ModelGraph:
-    """Makes a graph of a model.
+    """Makes a graph of a model; the arguments are those of `to_onnx`.
 
-    Args:
-        model: a Keras model of ON-LSTM layers: `LanguageModel`, `Ensemble`, `PairClassifier` or the
-            user's own, built; or a `TreeLSTM`.
-        name: one of `graph_names(model)`; optional if there is only one.
-        inputs: list of `keras.Input`, for the user's own models that do not define their inputs,
-            such as subclasses of `keras.Model`.
-        about: JSON-serializable object for the metadata: where the model comes from.
-        vocabulary: list of words in the order of their ids, if the model has none.
-        labels: list of the names of a classifier's classes.
-
-    Returns:
-        `ModelGraph`.
-
-    Raises:
-        TypeError: if `model` is not a Keras model.
-        ValueError: if the model lacks the graph, has no ON-LSTM, is stateful or not in float32,
-            reads strings, or is a TreeLSTM without a vocabulary.
+    Raises `TypeError` if `model` is not a Keras model. Raises `ValueError` if it lacks the graph,
+    has no ON-LSTM, is stateful or not in float32, reads strings, or is a TreeLSTM without a
+    vocabulary.
     """
     if not isinstance(model, keras.Model):
         raise TypeError(
-            f"{type(model).__name__} is no Keras model. Put a layer into one: "
+            f"model must be a Keras model, got {type(model).__name__}. Put a layer into a model: "
             "keras.Sequential([keras.Input((None, input_dim)), layer])."
         )
     known = graph_names(model)
@@ -139,83 +87,79 @@ def make_graph(
         name = known[0]
     if name not in known:
         raise ValueError(
-            f"a {type(model).__name__} has no graph {name!r}: it has {', '.join(known)}."
+            f"graph must be one of {', '.join(known)} for a {type(model).__name__}, got {name!r}."
         )
-    _check(model, name)
+    _check_layers(model, name)
     words = getattr(model, "vocabulary", None) or vocabulary
-    of_keras = None
+    reference = None
     if name == "layer":
         graph_inputs, function = _layer(model, inputs)
     elif name == "tree_language_model":
-        graph_inputs, function, of_keras = _tree_language_model(model, words)
+        graph_inputs, function, reference = _tree_language_model(model, words)
     else:
         graph_inputs, function = _MAKERS[name](model)
-    metadata: dict[str, Any] = {"graph": name, "vocabulary": None if words is None else list(words)}
+    fields: dict[str, Any] = {"graph": name, "vocabulary": None if words is None else list(words)}
     if labels is not None:
-        metadata["labels"] = list(labels)
+        fields["labels"] = list(labels)
     if name == "step":
         names, states = map(keras.tree.flatten, (model.state_names, model.initial_states(1)))
-        starts = [float(np.max(ops.convert_to_numpy(state))) for state in states]
-        others = {name: start for name, start in zip(names, starts, strict=True) if start}
-        metadata |= {"starts": others} if others else {}
-    members = getattr(model, "members", ())
-    if members:
-        metadata["num_layers"] = sum(members)
-    if len(members) > 1:
-        metadata["members"] = list(members)
+        values = [float(np.max(ops.convert_to_numpy(state))) for state in states]
+        if starts := {name: value for name, value in zip(names, values, strict=True) if value}:
+            fields["starts"] = starts
+    layers_per_model = getattr(model, "layers_per_model", ())
+    if layers_per_model:
+        fields["num_layers"] = sum(layers_per_model)
+    if len(layers_per_model) > 1:
+        fields["members"] = list(layers_per_model)
     if name == "tree_language_model":
-        metadata["left_dependents"] = model.left is not None
-    metadata["about"] = about
-    return ModelGraph(name, graph_inputs, _fast_cells(model, function), model, metadata, of_keras)
+        fields["left_dependents"] = model.left is not None
+    fields["about"] = metadata
+    return ModelGraph(name, graph_inputs, _fast_cells(model, function), model, fields, reference)
 
 
-def _check(model, name):
+def _check_layers(model, name):
     layers = layers_within(model)
     own = [layer for layer in layers if isinstance(layer, ONLSTM | ONLSTMCell)]
     if not own and not getattr(model, "gates", ()) and name != "tree_language_model":
         raise ValueError(
-            f"the model {model.name} has no ON-LSTM in it. Keras exports others: model.export()."
+            f"the model {model.name} contains no ON-LSTM. Export it with Keras: model.export()."
         )
     for layer in own:
         if layer.quantization_mode:
             raise ValueError(
-                f"the layer {layer.name} has weights in {layer.quantization_mode}. Export the "
-                "model as it was before: the export's own quantize makes the file smaller."
+                f"the layer {layer.name} is quantized to {layer.quantization_mode}. Export the "
+                "model without quantization, and make the file smaller with quantize=."
             )
     for layer in layers:
         if getattr(layer, "stateful", False):
             raise ValueError(
-                f"the layer {layer.name} is stateful, and an exported graph keeps nothing. Give "
-                "it initial_state and return_state=True instead, or export the graph step."
+                f"the layer {layer.name} is stateful, but exported graphs keep no state between "
+                "runs. Use initial_state and return_state=True, or export the graph step."
             )
         if not keras.backend.is_float_dtype(layer.compute_dtype or "float32"):
-            raise _no_preprocessing(f"the layer {layer.name}", layer.compute_dtype)
+            raise _preprocessing_error(f"the layer {layer.name}", layer.compute_dtype)
         if layer.compute_dtype not in ("float32", None):
             raise ValueError(
                 f"the layer {layer.name} computes in {layer.compute_dtype}. Export a float32 model "
-                "with its weights; quantize makes the file smaller."
+                "with its weights, and make the file smaller with quantize=."
             )
 
 
-def _no_preprocessing(subject, dtype):
-    """The error for strings and preprocessing layers, which cannot be exported."""
-    read = "strings" if dtype == "string" else dtype
+def _preprocessing_error(subject, dtype):
+    values = "strings" if dtype == "string" else dtype
     return ValueError(
-        f"{subject} works with {read}, which cannot be exported. Export the part of the model that "
-        "follows the preprocessing, with ids as its input, and make the ids before you run the "
+        f"{subject} works with {values}, which cannot be exported. Export the part of the model "
+        "after the preprocessing, whose input is ids, and convert texts to ids before you run the "
         "file."
     )
 
 
 def _ids(name, shape, size):
-    def draw(rng, sizes, _):
-        return rng.integers(0, size, sizes)
-
-    return Input(name, "int32", shape, draw)
+    return Input(name, "int32", shape, lambda rng, shape, _: rng.integers(0, size, shape))
 
 
-def _draw_lengths(rng, sizes, time):
-    lengths = rng.integers(1, time + 1, sizes)
+def _draw_lengths(rng, shape, time):
+    lengths = rng.integers(1, time + 1, shape)
     lengths[0] = time
     return lengths
 
@@ -225,14 +169,14 @@ def _text_inputs(model):
     return [ids, Input("lengths", "int32", ("batch",), _draw_lengths)]
 
 
-def _valid(ids, lengths):
+def _mask(ids, lengths):
     """Mask (B, T): 1 for tokens, 0 for padding."""
-    places = ops.cumsum(ops.ones_like(ids), axis=1)  # 1, 2, ...
-    return ops.cast(places <= ops.expand_dims(lengths, 1), "float32")
+    positions = ops.cumsum(ops.ones_like(ids), axis=1)  # 1, 2, ...
+    return ops.cast(positions <= ops.expand_dims(lengths, 1), "float32")
 
 
 def _named(distances):
-    return {f"{name}_distances": rows for name, rows in distances.items()}
+    return {f"{gate}_distances": array for gate, array in distances.items()}
 
 
 def _parser(model):
@@ -240,22 +184,22 @@ def _parser(model):
         model.build((None, None))
 
     def function(tensors):
-        valid = ops.expand_dims(_valid(tensors["ids"], tensors["lengths"]), 1)  # (B, 1, T)
+        mask = ops.expand_dims(_mask(tensors["ids"], tensors["lengths"]), 1)  # (B, 1, T)
         distances = _named(model.measure(tensors["ids"]))  # (B, layers, T)
-        return {name: d * valid for name, d in distances.items()}
+        return {name: d * mask for name, d in distances.items()}
 
     return _text_inputs(model), function
 
 
 def _language_model(model):
     def function(tensors):
-        valid = _valid(tensors["ids"], tensors["lengths"])  # (B, T)
+        mask = _mask(tensors["ids"], tensors["lengths"])  # (B, T)
         results = model(tensors["ids"], details=True)
         log_probabilities = ops.log_softmax(results.logits)  # (B, T, V)
         distances = _named(results.distances)
         return {
-            "log_probabilities": log_probabilities * ops.expand_dims(valid, -1),
-            **{name: d * ops.expand_dims(valid, 1) for name, d in distances.items()},
+            "log_probabilities": log_probabilities * ops.expand_dims(mask, -1),
+            **{name: d * ops.expand_dims(mask, 1) for name, d in distances.items()},
         }
 
     return _text_inputs(model), function
@@ -270,23 +214,21 @@ def _step(model):
     ]
 
     def function(tensors):
-        before = keras.tree.pack_sequence_as(first, [tensors[name] for name in names])
-        results = model(ops.expand_dims(tensors["ids"], 1), states=before, details=True)
+        previous = keras.tree.pack_sequence_as(first, [tensors[name] for name in names])
+        results = model(ops.expand_dims(tensors["ids"], 1), states=previous, details=True)
         distances = _named(results.distances)  # (B, layers, 1)
+        following = zip(names, keras.tree.flatten(results.states), strict=True)
         return {
             "log_probabilities": ops.log_softmax(results.logits[:, 0]),  # (B, V)
             **{name: ops.squeeze(d, -1) for name, d in distances.items()},
-            **{
-                f"next_{name}": state
-                for name, state in zip(names, keras.tree.flatten(results.states), strict=True)
-            },
+            **{f"next_{name}": state for name, state in following},
         }
 
     return [_ids("ids", ("batch",), model.vocabulary_size), *states], function
 
 
-def _draw_states(rng, sizes, _):
-    return rng.uniform(-0.5, 0.5, sizes)
+def _draw_states(rng, shape, _):
+    return rng.uniform(-0.5, 0.5, shape)
 
 
 def _tree_language_model(model, vocabulary):
@@ -299,21 +241,16 @@ def _tree_language_model(model, vocabulary):
         Input("heads", "int32", axes, tree_graph.draw_heads),
     ]
     function = tree_graph.tree_language_model(model, root)
-    return inputs, function, partial(tree_graph.of_keras, model, root)
-
-
-def _draw_padded(size):
-    def draw(rng, sizes, time):
-        lengths = _draw_lengths(rng, sizes[:1], time)
-        ids = rng.integers(1, size, sizes)
-        ids[rng.permuted(lengths)[:, None] <= range(time)] = 0
-        return ids
-
-    return draw
+    return inputs, function, partial(tree_graph.keras_outputs, model, root)
 
 
 def _classifier(model):
-    draw = _draw_padded(model.vocabulary_size)
+    def draw(rng, shape, time):
+        lengths = _draw_lengths(rng, shape[:1], time)
+        ids = rng.integers(1, model.vocabulary_size, shape)
+        ids[rng.permuted(lengths)[:, None] <= range(time)] = 0
+        return ids
+
     inputs = [Input(name, "int32", ("batch", f"time_{name}"), draw) for name in ("left", "right")]
 
     def function(tensors):
@@ -334,17 +271,17 @@ _MAKERS = {
 def _layer(model, inputs):
     if isinstance(inputs, list | tuple) and len(inputs) == 1:
         inputs = inputs[0]
-    structure = inputs if inputs is not None else _known_inputs(model)
+    structure = inputs if inputs is not None else _model_inputs(model)
     if structure is None:
         raise ValueError(
-            f"the model {model.name} does not know its inputs. Name them: "
+            f"the model {model.name} does not define its inputs. Pass them: "
             "inputs=[keras.Input((None, 128), name='x')]."
         )
     specs = keras.tree.flatten(structure)
     names = _plain_names([spec.name for spec in specs])
     dtypes = [keras.backend.standardize_dtype(spec.dtype) for spec in specs]
     if "string" in dtypes:
-        raise _no_preprocessing(f"the input {names[dtypes.index('string')]}", "string")
+        raise _preprocessing_error(f"the input {names[dtypes.index('string')]}", "string")
     graph_inputs = [
         Input(name, dtype, _named_axes(name, spec.shape), _DRAW.get(dtype, _draw_floats))
         for name, dtype, spec in zip(names, dtypes, specs, strict=True)
@@ -365,16 +302,17 @@ def _layer(model, inputs):
 def _plain_names(names):
     """Names valid in every format: characters except letters, digits and _ become _."""
     plain = [re.sub(r"\W", "_", name, flags=re.ASCII) for name in names]
-    for place, name in enumerate(plain):
-        if name in plain[:place] or name.startswith("_"):
+    for index, name in enumerate(plain):
+        if name in plain[:index] or name.startswith("_"):
             raise ValueError(
-                f"{names[place]!r} among {', '.join(map(repr, names))}: the names of inputs and "
-                "outputs are to begin with a letter or a digit of ASCII, and to differ in those."
+                f"invalid name {names[index]!r} among {', '.join(map(repr, names))}: names of "
+                "inputs and outputs must begin with an ASCII letter or digit, and must differ in "
+                "their ASCII letters and digits."
             )
     return plain
 
 
-def _known_inputs(model):
+def _model_inputs(model):
     inputs = getattr(model, "inputs", None)
     if not inputs:
         return None
@@ -386,54 +324,37 @@ def _named_axes(name, shape):
     return tuple(a if size is None else size for a, size in zip(axes, shape, strict=True))
 
 
-def _draw_floats(rng, sizes, _):
-    return rng.normal(size=sizes)
+def _draw_floats(rng, shape, _):
+    return rng.normal(size=shape)
 
 
-def _draw_booleans(rng, sizes, _):
-    return rng.random(sizes) < 0.8
-
-
-def _draw_small_integers(rng, sizes, _):
-    return rng.integers(0, 2, sizes)  # valid ids for any embedding with two entries
+def _draw_small_integers(rng, shape, _):
+    return rng.integers(0, 2, shape)  # valid ids for any embedding with two entries
 
 
 _DRAW = {
-    "bool": _draw_booleans,
+    "bool": lambda rng, shape, _: rng.random(shape) < 0.8,
     "int32": _draw_small_integers,
     "int64": _draw_small_integers,
 }
 
 
 def draw_inputs(graph: ModelGraph, batch: int, time: int, seed: int = 0) -> dict[str, np.ndarray]:
-    """Draws random inputs for a graph.
-
-    Args:
-        graph: `ModelGraph`.
-        batch: integer.
-        time: integer, the size of every other axis of variable size.
-        seed: integer.
-
-    Returns:
-        Dictionary of arrays.
-    """
+    """Draws random inputs, by name. `time` is the size of all axes of any size but the batch."""
     rng = np.random.default_rng(seed)
     arrays = {}
     for entry in graph.inputs:
-        sizes = tuple(_size(axis, batch, time) for axis in entry.shape)
-        arrays[entry.name] = np.asarray(entry.draw(rng, sizes, time), entry.dtype)
+        shape = tuple(
+            axis if isinstance(axis, int) else batch if axis == "batch" else time
+            for axis in entry.shape
+        )
+        arrays[entry.name] = np.asarray(entry.draw(rng, shape, time), entry.dtype)
     return arrays
-
-
-def _size(axis, batch, time):
-    if not isinstance(axis, str):
-        return axis
-    return batch if axis == "batch" else time
 
 
 def _fast_cells(model, function):
     """The function, with each `RNN(ONLSTMCell(...))` of the model run as an `ONLSTM`."""
-    fast = {
+    onlstm_layers = {
         layer: _as_onlstm(layer)
         for layer in layers_within(model)
         if type(layer) is keras.layers.RNN and isinstance(layer.cell, ONLSTMCell)
@@ -441,14 +362,14 @@ def _fast_cells(model, function):
 
     def run(tensors):
         try:
-            for layer, onlstm in fast.items():
+            for layer, onlstm in onlstm_layers.items():
                 object.__setattr__(layer, "call", onlstm.call)
             return function(tensors)
         finally:
-            for layer in fast:
+            for layer in onlstm_layers:
                 layer.__dict__.pop("call", None)
 
-    return run if fast else function
+    return run if onlstm_layers else function
 
 
 def _as_onlstm(rnn):

@@ -17,28 +17,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from keras_onlstm.onlstm.step import MASTER_GATES, gate_offsets
-from keras_onlstm.utils.libraries import not_installed
-
-__all__ = ["Weights", "loop", "one_step"]
+from keras_onlstm.onlstm.gates import MASTER_GATES, gate_offsets
 
 _ORDER = ("master_forget", "master_input", "candidate", "output", "forget", "input")
 _NEGATED = ("forget", "input")
 
 
 class Weights(NamedTuple):
-    """The weights of a layer.
+    """The weights of a layer."""
 
-    Attributes:
-        kernel: array (D, K).
-        recurrent_kernel: array (U, K).
-        bias: array (K,), or `None`.
-        chunk_size: integer, C.
-    """
-
-    kernel: np.ndarray
-    recurrent_kernel: np.ndarray
-    bias: np.ndarray | None
+    kernel: np.ndarray  # (D, K)
+    recurrent_kernel: np.ndarray  # (U, K)
+    bias: np.ndarray | None  # (K,)
     chunk_size: int
 
     @property
@@ -48,27 +38,13 @@ class Weights(NamedTuple):
     def arranged(self) -> list[np.ndarray]:
         """Kernel, recurrent kernel and bias with gates in the order of `_ORDER`, float32."""
         offsets = gate_offsets(self.units, self.chunk_size)
-        bias = self.bias
-        if bias is None:
-            bias = np.zeros(self.kernel.shape[1])
-        return [
-            np.concatenate(
-                [
-                    -w[..., offsets[name]] if name in _NEGATED else w[..., offsets[name]]
-                    for name in _ORDER
-                ],
-                axis=-1,
-            ).astype("float32")
-            for w in (self.kernel, self.recurrent_kernel, bias)
-        ]
+        bias = np.zeros(self.kernel.shape[1]) if self.bias is None else self.bias
 
+        def arrange(w):
+            gates = [-w[..., offsets[g]] if g in _NEGATED else w[..., offsets[g]] for g in _ORDER]
+            return np.concatenate(gates, axis=-1).astype("float32")
 
-def _onnx():
-    try:
-        import onnx
-    except ImportError as error:
-        raise not_installed("ONNX", "onnx", error=error) from error
-    return onnx
+        return [arrange(w) for w in (self.kernel, self.recurrent_kernel, bias)]
 
 
 class _Writer:
@@ -82,20 +58,29 @@ class _Writer:
         return f"{self.prefix}/{text}"
 
     def constant(self, text, value, dtype="int64"):
-        name, array = self.name(text), np.asarray(value, dtype)
-        self.constants.append(_onnx().numpy_helper.from_array(array, name))
+        from onnx import numpy_helper
+
+        name = self.name(text)
+        self.constants.append(numpy_helper.from_array(np.asarray(value, dtype), name))
         return name
 
     def add(self, kind, inputs, *outputs, **attributes):
         """Adds an operator. Output names get the prefix, unless given as a list of one name."""
+        from onnx import helper
+
         names = [o[0] if isinstance(o, list) else self.name(o) for o in outputs]
-        self.nodes.append(_onnx().helper.make_node(kind, inputs, names, **attributes))
+        self.nodes.append(helper.make_node(kind, inputs, names, **attributes))
         return names[0] if len(names) == 1 else names
 
-    def step(self, h, c, z, keep, recurrent_kernel, units, chunk_size):
-        """Adds one step. Returns names of h, c (B, U), forget and input distances (B, 1).
+    def projection(self, x, kernel, bias):
+        """Adds the input product x (..., D) @ kernel + bias. Returns its name (..., K)."""
+        product = self.add("MatMul", [x, self.constant("kernel", kernel, "float32")], "product")
+        return self.add("Add", [product, self.constant("bias", bias, "float32")], "projected")
 
-        `z` is the name of the projected inputs (B, K).
+    def step(self, h, c, z, mask, recurrent_kernel, units, chunk_size):
+        """Adds one step for the projected inputs z (B, K).
+
+        All arguments and results are names: results of h, c (B, U) and the distances (B, 1).
         """
         add, chunks = self.add, units // chunk_size
         gates = add("Add", [add("MatMul", [h, recurrent_kernel], "recurrent"), z], "gates")
@@ -103,98 +88,101 @@ class _Writer:
         names = [f"gate_{name}" for name in _ORDER]
         split = add("Split", [gates, self.constant("sizes", sizes)], *names, axis=1)
         pre = dict(zip(_ORDER, split, strict=True))
-        shares = [
+        probabilities = [
             add("Softmax", [pre[f"master_{name}"]], f"shares_{name}", axis=-1)  # (B, N)
             for name in ("forget", "input")
         ]
         above = np.tril(np.ones((chunks, chunks), "float32"), -1)  # (N, N)
         triangle = self.constant("triangle", np.repeat(above, chunk_size, axis=1), "float32")
         one = self.constant("one", [1.0], "float32")
-        f_tilde = add("Gemm", [shares[0], triangle, one], "f_tilde", alpha=-1.0)  # (B, U)
+        f_tilde = add("Gemm", [probabilities[0], triangle, one], "f_tilde", alpha=-1.0)  # (B, U)
         # Without a third input beta has no effect, but as_int8 would treat a Gemm with alpha and
         # beta 1 as a MatMul.
-        i_tilde = add("Gemm", [shares[1], triangle], "i_tilde", beta=0.0)
+        i_tilde = add("Gemm", [probabilities[1], triangle], "i_tilde", beta=0.0)
         means = self.constant("means", above.mean(1, keepdims=True), "float32")  # (N, 1)
         distances = [
-            add("Gemm", [share, means], f"distance_{name}", beta=0.0)  # (B, 1)
-            for share, name in zip(shares, ("forget", "input"), strict=True)
+            add("Gemm", [p, means], f"distance_{name}", beta=0.0)  # (B, 1)
+            for p, name in zip(probabilities, ("forget", "input"), strict=True)
         ]
-        opened, kept, taken = (
+        # The forget and input gates are those of negated weights: 1 minus the gates of the paper.
+        output_gate, forget_complement, input_complement = (
             add("Sigmoid", [pre[name]], f"sigmoid_{name}") for name in ("output", "forget", "input")
         )
         omega = add("Mul", [f_tilde, i_tilde], "omega")
-        f_hat = add("Sub", [f_tilde, add("Mul", [omega, kept], "not_kept")], "f_hat")
-        i_hat = add("Sub", [i_tilde, add("Mul", [omega, taken], "not_taken")], "i_hat")
+        f_hat = add("Sub", [f_tilde, add("Mul", [omega, forget_complement], "not_kept")], "f_hat")
+        i_hat = add("Sub", [i_tilde, add("Mul", [omega, input_complement], "not_taken")], "i_hat")
         old = add("Mul", [f_hat, c], "old")
         new = add("Mul", [i_hat, add("Tanh", [pre["candidate"]], "squashed")], "new")
         new_c = add("Add", [old, new], "new_c")
-        new_h = add("Mul", [opened, add("Tanh", [new_c], "shown")], "new_h")
-        if keep is not None:
+        new_h = add("Mul", [output_gate, add("Tanh", [new_c], "shown")], "new_h")
+        if mask is not None:
             zero = self.constant("zero", 0.0, "float32")
-            new_h = add("Where", [keep, new_h, h], "kept_h")
-            new_c = add("Where", [keep, new_c, c], "kept_c")
-            distances = [add("Where", [keep, d, zero], f"{d}/kept") for d in distances]
+            new_h = add("Where", [mask, new_h, h], "kept_h")
+            new_c = add("Where", [mask, new_c, c], "kept_c")
+            distances = [add("Where", [mask, d, zero], f"{d}/kept") for d in distances]
         return new_h, new_c, *distances
 
 
 def one_step(
-    prefix: str, x: str, h: str, c: str, keep: str | None, outputs: Sequence[str], weights: Weights
+    prefix: str, x: str, h: str, c: str, mask: str | None, outputs: Sequence[str], weights: Weights
 ) -> tuple[list[Any], list[Any]]:
     """The recurrence over one time step, without a loop: lists of operators and constants.
 
-    `x`, `h`, `c` and `keep` name tensors (B, D), (B, U), (B, U) and (B, 1); `keep` may be `None`.
+    `x`, `h`, `c` and `mask` name tensors (B, D), (B, U), (B, U) and (B, 1); `mask` may be `None`.
     `outputs` are names for h, c and the two distances (B, 1).
     """
-    to = _Writer(prefix)
+    writer = _Writer(prefix)
     kernel, recurrent_kernel, bias = weights.arranged()
-    product = to.add("MatMul", [x, to.constant("kernel", kernel, "float32")], "product")
-    z = to.add("Add", [product, to.constant("bias", bias, "float32")], "projected")
-    matrix = to.constant("recurrent_kernel", recurrent_kernel, "float32")
-    results = to.step(h, c, z, keep, matrix, weights.units, weights.chunk_size)
+    z = writer.projection(x, kernel, bias)
+    matrix = writer.constant("recurrent_kernel", recurrent_kernel, "float32")
+    results = writer.step(h, c, z, mask, matrix, weights.units, weights.chunk_size)
     for name, output in zip(results, outputs, strict=True):
-        to.add("Identity", [name], [output])
-    return to.nodes, to.constants
+        writer.add("Identity", [name], [output])
+    return writer.nodes, writer.constants
 
 
 def loop(
-    prefix: str, x: str, h: str, c: str, keep: str | None, outputs: Sequence[str], weights: Weights
+    prefix: str, x: str, h: str, c: str, mask: str | None, outputs: Sequence[str], weights: Weights
 ) -> tuple[list[Any], list[Any]]:
     """The recurrence over time: lists of operators and constants.
 
-    `x`, `h`, `c` and `keep` name tensors (B, T, D), (B, U), (B, U) and (B, T, 1); `keep` may be
+    `x`, `h`, `c` and `mask` name tensors (B, T, D), (B, U), (B, U) and (B, T, 1); `mask` may be
     `None`. `outputs` are names for all h (B, T, U), the last h and c, and the distances (B, T, 1).
     """
-    onnx = _onnx()
+    from onnx import TensorProto, helper
+
     units, body = weights.units, _Writer(f"{prefix}/step")
-    to = _Writer(prefix)
+    writer = _Writer(prefix)
     kernel, recurrent_kernel, bias = weights.arranged()
     # Scan reads time-major tensors. Transposing x is cheaper than transposing its wider product.
-    x = to.add("Transpose", [x], "rows", perm=[1, 0, 2])  # (T, B, D)
-    product = to.add("MatMul", [x, to.constant("kernel", kernel, "float32")], "product")
-    z = to.add("Add", [product, to.constant("bias", bias, "float32")], "projected")
+    z = writer.projection(
+        writer.add("Transpose", [x], "rows", perm=[1, 0, 2]), kernel, bias
+    )  # (T, B, K)
     matrix = body.constant("recurrent_kernel", recurrent_kernel, "float32")
 
-    h_t, c_t, z_t, keep_t = (body.name(text) for text in ("h", "c", "z", "keep"))
-    counts = None if keep is None else keep_t
-    new_h, new_c, *distances = body.step(h_t, c_t, z_t, counts, matrix, units, weights.chunk_size)
+    h_t, c_t, z_t, mask_t = (body.name(text) for text in ("h", "c", "z", "keep"))
+    new_h, new_c, *distances = body.step(
+        h_t, c_t, z_t, None if mask is None else mask_t, matrix, units, weights.chunk_size
+    )
+    # The state h is also an output of every step. A graph's outputs need different names.
     row = body.add("Identity", [new_h], "row")
 
-    def value(name, width, kind=onnx.TensorProto.FLOAT):
-        return onnx.helper.make_tensor_value_info(name, kind, [None, width])
+    def value(name, width, kind=TensorProto.FLOAT):
+        return helper.make_tensor_value_info(name, kind, [None, width])
 
     inputs = [value(h_t, units), value(c_t, units), value(z_t, kernel.shape[1])]
-    if keep is not None:
-        inputs.append(value(keep_t, 1, onnx.TensorProto.BOOL))
+    if mask is not None:
+        inputs.append(value(mask_t, 1, TensorProto.BOOL))
     results = [value(name, units) for name in (new_h, new_c, row)]
     results += [value(name, 1) for name in distances]
-    rows, last_h, last_c, *distances = outputs
-    to.add(
+    all_h, last_h, last_c, *distances = outputs
+    writer.add(
         "Scan",
-        [h, c, z, *([] if keep is None else [keep])],
-        *([name] for name in (last_h, last_c, rows, *distances)),
-        body=onnx.helper.make_graph(body.nodes, body.prefix, inputs, results, body.constants),
-        num_scan_inputs=1 if keep is None else 2,
-        scan_input_axes=[0] if keep is None else [0, 1],
+        [h, c, z, *([] if mask is None else [mask])],
+        *([name] for name in (last_h, last_c, all_h, *distances)),
+        body=helper.make_graph(body.nodes, body.prefix, inputs, results, body.constants),
+        num_scan_inputs=1 if mask is None else 2,
+        scan_input_axes=[0] if mask is None else [0, 1],
         scan_output_axes=[1, 1, 1],
     )
-    return to.nodes, to.constants
+    return writer.nodes, writer.constants

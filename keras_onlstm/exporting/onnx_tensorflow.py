@@ -13,22 +13,19 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_onlstm import runtime
-from keras_onlstm.exporting import OF_ONNX, checks, onnx_recurrence, onnx_weights
-from keras_onlstm.exporting.checks import Exported, check_request
+from keras_onlstm.exporting import ONNX_QUANTIZATIONS, onnx_recurrence, onnx_weights
+from keras_onlstm.exporting.checks import Exported, check_request, write_checked
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.onnx_weights import ModelProto
 from keras_onlstm.exporting.saved_model_tensorflow import traced
 from keras_onlstm.onlstm.recurrence import RecurrenceOutputs, reference, unsupported_reason
-from keras_onlstm.runtime import metadata
+from keras_onlstm.runtime.metadata import KEY, dumps
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["to_onnx"]
-
-_LEAST_OPSET = 18  # the first in which ReduceMean and ReduceSum both take their axes as an input
+_MINIMUM_OPSET = 18  # the first in which ReduceMean and ReduceSum both take their axes as an input
 _DOMAIN = "keras_onlstm"
 
 
@@ -44,11 +41,12 @@ class _Placeholders:
 
         if unsupported_reason(problem.activation, problem.recurrent_activation):
             return reference(problem)
-        kernel, recurrent_kernel = _value(problem.kernel), _value(problem.recurrent_kernel)
+        with tf.init_scope():  # reads variables outside the traced graph
+            kernel = ops.convert_to_numpy(problem.kernel)
+            recurrent_kernel = ops.convert_to_numpy(problem.recurrent_kernel)
+            bias = None if problem.bias is None else ops.convert_to_numpy(problem.bias)
         self.weights.append(
-            onnx_recurrence.Weights(
-                kernel, recurrent_kernel, _value(problem.bias), problem.chunk_size
-            )
+            onnx_recurrence.Weights(kernel, recurrent_kernel, bias, problem.chunk_size)
         )
         (batch, time), units = problem.inputs.shape[:2], problem.h.shape[-1]
         single, mask = time == 1, problem.mask
@@ -56,41 +54,28 @@ class _Placeholders:
         if mask is not None:
             tensors.append(mask if single else tf.expand_dims(mask, -1))
         token = f"{'one_step' if single else 'loop'} {len(self.weights) - 1}"
-        results = tf.raw_ops.PyFunc(
-            input=tensors, token=token, Tout=[tf.float32] * (4 if single else 5)
-        )
         shapes: list[tuple[Any, ...]] = [(batch, units)] * 2 + [(batch, 1)] * 2
         if not single:
             shapes = [(batch, time, units), *shapes[:2], *[(batch, time, 1)] * 2]
-        results = [tf.ensure_shape(x, shape) for x, shape in zip(results, shapes, strict=True)]
-        *rows, last_h, last_c, forget_distance, input_distance = results
+        outputs = tf.raw_ops.PyFunc(input=tensors, token=token, Tout=[tf.float32] * len(shapes))
+        results: Any = [tf.ensure_shape(x, shape) for x, shape in zip(outputs, shapes, strict=True)]
         if single:
-            return RecurrenceOutputs(
-                last_h[:, None], last_h, last_c, forget_distance, input_distance
-            )
-        return RecurrenceOutputs(
-            rows[0], last_h, last_c, forget_distance[..., 0], input_distance[..., 0]
-        )
+            last_h, last_c, forget, inputs = results
+            return RecurrenceOutputs(last_h[:, None], last_h, last_c, forget, inputs)
+        h, last_h, last_c, forget, inputs = results
+        return RecurrenceOutputs(h, last_h, last_c, forget[..., 0], inputs[..., 0])
 
     @staticmethod
-    def hand_on(context, node, _name, _arguments):
+    def keep_placeholder(context, node, _name, _arguments):
         """Handler for tf2onnx that keeps a placeholder."""
         kind, index = node.get_attr_str("token").split()
         inputs, outputs = list(node.input), list(node.output)
         shapes = [context.get_shape(name) for name in outputs]
         dtypes = [context.get_dtype(name) for name in outputs]
         context.remove_node(node.name)
-        context.make_node(
-            kind,
-            inputs,
-            output_count=len(outputs),
-            outputs=outputs,
-            attr={"index": int(index)},
-            shapes=shapes,
-            dtypes=dtypes,
-            domain=_DOMAIN,
-            skip_conversion=True,
-        )
+        options = {"outputs": outputs, "output_count": len(outputs), "attr": {"index": int(index)}}
+        options |= {"shapes": shapes, "dtypes": dtypes, "domain": _DOMAIN}
+        context.make_node(kind, inputs, **options, skip_conversion=True)
 
     def expand(self, model):
         """Replaces the placeholders by the operators of their recurrences."""
@@ -99,54 +84,29 @@ class _Placeholders:
             if node.domain != _DOMAIN:
                 nodes.append(node)
                 continue
-            index = node.attribute[0].i
             write = getattr(onnx_recurrence, node.op_type)
-            x, h, c, *keep = node.input
-            written, constants = write(
-                f"onlstm_{len(nodes)}",
-                *(x, h, c, keep[0] if keep else None),
-                list(node.output),
-                self.weights[index],
+            x, h, c, mask = [*node.input, None][:4]
+            weights = self.weights[node.attribute[0].i]
+            operators, constants = write(
+                f"onlstm_{len(nodes)}", x, h, c, mask, list(node.output), weights
             )
-            nodes += written
+            nodes += operators
             model.graph.initializer.extend(constants)
         del model.graph.node[:]
         model.graph.node.extend(nodes)
-        for place, opset in enumerate(model.opset_import):
-            if opset.domain == _DOMAIN:
-                del model.opset_import[place]
-                break
-
-
-def _value(variable):
-    """The value of a variable, read outside the traced graph."""
-    import tensorflow as tf
-
-    with tf.init_scope():
-        return None if variable is None else ops.convert_to_numpy(variable)
+        for opset in [opset for opset in model.opset_import if opset.domain == _DOMAIN]:
+            model.opset_import.remove(opset)
 
 
 def convert(graph: ModelGraph, opset: int) -> ModelProto:
-    """Converts a graph to an ONNX model.
-
-    Args:
-        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
-        opset: integer, the ONNX opset.
-
-    Returns:
-        `onnx.ModelProto`.
-
-    Raises:
-        ImportError: if tf2onnx or onnx is not installed.
-        ValueError: if the opset is not supported, or ONNX cannot express the graph.
-    """
+    """Converts a graph to an ONNX model. Raises `ValueError` if ONNX cannot express it."""
     try:
         import onnx
         import tf2onnx
     except ImportError as error:
         # ONNX Runtime is needed later, to check the file.
         raise not_installed("ONNX", "tf2onnx", "onnx", "onnxruntime", error=error) from error
-    integer("opset", opset, _LEAST_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
+    check_integer("opset", opset, _MINIMUM_OPSET, max(tf2onnx.constants.OPSET_TO_IR_VERSION))
     placeholders = _Placeholders()
     function = traced(graph, placeholders.recurrence)
     function.get_concrete_function()  # errors in the model are raised here
@@ -158,11 +118,11 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
             function,
             function.input_signature,
             opset=opset,
-            custom_op_handlers={"PyFunc": (placeholders.hand_on, [])},
+            custom_op_handlers={"PyFunc": (placeholders.keep_placeholder, [])},
             extra_opset=[onnx.helper.make_opsetid(_DOMAIN, 1)],
         )
         placeholders.expand(model)
-        onnx_weights.release(model)
+        onnx_weights.remove_constant_states(model)
         onnx.checker.check_model(model)
     except Exception as error:  # both have their own classes
         raise ValueError(
@@ -171,7 +131,7 @@ def convert(graph: ModelGraph, opset: int) -> ModelProto:
         ) from error
     finally:
         logger.setLevel(level)
-    onnx_weights.share(model)
+    onnx_weights.merge_equal_constants(model)
     _name_axes(model, graph)
     onnx.checker.check_model(model)
     return model
@@ -190,6 +150,7 @@ def _name_axes(model, graph):
                 axis.ClearField("dim_param")
 
 
+@renamed_arguments(about="metadata")
 def to_onnx(
     model: keras.Model,
     path: StrPath,
@@ -200,7 +161,7 @@ def to_onnx(
     provider: str = "cpu",
     check: bool = True,
     inputs: Any = None,
-    about: Any = None,
+    metadata: Any = None,
     vocabulary: Iterable[str] | None = None,
     labels: Iterable[str] | None = None,
 ) -> Exported:
@@ -216,12 +177,12 @@ def to_onnx(
         graph: one of `graph_names(model)`; optional if there is only one.
         quantize: `"dynamic"`: 8-bit matrices and inputs rounded to 8 bits; `"float16"`: 16-bit
             matrices, converted to float32 for computing; `"weights"`: the same with 8 bits.
-        opset: integer, the ONNX opset, from 18 to the latest that tf2onnx supports, which is also
-            18 in tf2onnx 1.17.
+        opset: the ONNX opset, from 18 to the latest that tf2onnx supports (18 in tf2onnx 1.17).
         provider: `"cpu"` or `"cuda"`, where the check runs.
         check: whether to compare the file with Keras.
         inputs: list of `keras.Input`, if the model does not define its inputs.
-        about: JSON-serializable object for the metadata: where the model comes from.
+        metadata: JSON-serializable object that describes the origin of the model. The file stores
+            it as `about`.
         vocabulary: list of words in the order of their ids, if the model has none.
         labels: list of the names of a classifier's classes for the metadata.
 
@@ -243,28 +204,22 @@ def to_onnx(
     >>> to_onnx(model, "parser.onnx", "parser").difference.largest < 1e-5  # doctest: +SKIP
     True
     """
-    path = check_request(path, ".onnx", quantize, OF_ONNX)
-    made = make_graph(model, graph, inputs, about, vocabulary, labels)
-    converted = convert(made, opset)
+    path = check_request(path, ".onnx", quantize, ONNX_QUANTIZATIONS)
+    model_graph = make_graph(model, graph, inputs, metadata, vocabulary, labels)
+    converted = convert(model_graph, opset)
     if quantize is None:
-        onnx_weights.sharpen(converted)
+        onnx_weights.split_logit_sums(converted)
     if quantize == "float16":
-        onnx_weights.as_float16(converted)
+        onnx_weights.to_float16(converted)
     if quantize == "weights":
-        onnx_weights.with_int8_weights(converted)
+        onnx_weights.to_int8_weights(converted)
     if quantize == "dynamic":
-        converted = onnx_weights.as_int8(converted)
-    described = {**made.metadata, "quantize": quantize}
-    described["versions"] = versions("tf2onnx", "onnx", "onnxruntime")
+        converted = onnx_weights.to_dynamic_int8(converted)
+    fields = {**model_graph.metadata, "quantize": quantize}
+    fields["versions"] = versions("tf2onnx", "onnx", "onnxruntime")
     entry = converted.metadata_props.add()
-    entry.key, entry.value = metadata.KEY, metadata.dumps(described)
-    difference = seconds = None
-    with replacing(path) as temporary:
-        temporary.write_bytes(converted.SerializeToString())
-        if check:
-            run = runtime.load(temporary, provider).run
-            difference = checks.compare(run, made, quantize)
-            seconds = checks.latency(run, made)
-    names = (n.op_type for part in onnx_weights.subgraphs(converted.graph) for n in part.node)
-    size = path.stat().st_size
-    return Exported(path, (made.name,), size, checks.counted(names), difference, seconds)
+    entry.key, entry.value = KEY, dumps(fields)
+    operators = (n.op_type for part in onnx_weights.subgraphs(converted.graph) for n in part.node)
+    options: dict[str, Any] = {"quantize": quantize, "check": check, "provider": provider}
+    content = converted.SerializeToString()
+    return write_checked(path, content, model_graph, operators, **options)

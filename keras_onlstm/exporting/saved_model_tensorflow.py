@@ -1,7 +1,7 @@
 """SavedModel export, with an endpoint per graph of a model, and graphs as TensorFlow functions."""
 
 import errno
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
@@ -9,24 +9,19 @@ import keras
 from keras_onlstm.exporting import checks
 from keras_onlstm.exporting.checks import Exported, check_request
 from keras_onlstm.exporting.graphs import ModelGraph, graph_names, make_graph
-from keras_onlstm.onlstm.recurrence import (
-    RecurrenceInputs,
-    RecurrenceOutputs,
-    reference,
-    substituted,
-)
+from keras_onlstm.onlstm.recurrence import reference, substituted
 from keras_onlstm.prpn import recurrence as prpn_recurrence
-from keras_onlstm.runtime import metadata
+from keras_onlstm.runtime.metadata import dumps
 from keras_onlstm.utils import StrPath
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import versions
-
-__all__ = ["METADATA", "module_of", "to_saved_model", "traced"]
 
 METADATA = "assets.extra/keras_onlstm.json"  # a folder that SavedModel leaves to users
 _DEFAULT = "serving_default"
 
 
+@renamed_arguments(about="metadata")
 def to_saved_model(
     model: keras.Model,
     path: StrPath,
@@ -34,9 +29,9 @@ def to_saved_model(
     *,
     check: bool = True,
     inputs: Any = None,
-    about: Any = None,
-    vocabulary: Sequence[str] | None = None,
-    labels: Sequence[str] | None = None,
+    metadata: Any = None,
+    vocabulary: Iterable[str] | None = None,
+    labels: Iterable[str] | None = None,
 ) -> Exported:
     """Writes a SavedModel whose endpoints are the graphs of a model.
 
@@ -44,14 +39,14 @@ def to_saved_model(
     replaces `path` only if the results match Keras. It runs without Keras, this package or XLA.
 
     Args:
-        model: the same as for `to_onnx`.
+        model: a Keras model that contains ON-LSTM, or a `TreeLSTM`.
         path: the directory. Only an existing SavedModel is replaced.
         graphs: list of names; the first is also the default endpoint. Default: all.
         check: whether to compare with Keras.
-        inputs: list of `keras.Input`.
-        about: JSON-serializable object.
-        vocabulary: list of words.
-        labels: list of class names.
+        inputs: list of `keras.Input`, if the model does not define its inputs.
+        metadata: JSON-serializable object that describes the origin of the model.
+        vocabulary: list of words in the order of their ids, if the model has none.
+        labels: list of the names of a classifier's classes.
 
     Returns:
         `Exported`, with the latency of the first endpoint.
@@ -71,25 +66,25 @@ def to_saved_model(
     """
     path = check_request(path, "")
     if path.exists() and not (path / "saved_model.pb").is_file():
-        raise FileExistsError(f"{path}: exists, and is no SavedModel. Name another directory.")
+        raise FileExistsError(f"{path}: exists, but is not a SavedModel. Choose another directory.")
     if isinstance(graphs, str):
         graphs = [graphs]
-    made = [
-        make_graph(model, name, inputs, about, vocabulary, labels)
+    model_graphs = [
+        make_graph(model, name, inputs, metadata, vocabulary, labels)
         for name in graphs or graph_names(model)
     ]
     difference = seconds = None
     with replacing(path) as temporary:
-        _write(made, temporary)
+        _write(model_graphs, temporary)
         endpoints = _load(temporary)
         if check:
-            comparisons = [checks.compare(endpoints[graph.name][0], graph) for graph in made]
-            difference = max(comparisons, key=lambda comparison: comparison.largest)
-            seconds = checks.latency(endpoints[made[0].name][0], made[0])
+            differences = [checks.compare(endpoints[g.name][0], g) for g in model_graphs]
+            difference = max(differences, key=lambda difference: difference.largest)
+            seconds = checks.measure_latency(endpoints[model_graphs[0].name][0], model_graphs[0])
         operators = [name for _, names in endpoints.values() for name in names]
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
-    names = tuple(graph.name for graph in made)
-    return Exported(path, names, size, checks.counted(operators), difference, seconds)
+    names = tuple(graph.name for graph in model_graphs)
+    return Exported(path, names, size, checks.count_operators(operators), difference, seconds)
 
 
 def _write(graphs, directory):
@@ -97,19 +92,16 @@ def _write(graphs, directory):
 
     endpoints = {graph.name: traced(graph).get_concrete_function() for graph in graphs}
     first = endpoints[graphs[0].name]
-    module = module_of(graphs[0].model)
     try:
-        tf.saved_model.save(module, str(directory), {_DEFAULT: first, **endpoints})
+        tf.saved_model.save(
+            module_of(graphs[0].model), str(directory), {_DEFAULT: first, **endpoints}
+        )
     except tf.errors.OpError as error:
         raise OSError(errno.EIO, error.message.rpartition(";")[2].strip()) from error
-    described = {
-        **graphs[0].metadata,
-        "graphs": list(endpoints),
-        "versions": versions(),
-    }
+    fields = {**graphs[0].metadata, "graphs": list(endpoints), "versions": versions()}
     path = directory / METADATA
     path.parent.mkdir()
-    path.write_text(metadata.dumps(described), encoding="utf-8")
+    path.write_text(dumps(fields), encoding="utf-8")
 
 
 def _load(directory):
@@ -140,7 +132,7 @@ def _load(directory):
 
 def traced(
     graph: ModelGraph,
-    recurrence: Callable[[RecurrenceInputs], RecurrenceOutputs] = reference,
+    recurrence: Callable[..., Any] = reference,
     batch: int | None = None,
 ) -> Any:
     """A graph as a `tf.function` with an input signature. Inputs and outputs have names.

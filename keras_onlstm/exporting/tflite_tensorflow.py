@@ -6,32 +6,20 @@ from typing import Any
 
 import keras
 
-from keras_onlstm import runtime
-from keras_onlstm.exporting import QUANTIZATIONS, checks
-from keras_onlstm.exporting.checks import Exported, check_request
+from keras_onlstm.exporting import QUANTIZATIONS
+from keras_onlstm.exporting.checks import Exported, check_request, write_checked
 from keras_onlstm.exporting.graphs import ModelGraph, make_graph
 from keras_onlstm.exporting.saved_model_tensorflow import module_of, traced
-from keras_onlstm.runtime import metadata
+from keras_onlstm.runtime.metadata import pack
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import silenced
-from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.validation import integer
-
-__all__ = ["to_tflite"]
+from keras_onlstm.utils.validation import check_integer
 
 
 def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:
-    """Converts a graph to a flatbuffer: bytes.
-
-    Args:
-        graph: `keras_onlstm.exporting.graphs.ModelGraph`.
-        batch: integer.
-        quantize: `None`, `"dynamic"` or `"float16"`.
-
-    Raises:
-        ValueError: if TensorFlow Lite cannot express the graph.
-    """
+    """Converts a graph to a flatbuffer. Raises `ValueError` if its operators cannot express it."""
     import tensorflow as tf
 
     function = traced(graph, batch=batch).get_concrete_function()
@@ -55,6 +43,7 @@ def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:
         ) from error
 
 
+@renamed_arguments(about="metadata")
 def to_tflite(
     model: keras.Model,
     path: StrPath,
@@ -64,27 +53,27 @@ def to_tflite(
     quantize: str | None = None,
     check: bool = True,
     inputs: Any = None,
-    about: Any = None,
+    metadata: Any = None,
     vocabulary: Iterable[str] | None = None,
     labels: Iterable[str] | None = None,
 ) -> Exported:
     """Writes a TensorFlow Lite file for one batch size and any length.
 
     LiteRT first runs it at three lengths. The file replaces `path` only if the results match Keras.
-    Each conversion leaks memory in TensorFlow: run many conversions in a process each.
+    Each conversion leaks memory in TensorFlow: run every one of many in its own process.
 
     Args:
-        model: the same as for `to_onnx`.
+        model: a Keras model that contains ON-LSTM, or a `TreeLSTM`.
         path: the file, ending in `.tflite`.
         graph: one of `graph_names(model)`.
-        batch: positive integer, the size of every batch.
+        batch: the size of every batch.
         quantize: `"dynamic"`: 8-bit matrices and inputs rounded to 8 bits; `"float16"`: 16-bit
             matrices, converted to float32 for computing.
         check: whether to compare with Keras.
-        inputs: list of `keras.Input`.
-        about: JSON-serializable object.
-        vocabulary: list of words.
-        labels: list of class names.
+        inputs: list of `keras.Input`, if the model does not define its inputs.
+        metadata: JSON-serializable object that describes the origin of the model.
+        vocabulary: list of words in the order of their ids, if the model has none.
+        labels: list of the names of a classifier's classes.
 
     Returns:
         `Exported`.
@@ -103,33 +92,30 @@ def to_tflite(
     >>> to_tflite(model, "parser.tflite", "parser").size < 20_000  # doctest: +SKIP
     True
     """
-    path, batch = check_request(path, ".tflite", quantize, QUANTIZATIONS), integer("batch", batch)
-    operators = _operators()
-    made = make_graph(model, graph, inputs, about, vocabulary, labels)
-    flatbuffer = convert(made, batch, quantize)
-    described = {**made.metadata, "quantize": quantize, "versions": versions("ai-edge-litert")}
-    difference = seconds = None
-    with replacing(path) as temporary:
-        temporary.write_bytes(metadata.pack(flatbuffer, described))
-        if check:
-            run = runtime.load(temporary).run
-            difference = checks.compare(run, made, quantize, batches=(batch,))
-            seconds = checks.latency(run, made, batch)
-    size, names = path.stat().st_size, operators(flatbuffer)
-    return Exported(path, (made.name,), size, checks.counted(names), difference, seconds)
+    path, batch = (
+        check_request(path, ".tflite", quantize, QUANTIZATIONS),
+        check_integer("batch", batch),
+    )
+    list_operators = _operator_lister()
+    model_graph = make_graph(model, graph, inputs, metadata, vocabulary, labels)
+    flatbuffer = convert(model_graph, batch, quantize)
+    fields = {**model_graph.metadata, "quantize": quantize, "versions": versions("ai-edge-litert")}
+    content, operators = pack(flatbuffer, fields), list_operators(flatbuffer)
+    options: dict[str, Any] = {"quantize": quantize, "check": check, "batch": batch}
+    return write_checked(path, content, model_graph, operators, **options)
 
 
-def _operators():
+def _operator_lister():
     """Returns a function that lists the operators in a flatbuffer."""
     try:
         from ai_edge_litert import schema_py_generated as schema
     except ImportError as error:
         raise not_installed("A TensorFlow Lite file", "ai-edge-litert", error=error) from error
-    known = {code: name for name, code in vars(schema.BuiltinOperator).items()}
+    names = {code: name for name, code in vars(schema.BuiltinOperator).items()}
 
-    def listed(flatbuffer):
+    def list_operators(flatbuffer):
         model = schema.ModelT.InitFromPackedBuf(flatbuffer, 0)
-        codes = [known[code.builtinCode] for code in model.operatorCodes]
+        codes = [names[code.builtinCode] for code in model.operatorCodes]
         return [codes[node.opcodeIndex] for part in model.subgraphs for node in part.operators]
 
-    return listed
+    return list_operators

@@ -1,10 +1,9 @@
 """TreeLSTM graph that reads only ids and heads: it computes paths and order itself.
 
-An exported file would be hard to use if its inputs were the grids that `tree_lstm.plan` makes for
-training. So it reads one word of each sentence per step, every word after its source, and keeps the
-states of all words. Four products, one per edge type, become one: the four kernels are concatenated
-along rows, and each state is put into the columns that belong to its edge type, with 0 in the
-others.
+An exported file would be hard to use if its inputs were the grids that training uses. So it reads
+one word of each sentence per step, every word after its source, and keeps the states of all words.
+Four products, one per edge type, become one: the four kernels are concatenated along rows, and each
+state is put into the columns that belong to its edge type, with 0 in the others.
 
 Axes, in addition to those of `tree_lstm.step`:
 
@@ -23,20 +22,18 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree, random_tree
 from keras_onlstm.dependencies.tree import Edge
-from keras_onlstm.tree_lstm.plan import Rooms, lay_out, plan
+from keras_onlstm.tree_lstm.schedule import RowCapacity, schedule_batch, schedule_tree
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, update
 from keras_onlstm.utils import Tensor
-
-__all__ = ["draw_heads", "of_keras", "tree_language_model"]
 
 _NONE = 2**30  # larger than any position
 
 
-def _rows(x, places):
+def _rows(x, indices):
     """Gathers rows of x (N, ...). `keras.ops.take` would check for negative indices every step."""
     import tensorflow as tf
 
-    return tf.gather(x, places)
+    return tf.gather(x, indices)
 
 
 class _Paths(NamedTuple):
@@ -44,37 +41,38 @@ class _Paths(NamedTuple):
 
     source: Tensor  # position of the source
     edge: Tensor  # `Edge`
-    before: Tensor  # the previous sibling on the same side of the head; 0: none
+    previous: Tensor  # the previous sibling on the same side of the head; 0: none
     left: Tensor  # the left dependent nearest to its head; 0: none
 
 
 def _paths(heads):
     """`_Paths` from heads (B, T)."""
-    places = ops.cumsum(ops.ones_like(heads), axis=1)
-    right = places > heads
-    there = ops.expand_dims(places, 1)  # axes (B, T, T): word, other word
-    here, head = ops.expand_dims(places, 2), ops.expand_dims(heads, 2)
-    sisters = ops.equal(head, ops.expand_dims(heads, 1))
-    side, other_side = ops.expand_dims(right, 2), ops.expand_dims(right, 1)
-    alike = ops.logical_and(sisters, ops.equal(side, other_side))
-    before = ops.max(ops.where(ops.logical_and(alike, there < here), there, 0), 2)
-    after = ops.min(ops.where(ops.logical_and(alike, there > here), there, _NONE), 2)
-    left = ops.max(ops.where(ops.logical_and(sisters, ops.logical_not(other_side)), there, 0), 2)
-    first = ops.where(right, ops.equal(before, 0), ops.equal(after, _NONE))
-    source = ops.where(first, heads, ops.where(right, before, after))
-    edge = ops.cast(right, "int32") + ops.where(first, 0, 2)
-    return _Paths(source, edge, before, left)
+    positions = ops.cumsum(ops.ones_like(heads), axis=1)
+    is_right = positions > heads
+    other = ops.expand_dims(positions, 1)  # axes (B, T, T): word, other word
+    word, head = ops.expand_dims(positions, 2), ops.expand_dims(heads, 2)
+    siblings = ops.equal(head, ops.expand_dims(heads, 1))
+    side, other_side = ops.expand_dims(is_right, 2), ops.expand_dims(is_right, 1)
+    same_side = ops.logical_and(siblings, ops.equal(side, other_side))
+    previous = ops.max(ops.where(ops.logical_and(same_side, other < word), other, 0), 2)
+    following = ops.min(ops.where(ops.logical_and(same_side, other > word), other, _NONE), 2)
+    left = ops.max(ops.where(ops.logical_and(siblings, ops.logical_not(other_side)), other, 0), 2)
+    # The source of the dependent nearest to its head is the head. Others have the next sibling.
+    is_nearest = ops.where(is_right, ops.equal(previous, 0), ops.equal(following, _NONE))
+    source = ops.where(is_nearest, heads, ops.where(is_right, previous, following))
+    edge = ops.cast(is_right, "int32") + ops.where(is_nearest, 0, 2)
+    return _Paths(source, edge, previous, left)
 
 
-def _at(x, places):
+def _gather_positions(x, positions):
     """Gathers from x (B, P, ...) at positions (B, ...) of axis 1."""
     shape = ops.shape(x)
-    flat = ops.reshape(x, (-1, *shape[2:]))
-    firsts = ops.expand_dims(ops.arange(shape[0], dtype="int32") * shape[1], 1)
-    return _rows(flat, places + firsts)
+    flat = ops.reshape(x, (-1, *shape[2:]))  # (B P, ...)
+    offsets = ops.expand_dims(ops.arange(shape[0], dtype="int32") * shape[1], 1)
+    return _rows(flat, positions + offsets)
 
 
-def _from_root(x, value):
+def _with_root(x, value):
     """Prepends a value for ROOT to x (B, T): (B, P)."""
     return ops.concatenate([ops.full_like(x[:, :1], value), x], 1)
 
@@ -85,14 +83,14 @@ def _levels(source):
 
     def double(reach, level, jump):
         """Doubles the number of edges that `jump` follows."""
-        return 2 * reach, level + _at(level, jump), _at(jump, jump)
+        return 2 * reach, level + _gather_positions(level, jump), _gather_positions(jump, jump)
 
-    level = _from_root(ops.ones_like(source[:, 1:]), 0)
+    level = _with_root(ops.ones_like(source[:, 1:]), 0)
     first = ops.convert_to_tensor(1, "int32"), level, source
     return ops.while_loop(lambda reach, *_: reach < count, double, first)[1]
 
 
-class _Stack(NamedTuple):
+class _StackedLayer(NamedTuple):
     """The weights of one layer for all M edge types, concatenated along rows."""
 
     kernel: Tensor  # (M K, 4 U)
@@ -100,9 +98,9 @@ class _Stack(NamedTuple):
     bias: Tensor  # (M, 4 U)
 
 
-def _stacks(edges: Sequence[Sequence[Layer]]) -> list[_Stack]:
+def _stack_layers(edges: Sequence[Sequence[Layer]]) -> list[_StackedLayer]:
     return [
-        _Stack(
+        _StackedLayer(
             ops.concatenate([layer.kernel for layer in layers], 0),
             ops.concatenate([layer.recurrent_kernel for layer in layers], 0),
             ops.concatenate([ops.expand_dims(layer.bias, 0) for layer in layers], 0),
@@ -111,36 +109,34 @@ def _stacks(edges: Sequence[Sequence[Layer]]) -> list[_Stack]:
     ]
 
 
-def _spread(x, kinds):
-    """Rows (..., M K) of zeros, with x (..., K) in the part where `kinds` (..., M) is 1."""
-    if kinds.shape[-1] == 1:
+def _expand_by_edge(x, edges):
+    """Rows (..., M K) of zeros, with x (..., K) in the part where one-hot `edges` (..., M) is 1."""
+    if edges.shape[-1] == 1:
         return x
-    spread = ops.expand_dims(kinds, -1) * ops.expand_dims(x, -2)
-    return ops.reshape(spread, (*ops.shape(x)[:-2], -1, kinds.shape[-1] * x.shape[-1]))
+    expanded = ops.expand_dims(edges, -1) * ops.expand_dims(x, -2)  # (..., M, K)
+    return ops.reshape(expanded, (*ops.shape(x)[:-2], -1, edges.shape[-1] * x.shape[-1]))
 
 
-def _run(x, kinds, source, stacks):
-    """The states of ROOT and of all words in the given order, (P, B, W).
+def _run(x, edges, source, layers):
+    """The states of ROOT and of all words in the order of the steps, (P, B, W).
 
-    Args:
-        x: (T, B, 4 U), the projected inputs of the first layer.
-        kinds: (T, B, M), one-hot edge types.
-        source: (T, B), the index of each word's source along the first axis of the result.
-        stacks: list of `_Stack`.
+    `x` (T, B, 4 U) are projected inputs of the first layer, `edges` (T, B, M) one-hot edge types,
+    `source` (T, B) the index of each word's source along the first axis of the result, and `layers`
+    a list of `_StackedLayer`.
     """
     units, (steps, rows) = x.shape[-1] // 4, ops.shape(source)
-    width = 2 * units * len(stacks)
-    source = source * rows + ops.arange(rows, dtype="int32")
+    width = 2 * units * len(layers)
+    source = source * rows + ops.arange(rows, dtype="int32")  # row of `states` (P B, W)
 
     def body(step, states):
-        taken = ops.split(_rows(states, _rows(source, step)), 2 * len(stacks), axis=-1)
-        kind, z = _rows(kinds, step), _rows(x, step)
+        previous = ops.split(_rows(states, _rows(source, step)), 2 * len(layers), axis=-1)
+        edge, z = _rows(edges, step), _rows(x, step)
         new: list[Tensor] = []
-        for place, stack in enumerate(stacks):
-            h, c = taken[2 * place : 2 * place + 2]  # (B, U)
-            if place:
-                z = _spread(new[-2], kind) @ stack.kernel + kind @ stack.bias
-            new += update(z + _spread(h, kind) @ stack.recurrent_kernel, c)[:2]
+        for index, layer in enumerate(layers):
+            h, c = previous[2 * index : 2 * index + 2]  # (B, U)
+            if index:
+                z = _expand_by_edge(new[-2], edge) @ layer.kernel + edge @ layer.bias
+            new += update(z + _expand_by_edge(h, edge) @ layer.recurrent_kernel, c)[:2]
         step += 1
         end = step * rows
         parts = states[:end], ops.concatenate(new, -1), states[end + rows :]
@@ -151,25 +147,25 @@ def _run(x, kinds, source, stacks):
     return ops.reshape(states, (steps + 1, rows, width))
 
 
-def _hidden(states, units):
+def _last_h(states, units):
     """The last layer's h (..., U) of states (..., W)."""
     return states[..., -2 * units : -units]
 
 
-def _turned(x):
-    """Swaps the first two axes."""
+def _swap(x):
+    """Swaps the batch and the time axis."""
     return ops.swapaxes(x, 0, 1)
 
 
-def _left(layers, vectors, paths):
+def _encode_left(layers, vectors, paths):
     """Encoding of the left dependents of every word's head, (B, T, U).
 
     It is computed for every word, but used only for the first right dependent of a head.
     """
-    stacks, units = _stacks([layers]), layers[0].recurrent_kernel.shape[0]
-    x = _turned(vectors) @ stacks[0].kernel + stacks[0].bias[0]
-    read = _hidden(_run(x, ops.ones_like(x[..., :1]), _turned(paths.before), stacks), units)
-    return _at(_turned(read), paths.left)
+    stacked, units = _stack_layers([layers]), layers[0].recurrent_kernel.shape[0]
+    x = _swap(vectors) @ stacked[0].kernel + stacked[0].bias[0]  # (T, B, 4 U)
+    states = _run(x, ops.ones_like(x[..., :1]), _swap(paths.previous), stacked)
+    return _gather_positions(_swap(_last_h(states, units)), paths.left)
 
 
 def tree_language_model(
@@ -181,34 +177,35 @@ def tree_language_model(
     """
 
     def function(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-        weights = model.weights_of_words()
+        weights = model.recurrent_weights()
         heads = ops.maximum(tensors["heads"], 0)  # padding: last dependents of ROOT
         paths = _paths(heads)
-        source = _from_root(paths.source, 0)  # (B, P)
+        source = _with_root(paths.source, 0)  # (B, P)
         order = ops.argsort(_levels(source), 1)  # (B, P) positions, ROOT first
         rank = ops.argsort(order, 1)  # (B, P), the inverse of `order`
 
         def ordered(x: Tensor) -> Tensor:
             """x (B, P, ...) in the order of the steps, without ROOT: (T, B, ...)."""
-            return _turned(_at(x, order[:, 1:]))
+            return _swap(_gather_positions(x, order[:, 1:]))
 
-        words = _from_root(tensors["ids"], root)  # (B, P)
-        given = _rows(weights.embeddings, ordered(_at(words, source)))  # (T, B, E)
-        kinds = ops.one_hot(ordered(_from_root(paths.edge, 0)), len(Edge), dtype=given.dtype)
+        words = _with_root(tensors["ids"], root)  # (B, P)
+        sources = ordered(_gather_positions(words, source))
+        inputs = _rows(weights.embeddings, sources)  # (T, B, E)
+        edges = ops.one_hot(ordered(_with_root(paths.edge, 0)), len(Edge), dtype=inputs.dtype)
         units = weights.generators[0][0].recurrent_kernel.shape[0]
-        stacks = _stacks(_without_left(weights))
-        x = _spread(given, kinds) @ stacks[0].kernel + kinds @ stacks[0].bias
+        layers = _stack_layers(_without_left(weights))
+        x = _expand_by_edge(inputs, edges) @ layers[0].kernel + edges @ layers[0].bias
         if weights.left:
-            vectors = _rows(weights.embeddings, tensors["ids"])
-            read = ordered(_from_root(_left(weights.left, vectors, paths), 0))
-            kernel = weights.generators[Edge.RIGHT][0].kernel[given.shape[-1] :]
-            x += (kinds[..., Edge.RIGHT : Edge.RIGHT + 1] * read) @ kernel
-        states = _run(x, kinds, ordered(_at(rank, source)), stacks)[1:]
-        log_probabilities = ops.log_softmax(model.logits(_hidden(states, units)))  # (T, B, V)
-        found = _chosen(log_probabilities, ordered(words))
-        found = _at(_from_root(_turned(found), 0), rank[:, 1:])
-        valid = ops.cast(tensors["heads"] >= 0, found.dtype)
-        return {"log_probabilities": found * valid}
+            vectors = _rows(weights.embeddings, tensors["ids"])  # (B, T, E)
+            left = ordered(_with_root(_encode_left(weights.left, vectors, paths), 0))
+            kernel = weights.generators[Edge.RIGHT][0].kernel[inputs.shape[-1] :]
+            x += (edges[..., Edge.RIGHT : Edge.RIGHT + 1] * left) @ kernel
+        states = _run(x, edges, ordered(_gather_positions(rank, source)), layers)[1:]
+        log_probabilities = ops.log_softmax(model.logits(_last_h(states, units)))  # (T, B, V)
+        scores = _gather_entries(log_probabilities, ordered(words))  # (T, B)
+        scores = _gather_positions(_with_root(_swap(scores), 0), rank[:, 1:])  # (B, T)
+        mask = ops.cast(tensors["heads"] >= 0, scores.dtype)
+        return {"log_probabilities": scores * mask}
 
     return function
 
@@ -222,28 +219,28 @@ def _without_left(weights):
     ]
 
 
-def _chosen(rows, places):
-    """The entries of rows (T, B, V) at indices (T, B)."""
-    flat, size = ops.reshape(rows, (-1,)), rows.shape[-1]
-    shape = ops.shape(places)
-    firsts = size * ops.arange(shape[0] * shape[1], dtype="int32")
-    return _rows(flat, ops.reshape(firsts, shape) + places)
+def _gather_entries(x, indices):
+    """The entries of x (T, B, V) at indices (T, B)."""
+    flat, size = ops.reshape(x, (-1,)), x.shape[-1]
+    shape = ops.shape(indices)
+    offsets = size * ops.arange(shape[0] * shape[1], dtype="int32")
+    return _rows(flat, ops.reshape(offsets, shape) + indices)
 
 
-def of_keras(
+def keras_outputs(
     model: keras.Model, root: int, ids: np.ndarray, heads: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The results of Keras for the inputs of `tree_language_model`, with the grids of training."""
-    rows = heads >= 0
-    layouts = []
-    for valid, words, above in zip(rows, ids, heads, strict=True):
-        tree = DependencyTree(["_"] * valid.sum(), above[valid].tolist())
-        layouts.append(lay_out(tree, words[valid].tolist(), root))
-    planned = plan(layouts, Rooms(), bool(model.left))
-    found = np.zeros(ids.shape, "float32")
-    scores = model.log_probabilities(planned.grids, planned.targets)
-    found[rows] = ops.convert_to_numpy(scores)[: planned.words]
-    return {"log_probabilities": found}
+    mask = heads >= 0
+    schedules = []
+    for valid, words, tree_heads in zip(mask, ids, heads, strict=True):
+        tree = DependencyTree(["_"] * valid.sum(), tree_heads[valid].tolist())
+        schedules.append(schedule_tree(tree, words[valid].tolist(), root))
+    scheduled = schedule_batch(schedules, RowCapacity(), bool(model.left))
+    log_probabilities = np.zeros(ids.shape, "float32")
+    scores = model.log_probabilities(scheduled.grids, scheduled.targets)
+    log_probabilities[mask] = ops.convert_to_numpy(scores)[: scheduled.words]
+    return {"log_probabilities": log_probabilities}
 
 
 def draw_heads(rng: np.random.Generator, sizes: tuple[int, ...], time: int) -> np.ndarray:

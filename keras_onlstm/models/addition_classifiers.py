@@ -1,5 +1,6 @@
 """The four classifiers that decide how a dependency tree grows, and their training."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from keras import ops
 
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.keras_private import predictor
-from keras_onlstm.utils.numerics import derived
+from keras_onlstm.utils.numerics import fold_in
 
 __all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "in_batches"]
 
@@ -23,26 +24,15 @@ class Nodes(NamedTuple):
 
     hidden: np.ndarray  # (N, U) hidden states from which they were predicted
     words: np.ndarray  # (N,) int32 ids
-    made: np.ndarray  # (N, 4) bool, see `keras_onlstm.dependencies.growth.Additions`
-    is_open: np.ndarray  # (N, 4) bool, see `keras_onlstm.dependencies.growth.Additions`
+    decisions: np.ndarray  # (N, 4) bool, `made` of `keras_onlstm.dependencies.growth.Additions`
+    is_open: np.ndarray  # (N, 4) bool, as in `keras_onlstm.dependencies.growth.Additions`
 
 
 class AdditionClassifiers(keras.layers.Layer):
-    """Four classifiers in parallel, one per decision, each with two hidden ReLU layers.
+    """Four classifiers in parallel, one per decision, each with two hidden ReLU layers of `units`.
 
-    Args:
-        size: integer, number of features.
-        units: integer, of both layers.
-        dropout: dropout rate of both layers' outputs.
-        seed: integer, or `None`.
-        **kwargs: `name`, `dtype` of `keras.layers.Layer`.
-
-    Call arguments:
-        features: (N, size).
-        training: whether to apply dropout.
-
-    Returns:
-        (N, 4): margins, logit of yes minus logit of no, in the order of `Edge`.
+    Called on features (N, size), it returns margins (N, 4), logit of yes minus logit of no, in the
+    order of `Edge`.
     """
 
     def __init__(
@@ -50,44 +40,42 @@ class AdditionClassifiers(keras.layers.Layer):
     ) -> None:
         super().__init__(autocast=False, **kwargs)
         self.sizes, self.seed = (size, units, units, _CLASSES), seed
-        self.drops = [
-            keras.layers.Dropout(dropout, seed=derived(seed, "dropout", i), dtype=self.dtype_policy)
+        self.dropouts = [
+            keras.layers.Dropout(dropout, seed=fold_in(seed, "dropout", i), dtype=self.dtype_policy)
             for i in range(2)
         ]
         self.networks: list[tuple[keras.Variable, keras.Variable]] = []
 
     def build(self, input_shape: Shape | None = None) -> None:
-        for place, (before, after) in enumerate(zip(self.sizes, self.sizes[1:], strict=False)):
-            bound = before**-0.5  # default initialization of the published code
-            weights = (
+        for index, (inputs, outputs) in enumerate(itertools.pairwise(self.sizes)):
+            bound = inputs**-0.5  # default initialization of the published code
+            shapes = {"kernel": (_EDGES, inputs, outputs), "bias": (_EDGES, 1, outputs)}
+            kernel, bias = (
                 self.add_weight(
                     shape=shape,
                     initializer=keras.initializers.RandomUniform(
-                        -bound, bound, seed=derived(self.seed, name, place)
+                        -bound, bound, seed=fold_in(self.seed, name, index)
                     ),
-                    name=f"{name}_{place}",
+                    name=f"{name}_{index}",
                 )
-                for name, shape in (
-                    ("kernel", (_EDGES, before, after)),
-                    ("bias", (_EDGES, 1, after)),
-                )
+                for name, shape in shapes.items()
             )
-            self.networks.append(tuple(weights))
+            self.networks.append((kernel, bias))
         self.built = True
 
     def call(self, features: Tensor, training: bool = False) -> Tensor:
         dtype = self.compute_dtype
         x = ops.expand_dims(ops.cast(features, dtype), 0)  # (1, N, size)
-        for place, (kernel, bias) in enumerate(self.networks):
+        for index, (kernel, bias) in enumerate(self.networks):
             kernel = ops.convert_to_tensor(kernel, dtype=dtype)
             x = x @ kernel + ops.convert_to_tensor(bias, dtype=dtype)  # (4, N, units)
-            if place < len(self.drops):
-                x = self.drops[place](ops.relu(x), training=training)
+            if index < len(self.dropouts):
+                x = self.dropouts[index](ops.relu(x), training=training)
         return ops.transpose(x[..., 1] - x[..., 0])  # (4, N, 2) -> (N, 4)
 
 
 class _Learner(keras.Model):
-    """The classifiers with their loss: the sum of four cross-entropies, which share no weight."""
+    """The classifiers with their loss, the sum of four cross-entropies."""
 
     def __init__(self, classifiers):
         super().__init__(name="learner", dtype=classifiers.dtype_policy)
@@ -98,32 +86,32 @@ class _Learner(keras.Model):
         return self.classifiers(features, training=training)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        wrong = ops.where(y, -y_pred, y_pred)
-        weights = ops.cast(sample_weight, wrong.dtype)
-        return ops.sum(ops.softplus(wrong) * ops.expand_dims(weights, -1)) / ops.sum(weights)
+        signed = ops.where(y, -y_pred, y_pred)
+        weights = ops.cast(sample_weight, signed.dtype)
+        return ops.sum(ops.softplus(signed) * ops.expand_dims(weights, -1)) / ops.sum(weights)
 
 
 def in_batches(function: Callable[..., Any], size: int, *arrays: np.ndarray) -> np.ndarray:
     """Applies a compiled function to the N rows of arrays, in batches of one size."""
-    count, found = len(arrays[0]), []
+    count, results = len(arrays[0]), []
     for start in range(0, count, size):
         rows = np.minimum(np.arange(start, start + size), count - 1)
-        found.append(np.asarray(function(*(array[rows] for array in arrays))))
-    return np.concatenate(found)[:count]
+        results.append(np.asarray(function(*(array[rows] for array in arrays))))
+    return np.concatenate(results)[:count]
 
 
 def _features(table, nodes, rows):
     return np.concatenate([nodes.hidden[rows], table[nodes.words[rows]]], -1)
 
 
-def _right(predict, size, table, nodes):
+def _accuracy(predict, batch_size, table, nodes):
     """The accuracy of each classifier, (4,)."""
 
     def function(rows: np.ndarray) -> np.ndarray:
         return predict(_features(table, nodes, rows))
 
-    margins = in_batches(function, size, np.arange(len(nodes.words)))
-    return ((margins > 0.0) == nodes.made).mean(0)
+    margins = in_batches(function, batch_size, np.arange(len(nodes.words)))
+    return ((margins > 0.0) == nodes.decisions).mean(0)
 
 
 def fit_classifiers(
@@ -149,7 +137,8 @@ def fit_classifiers(
     predict = predictor(learner, axes=1)
     count = len(nodes.words)
     variables = classifiers.trainable_variables  # (4, ...) each
-    best, kept = np.full(_EDGES, -1.0), [np.array(ops.convert_to_numpy(v)) for v in variables]
+    best_accuracy = np.full(_EDGES, -1.0)
+    best_weights = [np.array(ops.convert_to_numpy(v)) for v in variables]
     for epoch in range(epochs):
         order = np.random.Generator(np.random.PCG64([seed, epoch])).permutation(count)
         for start in range(0, count, batch_size):
@@ -157,16 +146,16 @@ def fit_classifiers(
             weights = np.zeros(batch_size, "float32")
             weights[: len(rows)] = 1.0
             rows = np.pad(rows, (0, batch_size - len(rows)))  # one shape: compiled once
-            learner.train_on_batch(_features(table, nodes, rows), nodes.made[rows], weights)
+            learner.train_on_batch(_features(table, nodes, rows), nodes.decisions[rows], weights)
             if progress is not None:
                 progress(1)
         if validation is None:
             continue
-        shares = _right(predict, batch_size, table, validation)
-        better = shares > best
-        best[better] = shares[better]
-        for array, variable in zip(kept, variables, strict=True):
-            array[better] = ops.convert_to_numpy(variable)[better]
+        accuracy = _accuracy(predict, batch_size, table, validation)
+        is_better = accuracy > best_accuracy
+        best_accuracy[is_better] = accuracy[is_better]
+        for array, variable in zip(best_weights, variables, strict=True):
+            array[is_better] = ops.convert_to_numpy(variable)[is_better]
     if validation is not None:
-        for array, variable in zip(kept, variables, strict=True):
+        for array, variable in zip(best_weights, variables, strict=True):
             variable.assign(array)

@@ -10,7 +10,7 @@ from keras import ops
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.models.tree_lstm import TreeLSTM
-from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms
+from keras_onlstm.tree_lstm.schedule import BatchSchedule, RowCapacity, TreeSchedule
 from keras_onlstm.utils import Tensor
 
 __all__ = ["BidirectionalLSTM"]
@@ -22,7 +22,7 @@ class BidirectionalLSTM(TreeLSTM):
 
     A baseline of Zhang et al. 2016. It is `TreeLSTM` on two chains: GEN-R reads the words forward
     from ROOT, GEN-L backward from ROOT, and a word is predicted from the two states that have not
-    read it. So the results are conditional probabilities of single words; their product is not the
+    read it. The results are conditional probabilities of single words; their product is not the
     probability of a sentence.
 
     Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 4.1,
@@ -40,15 +40,7 @@ class BidirectionalLSTM(TreeLSTM):
         output_bias: whether the softmax has a bias.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
-    Call arguments:
-        grids: dictionary of integer arrays, `Plan.grids` of `plan(layouts)`.
-        training: whether to apply dropout.
-
-    Returns:
-        Logits (N, V) of the planned words.
-
-    Raises:
-        ValueError: see `TreeLSTM`.
+    Call arguments and returns: as of `TreeLSTM`.
 
     Example:
 
@@ -98,40 +90,40 @@ class BidirectionalLSTM(TreeLSTM):
         return "bidirectional LSTM"
 
     def hidden(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
-        """The two hidden states from which planned words are predicted, (N, 2 U)."""
-        rows = super().hidden(grids, training)  # two per word: from the words before it
-        return ops.reshape(rows, (-1, 2 * rows.shape[-1]))  # and from the words after it
+        # Two rows per word, from the words before it and from those after it: (2 N, U) -> (N, 2 U)
+        rows = super().hidden(grids, training)
+        return ops.reshape(rows, (-1, 2 * rows.shape[-1]))
 
-    def lay_out(self, tree: DependencyTree) -> Layout:
-        """Converts a chain to a `Layout` with two rows per word, one for each LSTM.
-
-        Raises:
-            ValueError: see `TreeLSTM.lay_out`; also if the tree is not a chain.
-        """
+    def schedule_tree(self, tree: DependencyTree) -> TreeSchedule:
+        """Converts a chain to a `TreeSchedule` with two rows per word, one for each LSTM."""
         self._check_chain(tree)
         encoder = self._encoding()
         count, root = len(tree), encoder.root
         ids = np.array([root, *encoder(tree.words), root], "int32")
-        places = np.arange(count, dtype="int32")
-        before, after = 2 * (places - 1), 2 * (places + 1) + 1
-        source = np.stack([np.where(places, before, -1), np.append(after[:-1], -1)], 1)
+        positions = np.arange(count, dtype="int32")
+        before, after = 2 * (positions - 1), 2 * (positions + 1) + 1
+        source = np.stack([np.where(positions, before, -1), np.append(after[:-1], -1)], 1)
         edge = np.tile(np.array([Edge.RIGHT, Edge.LEFT], "int32"), count)
         counts = np.zeros((count, len(Edge)), "int32")
         counts[:, [Edge.LEFT, Edge.RIGHT]] = 1
-        return Layout(
+        return TreeSchedule(
             np.repeat(ids[1:-1], 2),
             np.stack([ids[:-2], ids[2:]], 1).reshape(-1),
             source.reshape(-1).astype("int32"),
             edge,
-            np.stack([places, places[::-1]], 1).reshape(-1),
+            np.stack([positions, positions[::-1]], 1).reshape(-1),
             np.zeros(2 * count, "int32"),
             counts,
             [],
         )
 
-    def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
-        half = sum((rooms or Rooms())[: len(Edge)]) // 2
-        planned = super().plan(layouts, Rooms(half, half, 0, 0, 0))
-        return planned._replace(
-            targets=planned.targets[::2], weights=planned.weights[::2], words=planned.words // 2
+    def schedule_batch(
+        self, schedules: Sequence[TreeSchedule], capacity: RowCapacity | None = None
+    ) -> BatchSchedule:
+        half = sum((capacity or RowCapacity())[: len(Edge)]) // 2
+        scheduled = super().schedule_batch(schedules, RowCapacity(half, half, 0, 0, 0))
+        return scheduled._replace(
+            targets=scheduled.targets[::2],
+            weights=scheduled.weights[::2],
+            words=scheduled.words // 2,
         )

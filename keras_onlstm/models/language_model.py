@@ -1,4 +1,4 @@
-"""LanguageModel: predicts the next word, and measures a distance at every word."""
+"""LanguageModel: predicts the next word, and computes a distance at every word."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_onlstm.compact.stored import MOST_LAYERS, layer_sizes
-from keras_onlstm.models import starts
+from keras_onlstm.compact import MAX_LAYERS, layer_sizes
+from keras_onlstm.models import initializers
 from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout, word_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import matmul, take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.numerics import embedding_lookup, matmul
+from keras_onlstm.utils.validation import INITIALIZATIONS, check_choice, check_integer
 
 __all__ = ["LanguageModel", "LanguageModelOutput"]
 
@@ -41,10 +42,10 @@ class LanguageModelOutput(NamedTuple):
 class LanguageModel(SentenceReader):
     """Word language model of ON-LSTM layers, with the regularization of AWD-LSTM.
 
-    Embedding, layers of `ONLSTM` and softmax. With the defaults it is the published model with 25.2
-    million parameters: word dropout in the embedding matrix, locked dropout of word vectors,
-    between layers and of the output, weight dropout of the recurrent kernels, and one matrix for
-    embedding and softmax.
+    Embedding, layers of `ONLSTM` and softmax. The defaults are the published model with 25.2
+    million parameters: dropout of whole words in the embedding matrix, locked dropout of word
+    vectors, between layers and of the output, weight dropout of the recurrent kernels, and one
+    matrix for embedding and softmax.
 
     Called on ids it reads a batch from zero states and returns logits, so `fit`, `predict` and
     `evaluate` work.
@@ -65,10 +66,10 @@ class LanguageModel(SentenceReader):
         hidden_dropout: locked dropout rate between layers.
         output_dropout: locked dropout rate after the last layer.
         recurrent_weight_dropout: share of the entries of the recurrent kernels dropped.
-        start: `"scaled"`: input kernels are scaled so that the gates move, for all sizes (see
-            `keras_onlstm.models.starts`); `"published"`: uniform within 1 / sqrt(fan in), with
-            which hundreds of steps learn very little. In both cases, call `start_at_frequencies`
-            before training.
+        initialization: `"scaled"`: input kernels are scaled so that the gates move, for all sizes
+            (see `keras_onlstm.models.initializers`); `"published"`: uniform within 1 / sqrt(fan
+            in), with which hundreds of steps learn very little. In both cases, call
+            `initialize_output_bias` before training.
         vocabulary: list of V words, saved with the model, or `None`.
         seed: integer seed of initialization and dropout.
         **kwargs: `name`, `dtype` of `keras.Model`.
@@ -84,8 +85,8 @@ class LanguageModel(SentenceReader):
         Logits (batch, time, V) of the next token; with `details` a `LanguageModelOutput`.
 
     Raises:
-        ValueError: if `recurrent` or `start` is unknown, a size is invalid, or `vocabulary` does
-            not have V words.
+        ValueError: if `recurrent` or `initialization` is unknown, a size is invalid, or
+            `vocabulary` does not have V words.
 
     Example:
 
@@ -96,6 +97,7 @@ class LanguageModel(SentenceReader):
     (1, 3, 20)
     """
 
+    @renamed_arguments(start="initialization")
     def __init__(
         self,
         vocabulary_size: int,
@@ -110,40 +112,29 @@ class LanguageModel(SentenceReader):
         hidden_dropout: float = 0.3,
         output_dropout: float = 0.45,
         recurrent_weight_dropout: float = 0.45,
-        start: str = "scaled",
+        initialization: str = "scaled",
         vocabulary: Sequence[str] | None = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        if recurrent not in ("onlstm", "lstm"):
-            raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
-        starts.check(start)
-        for name, size, most in (
-            ("vocabulary_size", vocabulary_size, None),
-            ("embedding_dim", embedding_dim, None),
-            ("units", units, None),
-            ("num_layers", num_layers, MOST_LAYERS),
-        ):
-            integer(name, size, 1, most)
+        check_choice("recurrent", recurrent, ("onlstm", "lstm"))
+        check_choice("initialization", initialization, INITIALIZATIONS.values)
+        check_integer("vocabulary_size", vocabulary_size)
+        check_integer("embedding_dim", embedding_dim)
+        check_integer("units", units)
+        check_integer("num_layers", num_layers, 1, MAX_LAYERS)
         check_vocabulary_size(vocabulary, vocabulary_size)
         self._config: dict[str, Any] = {
-            "vocabulary_size": vocabulary_size,
-            "embedding_dim": embedding_dim,
-            "units": units,
-            "num_layers": num_layers,
-            "chunk_size": chunk_size,
-            "recurrent": recurrent,
-            "tie_weights": tie_weights,
-            "word_dropout": word_dropout,
-            "input_dropout": input_dropout,
-            "hidden_dropout": hidden_dropout,
+            "vocabulary_size": vocabulary_size, "embedding_dim": embedding_dim, "units": units,
+            "num_layers": num_layers, "chunk_size": chunk_size, "recurrent": recurrent,
+            "tie_weights": tie_weights, "word_dropout": word_dropout,
+            "input_dropout": input_dropout, "hidden_dropout": hidden_dropout,
             "output_dropout": output_dropout,
             "recurrent_weight_dropout": recurrent_weight_dropout,
-            "start": start,
-            "vocabulary": None if vocabulary is None else list(vocabulary),
-            "seed": seed,
-        }
+            "initialization": initialization,
+            "vocabulary": None if vocabulary is None else list(vocabulary), "seed": seed,
+        }  # fmt: skip
         self.vocabulary = self._config["vocabulary"]
         self.recurrent_layers = [
             self._recurrent_layer(index, *sizes)
@@ -151,25 +142,24 @@ class LanguageModel(SentenceReader):
         ]
         rates = [input_dropout] + [hidden_dropout] * (num_layers - 1) + [output_dropout]
         self.gates = ("forget", "input") if recurrent == "onlstm" else ()
-        self.members = (num_layers,)
+        self.layers_per_model = (num_layers,)
+        policy = self.dtype_policy
         self.dropouts = [
-            locked_dropout(rate, seed=self._seed(100 + index), dtype=self.dtype_policy)
+            locked_dropout(rate, seed=self._seed(100 + index), dtype=policy)
             for index, rate in enumerate(rates)
         ]
         self.seed_generator = keras.random.SeedGenerator(seed)
-        self.softmax = (
-            None
-            if tie_weights
-            else keras.layers.Dense(vocabulary_size, dtype=self.dtype_policy, name="softmax")
-        )
+        self.softmax = None
+        if not tie_weights:
+            self.softmax = keras.layers.Dense(vocabulary_size, dtype=policy, name="softmax")
 
     def _seed(self, offset):
         return None if self._config["seed"] is None else self._config["seed"] + offset
 
     def _recurrent_layer(self, index, input_dim, units):
         config = self._config
-        kernel, recurrent_kernel = starts.kernels(
-            config["start"],
+        kernel, recurrent_kernel = initializers.kernels(
+            config["initialization"],
             config["recurrent"],
             input_dim,
             units,
@@ -180,7 +170,7 @@ class LanguageModel(SentenceReader):
         options = {
             "kernel_initializer": kernel,
             "recurrent_initializer": recurrent_kernel,
-            "bias_initializer": starts.fan_in(units, self._seed(10 * index + 2)),
+            "bias_initializer": initializers.fan_in(units, self._seed(10 * index + 2)),
             "recurrent_weight_dropout": config["recurrent_weight_dropout"],
             "return_sequences": True,
             "return_state": True,
@@ -196,7 +186,7 @@ class LanguageModel(SentenceReader):
         config = self._config
         self.embeddings = self.add_weight(
             shape=(config["vocabulary_size"], config["embedding_dim"]),
-            initializer=starts.embedding(self._seed(50)),
+            initializer=initializers.embedding(self._seed(50)),
             name="embeddings",
         )
         size = config["embedding_dim"]
@@ -219,22 +209,22 @@ class LanguageModel(SentenceReader):
         if training:
             words = word_dropout(words, self._config["word_dropout"], self.seed_generator)
         raw = None
-        measured: list[list[Tensor]] = []
-        last: list[list[Tensor]] = []
-        x = self.dropouts[0](take_rows(words, ids), training=training)  # (B, T, E)
+        last_states: list[list[Tensor]] = []
+        distances: list[list[Tensor]] = []  # layers of gates
+        x = self.dropouts[0](embedding_lookup(words, ids), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
-            raw, h, c, *distances = layer(
+            raw, h, c, *layer_distances = layer(
                 x,
                 initial_state=None if states is None else states[index],
                 mask=mask,
                 training=training,
             )
-            last.append([h, c])
-            measured.append(distances)
+            last_states.append([h, c])
+            distances.append(layer_distances)
             x = self.dropouts[index + 1](raw, training=training)
-        by_gate = zip(self.gates, zip(*measured, strict=True), strict=True)
-        distances = {name: ops.stack(layers, axis=1) for name, layers in by_gate}
-        return LanguageModelOutput(None, last, raw, x, distances)
+        by_gate = zip(self.gates, zip(*distances, strict=True), strict=True)
+        stacked = {gate: ops.stack(layers, axis=1) for gate, layers in by_gate}  # (B, layers, T)
+        return LanguageModelOutput(None, last_states, raw, x, stacked)
 
     def logits(self, output: Tensor) -> Tensor:
         """Logits (..., V) from outputs (..., size of the last layer)."""
@@ -246,17 +236,15 @@ class LanguageModel(SentenceReader):
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of words, V."""
         return self._config["vocabulary_size"]
 
     @property
     def title(self) -> str:
-        """ON-LSTM or LSTM."""
         return {"onlstm": "ON-LSTM", "lstm": "LSTM"}[self._config["recurrent"]]
 
     @property
     def output_bias(self) -> keras.Variable:
-        """The bias of the softmax, (V,). Exists once the model is built."""
+        """The bias of the softmax, (V,), of a built model."""
         return self.softmax_bias if self.softmax is None else self.softmax.bias
 
     @property
@@ -270,7 +258,6 @@ class LanguageModel(SentenceReader):
 
     @property
     def state_names(self) -> list[list[str]]:
-        """The names of the tensors in `initial_states`."""
         return [[f"h_{index}", f"c_{index}"] for index in range(len(self.recurrent_layers))]
 
     def get_config(self) -> dict[str, Any]:

@@ -9,27 +9,27 @@ from keras import ops
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.keras_private import DenseInputs
-from keras_onlstm.utils.numerics import take_rows
+from keras_onlstm.utils.numerics import embedding_lookup
+from keras_onlstm.utils.validation import check_choice
 
 __all__ = ["PairClassifier"]
 
 
 def _recurrent_layer(recurrent, units, chunk_size, seed):
+    check_choice("recurrent", recurrent, ("onlstm", "lstm"))
     if recurrent == "onlstm":
         return ONLSTM(units, chunk_size=chunk_size, seed=seed, name="recurrent")
-    if recurrent == "lstm":
-        layer = keras.layers.LSTM(units, seed=seed, name="recurrent")
-        layer.supports_masking = True  # else Keras 3.16 warns about the mask
-        return layer
-    raise ValueError(f"recurrent is 'onlstm' or 'lstm', not {recurrent!r}.")
+    layer = keras.layers.LSTM(units, seed=seed, name="recurrent")
+    layer.supports_masking = True  # else Keras 3.16 warns about the mask
+    return layer
 
 
 class _Embedding(keras.layers.Embedding):
-    """`keras.layers.Embedding` with a dense gradient (see `take_rows`)."""
+    """`keras.layers.Embedding` with a dense gradient (see `embedding_lookup`)."""
 
     def call(self, inputs):
         # To load a model, Keras calls it with numbers that are not integers.
-        return take_rows(self.embeddings, ops.cast(inputs, "int32"))
+        return embedding_lookup(self.embeddings, ops.cast(inputs, "int32"))
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -38,7 +38,7 @@ class PairClassifier(DenseInputs, keras.Model):
 
     With `h1` and `h2` the layer's last outputs, the features `(h1, h2, h1 * h2, |h1 - h2|)` pass a
     hidden layer of ELUs. Dropout applies to the word vectors, the features and the hidden layer.
-    Word vectors start from a standard normal distribution.
+    Word vectors are initialized with a standard normal distribution.
 
     Source: the logical inference experiment of Shen et al. 2019, Sec. 5.4, after Bowman et al.
     2015, "Tree-structured composition in neural networks without tree-structured architectures".
@@ -92,15 +92,10 @@ class PairClassifier(DenseInputs, keras.Model):
     ) -> None:
         super().__init__(**kwargs)
         self._config: dict[str, Any] = {
-            "vocabulary_size": vocabulary_size,
-            "classes": classes,
-            "embedding_dim": embedding_dim,
-            "units": units,
-            "chunk_size": chunk_size,
-            "recurrent": recurrent,
-            "dropout": dropout,
+            "vocabulary_size": vocabulary_size, "classes": classes, "embedding_dim": embedding_dim,
+            "units": units, "chunk_size": chunk_size, "recurrent": recurrent, "dropout": dropout,
             "seed": seed,
-        }
+        }  # fmt: skip
         self.embedding = _Embedding(
             vocabulary_size,
             embedding_dim,
@@ -130,19 +125,14 @@ class PairClassifier(DenseInputs, keras.Model):
         return self.relation(self.dropout(self.hidden(features), training=training))
 
     def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
-        """Raises ValueError before a layer is changed: a saved file would not record it.
-
-        Raises:
-            ValueError: always.
-        """
+        """Raises ValueError before a layer is changed: a saved file would not record it."""
         raise ValueError(
-            "a PairClassifier is not quantized by Keras. keras_onlstm.exporting writes it in 8 "
-            "bits: to_onnx(..., quantize='dynamic')."
+            "PairClassifier is not quantized by Keras. Write it in 8 bits with "
+            "keras_onlstm.exporting: to_onnx(..., quantize='dynamic')."
         )
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of token ids, padding included."""
         return self._config["vocabulary_size"]
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""PRPN: predicts the next word, and measures a syntactic distance before every word."""
+"""PRPN: predicts the next word, and computes a syntactic distance before every word."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,16 +7,17 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_onlstm.models import starts
+from keras_onlstm.models import initializers
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.prpn.parsing_network import ParsingNetwork
 from keras_onlstm.prpn.predict_network import PredictNetwork
 from keras_onlstm.prpn.reading_network import ReadingNetwork
-from keras_onlstm.prpn.step import spread
+from keras_onlstm.prpn.step import banded_gates
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils import Sentence, Shape, Tensor
-from keras_onlstm.utils.numerics import derived, matmul, take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.numerics import embedding_lookup, fold_in, matmul
+from keras_onlstm.utils.validation import INITIALIZATIONS, check_choice, check_integer
 
 __all__ = ["PRPN", "Attention", "PRPNOutput"]
 
@@ -60,7 +61,7 @@ class Attention(NamedTuple):
 class PRPN(SentenceReader):
     """The parsing-reading-predict network, a language model that learns to parse.
 
-    A parsing network measures a syntactic distance before every word. A reading network (LSTMs with
+    A parsing network computes a syntactic distance before every word. A reading network (LSTMs with
     attention to past states) and a predict network (attention to past outputs) look back only up to
     a larger distance. The defaults are the published word model.
 
@@ -86,10 +87,10 @@ class PRPN(SentenceReader):
             distances are computed but not trained.
         reading_attention: whether the reading network has attention; without it, it is an LSTM.
         predict_attention: whether the predict network has attention.
-        start: `"scaled"`: word vectors are initialized within 0.1, so that they differ from the
-            first step on (see `keras_onlstm.models.starts`); `"published"`: within 0.01. All other
-            weights are within 1 / sqrt(fan in). In both cases, call `start_at_frequencies` before
-            training.
+        initialization: `"scaled"`: word vectors are initialized within 0.1, so that they differ
+            from the first step on (see `keras_onlstm.models.initializers`); `"published"`: within
+            0.01. All other weights are within 1 / sqrt(fan in). In both cases, call
+            `initialize_output_bias` before training.
         vocabulary: list of V words, saved with the model, or `None`.
         seed: integer seed of initialization and dropout.
         **kwargs: `name`, `dtype` of `keras.Model`.
@@ -106,7 +107,8 @@ class PRPN(SentenceReader):
         Logits (batch, time, V) of the next token; with `details` a `PRPNOutput`.
 
     Raises:
-        ValueError: if a size is invalid, `start` is unknown, or `vocabulary` does not have V words.
+        ValueError: if a size is invalid, `initialization` is unknown, or `vocabulary` does not
+            have V words.
 
     Example:
 
@@ -118,6 +120,7 @@ class PRPN(SentenceReader):
     ((1, 3, 20), (1, 1, 3))
     """
 
+    @renamed_arguments(start="initialization")
     def __init__(
         self,
         vocabulary_size: int,
@@ -136,37 +139,27 @@ class PRPN(SentenceReader):
         parsing_network: bool = True,
         reading_attention: bool = True,
         predict_attention: bool = True,
-        start: str = "scaled",
+        initialization: str = "scaled",
         vocabulary: Sequence[str] | None = None,
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of distances
-        starts.check(start)
+        check_choice("initialization", initialization, INITIALIZATIONS.values)
         self._config: dict[str, Any] = {
-            "vocabulary_size": integer("vocabulary_size", vocabulary_size, 1),
-            "embedding_dim": integer("embedding_dim", embedding_dim, 1),
-            "units": units,
-            "num_layers": num_layers,
-            "slots": slots,
-            "lookback": lookback,
-            "resolution": resolution,
-            "hard": hard,
-            "residual_blocks": residual_blocks,
-            "tie_weights": tie_weights,
-            "output_dropout": output_dropout,
-            "inner_dropout": inner_dropout,
-            "recurrent_dropout": recurrent_dropout,
-            "parsing_network": parsing_network,
-            "reading_attention": reading_attention,
-            "predict_attention": predict_attention,
-            "start": start,
-            "vocabulary": None if vocabulary is None else list(vocabulary),
-            "seed": seed,
-        }
+            "vocabulary_size": check_integer("vocabulary_size", vocabulary_size),
+            "embedding_dim": check_integer("embedding_dim", embedding_dim),
+            "units": units, "num_layers": num_layers, "slots": slots, "lookback": lookback,
+            "resolution": resolution, "hard": hard, "residual_blocks": residual_blocks,
+            "tie_weights": tie_weights, "output_dropout": output_dropout,
+            "inner_dropout": inner_dropout, "recurrent_dropout": recurrent_dropout,
+            "parsing_network": parsing_network, "reading_attention": reading_attention,
+            "predict_attention": predict_attention, "initialization": initialization,
+            "vocabulary": None if vocabulary is None else list(vocabulary), "seed": seed,
+        }  # fmt: skip
         check_vocabulary_size(vocabulary, vocabulary_size)
         self.vocabulary = self._config["vocabulary"]
-        self.members, self.gates = (1,), ("syntactic",)
+        self.layers_per_model, self.gates = (1,), ("syntactic",)
         policy = self.dtype_policy
         self.parsing = ParsingNetwork(
             units,
@@ -175,7 +168,7 @@ class PRPN(SentenceReader):
             resolution,
             hard,
             inner_dropout,
-            seed=derived(seed, "parsing_network"),
+            seed=fold_in(seed, "parsing_network"),
             dtype=policy,
         )
         self.reading_network = ReadingNetwork(
@@ -186,7 +179,7 @@ class PRPN(SentenceReader):
             output_dropout,
             inner_dropout,
             recurrent_dropout,
-            seed=derived(seed, "reading_network"),
+            seed=fold_in(seed, "reading_network"),
             dtype=policy,
         )
         self.predict_network = PredictNetwork(
@@ -195,26 +188,24 @@ class PRPN(SentenceReader):
             predict_attention,
             inner_dropout,
             output_dropout,
-            seed=derived(seed, "predict_network"),
+            seed=fold_in(seed, "predict_network"),
             dtype=policy,
         )
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
         shape = (config["vocabulary_size"], config["embedding_dim"])
-        start = starts.prpn_embedding(config["start"], derived(config["seed"], "embeddings"))
-        self.embeddings = self.add_weight(shape=shape, initializer=start, name="embeddings")
+
+        def matrix(name: str) -> keras.Variable:
+            seed = fold_in(config["seed"], name)
+            initializer = initializers.prpn_embedding(config["initialization"], seed)
+            return self.add_weight(shape=shape, initializer=initializer, name=name)
+
+        self.embeddings = matrix("embeddings")
         self.parsing.build((None, None, shape[1]))
         self.reading_network.build((None, None, shape[1]))
         self.predict_network.build((None, None, config["units"]))
-        self.softmax_kernel = None
-        if not config["tie_weights"]:
-            start = starts.prpn_embedding(
-                config["start"], derived(config["seed"], "softmax_kernel")
-            )
-            self.softmax_kernel = self.add_weight(
-                shape=shape, initializer=start, name="softmax_kernel"
-            )
+        self.softmax_kernel = None if config["tie_weights"] else matrix("softmax_kernel")
         self.softmax_bias = self.add_weight(
             shape=shape[:1], initializer="zeros", name="softmax_bias"
         )
@@ -228,13 +219,13 @@ class PRPN(SentenceReader):
         if states is None:
             states = self.initial_states(ops.shape(ids)[0])
         words, history, reading = states
-        options = {"training": training, "counts": mask}
+        options = {"training": training, "mask": mask}
         parsed = self._parse(x, words, history, **options)
         gates, next_gates = parsed.gates, parsed.next_gates
         h, last = self.reading_network(x, gates, reading, **options)
         output = self.predict_network(h, next_gates, reading[-1][0], **options)
         states = [parsed.words, parsed.history, last]
-        return PRPNOutput(None, states, h, output, self._named(parsed))
+        return PRPNOutput(None, states, h, output, self._distances(parsed))
 
     def _parse(self, x, words, history, **options):
         parsed = self.parsing(x, words, history, **options)
@@ -261,8 +252,8 @@ class PRPN(SentenceReader):
         >>> from keras_onlstm.models import PRPN
         >>> words = ["<eos>", "<unk>", "the", "cat"]
         >>> model = PRPN(4, embedding_dim=8, units=6, slots=4, lookback=2, vocabulary=words)
-        >>> found = model.attention("the cat")
-        >>> found.tokens, found.maps["predict"].shape
+        >>> attention = model.attention("the cat")
+        >>> attention.tokens, attention.maps["predict"].shape
         (['<eos>', 'the', 'cat'], (3, 3))
         """
         encoder = self._encoding()
@@ -271,17 +262,15 @@ class PRPN(SentenceReader):
         if not self.built:
             self.build((None, None))
         x = self._embed(np.array([ids], "int32"))
-        before, history, reading = self.initial_states(1)
-        parsed = self._parse(x, before, history)
+        preceding, history, reading = self.initial_states(1)
+        parsed = self._parse(x, preceding, history)
         h, _ = self.reading_network(x, parsed.gates, reading)
         bands = {
-            "gates": spread(parsed.gates)[0],
-            "next gates": spread(parsed.next_gates)[0],
+            "gates": banded_gates(parsed.gates)[0],
+            "next gates": banded_gates(parsed.next_gates)[0],
         }
-        for number, shares in enumerate(
-            self.reading_network.attention(x, parsed.gates, reading), 1
-        ):
-            bands[f"reading {number}"] = shares
+        weights = self.reading_network.attention(x, parsed.gates, reading)
+        bands |= {f"reading {number}": band for number, band in enumerate(weights, 1)}
         if self._config["predict_attention"]:
             memory = reading[-1][0]
             bands["predict"] = self.predict_network.attention(h, parsed.next_gates, memory)
@@ -294,22 +283,15 @@ class PRPN(SentenceReader):
         return Attention([EOS, *words], distances, maps)
 
     def measure(self, ids: Tensor) -> dict[str, Tensor]:
-        """The distances of whole texts, without predicting words.
-
-        Args:
-            ids: integers (batch, time).
-
-        Returns:
-            Dictionary with "syntactic": (batch, 1, time), in (0, 1).
-        """
-        return self._named(self.parsing(self._embed(ids)))
+        """Distances in texts, ids (B, T), without predicting words: "syntactic" (B, 1, T)."""
+        return self._distances(self.parsing(self._embed(ids)))
 
     def _embed(self, ids):
         embeddings = ops.convert_to_tensor(self.embeddings, dtype=self.compute_dtype)
-        return take_rows(embeddings, ids)  # (B, T, E)
+        return embedding_lookup(embeddings, ids)  # (B, T, E)
 
     @staticmethod
-    def _named(parsed):
+    def _distances(parsed):
         return {"syntactic": ops.expand_dims(parsed.distances, 1)}
 
     def logits(self, output: Tensor) -> Tensor:
@@ -321,12 +303,11 @@ class PRPN(SentenceReader):
 
     @property
     def vocabulary_size(self) -> int:
-        """The number of words, V."""
         return self._config["vocabulary_size"]
 
     @property
     def output_bias(self) -> keras.Variable:
-        """The bias of the softmax, (V,). Exists once the model is built."""
+        """The bias of the softmax, (V,), of a built model."""
         return self.softmax_bias
 
     def initial_states(self, batch_size: int | Tensor) -> list[Any]:
@@ -336,7 +317,6 @@ class PRPN(SentenceReader):
 
     @property
     def state_names(self) -> list[Any]:
-        """The names of the tensors in `initial_states`."""
         layers = range(self._config["num_layers"])
         return ["words", "history", [[f"h_{index}", f"c_{index}"] for index in layers]]
 

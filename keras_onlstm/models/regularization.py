@@ -1,10 +1,8 @@
 """Regularization of recurrent language models against overfitting (Merity et al. 2018).
 
-Word dropout in the embedding matrix, locked dropout (the same at every step), and two penalties on
-the activations. Weight dropout is an argument of the layers, `recurrent_weight_dropout`.
-
 Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Language Models",
-https://arxiv.org/abs/1708.02182.
+https://arxiv.org/abs/1708.02182. Weight dropout is an argument of the layers,
+`recurrent_weight_dropout`.
 """
 
 from collections.abc import Sequence
@@ -27,39 +25,23 @@ __all__ = [
 
 
 def locked_dropout(rate: float, seed: int | None = None, **kwargs: Any) -> keras.layers.Dropout:
-    """Dropout of (batch, time, features) that drops the same features at every step.
+    """`keras.layers.Dropout` of (batch, time, features) that drops the same features at every step.
 
     Args:
         rate: share to drop, in [0, 1).
         seed: integer seed.
         **kwargs: of `keras.layers.Dropout`.
-
-    Returns:
-        A `keras.layers.Dropout`.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models.regularization import locked_dropout
-    >>> dropped = np.asarray(locked_dropout(0.5, seed=1)(np.ones((1, 3, 8)), training=True))
-    >>> bool((dropped == dropped[:, :1]).all())
-    True
     """
     return keras.layers.Dropout(rate, noise_shape=(None, 1, None), seed=seed, **kwargs)
 
 
 def word_dropout(embeddings: Tensor, rate: float, seed: int | keras.random.SeedGenerator) -> Tensor:
-    """Drops whole words from an embedding matrix, and scales the others up.
-
-    One mask is drawn per call, so a word is dropped everywhere in a window.
+    """Drops whole words from an embedding matrix, everywhere in a batch, and scales the others up.
 
     Args:
         embeddings: (vocabulary, embedding_dim).
         rate: share of words to drop, in [0, 1).
         seed: `keras.random.SeedGenerator` or integer.
-
-    Returns:
-        A tensor of the shape of `embeddings`.
     """
     if rate == 0:
         return embeddings
@@ -67,11 +49,11 @@ def word_dropout(embeddings: Tensor, rate: float, seed: int | keras.random.SeedG
     return embeddings * ops.cast(factors, embeddings.dtype)
 
 
-def _mean(values, counts):
-    """Mean of values (B, T, U) at unmasked steps; `counts` is a mask (B, T) or `None`."""
-    counts = ops.ones_like(values[..., 0]) if counts is None else ops.cast(counts, values.dtype)
-    total = ops.sum(values * ops.expand_dims(counts, -1))
-    return total / ops.maximum(ops.sum(counts) * values.shape[-1], 1.0)
+def _mean(values, mask):
+    """Mean of values (B, T, U) at unmasked steps; `mask` is (B, T) or `None`."""
+    mask = ops.ones_like(values[..., 0]) if mask is None else ops.cast(mask, values.dtype)
+    total = ops.sum(values * ops.expand_dims(mask, -1))
+    return total / ops.maximum(ops.sum(mask) * values.shape[-1], 1.0)
 
 
 def activation_regularization(
@@ -82,10 +64,7 @@ def activation_regularization(
     Args:
         outputs: (batch, time, units), after dropout.
         strength: number; 2 in the published recipe.
-        mask: boolean (batch, time), `True` where a step counts, or `None`.
-
-    Returns:
-        Scalar tensor.
+        mask: boolean (batch, time), `False` at masked steps, or `None`.
     """
     return strength * _mean(outputs * outputs, mask)
 
@@ -98,7 +77,7 @@ def temporal_activation_regularization(
     Args:
         outputs: (batch, time, units), before dropout.
         strength: number; 1 in the published recipe.
-        mask: boolean (batch, time) or `None`. A difference counts where both its steps do.
+        mask: boolean (batch, time), `False` at masked steps, or `None`.
 
     Returns:
         Scalar tensor, 0 if there is only one step.
@@ -106,12 +85,11 @@ def temporal_activation_regularization(
     if outputs.shape[1] == 1:
         return ops.zeros((), outputs.dtype)
     change = outputs[:, 1:] - outputs[:, :-1]
-    both = None if mask is None else ops.logical_and(mask[:, 1:], mask[:, :-1])
-    return strength * _mean(change * change, both)
+    mask = None if mask is None else ops.logical_and(mask[:, 1:], mask[:, :-1])
+    return strength * _mean(change * change, mask)
 
 
-def _computes_on_gpu(x):
-    """Whether x is on a GPU, for which Keras uses the vendor's kernels."""
+def _is_on_gpu(x):
     if keras.backend.backend() == "tensorflow":
         return has_gpu()
     if keras.backend.backend() == "jax":
@@ -123,13 +101,13 @@ def _computes_on_gpu(x):
 class WeightDroppedLSTM(keras.layers.LSTM):
     """`keras.layers.LSTM` with the weight dropout of AWD-LSTM, for comparison with `ONLSTM`.
 
-    In training on a CPU, its loop has hand-written gradients like that of `ONLSTM`, so that a
-    comparison is one of the equations.
+    In training on a CPU, its loop has hand-written gradients like that of `ONLSTM`, so that only
+    the equations differ.
 
     Args:
         units: positive integer.
         recurrent_weight_dropout: share of the entries of the recurrent kernel to drop in training,
-            one mask per sequence for the whole batch. The other entries are scaled up.
+            with one mask per batch. The other entries are scaled up.
         seed: integer seed.
         **kwargs: of `keras.layers.LSTM`.
 
@@ -168,7 +146,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         if self.recurrent_weight_dropout:
             rate, seed = self.recurrent_weight_dropout, self.seed_generator
             dropped = keras.random.dropout(dropped, rate, seed=seed)
-        if self._is_plain() and not _computes_on_gpu(sequences):
+        if self._is_standard() and not _is_on_gpu(sequences):
             weights = cell.kernel, dropped, cell.bias
             outputs, c = lstm(sequences, initial_state, *weights, mask)
             return outputs[:, -1], outputs, (outputs[:, -1], c)
@@ -179,7 +157,7 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         finally:
             object.__setattr__(cell, "recurrent_kernel", kernel)
 
-    def _is_plain(self):
+    def _is_standard(self):
         """Whether `recurrence.lstm` computes the same."""
         return (
             self.activation is keras.activations.tanh
@@ -190,7 +168,5 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         )
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "recurrent_weight_dropout": self.recurrent_weight_dropout,
-        }
+        rate = self.recurrent_weight_dropout
+        return {**super().get_config(), "recurrent_weight_dropout": rate}

@@ -1,20 +1,21 @@
-"""SentenceReader: base class of models that measure and score sentences.
+"""SentenceReader: base class of models that compute distances in sentences and score them.
 
 `Parser`, `training`, `exporting` and `minimal_pairs` use only this interface, not the subclasses.
 """
 
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import keras
 import numpy as np
 import numpy.typing as npt
 from keras import ops
 
-from keras_onlstm.models import starts
+from keras_onlstm.models import initializers
 from keras_onlstm.text.sentences import DistanceModel, contexts, read
 from keras_onlstm.utils import Sentence, Tensor
+from keras_onlstm.utils.deprecation import renamed_method
 from keras_onlstm.utils.keras_private import DenseInputs, predictor
 
 __all__ = ["SentenceReader", "check_vocabulary_size"]
@@ -26,13 +27,13 @@ def check_vocabulary_size(vocabulary: Sequence[str] | None, size: int) -> None:
         return
     if len(vocabulary) != size:
         raise ValueError(f"vocabulary has {len(vocabulary)} words, and vocabulary_size is {size}.")
-    for place, word in enumerate(vocabulary):
+    for index, word in enumerate(vocabulary):
         if not isinstance(word, str):
-            raise ValueError(f"vocabulary[{place}] is a word, not {reprlib.repr(word)}.")
+            raise ValueError(f"vocabulary[{index}] must be a string, got {reprlib.repr(word)}.")
 
 
 class SentenceReader(DistanceModel, DenseInputs, keras.Model):
-    """Base class of models that read sentences: language models, and models that only measure.
+    """Base class of language models, and of models that only compute distances.
 
     A subclass has:
 
@@ -43,7 +44,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
       dropout, and `states` after the last step, structured as in `initial_states`;
     - `gates`, the names of its distances, may be empty; and, if distances need only a part of
       `hidden`, its own `measure`;
-    - `members`, a tuple: the number of distance rows of each model that it contains;
+    - `layers_per_model`, a tuple: the number of distance rows of each model that it contains;
     - for language models `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
       nested structure of tensors (batch, ...), and `state_names`, the same structure of names;
     - for other models `call(ids, ..., details=False)`;
@@ -75,8 +76,8 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
     def quantize(self, mode: str | None = None, config: Any = None, **kwargs: Any) -> None:
         """Raises ValueError before a layer is changed: most weights belong to the model itself."""
         raise ValueError(
-            f"a {type(self).__name__} is not quantized by Keras. keras-onlstm compact and "
-            "keras_onlstm.models.ensemble.save_eight_bit write it in 8 bits, "
+            f"{type(self).__name__} is not quantized by Keras. Write it in 8 bits with "
+            "keras-onlstm compact, keras_onlstm.models.ensemble.save_eight_bit, or "
             "keras_onlstm.exporting with quantize='dynamic'."
         )
 
@@ -85,10 +86,10 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         """The name of the model in tables."""
         return type(self).__name__
 
-    def start_at_frequencies(self, counts: npt.ArrayLike) -> None:
-        """Sets the bias of the softmax to the log-frequencies of the words.
+    def initialize_output_bias(self, counts: npt.ArrayLike) -> None:
+        """Sets the bias of the softmax to the log-frequencies of the words, before training.
 
-        Call it before training, so that the word vectors need not learn the frequencies.
+        Then the word vectors need not learn the frequencies.
 
         Args:
             counts: (V,) numbers of occurrences of each word in the training text.
@@ -101,14 +102,23 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         >>> import numpy as np
         >>> from keras_onlstm.models import LanguageModel
         >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
-        >>> model.start_at_frequencies(np.bincount([3, 4, 3, 5], minlength=20))
+        >>> model.initialize_output_bias(np.bincount([3, 4, 3, 5], minlength=20))
         """
-        bias = starts.log_frequencies(counts)
+        bias = initializers.log_frequencies(counts)
         if len(bias) != self.vocabulary_size:
-            raise ValueError(f"{len(bias)} counts for a vocabulary of {self.vocabulary_size}.")
+            raise ValueError(f"counts must have {self.vocabulary_size} numbers, got {len(bias)}.")
         if not self.built:
             self.build((None, None))
         self.output_bias.assign(bias)
+
+    start_at_frequencies = renamed_method("start_at_frequencies", "initialize_output_bias")
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:
+        if "start" in config:  # as earlier versions named it
+            config = dict(config)
+            config["initialization"] = config.pop("start")
+        return super().from_config(config, custom_objects)
 
     def measure(self, ids: Tensor) -> dict[str, Tensor]:
         """Distances in texts, ids (B, T): dictionary from names in `gates` to (B, rows, T)."""
@@ -119,9 +129,9 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
             distances = self.measure(ids)
             return ops.stack([distances[name] for name in self.gates], axis=1)
 
-        places = [self.gates.index(name) for name in gates]
+        indices = [self.gates.index(name) for name in gates]
         return (
-            (np.concatenate(distances[places]), words)  # `distances` is (gates, rows, T)
+            (np.concatenate(distances[indices]), words)  # `distances` is (gates, rows, T)
             for distances, words in self._read("distances", stacked, sentences)
         )
 
@@ -134,14 +144,14 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
 
         Returns:
             List of arrays (words + 1,), or (words,) if not `end`, in nats: each word given `<eos>`
-            and the words before it, then the `<eos>` at the end.
+            and the words before it.
 
         Raises:
             ValueError: if the model has no vocabulary, or does not predict words.
         """
         self._check_predicts()
-        found = self._read("scores", self._scores, sentences, contexts, end)
-        return [scores[: words + end] for scores, words in found]
+        results = self._read("scores", self._scores, sentences, contexts, end)
+        return [scores[: words + end] for scores, words in results]
 
     def _scores(self, batch):
         """Log-probabilities (B, T) of the words of whole sentences."""
@@ -150,8 +160,8 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         rows = ops.reshape(output, (-1, output.shape[-1]))
         logits = self.logits(ops.take(rows, batch["firsts"], axis=0))  # (N, V)
         log_probabilities = ops.log_softmax(ops.cast(logits, "float32"))
-        places = batch["contexts"] * logits.shape[-1] + ids[:, 1:]  # (B, T), below N V
-        return ops.take(ops.reshape(log_probabilities, (-1,)), places)
+        indices = batch["contexts"] * logits.shape[-1] + ids[:, 1:]  # (B, T), below N V
+        return ops.take(ops.reshape(log_probabilities, (-1,)), indices)
 
     def generate(
         self,
@@ -188,10 +198,10 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         """
         self._check_predicts()
         generator, vocabulary = np.random.default_rng(seed), self._encoding().vocabulary
-        drawn: list[str] = []
+        sampled: list[str] = []
         eos, unknown = self.encode(["<eos>", "<unk>"])
         ids, states = [eos, *self.encode(words)], None
-        while len(drawn) < length:
+        while len(sampled) < length:
             results = self(np.array([ids], "int32"), states=states, details=True)
             logits = np.asarray(ops.convert_to_numpy(results.logits)[0, -1], "float64")
             logits[unknown] = -np.inf  # never sample <unk>
@@ -202,14 +212,15 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
             states = results.states
             if ids[0] == eos:
                 break
-            drawn.append(vocabulary[ids[0]])
+            sampled.append(vocabulary[ids[0]])
             if progress is not None:
                 progress(1)
-        return drawn
+        return sampled
 
     def _check_predicts(self):
         if "language_model" not in self.graphs:
-            raise ValueError(f"{type(self).__name__} predicts no words: each of its models does.")
+            kind = type(self).__name__
+            raise ValueError(f"{kind} does not predict words. Use one of its models.")
 
     def _read(self, name, function, sentences, inputs=lambda ids, lengths: ids, closed=False):
         """Applies a compiled function to sentences: list of results and numbers of words."""

@@ -1,6 +1,6 @@
-"""TreeGenerator: a TreeLSTM with classifiers that decide the shape of the trees it generates."""
+"""TreeGenerator: a TreeLSTM with classifiers that decide the shape of generated trees."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import keras
@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.growth import ADDITIONS, additions
+from keras_onlstm.dependencies.statistics import statistics_rows
 from keras_onlstm.models.addition_classifiers import (
     AdditionClassifiers,
     Nodes,
@@ -16,33 +17,26 @@ from keras_onlstm.models.addition_classifiers import (
     in_batches,
 )
 from keras_onlstm.models.tree_lstm import TreeLSTM
-from keras_onlstm.models.tree_sampler import Sample, TreeSampler, log_of_yes_and_no
+from keras_onlstm.models.tree_sampler import Sample, TreeSampler, log_sigmoids
 from keras_onlstm.tree_lstm.step import INITIAL
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.keras_private import predictor
-from keras_onlstm.utils.numerics import derived, take_rows, wide_dtype
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import embedding_lookup, fold_in, wide_dtype
+from keras_onlstm.utils.validation import check_choice, check_integer
 
-__all__ = ["Accuracy", "TreeGenerator"]
+__all__ = ["Accuracy", "GeneratedTrees", "TreeGenerator", "generate_trees"]
 
 _ROWS = 256  # nodes that are classified at once
-_WAYS = ("likelier", "drawn")
+_ACCURACY_HEADER = ("%", "all nodes", "majority", "where it is open", "majority")
 
 
 class Accuracy(NamedTuple):
-    """The accuracy of a classifier, from 0 to 1; NaN without nodes.
+    """The accuracy of a classifier, from 0 to 1; NaN without nodes."""
 
-    Attributes:
-        all: at all nodes, ROOTs included, as published.
-        majority: of the majority class, at all nodes.
-        open: at the nodes where the decision is open (`Additions.is_open`).
-        open_majority: of the majority class, at these nodes.
-    """
-
-    all: float
-    majority: float
-    open: float
-    open_majority: float
+    all: float  # at all nodes, ROOTs included, as published
+    majority: float  # of the majority class, at all nodes
+    open: float  # at the nodes where the decision is open (`Additions.is_open`)
+    open_majority: float  # of the majority class, at these nodes
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -69,7 +63,7 @@ class TreeGenerator(keras.Model):
         training: whether to apply dropout.
 
     Returns:
-        (N, 4): margins, logit of yes minus logit of no, in the order of `Edge`.
+        Margins (N, 4), logit of yes minus logit of no, in the order of `Edge`.
 
     Raises:
         ValueError: if a size is invalid, or the model has no vocabulary with `<unk>` and `<root>`.
@@ -103,7 +97,7 @@ class TreeGenerator(keras.Model):
         self.vocabulary = model.vocabulary
         self._root = model.root  # also checks the vocabulary
         self._config: dict[str, Any] = {
-            "units": integer("units", units),
+            "units": check_integer("units", units),
             "dropout": dropout,
             "seed": seed,
         }
@@ -111,7 +105,7 @@ class TreeGenerator(keras.Model):
             2 * model.get_config()["units"],
             units,
             dropout,
-            derived(seed, "classifiers"),
+            fold_in(seed, "classifiers"),
             dtype=wide_dtype(model.compute_dtype),
             name="classifiers",
         )
@@ -126,7 +120,7 @@ class TreeGenerator(keras.Model):
     def call(self, nodes: dict[str, Tensor], training: bool = False) -> Tensor:
         hidden = nodes["hidden"]
         kernel = ops.convert_to_tensor(self.model.softmax_kernel, dtype=hidden.dtype)
-        rows = take_rows(kernel, nodes["words"])
+        rows = embedding_lookup(kernel, nodes["words"])
         return self.classifiers(ops.concatenate([hidden, rows], -1), training=training)
 
     @classmethod
@@ -161,14 +155,14 @@ class TreeGenerator(keras.Model):
             batch_size: positive integer, nodes in a batch.
             progress: function called with 1 after each batch.
 
-        Returns:
-            `TreeGenerator`.
-
         Raises:
-            ValueError: if an argument is invalid or `trees` is empty; see also `TreeLSTM.lay_out`.
+            ValueError: if an argument is invalid, `trees` is empty, or a tree is not projective.
         """
-        epochs, batch_size = integer("epochs", epochs), integer("batch_size", batch_size)
-        generator = cls(model, units, dropout, integer("seed", seed, 0))
+        epochs, batch_size = (
+            check_integer("epochs", epochs),
+            check_integer("batch_size", batch_size),
+        )
+        generator = cls(model, units, dropout, check_integer("seed", seed, 0))
         generator.build()
         fit_classifiers(
             generator.classifiers,
@@ -184,76 +178,55 @@ class TreeGenerator(keras.Model):
         return generator
 
     def nodes(self, trees: Iterable[DependencyTree]) -> Nodes:
-        """The nodes of trees, ROOTs and words, and the decisions there, tree by tree.
-
-        Args:
-            trees: list of `DependencyTree`, projective, at least one.
-
-        Returns:
-            `keras_onlstm.models.addition_classifiers.Nodes`; in every tree ROOT comes first.
-
-        Raises:
-            ValueError: if `trees` is empty; see also `TreeLSTM.lay_out`.
-        """
+        """The nodes of projective trees and the decisions there, tree by tree, ROOT first."""
         trees = list(trees)
         if not trees:
-            raise ValueError("there is no tree.")
-        hidden, words, made, is_open = [], [], [], []
+            raise ValueError("trees must contain at least one tree.")
+        hidden, words, decisions, is_open = [], [], [], []
         for tree, states in zip(trees, self.model.states(trees), strict=True):
             hidden.append(np.pad(states, ((1, 0), (0, 0)), constant_values=INITIAL))
-            words.append(np.append(self._root, self.model.lay_out(tree).words).astype("int32"))
-            decided = additions(tree)
-            made.append(decided.made)
-            is_open.append(decided.is_open)
-        return Nodes(*map(np.concatenate, (hidden, words, made, is_open)))
+            tree_words = self.model.schedule_tree(tree).words
+            words.append(np.append(self._root, tree_words).astype("int32"))
+            tree_additions = additions(tree)
+            decisions.append(tree_additions.made)
+            is_open.append(tree_additions.is_open)
+        return Nodes(*map(np.concatenate, (hidden, words, decisions, is_open)))
 
     def accuracies(self, trees: Iterable[DependencyTree]) -> dict[str, Accuracy]:
-        """The accuracies of the classifiers at the nodes of trees.
-
-        Args:
-            trees: list of `DependencyTree`, projective, at least one.
+        """The accuracies of the classifiers at the nodes of projective trees.
 
         Returns:
             Dictionary from `"ADD-LEFT"`, `"ADD-RIGHT"`, `"ADD-NX-LEFT"` and `"ADD-NX-RIGHT"` to
             `Accuracy`.
-
-        Raises:
-            ValueError: see `nodes`.
         """
         nodes = self.nodes(trees)
-        found = (self._margins(nodes) > 0.0) == nodes.made
-        return {
-            name: Accuracy(
-                *_shares(found[:, place], nodes.made[:, place]),
-                *_shares(
-                    found[nodes.is_open[:, place], place],
-                    nodes.made[nodes.is_open[:, place], place],
-                ),
-            )
-            for place, name in enumerate(ADDITIONS)
-        }
+        is_correct = (self._margins(nodes) > 0.0) == nodes.decisions
+        accuracies = {}
+        for index, name in enumerate(ADDITIONS):
+            is_open = nodes.is_open[:, index]
+            columns = is_correct[:, index], nodes.decisions[:, index]
+            open_columns = (column[is_open] for column in columns)
+            accuracies[name] = Accuracy(*_shares(*columns), *_shares(*open_columns))
+        return accuracies
 
     def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
         """Log-probabilities of sentences and their trees, log P(S, T).
 
-        The sum of the log-probabilities of the words, among all words but `<root>`, and of all open
-        decisions: three at each word, two at the one that depends on ROOT (see
-        `keras_onlstm.dependencies.growth`). With `<unk>` as a word, the probabilities of all trees
-        with one word under ROOT add up to 1, unless some grow forever.
+        The sum over the words, among all words but `<root>`, and over all open decisions: three at
+        each word, two at the one that depends on ROOT (see `keras_onlstm.dependencies.growth`).
+        With `<unk>` as a word, the probabilities of all trees with one word under ROOT add up to 1,
+        unless some grow forever.
 
         Args:
             trees: list of `DependencyTree`, projective, at least one.
 
         Returns:
             Array (trees,), in nats.
-
-        Raises:
-            ValueError: see `nodes`.
         """
         trees = list(trees)
         nodes = self.nodes(trees)
-        yes, no = log_of_yes_and_no(self._margins(nodes))
-        decisions = (np.where(nodes.made, yes, no) * nodes.is_open).sum(1)
+        yes, no = log_sigmoids(self._margins(nodes))
+        decisions = (np.where(nodes.decisions, yes, no) * nodes.is_open).sum(1)
         is_word = np.ones(len(nodes.words), bool)
         firsts = np.cumsum([0, *(len(tree) + 1 for tree in trees)])[:-1]
         is_word[firsts] = False
@@ -271,8 +244,8 @@ class TreeGenerator(keras.Model):
     ) -> list[Sample]:
         """Samples trees, grown from ROOT breadth first, in the order of `DependencyTree.steps`.
 
-        Words are drawn from the model, never `<root>`. Decisions are the likelier ones, as
-        published, or they are drawn too; then trees have the frequencies of `log_probability`. A
+        Words are sampled from the model, never `<root>`. Decisions are the likelier ones, as
+        published, or they are sampled too; then trees have the frequencies of `log_probability`. A
         tree stops growing at `max_words` words and is marked as cut if more were to be added. Each
         tree depends only on `seed` and its index, up to rounding.
 
@@ -282,7 +255,7 @@ class TreeGenerator(keras.Model):
             max_words: positive integer, maximum number of words in a tree.
             temperature: number above 0 that divides the logits of words. Lower is safer, higher
                 more varied. Samples record the probabilities at temperature 1.
-            additions: `"likelier"` or `"drawn"`, how decisions are made.
+            additions: `"likelier"`, or `"drawn"` to sample decisions.
 
         Returns:
             List of n `keras_onlstm.models.tree_sampler.Sample`.
@@ -290,14 +263,13 @@ class TreeGenerator(keras.Model):
         Raises:
             ValueError: if an argument is invalid.
         """
-        if additions not in _WAYS:
-            raise ValueError(f"additions is {' or '.join(map(repr, _WAYS))}, not {additions!r}.")
+        check_choice("additions", additions, ("likelier", "drawn"))
         if not 0.0 < temperature < float("inf"):
-            raise ValueError(f"temperature must be a number above 0, not {temperature!r}.")
-        count, seed = integer("n", n), integer("seed", seed, 0)
-        max_words = integer("max_words", max_words)
+            raise ValueError(f"temperature must be a number above 0, got {temperature!r}.")
+        count, seed = check_integer("n", n), check_integer("seed", seed, 0)
+        max_words = check_integer("max_words", max_words)
         if "sampler" not in self._functions:
-            self._functions["sampler"] = TreeSampler(self._built().model, self._classified)
+            self._functions["sampler"] = TreeSampler(self._built().model, self._classify)
         sampler = self._functions["sampler"]
         return list(sampler(count, seed, max_words, temperature, additions == "drawn"))
 
@@ -311,13 +283,13 @@ class TreeGenerator(keras.Model):
         logits = self.model.logits(batch["hidden"])
         is_root = np.arange(len(self.model.vocabulary)) == self.model.root
         logits = ops.where(is_root, ops.full_like(logits, -np.inf), logits)
-        return self.model.chosen(logits, batch["words"])
+        return self.model.target_log_probabilities(logits, batch["words"])
 
-    def _classified(self, hidden, words):
+    def _classify(self, hidden, words):
         return self._rows("margins", hidden, words)
 
     def _margins(self, nodes):
-        return self._classified(nodes.hidden, nodes.words)
+        return self._classify(nodes.hidden, nodes.words)
 
     def _rows(self, name, hidden, words):
         """Applies a compiled function to the words of nodes."""
@@ -340,7 +312,64 @@ class TreeGenerator(keras.Model):
         return cls(**{**config, "model": model})
 
 
-def _shares(found, made):
-    if not len(made):
+def _shares(is_correct, decisions):
+    """The shares of correct decisions and of the majority class."""
+    if not len(decisions):
         return float("nan"), float("nan")
-    return float(found.mean()), float(max(made.mean(), 1.0 - made.mean()))
+    return float(is_correct.mean()), float(max(decisions.mean(), 1.0 - decisions.mean()))
+
+
+class GeneratedTrees(NamedTuple):
+    """Generated trees and tables about them, whose rows are lists of strings."""
+
+    generator: TreeGenerator
+    samples: list[Sample]
+    accuracies: list[list[str]]  # of each decision on the validation trees
+    accuracy_header: tuple[str, ...]
+    statistics: list[list[str]]  # of training trees and generated trees
+    statistics_header: tuple[str, ...]
+    captions: list[str]  # of the samples, for `keras_onlstm.dependencies.page`
+
+
+def generate_trees(
+    model: TreeLSTM,
+    train: Sequence[DependencyTree],
+    validation: Sequence[DependencyTree],
+    n: int,
+    seed: int = 0,
+    max_words: int = 30,
+) -> GeneratedTrees:
+    """Trains the classifiers of a `TreeGenerator`, samples n trees, and makes tables.
+
+    >>> from keras_onlstm.dependencies import random_tree
+    >>> from keras_onlstm.models import TreeLSTM
+    >>> from keras_onlstm.models.tree_generator import generate_trees
+    >>> words = ["<unk>", "<root>", "a", "cat", "sleeps"]
+    >>> model = TreeLSTM(5, embedding_dim=4, units=8, vocabulary=words, seed=0)
+    >>> trees = [random_tree(["a", "cat", "sleeps"], seed) for seed in range(9)]
+    >>> result = generate_trees(model, trees, trees, n=2, max_words=8)
+    >>> result.statistics_header, [row[0] for row in result.accuracies][:2]
+    (('', 'trained on', 'generated'), ['ADD-LEFT', 'ADD-RIGHT'])
+    """
+    generator = TreeGenerator.train(model, train, seed, validation=validation)
+    samples = generator.sample(n, seed, max_words)
+    corpora = {"trained on": train, "generated": [sample.tree for sample in samples]}
+    accuracies = [
+        [name, *(f"{100 * share:.1f}" for share in accuracy)]
+        for name, accuracy in generator.accuracies(validation).items()
+    ]
+    return GeneratedTrees(
+        generator,
+        samples,
+        accuracies,
+        _ACCURACY_HEADER,
+        statistics_rows(corpora),
+        ("", *corpora),
+        list(map(_caption, samples)),
+    )
+
+
+def _caption(sample):
+    words = len(sample.tree)
+    cut = ", cut at the limit" if sample.is_cut else ""
+    return f"{words} word{'s' * (words != 1)}, log P(S, T) {sample.log_probability:.1f}{cut}"

@@ -11,13 +11,20 @@ from keras import ops
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models.sentence_reader import check_vocabulary_size
 from keras_onlstm.text.vocabulary import TreeEncoder
-from keras_onlstm.tree_lstm.plan import Layout, Plan, Rooms, lay_out, plan
 from keras_onlstm.tree_lstm.recurrence import hidden
-from keras_onlstm.tree_lstm.step import GeneratorLSTM, Weights, start
+from keras_onlstm.tree_lstm.schedule import (
+    BatchSchedule,
+    RowCapacity,
+    TreeSchedule,
+    schedule_batch,
+    schedule_tree,
+)
+from keras_onlstm.tree_lstm.step import GeneratorLSTM, Weights, uniform_initializer
 from keras_onlstm.utils import Shape, Tensor
+from keras_onlstm.utils.deprecation import renamed_method
 from keras_onlstm.utils.keras_private import predictor
-from keras_onlstm.utils.numerics import derived, largest, matmul, wide_dtype
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import fold_in, matmul, max_keepdims, wide_dtype
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["TreeLSTM"]
 
@@ -56,11 +63,11 @@ class TreeLSTM(keras.Model):
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments:
-        grids: dictionary of integer arrays, `Plan.grids` of `plan(trees)`.
+        grids: dictionary of integer arrays, `BatchSchedule.grids` of `schedule_batch(trees)`.
         training: whether to apply dropout.
 
     Returns:
-        Logits (N, V) of the planned words.
+        Logits (N, V) of the scheduled words.
 
     Raises:
         ValueError: if a size is invalid, or `vocabulary` does not have V words.
@@ -98,62 +105,53 @@ class TreeLSTM(keras.Model):
     ) -> None:
         super().__init__(autocast=False, **kwargs)
         if sequential and left_dependents:
-            raise ValueError("left_dependents: a sequential model has none to read.")
+            raise ValueError("left_dependents and sequential cannot be combined.")
         self._config: dict[str, Any] = {
-            "vocabulary_size": integer("vocabulary_size", vocabulary_size),
-            "embedding_dim": integer("embedding_dim", embedding_dim),
-            "units": integer("units", units),
-            "num_layers": integer("num_layers", num_layers),
+            "vocabulary_size": check_integer("vocabulary_size", vocabulary_size),
+            "embedding_dim": check_integer("embedding_dim", embedding_dim),
+            "units": check_integer("units", units),
+            "num_layers": check_integer("num_layers", num_layers),
             "left_dependents": bool(left_dependents),
-            "left_layers": integer("left_layers", left_layers),
-            "dropout": dropout,
-            "vocabulary": None if vocabulary is None else list(vocabulary),
-            "seed": seed,
-            "input_dropout": input_dropout,
-            "output_bias": bool(output_bias),
+            "left_layers": check_integer("left_layers", left_layers), "dropout": dropout,
+            "vocabulary": None if vocabulary is None else list(vocabulary), "seed": seed,
+            "input_dropout": input_dropout, "output_bias": bool(output_bias),
             "sequential": bool(sequential),
-        }
+        }  # fmt: skip
         check_vocabulary_size(vocabulary, vocabulary_size)
         self.vocabulary = self._config["vocabulary"]
         policy = self.dtype_policy
 
         def lstm(name: str, size: int, layers: int) -> GeneratorLSTM:
-            return GeneratorLSTM(size, units, layers, derived(seed, name), name=name, dtype=policy)
+            return GeneratorLSTM(size, units, layers, fold_in(seed, name), name=name, dtype=policy)
 
-        read = units if left_dependents else 0
+        left_units = units if left_dependents else 0
         self.generators = [
-            lstm(name, embedding_dim + read * (name == "gen_r"), num_layers)
+            lstm(name, embedding_dim + left_units * (name == "gen_r"), num_layers)
             for name in (("gen_r",) if sequential else self._lstms)
         ]
         self.left = lstm("ld", embedding_dim, left_layers) if left_dependents else None
         self.input_dropout = keras.layers.Dropout(
             input_dropout,
-            seed=derived(seed, "input_dropout"),
+            seed=fold_in(seed, "input_dropout"),
             dtype=wide_dtype(policy.compute_dtype),  # as in the LSTMs
         )
         self.output_dropout = keras.layers.Dropout(
-            dropout, seed=derived(seed, "output_dropout"), dtype=policy
+            dropout, seed=fold_in(seed, "output_dropout"), dtype=policy
         )
         self._encoder: TreeEncoder | None = None
         self._readers: dict[str, Callable[..., Any]] = {}
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
-        size, seed = config["vocabulary_size"], config["seed"]
-        shape = (size, config["embedding_dim"])
-        initializer = start(seed, "embeddings")
-        self.embeddings = self.add_weight(shape=shape, initializer=initializer, name="embeddings")
-        initializer = start(seed, "softmax_kernel")
-        self.softmax_kernel = self.add_weight(
-            shape=(size, self._sides * config["units"]),
-            initializer=initializer,
-            name="softmax_kernel",
-        )
-        self.softmax_bias = None
-        if config["output_bias"]:
-            self.softmax_bias = self.add_weight(
-                shape=(size,), initializer=start(seed, "softmax_bias"), name="softmax_bias"
-            )
+
+        def weight(name: str, *shape: int) -> keras.Variable:
+            initializer = uniform_initializer(config["seed"], name)
+            return self.add_weight(shape=shape, initializer=initializer, name=name)
+
+        size = config["vocabulary_size"]
+        self.embeddings = weight("embeddings", size, config["embedding_dim"])
+        self.softmax_kernel = weight("softmax_kernel", size, self._sides * config["units"])
+        self.softmax_bias = weight("softmax_bias", size) if config["output_bias"] else None
         for layer in (*self.generators, *([self.left] if self.left else [])):
             layer.build()
         self.built = True
@@ -170,8 +168,8 @@ class TreeLSTM(keras.Model):
         """The id of ROOT."""
         return self._encoding().root
 
-    def weights_of_words(self) -> Weights:
-        """The weights below the softmax, as tensors: `keras_onlstm.tree_lstm.step.Weights`."""
+    def recurrent_weights(self) -> Weights:
+        """The weights below the softmax, as tensors."""
         if not self.built:
             self.build()
         dtype = wide_dtype(self.compute_dtype)
@@ -183,12 +181,12 @@ class TreeLSTM(keras.Model):
         )
 
     def hidden(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
-        """The hidden states from which planned words are predicted, (N, U)."""
+        """The hidden states from which scheduled words are predicted, (N, U)."""
 
         def drop(vectors: Tensor) -> Tensor:
             return self.input_dropout(vectors, training=training)
 
-        return hidden(self.weights_of_words(), grids, drop, training)
+        return hidden(self.recurrent_weights(), grids, drop, training)
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Logits (N, V) from hidden states (N, U)."""
@@ -207,18 +205,18 @@ class TreeLSTM(keras.Model):
         return self.logits(self.features(grids, training))
 
     @staticmethod
-    def chosen(logits: Tensor, targets: Tensor) -> Tensor:
+    def target_log_probabilities(logits: Tensor, targets: Tensor) -> Tensor:
         """The log-probabilities (N,) of `targets` (N,) given logits (N, V), in nats."""
-        logits = logits - largest(logits, -1)
-        found = ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1)[:, 0]
-        return found - ops.log(ops.sum(ops.exp(logits), -1))
+        logits = logits - max_keepdims(logits, -1)
+        target_logits = ops.take_along_axis(logits, ops.expand_dims(targets, -1), axis=-1)[:, 0]
+        return target_logits - ops.log(ops.sum(ops.exp(logits), -1))
 
     def log_probabilities(self, grids: Mapping[str, Tensor], targets: Tensor) -> Tensor:
-        """The log-probabilities of planned words, (N,), in nats."""
-        return self.chosen(self.logits(self.hidden(grids)), targets)
+        """The log-probabilities of scheduled words, (N,), in nats."""
+        return self.target_log_probabilities(self.logits(self.hidden(grids)), targets)
 
-    def lay_out(self, tree: DependencyTree) -> Layout:
-        """Converts a tree to a `keras_onlstm.tree_lstm.plan.Layout`, for `plan`.
+    def schedule_tree(self, tree: DependencyTree) -> TreeSchedule:
+        """Computes the step and the row of every word of a tree, for `schedule_batch`.
 
         Raises:
             ValueError: if the model has no vocabulary with `<unk>` and `<root>`; if the tree is not
@@ -227,26 +225,32 @@ class TreeLSTM(keras.Model):
         encoder = self._encoding()
         if self._config["sequential"]:
             self._check_chain(tree)
-        return lay_out(tree, encoder(tree.words), encoder.root)
+        return schedule_tree(tree, encoder(tree.words), encoder.root)
+
+    lay_out = renamed_method("lay_out", "schedule_tree")
 
     @staticmethod
     def _check_chain(tree):
         if tree.heads != tuple(range(len(tree))):
             raise ValueError(
-                f"{reprlib.repr(list(tree.words))}: a sequential model reads chains alone: "
-                "keras_onlstm.dependencies.chain(words)."
+                f"{reprlib.repr(list(tree.words))}: a sequential model reads only chains. Convert "
+                "the tree with keras_onlstm.dependencies.chain(words)."
             )
 
-    def targets(self, layout: Layout) -> np.ndarray:
+    def targets(self, schedule: TreeSchedule) -> np.ndarray:
         """The ids of the words of a tree, in the order of the sentence."""
-        return layout.words[:: self._sides]
+        return schedule.words[:: self._sides]
 
-    def plan(self, layouts: Sequence[Layout], rooms: Rooms | None = None) -> Plan:
-        """Arranges trees in a `keras_onlstm.tree_lstm.plan.Plan`, the model's input."""
-        rooms = Rooms() if rooms is None else rooms
+    def schedule_batch(
+        self, schedules: Sequence[TreeSchedule], capacity: RowCapacity | None = None
+    ) -> BatchSchedule:
+        """Arranges trees in a grid of steps, the model's input."""
+        capacity = RowCapacity() if capacity is None else capacity
         if self._config.get("sequential"):
-            rooms = Rooms(0, sum(rooms[:4]), 0, 0, 0)
-        return plan(layouts, rooms, bool(self.left))
+            capacity = RowCapacity(0, sum(capacity[:4]), 0, 0, 0)
+        return schedule_batch(schedules, capacity, bool(self.left))
+
+    plan = renamed_method("plan", "schedule_batch")
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
         """Log-probabilities of the words of trees, each given its path.
@@ -258,36 +262,16 @@ class TreeLSTM(keras.Model):
             List of arrays (words,), in the order of the sentences, in nats.
 
         Raises:
-            ValueError: see `lay_out`.
+            ValueError: see `schedule_tree`.
         """
         return list(self._read("scores", self._scores, trees))
 
     def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
-        """Log-probabilities of the words of whole trees, log P(S | T).
-
-        Args:
-            trees: list of `DependencyTree`, projective.
-
-        Returns:
-            Array (trees,), in nats.
-
-        Raises:
-            ValueError: see `lay_out`.
-        """
+        """Log-probabilities (trees,) of the words of whole trees, log P(S | T), in nats."""
         return np.array([scores.sum() for scores in self._read("scores", self._scores, trees)])
 
     def states(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
-        """The hidden states from which the words of trees are predicted.
-
-        Args:
-            trees: list of `DependencyTree`, projective.
-
-        Returns:
-            List of arrays (words, U), in the order of the sentences.
-
-        Raises:
-            ValueError: see `lay_out`.
-        """
+        """The hidden states (words, U) from which the words of each tree are predicted."""
         return list(self._read("hidden", self._hidden, trees))
 
     def _scores(self, batch):
@@ -304,26 +288,26 @@ class TreeLSTM(keras.Model):
             self.build()
         if name not in self._readers:
             self._readers[name] = predictor(self, 1, function)
-        for layouts in self._batches(trees):
-            planned = self.plan(layouts)
-            batch = {"grids": planned.grids, "targets": planned.targets}
-            rows = np.asarray(self._readers[name](batch))[: planned.words]
-            lengths = [len(self.targets(layout)) for layout in layouts]
+        for schedules in self._batches(trees):
+            scheduled = self.schedule_batch(schedules)
+            batch = {"grids": scheduled.grids, "targets": scheduled.targets}
+            rows = np.asarray(self._readers[name](batch))[: scheduled.words]
+            lengths = [len(self.targets(schedule)) for schedule in schedules]
             yield from np.split(rows, np.cumsum(lengths)[:-1])
 
     def _batches(self, trees):
-        layouts: list[Layout] = []
+        schedules: list[TreeSchedule] = []
         words = 0
         for tree in trees:
-            layout = self.lay_out(tree)
+            schedule = self.schedule_tree(tree)
             words += len(tree)
             scores = words * self._config["vocabulary_size"]
-            if layouts and (len(layouts) == _TREES or scores > _SCORES):
-                yield layouts
-                layouts, words = [], len(tree)
-            layouts.append(layout)
-        if layouts:
-            yield layouts
+            if schedules and (len(schedules) == _TREES or scores > _SCORES):
+                yield schedules
+                schedules, words = [], len(tree)
+            schedules.append(schedule)
+        if schedules:
+            yield schedules
 
     def _encoding(self):
         if self._encoder is None:

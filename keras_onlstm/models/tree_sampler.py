@@ -13,9 +13,9 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_step
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.keras_private import predictor
-from keras_onlstm.utils.numerics import take_rows, wide_dtype
+from keras_onlstm.utils.numerics import embedding_lookup, wide_dtype
 
-__all__ = ["Sample", "TreeSampler", "grow", "log_of_yes_and_no", "read_left"]
+__all__ = ["Sample", "TreeSampler", "grow", "log_sigmoids", "read_left"]
 
 _TREES = 256  # maximum number in a batch
 _SCORES = 2**24  # maximum number of logits in a batch of more than one tree
@@ -38,7 +38,7 @@ class Sample(NamedTuple):
     log_probability: float
 
 
-def log_of_yes_and_no(margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def log_sigmoids(margins: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The log-probabilities of yes and no, from margins: logit of yes minus logit of no."""
     margins = np.asarray(margins, "float64")
     return -np.logaddexp(0.0, -margins), -np.logaddexp(0.0, margins)
@@ -55,7 +55,7 @@ def _last_hidden(states, units):
 
 
 class _Row:
-    """A growing tree, one row of the batch, with all that was drawn for it so far."""
+    """A growing tree, one row of the batch, and the words and decisions sampled for it."""
 
     def __init__(self, generator, max_words, root, start):
         self.generator, self.growth = generator, Growth(max_words)
@@ -64,23 +64,23 @@ class _Row:
         self.no_root: list[float] = []  # log-probability that the word is not <root>
         self.margins: list[np.ndarray] = []
 
-    def draw(self, logits, root, temperature):
-        """Draws one word, never `<root>`."""
+    def add_word(self, logits, root, temperature):
+        """Samples one word, never `<root>`."""
         logits = logits.astype("float64")
-        others = logits.copy()
-        others[root] = -np.inf
-        whole, rest = _log_sum(logits), _log_sum(others)
-        sums = np.cumsum(np.exp((others - others.max()) / temperature))
-        place = np.searchsorted(sums, self.generator.random() * sums[-1], side="right")
+        no_root = logits.copy()
+        no_root[root] = -np.inf
+        log_sum, log_sum_no_root = _log_sum(logits), _log_sum(no_root)
+        sums = np.cumsum(np.exp((no_root - no_root.max()) / temperature))
+        index = np.searchsorted(sums, self.generator.random() * sums[-1], side="right")
         # If the product is rounded to the last sum, take the last word with a probability above 0.
-        word = int(min(place, np.searchsorted(sums, sums[-1])))
+        word = int(min(index, np.searchsorted(sums, sums[-1])))
         self.words.append(word)
-        self.scores.append(logits[word] - whole)
-        self.no_root.append(rest - whole)
+        self.scores.append(logits[word] - log_sum)
+        self.no_root.append(log_sum_no_root - log_sum)
 
-    def decide(self, margins, is_drawn):
+    def decide(self, margins, is_sampled):
         margins = margins.astype("float64")
-        noise = self.generator.logistic(size=len(margins)) if is_drawn else 0.0
+        noise = self.generator.logistic(size=len(margins)) if is_sampled else 0.0
         self.margins.append(margins)
         self.growth.add((margins > noise).tolist())
 
@@ -88,21 +88,15 @@ class _Row:
         order = np.array(self.growth.order()) - 1
         tree = self.growth.tree([vocabulary[word] for word in self.words[1:]])
         scores, margins = np.array(self.scores)[order], np.array(self.margins)[order]
-        decided = additions(tree)
-        yes, no = log_of_yes_and_no(margins)
-        of_decisions = np.where(decided.made[1:], yes, no)[decided.is_open[1:]].sum()
-        joint = scores.sum() - sum(self.no_root) + of_decisions
+        decisions = additions(tree)
+        yes, no = log_sigmoids(margins)
+        decision_scores = np.where(decisions.made[1:], yes, no)[decisions.is_open[1:]]
+        joint = scores.sum() - sum(self.no_root) + decision_scores.sum()
         return Sample(tree, self.growth.is_cut, scores, float(joint))
 
 
 class TreeSampler:
-    """Samples trees.
-
-    Args:
-        model: `TreeLSTM` with a vocabulary.
-        margins: function of hidden states (R, U) and ids (R,) that returns the margins (R, 4) of
-            `AdditionClassifiers`.
-    """
+    """Samples trees. `margins` maps hidden states (R, U) and ids (R,) to margins (R, 4)."""
 
     def __init__(
         self, model: TreeLSTM, margins: Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -116,19 +110,19 @@ class TreeSampler:
 
     def _next_states(self, batch):
         names = ("words", "edges", "states", "left")
-        states = grow(self.model.weights_of_words(), *(batch[name] for name in names))
+        states = grow(self.model.recurrent_weights(), *(batch[name] for name in names))
         return states, self.model.logits(_last_hidden(states, self._units))
 
     def _after_left(self, batch):
-        weights = self.model.weights_of_words()
+        weights = self.model.recurrent_weights()
         return read_left(weights, batch["words"], batch["states"], batch["is_word"])
 
     def __call__(
-        self, count: int, seed: int, max_words: int, temperature: float, is_drawn: bool
+        self, count: int, seed: int, max_words: int, temperature: float, is_sampled: bool
     ) -> Iterator[Sample]:
         """Yields samples; the arguments are those of `TreeGenerator.sample`."""
-        most = max(1, min(_TREES, _SCORES // len(self.vocabulary)))
-        batches = -(-count // most)
+        maximum = max(1, min(_TREES, _SCORES // len(self.vocabulary)))
+        batches = -(-count // maximum)
         size = -(-count // batches)  # the same for all batches; surplus trees are dropped
         start = np.full(2 * self._units * len(self.model.generators[0].variables_by_layer), INITIAL)
         for first in range(0, count, size):
@@ -137,10 +131,10 @@ class TreeSampler:
                 for number in range(first, first + size)
             ]
             while any(row.growth.sprout for row in rows):
-                self._add_words(rows, temperature, is_drawn)
+                self._add_words(rows, temperature, is_sampled)
             yield from (row.sample(self.vocabulary) for row in rows[: count - first])
 
-    def _add_words(self, rows, temperature, is_drawn):
+    def _add_words(self, rows, temperature, is_sampled):
         """Adds one word to every tree that still grows."""
         sprouts = [row.growth.sprout or Sprout(0, Edge.LEFT, ()) for row in rows]
         sources = [sprout.source for sprout in sprouts]
@@ -154,13 +148,13 @@ class TreeSampler:
         states, logits = map(np.asarray, self._grow(batch))
         growing = [number for number, row in enumerate(rows) if row.growth.sprout]
         for number in growing:
-            rows[number].draw(logits[number], self.root, temperature)
+            rows[number].add_word(logits[number], self.root, temperature)
         words = np.array([row.words[-1] for row in rows], "int32")
         hidden = _last_hidden(states, self._units)
         margins = np.asarray(self.margins(hidden, words))
         for number in growing:
             rows[number].states.append(states[number])
-            rows[number].decide(margins[number], is_drawn)
+            rows[number].decide(margins[number], is_sampled)
 
     def _left(self, rows, sprouts):
         """Hidden states (R, U) after the left dependents, read from the farthest to the nearest."""
@@ -171,42 +165,42 @@ class TreeSampler:
         for back in range(max(len(sprout.left) for sprout in sprouts), 0, -1):
             is_word = np.array([len(sprout.left) >= back for sprout in sprouts])
             words = [
-                row.words[sprout.left[-back]] if there else 0
-                for row, sprout, there in zip(rows, sprouts, is_word, strict=True)
+                row.words[sprout.left[-back]] if has_word else 0
+                for row, sprout, has_word in zip(rows, sprouts, is_word, strict=True)
             ]
             batch = {"words": np.array(words, "int32"), "states": states, "is_word": is_word}
             states = np.asarray(self._read_left(batch))
         return _last_hidden(states, self._units)
 
 
-def _advanced(x: Tensor, layers: Sequence[Layer], states: Tensor) -> Tensor:
+def _next_states(x: Tensor, layers: Sequence[Layer], states: Tensor) -> Tensor:
     parts = ops.split(states, 2 * len(layers), axis=-1)
     pairs = list(zip(parts[::2], parts[1::2], strict=True))
     return ops.concatenate([part for pair in deep_step(x, layers, pairs) for part in pair], -1)
 
 
 def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: Tensor) -> Tensor:
-    """The states (R, 2 U L) of one new word per tree, from those of their sources.
+    """The states (R, 2 U L) of one new word per tree, from those of its source.
 
-    Rows may have any edge type: each type is computed for all rows, and each row selects its own.
-    That is four times the work but keeps one shape, and the softmax takes as long. `words` and
-    `edges`, (R,), are the sources and the `Edge` from each; `left`, (R, U), is the hidden state
-    after the source's left dependents, used if the edge is `RIGHT`.
+    `words` and `edges`, (R,), are the sources and the `Edge` from each; `left`, (R, U), is the
+    hidden state after the source's left dependents, used if the edge is `RIGHT`. Each edge type is
+    computed for all rows, and each row selects its own: four times the work but one shape, and the
+    softmax takes as long.
     """
-    vectors = take_rows(weights.embeddings, words)  # (R, E)
+    vectors = embedding_lookup(weights.embeddings, words)  # (R, E)
     edges = ops.expand_dims(edges, -1)
-    found = states
+    result = states
     for edge in Edge:
         x = vectors
         if weights.left and edge == Edge.RIGHT:
             x = ops.concatenate([x, left], -1)
-        new = _advanced(x, weights.generators[edge], states)
-        found = ops.where(edges == int(edge), new, found)
-    return found
+        new = _next_states(x, weights.generators[edge], states)
+        result = ops.where(edges == int(edge), new, result)
+    return result
 
 
 def read_left(weights: Weights, words: Tensor, states: Tensor, is_word: Tensor) -> Tensor:
     """The states of the LSTM over left dependents after one more word, where `is_word`."""
-    vectors = take_rows(weights.embeddings, words)
-    new = _advanced(vectors, weights.left, states)
+    vectors = embedding_lookup(weights.embeddings, words)
+    new = _next_states(vectors, weights.left, states)
     return ops.where(ops.expand_dims(is_word, -1), new, states)

@@ -1,19 +1,21 @@
 """ONLSTMCell: the weights and the configuration of ON-LSTM, for `keras.layers.RNN`."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import keras
 from keras import activations, constraints, initializers, ops, regularizers
 
+from keras_onlstm.onlstm.gates import gate_offsets, gate_width
 from keras_onlstm.onlstm.int8 import Int8Kernels
-from keras_onlstm.onlstm.step import gate_offsets, gate_width, project, step
+from keras_onlstm.onlstm.step import project, step
 from keras_onlstm.utils import Identifier, Shape, Tensor
 from keras_onlstm.utils.keras_private import DropoutRNNCell
 from keras_onlstm.utils.numerics import matmul
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["DropoutMasks", "ONLSTMCell"]
+__all__ = ["ARGUMENTS", "DropoutMasks", "ONLSTMCell"]
 
 
 class DropoutMasks(NamedTuple):
@@ -24,9 +26,9 @@ class DropoutMasks(NamedTuple):
     recurrent_kernel: Tensor | None = None  # (U, K)
 
 
-def _rate(name, value):
+def _check_rate(name, value):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
-        raise ValueError(f"{name} is a share to drop, in [0, 1), not {value!r}.")
+        raise ValueError(f"{name} must be a rate in [0, 1), not {value!r}.")
     return float(value)
 
 
@@ -34,10 +36,10 @@ def _rate(name, value):
 class ONLSTMCell(DropoutRNNCell, Int8Kernels):
     """One step of ON-LSTM, an LSTM whose neurons are ordered by two master gates.
 
-    Use it in `keras.layers.RNN`, `keras.layers.StackedRNNCells` or `keras.layers.Bidirectional`;
-    `keras_onlstm.ONLSTM` computes the same faster. `RNN` also computes masked steps, and then
-    discards their states. So, as in `keras.layers.LSTM`, masked inputs must be finite for finite
-    gradients; `ONLSTM` never reads them.
+    Use it in `keras.layers.RNN`, `StackedRNNCells` or `Bidirectional`; `keras_onlstm.ONLSTM`
+    computes the same faster. `RNN` also computes masked steps, and then discards their states. So,
+    as in `keras.layers.LSTM`, masked inputs must be finite for finite gradients; `ONLSTM` never
+    reads them.
 
     The units are divided into chunks of `chunk_size` neighbours. A master forget gate and a master
     input gate, each a `cumax` over the chunks, decide how far up the order a step erases and
@@ -46,40 +48,35 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
     and the authors' implementation.
 
     Weights: `kernel` (input_dim, K), `recurrent_kernel` (units, K), `bias` (K,) with
-    K = 4 * units + 2 * units // chunk_size; columns in the order of
-    `keras_onlstm.onlstm.step.GATES`: master input and master forget gate (units // chunk_size
-    each), output gate, candidate, input gate, forget gate (units each). States: `[h, c]`, each
-    (batch, units).
+    K = 4 * units + 2 * units // chunk_size. Columns, in the order of
+    `keras_onlstm.onlstm.gates.GATES`: master input and master forget gate (units // chunk_size
+    each), output gate, candidate, input gate, forget gate (units each).
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 15, https://arxiv.org/abs/1810.09536.
 
     Args:
         units: positive integer, size of the output and of both states.
-        chunk_size: positive integer that divides `units`. Default 1: every unit has its own master
-            gates.
-        activation: activation of the candidate and of the cell state. Default `"tanh"`; `None` is
-            the identity.
-        recurrent_activation: activation of the output, input and forget gates. Default `"sigmoid"`;
-            `None` is the identity.
-        use_bias: whether there is a bias. Default `True`.
-        kernel_initializer: default `"glorot_uniform"`.
-        recurrent_initializer: default `"orthogonal"`.
-        bias_initializer: default `"zeros"`.
-        unit_forget_bias: add 1 to the initial bias of the forget gate (not of the master forget
-            gate). Default `False`, as in the authors' implementation.
-        kernel_regularizer: regularizer of `kernel`. Default none.
-        recurrent_regularizer: regularizer of `recurrent_kernel`. Default none.
-        bias_regularizer: regularizer of `bias`. Default none.
-        kernel_constraint: constraint of `kernel`. Default none.
-        recurrent_constraint: constraint of `recurrent_kernel`. Default none.
-        bias_constraint: constraint of `bias`. Default none.
-        dropout: share of the inputs to drop, one mask (batch, input_dim) per sequence. Default 0.
-        recurrent_dropout: share of the hidden state to drop where the gates read it, one mask
-            (batch, units) per sequence. Default 0.
-        recurrent_weight_dropout: share of the entries of `recurrent_kernel` to drop, one mask per
-            sequence for the whole batch (Merity et al. 2018's DropConnect). The other entries are
-            scaled up, so that inference uses the stored weights. Default 0.
-        seed: integer seed of dropout. Default: random.
+        chunk_size: positive integer that divides `units`. 1: every unit has its own master gates.
+        activation: activation of the candidate and of the cell state; `None` is the identity.
+        recurrent_activation: activation of the output, input and forget gates.
+        use_bias: whether there is a bias.
+        kernel_initializer: initializer of `kernel`.
+        recurrent_initializer: initializer of `recurrent_kernel`.
+        bias_initializer: initializer of `bias`.
+        unit_forget_bias: whether to add 1 to the initial bias of the forget gate (not of the master
+            forget gate).
+        kernel_regularizer: regularizer of `kernel`.
+        recurrent_regularizer: regularizer of `recurrent_kernel`.
+        bias_regularizer: regularizer of `bias`.
+        kernel_constraint: constraint of `kernel`.
+        recurrent_constraint: constraint of `recurrent_kernel`.
+        bias_constraint: constraint of `bias`.
+        dropout: dropout rate of the inputs, one mask (batch, input_dim) per sequence.
+        recurrent_dropout: dropout rate of the hidden state where the gates read it, one mask
+            (batch, units) per sequence.
+        recurrent_weight_dropout: dropout rate of the entries of `recurrent_kernel` (DropConnect,
+            Merity et al. 2018), one mask per sequence for the whole batch.
+        seed: integer seed of dropout, or `None`: random.
         **kwargs: `name`, `dtype`, `trainable` of `keras.layers.Layer`.
 
     Call arguments:
@@ -124,41 +121,24 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
         seed: int | None = None,
         **kwargs: Any,
     ) -> None:
-        units, chunk_size = self._sizes(units, chunk_size)
-        super().__init__(**kwargs)
-        self.units = units
-        self.chunk_size = chunk_size
-        self.activation = activations.get(activation)
-        self.recurrent_activation = activations.get(recurrent_activation)
-        self.use_bias = use_bias
-        self.kernel_initializer = initializers.get(kernel_initializer)
-        self.recurrent_initializer = initializers.get(recurrent_initializer)
-        self.bias_initializer = initializers.get(bias_initializer)
-        self.unit_forget_bias = unit_forget_bias
-        self.kernel_regularizer = regularizers.get(kernel_regularizer)
-        self.recurrent_regularizer = regularizers.get(recurrent_regularizer)
-        self.bias_regularizer = regularizers.get(bias_regularizer)
-        self.kernel_constraint = constraints.get(kernel_constraint)
-        self.recurrent_constraint = constraints.get(recurrent_constraint)
-        self.bias_constraint = constraints.get(bias_constraint)
-        self.dropout = _rate("dropout", dropout)
-        self.recurrent_dropout = _rate("recurrent_dropout", recurrent_dropout)
-        self.recurrent_weight_dropout = _rate("recurrent_weight_dropout", recurrent_weight_dropout)
-        self.seed = seed
-        self.seed_generator = keras.random.SeedGenerator(seed)
-        self.state_size = [units, units]
-        self.output_size = units
-        self._sequence_masks: DropoutMasks | None = None
-
-    @staticmethod
-    def _sizes(units, chunk_size):
-        units, chunk_size = integer("units", units), integer("chunk_size", chunk_size)
+        arguments = {name: value for name, value in locals().items() if name in ARGUMENTS}
+        arguments["units"] = check_integer("units", units)
+        arguments["chunk_size"] = check_integer("chunk_size", chunk_size)
         if units % chunk_size:
             raise ValueError(
-                f"chunk_size={chunk_size} does not divide units={units}: each value of a master "
-                "gate serves one whole chunk of units."
+                f"units must be divisible by chunk_size, got units={units} and "
+                f"chunk_size={chunk_size}."
             )
-        return units, chunk_size
+        super().__init__(**kwargs)
+        for name, value in arguments.items():
+            kind = _KINDS.get(name.rpartition("_")[2])
+            if name.endswith("dropout"):
+                value = _check_rate(name, value)
+            setattr(self, name, value if kind is None else kind.get(value))
+        self.seed_generator = keras.random.SeedGenerator(seed)
+        self.state_size = [self.units, self.units]
+        self.output_size = self.units
+        self._sequence_masks: DropoutMasks | None = None
 
     def build(self, input_shape: Shape) -> None:
         if len(input_shape) != 2 or not input_shape[-1]:
@@ -172,30 +152,22 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
         if self.quantization_mode:
             self.quantized_build(shapes, self.quantization_mode)
         else:
-            self._kernel = self.add_weight(
-                shape=shapes[0],
-                name="kernel",
-                initializer=self.kernel_initializer,
-                regularizer=self.kernel_regularizer,
-                constraint=self.kernel_constraint,
-            )
-            self._recurrent_kernel = self.add_weight(
-                shape=shapes[1],
-                name="recurrent_kernel",
-                initializer=self.recurrent_initializer,
-                regularizer=self.recurrent_regularizer,
-                constraint=self.recurrent_constraint,
-            )
+            for prefix, shape in zip(("", "recurrent_"), shapes, strict=True):
+                weight = self._add_cell_weight(shape, f"{prefix}kernel", prefix or "kernel_")
+                setattr(self, f"_{prefix}kernel", weight)
         self.bias = None
         if self.use_bias:
-            self.bias = self.add_weight(
-                shape=(width,),
-                name="bias",
-                initializer=self._initial_bias,
-                regularizer=self.bias_regularizer,
-                constraint=self.bias_constraint,
-            )
+            self.bias = self._add_cell_weight((width,), "bias", "bias_", self._initial_bias)
         self.built = True
+
+    def _add_cell_weight(self, shape, name, prefix, initializer=None):
+        return self.add_weight(
+            shape=shape,
+            name=name,
+            initializer=initializer or getattr(self, f"{prefix}initializer"),
+            regularizer=getattr(self, f"{prefix}regularizer"),
+            constraint=getattr(self, f"{prefix}constraint"),
+        )
 
     def _initial_bias(self, shape, dtype=None):
         bias = self.bias_initializer(shape, dtype=dtype)
@@ -205,14 +177,7 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
         return ops.slice_update(bias, [forget.start], bias[forget] + 1.0)
 
     def draw_masks(self, batch_size: int | Tensor) -> DropoutMasks:
-        """Draws the dropout masks of one sequence.
-
-        Args:
-            batch_size: integer or scalar tensor.
-
-        Returns:
-            `DropoutMasks`.
-        """
+        """Draws the dropout masks of one sequence."""
 
         def draw(rate, shape):
             if rate == 0:
@@ -232,7 +197,7 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
             return self.recurrent_kernel
         return ops.cast(self.recurrent_kernel, self.compute_dtype) * masks.recurrent_kernel
 
-    # `keras.layers.RNN` calls these four around its loop: see `utils.keras_private`.
+    # `keras.layers.RNN` calls these four methods of `DropoutRNNCell` around its loop.
 
     def get_dropout_mask(self, step_input: Tensor) -> None:
         self._sequence_masks = self.draw_masks(ops.shape(step_input)[0])
@@ -255,10 +220,9 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
             masks = self._sequence_masks or self.draw_masks(ops.shape(inputs)[0])
         if masks.inputs is not None:
             inputs = inputs * masks.inputs
-        seen = h_tm1 if masks.recurrent is None else h_tm1 * masks.recurrent
-        z = project(inputs, self.kernel, self.bias) + matmul(
-            seen, self.dropped_recurrent_kernel(masks)
-        )
+        read = h_tm1 if masks.recurrent is None else h_tm1 * masks.recurrent
+        recurrent_kernel = self.dropped_recurrent_kernel(masks)
+        z = project(inputs, self.kernel, self.bias) + matmul(read, recurrent_kernel)  # (B, K)
         new = step(
             z,
             c_tm1,
@@ -284,24 +248,19 @@ class ONLSTMCell(DropoutRNNCell, Int8Kernels):
 
     def own_config(self) -> dict[str, Any]:
         """The arguments of `__init__` without those of `keras.layers.Layer`."""
-        return {
-            "units": self.units,
-            "chunk_size": self.chunk_size,
-            "activation": activations.serialize(self.activation),
-            "recurrent_activation": activations.serialize(self.recurrent_activation),
-            "use_bias": self.use_bias,
-            "kernel_initializer": initializers.serialize(self.kernel_initializer),
-            "recurrent_initializer": initializers.serialize(self.recurrent_initializer),
-            "bias_initializer": initializers.serialize(self.bias_initializer),
-            "unit_forget_bias": self.unit_forget_bias,
-            "kernel_regularizer": regularizers.serialize(self.kernel_regularizer),
-            "recurrent_regularizer": regularizers.serialize(self.recurrent_regularizer),
-            "bias_regularizer": regularizers.serialize(self.bias_regularizer),
-            "kernel_constraint": constraints.serialize(self.kernel_constraint),
-            "recurrent_constraint": constraints.serialize(self.recurrent_constraint),
-            "bias_constraint": constraints.serialize(self.bias_constraint),
-            "dropout": self.dropout,
-            "recurrent_dropout": self.recurrent_dropout,
-            "recurrent_weight_dropout": self.recurrent_weight_dropout,
-            "seed": self.seed,
-        }
+        config = {}
+        for name in ARGUMENTS:
+            value, kind = getattr(self, name), _KINDS.get(name.rpartition("_")[2])
+            config[name] = value if kind is None else kind.serialize(value)
+        return config
+
+
+# Read from the signature, because making a cell would start the backend, after which its devices
+# cannot be divided.
+ARGUMENTS = tuple(inspect.signature(ONLSTMCell).parameters)[:-1]
+_KINDS: dict[str, Any] = {
+    "activation": activations,
+    "initializer": initializers,
+    "regularizer": regularizers,
+    "constraint": constraints,
+}

@@ -1,9 +1,8 @@
 """The step of ON-LSTM for the engine: its equations with their derivatives.
 
 The equations are those of `keras_onlstm.onlstm.step`, in the layout of `GatedStep`: features first.
-The master gates, one value per chunk, broadcast over the units of a chunk.
-
-Axes as in `keras_onlstm.onlstm.gates`; `...` is T or empty.
+The master gates, one value per chunk, broadcast over the units of a chunk. Axes as in
+`keras_onlstm.onlstm.gates`; `...` is T or empty.
 """
 
 from collections.abc import Sequence
@@ -11,11 +10,11 @@ from dataclasses import dataclass
 
 from keras_onlstm.onlstm.gates import LSTM_GATES, MASTER_GATES, gate_width, lstm_offset
 from keras_onlstm.recurrence.engine import Specs
-from keras_onlstm.recurrence.gated import GatedStep, StepOutputs
+from keras_onlstm.recurrence.gated_step import GatedStep, StepOutputs
 from keras_onlstm.recurrence.lstm import hidden_state, output_derivatives
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.keras_private import direct as ops
-from keras_onlstm.utils.numerics import largest, precise, tanh, triangle
+from keras_onlstm.utils.numerics import max_keepdims, precise_matmul, tanh, triangle
 
 __all__ = ["ONLSTMStep"]
 
@@ -26,11 +25,6 @@ class ONLSTMStep(GatedStep):
 
     Its second output is the cumax of both master gates' pre-activations, (T, 2, N, B), float32 or
     wider: 1 - the master input gate, and the master forget gate.
-
-    Args:
-        units: positive integer, U.
-        dtype: name of the dtype of inputs, hidden states and weights.
-        chunk_size: positive integer, C.
     """
 
     chunk_size: int
@@ -58,21 +52,21 @@ class ONLSTMStep(GatedStep):
         return triangle(self.chunks, self.wide), scale, 1.0 - scale
 
     def _exponentials(self, z):
-        """exp of the master gates' pre-activations, (..., 2, N, B), divided by the largest."""
+        """exp(x - max(x)) of the master gates' pre-activations x, (..., 2, N, B)."""
         rows = z[..., : lstm_offset(self.units, self.chunk_size).start, :]
         shape = (*ops.shape(z)[:-2], len(MASTER_GATES), self.chunks, ops.shape(z)[-1])
         pre = ops.reshape(rows, shape)
-        return ops.exp(pre - largest(pre, -2))
+        return ops.exp(pre - max_keepdims(pre, -2))
 
     def _cumax(self, exponentials, running_sum):
         """cumax along the chunks. It ends with exactly 1, as `keras_onlstm.cumax` does."""
-        total = precise(running_sum, exponentials)
+        total = precise_matmul(running_sum, exponentials)
         end = total[..., -1:, :]
         return ops.where(total < end, total / end, 1.0)
 
     @property
     def _saves_gates(self):
-        # Saves LSTM gates instead of pre-activations, if that needs no rounding.
+        # The LSTM's gates are saved instead of their pre-activations, unless that would round them.
         return self.dtype == self.wide
 
     def _lstm_rows(self, z):
@@ -114,11 +108,8 @@ class ONLSTMStep(GatedStep):
     def local_derivatives(
         self, saved: Tensor, c_tm1: Tensor, constants: Tensors
     ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-        """Derivatives of h, and of the new cell state by candidate, input gate, forget gate, both
-        cumax, and old cell state.
-
-        Also the softmax of the master gates' pre-activations, (..., 2, N, B). Its running sum is
-        the cumax.
+        """Derivatives of h; those of the new cell state with respect to candidate, input gate,
+        forget gate, both cumax and old cell state; and the master gates' softmax (..., 2, N, B).
         """
         running_sum, *scales = constants
         exponentials = self._exponentials(saved)
@@ -150,11 +141,11 @@ class ONLSTMStep(GatedStep):
         constants: Tensors,
     ) -> Tensor:
         (softmax,), (d_cumax,), (*d_gates, d_input, d_forget) = others, d_others, d_gates
-        # Sums over a chunk's units. Each softmax value is part of its own and all later cumax.
+        # Sums over a chunk's units. Each softmax value contributes to its own and all later cumax.
         d_cumax = ops.stack([ops.sum(d_input, 1), ops.sum(d_forget, 1)]) + d_cumax  # (2, N, B)
-        d_softmax = precise(ops.transpose(constants[0]), d_cumax)
+        d_softmax = precise_matmul(ops.transpose(constants[0]), d_cumax)
         mean = ops.sum(softmax * d_softmax, 1, keepdims=True)
         d_masters = softmax * (d_softmax - mean)
-        # In the order of the gates in every kernel.
+        # The order of the gates in every kernel.
         rows = [ops.reshape(x, (self.units, -1)) for x in (d_output, *d_gates)]
         return ops.concatenate([ops.reshape(d_masters, (2 * self.chunks, -1)), *rows], 0)

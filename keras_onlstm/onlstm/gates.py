@@ -1,23 +1,14 @@
-"""The gates of ON-LSTM: their order and offsets. Does not import Keras.
+"""The gates of ON-LSTM: their order and offsets, defined only here. Does not import Keras.
 
-Only this module defines them.
-
-Axes, for the whole package:
-
-- B: batch
-- T: time
-- D: input features
-- U: units
-- C: units in a chunk, which share one value of each master gate
-- N: chunks, U / C
-- K: gate pre-activations, 2 N + 4 U
+Axes, for the whole package: B batch, T time, D input features, U units, C units in a chunk, which
+share one value of each master gate, N chunks (U / C), K gate pre-activations (2 N + 4 U).
 """
 
 __all__ = ["GATES", "LSTM_GATES", "MASTER_GATES", "gate_offsets", "gate_width", "lstm_offset"]
 
-# The order of the gates in the last axis of every kernel and bias: first those with one value
-# per chunk, then those with one per unit. It is the order of the authors' implementation, so their
-# weights only need transposing.
+# The order of the gates in the last axis of every kernel and bias: first the gates with one value
+# per chunk, then those with one per unit. It is the order of the authors' implementation, so that
+# their weights only need transposing.
 MASTER_GATES = ("master_input", "master_forget")
 LSTM_GATES = ("output", "candidate", "input", "forget")
 GATES = MASTER_GATES + LSTM_GATES
@@ -29,16 +20,7 @@ def gate_width(units: int, chunk_size: int) -> int:
 
 
 def gate_offsets(units: int, chunk_size: int) -> dict[str, slice]:
-    """The slice of each gate in the last axis of a kernel or bias.
-
-    Args:
-        units: integer, U.
-        chunk_size: integer, C, a divisor of `units`.
-
-    Returns:
-        Dictionary from the names in `GATES` to slices.
-
-    Example:
+    """The slice of each gate in the last axis of a kernel or bias, by name.
 
     >>> from keras_onlstm.onlstm.gates import gate_offsets
     >>> gate_offsets(units=6, chunk_size=3)["output"]

@@ -14,7 +14,7 @@ from keras import ops
 
 from keras_onlstm.utils import Tensor
 
-__all__ = ["Int8Kernels", "no_mode"]
+__all__ = ["Int8Kernels", "check_mode"]
 
 
 class _Named(Protocol):
@@ -22,13 +22,14 @@ class _Named(Protocol):
     path: str | None
 
 
-def no_mode(layer: _Named, mode: str) -> ValueError:
-    """The error for a quantization mode other than int8."""
-    return ValueError(
-        f"{layer.path or layer.name}: ON-LSTM has weights in 'int8', not in {mode!r}. Use 'int8', "
-        "or keep this layer as it is: model.quantize(..., filters=lambda layer: not "
-        "isinstance(layer, keras_onlstm.ONLSTMCell))."
-    )
+def check_mode(layer: _Named, mode: str | None) -> None:
+    """Raises a `ValueError` for a quantization mode other than int8."""
+    if mode != "int8":
+        raise ValueError(
+            f"{layer.path or layer.name}: ON-LSTM has weights in 'int8', not in {str(mode)!r}. Use "
+            "'int8', or exclude this layer: model.quantize(..., filters=lambda layer: not "
+            "isinstance(layer, keras_onlstm.ONLSTMCell))."
+        )
 
 
 class Int8Kernels(keras.layers.Layer):
@@ -59,15 +60,14 @@ class Int8Kernels(keras.layers.Layer):
         Args:
             mode: `"int8"`.
             type_check: ignored; Keras passes it.
-            config: `keras.quantizers.Int8QuantizationConfig`, whose `weight_quantizer` is used. Its
-                `activation_quantizer` is ignored: inputs and states are not quantized.
+            config: `keras.quantizers.Int8QuantizationConfig`, of which the `weight_quantizer` is
+                used, not the `activation_quantizer`: inputs and states are not quantized.
 
         Raises:
             ValueError: for another mode, a layer that is not built or already quantized, or a
                 quantizer without one scale per column.
         """
-        if mode != "int8":
-            raise no_mode(self, str(mode))
+        check_mode(self, mode)
         quantizer = config.weight_quantizer or keras.quantizers.AbsMaxQuantizer(axis=0)
         values = {}
         for name in ("kernel", "recurrent_kernel"):
@@ -81,35 +81,21 @@ class Int8Kernels(keras.layers.Layer):
             values[f"{name}_scale"] = ops.squeeze(scale, 0)
         shapes = [tuple(values[name].shape) for name in ("_kernel", "_recurrent_kernel")]
         del self._kernel, self._recurrent_kernel  # Keras stops tracking them
-        self.quantized_build(shapes, mode)
+        self.quantized_build(shapes, "int8")
         for name, value in values.items():
             getattr(self, name).assign(value)
         policy: Any = getattr(self, "dtype_policy")  # noqa: B009, its setter has no type
-        self.dtype_policy = keras.dtype_policies.get(f"{mode}_from_{policy.name}")
+        self.dtype_policy = keras.dtype_policies.get(f"int8_from_{policy.name}")
 
     def quantized_build(self, input_shape: Any, mode: str) -> None:
-        """Creates the 8-bit variables.
-
-        Args:
-            input_shape: the shapes of `kernel` and `recurrent_kernel`.
-            mode: `"int8"`.
-        """
-        if mode != "int8":
-            raise no_mode(self, mode)
+        """Creates the 8-bit variables. `input_shape` has the shapes of both kernels."""
+        check_mode(self, mode)
         for name, shape in zip(("kernel", "recurrent_kernel"), input_shape, strict=True):
-            for attribute, of, start, dtype in (
-                (f"_{name}", shape, "zeros", "int8"),
-                (f"{name}_scale", shape[1:], "ones", None),
-            ):
-                variable = self.add_weight(
-                    shape=of,
-                    name=attribute.lstrip("_"),
-                    initializer=start,
-                    dtype=dtype,
-                    trainable=False,
-                    autocast=False,
-                )
-                setattr(self, attribute, variable)
+            options: dict[str, Any] = {"trainable": False, "autocast": False}
+            matrix = self.add_weight(shape, "zeros", "int8", name=name, **options)
+            scale = self.add_weight(shape[1:], "ones", name=f"{name}_scale", **options)
+            setattr(self, f"_{name}", matrix)
+            setattr(self, f"{name}_scale", scale)
         self._is_quantized = True
 
     def quantized_call(self, *args: Any, **kwargs: Any) -> Any:

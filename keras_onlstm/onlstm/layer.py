@@ -1,7 +1,6 @@
 """ONLSTM: the layer. Prepares inputs, states and masks, and runs the recurrence."""
 
 from collections.abc import Sequence
-from inspect import signature
 from operator import attrgetter
 from typing import Any, Self
 
@@ -9,8 +8,8 @@ import keras
 from keras import KerasTensor, ops
 
 from keras_onlstm.onlstm import recurrence
-from keras_onlstm.onlstm.cell import DropoutMasks, ONLSTMCell
-from keras_onlstm.onlstm.int8 import no_mode
+from keras_onlstm.onlstm.cell import ARGUMENTS, DropoutMasks, ONLSTMCell
+from keras_onlstm.onlstm.int8 import check_mode
 from keras_onlstm.utils import Identifier, Shape, Tensor, Tensors
 from keras_onlstm.utils.keras_private import DenseInputs, assign
 from keras_onlstm.utils.numerics import wide_dtype
@@ -18,15 +17,15 @@ from keras_onlstm.utils.numerics import wide_dtype
 __all__ = ["ONLSTM"]
 
 
-def _agrees(shape, expected):
-    """Whether two shapes can be the same; `None` is an unknown size."""
+def _is_compatible(shape, expected):
+    """Whether two shapes can be equal; `None` is an unknown size."""
     return len(shape) == len(expected) and all(
         None in sizes or sizes[0] == sizes[1] for sizes in zip(shape, expected, strict=True)
     )
 
 
-def _of_one_batch(*tensors):
-    """The tensors, all with a static batch size if one has it.
+def _with_static_batch(*tensors):
+    """The tensors, all with a static batch size if one of them has it.
 
     In a graph some may lack it, and a loop rejects states whose static shape changes.
     """
@@ -57,43 +56,43 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
     Args:
         units: positive integer, size of the output and of both states. `ONLSTMCell` describes
             the arguments up to `seed` in full.
-        chunk_size: positive integer that divides `units`. Default 1.
+        chunk_size: positive integer that divides `units`.
         activation: activation of the candidate and of the cell state.
         recurrent_activation: activation of the LSTM's gates.
         use_bias: whether there is a bias.
-        kernel_initializer: of `kernel`.
-        recurrent_initializer: of `recurrent_kernel`.
-        bias_initializer: of `bias`.
+        kernel_initializer: initializer of `kernel`.
+        recurrent_initializer: initializer of `recurrent_kernel`.
+        bias_initializer: initializer of `bias`.
         unit_forget_bias: whether to add 1 to the initial forget bias.
-        kernel_regularizer: of `kernel`.
-        recurrent_regularizer: of `recurrent_kernel`.
-        bias_regularizer: of `bias`.
-        kernel_constraint: of `kernel`.
-        recurrent_constraint: of `recurrent_kernel`.
-        bias_constraint: of `bias`.
+        kernel_regularizer: regularizer of `kernel`.
+        recurrent_regularizer: regularizer of `recurrent_kernel`.
+        bias_regularizer: regularizer of `bias`.
+        kernel_constraint: constraint of `kernel`.
+        recurrent_constraint: constraint of `recurrent_kernel`.
+        bias_constraint: constraint of `bias`.
         dropout: dropout rate of the inputs.
         recurrent_dropout: dropout rate of the hidden state.
         recurrent_weight_dropout: dropout rate of `recurrent_kernel`.
         seed: integer seed of dropout.
-        return_sequences: whether to return the output of every step. Default `False`: the last one.
-        return_state: whether to return the final states `h` and `c` too. Default `False`.
-        return_distances: whether to return the distances of every step too. Default `False`. Under
+        return_sequences: whether to return the output of every step, not only the last one.
+        return_state: whether to return the final states `h` and `c` too.
+        return_distances: whether to return the distances of every step too. Under
             `keras.layers.Bidirectional` it needs `return_state=True`.
         go_backwards: whether to read the sequence from its end. Sequences of outputs and distances
-            then are in the order of reading. Default `False`.
+            then are in the order of reading.
         stateful: whether a batch starts from the final states of the one before, until
-            `reset_state()`. Needs a fixed batch size. Default `False`.
-        fused: `"auto"` (default) uses the fused recurrence for `"tanh"` with `"sigmoid"` gates,
-            else the reference implementation. `False` always uses the reference, `True` raises an
-            error for other activations.
-        zero_output_for_mask: whether outputs are 0 where masked. Default `False`.
-        **kwargs: `activity_regularizer`, `name`, `dtype`, `trainable`.
+            `reset_state()`. Needs a fixed batch size.
+        fused: `"auto"` uses the fused recurrence for `"tanh"` with `"sigmoid"` gates, else the
+            reference implementation. `False` always uses the reference, `True` raises an error for
+            other activations.
+        **kwargs: `zero_output_for_mask` (whether outputs are 0 where masked),
+            `activity_regularizer`, `name`, `dtype`, `trainable`.
 
     Call arguments:
         sequences: (batch, time, input_dim).
         initial_state: `[h, c]`, each (batch, units). Default: zeros, or the stored states if
             stateful.
-        mask: boolean (batch, time), `True` where a step counts. Default: all count.
+        mask: boolean (batch, time), `False` where a step is skipped.
         training: whether to apply dropout.
 
     Returns:
@@ -103,8 +102,8 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         15), and the mean of the master input gate.
 
     Raises:
-        ValueError: see `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of a
-            wrong shape, ragged tensors, `unroll=True`, `fused=True` with other activations, and
+        ValueError: as for `ONLSTMCell`; also for inputs that are not of rank 3, states or masks of
+            a wrong shape, ragged tensors, `unroll=True`, `fused=True` with other activations, and
             under `keras.layers.Bidirectional` for distances without states.
 
     Example:
@@ -146,32 +145,13 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         fused: bool | str = "auto",
         **kwargs: Any,
     ) -> None:
+        cell_arguments = {name: value for name, value in locals().items() if name in ARGUMENTS}
         if kwargs.pop("unroll", False):
-            raise ValueError(
-                "ONLSTM does not unroll: unroll=True has no effect to offer. Leave it out."
-            )
+            raise ValueError("unroll=True is not supported.")
         if not isinstance(fused, bool) and fused != "auto":
-            raise ValueError(f"fused is 'auto', True or False, not {fused!r}.")
+            raise ValueError(f"fused must be 'auto', True or False, not {fused!r}.")
         cell = ONLSTMCell(
-            units,
-            chunk_size=chunk_size,
-            activation=activation,
-            recurrent_activation=recurrent_activation,
-            use_bias=use_bias,
-            kernel_initializer=kernel_initializer,
-            recurrent_initializer=recurrent_initializer,
-            bias_initializer=bias_initializer,
-            unit_forget_bias=unit_forget_bias,
-            kernel_regularizer=kernel_regularizer,
-            recurrent_regularizer=recurrent_regularizer,
-            bias_regularizer=bias_regularizer,
-            kernel_constraint=kernel_constraint,
-            recurrent_constraint=recurrent_constraint,
-            bias_constraint=bias_constraint,
-            dropout=dropout,
-            recurrent_dropout=recurrent_dropout,
-            recurrent_weight_dropout=recurrent_weight_dropout,
-            seed=seed,
+            **cell_arguments,
             name="onlstm_cell",
             dtype=kwargs.get("dtype"),
             trainable=kwargs.get("trainable", True),
@@ -188,9 +168,8 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         self.fused = fused
         reason = recurrence.unsupported_reason(cell.activation, cell.recurrent_activation)
         if fused is True and reason:
-            raise ValueError(
-                f"fused=True: {reason}. fused='auto' uses the reference implementation."
-            )
+            message = f"fused=True: {reason}. fused='auto' uses the reference implementation."
+            raise ValueError(message)
         self._runs_fused = fused is not False and reason is None
         self.supports_masking = True
         self.input_spec = keras.layers.InputSpec(ndim=3)
@@ -202,17 +181,17 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         mask: Tensor | None = None,
         training: bool = False,
     ) -> Tensor | Tensors:
-        sequences, h, c = self._starts(sequences, initial_state)
+        sequences, h, c = self._initial_states(sequences, initial_state)
         masks = self.cell.draw_masks(ops.shape(sequences)[0]) if training else DropoutMasks()
-        keep = None if mask is None else self._checked_mask(mask, sequences)  # (B, T)
-        if keep is not None:
+        if mask is not None:
+            mask = self._check_mask(mask, sequences)  # (B, T)
             # Masked steps may hold NaN, and 0 * NaN is NaN: without this it would reach gradients.
-            sequences = ops.where(ops.expand_dims(keep, -1), sequences, 0.0)
+            sequences = ops.where(ops.expand_dims(mask, -1), sequences, 0.0)
         if masks.inputs is not None:
             sequences = sequences * ops.expand_dims(masks.inputs, 1)
         if self.go_backwards:
             sequences = ops.flip(sequences, 1)
-            keep = None if keep is None else ops.flip(keep, 1)
+            mask = None if mask is None else ops.flip(mask, 1)
         result = recurrence.run(
             recurrence.RecurrenceInputs(
                 sequences,
@@ -224,13 +203,13 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
                 self.cell.chunk_size,
                 self.cell.activation,
                 self.cell.recurrent_activation,
-                mask=keep,
+                mask=mask,
                 recurrent_mask=masks.recurrent,
                 training=bool(training),
             ),
             fuse=self._runs_fused,
         )
-        output = self._output(result, keep)
+        output = self._output(result, mask)
         last_c = ops.cast(result.last_c, self.compute_dtype)
         if self.stateful:
             for variable, state in zip(self.states, (result.last_h, last_c), strict=True):
@@ -242,13 +221,13 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
             returned += [result.forget_distance, result.input_distance]
         return tuple(returned) if len(returned) > 1 else output
 
-    def _starts(self, sequences, initial_state):
+    def _initial_states(self, sequences, initial_state):
         """The sequences and their initial h and c."""
-        if self.stateful and sequences.shape[0] not in (None, self.states[0].shape[0]):
+        batch = sequences.shape[0]
+        if self.stateful and batch not in (None, self.states[0].shape[0]):
             raise ValueError(
-                f"{self.name} is stateful and keeps states of batches of "
-                f"{self.states[0].shape[0]}; it got a batch of {sequences.shape[0]}. Every batch "
-                "must have the same size."
+                f"{self.name} is stateful and needs batches of {self.states[0].shape[0]}, "
+                f"got a batch of {batch}."
             )
         if initial_state is None:
             if self.stateful:
@@ -260,42 +239,44 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         shapes = [tuple(state.shape) for state in states]
         batches = [sequences.shape[0], *(size for shape in shapes for size in shape[:1])]
         expected = (next((size for size in batches if size is not None), None), self.cell.units)
-        if len(states) != 2 or not all(_agrees(shape, expected) for shape in shapes):
+        if len(states) != 2 or not all(_is_compatible(shape, expected) for shape in shapes):
             raise ValueError(
-                f"initial_state is [h, c], each (batch, {self.cell.units}); got shapes {shapes} "
-                f"for sequences of shape {tuple(sequences.shape)}."
+                f"initial_state must be [h, c], each (batch, {self.cell.units}), got shapes "
+                f"{shapes} for sequences of shape {tuple(sequences.shape)}."
             )
-        return _of_one_batch(sequences, *states)
+        return _with_static_batch(sequences, *states)
 
     @staticmethod
-    def _checked_mask(mask, sequences):
+    def _check_mask(mask, sequences):
         mask = ops.cast(mask, "bool")
         if len(mask.shape) == 3 and mask.shape[-1] == 1:
             mask = ops.squeeze(mask, -1)
-        if not _agrees(mask.shape, sequences.shape[:2]):
+        if not _is_compatible(mask.shape, sequences.shape[:2]):
             raise ValueError(
-                f"mask is (batch, time), one value a step; got shape {tuple(mask.shape)} for "
-                f"sequences of shape {tuple(sequences.shape)}."
+                f"mask must have the shape (batch, time), got {tuple(mask.shape)} for sequences of "
+                f"shape {tuple(sequences.shape)}."
             )
         if tuple(mask.shape) != tuple(sequences.shape[:2]):
             # In a graph the mask, and so results, may lack static sizes of the sequences.
             mask = ops.reshape(mask, ops.shape(sequences)[:2])
         return mask
 
-    def _output(self, result, keep):
+    def _output(self, result, mask):
         """The output of every step (B, T, U), or of the last one (B, U)."""
         # Before the first unmasked step, there is no output to repeat.
         if not self.return_sequences:
-            if keep is None:
-                valid = ops.shape(result.h)[1] > 0
+            if mask is None:
+                has_output = ops.shape(result.h)[1] > 0
             else:
-                last = keep[:, -1:] if self.zero_output_for_mask else keep
-                valid = ops.any(last, 1, keepdims=True)  # (B, 1)
-            return ops.where(valid, result.last_h, 0.0)
-        if keep is None:
+                last = mask[:, -1:] if self.zero_output_for_mask else mask
+                has_output = ops.any(last, 1, keepdims=True)  # (B, 1)
+            return ops.where(has_output, result.last_h, 0.0)
+        if mask is None:
             return result.h
-        valid = keep if self.zero_output_for_mask else ops.cumsum(ops.cast(keep, "int32"), 1) > 0
-        return ops.where(ops.expand_dims(valid, -1), result.h, 0.0)  # (B, T, U)
+        has_output = mask
+        if not self.zero_output_for_mask:
+            has_output = ops.cumsum(ops.cast(mask, "int32"), 1) > 0
+        return ops.where(ops.expand_dims(has_output, -1), result.h, 0.0)  # (B, T, U)
 
     def compute_output_shape(
         self, sequences_shape: Shape, initial_state_shape: Any = None
@@ -337,34 +318,24 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         return ops.flip(mask, 1) if self.go_backwards else mask
 
     def __setattr__(self, name: str, value: Any) -> None:
-        # After construction, only `keras.layers.Bidirectional` sets this; it documents that. It
-        # treats all that a layer returns as one output, unless the layer returns states: then it
-        # merges the first and passes on the rest. A property would not work: TensorFlow does not
-        # set one to a value that it already has.
+        # After construction only `keras.layers.Bidirectional` sets this, as it documents. It treats
+        # all results of a layer as one output, unless the layer returns states: then it merges the
+        # first result and passes on the others. A property would not work, because TensorFlow does
+        # not set one to a value that it already has.
         merged = name == "zero_output_for_mask" and getattr(self, "return_distances", False)
         if merged and not self.return_state:
             raise ValueError(
-                f"{self.name}: keras.layers.Bidirectional would merge distances with outputs. Give "
-                "the layer return_state=True too: then both directions' states and distances "
-                "follow the output."
+                f"{self.name}: keras.layers.Bidirectional would merge distances with outputs. Set "
+                "return_state=True too: then both directions' states and distances follow the "
+                "output."
             )
         super().__setattr__(name, value)
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
-        """Replaces the cell's kernels by 8-bit kernels.
-
-        Args:
-            mode: `"int8"`.
-            type_check: ignored; Keras passes it.
-            config: see `ONLSTMCell`.
-
-        Raises:
-            ValueError: see `ONLSTMCell`.
-        """
-        if mode != "int8":
-            raise no_mode(self, str(mode))
+        """Replaces the cell's kernels by 8-bit kernels, see `ONLSTMCell`."""
+        check_mode(self, mode)
         self.cell.quantize(mode, config=config)
         self._is_quantized = True
         self.dtype_policy = self.cell.dtype_policy
@@ -389,11 +360,6 @@ class ONLSTM(DenseInputs, keras.layers.RNN):
         return cls(**config)
 
 
-def _shown(name):
-    return property(attrgetter(f"cell.{name}"), doc=f"`{name}` of the cell.")
-
-
-# As in `keras.layers.LSTM`, the layer has the attributes of its cell. Their names come from the
-# signature: a cell would start the backend, after which its devices cannot be divided.
-for _name in set(signature(ONLSTMCell).parameters) - {"kwargs"}:
-    setattr(ONLSTM, _name, _shown(_name))
+# As in `keras.layers.LSTM`, the layer has the attributes of its cell.
+for _name in ARGUMENTS:
+    setattr(ONLSTM, _name, property(attrgetter(f"cell.{_name}"), doc=f"`{_name}` of the cell."))

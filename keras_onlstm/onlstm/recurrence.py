@@ -11,19 +11,12 @@ from keras_onlstm.onlstm.fused_step import ONLSTMStep
 from keras_onlstm.onlstm.step import project, step
 from keras_onlstm.recurrence import engine
 from keras_onlstm.recurrence.engine import Substitution
-from keras_onlstm.recurrence.gated import GatedWeights, run_gated
+from keras_onlstm.recurrence.gated_step import GatedWeights, run_gated
 from keras_onlstm.utils import Activation, Tensor
 from keras_onlstm.utils.numerics import matmul, mean, wide_dtype
 
-__all__ = [
-    "RecurrenceInputs",
-    "RecurrenceOutputs",
-    "fused",
-    "reference",
-    "run",
-    "substituted",
-    "unsupported_reason",
-]
+__all__ = ["RecurrenceInputs", "RecurrenceOutputs", "fused", "reference", "run", "substituted"]
+__all__ += ["unsupported_reason"]
 
 
 class RecurrenceInputs(NamedTuple):
@@ -61,19 +54,19 @@ substituted = Substitution("recurrence")
 def run(inputs: RecurrenceInputs, fuse: bool) -> RecurrenceOutputs:
     """Runs the recurrence over a whole sequence, with the engine if `fuse`."""
     implementation = fused if fuse else reference
-    # Export, and comparison with an exported model, substitute a function.
+    # Exports, and comparisons with an exported model, substitute a function.
     return (substituted.function or implementation)(inputs)
 
 
 def unsupported_reason(activation: Activation, recurrent_activation: Activation) -> str | None:
-    """Why these activations cannot be fused, or `None`. One pair has hand-written derivatives."""
+    """Why these activations cannot be fused, or `None`. Only tanh and sigmoid have derivatives."""
     for name, function, supported in (
         ("activation", activation, activations.tanh),
         ("recurrent_activation", recurrent_activation, activations.sigmoid),
     ):
         if function is not supported:
-            shown = getattr(function, "__name__", None) or repr(function)
-            return f"{name} is {shown}, and only {supported.__name__} is fused"
+            description = getattr(function, "__name__", None) or repr(function)
+            return f"{name} is {description}, and only {supported.__name__} is fused"
     return None
 
 
@@ -106,7 +99,7 @@ def reference(inputs: RecurrenceInputs) -> RecurrenceOutputs:
     batch, units = h.shape
 
     def body(carry, row):
-        (h_tm1, c_tm1), (projected, keep) = carry, row
+        (h_tm1, c_tm1), (projected, mask) = carry, row
         read = h_tm1 if inputs.recurrent_mask is None else h_tm1 * inputs.recurrent_mask
         new = step(
             projected + matmul(read, inputs.recurrent_kernel),  # (B, K)
@@ -116,9 +109,9 @@ def reference(inputs: RecurrenceInputs) -> RecurrenceOutputs:
             recurrent_activation=inputs.recurrent_activation,
         )
         h_t, c_t = ops.cast(new.h, dtype), new.c
-        if keep is not None:
-            keep = ops.expand_dims(keep, -1)  # (B, 1)
-            h_t, c_t = ops.where(keep, h_t, h_tm1), ops.where(keep, c_t, c_tm1)
+        if mask is not None:
+            mask = ops.expand_dims(mask, -1)  # (B, 1)
+            h_t, c_t = ops.where(mask, h_t, h_tm1), ops.where(mask, c_t, c_tm1)
         return (h_t, c_t), (h_t, 1.0 - mean(new.master_forget), mean(new.master_input)), ()
 
     x = ops.transpose(inputs.inputs, (1, 0, 2))  # (T, B, D)

@@ -4,29 +4,11 @@ from typing import NamedTuple
 
 from keras import backend, ops
 
-from keras_onlstm.onlstm.gates import (
-    GATES,
-    LSTM_GATES,
-    MASTER_GATES,
-    gate_offsets,
-    gate_width,
-    lstm_offset,
-)
+from keras_onlstm.onlstm.gates import GATES, gate_offsets
 from keras_onlstm.utils import Activation, Tensor
-from keras_onlstm.utils.numerics import cumsum, exact_activation, largest, matmul, wide_dtype
+from keras_onlstm.utils.numerics import cumsum, exact_activation, matmul, max_keepdims, wide_dtype
 
-__all__ = [
-    "GATES",
-    "LSTM_GATES",
-    "MASTER_GATES",
-    "StepOutput",
-    "cumax",
-    "gate_offsets",
-    "gate_width",
-    "lstm_offset",
-    "project",
-    "step",
-]
+__all__ = ["StepOutput", "cumax", "project", "step"]
 
 
 def cumax(x: Tensor, axis: int = -1) -> Tensor:
@@ -34,13 +16,12 @@ def cumax(x: Tensor, axis: int = -1) -> Tensor:
 
     The result rises along `axis` from above 0 to exactly 1. It is the probability that a split
     point lies at or before position `k`: a soft, differentiable `(0, ..., 0, 1, ..., 1)`. Adding a
-    constant to `x` changes nothing. Computed in float32 if `x` has half precision.
+    constant to `x` changes nothing. Half precision is computed in float32.
 
     Source: Shen et al. 2019, "Ordered Neurons", Eq. 6 to 8, https://arxiv.org/abs/1810.09536.
 
     Args:
-        x: floating-point tensor of rank 1 or more, any shape. Integers are cast to the default
-            float dtype.
+        x: tensor of rank 1 or more. Integers are cast to the default float dtype.
         axis: integer, the axis along which to accumulate.
 
     Returns:
@@ -60,9 +41,7 @@ def cumax(x: Tensor, axis: int = -1) -> Tensor:
     x = ops.convert_to_tensor(x)
     rank = len(x.shape)
     if not -rank <= axis < rank:  # scalars have no axis
-        raise ValueError(
-            f"cumax sums along one axis: axis={axis} is none of those of a tensor of rank {rank}."
-        )
+        raise ValueError(f"axis={axis} is out of bounds for a tensor of rank {rank}.")
     dtype = backend.standardize_dtype(x.dtype)
     if not backend.is_float_dtype(dtype):
         dtype = backend.floatx()
@@ -70,10 +49,10 @@ def cumax(x: Tensor, axis: int = -1) -> Tensor:
     last = axis in (-1, rank - 1)
     if not last:
         x = ops.moveaxis(x, axis, -1)
-    total = cumsum(ops.exp(x - ops.stop_gradient(largest(x, -1))))
+    total = cumsum(ops.exp(x - ops.stop_gradient(max_keepdims(x, -1))))
     end = total[..., -1:]
-    # Values of 1 are set, not computed, to be exact and the largest: XLA divides by multiplying
-    # with a reciprocal, and a parallel sum may exceed its last value by one rounding.
+    # The value 1 is set, not computed, to be exact and the maximum: XLA divides by multiplying with
+    # a reciprocal, and a parallel sum may exceed its last value by one rounding.
     ratio = ops.where(total < end, total / end, ops.ones_like(total))
     if not last:
         ratio = ops.moveaxis(ratio, -1, axis)
@@ -103,24 +82,17 @@ def step(
     activation: Activation,
     recurrent_activation: Activation,
 ) -> StepOutput:
-    """Equations 6 to 15 for one time step, from the pre-activations.
+    """Equations 6 to 15 for one time step, in float32, or in float64 if `z` is float64.
 
-    Args:
-        z: (B, K) gate pre-activations `x W + h_tm1 R + b`, in the order of `GATES`.
-        c_tm1: (B, U) cell state before the step.
-        chunk_size: integer, C.
-        activation: function of the candidate and of the new cell state (tanh in the paper).
-        recurrent_activation: function of the output, input and forget gates (sigmoid in the paper).
-
-    Returns:
-        `StepOutput`, in float32 or, where `z` is float64, in float64.
+    `z`, (B, K), are the pre-activations `x W + h_tm1 R + b`. In the paper `activation` is tanh and
+    `recurrent_activation` is sigmoid.
     """
     dtype = wide_dtype(z.dtype)
     z, c_tm1 = ops.cast(z, dtype), ops.cast(c_tm1, dtype)
     activation = exact_activation(activation, dtype)
     recurrent_activation = exact_activation(recurrent_activation, dtype)
     units = c_tm1.shape[-1]
-    starts = [place.start for place in gate_offsets(units, chunk_size).values()]
+    starts = [offset.start for offset in gate_offsets(units, chunk_size).values()]
     pre = dict(zip(GATES, ops.split(z, starts[1:], axis=-1), strict=True))
 
     def by_chunk(x):

@@ -5,20 +5,13 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from keras_onlstm.prpn.step import WALL, banded, features_of, last_rows, structural_gates
+from keras_onlstm.prpn.step import WALL, banded, features_of, last_rows, structural_gates, uniform
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import derived, mean, wide_dtype
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import fold_in, mean, wide_dtype
+from keras_onlstm.utils.validation import check_integer
 
-__all__ = [
-    "BatchNormalization",
-    "Parsing",
-    "ParsingNetwork",
-    "UnbiasedLayerNormalization",
-    "normalized",
-    "standardized",
-    "standardized_grad",
-]
+__all__ = ["BatchNormalization", "Parsing", "ParsingNetwork", "UnbiasedLayerNormalization"]
+__all__ += ["normalized", "standardized", "standardized_grad"]
 
 _EPSILON = 1e-6  # added to the standard deviation, not the variance
 
@@ -48,23 +41,7 @@ def normalized(x: Tensor, gamma: Tensor, beta: Tensor) -> Tensor:
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class UnbiasedLayerNormalization(keras.layers.Layer):
-    """`gamma * (x - mean) / (std + 1e-6) + beta`, with the unbiased deviation, over the last axis.
-
-    Args:
-        **kwargs: of `keras.layers.Layer`.
-
-    Call arguments:
-        x: (..., features), with at least two features.
-
-    Example:
-
-    >>> import keras
-    >>> import numpy as np
-    >>> from keras_onlstm.prpn.parsing_network import UnbiasedLayerNormalization
-    >>> normalized = UnbiasedLayerNormalization()(np.array([[1.0, 2.0, 3.0]]))
-    >>> keras.ops.convert_to_numpy(normalized).round(3)
-    array([[-1.,  0.,  1.]], dtype=float32)
-    """
+    """`gamma * (x - mean) / (std + 1e-6) + beta` over the last axis, with the unbiased std."""
 
     def build(self, input_shape: Shape) -> None:
         shape = (features_of(input_shape),)
@@ -82,18 +59,8 @@ class UnbiasedLayerNormalization(keras.layers.Layer):
 class BatchNormalization(keras.layers.Layer):
     """Batch normalization over all axes but the last, as in PyTorch.
 
-    Training uses the mean and the biased variance of the batch, and updates moving averages of the
-    mean and the unbiased variance.
-
-    Args:
-        momentum: weight of the batch in the moving averages.
-        epsilon: number added to the variance.
-        **kwargs: of `keras.layers.Layer`.
-
-    Call arguments:
-        x: (..., features).
-        training: whether to use the batch's statistics.
-        counts: booleans (...), the rows to take statistics of. Default: all.
+    Training uses the mean and the biased variance of the batch (of its unmasked rows), and updates
+    moving averages of the mean and the unbiased variance with weight `momentum`.
     """
 
     def __init__(self, momentum: float = 0.1, epsilon: float = 1e-5, **kwargs: Any) -> None:
@@ -102,46 +69,39 @@ class BatchNormalization(keras.layers.Layer):
 
     def build(self, input_shape: Shape) -> None:
         shape = (features_of(input_shape),)
-        for name, start, trainable in (
+        for name, initializer, trainable in (
             ("gamma", "ones", True),
             ("beta", "zeros", True),
             ("moving_mean", "zeros", False),
             ("moving_variance", "ones", False),
         ):
-            weight = self.add_weight(
-                shape=shape,
-                initializer=start,
-                trainable=trainable,
-                autocast=False,
-                aggregation="mean",  # each of several devices has a part of the batch
-                name=name,
-            )
+            options: dict[str, Any] = {"trainable": trainable, "autocast": False, "name": name}
+            # With several devices, each has a part of the batch.
+            weight = self.add_weight(shape, initializer, aggregation="mean", **options)
             setattr(self, name, weight)
         self.built = True
 
-    def call(self, x: Tensor, training: bool = False, counts: Tensor | None = None) -> Tensor:
+    def call(self, x: Tensor, training: bool = False, mask: Tensor | None = None) -> Tensor:
         dtype = self.variable_dtype
         wide = ops.cast(x, dtype)
         if training:
             rows = ops.reshape(wide, (-1, x.shape[-1]))
-            if counts is None:
-                counts = ops.ones(ops.shape(rows)[:1], dtype)
-            share = ops.expand_dims(ops.cast(ops.reshape(counts, (-1,)), dtype), -1)
+            if mask is None:
+                mask = ops.ones(ops.shape(rows)[:1], dtype)
+            share = ops.expand_dims(ops.cast(ops.reshape(mask, (-1,)), dtype), -1)
             count = ops.maximum(ops.sum(share), 1.0)
             average = ops.sum(rows * share, 0) / count
             variance = ops.sum((rows - average) ** 2 * share, 0) / count
             unbiased = variance * count / ops.maximum(count - 1.0, 1.0)
-            for stored, now in ((self.moving_mean, average), (self.moving_variance, unbiased)):
-                now = ops.stop_gradient(now)
-                stored.assign(stored + self.momentum * (now - stored))
+            for moving, new in ((self.moving_mean, average), (self.moving_variance, unbiased)):
+                moving.assign(moving + self.momentum * (ops.stop_gradient(new) - moving))
         else:
             average, variance = self.moving_mean, self.moving_variance
         scale = self.gamma / (variance + self.epsilon) ** 0.5
         return ops.cast((wide - average) * scale + self.beta, x.dtype)
 
     def get_config(self) -> dict[str, Any]:
-        own = {"momentum": self.momentum, "epsilon": self.epsilon}
-        return {**super().get_config(), **own}
+        return {**super().get_config(), "momentum": self.momentum, "epsilon": self.epsilon}
 
 
 class Parsing(NamedTuple):
@@ -169,7 +129,7 @@ class ParsingNetwork(keras.layers.Layer):
         slots: positive integer, S.
         lookback: integer, 0 or above, L: preceding words that a distance depends on.
         resolution: positive number. A distance that is larger by this closes a hard gate.
-        hard: whether gates are linear, clipped to [0, 1], or else sigmoids.
+        hard: whether gates are linear and clipped to [0, 1], instead of sigmoids.
         dropout: dropout rate of the word vectors and the features.
         seed: integer or `None`.
         **kwargs: of `keras.layers.Layer`.
@@ -178,8 +138,8 @@ class ParsingNetwork(keras.layers.Layer):
         x: (B, T, E) word vectors.
         words: (B, L, E) word vectors before them, or `None`: zeros.
         history: (B, S) distances before them, newest first, or `None`: `WALL`.
-        training: whether to drop, and to use batch statistics.
-        counts: booleans (B, T), `False` for padding at the end; or `None`.
+        training: whether to apply dropout and to use batch statistics.
+        mask: boolean (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         `Parsing`.
@@ -198,17 +158,16 @@ class ParsingNetwork(keras.layers.Layer):
         **kwargs: Any,
     ) -> None:
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of distances and gates
-        if integer("units", units, 2) % 2:
+        if check_integer("units", units, 2) % 2:
             raise ValueError(f"units must be even, not {units}: each half gives one distance.")
-        self.units, self.slots = units, integer("slots", slots, 1)
-        self.lookback = integer("lookback", lookback, 0)
         if not resolution > 0:
             raise ValueError(f"resolution must be above 0, not {resolution!r}.")
-        self.resolution, self.hard = resolution, hard
-        self.dropout, self.seed = dropout, seed
+        self.units, self.slots = units, check_integer("slots", slots, 1)
+        self.lookback = check_integer("lookback", lookback, 0)
+        self.resolution, self.hard, self.dropout, self.seed = resolution, hard, dropout, seed
         self.drops = [
-            keras.layers.Dropout(dropout, seed=derived(seed, place), dtype=self.dtype_policy)
-            for place in ("words", "features")
+            keras.layers.Dropout(dropout, seed=fold_in(seed, name), dtype=self.dtype_policy)
+            for name in ("words", "features")
         ]
         self.norm = BatchNormalization(dtype=self.dtype_policy)
 
@@ -222,22 +181,13 @@ class ParsingNetwork(keras.layers.Layer):
             ("distance_kernel", (half, 2), half**-0.5),
             ("distance_bias", (2,), half**-0.5),
         ):
-            seed = derived(self.seed, name)
-            start = keras.initializers.RandomUniform(-scale, scale, seed=seed)
-            setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
+            initializer = uniform(scale, self.seed, name)
+            setattr(self, name, self.add_weight(shape=shape, initializer=initializer, name=name))
         self.norm.build((None, None, self.units))
         self.built = True
 
     def start(self, batch: int | Tensor, size: int) -> tuple[Tensor, Tensor]:
-        """Words and history before a text.
-
-        Args:
-            batch: integer, B.
-            size: integer, E.
-
-        Returns:
-            Zeros (B, L, E), and `WALL` in (B, S).
-        """
+        """Words and history before a text: zeros (B, L, E), and `WALL` in (B, S)."""
         words = ops.zeros((batch, self.lookback, size), self.compute_dtype)
         return words, WALL * ops.ones((batch, self.slots), wide_dtype(self.compute_dtype))
 
@@ -247,7 +197,7 @@ class ParsingNetwork(keras.layers.Layer):
         words: Tensor | None = None,
         history: Tensor | None = None,
         training: bool = False,
-        counts: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Parsing:
         x, wide = ops.cast(x, self.compute_dtype), wide_dtype(self.compute_dtype)
         if words is None or history is None:
@@ -257,11 +207,11 @@ class ParsingNetwork(keras.layers.Layer):
         read = self.drops[0](window, training=training)
         kernel = ops.convert_to_tensor(self.kernel, dtype=x.dtype)  # (L + 1, E, U)
         flat = [
-            ops.reshape(read[:, place : place + length], (-1, x.shape[-1])) @ kernel[place]
-            for place in range(self.lookback + 1)
+            ops.reshape(read[:, offset : offset + length], (-1, x.shape[-1])) @ kernel[offset]
+            for offset in range(self.lookback + 1)
         ]
         features = sum(flat) + ops.convert_to_tensor(self.bias, dtype=x.dtype)  # (B T, U)
-        features = ops.relu(self.norm(features, training=training, counts=counts))
+        features = ops.relu(self.norm(features, training=training, mask=mask))
         features = ops.cast(self.drops[1](features, training=training), wide)
         half, kernel = self.units // 2, ops.convert_to_tensor(self.distance_kernel, dtype=wide)
         columns = [
@@ -274,12 +224,12 @@ class ParsingNetwork(keras.layers.Layer):
         distances, estimates = both[..., 0], both[..., 1]
         series = banded(ops.cast(history, both.dtype), distances)  # (B, S + T)
         options = (series, self.slots, self.resolution, self.hard)
-        newest = ops.flip(last_rows(series, self.slots, counts), 1)  # (B, S)
+        newest = ops.flip(last_rows(series, self.slots, mask), 1)  # (B, S)
         return Parsing(
             distances,
             structural_gates(distances, *options),
             structural_gates(estimates, *options),
-            last_rows(window, self.lookback, counts),
+            last_rows(window, self.lookback, mask),
             newest,
         )
 

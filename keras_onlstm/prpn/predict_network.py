@@ -6,10 +6,10 @@ import keras
 from keras import ops
 
 from keras_onlstm.prpn.parsing_network import BatchNormalization
-from keras_onlstm.prpn.step import banded, banded_attention, features_of
+from keras_onlstm.prpn.step import banded, banded_attention, features_of, uniform
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import derived, matmul, tanh
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import fold_in, matmul, tanh
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["PredictNetwork"]
 
@@ -26,9 +26,8 @@ class _Linear(keras.layers.Layer):
         size = features_of(input_shape)
         bound = size**-0.5
         for name, shape in (("kernel", (size, self.units)), ("bias", (self.units,))):
-            seed = derived(self.seed, name)
-            start = keras.initializers.RandomUniform(-bound, bound, seed=seed)
-            setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
+            initializer = uniform(bound, self.seed, name)
+            setattr(self, name, self.add_weight(shape=shape, initializer=initializer, name=name))
         self.built = True
 
     def call(self, x: Tensor) -> Tensor:
@@ -50,7 +49,7 @@ class PredictNetwork(keras.layers.Layer):
     Args:
         output_dim: positive integer, E: output size.
         residual_blocks: integer, 0 or above.
-        attends: whether there is attention; without it, the result is 0.
+        attends: whether there is attention; without it, its result is replaced by 0.
         dropout: dropout rate inside the network.
         output_dropout: dropout rate of the output.
         seed: integer or `None`.
@@ -61,7 +60,7 @@ class PredictNetwork(keras.layers.Layer):
         gates: (B, T, S), in [0, 1]; slot 0 is the step before.
         memory: (B, S, U) outputs before the window, newest first.
         training: whether to apply dropout and to normalize with batch statistics.
-        counts: booleans (B, T), `False` for padding at the end; or `None`.
+        mask: boolean (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         (B, T, E).
@@ -80,8 +79,8 @@ class PredictNetwork(keras.layers.Layer):
     ) -> None:
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of gates
         self._config: dict[str, Any] = {
-            "output_dim": integer("output_dim", output_dim, 1),
-            "residual_blocks": integer("residual_blocks", residual_blocks, 0),
+            "output_dim": check_integer("output_dim", output_dim, 1),
+            "residual_blocks": check_integer("residual_blocks", residual_blocks, 0),
             "attends": attends,
             "dropout": dropout,
             "output_dropout": output_dropout,
@@ -90,7 +89,7 @@ class PredictNetwork(keras.layers.Layer):
 
     def _linear(self, name, inputs, units):
         layer = _Linear(
-            units, derived(self._config["seed"], name), dtype=self.dtype_policy, name=name
+            units, fold_in(self._config["seed"], name), dtype=self.dtype_policy, name=name
         )
         layer.build((None, inputs))
         return layer
@@ -105,16 +104,16 @@ class PredictNetwork(keras.layers.Layer):
         self.key: Any = self._linear("key", units, units) if config["attends"] else None
         self.blocks = [
             [
-                self._linear(f"block_{place}_first", 2 * units, 2 * units),
-                self._norm(f"block_{place}_first_norm", 2 * units),
-                self._linear(f"block_{place}_second", 2 * units, 2 * units),
-                self._norm(f"block_{place}_second_norm", 2 * units),
+                self._linear(f"block_{index}_first", 2 * units, 2 * units),
+                self._norm(f"block_{index}_first_norm", 2 * units),
+                self._linear(f"block_{index}_second", 2 * units, 2 * units),
+                self._norm(f"block_{index}_second_norm", 2 * units),
             ]
-            for place in range(config["residual_blocks"])
+            for index in range(config["residual_blocks"])
         ]
         self.last = self._linear("last", 2 * units, config["output_dim"])
         self.last_norm = self._norm("last_norm", config["output_dim"])
-        self.draws = keras.random.SeedGenerator(derived(config["seed"], "dropout"))
+        self.draws = keras.random.SeedGenerator(fold_in(config["seed"], "dropout"))
         self.built = True
 
     def _drop(self, x, training, rate="dropout"):
@@ -122,22 +121,15 @@ class PredictNetwork(keras.layers.Layer):
         return keras.random.dropout(x, rate, seed=self.draws) if training and rate else x
 
     def attention(self, h: Tensor, gates: Tensor, memory: Tensor, training: bool = False) -> Tensor:
-        """The attention weights of each step.
+        """The attention weights of each step, from inputs as in a call.
 
-        Args:
-            h: (B, T, U), as in a call.
-            gates: (B, T, S).
-            memory: (B, S, U).
-            training: whether to apply dropout.
-
-        Returns:
-            (B, T, S + T - 1), over the memory, oldest first, and all outputs but the last.
+        They are (B, T, S + T - 1), over the memory, oldest first, and all outputs but the last.
         """
         key = self._drop(self.key(self._drop(h, training)), training)  # (B, T, U)
-        return banded_attention(key, self._remembered(h, memory), gates)
+        return banded_attention(key, self._attended(h, memory), gates)
 
     @staticmethod
-    def _remembered(h, memory):
+    def _attended(h, memory):
         return banded(ops.cast(memory, h.dtype), h)[:, :-1]  # (B, S + T - 1, U)
 
     def call(
@@ -146,14 +138,13 @@ class PredictNetwork(keras.layers.Layer):
         gates: Tensor,
         memory: Tensor,
         training: bool = False,
-        counts: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> Tensor:
-        options, h = {"training": training, "counts": counts}, ops.cast(h, self.compute_dtype)
-        attends = self._config["attends"]
+        options, h = {"training": training, "mask": mask}, ops.cast(h, self.compute_dtype)
         summary = ops.zeros_like(h)
-        if attends:
+        if self._config["attends"]:
             shares = ops.cast(self.attention(h, gates, memory, training), h.dtype)
-            summary = shares @ self._remembered(h, memory)
+            summary = shares @ self._attended(h, memory)
         x = ops.concatenate([h, summary], -1)  # (B, T, 2 U)
         for first, first_norm, second, second_norm in self.blocks:
             inner = ops.relu(first_norm(first(x), **options))

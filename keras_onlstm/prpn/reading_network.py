@@ -7,11 +7,11 @@ from keras import ops
 
 from keras_onlstm.prpn.parsing_network import UnbiasedLayerNormalization
 from keras_onlstm.prpn.recurrence import ReadingInputs, run
-from keras_onlstm.prpn.step import banded, banded_attention, features_of, last_rows
+from keras_onlstm.prpn.step import banded, banded_attention, features_of, last_rows, uniform
 from keras_onlstm.recurrence.lstm import Gates
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import derived, matmul
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import fold_in, matmul
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["ReadingNetwork"]
 
@@ -38,10 +38,10 @@ class ReadingLayer(keras.layers.Layer):
     ) -> None:
         super().__init__(autocast=False, **kwargs)  # keeps the dtype of gates
         self.fused = fused
-        self.units, self.slots = integer("units", units, 1), integer("slots", slots, 1)
+        self.units, self.slots = check_integer("units", units, 1), check_integer("slots", slots, 1)
         self.attends, self.dropout, self.key_dropout = attends, dropout, key_dropout
         self.recurrent_dropout, self.seed = recurrent_dropout, seed
-        self.draws = keras.random.SeedGenerator(derived(seed, "dropout"))
+        self.draws = keras.random.SeedGenerator(fold_in(seed, "dropout"))
         self.norms = {
             name: UnbiasedLayerNormalization(dtype=self.dtype_policy, name=f"{name}_norm")
             for name in ("input", "recurrent", "cell")
@@ -59,14 +59,13 @@ class ReadingLayer(keras.layers.Layer):
             both = size + self.units
             shapes += [("key_kernel", (both, self.units), both), ("key_bias", (self.units,), both)]
         for name, shape, fan_in in shapes:
-            bound, seed = fan_in**-0.5, derived(self.seed, name)
-            start = keras.initializers.RandomUniform(-bound, bound, seed=seed)
-            setattr(self, name, self.add_weight(shape=shape, initializer=start, name=name))
+            initializer = uniform(fan_in**-0.5, self.seed, name)
+            setattr(self, name, self.add_weight(shape=shape, initializer=initializer, name=name))
         for name, norm in self.norms.items():
             norm.build((None, self.units if name == "cell" else width))
         self.built = True
 
-    def _mask(self, rate, shape, training):
+    def _draw_mask(self, rate, shape, training):
         """A scaled dropout mask to multiply with, or `None`."""
         if not training or not rate:
             return None
@@ -79,28 +78,28 @@ class ReadingLayer(keras.layers.Layer):
         h: Tensor,
         c: Tensor,
         training: bool = False,
-        counts: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
         size, units = x.shape[-1], self.units
         dtype = self.compute_dtype
         x, h, c = (ops.cast(tensor, dtype) for tensor in (x, h, c))
-        kept = self._mask(self.dropout, (batch, length, size), training)
-        z = matmul(x if kept is None else x * kept, self.kernel)
+        input_mask = self._draw_mask(self.dropout, (batch, length, size), training)
+        z = matmul(x if input_mask is None else x * input_mask, self.kernel)
         z = self.norms["input"](z + ops.convert_to_tensor(self.bias, dtype=dtype))  # (B, T, 4 U)
-        recurrent_mask = self._mask(self.recurrent_dropout, (1, units), training)
+        recurrent_mask = self._draw_mask(self.recurrent_dropout, (1, units), training)
         keyed: dict[str, Any] = dict.fromkeys(_KEYED)
         if self.attends:
             key_kernel = ops.convert_to_tensor(self.key_kernel, dtype=dtype)
-            kept = self._mask(self.key_dropout, (batch, length, size), training)
-            keys = matmul(x if kept is None else x * kept, key_kernel[:size])
+            input_mask = self._draw_mask(self.key_dropout, (batch, length, size), training)
+            keys = matmul(x if input_mask is None else x * input_mask, key_kernel[:size])
             keys = keys + ops.convert_to_tensor(self.key_bias, dtype=dtype)
             keyed["key_kernel"], keyed["keys"] = key_kernel[size:], ops.transpose(keys, _TIME_FIRST)
             keyed["gates"] = ops.flip(ops.transpose(gates, _TIME_FIRST), -1)  # oldest first
             for name in ("read_mask", "key_mask"):
-                keyed[name] = self._mask(self.key_dropout, (length, batch, units), training)
+                keyed[name] = self._draw_mask(self.key_dropout, (length, batch, units), training)
 
-        def remembered(memory):
+        def oldest_first(memory):
             memory = memory if self.attends else memory[:, :1]
             return ops.transpose(ops.flip(memory, 1), _TIME_FIRST)
 
@@ -117,14 +116,14 @@ class ReadingLayer(keras.layers.Layer):
             **{name: ops.convert_to_tensor(w, dtype=dtype) for name, w in weights.items()},
             **keyed,
             recurrent_mask=recurrent_mask,
-            h=remembered(h),
-            c=remembered(c),
+            h=oldest_first(h),
+            c=oldest_first(c),
             x=ops.transpose(z, _TIME_FIRST),
             training=training,
         )
         series = [ops.transpose(row, _TIME_FIRST) for row in run(inputs, self.fused)]
         last = [
-            ops.flip(last_rows(banded(memory, row), self.slots, counts), 1)
+            ops.flip(last_rows(banded(memory, row), self.slots, mask), 1)
             for memory, row in zip((h, c), series, strict=True)
         ]
         return series[0], *last
@@ -163,8 +162,8 @@ class ReadingNetwork(keras.layers.Layer):
         inner_dropout: dropout rate of the other layers' inputs, and of keys and their inputs.
         recurrent_dropout: dropout rate of the summed hidden states, with one mask for a whole
             window.
-        fused: whether to use the fast loop over time. The reference loop gives the same numbers,
-            and has second and forward-mode derivatives.
+        fused: whether to use the fast loop over time. The reference implementation gives the same
+            numbers, and supports second and forward-mode derivatives.
         seed: integer or `None`.
         **kwargs: of `keras.layers.Layer`.
 
@@ -173,7 +172,7 @@ class ReadingNetwork(keras.layers.Layer):
         gates: (B, T, S), in [0, 1].
         states: list of [h, c] of every layer, each (B, S, U), newest first; `None`: zeros.
         training: whether to apply dropout.
-        counts: booleans (B, T), `False` for padding at the end; or `None`.
+        mask: boolean (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         Outputs (B, T, U) of the last layer, and the states after the last step.
@@ -195,9 +194,9 @@ class ReadingNetwork(keras.layers.Layer):
     ) -> None:
         super().__init__(autocast=False, **kwargs)
         self._config = {
-            "units": integer("units", units, 1),
-            "num_layers": integer("num_layers", num_layers, 1),
-            "slots": integer("slots", slots, 1),
+            "units": check_integer("units", units, 1),
+            "num_layers": check_integer("num_layers", num_layers, 1),
+            "slots": check_integer("slots", slots, 1),
             "attends": attends,
             "input_dropout": input_dropout,
             "inner_dropout": inner_dropout,
@@ -210,15 +209,15 @@ class ReadingNetwork(keras.layers.Layer):
                 units,
                 slots,
                 attends,
-                dropout=inner_dropout if place else input_dropout,
+                dropout=inner_dropout if index else input_dropout,
                 key_dropout=inner_dropout,
                 recurrent_dropout=recurrent_dropout,
                 fused=fused,
-                seed=derived(seed, place),
+                seed=fold_in(seed, index),
                 dtype=self.dtype_policy,
-                name=f"reading_{place}",
+                name=f"reading_{index}",
             )
-            for place in range(num_layers)
+            for index in range(num_layers)
         ]
 
     def build(self, x_shape: Shape, *_: Any) -> None:
@@ -239,26 +238,19 @@ class ReadingNetwork(keras.layers.Layer):
         gates: Tensor,
         states: Any = None,
         training: bool = False,
-        counts: Tensor | None = None,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, list[list[Tensor]]]:
         states = self.start(ops.shape(x)[0]) if states is None else states
         last = []
         for layer, (h, c) in zip(self.layers, states, strict=True):
-            x, h, c = layer(x, gates, h, c, training=training, counts=counts)
+            x, h, c = layer(x, gates, h, c, training=training, mask=mask)
             last.append([h, c])
         return x, last
 
     def attention(self, x: Tensor, gates: Tensor, states: Any) -> list[Tensor]:
-        """The attention weights of each layer.
+        """The attention weights of each layer, from inputs as in a call; empty without attention.
 
-        Args:
-            x: (B, T, E) word vectors.
-            gates: (B, T, S), in [0, 1].
-            states: as in a call.
-
-        Returns:
-            List of (B, T, S + T - 1), over the memory, oldest first, and all outputs of the layer
-            but the last; empty without attention.
+        They are (B, T, S + T - 1), over the memory, oldest first, and all outputs but the last.
         """
         shares = []
         for layer, (h, c) in zip(self.layers, states, strict=True):

@@ -4,7 +4,6 @@ Axes as in `keras_onlstm.prpn.step`, but time comes first, and slots are ordered
 the newest: a step drops the first row of its memory and appends one.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +12,14 @@ from keras import ops
 from keras_onlstm.prpn.parsing_network import normalized, standardized, standardized_grad
 from keras_onlstm.prpn.step import EPSILON, attention
 from keras_onlstm.recurrence import engine
-from keras_onlstm.recurrence.engine import Specs, Step, Substitution, stacked
+from keras_onlstm.recurrence.engine import (
+    Gradients,
+    Specs,
+    Step,
+    StepResults,
+    Substitution,
+    stacked,
+)
 from keras_onlstm.recurrence.lstm import (
     Gates,
     activated,
@@ -23,16 +29,9 @@ from keras_onlstm.recurrence.lstm import (
     output_derivatives,
 )
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.numerics import largest
+from keras_onlstm.utils.numerics import max_keepdims
 
-__all__ = [
-    "ReadingInputs",
-    "ReadingStep",
-    "fused",
-    "reference",
-    "run",
-    "substituted",
-]
+__all__ = ["ReadingInputs", "ReadingStep", "fused", "reference", "run", "substituted"]
 
 
 class ReadingInputs(NamedTuple):
@@ -59,7 +58,7 @@ class ReadingInputs(NamedTuple):
     training: bool = False  # whether gradients will probably be needed
 
     @property
-    def of_engine(self) -> tuple[Tensors, Tensors, Tensors]:
+    def engine_arguments(self) -> tuple[Tensors, Tensors, Tensors]:
         """Weights, carry and `xs`."""
         return self[:8], self[8:10], self[10:15]
 
@@ -71,19 +70,19 @@ substituted = Substitution("reading")
 def run(inputs: ReadingInputs, fuse: bool) -> Tensors:
     """Hidden and cell states after every step, each (T, B, U), with the engine if `fuse`."""
     implementation = fused if fuse else reference
-    # Export, and comparison with an exported model, substitute a function.
+    # Exports, and comparisons with an exported model, substitute a function.
     return (substituted.function or implementation)(inputs)
 
 
 def fused(inputs: ReadingInputs) -> Tensors:
     """The fast implementation."""
     step = ReadingStep(inputs.h.shape[-1])
-    return engine.run(step, *inputs.of_engine, inputs.training)[1]
+    return engine.run(step, *inputs.engine_arguments, inputs.training)[1]
 
 
 def reference(inputs: ReadingInputs) -> Tensors:
     """Reference implementation, with automatic gradients. The fast one is tested against it."""
-    weights, carry, xs = inputs.of_engine
+    weights, carry, xs = inputs.engine_arguments
     step = _ReferenceStep(inputs.h.shape[-1])
 
     def body(carry, row):
@@ -94,14 +93,10 @@ def reference(inputs: ReadingInputs) -> Tensors:
 
 @dataclass(frozen=True)
 class ReadingStep(Step):
-    """One step of a reading layer.
+    """One step of a reading layer, with the weights, carry and `xs` of `ReadingInputs`.
 
-    Its weights, carry and `xs` are those of `ReadingInputs`, its outputs h and c, each (T, B, U).
-    The backward loop carries the gradients of h and of c in the memory without the newest rows,
-    (S - 1, B, U), and those of the newest rows, (B, U).
-
-    Args:
-        units: positive integer, U.
+    Its outputs are h and c, each (T, B, U). The backward loop carries the gradients of h and of c
+    in the memory without the newest rows, (S - 1, B, U), and those of the newest rows, (B, U).
     """
 
     units: int
@@ -118,9 +113,7 @@ class ReadingStep(Step):
             saved += [row, (slots, batch)]
         return [(row, dtype)] * 2, [(shape, dtype) for shape in saved]
 
-    def forward(
-        self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
-    ) -> tuple[Tensors, Tensors, Tensors]:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
         (kernel, *scales, key_kernel, mask), (hs, cs) = prepared, carry
         x, *keyed, read_mask, key_mask = row
         h, c = hs[-1], cs[-1]
@@ -184,7 +177,7 @@ class ReadingStep(Step):
         return tuple(ops.concatenate([rows, row[None]], 0) for rows, row in pairs)
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
         kernel_t, *scales, key_kernel_t, mask, series = prepared
         d_hs, d_cs, dh, dc = d_carry
@@ -223,7 +216,7 @@ class ReadingStep(Step):
         dh = dh if mask is None else dh * mask
         gates = ops.transpose(gates)  # (S, B)
         logits = ops.cast(logits, gates.dtype)
-        highest = largest(logits, 0)
+        highest = max_keepdims(logits, 0)
         exponentials = ops.exp(logits - highest)
         total = ops.sum(exponentials * gates, 0) + EPSILON
         open_share = exponentials / total
@@ -231,7 +224,7 @@ class ReadingStep(Step):
         d_share = ops.cast(ops.sum(hs * dh + cs * dc, -1), gates.dtype)
         mean = ops.sum(share * d_share, 0)
         d_gates = open_share * (d_share - mean)
-        # The shares depend on the largest logit, which is subtracted, because of EPSILON.
+        # Because of EPSILON, the shares depend on the subtracted maximum of the logits.
         top = ops.cast(logits == highest, gates.dtype)
         d_logits = share * (d_share - mean) - top / ops.sum(top, 0) * (EPSILON / total * mean)
         d_logits = ops.expand_dims(ops.cast(d_logits, key.dtype) / self.units**0.5, -1)
@@ -247,7 +240,7 @@ class ReadingStep(Step):
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
+    ) -> tuple[Gradients, Gradients]:
         (hs, _), (h, c), read_mask = carry, ys, xs[3]
         dz, d_product, d_scaled, *d_keyed = rows
         read, standard = stacked(saved[0]), stacked(saved[3])

@@ -2,36 +2,22 @@
 
 Equations 4 to 13 of Shen et al. 2018, as in the published code.
 
-Axes, for the whole of PRPN:
-
-- B: batch
-- T: time
-- E: size of a word vector
-- U: units
-- L: look-back, number of preceding words that a distance depends on
-- S: slots, number of past steps in memory; slot 0 is the newest
+Axes, for the whole of PRPN: B batch, T time, E size of a word vector, U units, L look-back (number
+of preceding words that a distance depends on), S slots (number of past steps in memory; slot 0 is
+the newest).
 """
 
 import itertools
 import operator
 
+import keras
 from keras import ops
 
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import largest
+from keras_onlstm.utils.numerics import fold_in, max_keepdims
 
-__all__ = [
-    "EPSILON",
-    "WALL",
-    "alphas",
-    "attention",
-    "banded",
-    "banded_attention",
-    "features_of",
-    "last_rows",
-    "spread",
-    "structural_gates",
-]
+__all__ = ["EPSILON", "WALL", "alphas", "attention", "banded", "banded_attention", "banded_gates"]
+__all__ += ["features_of", "last_rows", "structural_gates", "uniform"]
 
 # The distance before a text, at which all gates close. The paper has infinity.
 WALL = 1e9
@@ -40,10 +26,14 @@ EPSILON = 1e-8  # added to the sum of an attention's weights, which may all be 0
 
 def features_of(shape: Shape) -> int:
     """The size of the last axis, which must be known when a layer is built."""
-    size = shape[-1]
-    if size is None:
+    if shape[-1] is None:
         raise ValueError(f"the size of the last axis of {shape} must be known.")
-    return size
+    return shape[-1]
+
+
+def uniform(bound: float, seed: int | None, name: str) -> keras.initializers.Initializer:
+    """PyTorch's initializer of a linear layer, for the weight with a name."""
+    return keras.initializers.RandomUniform(-bound, bound, seed=fold_in(seed, name))
 
 
 def banded(history: Tensor, series: Tensor) -> Tensor:
@@ -55,20 +45,20 @@ def banded(history: Tensor, series: Tensor) -> Tensor:
     return ops.concatenate([ops.flip(history, 1), series], 1)
 
 
-def last_rows(series: Tensor, count: int, counts: Tensor | None) -> Tensor:
+def last_rows(series: Tensor, count: int, mask: Tensor | None) -> Tensor:
     """The memory (B, count, ...) after the last unmasked step, oldest first.
 
-    `series` is (B, count + T, ...), from `banded`. `counts`, (B, T), is `False` only at the end.
+    `series` is (B, count + T, ...), from `banded`. `mask`, (B, T), is `False` only at the end.
     """
     steps = ops.shape(series)[1] - count
-    if counts is None:
+    if mask is None:
         return series[:, steps:]
-    done = ops.sum(ops.cast(counts, "int32"), 1)[:, None]  # (B, 1)
-    places = done + ops.arange(count, dtype="int32")[None, :]  # (B, count)
+    lengths = ops.sum(ops.cast(mask, "int32"), 1)[:, None]  # (B, 1)
+    indices = lengths + ops.arange(count, dtype="int32")[None, :]  # (B, count)
     batch, _, *features = ops.shape(series)
-    places = ops.reshape(places, (batch, count, *[1 for _ in features]))
+    indices = ops.reshape(indices, (batch, count, *[1 for _ in features]))
     shape = (batch, count, *features)
-    return ops.take_along_axis(series, ops.broadcast_to(places, shape), axis=1)
+    return ops.take_along_axis(series, ops.broadcast_to(indices, shape), axis=1)
 
 
 def alphas(distance: Tensor, before: Tensor, resolution: float, hard: bool) -> Tensor:
@@ -96,12 +86,12 @@ def structural_gates(
 
 def attention(logits: Tensor, gates: Tensor) -> Tensor:
     """Softmax over slots (..., S), weighted by gates in [0, 1]. All 0 if all gates are."""
-    weights = ops.exp(logits - largest(logits, -1)) * gates
+    weights = ops.exp(logits - max_keepdims(logits, -1)) * gates
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)
 
 
-def spread(gates: Tensor) -> tuple[Tensor, Tensor]:
-    """Spreads gates (B, T, S) over the rows of `banded` but the last, (B, T, S + T - 1).
+def banded_gates(gates: Tensor) -> tuple[Tensor, Tensor]:
+    """Arranges gates (B, T, S) by the rows of `banded` but the last, (B, T, S + T - 1).
 
     Also returns booleans (T, S + T - 1): which rows are slots of each step.
     """
@@ -112,8 +102,8 @@ def spread(gates: Tensor) -> tuple[Tensor, Tensor]:
     slot = rows - ops.arange(slots + length - 1)[None, :]  # (T, S + T - 1)
     inside = ops.logical_and(slot >= 0, slot < slots)
     shape = (batch, length, slots + length - 1)
-    places = ops.broadcast_to(ops.clip(slot, 0, slots - 1)[None], shape)
-    return ops.where(inside, ops.take_along_axis(gates, places, axis=-1), 0.0), inside
+    indices = ops.broadcast_to(ops.clip(slot, 0, slots - 1)[None], shape)
+    return ops.where(inside, ops.take_along_axis(gates, indices, axis=-1), 0.0), inside
 
 
 def banded_attention(keys: Tensor, series: Tensor, gates: Tensor) -> Tensor:
@@ -122,7 +112,7 @@ def banded_attention(keys: Tensor, series: Tensor, gates: Tensor) -> Tensor:
     Keys are (B, T, U), the series (B, S + T - 1, U), gates (B, T, S). The result has their dtype.
     """
     logits = ops.cast(keys @ ops.transpose(series, (0, 2, 1)) / keys.shape[-1] ** 0.5, gates.dtype)
-    opened, inside = spread(gates)
+    opened, inside = banded_gates(gates)
     top = ops.max(ops.where(inside, logits, -1e30), -1, keepdims=True)
     weights = ops.exp(ops.where(inside, logits - top, 0.0)) * opened
     return weights / (ops.sum(weights, -1, keepdims=True) + EPSILON)

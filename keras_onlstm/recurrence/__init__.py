@@ -1,6 +1,1 @@
-"""Loops over time with hand-written gradients.
-
-- `engine` runs a `Step` over a sequence, forward and backward, on every backend.
-- `gated` is the step of a recurrence with gates, a hidden state and a cell state.
-- `lstm` has the equations of the LSTM, and its step.
-"""
+"""Loops over time with hand-written gradients: the engine, steps with gates, and the LSTM."""

@@ -5,8 +5,7 @@ engine does not differentiate the loop. It runs the step forward and saves what 
 needs, then runs the derivative of the step backward. That loop returns one row of gradients per
 step, from which the gradient of each kernel follows in one large product.
 
-What a recurrence computes is a `Step`. How a loop runs is the task of `engine_tensorflow`,
-`engine_jax` and `engine_torch`.
+A `Step` defines a recurrence; `engine_tensorflow`, `engine_jax` and `engine_torch` run the loops.
 """
 
 import functools
@@ -20,19 +19,8 @@ from keras import backend, tree
 from keras_onlstm.recurrence import engine_jax, engine_tensorflow, engine_torch
 from keras_onlstm.utils import DType, Shape, Tensor, Tensors
 
-__all__ = [
-    "NOT_SUPPORTED",
-    "Specs",
-    "Step",
-    "Substitution",
-    "packed",
-    "product",
-    "rows_product",
-    "run",
-    "scan",
-    "stacked",
-    "summed_product",
-]
+__all__ = ["NOT_SUPPORTED", "Gradients", "Specs", "Step", "StepResults", "Substitution", "packed"]
+__all__ += ["product", "rows_product", "run", "scan", "stacked", "summed_product"]
 
 NOT_SUPPORTED = (
     "This loop over time has a hand-written gradient: no forward-mode derivatives, no torch.vmap, "
@@ -45,18 +33,18 @@ _LAUNCH_BOUND = {"tensorflow": 2**12, "jax": 2**15, "torch": 2**17}
 _ENGINES = {"tensorflow": engine_tensorflow, "jax": engine_jax, "torch": engine_torch}
 _engine = _ENGINES[backend.backend()]
 
-# Products of matrices, as each backend computes them fastest: see `engine_torch`.
-packed = _engine.packed
-product = _engine.product
-rows_product = _engine.rows_product
-summed_product = _engine.summed_product
+# Matrix products, as each backend computes them fastest: see `engine_torch`.
+packed, product = _engine.packed, _engine.product
+rows_product, summed_product = _engine.rows_product, _engine.summed_product
 stacked = _engine.stacked
 
 Specs = Sequence[tuple[Shape, DType]]
+StepResults = tuple[Tensors, Tensors, Tensors]  # a carry, one row of outputs, what is saved
+Gradients = Sequence[Tensor | None]
 
 
 def scan(
-    function: Callable[[Tensors, Tensors], tuple[Tensors, Tensors, Tensors]],
+    function: Callable[[Tensors, Tensors], StepResults],
     carry: Tensors,
     xs: Sequence[Any],
     ys_specs: Specs,
@@ -68,16 +56,15 @@ def scan(
     Reference implementations use only this; the backend differentiates the loop.
 
     Args:
-        function: maps `(carry, x)` to `(carry, y, saved)`, all flat tuples of tensors.
-        carry: tuple of tensors; the function keeps their shapes and dtypes.
+        function: keeps the shapes and dtypes of `carry`; all are flat tuples of tensors.
+        carry: tuple of tensors.
         xs: tuple of tensors (T, ...), of series that another loop saved, or of `None`.
         ys_specs: `(shape, dtype)` of each tensor in `y`, with `None` for an unknown size.
         saved_specs: the same for `saved`.
         reverse: whether the last row comes first. The results have the order of `xs`.
 
     Returns:
-        `(carry, ys, saved)`: the carry after the last row, a tuple of tensors (T, ...), and a tuple
-        of series, which `stacked` makes tensors of.
+        `(carry, ys, saved)`: the last carry, tensors (T, ...), and series for `stacked`.
     """
     return _engine.scan(function, carry, xs, ys_specs, saved_specs, reverse)
 
@@ -86,11 +73,10 @@ class Step:
     """One time step of a recurrence, and its derivative.
 
     Subclasses are frozen dataclasses with hashable fields, because compiled functions are cached by
-    the step: all tensors are arguments. Tensors come in flat tuples. Those in `weights` and `xs`
-    may be `None`.
+    the step: all tensors are arguments, in flat tuples. Those in `weights` and `xs` may be `None`.
     """
 
-    has_derivatives = False  # whether the step has `derivatives`
+    has_derivatives = False  # whether `derivatives` is defined
 
     @property
     def entries(self) -> int:
@@ -109,7 +95,7 @@ class Step:
     def compiled(self, method: Any, **options: Hashable) -> Callable[..., Any]:
         """A method with keyword arguments, compiled with XLA on TensorFlow if that pays.
 
-        It should not return what it is given, because XLA copies that.
+        It should not return its arguments, because XLA copies them.
         """
         if backend.backend() == "tensorflow" and not self.is_launch_bound:
             # Bound methods of equal steps differ, their functions do not.
@@ -127,15 +113,13 @@ class Step:
     def prepare(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
     ) -> Tensors:
-        """Tensors that all steps of a loop share: kernels in its layout, constants.
+        """Tensors that all steps share: kernels in the loop's layout, constants.
 
-        The backward loop has the outputs `ys`.
+        The outputs `ys` are given only to the backward loop.
         """
         return weights
 
-    def forward(
-        self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
-    ) -> tuple[Tensors, Tensors, Tensors]:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
         """One step: the new carry, a row of the outputs, and, if `save`, what `backward` needs."""
         raise NotImplementedError
 
@@ -144,7 +128,7 @@ class Step:
         return xs
 
     def derivatives(self, prepared: Tensors, row: Tensors) -> Tensors:
-        """The local derivatives of one step or of all, from `backward_rows` and what was saved."""
+        """Local derivatives of one or all steps, from `backward_rows` and saved tensors."""
         raise NotImplementedError
 
     def begin_backward(self, d_last: Tensors) -> Tensors:
@@ -152,11 +136,11 @@ class Step:
         return d_last
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
-        """One step back: the carry of the backward loop, and one row of gradients.
+        """One backward step: the new carry of the backward loop, and one row of gradients.
 
-        `row` is a row of `derivatives` if `derived`, else of `backward_rows` and what was saved.
+        `row` is a row of `derivatives` if `precomputed`, else of `backward_rows` and saved tensors.
         """
         raise NotImplementedError
 
@@ -170,10 +154,8 @@ class Step:
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
-        """The gradients of `weights` and `xs`, some of them `None`, from all rows (T, ...) that
-        `backward` returned.
-        """
+    ) -> tuple[Gradients, Gradients]:
+        """The gradients of `weights` and `xs`, or `None`, from the rows (T, ...) of `backward`."""
         raise NotImplementedError
 
 
@@ -192,9 +174,6 @@ def run(
 
     Returns:
         `(carry, ys)`: the states after the last step and a tuple of outputs (T, ...).
-
-    Raises:
-        NotImplementedError: `NOT_SUPPORTED`, for derivatives that the engine does not have.
     """
     return _engine.run(_forward, _backward, step, (weights, carry, xs), training, NOT_SUPPORTED)
 
@@ -217,14 +196,14 @@ def _backward(step, arguments, results, saved, upstream):
     """The gradients of all arguments."""
     (weights, carry, xs), (_, ys), (d_last, d_ys) = arguments, results, upstream
     prepared = step.prepare(weights, carry, xs, ys)
-    derived = step.has_derivatives and step.is_launch_bound
-    rows = (*step.backward_rows(xs), *(stacked(x) if derived else x for x in saved))
-    if derived:
+    precomputed = step.has_derivatives and step.is_launch_bound
+    rows = (*step.backward_rows(xs), *(stacked(x) if precomputed else x for x in saved))
+    if precomputed:
         rows = step.derivatives(prepared, rows)
 
     def body(d_carry, row):
         d_y, row = row[: len(d_ys)], row[len(d_ys) :]
-        return (*step.backward(prepared, d_carry, d_y, row, derived), ())
+        return (*step.backward(prepared, d_carry, d_y, row, precomputed), ())
 
     d_carry, specs = step.begin_backward(d_last), step.backward_specs(carry, xs)
     d_carry, rows, _ = scan(body, d_carry, (*d_ys, *rows), specs, reverse=True)

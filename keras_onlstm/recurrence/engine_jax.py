@@ -1,7 +1,4 @@
-"""Loops over time on JAX: `jax.lax.scan` behind one `jax.custom_vjp`.
-
-JAX compiles the loops together with what surrounds them.
-"""
+"""Loops over time on JAX: `jax.lax.scan` behind one `jax.custom_vjp`."""
 
 import functools
 from typing import Any
@@ -68,33 +65,33 @@ def _differentiable(forward, backward):
         return forward(step, arguments, False)[0]
 
     def recurrence_forward(step, arguments):
-        results, kept = forward(step, arguments, True)
-        return results, (arguments, results, kept)
+        results, saved = forward(step, arguments, True)
+        return results, (arguments, results, saved)
 
     def recurrence_backward(step, residuals, upstream):
         return (backward(step, *residuals, upstream),)
 
     recurrence.defvjp(recurrence_forward, recurrence_backward)
-    # Without `jit`, a call in eager mode compiles its loop again each time. With it, once per
-    # shape. Inside another compiled function, `inline` makes it part of that one.
+    # Without `jit`, each call in eager mode would compile its loop again. Inside another compiled
+    # function, `inline` makes it part of that one.
     return jax.jit(recurrence, static_argnums=(0,), inline=True)
 
 
 @functools.cache
-def _identity(refusal):
-    """The identity, whose gradient can be computed, but not its forward-mode derivative."""
+def _identity(unsupported):
+    """The identity with a gradient, but without a forward-mode derivative."""
     import jax
     from jax.extend.core import Primitive
     from jax.interpreters import ad, batching, mlir
 
     tangent = Primitive("recurrence_tangent")
 
-    def refuse(*_, **__):
-        raise NotImplementedError(refusal)
+    def fail(*_, **__):
+        raise NotImplementedError(unsupported)
 
-    tangent.def_impl(refuse)
+    tangent.def_impl(fail)
     tangent.def_abstract_eval(lambda x: x)
-    mlir.register_lowering(tangent, refuse)
+    mlir.register_lowering(tangent, fail)
     batching.defvectorized(tangent)
     ad.deflinear2(tangent, lambda cotangent, _: [cotangent])
 
@@ -110,13 +107,13 @@ def _identity(refusal):
 
 
 def run(
-    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, refusal: str
+    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, unsupported: str
 ) -> Any:
     """See `keras_onlstm.recurrence.engine.run`."""
     import jax
     import jax.numpy as jnp
 
     def reverse_mode_only(x):
-        return _identity(refusal)(x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+        return _identity(unsupported)(x) if jnp.issubdtype(x.dtype, jnp.floating) else x
 
     return _differentiable(forward, backward)(step, jax.tree.map(reverse_mode_only, arguments))

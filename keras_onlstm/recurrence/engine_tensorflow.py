@@ -9,18 +9,10 @@ from typing import Any
 from keras import ops, tree
 
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, refusing, values
+from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, raise_on_gradient, values
 
-__all__ = [
-    "compiled",
-    "packed",
-    "product",
-    "rows_product",
-    "run",
-    "scan",
-    "stacked",
-    "summed_product",
-]
+__all__ = ["compiled", "packed", "product", "rows_product", "run", "scan", "stacked"]
+__all__ += ["summed_product"]
 
 
 def packed(matrix: Tensor, columns: int) -> Tensor:
@@ -33,12 +25,12 @@ def product(matrix: Tensor, x: Tensor) -> Tensor:
     import tensorflow as tf
 
     columns = x.shape[1]
-    over = 0 if columns is None or x.dtype == "bfloat16" else columns % 8
-    if not over or columns < 8 or has_gpu():
+    partial = 0 if columns is None or x.dtype == "bfloat16" else columns % 8
+    if not partial or columns < 8 or has_gpu():
         return matrix @ x
-    # On processors XLA multiplies blocks of 8 columns. A last block with fewer columns slows down
-    # the whole product unless it is a product of its own.
-    parts = tf.split(x, [columns - over, over], 1)
+    # XLA on CPUs multiplies in blocks of 8 columns. A partial block slows down the whole product
+    # unless it is a product of its own.
+    parts = tf.split(x, [columns - partial, partial], 1)
     return tf.concat([matrix @ part for part in parts], 1)
 
 
@@ -103,7 +95,7 @@ def scan(
 
 
 def run(
-    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, refusal: str
+    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, unsupported: str
 ) -> Any:
     """See `keras_onlstm.recurrence.engine.run`."""
     import tensorflow as tf
@@ -112,28 +104,29 @@ def run(
     eager = tf.executing_eagerly()
     structure = []
 
-    def whole(tensors):
+    def restored(tensors):
+        """The arguments, from their tensors without `None`."""
         tensors = iter(tensors)
         filled = [None if x is None else next(tensors) for x in leaves]
         return tree.pack_sequence_as(arguments, filled)
 
     @tf.custom_gradient
     def differentiable(*tensors):
-        results, kept = forward(step, whole(tensors), training)
+        results, saved = forward(step, restored(tensors), training)
         structure.append(results)
 
         def gradient(*upstream):
             # A graph, in which Jacobians are computed, cannot read the arrays of eager execution.
             again = not training or eager is not tf.executing_eagerly()
-            saved = forward(step, whole(tensors), True)[1] if again else kept
+            series = forward(step, restored(tensors), True)[1] if again else saved
             upstream = tree.pack_sequence_as(results, list(upstream))
-            found = tree.flatten(backward(step, whole(tensors), results, saved, upstream))
-            found = [d for d, x in zip(found, leaves, strict=True) if x is not None]
-            # What was saved does not know how it follows from the arguments.
-            refused = iter(refusing([d for d in found if d is not None], refusal))
-            return [None if d is None else next(refused) for d in found]
+            gradients = tree.flatten(backward(step, restored(tensors), results, series, upstream))
+            gradients = [d for d, x in zip(gradients, leaves, strict=True) if x is not None]
+            # Second derivatives would miss how the saved series depend on the arguments.
+            checked = iter(raise_on_gradient([d for d in gradients if d is not None], unsupported))
+            return [None if d is None else next(checked) for d in gradients]
 
         return tree.flatten(results), gradient
 
-    found = differentiable(*values([x for x in leaves if x is not None]))
-    return tree.pack_sequence_as(structure[0], found)
+    outputs = differentiable(*values([x for x in leaves if x is not None]))
+    return tree.pack_sequence_as(structure[0], outputs)

@@ -1,8 +1,8 @@
 """Loops over time on PyTorch: plain loops, behind one `torch.autograd.Function` each way.
 
-On processors PyTorch hands products of float32 to MKL, and its LSTM hands them to oneDNN, which can
-keep a matrix in the order in which it reads it. Products of a large matrix with few columns are
-faster with oneDNN, most of all on processors that MKL was not made for.
+On CPUs PyTorch computes float32 products with MKL, but those of its LSTM with oneDNN, which can
+store a matrix in its own order. Products of a large matrix with few columns are faster with oneDNN,
+above all on CPUs that MKL was not made for.
 """
 
 import functools
@@ -15,8 +15,8 @@ from keras_onlstm.utils import Tensor, Tensors
 
 __all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
 
-# oneDNN is used for a matrix that is multiplied many times if it has this many entries, and for a
-# single product if it takes this many multiplications.
+# Minimum entries of a matrix that oneDNN multiplies many times, and minimum multiplications of a
+# single product.
 _ENTRIES, _MULTIPLICATIONS = 2**21, 2**31
 
 
@@ -55,7 +55,7 @@ def packed(matrix: Tensor, columns: int) -> Any:
 def product(matrix: Any, x: Tensor) -> Tensor:
     """The product of a `packed` matrix with (K, columns)."""
     if isinstance(matrix, _Packed):
-        # A view without a copy: what follows works in either order.
+        # The transpose is a view; later operations accept either order.
         return _linear(x.t().contiguous(), matrix.matrix).t()
     return matrix @ x
 
@@ -102,9 +102,8 @@ def scan(
         results.append((*ys, *saved))
     count = len(ys_specs)
     if not rows:
-        specs = [*ys_specs, *saved_specs]
-        names = [(shape, str(dtype).removeprefix("torch.")) for shape, dtype in specs]
-        empty = [carry[0].new_empty((0, *s), dtype=getattr(torch, name)) for s, name in names]
+        specs = [(s, str(d).removeprefix("torch.")) for s, d in (*ys_specs, *saved_specs)]
+        empty = [carry[0].new_empty((0, *s), dtype=getattr(torch, name)) for s, name in specs]
         return carry, tuple(empty[:count]), tuple(empty[count:])
     if reverse:
         results.reverse()
@@ -115,14 +114,15 @@ def scan(
 class _Call:
     """One run of a loop: its functions, and what the forward pass saves for the backward pass."""
 
-    def __init__(self, forward, backward, step, arguments, refusal):
-        self.forward, self.backward, self.step, self.refusal = forward, backward, step, refusal
+    def __init__(self, forward, backward, step, arguments, unsupported):
+        self.forward, self.backward, self.step = forward, backward, step
+        self.unsupported = unsupported
         # Structures only: a tensor in here would keep itself alive.
         self.arguments = tree.map_structure(lambda _: None, arguments)
         self.results = self.saved = None
 
-    def refuse(self):
-        raise NotImplementedError(self.refusal)
+    def fail(self):
+        raise NotImplementedError(self.unsupported)
 
 
 @functools.cache
@@ -136,24 +136,22 @@ def _function():
 
         @staticmethod
         def vmap(info, in_dims, call, *_):
-            call.refuse()
+            call.fail()
 
         @staticmethod
         def jvp(ctx, *_):
-            ctx.call.refuse()
+            ctx.call.fail()
 
         @staticmethod
         def backward(ctx, *_):
-            ctx.call.refuse()
+            ctx.call.fail()
 
     class Backward(Function):
         @staticmethod
         def forward(call, *tensors):
             count = len(tree.flatten(call.results))
-            upstream, results = tensors[:count], tensors[-count:]
-            upstream, results = (
-                tree.pack_sequence_as(call.results, x) for x in (upstream, results)
-            )
+            parts = tensors[:count], tensors[-count:]
+            upstream, results = (tree.pack_sequence_as(call.results, part) for part in parts)
             arguments = tree.pack_sequence_as(call.arguments, tensors[count:-count])
             gradients = call.backward(call.step, arguments, results, call.saved, upstream)
             return tuple(tree.flatten(gradients))
@@ -180,13 +178,13 @@ def _function():
 
 
 def run(
-    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, refusal: str
+    forward: Any, backward: Any, step: Any, arguments: Any, training: bool, unsupported: str
 ) -> Any:
     """See `keras_onlstm.recurrence.engine.run`."""
     import torch
 
     tensors = tree.flatten(arguments)
     save = torch.is_grad_enabled() and any(x is not None and x.requires_grad for x in tensors)
-    call = _Call(forward, backward, step, arguments, refusal)
+    call = _Call(forward, backward, step, arguments, unsupported)
     results = _function().apply(call, save, *tensors)
     return tree.pack_sequence_as(call.results, results)

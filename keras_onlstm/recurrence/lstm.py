@@ -9,19 +9,12 @@ from typing import Any, NamedTuple
 
 from keras import backend, ops
 
-from keras_onlstm.recurrence.gated import GatedStep, GatedWeights, StepOutputs, run_gated
+from keras_onlstm.recurrence.gated_step import GatedStep, GatedWeights, StepOutputs, run_gated
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import tanh
 
-__all__ = [
-    "Gates",
-    "activated",
-    "cell_derivatives",
-    "cell_state",
-    "hidden_state",
-    "lstm",
-    "output_derivatives",
-]
+__all__ = ["Gates", "activated", "cell_derivatives", "cell_state", "hidden_state", "lstm"]
+__all__ += ["output_derivatives"]
 
 
 class Gates(NamedTuple):
@@ -44,11 +37,8 @@ def cell_state(gates: Gates, c_tm1: Tensor) -> Tensor:
 
 
 def cell_derivatives(gates: Gates, c_tm1: Tensor) -> list[Tensor]:
-    """The derivatives of the new cell state.
-
-    Returns:
-        List: by the pre-activations of the input gate, the forget gate and the candidate, and by
-        the old cell state.
+    """The derivatives of the new cell state with respect to the pre-activations of the input gate,
+    the forget gate and the candidate, and to the old cell state.
     """
     i, f, candidate, _ = gates
     return [candidate * i * (1.0 - i), c_tm1 * f * (1.0 - f), i * (1.0 - candidate * candidate), f]
@@ -60,10 +50,8 @@ def hidden_state(output: Tensor, c: Tensor) -> Tensor:
 
 
 def output_derivatives(output: Tensor, c: Tensor) -> list[Tensor]:
-    """The derivatives of the hidden state.
-
-    Returns:
-        List: by the pre-activation of the output gate, and by the cell state.
+    """The derivatives of the hidden state with respect to the output gate's pre-activation and to
+    the cell state.
     """
     tanh_c = tanh(c)
     return [tanh_c * output * (1.0 - output), output * (1.0 - tanh_c * tanh_c)]
@@ -71,7 +59,7 @@ def output_derivatives(output: Tensor, c: Tensor) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class _LSTMStep(GatedStep):
-    """The gates lie in the kernels as in Keras: input, forget, candidate, output."""
+    """The order of the gates in the kernels is Keras's: input, forget, candidate, output."""
 
     @property
     def width(self) -> int:
@@ -106,7 +94,7 @@ def lstm(
     bias: Tensor | None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """An LSTM over whole sequences, with tanh and sigmoid, for training.
+    """An LSTM with tanh and sigmoid over whole sequences, for training.
 
     Args:
         inputs: (B, T, D).
@@ -114,12 +102,11 @@ def lstm(
         kernel: (D, 4 U), with the gates in the order of Keras.
         recurrent_kernel: (U, 4 U).
         bias: (4 U,), or `None`.
-        mask: boolean (B, T), `False` where a step keeps the states; or `None`. Masked inputs have
-            to be finite.
+        mask: boolean (B, T), `False` where a step keeps the states; or `None`. Masked inputs must
+            be finite.
 
     Returns:
-        h after every step, (B, T, U), and c after the last one, (B, U). The cell state is computed
-        in float32 at least.
+        h of every step, (B, T, U), and the last c, (B, U), in float32 or wider.
     """
     dtype = backend.standardize_dtype(recurrent_kernel.dtype)
     step = _LSTMStep(recurrent_kernel.shape[0], dtype)

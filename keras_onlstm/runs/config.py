@@ -15,34 +15,36 @@ from types import NoneType
 from typing import Any, ClassVar, Self, get_args
 
 from keras_onlstm.runs.directory import CONFIG, check_new, read_config, read_values
-from keras_onlstm.runs.earlier import current_config
+from keras_onlstm.runs.earlier import current_config, current_names
 from keras_onlstm.utils.console import ArgumentParser, at_least
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import check_unlocked
 from keras_onlstm.utils.validation import SEEDS, Choice, Integer, Number, check_kind
 
 __all__ = ["Config", "option", "preset_option", "rate", "run_parser"]
 
-_BESIDE = ("model", "command", "versions")  # in config.json, in addition to the values
+_NOT_SETTINGS = ("model", "command", "versions")  # further entries of config.json
 
 
+@renamed_arguments(least="minimum", most="maximum")
 def option(
     default: Any,
     help: str,
     group: str,
-    least: float | None = None,
-    most: float | None = None,
+    minimum: float | None = None,
+    maximum: float | None = None,
     choices: Sequence[str] = (),
 ) -> Any:
     """A field of a `Config`, with its help text and the limits of its values.
 
     It may be `None` if that is the default or part of the annotation.
     """
-    sample = type(least if default is None else default)
+    sample = type(minimum if default is None else default)
     kind: Any = {bool: bool, int: Integer, float: Number, tuple: [str]}.get(sample, str)
     if choices:
         kind = Choice(tuple(choices))
     elif kind in (Integer, Number):
-        limits = {"least": least, "most": most}
+        limits = {"minimum": minimum, "maximum": maximum}
         kind = kind(**{name: limit for name, limit in limits.items() if limit is not None})
     return field(default=default, metadata={"help": help, "group": group, "kind": kind})
 
@@ -54,34 +56,37 @@ def rate(default: float, help: str, group: str = "model") -> Any:
 
 def preset_option(default: str, presets: Sequence[str]) -> Any:
     """The `option` for the preset."""
-    about = f"Starting values. The defaults of the other flags are those of {default}."
-    return option(default, about, "run", choices=presets)
+    text = f"Starting values. The defaults of the other flags are those of {default}."
+    return option(default, text, "run", choices=presets)
 
 
 def _flag(name):
     return f"--{name.replace('_', '-')}"
 
 
-def _checked(one, value):
+def _allows_none(setting):
+    return NoneType in get_args(setting.type)
+
+
+def _checked(setting, value):
     """Checks the value of a field and converts it to its type."""
-    kind = one.metadata["kind"]
-    if value is None and NoneType in get_args(one.type):
+    kind = setting.metadata["kind"]
+    if value is None and _allows_none(setting):
         return None
     value = [value] if kind == [str] and isinstance(value, str | Path) else value
     if isinstance(value, tuple | list):
         value = [str(path) if isinstance(path, Path) else path for path in value]
-    check_kind(value, kind, _flag(one.name))
+    check_kind(value, kind, _flag(setting.name))
     # Keras does not accept an integer as learning rate.
     return {Number: float, list: tuple}.get(type(kind), lambda value: value)(value)
 
 
-def _parsed(one, text):
-    """Parses a value of the command line. Invalid text is returned as is and refused later."""
-    kind = one.metadata["kind"]
-    if text == "none" and NoneType in get_args(one.type):
+def _parsed(setting, text):
+    """Parses a value of the command line. Invalid text is returned for `_checked` to report."""
+    if text == "none" and _allows_none(setting):
         return None
     try:
-        return {Integer: int, Number: float}.get(type(kind), str)(text)
+        return {Integer: int, Number: float}.get(type(setting.metadata["kind"]), str)(text)
     except ValueError:
         return text
 
@@ -108,13 +113,13 @@ class Config:
     ...     model, program = "tiny", "train.py"
     ...     presets = {"debug": {"units": 8}}
     ...     preset: str = option("debug", "Starting values.", "run", choices=("debug",))
-    ...     units: int = option(20, "Size of the layer.", "model", least=1)
+    ...     units: int = option(20, "Size of the layer.", "model", minimum=1)
     >>> TinyConfig.from_preset("debug", seed=3)
     TinyConfig(preset='debug', seed=3, units=8)
     >>> TinyConfig(units=0)
     Traceback (most recent call last):
     ...
-    ValueError: --units is an integer, 1 or above, not 0
+    ValueError: --units must be an integer, 1 or above, not 0
     """
 
     model: ClassVar[str]
@@ -123,11 +128,12 @@ class Config:
     free: ClassVar[tuple[str, ...]] = ()
 
     preset: str = preset_option("medium", ("medium",))
-    seed: int = option(0, "Seed of all random numbers.", "run", SEEDS.least, SEEDS.most)
+    seed: int = option(0, "Seed of all random numbers.", "run", SEEDS.minimum, SEEDS.maximum)
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            object.__setattr__(self, one.name, _checked(one, getattr(self, one.name)))
+        for setting in fields(self):
+            value = _checked(setting, getattr(self, setting.name))
+            object.__setattr__(self, setting.name, value)
         self.check()
 
     def check(self) -> None:
@@ -143,12 +149,11 @@ class Config:
     def add_arguments(cls, parser: argparse.ArgumentParser) -> None:
         """Adds a flag for each field. Its value is `None` if it is not given."""
         groups: dict[str | None, Any] = {group.title: group for group in parser._action_groups}
-        for one in fields(cls):
-            title, kind = one.metadata["group"], one.metadata["kind"]
-            groups[title] = groups.get(title) or parser.add_argument_group(title)
-            default = cls.presets[cls.preset].get(one.name, one.default)
-            shown = "" if default in (None, ()) else f" (default: {default})"
-            options: dict[str, Any] = {"help": one.metadata["help"] + shown}
+        for setting in fields(cls):
+            title, kind = setting.metadata["group"], setting.metadata["kind"]
+            default = cls.presets[cls.preset].get(setting.name, setting.default)
+            suffix = "" if default in (None, ()) else f" (default: {default})"
+            options: dict[str, Any] = {"help": setting.metadata["help"] + suffix}
             if kind is bool:
                 options["action"] = argparse.BooleanOptionalAction
             elif isinstance(kind, Choice):
@@ -157,7 +162,8 @@ class Config:
                 options["metavar"] = {Integer: "N", Number: "X"}.get(type(kind), "PATH")
             if isinstance(kind, list):
                 options["nargs"] = "+"
-            groups[title].add_argument(_flag(one.name), default=None, **options)
+            groups[title] = groups.get(title) or parser.add_argument_group(title)
+            groups[title].add_argument(_flag(setting.name), default=None, **options)
 
     @classmethod
     def from_options(cls, options: argparse.Namespace, prepared: Sequence[str] = ()) -> Self:
@@ -167,33 +173,31 @@ class Config:
             options: parsed by `run_parser`.
             prepared: names of files that may be in the directory before a run starts.
 
-        Returns:
-            Instance of the class.
-
         Raises:
             FileExistsError: if the directory of a new run has any other file.
             FileNotFoundError: if the run to resume does not exist.
             BlockingIOError: if another process has locked it.
             ValueError: if a value is invalid or contradicts the run to resume.
         """
-        given = _of_file(options.config, cls) if options.config else {}
-        for one in fields(cls):
-            value = getattr(options, one.name)
+        values = _read_values(options.config, cls) if options.config else {}
+        settings = {setting.name: setting for setting in fields(cls)}
+        for name, setting in settings.items():
+            value = getattr(options, name)
             if value is not None:
-                given[one.name] = _parsed(one, value) if isinstance(value, str) else value
+                values[name] = _parsed(setting, value) if isinstance(value, str) else value
         if not options.resume:
             check_new(options.output, prepared, resumes=True)
-            return cls.from_preset(**{"preset": cls.preset, **given})
+            return cls.from_preset(**{"preset": cls.preset, **values})
         check_unlocked(options.output)
         stored = cls.load(options.output)
-        for one in (one for one in fields(cls) if one.name in given):
-            before, after, flag = getattr(stored, one.name), given[one.name], _flag(one.name)
-            if one.name not in cls.free and before != _checked(one, after):
+        for name, value in values.items():
+            before, flag = getattr(stored, name), _flag(name)
+            if name not in cls.free and before != _checked(settings[name], value):
                 raise ValueError(
-                    f"{options.output}: was started with {flag} {before}, not {after}. Leave "
+                    f"{options.output}: was started with {flag} {before}, not {value}. Leave "
                     f"{flag} out to resume, or give another --output."
                 )
-        return dataclasses.replace(stored, **given)
+        return dataclasses.replace(stored, **values)
 
     @classmethod
     def load(cls, run: str | Path) -> Self:
@@ -207,15 +211,15 @@ class Config:
         content = read_config(run, dict, remedy)
         try:
             values = current_config(content, cls.model, lambda name: asdict(cls.from_preset(name)))
-            values = _values(values, cls, "it")
-            check_kind(values, {one.name: object for one in fields(cls)})
+            values = _known_values(values, cls, "it")
+            check_kind(values, {setting.name: object for setting in fields(cls)})
             return cls(**values)
         except ValueError as error:
             raise ValueError(f"{Path(run) / CONFIG}: {error}. {remedy}") from error
 
     def group(self, title: str) -> dict[str, Any]:
         """The values of the fields of one group, such as `"model"`."""
-        names = [one.name for one in fields(self) if one.metadata["group"] == title]
+        names = [setting.name for setting in fields(self) if setting.metadata["group"] == title]
         return {name: getattr(self, name) for name in names}
 
     def to_json(self) -> dict[str, Any]:
@@ -224,17 +228,18 @@ class Config:
 
     def record(self) -> dict[str, Any]:
         """The values that a checkpoint must agree with: all that cannot change, except paths."""
-        paths = {one.name for one in fields(self) if one.metadata["kind"] in (str, [str])}
-        left_out = {"preset", *self.free, *paths}
-        return {name: value for name, value in asdict(self).items() if name not in left_out}
+        paths = {f.name for f in fields(self) if f.metadata["kind"] in (str, [str])}
+        excluded = {"preset", *self.free, *paths}
+        return {name: value for name, value in asdict(self).items() if name not in excluded}
 
     def command(self) -> str:
         """The command that starts such a run, with only the last part of paths."""
         words = [self.program, "--preset", self.preset, "--seed", str(self.seed)]
-        preset = {one.name: one.default for one in fields(self)} | dict(self.presets[self.preset])
-        for one in fields(self):
-            value, flag, kind = getattr(self, one.name), _flag(one.name), one.metadata["kind"]
-            if value == preset[one.name] or one.name in ("preset", "seed"):
+        preset = {f.name: f.default for f in fields(self)} | dict(self.presets[self.preset])
+        for setting in fields(self):
+            name, kind = setting.name, setting.metadata["kind"]
+            value, flag = getattr(self, name), _flag(name)
+            if value == preset[name] or name in ("preset", "seed"):
                 continue
             if isinstance(value, bool):
                 words.append(flag if value else flag.replace("--", "--no-", 1))
@@ -246,22 +251,22 @@ class Config:
         return " ".join(words)
 
 
-def _values(content, config, name):
+def _known_values(content, config, name):
     """The values of a file, without other entries. They must be for the same kind of model."""
     if content.get("model", config.model) != config.model:
         model = reprlib.repr(content["model"])
         raise ValueError(f"{name} is for a {model}, not for a {config.model!r}")
-    known = [one.name for one in fields(config)]
-    for other in (other for other in content if other not in (*known, *_BESIDE)):
-        near = difflib.get_close_matches(other, known, 1)
-        hint = f"did you mean {near[0]}?" if near else "--help lists the values"
-        raise ValueError(f"{name} has {reprlib.repr(other)}, which is not a value ({hint})")
-    return {other: content[other] for other in content if other in known}
+    known = [setting.name for setting in fields(config)]
+    for unknown in (entry for entry in content if entry not in (*known, *_NOT_SETTINGS)):
+        near = difflib.get_close_matches(unknown, known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "--help lists the settings"
+        raise ValueError(f"{name} has an unknown setting {reprlib.repr(unknown)} ({hint})")
+    return {name: value for name, value in content.items() if name in known}
 
 
-def _of_file(path, config):
+def _read_values(path, config):
     """Reads the values of a `--config` file."""
-    values = _values(read_values(path), config, f"--config {path}")
+    values = _known_values(current_names(read_values(path)), config, f"--config {path}")
     try:
         return {f.name: _checked(f, values[f.name]) for f in fields(config) if f.name in values}
     except ValueError as error:
@@ -303,38 +308,40 @@ def run_parser(
     parser = parser or ArgumentParser(prog=prog, description=description)
     parser.usage = f"{parser.prog} [options]"
     models = {config.model: config for config in configs}
-    first = next(iter(models))
+    default = next(iter(models))
     add = parser.add_argument_group("run").add_argument
     if len(models) > 1:
         names = f"{{{','.join(models)}}}"
-        add("--model", metavar=names, help=f"Kind of model (default: {first})")
+        add("--model", metavar=names, help=f"Kind of model (default: {default})")
     add("--output", metavar="DIR", default=output, help=f"The run's directory (default: {output})")
     add("--resume", action="store_true", help="Resume the run in --output.")
     add("--config", metavar="FILE", help="JSON or TOML file of values. Flags override it.")
     stop = "Stop after N batches; --resume continues."
     add("--steps", type=at_least(1), metavar="N", help=stop)
-    log = "Print a line after every N batches where there is no terminal (default: 0, never)."
+    log = "Without a terminal, print a line after every N batches (default: 0, never)."
     add("--log-every", type=at_least(0), default=0, metavar="N", help=log)
-    config = models[_chosen(models, parser.prog, output, arguments) or first]
+    config = models[_chosen_model(models, parser.prog, output, arguments) or default]
     parser.set_defaults(config_class=config)
     config.add_arguments(parser)
     for other in configs:
-        for one in fields(other):
-            parser.elsewhere.setdefault(_flag(one.name), f"belongs to --model {other.model}")
+        for setting in fields(other):
+            parser.elsewhere.setdefault(_flag(setting.name), f"belongs to --model {other.model}")
     return parser
 
 
-def _chosen(models, prog, output, arguments):
+def _chosen_model(models, prog, output, arguments):
     """The model of `--model`, or of the run to resume, or `None`."""
+    if len(models) == 1:
+        return None
     parser = ArgumentParser(prog=prog, add_help=False)
     parser.add_argument("--model")
     parser.add_argument("--output", default=output)
     parser.add_argument("--resume", action="store_true")
     options, _ = parser.parse_known_args(arguments)
-    model = options.model if len(models) > 1 else None
+    model = options.model
     if model is not None and model not in models:
         parser.error(f"--model {model}: choose one of {', '.join(models)}")
-    if len(models) == 1 or not options.resume or not (Path(options.output) / CONFIG).is_file():
+    if not options.resume or not (Path(options.output) / CONFIG).is_file():
         return model
     try:
         stored = current_config(read_config(options.output))["model"]

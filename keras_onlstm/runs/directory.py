@@ -19,16 +19,7 @@ from keras_onlstm.utils.files import (
 from keras_onlstm.utils.libraries import versions
 from keras_onlstm.utils.validation import check_kind
 
-__all__ = [
-    "CONFIG",
-    "RESULTS",
-    "check_new",
-    "has_begun",
-    "origin",
-    "read_config",
-    "read_values",
-    "running",
-]
+__all__ = ["check_new", "has_begun", "origin", "read_config", "read_values", "running"]
 
 CONFIG = "config.json"
 RESULTS = "results.json"  # of an evaluation
@@ -83,10 +74,9 @@ def _check_empty(directory, prepared, resumes):
         raise FileExistsError(f"{directory}: is not a directory. Give another --output.")
     paths = directory.iterdir() if directory.exists() else ()
     if any(path.name not in allowed and not is_left_over(path) for path in paths):
-        remedy = "Move it away, or give"
-        if resumes and (directory / CONFIG).is_file():
-            remedy = "Add --resume to resume it, or give"
-        raise FileExistsError(f"{directory}: exists already. {remedy} another --output.")
+        can_resume = resumes and (directory / CONFIG).is_file()
+        remedy = "Add --resume to resume it" if can_resume else "Move it away"
+        raise FileExistsError(f"{directory}: exists already. {remedy}, or give another --output.")
 
 
 @contextlib.contextmanager
@@ -106,13 +96,9 @@ def running(
         resume: whether the run is resumed; `None` if runs of its kind cannot be.
         prepared: names of files that may be there before it starts.
 
-    Yields:
-        `None`.
-
     Raises:
-        BlockingIOError: if another process has locked it.
-        FileExistsError: if the directory of a new run has any other file.
-        OSError: if it cannot be written.
+        OSError: if another process has locked it, if the directory of a new run has any other file,
+            or if it cannot be written.
 
     Example:
 
@@ -135,19 +121,15 @@ def running(
     with locked(directory):
         if not resume:
             _check_empty(directory, prepared, resume is not None)  # another may have begun
-            write_json(directory / CONFIG, {**content, "versions": {**_backend(), **versions()}})
+            keras = sys.modules.get("keras")  # if the run has imported it
+            backend = {} if keras is None else {"backend": keras.backend.backend()}
+            write_json(directory / CONFIG, {**content, "versions": {**backend, **versions()}})
         try:
             yield
         except KeyboardInterrupt:
             if resume is None:
                 raise
             raise KeyboardInterrupt("Run the same command with --resume to resume.") from None
-
-
-def _backend():
-    """The backend, if the run has imported Keras."""
-    keras = sys.modules.get("keras")
-    return {} if keras is None else {"backend": keras.backend.backend()}
 
 
 def has_begun(directory: str | Path, prepared: Sequence[str] = ()) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 from keras_onlstm.utils.validation import check_kind
 
-__all__ = ["current_config", "current_values"]
+__all__ = ["current_config", "current_names", "current_values"]
 
 _NAMES = {
     "activation": "activation_regularization",
@@ -16,6 +16,7 @@ _NAMES = {
     "decay": "weight_decay",
     "precision": "compute_dtype",
     "start_from": "init_from",
+    "start": "initialization",
     "hosts": "num_processes",
 }
 # Optimizers used to include the schedule: those of language models, then of TreeLSTM.
@@ -24,14 +25,10 @@ _OPTIMIZERS: dict[str, dict[str, Any]] = {
     "plateau": {"optimizer": "sgd", "schedule": "plateau"},
     "adam": {"optimizer": "adam", "schedule": "cosine"},
     "halved": {
-        "optimizer": "adam_l2",
-        "beta_1": 0.0,
-        "epsilon": 1e-9,
-        "schedule": "plateau",
-        "plateau_factor": 0.5,
-        "plateau_patience": 2,
+        "optimizer": "adam_l2", "beta_1": 0.0, "epsilon": 1e-9,
+        "schedule": "plateau", "plateau_factor": 0.5, "plateau_patience": 2,
     },
-}
+}  # fmt: skip
 _TREE_OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adam": {"optimizer": "adam", "schedule": "cosine"},
     "halved": {"optimizer": "sgd", "schedule": "plateau"},
@@ -53,14 +50,13 @@ _SYNTAX = {"max_words": None, "grammar": None, "compute_dtype": "float32", "devi
 _RUN = {"arguments": dict, "values": (dict, None, ...), "command": (str, None, ...)}
 
 
+def current_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values under their current names, otherwise unchanged."""
+    return {_NAMES.get(name, name): value for name, value in values.items()}
+
+
 def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of a run under their current names.
-
-    Args:
-        values: dictionary, as this version or an earlier one stored it.
-
-    Returns:
-        Dictionary.
+    """The values of a run of this version or an earlier one under their current names.
 
     Example:
 
@@ -68,42 +64,34 @@ def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> current_values({"clip": 5.0, "longest": 150, "optimizer": "halved"})
     {'clipnorm': 5.0, 'longest': 150, 'optimizer': 'sgd', 'schedule': 'plateau'}
     """
-    found = {_NAMES.get(name, name): value for name, value in values.items()}
-    if found.get("compute_dtype") == "mixed_bfloat16":
-        found["compute_dtype"] = "bfloat16"
-    optimizer = found.get("optimizer")
-    if "schedule" in found or not isinstance(optimizer, str):
-        return found
-    if "longest" in found:
-        return found | _TREE_OPTIMIZERS.get(optimizer, {})
-    found |= {"beta_1": 0.9, "epsilon": 1e-7, "plateau_factor": 0.25, "plateau_patience": 1}
-    found |= _OPTIMIZERS.get(optimizer, {})
-    if found["optimizer"] == "adam" and found.get("weight_decay"):
-        found["optimizer"] = "adamw"
-    return found
+    current = {_NAMES.get(name, name): value for name, value in values.items()}
+    if current.get("compute_dtype") == "mixed_bfloat16":
+        current["compute_dtype"] = "bfloat16"
+    optimizer = current.get("optimizer")
+    if "schedule" in current or not isinstance(optimizer, str):
+        return current
+    if "longest" in current:
+        return current | _TREE_OPTIMIZERS.get(optimizer, {})
+    current |= {"beta_1": 0.9, "epsilon": 1e-7, "plateau_factor": 0.25, "plateau_patience": 1}
+    current |= _OPTIMIZERS.get(optimizer, {})
+    if current["optimizer"] == "adam" and current.get("weight_decay"):
+        current["optimizer"] = "adamw"
+    return current
 
 
 def current_config(
     config: Mapping[str, Any],
     model: str = "language_model",
-    of_preset: Callable[[str], Mapping[str, Any]] | None = None,
+    preset_values: Callable[[str], Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """The content of a `config.json` in its current form.
+    """The content of a `config.json` in its current form. One of this version is not changed.
 
-    Args:
-        config: dictionary. One of this version is not changed.
-        model: the assumed kind of model of a run of an earlier version, unless it is PRPN.
-        of_preset: function from the name of a preset to its values, for the earliest runs, which
-            stored only that name.
-
-    Returns:
-        Dictionary.
-
-    Raises:
-        ValueError: if it is of neither this version nor an earlier one.
+    `model` is the assumed kind of model of a run of an earlier version, unless it is PRPN. The
+    earliest runs stored only the name of a preset, whose values `preset_values` returns. Raises
+    `ValueError` if the content is of neither this version nor an earlier one.
     """
     if "model" in config:
-        return dict(config)
+        return current_names(config)
     check_kind(config, _RUN)
     values = current_values(config.get("values") or {})
     arguments = current_values(config["arguments"])
@@ -111,14 +99,13 @@ def current_config(
         model = "prpn"
     if isinstance(arguments.get("preset"), str):
         arguments["preset"] = _PRESETS[model].get(arguments["preset"], arguments["preset"])
-        if not values and of_preset is not None:
-            values = dict(of_preset(arguments["preset"]))
+        if not values and preset_values is not None:
+            values = dict(preset_values(arguments["preset"]))
     if model in ("language_model", "prpn"):
         arguments = (_SYNTAX if "brown" in arguments else _TEXT) | arguments
     if arguments.get("max_words") is None and values.get("max_words") is not None:
         arguments["max_words"] = values["max_words"]
-    if model != "pair_classifier" and isinstance(arguments.get("data"), str):
-        arguments["data"] = [arguments["data"]]
-    elif model != "pair_classifier":
-        arguments["data"] = arguments.get("data") or []
+    if model != "pair_classifier":
+        data = arguments.get("data") or []
+        arguments["data"] = [data] if isinstance(data, str) else data
     return {**values, **arguments, "model": model}

@@ -4,18 +4,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from keras_onlstm.runs.config import Config, option, preset_option, rate
-from keras_onlstm.utils.validation import STARTS
+from keras_onlstm.utils.validation import INITIALIZATIONS
 
-__all__ = [
-    "NAMES",
-    "PRESETS",
-    "LanguageModelConfig",
-    "PRPNConfig",
-    "TextConfig",
-]
+__all__ = ["NAMES", "PRESETS", "LanguageModelConfig", "PRPNConfig", "TextConfig"]
 
 NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
 PRESETS = ("debug", "small", "medium", "large", "paper")
+
+
+def _activation_regularization(default):
+    return option(default, "Penalty on large outputs of the last layer.", "training", 0.0)
+
+
+def _temporal_regularization(default):
+    return option(default, "Penalty on changes of that output between words.", "training", 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,59 +39,48 @@ class TextConfig(Config):
     init_from: str | None = option(
         None, "Start with the vocabulary and the best weights of this run.", "data"
     )
-
     epochs: int = option(20, "Epochs.", "training", 1)
-    batch_size: int = option(32, "Sequences that are read side by side.", "training", 1)
+    batch_size: int = option(32, "Sequences in a batch.", "training", 1)
     bptt: int = option(35, "Length of a training window in words.", "training", 10)
     variable_bptt: bool = option(False, "Draw the length of each window around bptt.", "training")
     optimizer: str = option(
         "adam",
-        "asgd: SGD whose weights are averaged once validation stops improving; adamw: decoupled "
-        "weight decay; adam_l2: weight decay as a part of the gradient.",
+        "asgd: SGD that averages the weights once validation stops improving; adamw: decoupled "
+        "weight decay; adam_l2: L2 penalty added to the gradients.",
         "training",
         choices=("sgd", "asgd", "adam", "adamw", "adam_l2"),
     )
     beta_1: float = rate(0.9, "Decay rate of Adam's first moment.", "training")
     epsilon: float = option(1e-7, "Added to the denominator of Adam.", "training", 1e-12)
-    learning_rate: float = option(
-        4e-3, "Learning rate; with cosine its peak.", "training", 0.0, 1e6
-    )
+    learning_rate: float = option(4e-3, "Learning rate; for cosine: peak.", "training", 0.0, 1e6)
     schedule: str = option(
         "cosine",
-        "Learning-rate schedule. cosine: linear warmup, then down along a cosine; plateau: lower "
-        "after epochs without a better validation perplexity.",
+        "Learning-rate schedule. cosine: linear warmup, then cosine decay; plateau: lower it after "
+        "epochs without a better validation perplexity.",
         "training",
         choices=("constant", "cosine", "plateau"),
     )
-    warmup: float = option(
-        0.05, "cosine: share of all steps with a rising rate.", "training", 0.0, 1.0
-    )
+    warmup: float = option(0.05, "cosine: share of steps with warmup.", "training", 0.0, 1.0)
     plateau_factor: float = rate(0.25, "plateau: factor of the learning rate.", "training")
     plateau_patience: int = option(1, "plateau: epochs without improvement.", "training", 1)
-    clipnorm: float = option(
-        0.25, "Clip the global norm of gradients to this; 0: do not clip.", "training", 0.0
-    )
+    clipnorm: float = option(0.25, "Maximum global norm of gradients; 0: any.", "training", 0.0)
     weight_decay: float = option(0.0, "Weight decay, of every optimizer but adam.", "training", 0.0)
-    activation_regularization: float = option(
-        0.0, "Penalty on large outputs of the last layer.", "training", 0.0
-    )
-    temporal_regularization: float = option(
-        0.0, "Penalty on changes of that output from word to word.", "training", 0.0
-    )
+    activation_regularization: float = _activation_regularization(0.0)
+    temporal_regularization: float = _temporal_regularization(0.0)
     compute_dtype: str = option(
         "float32",
-        "Dtype of the computation. Weights are float32.",
+        "Compute dtype. Weights are stored in float32.",
         "training",
         choices=("float32", "bfloat16"),
     )
-    devices: int = option(1, "Devices of each process that share a batch.", "training", 1)
+    devices: int = option(1, "Devices of each process; they share a batch.", "training", 1)
     num_processes: int = option(1, "Processes, each with its devices (JAX).", "training", 1)
 
     def check(self) -> None:
         if self.devices * self.num_processes > self.batch_size:
-            each = f" of {self.num_processes} processes" if self.num_processes > 1 else ""
+            suffix = f" of {self.num_processes} processes" if self.num_processes > 1 else ""
             raise ValueError(
-                f"--devices {self.devices}{each}: the batch has only {self.batch_size} sequences "
+                f"--devices {self.devices}{suffix}: the batch has only {self.batch_size} sequences "
                 "to share. Use fewer devices or a larger --batch-size."
             )
         if self.optimizer == "adam" and self.weight_decay:
@@ -97,9 +88,9 @@ class TextConfig(Config):
                 f"--weight-decay {self.weight_decay}: needs --optimizer adamw, adam_l2, sgd or asgd"
             )
         if self.test_sentences and not self.sentences:
-            raise ValueError("--test-sentences: goes with --sentences")
+            raise ValueError("--test-sentences: needs --sentences")
         if self.max_words is not None and self.init_from is not None:
-            raise ValueError("--max-words: the vocabulary is that of the run of --init-from")
+            raise ValueError("--max-words: not with --init-from, which sets the vocabulary")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,34 +125,30 @@ class LanguageModelConfig(TextConfig):
             "activation_regularization": 2.0, "temporal_regularization": 1.0, "epochs": 1000,
             "batch_size": 20, "bptt": 70, "variable_bptt": True, "optimizer": "asgd",
             "learning_rate": 30.0, "schedule": "constant", "weight_decay": 1.2e-6,
-            "start": "published",
+            "initialization": "published",
         },
     }  # fmt: skip
 
     preset: str = preset_option("medium", PRESETS)
-    activation_regularization: float = option(
-        1.0, "Penalty on large outputs of the last layer.", "training", 0.0
-    )
-    temporal_regularization: float = option(
-        0.5, "Penalty on changes of that output from word to word.", "training", 0.0
-    )
+    activation_regularization: float = _activation_regularization(1.0)
+    temporal_regularization: float = _temporal_regularization(0.5)
     recurrent: str = option("onlstm", "Type of recurrent layer.", "model", choices=tuple(NAMES))
     embedding_dim: int = option(300, "Size of word vectors and of the last layer.", "model", 1)
     units: int = option(500, "Size of all layers but the last.", "model", 1)
     num_layers: int = option(3, "Number of recurrent layers.", "model", 1, 100)
     chunk_size: int = option(10, "Units that share a value of the master gates.", "model", 1)
     tie_weights: bool = option(True, "One matrix for embedding and softmax.", "model")
-    word_dropout: float = rate(0.05, "Share of words dropped.")
+    word_dropout: float = rate(0.05, "Share of words that are dropped.")
     input_dropout: float = rate(0.25, "Dropout of word vectors.")
     hidden_dropout: float = rate(0.2, "Dropout between layers.")
     output_dropout: float = rate(0.35, "Dropout after the last layer.")
     recurrent_weight_dropout: float = rate(0.2, "Dropout of the recurrent kernels.")
-    start: str = option(
+    initialization: str = option(
         "scaled",
         "Initial weights. scaled: the output bias at the words' frequencies, larger input kernels; "
         "published: as in the published code.",
         "model",
-        choices=STARTS.values,
+        choices=INITIALIZATIONS.values,
     )
 
     def check(self) -> None:
@@ -200,38 +187,36 @@ class PRPNConfig(TextConfig):
             "recurrent_dropout": 0.5, "epochs": 100, "batch_size": 64, "optimizer": "adam_l2",
             "beta_1": 0.0, "epsilon": 1e-9, "learning_rate": 3e-3, "schedule": "plateau",
             "plateau_factor": 0.5, "plateau_patience": 2, "weight_decay": 1e-6,
-            "start": "published",
+            "initialization": "published",
         },
     }  # fmt: skip
 
     preset: str = preset_option("medium", PRESETS)
     epochs: int = option(5, "Epochs.", "training", 1)
-    clipnorm: float = option(
-        1.0, "Clip the global norm of gradients to this; 0: do not clip.", "training", 0.0
-    )
+    clipnorm: float = option(1.0, "Maximum global norm of gradients; 0: any.", "training", 0.0)
     embedding_dim: int = option(300, "Size of word vectors.", "model", 1)
     units: int = option(500, "Size of the parsing and the reading layers, even.", "model", 2)
     num_layers: int = option(2, "Number of reading layers.", "model", 1, 100)
-    slots: int = option(15, "Words that are remembered.", "model", 1, 1000)
-    lookback: int = option(5, "Words before each that its distance depends on.", "model", 0, 1000)
+    slots: int = option(15, "Number of words in memory.", "model", 1, 1000)
+    lookback: int = option(5, "Earlier words that a distance depends on.", "model", 0, 1000)
     resolution: float = option(
         0.1, "Difference of distances at which a hard gate is closed.", "model", 1e-6
     )
-    hard: bool = option(True, "Gates cut off at 0 and 1 instead of sigmoids.", "model")
+    hard: bool = option(True, "Hard gates, linear between 0 and 1, not sigmoids.", "model")
     residual_blocks: int = option(0, "Residual blocks of the predict network.", "model", 0, 100)
     tie_weights: bool = option(True, "One matrix for embedding and softmax.", "model")
     output_dropout: float = rate(0.25, "Dropout of word vectors and outputs.")
     inner_dropout: float = rate(0.15, "Dropout inside the three networks.")
     recurrent_dropout: float = rate(0.1, "Dropout of hidden features, for a whole window.")
-    parsing_network: bool = option(True, "If off, attends to all slots.", "model")
+    parsing_network: bool = option(True, "If off, attend to all slots.", "model")
     reading_attention: bool = option(True, "If off, the reading network is an LSTM.", "model")
     predict_attention: bool = option(
         True, "If off, the predict network sees only the last output.", "model"
     )
-    start: str = option(
+    initialization: str = option(
         "scaled",
         "Initial weights. scaled: the output bias at the words' frequencies, larger word vectors; "
         "published: as in the published code.",
         "model",
-        choices=STARTS.values,
+        choices=INITIALIZATIONS.values,
     )

@@ -32,9 +32,7 @@ class PairClassifierConfig(Config):
 
     preset: str = preset_option("medium", ("debug", "small", "medium", "paper"))
     data: str | None = option(None, "Folder of the published files. Default: draw pairs.", "data")
-    pairs: int = option(
-        500_000, "Pairs to draw without --data; about half are duplicates.", "data", 1
-    )
+    pairs: int = option(500_000, "Pairs to draw; about half are duplicates.", "data", 1)
     recurrent: str = option("onlstm", "Type of recurrent layer.", "model", choices=tuple(NAMES))
     units: int = option(200, "Size of the recurrent and of the hidden layer.", "model", 1)
     embedding_dim: int = option(64, "Size of word vectors.", "model", 1)
@@ -42,12 +40,10 @@ class PairClassifierConfig(Config):
     dropout: float = rate(0.0, "Dropout.")
     epochs: int = option(6, "Epochs.", "training", 1)
     batch_size: int = option(128, "Pairs in a batch.", "training", 1)
-    learning_rate: float = option(
-        2e-3, "Learning rate; with cosine its peak.", "training", 0.0, 1e6
-    )
+    learning_rate: float = option(2e-3, "Learning rate; for cosine: peak.", "training", 0.0, 1e6)
     schedule: str = option(
         "cosine",
-        "Learning-rate schedule. plateau: half of it after 2 epochs without a better validation "
+        "Learning-rate schedule. plateau: halve it after 2 epochs without a better validation "
         "accuracy (the published recipe).",
         "training",
         choices=("cosine", "plateau"),

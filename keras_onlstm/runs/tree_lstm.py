@@ -35,67 +35,59 @@ class TreeLSTMConfig(Config):
     data: tuple[str, ...] = option(
         (),
         f"CoNLL files of training, validation and test, or {NLTK}, its dependency treebank. "
-        "Default: the treebank; debug draws trees of its own.",
+        "Default: the treebank; the preset debug uses random trees.",
         "data",
     )
     trees: str = option(
         "dependencies",
-        "dependencies: the trees as they are; chain: one word after the other, as an LSTM reads "
-        "them; sentence: a chain with its end; bidirectional: from both ends; random: drawn trees.",
+        "Shape of the trees. dependencies: dependency trees; chain: each word depends on the one "
+        "before it, as in an LSTM; sentence: a chain that ends with <eos>; bidirectional: chains "
+        "in both directions; random: random trees.",
         "data",
         choices=SHAPES,
     )
-    normalize: bool = option(True, "Lower case, digits as N.", "data")
-    least_count: int = option(2, "Rarer words of the training trees are unknown.", "data", 1)
-    longest: int = option(150, "Longest sentence that is trained on, in words.", "data", 1)
-    vectors: str | None = option(None, "Text file of word vectors to begin with.", "data")
+    normalize: bool = option(True, "Convert words to lower case and digits to N.", "data")
+    least_count: int = option(2, "Rarer words of the training trees become <unk>.", "data", 1)
+    longest: int = option(150, "Skip training sentences longer than N words.", "data", 1)
+    vectors: str | None = option(None, "Text file of initial word vectors.", "data")
     left_dependents: bool = option(
         False, "LdTreeLSTM: read the left dependents of a word before its right ones.", "model"
     )
     embedding_dim: int = option(100, "Size of word vectors.", "model", 1)
     units: int = option(200, "Size of the layers.", "model", 1)
-    num_layers: int = option(1, "Layers of each of the four LSTMs.", "model", 1, 100)
+    num_layers: int = option(1, "Number of layers of each of the four LSTMs.", "model", 1, 100)
     left_layers: int = option(1, "Layers of the LSTM of left dependents.", "model", 1, 100)
     input_dropout: float = rate(0.4, "Dropout of word vectors.")
     output_dropout: float = rate(0.5, "Dropout before the softmax.")
-    epochs: int = option(12, "Epochs; plateau may end earlier.", "training", 1)
+    epochs: int = option(12, "Epochs; the schedule plateau may end earlier.", "training", 1)
     batch_size: int = option(32, "Trees in a batch.", "training", 1)
     optimizer: str = option(
         "adam",
-        "sgd: on the sum over a sentence instead of the mean over words (the published recipe).",
+        "sgd: minimizes the sum over a sentence, not the mean over words (the published recipe).",
         "training",
         choices=("sgd", "adam"),
     )
-    learning_rate: float = option(
-        8e-3, "Learning rate; with cosine its peak.", "training", 0.0, 1e6
-    )
+    learning_rate: float = option(8e-3, "Learning rate; for cosine: peak.", "training", 0.0, 1e6)
     schedule: str = option(
         "cosine",
-        "Learning-rate schedule. cosine: linear warmup, then down along a cosine; plateau: half of "
-        "it, and back to the best weights, when validation stops falling (the published recipe).",
+        "Learning-rate schedule. cosine: linear warmup, then cosine decay; plateau: halve it and "
+        "restore the best weights once validation stops improving (the published recipe).",
         "training",
         choices=("constant", "cosine", "plateau"),
     )
-    warmup: float = option(
-        0.05, "cosine: share of all steps with a rising rate.", "training", 0.0, 1.0
-    )
-    clipnorm: float = option(
-        5.0, "Clip the global norm of gradients to this; 0: do not clip.", "training", 0.0
-    )
+    warmup: float = option(0.05, "cosine: share of steps with warmup.", "training", 0.0, 1.0)
+    clipnorm: float = option(5.0, "Maximum global norm of gradients; 0: any.", "training", 0.0)
     noise: int = option(
-        0, "Noise words for each word (noise-contrastive estimation). 0: softmax.", "training", 0
+        0, "Noise words per word, for noise-contrastive estimation. 0: softmax.", "training", 0
     )
-    ln_z: float = option(9.0, "Logarithm of its normalizing constant Z at the start.", "training")
+    ln_z: float = option(9.0, "Initial logarithm of the normalizing constant Z.", "training")
     learn: str = option(
-        "ln_z",
-        "What is learnt of Z (z: as published).",
-        "training",
-        choices=("ln_z", "z", "nothing"),
+        "ln_z", "Parametrization of Z (published: z).", "training", choices=("ln_z", "z", "nothing")
     )
 
     def check(self) -> None:
         if self.left_dependents and self.trees in SEQUENTIAL:
-            raise ValueError("--left-dependents: a sequential model has none to read")
+            raise ValueError("--left-dependents: needs --trees dependencies or random")
         if self.data not in ((), (NLTK,)) and len(self.data) != 3:
             raise ValueError(
                 f"--data takes {NLTK}, or three CoNLL files: for training, validation and test"

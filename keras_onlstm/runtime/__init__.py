@@ -6,22 +6,17 @@ from keras_onlstm.runtime.exported_models import ExportedModel, ExportedTreeMode
 from keras_onlstm.runtime.graphs import OnnxGraph, TfliteGraph
 from keras_onlstm.runtime.metadata import TREE_READER
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.deprecation import module_getattr
+from keras_onlstm.utils.validation import check_integer
 
-__all__ = [
-    "ExportedModel",
-    "ExportedTreeModel",
-    "OnnxGraph",
-    "TfliteGraph",
-    "load",
-    "model_of",
-]
+__all__ = ["ExportedModel", "ExportedTreeModel", "OnnxGraph", "TfliteGraph", "load", "make_model"]
 
-MOST_THREADS = 256  # with 100,000 the runtimes hang
+MAX_THREADS = 256  # with 100,000 the runtimes hang
 FORMATS: dict[str, type[OnnxGraph] | type[TfliteGraph]] = {
     ".onnx": OnnxGraph,
     ".tflite": TfliteGraph,
 }
+__getattr__ = module_getattr(__name__, {"model_of": "make_model"})
 
 
 def load(
@@ -32,7 +27,7 @@ def load(
     Args:
         path: an `.onnx` or a `.tflite` file of `keras_onlstm.exporting`.
         provider: `"cpu"`, or `"cuda"` for ONNX.
-        threads: integer to 256, threads per operation; `None`: the runtime decides.
+        threads: threads per operation, at most 256; `None`: the runtime decides.
 
     Returns:
         `OnnxGraph` or `TfliteGraph`.
@@ -49,21 +44,21 @@ def load(
     >>> runtime.load("model.bin")
     Traceback (most recent call last):
     ...
-    ValueError: model.bin: ends neither in .onnx nor in .tflite: an exported file does.
+    ValueError: model.bin: the name of an exported file must end in .onnx or .tflite.
     """
     path = Path(path)
     if path.suffix not in FORMATS:
         raise ValueError(
-            f"{path}: ends neither in {' nor in '.join(FORMATS)}: an exported file does."
+            f"{path}: the name of an exported file must end in {' or '.join(FORMATS)}."
         )
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: no such model. Name an exported file.")
+        raise FileNotFoundError(f"{path}: no such file.")
     if threads is not None:
-        integer("threads", threads, 1, MOST_THREADS)
+        check_integer("threads", threads, 1, MAX_THREADS)
     return FORMATS[path.suffix](path, provider, threads)
 
 
-def model_of(graph: OnnxGraph | TfliteGraph) -> ExportedModel | ExportedTreeModel:
+def make_model(graph: OnnxGraph | TfliteGraph) -> ExportedModel | ExportedTreeModel:
     """Makes a model from an exported graph that reads sentences or dependency trees.
 
     Args:
@@ -78,7 +73,7 @@ def model_of(graph: OnnxGraph | TfliteGraph) -> ExportedModel | ExportedTreeMode
     Example, which needs a file:
 
     >>> from keras_onlstm import runtime
-    >>> runtime.model_of(runtime.load("parser.onnx")).num_layers  # doctest: +SKIP
+    >>> runtime.make_model(runtime.load("parser.onnx")).num_layers  # doctest: +SKIP
     3
     """
     if graph.metadata["graph"] == TREE_READER:

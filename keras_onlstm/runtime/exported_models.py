@@ -11,11 +11,6 @@ from keras_onlstm.text.sentences import DistanceModel, read
 from keras_onlstm.text.vocabulary import TreeEncoder
 from keras_onlstm.utils import Sentence
 
-__all__ = [
-    "ExportedModel",
-    "ExportedTreeModel",
-]
-
 DISTANCES = "_distances"  # suffix of the names of such outputs
 
 
@@ -29,8 +24,8 @@ class ExportedModel(DistanceModel):
         graph: the argument.
         gates: tuple of the names of its distances.
         vocabulary: list of words, or `None`.
-        num_layers: integer.
-        members: tuple of the number of layers of each model in the file.
+        num_layers: number of layers of all models in the file.
+        layers_per_model: tuple of the number of layers of each model in the file.
 
     Raises:
         ValueError: if the graph is of another kind, or of an LSTM, which has no distances.
@@ -47,77 +42,81 @@ class ExportedModel(DistanceModel):
         kind = graph.metadata["graph"]
         if kind not in READERS or set(graph.inputs) != {"ids", "lengths"}:
             raise ValueError(
-                f"{graph.path}: a graph of the kind {kind!r}, which reads no sentences. Export a "
-                "LanguageModel with graph='parser'."
+                f"{graph.path}: contains a graph of the kind {kind!r}, which cannot read "
+                "sentences. Export a LanguageModel with graph='parser'."
             )
         distances = [name for name in sorted(graph.outputs) if name.endswith(DISTANCES)]
         if not distances:
-            raise ValueError(f"{graph.path}: has no distances: recurrent='onlstm' has.")
+            raise ValueError(
+                f"{graph.path}: this model has no distances. Export one with recurrent='onlstm'."
+            )
         self.graph, self._file = graph, graph.path
         self.gates = tuple(name.removesuffix(DISTANCES) for name in distances)
         self.vocabulary = graph.metadata.get("vocabulary")
-        self.members = tuple(graph.metadata.get("members") or [graph.metadata["num_layers"]])
+        self.layers_per_model = tuple(
+            graph.metadata.get("members") or [graph.metadata["num_layers"]]
+        )
 
     def _measured(self, sentences, gates):
-        def pick(ids, lengths):
+        def distances(ids, lengths):
             outputs = self._run(ids, lengths)
             return np.concatenate([outputs[f"{name}{DISTANCES}"] for name in gates], axis=1)
 
-        return self._read(sentences, pick)
+        return self._read(sentences, distances)
 
     def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
         """Log-probabilities of the words of sentences, equal to those of `LanguageModel.score`.
 
         Args:
-            sentences: the same as for `distances`.
+            sentences: list of texts or of lists of words.
             end: whether the `<eos>` at the end is scored too.
 
         Returns:
-            List of arrays (words + 1,), or (words,) without the end, in nats: for each word, given
-            `<eos>` and the words before it, and for the `<eos>` at the end.
+            List of arrays (words + 1,), or (words,) without the end, in nats.
 
         Raises:
             ValueError: if the graph is not a language model, or has no vocabulary.
         """
         if "log_probabilities" not in self.graph.outputs:
             raise ValueError(
-                f"{self.graph.path}: a parser, which gives no probabilities. Export the model with "
-                "graph='language_model'."
+                f"{self.graph.path}: a parser does not compute probabilities. Export the model "
+                "with graph='language_model'."
             )
 
-        def pick(ids, lengths):
+        def scores(ids, lengths):
             log_probabilities = self._run(ids, lengths)["log_probabilities"]  # (B, T, V)
-            after = np.pad(ids[:, 1:], ((0, 0), (0, 1)), constant_values=self._encoding().eos)
-            picked = np.take_along_axis(log_probabilities, after[..., None], axis=-1)
-            return picked[..., 0]  # (B, T)
+            targets = np.pad(ids[:, 1:], ((0, 0), (0, 1)), constant_values=self._encoding().eos)
+            target_scores = np.take_along_axis(log_probabilities, targets[..., None], axis=-1)
+            return target_scores[..., 0]  # (B, T)
 
-        return [picked[: words + end] for picked, words in self._read(sentences, pick)]
+        return [values[: words + end] for values, words in self._read(sentences, scores)]
 
     def _read(self, sentences, function):
         return read(sentences, self._encoding(), function, self.graph.batch or 32)
 
     def _run(self, ids, lengths):
-        """The graph's outputs, without rows that pad the batch."""
+        """The graph's outputs. Rows that pad a fixed batch are added and removed here."""
         rows, time = ids.shape
-        if self.graph.batch is not None:  # pads the batch to its fixed size
+        if self.graph.batch is not None:
             missing = ((0, self.graph.batch - rows), (0, 0))
             ids = np.pad(ids, missing, constant_values=self._encoding().eos)
             lengths = np.pad(lengths, missing[0], constant_values=1)
         outputs = self.graph.run(ids=ids, lengths=lengths)
-        wanted = (len(ids), self.num_layers, time)
-        for name in (f"{name}{DISTANCES}" for name in self.gates):
-            if outputs[name].shape != wanted:
+        expected = (len(ids), self.num_layers, time)
+        for name in (f"{gate}{DISTANCES}" for gate in self.gates):
+            if outputs[name].shape != expected:
                 raise ValueError(
-                    f"{self.graph.path}: its {name} have the shape {outputs[name].shape}, and by "
-                    f"its metadata {wanted}. {REMEDY}"
+                    f"{self.graph.path}: the output {name} has shape {outputs[name].shape}, but "
+                    f"its metadata imply {expected}. {REMEDY}"
                 )
         return {name: values[:rows] for name, values in outputs.items()}
 
 
 _INPUTS, _OUTPUT = ("ids", "heads"), "log_probabilities"
-_TREES = 16  # in a batch
-_PAIRS = 2**22  # of words in a batch: the graph compares all words of a sentence
-_WORDS = 4096  # in a batch, each with V logits; a larger tree is a batch by itself
+# Limits of a batch. A larger tree is a batch of its own.
+_TREES = 16
+_WORD_PAIRS = 2**22  # the graph compares all words of a sentence
+_WORDS = 4096  # each has V logits
 
 
 class ExportedTreeModel:
@@ -148,8 +147,8 @@ class ExportedTreeModel:
         kind = graph.metadata["graph"]
         if kind != TREE_READER or set(graph.inputs) != set(_INPUTS) or _OUTPUT not in graph.outputs:
             raise ValueError(
-                f"{graph.path}: a graph of the kind {kind!r}, which scores no dependency trees. "
-                f"Export a TreeLSTM with graph={TREE_READER!r}."
+                f"{graph.path}: contains a graph of the kind {kind!r}, which cannot score "
+                f"dependency trees. Export a TreeLSTM with graph={TREE_READER!r}."
             )
         self.graph = graph
         self.vocabulary = graph.metadata["vocabulary"]
@@ -160,10 +159,10 @@ class ExportedTreeModel:
         """Log-probabilities of words given their paths, equal to `TreeLSTM.score`.
 
         Args:
-            trees: list of `DependencyTree`, projective.
+            trees: list of projective `DependencyTree`.
 
         Returns:
-            List of arrays (words,), in the order of the sentences, in nats.
+            List of arrays (words,), in nats.
 
         Raises:
             ValueError: if a tree is not projective, or `<root>` is one of its words.
@@ -172,46 +171,35 @@ class ExportedTreeModel:
         for tree in trees:
             tree.steps()  # raises if it is not projective
         rows = [(self._encoder(tree.words), tree.heads) for tree in trees]
-        order = sorted(range(len(rows)), key=lambda place: len(trees[place]))
-        found: list[np.ndarray] = [np.empty(0)] * len(rows)
+        order = sorted(range(len(rows)), key=lambda index: len(trees[index]))
+        results: list[np.ndarray] = [np.empty(0)] * len(rows)
         start = 0
         while start < len(order):
             end = start + 1
-            while end < len(order) and self._together(end + 1 - start, len(trees[order[end]])):
+            while end < len(order) and self._fits_batch(end + 1 - start, len(trees[order[end]])):
                 end += 1
-            group = order[start:end]
-            for place, scores in zip(group, self._run([rows[p] for p in group]), strict=True):
-                found[place] = scores
+            batch = order[start:end]
+            for index, scores in zip(batch, self._run([rows[i] for i in batch]), strict=True):
+                results[index] = scores
             start = end
-        return found
+        return results
 
     def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
-        """Log-probabilities of the words of whole trees, log P(S | T).
-
-        Args:
-            trees: list of `DependencyTree`, projective.
-
-        Returns:
-            Array (trees,), in nats.
-
-        Raises:
-            ValueError: if a tree is not projective, or `<root>` is one of its words.
-        """
+        """Sums of the scores of whole trees, log P(S | T): array (trees,), in nats."""
         return np.array([scores.sum() for scores in self.score(trees)])
 
-    def _together(self, count, words):
-        """Whether `count` trees of up to `words` words fit a batch."""
+    def _fits_batch(self, count, words):
+        """Whether `count` trees of up to `words` words fit into one batch."""
         if self.graph.batch is not None:
             return count <= self.graph.batch
-        return count <= _TREES and count * words**2 <= _PAIRS and count * words <= _WORDS
+        return count <= _TREES and count * words**2 <= _WORD_PAIRS and count * words <= _WORDS
 
     def _run(self, rows: Sequence[tuple[list[int], Sequence[int]]]) -> list[np.ndarray]:
         """The scores of one batch of trees, each given as ids and heads."""
         batch, time = self.graph.batch or len(rows), max(len(ids) for ids, _ in rows)
         ids = np.zeros((batch, time), "int32")
         heads = np.full((batch, time), -1, "int32")
-        for row, given in enumerate(rows):
-            count = len(given[0])
-            ids[row, :count], heads[row, :count] = given
+        for row, (tree_ids, tree_heads) in enumerate(rows):
+            ids[row, : len(tree_ids)], heads[row, : len(tree_ids)] = tree_ids, tree_heads
         scores = self.graph.run(ids=ids, heads=heads)[_OUTPUT]
         return [scores[row, : len(ids)] for row, (ids, _) in enumerate(rows)]

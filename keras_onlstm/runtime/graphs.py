@@ -10,38 +10,19 @@ import numpy.typing as npt
 
 from keras_onlstm.runtime import metadata
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import reason
+from keras_onlstm.utils.files import describe
 from keras_onlstm.utils.libraries import not_installed
-
-__all__ = [
-    "Graph",
-    "OnnxGraph",
-    "Tensor",
-    "TfliteGraph",
-]
 
 
 class Tensor(NamedTuple):
-    """An input of a graph.
-
-    Attributes:
-        shape: tuple of integers, `None` where any is allowed; or `None` if the shape is unknown.
-        dtype: NumPy dtype.
-    """
+    """An input of a graph. Sizes that may vary are `None`, as is an unknown shape."""
 
     shape: tuple[int | None, ...] | None
     dtype: np.dtype
 
 
 class Graph:
-    """An exported graph, ready to run. `load` makes one.
-
-    Args:
-        path: path of the file.
-        metadata: dictionary.
-        inputs: dictionary from names to `Tensor`.
-        outputs: list of names.
-    """
+    """An exported graph, ready to run. `load` makes one."""
 
     def __init__(
         self,
@@ -73,7 +54,7 @@ class Graph:
         """
         if arrays.keys() != self._tensors.keys():
             raise ValueError(
-                f"{self.path}: its inputs are {', '.join(self.inputs)}, not "
+                f"{self.path}: the inputs must be {', '.join(self.inputs)}, got "
                 f"{', '.join(arrays) or 'none'}."
             )
         feeds = {name: self._converted(name, array) for name, array in arrays.items()}
@@ -81,21 +62,21 @@ class Graph:
             return self._run(feeds)
         except Exception as error:  # each runtime has its own classes
             shapes = ", ".join(f"{name} {array.shape}" for name, array in feeds.items())
-            raise ValueError(f"{self.path}: cannot run on {shapes} ({reason(error)}).") from error
+            raise ValueError(f"{self.path}: cannot run on {shapes} ({describe(error)}).") from error
 
     def _converted(self, name, array):
         array, (shape, dtype) = np.asarray(array), self._tensors[name]
         if not np.can_cast(array.dtype, dtype, "same_kind"):
-            raise ValueError(f"{self.path}: {name} is of {dtype}, not of {array.dtype}.")
+            raise ValueError(f"{self.path}: {name} must have dtype {dtype}, got {array.dtype}.")
         if shape is not None and (
             array.ndim != len(shape)
-            or any(want not in (None, size) for want, size in zip(shape, array.shape, strict=True))
+            or any(size not in (None, own) for size, own in zip(shape, array.shape, strict=True))
         ):
-            wanted = ", ".join("any" if size is None else str(size) for size in shape)
-            raise ValueError(f"{self.path}: {name} has shape ({wanted}), not {array.shape}.")
+            sizes = ", ".join("any" if size is None else str(size) for size in shape)
+            raise ValueError(f"{self.path}: {name} must have shape ({sizes}), got {array.shape}.")
         converted = np.ascontiguousarray(array, dtype).reshape(array.shape)
         if np.issubdtype(dtype, np.integer) and (converted != array).any():
-            raise ValueError(f"{self.path}: {name} has numbers that {dtype} cannot hold.")
+            raise ValueError(f"{self.path}: {name} contains values out of range for {dtype}.")
         return converted
 
     def _run(self, feeds):
@@ -106,22 +87,13 @@ PROVIDERS = {"cpu": "CPUExecutionProvider", "cuda": "CUDAExecutionProvider"}
 
 
 class OnnxGraph(Graph):
-    """The graph of an `.onnx` file.
-
-    Args:
-        path: `Path` of the file.
-        provider: `"cpu"` or `"cuda"`.
-        threads: integer, threads per operation; `None`: one per core.
+    """The graph of an `.onnx` file. `load` opens it.
 
     Attributes:
-        metadata: dictionary, see `runtime.metadata`.
+        metadata: dictionary of the file's metadata.
         inputs: list of names.
         outputs: list of names.
-        batch: integer, the only batch size; `None`: any.
-
-    Raises:
-        ImportError: if ONNX Runtime is not installed.
-        ValueError: if the file is damaged or not an export, or the provider is not available.
+        batch: the only batch size; `None`: any.
 
     Example, which needs a file:
 
@@ -138,7 +110,7 @@ class OnnxGraph(Graph):
             import onnxruntime
         except ImportError as error:
             raise not_installed(path, "onnxruntime", error=error) from error
-        wanted = _provider(path, provider, onnxruntime.get_available_providers())
+        providers = _providers(path, provider, onnxruntime.get_available_providers())
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads or 0
         options.log_severity_level = 4  # errors are raised as well
@@ -146,36 +118,36 @@ class OnnxGraph(Graph):
             session = onnxruntime.InferenceSession(
                 path,
                 options,
-                providers=wanted,
+                providers=providers,
                 enable_fallback=int(provider != "cpu"),  # otherwise it prints, then fails again
             )
             text = session.get_modelmeta().custom_metadata_map.get(metadata.KEY)
             inputs = {value.name: _tensor(value) for value in session.get_inputs()}
         except Exception as error:  # ONNX Runtime has many classes of errors
             raise ValueError(
-                f"{path}: not a complete ONNX file ({reason(error)}). {metadata.REMEDY}"
+                f"{path}: not a complete ONNX file ({describe(error)}). {metadata.REMEDY}"
             ) from error
-        if wanted[0] not in session.get_providers():
+        if providers[0] not in session.get_providers():
             raise ValueError(
-                f"{path}: ONNX Runtime has {wanted[0]}, but cannot start it: the driver or the "
-                "libraries of CUDA are missing. Install them, or take the provider 'cpu'."
+                f"{path}: ONNX Runtime cannot start {providers[0]}, because the driver or the "
+                "libraries of CUDA are missing. Install them, or use the provider 'cpu'."
             )
-        about = metadata.loads(text, path)
-        super().__init__(path, about, inputs, [value.name for value in session.get_outputs()])
+        fields = metadata.loads(text, path)
+        super().__init__(path, fields, inputs, [value.name for value in session.get_outputs()])
         self._session = session
 
     def _run(self, feeds):
         return dict(zip(self.outputs, self._session.run(self.outputs, feeds), strict=True))
 
 
-def _provider(path, provider, available):
+def _providers(path, provider, available):
     if provider not in PROVIDERS:
-        raise ValueError(f"provider is 'cpu' or 'cuda', not {provider!r}.")
+        raise ValueError(f"provider must be 'cpu' or 'cuda', got {provider!r}.")
     if PROVIDERS[provider] not in available:
         raise ValueError(
-            f"{path}: ONNX Runtime has no {PROVIDERS[provider]}, only {', '.join(available)}. For "
-            "a GPU: pip uninstall onnxruntime, then pip install onnxruntime-gpu. Or take the "
-            "provider 'cpu'."
+            f"{path}: ONNX Runtime has no {PROVIDERS[provider]}, only {', '.join(available)}. Use "
+            "the provider 'cpu', or for a GPU: pip uninstall onnxruntime, then pip install "
+            "onnxruntime-gpu."
         )
     return list(dict.fromkeys([PROVIDERS[provider], PROVIDERS["cpu"]]))
 
@@ -191,22 +163,13 @@ SIGNATURE = "serving_default"
 
 
 class TfliteGraph(Graph):
-    """The graph of a `.tflite` file. Thread-safe: one thread runs it at a time.
-
-    Args:
-        path: `Path` of the file.
-        provider: `"cpu"`.
-        threads: integer, threads per operation; `None`: LiteRT decides.
+    """The graph of a `.tflite` file. `load` opens it. One thread runs it at a time.
 
     Attributes:
-        metadata: dictionary, see `runtime.metadata`.
+        metadata: dictionary of the file's metadata.
         inputs: list of names.
         outputs: list of names.
-        batch: integer, the only batch size; `None`: any.
-
-    Raises:
-        ImportError: if LiteRT is not installed.
-        ValueError: if the file is damaged or not an export, or for another provider.
+        batch: the only batch size; `None`: any.
 
     Example, which needs a file:
 
@@ -219,10 +182,10 @@ class TfliteGraph(Graph):
     def __init__(self, path: Path, provider: str = "cpu", threads: int | None = None) -> None:
         if provider != "cpu":
             raise ValueError(
-                f"{path}: LiteRT runs it on the CPU alone, not on {provider!r}. An ONNX file runs "
-                "on a GPU."
+                f"{path}: LiteRT runs only on the CPU, not on {provider!r}. To use a GPU, export "
+                "the model to ONNX."
             )
-        flatbuffer, about = metadata.unpack(path.read_bytes(), path)
+        flatbuffer, fields = metadata.unpack(path.read_bytes(), path)
         try:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
@@ -233,19 +196,18 @@ class TfliteGraph(Graph):
             self._runner = interpreter.get_signature_runner(SIGNATURE)
         except Exception as error:
             raise ValueError(
-                f"{path}: LiteRT cannot run it ({reason(error)}). {metadata.REMEDY}"
+                f"{path}: LiteRT cannot run it ({describe(error)}). {metadata.REMEDY}"
             ) from error
         inputs = {
-            name: Tensor(_shape(details["shape_signature"]), np.dtype(details["dtype"]))
+            name: Tensor(
+                tuple(int(size) if size >= 0 else None for size in details["shape_signature"]),
+                np.dtype(details["dtype"]),
+            )
             for name, details in self._runner.get_input_details().items()
         }
-        super().__init__(path, about, inputs, self._runner.get_output_details())
-        self._turn = threading.Lock()  # resizing and running is not atomic
+        super().__init__(path, fields, inputs, self._runner.get_output_details())
+        self._lock = threading.Lock()  # resizing the inputs and running is not atomic
 
     def _run(self, feeds):
-        with self._turn:
+        with self._lock:
             return self._runner(**feeds)
-
-
-def _shape(sizes):
-    return tuple(int(size) if size >= 0 else None for size in sizes)

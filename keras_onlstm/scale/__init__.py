@@ -1,5 +1,1 @@
-"""Large corpora, cut into shards that several processes read and write.
-
-`shards` cuts and reads files, `tasks` defines what is done with their rows, `corpus` runs it in
-several processes. Only the models use Keras.
-"""
+"""Large corpora, cut into shards that several processes parse or score."""

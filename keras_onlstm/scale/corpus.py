@@ -18,7 +18,7 @@ from keras_onlstm.utils.files import (
     remove_left_overs,
     write_json,
 )
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 from keras_onlstm.version import __version__
 
 __all__ = ["process"]
@@ -27,20 +27,20 @@ PLAN = "corpus.json"
 
 
 def _plan(paths, shards, task, rows):
-    """The contents of `PLAN`: the files, with sizes and times, and the task."""
+    """The content of `PLAN`: the files, with sizes and times, and the task."""
     stats = [os.stat(path) for path in paths]
     files = [
         {"path": str(Path(path).resolve()), "bytes": stat.st_size, "changed": stat.st_mtime_ns}
         for path, stat in zip(paths, stats, strict=True)
     ]
     load = {name: str(value) for name, value in task.load.items()}
-    plan = {"files": files, "rows": rows, "version": __version__, "shards": len(shards)}
-    plan["task"] = type(task).__name__
-    return {**plan, **task._replace(load=load)._asdict()}
+    numbers = {"rows": rows, "version": __version__, "shards": len(shards)}
+    fields = task._replace(load=load)._asdict()
+    return {"files": files, **numbers, "task": type(task).__name__, **fields}
 
 
 def _check_plan(output, plan):
-    """Whether the run is resumed. Raises `ValueError` if its plan has changed."""
+    """Returns whether the run is resumed. Raises `ValueError` if its plan has changed."""
     path = output / PLAN
     if path.exists():
         try:
@@ -48,19 +48,18 @@ def _check_plan(output, plan):
         except ValueError:
             stored = None
         if not isinstance(stored, dict):
-            raise ValueError(f"{path}: is damaged. Name another --output.")
+            raise ValueError(f"{path}: this file is damaged. Choose another --output.")
         for name, value in plan.items():
             if stored.get(name) != value:
                 raise ValueError(
-                    f"{output}: was begun with other {name}. Go on with the same command and the "
-                    "same files, or name another --output."
+                    f"{output}: this run was started with other {name}. Resume it with the same "
+                    "command and files, or choose another --output."
                 )
-    elif any(found.name != LOCK and not is_left_over(found) for found in output.iterdir()):
-        raise FileExistsError(f"{output}: has other files in it. Name another --output.")
-    else:
-        write_json(path, plan)
-        return False
-    return True
+        return True
+    if any(file.name != LOCK and not is_left_over(file) for file in output.iterdir()):
+        raise FileExistsError(f"{output}: contains other files. Choose another --output.")
+    write_json(path, plan)
+    return False
 
 
 def _run(jobs, task, workers, ray):
@@ -90,24 +89,23 @@ def process(
         paths: list of paths of text or Parquet files, see `shards.cut`.
         output: the directory.
         task: `tasks.Parsing` or `tasks.Scoring`.
-        rows: positive integer, lines in a shard.
-        workers: positive integer, number of processes; each loads the model. 1 without a cluster:
-            the current process. `None`: one per core, here or in the cluster.
-        progress: function of the number of finished rows and of all rows, called after each shard,
-            or `None`.
-        ray: string, the address of a Ray cluster that runs the task, as for `ray.init`, or `None`.
-            All its machines must see the files and the directory under the same paths.
+        rows: number of lines in a shard.
+        workers: number of processes; each loads the model. 1: the current process, unless `ray` is
+            set. `None`: one per core, here or in the cluster.
+        progress: function of the numbers of finished and of all rows, called after each shard.
+        ray: address of a Ray cluster that runs the task, as for `ray.init`. All its machines must
+            see the files and the directory under the same paths.
 
     Returns:
         `Counts` of this call.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        FileExistsError: if the directory has something else in it.
+        FileExistsError: if the directory contains other files.
         BlockingIOError: if another process is using it.
         OSError: if a file cannot be written.
-        ValueError: if a file is damaged, an argument is invalid, or the directory is of other files
-            or arguments.
+        ValueError: if a file is damaged, an argument is invalid, or the directory belongs to a run
+            with other files or arguments.
         ChildProcessError: if a process was killed.
         ConnectionError: if the cluster cannot be reached, or was lost.
         ImportError: if a library that the task needs, or Ray, is not installed.
@@ -125,9 +123,9 @@ def process(
     # has no words.
     """
     if task.form not in task.forms:
-        raise ValueError(f"the format is one of {', '.join(task.forms)}, not {task.form!r}.")
-    rows = integer("rows", rows)
-    workers = None if workers is None else integer("workers", workers)
+        raise ValueError(f"form must be one of {', '.join(task.forms)}, got {task.form!r}.")
+    rows = check_integer("rows", rows)
+    workers = None if workers is None else check_integer("workers", workers)
     shards = cut(paths, rows, task.column)
     output = Path(output)
     try:
@@ -136,19 +134,19 @@ def process(
         raise cannot_write(output, error) from error
     suffix, total = FORMATS[task.form], sum(shard.rows for shard in shards)
     with locked(output):
-        begun = _check_plan(output, _plan(paths, shards, task, rows))
-        named = [(shard, output / f"{n:05}.{suffix}") for n, shard in enumerate(shards)]
-        jobs = [(shard, path) for shard, path in named if not path.exists()]
+        resumed = _check_plan(output, _plan(paths, shards, task, rows))
+        all_jobs = [(shard, output / f"{n:05}.{suffix}") for n, shard in enumerate(shards)]
+        jobs = [(shard, path) for shard, path in all_jobs if not path.exists()]
         done = total - sum(shard.rows for shard, _ in jobs)
         counts = Counts(0, 0, 0)
         try:
-            for found in _run(jobs, task, workers, ray) if jobs else ():
-                counts = Counts(*map(sum, zip(counts, found, strict=True)))
-                done += found.rows
+            for shard_counts in _run(jobs, task, workers, ray) if jobs else ():
+                counts = Counts(*map(sum, zip(counts, shard_counts, strict=True)))
+                done += shard_counts.rows
                 if progress is not None:
                     progress(done, total)
         finally:
             remove_left_overs(output)
-            if not begun and not any(path.exists() for _, path in named):
-                (output / PLAN).unlink()  # so that another run may use the directory
+            if not resumed and not any(path.exists() for _, path in all_jobs):
+                (output / PLAN).unlink()  # another run may use the directory
     return counts

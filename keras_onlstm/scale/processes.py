@@ -1,4 +1,4 @@
-"""The workers that process a corpus, and the processes of one machine that run them."""
+"""Workers that process a corpus, in the processes of one machine."""
 
 import concurrent.futures
 import multiprocessing
@@ -15,17 +15,9 @@ from keras_onlstm.scale.shards import Shard, read, write
 from keras_onlstm.scale.tasks import Task
 from keras_onlstm.utils import StrPath
 
-__all__ = ["Counts", "Worker", "run"]
-
 
 class Counts(NamedTuple):
-    """Numbers of rows, words and errors.
-
-    Attributes:
-        rows: integer.
-        words: integer, words that were read.
-        errors: integer, rows that could not be read.
-    """
+    """Numbers of rows, of words that were read, and of rows that could not be read."""
 
     rows: int
     words: int
@@ -33,85 +25,56 @@ class Counts(NamedTuple):
 
 
 class Worker:
-    """A task with its model loaded.
-
-    Args:
-        task: `tasks.Task`.
-
-    Raises:
-        Exception: any error of the task's `begin`, such as `FileNotFoundError`.
-    """
+    """A task with its model loaded."""
 
     def __init__(self, task: Task) -> None:
         self._task, self._records = task, task.begin()
 
     def __call__(self, shard: Shard, path: StrPath) -> Counts:
-        """Writes the results of a shard atomically.
+        """Writes the results of a shard atomically."""
+        rows = words = errors = 0
 
-        Args:
-            shard: `shards.Shard`.
-            path: path of the output file.
-
-        Returns:
-            `Counts`.
-
-        Raises:
-            OSError: if the file cannot be written.
-            ValueError: if the shard's file is damaged.
-        """
-        counts = [0, 0, 0]
-
-        def rows():
+        def results():
+            nonlocal rows, words, errors
             texts = read(shard, self._task.column)
-            for number, found in enumerate(self._records(texts), shard.row):
-                for place, more in enumerate((1, found.words, bool(found.fields["error"]))):
-                    counts[place] += more
-                yield {"row": number, **found.fields}
+            for number, record in enumerate(self._records(texts), shard.row):
+                rows += 1
+                words += record.words
+                errors += bool(record.fields["error"])
+                yield {"row": number, **record.fields}
 
-        write(path, rows(), self._task)
-        return Counts(*counts)
+        write(path, results(), self._task)
+        return Counts(rows, words, errors)
 
 
 _worker: Worker | Exception  # of this process
 
 
-def _cores():
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
 def run(jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None) -> Iterator[Counts]:
-    """Runs a task on shards in several processes.
+    """Runs a task on pairs of a shard and its output file, and yields `Counts` after each.
 
-    Args:
-        jobs: list of pairs of a shard and the path of its output file.
-        task: `tasks.Task`.
-        workers: positive integer, processes; 1: the current process. `None`: one per core.
-
-    Yields:
-        `Counts` of a shard, when it is written.
-
-    Raises:
-        ChildProcessError: if a process was killed.
-        Exception: any error of a `Worker`.
+    `workers=None` starts one process per core, 1 uses the current process.
     """
-    workers = min(workers or _cores(), len(jobs))
+    if workers is None:
+        affinity = hasattr(os, "sched_getaffinity")  # cores that this process may use
+        workers = len(os.sched_getaffinity(0)) if affinity else os.cpu_count() or 1
+    workers = min(workers, len(jobs))
     if workers == 1:
         worker = Worker(task)
         yield from (worker(*job) for job in jobs)
         return
     context = multiprocessing.get_context("spawn")
     with _one_thread():
-        pool = concurrent.futures.ProcessPoolExecutor(workers, context, _begin, (task,))
+        pool = concurrent.futures.ProcessPoolExecutor(workers, context, _start_worker, (task,))
         try:
-            waiting = [pool.submit(_finish, *job) for job in jobs]
-            for future in concurrent.futures.as_completed(waiting):
+            futures = [pool.submit(_run_job, *job) for job in jobs]
+            for future in concurrent.futures.as_completed(futures):
                 yield future.result()
         except BrokenProcessPool as error:
             raise ChildProcessError(
-                "a process that read has ended, killed or for want of memory. What is finished "
-                "is kept: the same command goes on; fewer --workers need less memory."
+                "A worker process ended unexpectedly: it was killed or ran out of memory. Finished "
+                "shards are kept, and the same command resumes the run. Fewer --workers need less "
+                "memory."
             ) from error
         except BaseException:
             for process in multiprocessing.active_children():
@@ -121,29 +84,25 @@ def run(jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None) -> 
             pool.shutdown(cancel_futures=True)
 
 
-def _begin(task):
-    """Sets up a worker process.
-
-    It ignores Ctrl-C, discards logs on stderr, ends when its parent does, and passes it exceptions.
-    """
+def _start_worker(task):
+    """Sets up a worker process, which ignores Ctrl-C, discards logs, and ends with its parent."""
     global _worker
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    threading.Thread(
-        target=_end_with, args=(multiprocessing.parent_process(),), daemon=True
-    ).start()
+    parent = multiprocessing.parent_process()
+    threading.Thread(target=_exit_after, args=(parent,), daemon=True).start()
     try:
         _worker = Worker(task)
-    except Exception as error:  # a pool would hide it
+    except Exception as error:  # `_run_job` raises it: a pool would hide it here
         _worker = error
 
 
-def _end_with(process):
+def _exit_after(process):
     process.join()
     os._exit(1)
 
 
-def _finish(shard, path):
+def _run_job(shard, path):
     if isinstance(_worker, Exception):
         raise _worker
     return _worker(shard, path)

@@ -14,8 +14,6 @@ from keras_onlstm.scale.shards import Shard
 from keras_onlstm.scale.tasks import Task
 from keras_onlstm.utils.libraries import not_installed
 
-__all__ = ["run"]
-
 
 class _Actor:
     """A `Worker` on a machine. It returns exceptions, because Ray would wrap raised ones."""
@@ -34,22 +32,22 @@ class _Actor:
                 raise self._worker
             if not Path(shard.path).exists() or not Path(path).parent.is_dir():
                 raise FileNotFoundError(_unshared(shard.path, path))
-            found: Any = self._worker(shard, path)
+            result: Any = self._worker(shard, path)
         except Exception as error:
-            found = error
-        return {"found": pickle.dumps((str(path), found))}
+            result = error
+        return {"result": pickle.dumps((str(path), result))}
 
 
 def _unshared(*paths):
     return (
-        f"{' or '.join(map(str, paths))}: is not seen on another machine of the cluster. Name "
-        "files and an --output on a file system that all of them share."
+        f"{' or '.join(map(str, paths))}: does not exist on another machine of the cluster. Use "
+        "files and an --output on a file system that all machines share."
     )
 
 
 def _import():
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
-    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "2")  # gives up a lost cluster soon
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "2")  # to notice a lost cluster soon
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     try:
         import ray
@@ -75,8 +73,8 @@ def run(
     except ray.exceptions.RayError as error:
         line = str(error).strip().splitlines()[0]
         raise ConnectionError(
-            f"{address}: the cluster was lost ({line}). What is finished is kept: the same "
-            "command goes on."
+            f"--ray {address}: the connection to the cluster was lost ({line}). Finished shards "
+            "are kept, and the same command resumes the run."
         ) from error
     finally:
         ray.shutdown()
@@ -91,8 +89,8 @@ def _connect(ray, address):
     except Exception as error:  # Ray raises many classes
         line = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ConnectionError(
-            f"--ray {address}: no Ray cluster answers there ({line}). ray start --head starts "
-            "one, and auto finds it on the machines that belong to it."
+            f"--ray {address}: no Ray cluster answers there ({line}). Start one with ray start "
+            "--head. On its machines, --ray auto finds it."
         ) from error
 
 
@@ -107,14 +105,14 @@ def _run(ray, jobs, task, workers):
         {"job": pickle.dumps((shard._replace(path=os.path.abspath(shard.path)), path.absolute()))}
         for shard, path in jobs
     ]
-    found = ray.data.from_items(packed, override_num_blocks=len(packed)).map(
+    results = ray.data.from_items(packed, override_num_blocks=len(packed)).map(
         _Actor,
         fn_constructor_args=(task,),
         num_cpus=1,
         compute=ray.data.ActorPoolStrategy(min_size=1, max_size=workers),
     )
-    for row in found.iter_rows():
-        path, counts = pickle.loads(row["found"])
+    for row in results.iter_rows():
+        path, counts = pickle.loads(row["result"])
         if isinstance(counts, Exception):
             raise counts
         if not Path(path).exists():

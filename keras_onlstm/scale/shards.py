@@ -13,7 +13,7 @@ __all__ = ["FORMATS", "Shard", "cut", "read", "write"]
 
 FORMATS = {"brackets": "txt", "json": "jsonl", "parquet": "parquet"}
 _PARQUET = ".parquet"
-_MARK = b"\xef\xbb\xbf"  # byte order mark of UTF-8
+_BOM = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 
 
 class Shard(NamedTuple):
@@ -21,10 +21,10 @@ class Shard(NamedTuple):
 
     Attributes:
         path: path of the file.
-        start: integer, the first byte in a text, or the index of a row group in Parquet.
-        end: integer, where it ends (exclusive).
-        row: integer, the index of its first row among the rows of all files.
-        rows: integer, number of rows.
+        start: the first byte in a text, or the index of a row group in Parquet.
+        end: its end (exclusive).
+        row: index of its first row among the rows of all files.
+        rows: number of rows.
     """
 
     path: str
@@ -49,9 +49,9 @@ def _open_parquet(path, column):
         names = file.schema_arrow.names
     except Exception as error:  # PyArrow raises many classes
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"{path}: is no whole Parquet file ({reason}).") from error
+        raise ValueError(f"{path}: not a complete Parquet file ({reason}).") from error
     if column not in names:
-        raise ValueError(f"{path}: has no column {column!r}; it has {', '.join(names)}.")
+        raise ValueError(f"{path}: has no column {column!r}, only {', '.join(names)}.")
     return file
 
 
@@ -74,11 +74,11 @@ def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard
     Args:
         paths: list of paths of text files with one row per line, and of Parquet files (`.parquet`),
             whose row groups are the shards.
-        rows: positive integer, lines in a shard.
-        column: string, the column of Parquet files that has the text.
+        rows: number of lines in a shard.
+        column: the column of Parquet files that contains the text.
 
     Returns:
-        List of `Shard`, in the order of the rows. None is empty.
+        List of `Shard` with at least one row, in the order of the rows.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -102,12 +102,12 @@ def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard
         if Path(path).suffix == _PARQUET:
             metadata = _open_parquet(path, column).metadata
             sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
-            found = [(number, number + 1, size) for number, size in enumerate(sizes)]
+            parts = [(number, number + 1, size) for number, size in enumerate(sizes)]
         else:
             ends = list(_ends(path, rows))
             starts = [0, *(end for end, _ in ends)]
-            found = [(start, end, n) for start, (end, n) in zip(starts, ends, strict=False)]
-        for start, end, count in found:
+            parts = [(start, end, n) for start, (end, n) in zip(starts, ends, strict=False)]
+        for start, end, count in parts:
             if count:  # Parquet files may have row groups without rows
                 shards.append(Shard(str(path), start, end, row, count))
                 row += count
@@ -118,11 +118,11 @@ def read(shard: Shard, column: str = "text") -> Iterator[Any]:
     """Reads the texts of a shard.
 
     Args:
-        shard: `Shard`.
-        column: string, the column of Parquet files.
+        shard: result of `cut`.
+        column: the column of Parquet files.
 
     Yields:
-        Strings; bytes for lines that are not UTF-8; other values if a column has them.
+        Strings; bytes for lines that are not UTF-8; other values if a column contains them.
 
     Raises:
         ValueError: if a Parquet file is damaged or lacks the column.
@@ -144,13 +144,13 @@ def read(shard: Shard, column: str = "text") -> Iterator[Any]:
         return
     with open(shard.path, "rb") as file:
         file.seek(shard.start)
-        left = shard.end - shard.start
-        while left > 0 and (line := file.readline()):
-            left -= len(line)
-            yield _decoded(line.removeprefix(_MARK) if file.tell() == len(line) else line)
+        remaining = shard.end - shard.start
+        while remaining > 0 and (line := file.readline()):
+            remaining -= len(line)
+            yield _decode(line.removeprefix(_BOM) if file.tell() == len(line) else line)
 
 
-def _decoded(line):
+def _decode(line):
     line = line.rstrip(b"\r\n")
     try:
         return line.decode()
@@ -164,7 +164,7 @@ def write(path: StrPath, rows: Iterable[dict[str, Any]], task: Any) -> None:
     Args:
         path: path of the file.
         rows: iterable of dictionaries with the task's `columns` as keys.
-        task: of `tasks`. Its `form` is `"json"`, `"parquet"`, or the format of its `line`.
+        task: a task of `tasks`.
 
     Raises:
         OSError: if the file cannot be written.
@@ -185,10 +185,10 @@ def _write_parquet(path, rows, columns):
     parquet = _parquet()
     import pyarrow
 
-    kinds = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
+    types = {int: pyarrow.int64(), float: pyarrow.float64(), str: pyarrow.string()}
 
-    def kind(column):
-        return pyarrow.list_(kind(column[0])) if isinstance(column, list) else kinds[column]
+    def arrow_type(column):
+        return pyarrow.list_(arrow_type(column[0])) if isinstance(column, list) else types[column]
 
-    schema = pyarrow.schema([(name, kind(column)) for name, column in columns.items()])
+    schema = pyarrow.schema([(name, arrow_type(column)) for name, column in columns.items()])
     parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema), path)

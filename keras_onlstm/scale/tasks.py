@@ -13,17 +13,17 @@ from keras_onlstm.text.tokens import NO_WORDS, without_number
 
 __all__ = ["Parsing", "Record", "Scoring", "Task"]
 
-_BLOCK = 512  # texts at once: memory does not grow with the shard
+_BLOCK = 512  # texts per batch, so that memory does not grow with the shard
 
 
 class Record(NamedTuple):
     """The result for a text.
 
     Attributes:
-        words: integer, words read.
-        fields: dictionary with the task's `columns` except `row`; `error` is why the others are
-            empty, or `None`.
-        unknown: the words that the model read as `<unk>`, if the task lists them.
+        words: number of words read.
+        fields: dictionary with the task's `columns` except `row`; `error` is the reason why the
+            others are empty, or `None`.
+        unknown: words that the model read as `<unk>`, if the task lists them.
     """
 
     words: int
@@ -36,10 +36,10 @@ class Parsing(NamedTuple):
 
     Attributes:
         form: output format, `"brackets"`, `"json"` or `"parquet"`.
-        column: string, the Parquet column of the texts.
-        max_words: integer, skips texts with longer sentences; or `None`.
+        column: the Parquet column of the texts.
+        max_words: texts with longer sentences are skipped; `None`: no limit.
         punctuation: whether trees contain punctuation.
-        load: dictionary, the arguments of `Parser.load`.
+        load: arguments of `Parser.load`.
     """
 
     form: str = "brackets"
@@ -50,12 +50,12 @@ class Parsing(NamedTuple):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Possible values of `form`."""
+        """Valid values of `form`."""
         return ("brackets", "json", "parquet")
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Types of the fields of a row; a list has the type of its items."""
+        """Types of the fields of a row; a list contains the type of its items."""
         return {"row": int, "words": [[str]], "trees": [str], "error": str}
 
     def begin(self) -> Callable[[Iterable[Any]], Iterator[Record]]:
@@ -63,7 +63,7 @@ class Parsing(NamedTuple):
         parser = Parser.load(**self.load)
 
         def records(texts: Iterable[Any]) -> Iterator[Record]:
-            for row in parser.read_rows(texts, _BLOCK, self.max_words, self.punctuation):
+            for row in parser.parse_batch(texts, _BLOCK, self.max_words, self.punctuation):
                 trees = list(map(brackets, row.trees))
                 fields = {"words": row.words, "trees": trees, "error": row.error}
                 yield Record(sum(map(len, row.words)), fields)
@@ -80,9 +80,9 @@ class Scoring(NamedTuple):
 
     Attributes:
         form: output format, `"json"` or `"parquet"`.
-        column: string, the Parquet column of the texts.
-        max_words: integer, skips texts with more words; or `None`.
-        load: dictionary, the arguments of `reader.open_reader`.
+        column: the Parquet column of the texts.
+        max_words: texts with more words are skipped; `None`: no limit.
+        load: arguments of `reader.open_reader`.
     """
 
     form: str = "json"
@@ -92,18 +92,17 @@ class Scoring(NamedTuple):
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """Possible values of `form`."""
+        """Valid values of `form`."""
         return ("json", "parquet")
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Types of a row's fields."""
-        counts = {"tokens": int, "unknown_words": int}
-        numbers = {"log_probability": float, "perplexity": float}
-        return {"row": int, **counts, **numbers, "error": str}
+        """Types of the fields of a row."""
+        counts = {"row": int, "tokens": int, "unknown_words": int}
+        return {**counts, "log_probability": float, "perplexity": float, "error": str}
 
     def begin(self) -> Callable[[Iterable[Any]], Iterator[Record]]:
-        """Loads the model and returns a function that yields `Record`s."""
+        """Loads the model and returns a function that yields a `Record` per text."""
         reader = open_reader(**self.load)
 
         def records(texts: Iterable[Any]) -> Iterator[Record]:
@@ -112,8 +111,8 @@ class Scoring(NamedTuple):
                 split = [self._split(text, reader) for text in batch]
                 scores = iter(reader.model.score([words for words, _ in split if words]))
                 for words, error in split:
-                    found = next(scores) if words else None
-                    yield _scored(found, reader.unknown(words), error)
+                    word_scores = next(scores) if words else None
+                    yield _score_record(word_scores, reader.unknown(words), error)
 
         return records
 
@@ -121,7 +120,7 @@ class Scoring(NamedTuple):
         if isinstance(text, bytes):
             return [], "is not UTF-8 text."
         if not isinstance(text, str):
-            return [], f"is {reprlib.repr(text)}, no text."
+            return [], f"is {reprlib.repr(text)}, not a text."
         if not text.strip():
             return [], None
         try:
@@ -138,10 +137,11 @@ class Scoring(NamedTuple):
 Task = Parsing | Scoring
 
 
-def _scored(scores, unknown, error):
-    count = 0 if scores is None else len(scores)
-    total = None if scores is None else float(scores.sum(dtype=float))
-    perplexity = None if total is None else math.exp(min(-total / count, 700.0))
+def _score_record(scores, unknown, error):
+    count, total, perplexity = 0, None, None
+    if scores is not None:
+        count, total = len(scores), float(scores.sum(dtype=float))
+        perplexity = math.exp(min(-total / count, 700.0))
     counts = {"tokens": count, "unknown_words": len(unknown)}
     numbers = {"log_probability": total, "perplexity": perplexity}
     return Record(count, {**counts, **numbers, "error": error}, unknown)

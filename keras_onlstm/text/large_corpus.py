@@ -43,9 +43,9 @@ def load(
     Raises `ValueError` if the processes read different texts.
     """
     cache, options = Path(cache), (vocabulary, max_words, level)
-    if not processes.of_first(lambda: _size(directory) > MAPPED):
+    if not processes.on_first(lambda: _size(directory) > MAPPED):
         ids = corpus.load(directory, *options)
-        processes.agree({"text": _digest(ids)}, f"{directory}: the digest of its {{}}")
+        processes.check_equal({"text": _digest(ids)}, f"{directory}: the digest of its {{}}")
         return ids
     if not processes.is_first:
         processes.wait()

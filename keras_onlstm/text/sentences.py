@@ -8,6 +8,7 @@ import numpy as np
 
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.utils import Sentence, StrPath
+from keras_onlstm.utils.deprecation import renamed_attribute
 
 __all__ = [
     "DistanceModel",
@@ -53,7 +54,7 @@ def with_sentences(
     ids: np.ndarray, eos: int, others: Iterable[Sequence[int]], ignored: Container[int] = ()
 ) -> np.ndarray:
     """Appends sentences missing from a text, compared without the ids in `ignored`."""
-    present, others = split(ids, eos), [np.asarray(sentence) for sentence in others]
+    present, others = split(ids, eos), list(others)
     known, keys = set(_keys(present, ignored)), _keys(others, ignored)
     missing = [part for part, key in zip(others, keys, strict=True) if key not in known]
     return _joined([*present, *missing], eos)
@@ -175,24 +176,25 @@ class DistanceModel:
     Attributes:
         vocabulary: list of words, or `None`.
         gates: tuple of the names of gates with distances.
-        members: tuple of integers, the number of layers with distances of each model it contains.
+        layers_per_model: tuple of the number of layers with distances of each model.
     """
 
     vocabulary: list[str] | None = None
     gates: tuple[str, ...] = ()
-    members: tuple[int, ...] = ()
+    layers_per_model: tuple[int, ...] = ()
+    members = renamed_attribute("members", "layers_per_model")
     _file: StrPath | None = None
     _encoder: Encoder | None = None  # created for the first sentence
 
     @property
     def num_layers(self) -> int:
         """Number of layers with distances, of all models together."""
-        return sum(self.members)
+        return sum(self.layers_per_model)
 
     @property
     def default_layer(self) -> int | None:
         """Layer that builds trees: the second of a single model, as in the paper; `None`: all."""
-        return min(2, self.members[0]) if len(self.members) == 1 else None
+        return min(2, self.layers_per_model[0]) if len(self.layers_per_model) == 1 else None
 
     def encode(self, sentence: Sentence) -> list[int]:
         """The ids of a sentence's words.

@@ -11,7 +11,7 @@ import numpy as np
 
 from keras_onlstm.utils import Sentence, StrPath
 from keras_onlstm.utils.files import read_text, replacing
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "EOS",
@@ -138,8 +138,8 @@ class TreeEncoder:
         """The ids of a tree's words. `<root>` is a `ValueError`."""
         if ROOT in words:
             raise ValueError(
-                f"{reprlib.repr(list(words))} must not contain {ROOT}, which is the word of ROOT in "
-                "the vocabulary. Rename it."
+                f"{reprlib.repr(list(words))} must not contain {ROOT}: in the vocabulary this is "
+                "the word of ROOT. Rename it."
             )
         return [self._ids.get(word, self._unknown) for word in words]
 
@@ -150,9 +150,9 @@ def by_frequency(counts: Mapping[str, int]) -> list[str]:
 
 
 def frequent(
-    sentences: Iterable[Iterable[str]], minimum: int = 2, special: Sequence[str] = (UNKNOWN, ROOT)
+    sentences: Iterable[Iterable[str]], min_count: int = 2, special: Sequence[str] = (UNKNOWN, ROOT)
 ) -> list[str]:
-    """Makes a vocabulary: special words, then those that occur at least `minimum` times.
+    """Makes a vocabulary: special words, then those that occur at least `min_count` times.
 
     The words are sorted by descending frequency, ties alphabetically. The default special words are
     those of models of dependency trees.
@@ -161,9 +161,9 @@ def frequent(
     >>> frequent([["the", "dog", "saw", "the", "cat"], ["the", "cat", "fled"]])
     ['<unk>', '<root>', 'the', 'cat']
     """
-    integer("minimum", minimum)
+    check_integer("min_count", min_count)
     counts = Counter(chain.from_iterable(sentences))
-    words = {w: count for w, count in counts.items() if count >= minimum and w not in special}
+    words = {w: count for w, count in counts.items() if count >= min_count and w not in special}
     return [*special, *by_frequency(words)]
 
 

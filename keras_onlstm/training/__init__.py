@@ -4,14 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keras_onlstm.training.batches import SentenceBatches, TreeBatches
-    from keras_onlstm.training.bptt import (
-        ResetStates,
-        TruncatedModel,
-        Windows,
-        contiguous,
-        evaluate_windows,
-    )
+    from keras_onlstm.training.batches import SentenceBatches, TreeBatches, Windows, contiguous
+    from keras_onlstm.training.bptt import ResetStates, TruncatedModel, evaluate_windows
     from keras_onlstm.training.checkpoint import load_checkpoint, save_checkpoint
     from keras_onlstm.training.optimizers import (
         AveragedAdam,
@@ -26,38 +20,15 @@ if TYPE_CHECKING:
     from keras_onlstm.training.tree_models import HalvingWithRollback, TreeLearner, evaluate_trees
 
 __all__ = [
-    "AveragedAdam",
-    "AveragedSGD",
-    "HalvingWithRollback",
-    "NonMonotonicTrigger",
-    "PairBatches",
-    "PenalizedAdam",
-    "PlateauSchedule",
-    "ResetStates",
-    "SentenceBatches",
-    "Trainer",
-    "TreeBatches",
-    "TreeLearner",
-    "TruncatedModel",
-    "WarmupSchedule",
-    "Windows",
-    "contiguous",
-    "evaluate_trees",
-    "evaluate_windows",
-    "load_checkpoint",
-    "save_checkpoint",
-]
+    "AveragedAdam", "AveragedSGD", "HalvingWithRollback", "NonMonotonicTrigger", "PairBatches",
+    "PenalizedAdam", "PlateauSchedule", "ResetStates", "SentenceBatches", "Trainer", "TreeBatches",
+    "TreeLearner", "TruncatedModel", "WarmupSchedule", "Windows", "contiguous", "evaluate_trees",
+    "evaluate_windows", "load_checkpoint", "save_checkpoint",
+]  # fmt: skip
 
-# Modules that import Keras, which takes seconds and which `--help` does not need.
-_MODULES = (
-    "batches",
-    "bptt",
-    "checkpoint",
-    "optimizers",
-    "pair_classifiers",
-    "trainer",
-    "tree_models",
-)
+# Imported when needed: they import Keras, which takes seconds and which `--help` does not need.
+_MODULES = ("batches", "bptt", "checkpoint", "optimizers", "pair_classifiers", "trainer",
+            "tree_models")  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

@@ -1,5 +1,7 @@
-"""Batches of sentences and of dependency trees."""
+"""Batches of texts and of dependency trees, whose order depends only on a seed and the epoch."""
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,23 +9,189 @@ import numpy as np
 
 from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.text.sentences import split
-from keras_onlstm.training.bptt import own_rows
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
-from keras_onlstm.tree_lstm.plan import Layout, Rooms
+from keras_onlstm.tree_lstm.schedule import RowCapacity, TreeSchedule
+from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.keras_private import VaryingBatches
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
-__all__ = [
-    "SentenceBatches",
-    "TreeBatches",
-]
+__all__ = ["EpochBatches", "SentenceBatches", "TreeBatches", "Windows", "contiguous"]
+
+Batch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 
-class SentenceBatches(VaryingBatches):
+class EpochBatches(VaryingBatches):
+    """Base class. `_order(generator)` returns the list of the batches of an epoch."""
+
+    shuffle: bool
+    batch_size: int
+
+    def __init__(self, seed: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.seed = check_integer("seed", seed, 0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Sets the batches of an epoch, counted from 0."""
+        self._epoch = epoch
+        self._batches: list = self._order(self._generator(epoch))
+
+    def _generator(self, *numbers):
+        return np.random.Generator(np.random.PCG64([self.seed, *numbers]))
+
+    def _order(self, generator):
+        raise NotImplementedError
+
+    def _permutation(self, generator, count):
+        return generator.permutation(count) if self.shuffle else np.arange(count)
+
+    def _split(self, generator, order):
+        """Cuts an order into batches, and shuffles these."""
+        size = self.batch_size
+        batches = [order[start : start + size] for start in range(0, len(order), size)]
+        return [batches[index] for index in self._permutation(generator, len(batches))]
+
+    def on_epoch_end(self) -> None:
+        """Goes to the next epoch, as `keras.Model.fit` expects."""
+        self.set_epoch(self._epoch + 1)
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+
+def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
+    """Cuts a text (tokens,) into `batch_size` rows (B, tokens // B), and drops the rest.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training import contiguous
+    >>> contiguous(np.arange(7), 2).tolist()
+    [[0, 1, 2], [3, 4, 5]]
+    """
+    columns = len(ids) // batch_size
+    if columns < 2:
+        raise ValueError(
+            f"{len(ids)} tokens are too few for a batch of {batch_size}: each row needs at least "
+            "2. Use a smaller batch or a longer text."
+        )
+    return np.asarray(ids[: columns * batch_size]).reshape(batch_size, columns)
+
+
+def _rows_of_process(batch_size, multiple, process):
+    """The number of rows of a batch, and the indices of those that one process reads."""
+    rows = -(-batch_size // check_integer("multiple", multiple)) * multiple
+    index, processes = process
+    size = rows // processes
+    return rows, np.arange(index * size, (index + 1) * size, dtype="int32")
+
+
+class Windows(EpochBatches):
+    """Windows of a text in their order, for truncated backpropagation through time.
+
+    A window's length is drawn around `window` with probability 0.95 and around half of it
+    otherwise, with a standard deviation of 5, at least 5 (Merity et al. 2018). Windows are padded
+    to one of four lengths, because some backends compile for each shape.
+
+    Args:
+        ids: (tokens,) the text.
+        batch_size: positive integer, B.
+        window: integer, 10 or above.
+        variable_bptt: whether lengths vary. If not, all but the last are `window`.
+        seed: integer, 0 or above.
+        multiple: empty rows are added until this number, such as that of devices, divides theirs.
+        process: index and number of the processes. The number divides `multiple`; each process
+            reads its own rows.
+        **kwargs: arguments of `keras.utils.PyDataset`.
+
+    Indexing gives a batch for `TruncatedModel`: a dictionary of `ids` (B, L), a boolean `mask`
+    (B, L), `False` for padding, and `rows` (B,), the indices of the sequences; targets (B, L); and
+    their weights (B, L), 0 for padding. `keras.Model.fit` also takes it, with `shuffle=False`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.training import Windows
+    >>> windows = Windows(np.arange(50), batch_size=2, window=10, variable_bptt=False)
+    >>> inputs, targets, weights = windows[0]
+    >>> inputs["ids"].tolist()
+    [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [25, 26, 27, 28, 29, 30, 31, 32, 33, 34]]
+    >>> targets[:, -1].tolist(), [windows.length(index) for index in range(len(windows))]
+    ([10, 35], [10, 10, 4])
+    """
+
+    @renamed_arguments(jitter="variable_bptt")
+    def __init__(
+        self,
+        ids: np.ndarray,
+        batch_size: int,
+        window: int = 70,
+        variable_bptt: bool = True,
+        seed: int = 0,
+        multiple: int = 1,
+        process: tuple[int, int] = (0, 1),
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(seed, **kwargs)
+        self.text = contiguous(ids, check_integer("batch_size", batch_size))
+        self.rows, self._own_rows = _rows_of_process(batch_size, multiple, process)
+        self.window = window = check_integer("window", window, 10)
+        self.axis_1_varies = self.lengths_vary = self.variable_bptt = variable_bptt
+        # Up to 2.6 deviations above half a window, and 0.4, 2 and 5 above a whole one.
+        lengths = {math.ceil(window / 2) + 13, window + 2, window + 10, window + 25}
+        self.padded_lengths = sorted(lengths) if variable_bptt else [window]
+        self.set_epoch(0)
+
+    def _order(self, generator):
+        """The start and the end of each window."""
+        last = self.text.shape[1] - 1  # the last token is only a target
+        ends = [0]
+        while ends[-1] < last:
+            length = self.window
+            if self.variable_bptt:
+                mean = self.window if generator.random() < 0.95 else self.window / 2
+                length = min(max(5, int(generator.normal(mean, 5))), self.padded_lengths[-1])
+            ends.append(min(ends[-1] + length, last))
+        return list(itertools.pairwise(ends))
+
+    def on_epoch_end(self) -> None:
+        """Goes to the next epoch with as many windows: Keras reads their number only once."""
+        count = len(self)
+        super().on_epoch_end()
+        while len(self) != count:
+            super().on_epoch_end()
+
+    def length(self, index: int) -> int:
+        """The number of steps of a window, without padding."""
+        start, end = self._batches[index]
+        return end - start
+
+    def samples(self, index: int) -> int:
+        """The number of tokens of the whole batch, including those of other processes."""
+        return len(self.text) * self.length(index)
+
+    def share(self, index: int) -> float:
+        """The factor of the learning rate of a window: its length divided by `window`."""
+        return self.length(index) / self.window
+
+    def __getitem__(self, index: int) -> Batch:
+        windows = self._batches  # read once: Keras reads ahead in another thread
+        if not 0 <= index < len(windows):
+            raise IndexError(f"window {index} does not exist: the epoch has {len(windows)} windows")
+        start, end = windows[index]
+        rows = self._own_rows
+        width = next(length for length in self.padded_lengths if length >= end - start)
+        text = self.text[rows[0] : rows[-1] + 1, start : end + 1]  # (B, L + 1) without empty rows
+        ids, targets = np.zeros((2, len(rows), width), "int32")
+        mask = np.zeros((len(rows), width), bool)
+        filled = slice(len(text)), slice(end - start)
+        ids[filled], targets[filled], mask[filled] = text[:, :-1], text[:, 1:], True
+        return {"ids": ids, "mask": mask, "rows": rows}, targets, mask.astype("float32")
+
+
+class SentenceBatches(EpochBatches):
     """The sentences of a text in batches of similar lengths, each starting with `<eos>`.
 
-    Widths are rounded up to multiples of `width`. All batches have the same number of rows; some
-    of the last may be empty. The order depends only on `seed` and epoch.
+    All batches have the same number of rows; some rows of the last may be empty.
 
     Args:
         ids: (tokens,) the text, with `eos` after every sentence.
@@ -33,11 +201,8 @@ class SentenceBatches(VaryingBatches):
         seed: integer, 0 or above.
         multiple: positive integer, divides the number of rows.
         width: positive integer, divides all widths. Larger ones give fewer shapes.
-        process: index and number of processes, as for `Windows`.
+        process: index and number of processes, see `Windows`.
         **kwargs: arguments of `keras.utils.PyDataset`.
-
-    Raises:
-        ValueError: if the text has no sentence, or an argument is too small.
 
     Indexing gives a batch like `Windows`, for `TruncatedModel` with `carry=False`.
 
@@ -67,74 +232,51 @@ class SentenceBatches(VaryingBatches):
         process: tuple[int, int] = (0, 1),
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        self.sentences, self.eos = split(np.asarray(ids), eos), eos
+        super().__init__(seed, **kwargs)
+        self.sentences, self.eos, self.shuffle = split(np.asarray(ids), eos), eos, shuffle
         if not self.sentences:
-            raise ValueError("it holds no sentence.")
-        self.batch_size = integer("batch_size", batch_size)
-        self.rows = -(-batch_size // integer("multiple", multiple)) * multiple
-        self._own = own_rows(self.rows, process)
-        self.shuffle, self.seed = shuffle, integer("seed", seed, 0)
+            raise ValueError("the text contains no sentence. Give a text with words.")
+        self.batch_size = check_integer("batch_size", batch_size)
+        self.rows, self._own_rows = _rows_of_process(batch_size, multiple, process)
         lengths = np.array([len(sentence) + 1 for sentence in self.sentences])
-        self._widths = -(-lengths // integer("width", width)) * width
+        self._widths = -(-lengths // check_integer("width", width)) * width
         self.set_epoch(0)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Sets the order of an epoch, counted from 0."""
-        self._epoch = epoch
-        count = len(self.sentences)
-        generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
-        order = generator.permutation(count) if self.shuffle else np.arange(count)
-        order = order[np.argsort(self._widths[order], kind="stable")]
-        size = self.batch_size
-        self._batches = [order[start : start + size] for start in range(0, count, size)]
-        if self.shuffle:
-            self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
-
-    def on_epoch_end(self) -> None:
-        """Goes to the next epoch, as `keras.Model.fit` expects."""
-        self.set_epoch(self._epoch + 1)
-
-    def __len__(self) -> int:
-        return len(self._batches)
+    def _order(self, generator):
+        order = self._permutation(generator, len(self.sentences))
+        return self._split(generator, order[np.argsort(self._widths[order], kind="stable")])
 
     def samples(self, index: int) -> int:
-        """The number of words of a batch, with `<eos>` and those of other processes."""
-        return sum(len(self.sentences[member]) + 1 for member in self._batches[index])
+        """The number of tokens of the whole batch, including those of other processes."""
+        return sum(len(self.sentences[i]) + 1 for i in self._batches[index])
 
-    def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        members = self._batches[index]
-        own = self._own
-        shape = len(own), self._widths[members].max()
+    def __getitem__(self, index: int) -> Batch:
+        indices, rows = self._batches[index], self._own_rows
+        shape = len(rows), self._widths[indices].max()
         ids, targets = np.full((2, *shape), self.eos, "int32")
         mask = np.zeros(shape, bool)
-        for row, member in enumerate(members[own[0] : own[-1] + 1]):
-            sentence = self.sentences[member]
+        for row, i in enumerate(indices[rows[0] : rows[-1] + 1]):
+            sentence = self.sentences[i]
             ids[row, 1 : len(sentence) + 1] = targets[row, : len(sentence)] = sentence
             mask[row, : len(sentence) + 1] = True
-        inputs = {"ids": ids, "mask": mask, "rows": own}
-        return inputs, targets, mask.astype("float32")
+        return {"ids": ids, "mask": mask, "rows": rows}, targets, mask.astype("float32")
 
 
-class TreeBatches(VaryingBatches):
-    """Batches of trees, each laid out in a grid.
+class TreeBatches(EpochBatches):
+    """Batches of trees, each scheduled in a grid.
 
     The trees are sorted by length and cut into `batch_size` groups; a batch has one tree of each.
-    So batches have similar numbers of words and only a few shapes. The order depends only on
-    `seed` and epoch.
+    So batches have similar numbers of words and only a few shapes.
 
     Args:
-        model: `TreeLSTM` that lays them out.
-        layouts: list of `Layout`, the results of `model.lay_out`.
+        model: `TreeLSTM` that schedules them.
+        schedules: list of `TreeSchedule`, the results of `model.schedule_tree`.
         batch_size: positive integer, trees in a batch; some batches have one less.
         shuffle: whether the trees of a group go to different batches in every epoch.
         seed: integer, 0 or above.
-        rooms: `Rooms` of the grid. Default: fitted to the trees.
+        capacity: `RowCapacity` of the grid. Default: fitted to the trees.
         noise: `NoiseContrastive`, which draws noise for every word, or `None`.
         **kwargs: arguments of `keras.utils.PyDataset`.
-
-    Raises:
-        ValueError: if `layouts` is empty, or an argument is too small.
 
     Indexing gives a batch for `TreeLearner`: grids, targets and their weights.
 
@@ -144,58 +286,52 @@ class TreeBatches(VaryingBatches):
     >>> from keras_onlstm.models import TreeLSTM
     >>> from keras_onlstm.training import TreeBatches
     >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"])
-    >>> batches = TreeBatches(model, [model.lay_out(chain(["a"] * n)) for n in (1, 2, 3, 4)], 2)
+    >>> batches = TreeBatches(
+    ...     model, [model.schedule_tree(chain(["a"] * n)) for n in (1, 2, 3, 4)], 2
+    ... )
     >>> [int(weights.sum()) for _, _, weights in batches]
     [4, 6]
     """
 
+    @renamed_arguments(layouts="schedules", rooms="capacity")
     def __init__(
         self,
         model: TreeLSTM,
-        layouts: Sequence[Layout],
+        schedules: Sequence[TreeSchedule],
         batch_size: int,
         shuffle: bool = False,
         seed: int = 0,
-        rooms: Rooms | None = None,
+        capacity: RowCapacity | None = None,
         noise: NoiseContrastive | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
-        if not len(layouts):
-            raise ValueError("there is no tree.")
-        self.model, self.layouts, self.noise = model, list(layouts), noise
-        self.batch_size = integer("batch_size", batch_size)
-        self.shuffle, self.seed = shuffle, integer("seed", seed, 0)
-        self.rooms = Rooms.fitting(self.layouts, batch_size) if rooms is None else rooms
-        self._lengths = np.array([len(layout.words) for layout in self.layouts])
+        super().__init__(seed, **kwargs)
+        if not len(schedules):
+            raise ValueError("schedules is empty. Give at least one tree.")
+        self.model, self.schedules, self.noise = model, list(schedules), noise
+        self.batch_size, self.shuffle = check_integer("batch_size", batch_size), shuffle
+        if capacity is None:
+            capacity = RowCapacity.fitting(self.schedules, batch_size)
+        self.capacity = capacity
+        self._lengths = np.array([len(schedule.words) for schedule in self.schedules])
         self.set_epoch(0)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Puts trees and batches in the order of an epoch, counted from 0."""
-        self._epoch = epoch
-        count = len(self.layouts)
-        batches = -(-count // self.batch_size)
-        generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
-        order = generator.permutation(count) if self.shuffle else np.arange(count)
-        order = order[np.argsort(self._lengths[order], kind="stable")]
-        self._batches: list[list[int]] = [[] for _ in range(batches)]
-        for start in range(0, count, batches):
-            stretch = order[start : start + batches].tolist()
-            places = generator.permutation(batches) if self.shuffle else range(batches)
-            for place, tree in zip(places, stretch, strict=False):
-                self._batches[place].append(tree)
+    def _order(self, generator):
+        order = self._permutation(generator, len(self.schedules))
+        order = order[np.argsort(self._lengths[order], kind="stable")].tolist()
+        count = -(-len(order) // self.batch_size)
+        batches: list[list[int]] = [[] for _ in range(count)]
+        for start in range(0, len(order), count):
+            indices = self._permutation(generator, count)
+            for index, tree in zip(indices, order[start : start + count], strict=False):
+                batches[index].append(tree)
+        return batches
 
-    def on_epoch_end(self) -> None:
-        """Goes to the next epoch, as `keras.Model.fit` expects."""
-        self.set_epoch(self._epoch + 1)
-
-    def __len__(self) -> int:
-        return len(self._batches)
-
-    def __getitem__(self, index: int) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
-        planned = self.model.plan([self.layouts[i] for i in self._batches[index]], self.rooms)
-        inputs = planned.grids
+    def __getitem__(self, index: int) -> Batch:
+        schedules = [self.schedules[i] for i in self._batches[index]]
+        batch = self.model.schedule_batch(schedules, self.capacity)
+        inputs = batch.grids
         if self.noise is not None:
-            generator = np.random.Generator(np.random.PCG64([self.seed, self._epoch, index]))
-            inputs = {**inputs, "noise": self.noise.draw(len(planned.targets), generator)}
-        return inputs, planned.targets, planned.weights
+            generator = self._generator(self._epoch, index)
+            inputs = {**inputs, "noise": self.noise.draw(len(batch.targets), generator)}
+        return inputs, batch.targets, batch.weights

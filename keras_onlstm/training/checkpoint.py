@@ -13,19 +13,19 @@ from keras import ops
 
 from keras_onlstm.runs.earlier import current_values
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.files import parse_json, read_npz, reason, replacing
+from keras_onlstm.utils.files import describe, parse_json, read_npz, replacing
 from keras_onlstm.utils.validation import Integer, check_kind
 
 __all__ = [
-    "BESIDE",
+    "NOT_METRICS",
     "Progress",
+    "callback_states",
     "load_checkpoint",
-    "restore_state",
+    "restore_callbacks",
     "save_checkpoint",
-    "state_of",
 ]
 
-BESIDE = ("epoch", "learning_rate", "seconds")  # in a row of the history that are not metrics
+NOT_METRICS = ("epoch", "learning_rate", "seconds")  # names in a row of the history
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Progress:
     def last_metrics(self) -> dict[str, float]:
         """The metrics of the last complete epoch."""
         row = self.history[-1] if self.history else {}
-        return {name: value for name, value in row.items() if name not in BESIDE}
+        return {name: value for name, value in row.items() if name not in NOT_METRICS}
 
     def end_epoch(self, row: dict[str, float], stopped: bool) -> None:
         """Goes to the next epoch."""
@@ -67,7 +67,7 @@ class Progress:
         self.samples, self.sums = 0, {}
 
     @classmethod
-    def of_state(cls, path: Path, state: Any, record: dict[str, Any]) -> "Progress":
+    def from_state(cls, path: Path, state: Any, record: dict[str, Any]) -> "Progress":
         """The progress stored in a checkpoint, with the record of the run."""
         try:
             check_kind(state, _PROGRESS, "the state")
@@ -90,10 +90,8 @@ _PROGRESS = {  # of Progress, as JSON
     "record": (dict, ...),
     "stopped": (bool, ...),
 }
-
-
 _STATE = "state.json"
-_FURTHER = "arrays/"  # prefix of the names of arrays that are not the model's
+_ARRAYS = "arrays/"  # prefix of the names of arrays that are not the model's
 
 
 def _variables(model):
@@ -109,23 +107,20 @@ def _variables(model):
     }
 
 
-def _without_numbers(name):
-    """A name without the numbers that Keras adds to names in later models of a process."""
-    return re.sub(r"_\d+", "", name)
+def _without_numbers(names):
+    """The names without the numbers that Keras adds in later models of a process."""
+    return [re.sub(r"_\d+", "", name) for name in names]
 
 
 def _stored(variable):
     """The array that a checkpoint stores for a variable."""
     array = np.asarray(ops.convert_to_numpy(variable))
-    # bfloat16 has no NumPy dtype of its own: keep its bits
+    # NumPy has no bfloat16: store its bits
     return array if array.dtype.kind in "fiub" else array.view(f"u{array.itemsize}")
 
 
 def save_checkpoint(
-    path: StrPath,
-    model: keras.Model,
-    state: Any,
-    arrays: Mapping[str, np.ndarray] | None = None,
+    path: StrPath, model: keras.Model, state: Any, arrays: Mapping[str, np.ndarray] | None = None
 ) -> None:
     """Writes a checkpoint, atomically.
 
@@ -146,12 +141,12 @@ def save_checkpoint(
     >>> load_checkpoint("checkpoint.npz", model)
     {'epoch': 3}
     """
-    held: dict[str, Any] = {_STATE: np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)}
-    held |= {name: _stored(variable) for name, variable in _variables(model).items()}
+    entries = {_STATE: np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)}
+    entries |= {name: _stored(variable) for name, variable in _variables(model).items()}
     for name, array in (arrays or {}).items():
-        held[f"{_FURTHER}{array.dtype.name}/{name}"] = _stored(array)
+        entries[f"{_ARRAYS}{array.dtype.name}/{name}"] = _stored(array)
     with replacing(path) as temporary:
-        np.savez(temporary, **held)
+        np.savez(temporary, **entries)  # type: ignore[arg-type]
 
 
 def load_checkpoint(
@@ -182,35 +177,28 @@ def load_checkpoint(
         raise FileNotFoundError(
             f"{path}: no such checkpoint. Start a new run with another --output."
         )
-    variables = _variables(model)
+    further_arrays = {}
     try:
         stored = read_npz(path)
         state = parse_json(stored.pop(_STATE).tobytes(), object)
-        further = [name for name in stored if name.startswith(_FURTHER)]
-        others = dict(_further(name, stored.pop(name)) for name in further)
+        for key in [name for name in stored if name.startswith(_ARRAYS)]:
+            dtype, name = key.removeprefix(_ARRAYS).split("/", 1)
+            further_arrays[name] = stored.pop(key).view(np.dtype(dtype))
     except Exception as error:  # damaged files raise exceptions of many types
         raise ValueError(
-            f"{path}: not a complete checkpoint ({reason(error)}). Restore it from a copy, or "
-            "start the run anew in another directory."
+            f"{path}: not a complete checkpoint ({describe(error)}). Restore it from a copy, "
+            "or start the run anew in another directory."
         ) from error
     _check_record(path, state, record)
-    fault = _difference(variables, stored)
-    if fault:
-        raise ValueError(f"{path}: {fault}. Resume with the arguments the run started with.")
+    variables = _variables(model)
+    _check_variables(path, variables, stored)
     if arrays is not None:
-        arrays.update(others)
+        arrays.update(further_arrays)
     if check is not None:
         check(state)
     for variable, array in zip(variables.values(), stored.values(), strict=True):
-        native = np.asarray(ops.convert_to_numpy(variable)).dtype
-        variable.assign(array.view(native))
+        variable.assign(array.view(np.asarray(ops.convert_to_numpy(variable)).dtype))
     return state
-
-
-def _further(name, array):
-    """The name and the array that were passed to `save_checkpoint`."""
-    dtype, name = name.removeprefix(_FURTHER).split("/", 1)
-    return name, array.view(np.dtype(dtype))
 
 
 def _check_record(path, state, record):
@@ -220,31 +208,32 @@ def _check_record(path, state, record):
     for name, value in current_values(stored).items():  # records of earlier versions have fewer
         if value != record.get(name):
             raise ValueError(
-                f"{path}: the run was begun with {name} {value}, not {record.get(name)}. Resume it "
-                "with what it was begun with, or start another."
+                f"{path}: the run was started with {name} {value}, not {record.get(name)}. Resume "
+                "it with the value it was started with, or start another."
             )
 
 
-def _difference(variables, arrays):
-    """How a model differs from the arrays of a checkpoint, or `None`."""
-    if list(map(_without_numbers, variables)) != list(map(_without_numbers, arrays)):
-        return (
-            f"belongs to another model: it holds {len(arrays)} variables, the model has "
-            f"{len(variables)}, or their names differ"
+def _check_variables(path, variables, arrays):
+    """Checks that a checkpoint has the variables of a model."""
+    remedy = "Resume with the arguments the run started with."
+    if _without_numbers(variables) != _without_numbers(arrays):
+        raise ValueError(
+            f"{path}: belongs to another model. It has {len(arrays)} variables and the model has "
+            f"{len(variables)}, or their names differ. {remedy}"
         )
     for variable, (name, array) in zip(variables.values(), arrays.items(), strict=True):
-        wanted = _stored(variable)
-        if (wanted.shape, wanted.dtype) != (array.shape, array.dtype):
+        expected = _stored(variable)
+        if (expected.shape, expected.dtype) != (array.shape, array.dtype):
             if "seed_generator_state" in name:
-                return "was written on another backend of Keras; resume on that (KERAS_BACKEND)"
-            return (
-                f"{name} is {array.dtype} of shape {array.shape}, the model wants {wanted.dtype} "
-                f"of shape {wanted.shape}"
+                raise ValueError(
+                    f"{path}: was written on another backend of Keras. Resume on that one "
+                    "(KERAS_BACKEND)."
+                )
+            raise ValueError(
+                f"{path}: {name} is {array.dtype} of shape {array.shape}, but the model needs "
+                f"{expected.dtype} of shape {expected.shape}. {remedy}"
             )
-    return None
 
-
-Arrays = dict[str, np.ndarray]
 
 _KERAS_COUNTERS = {
     keras.callbacks.EarlyStopping: ("best", "best_epoch", "best_weights", "stopped_epoch", "wait"),
@@ -260,25 +249,26 @@ def _state(callback):
     return {name: getattr(callback, name, None) for kind in kinds for name in _KERAS_COUNTERS[kind]}
 
 
-def state_of(callbacks: Sequence[Any]) -> tuple[list[dict[str, Any]], Arrays]:
+def callback_states(callbacks: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
     """The states of callbacks: a dictionary of numbers for each, and the arrays of all.
 
     The arrays have keys such as `"0/best_weights/2"`: callback, name, position in a list.
     """
-    numbers: list[dict[str, Any]] = []
-    arrays: Arrays = {}
+    numbers: list[dict[str, Any]] = [{} for _ in callbacks]
+    arrays: dict[str, np.ndarray] = {}
     for index, callback in enumerate(callbacks):
-        numbers.append({})
         for name, value in _state(callback).items():
             if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
-                arrays |= {f"{index}/{name}/{at}": array for at, array in enumerate(value)}
+                arrays |= {f"{index}/{name}/{item}": array for item, array in enumerate(value)}
             else:
-                numbers[-1][name] = value
+                numbers[index][name] = value
     return numbers, arrays
 
 
-def restore_state(callbacks: Sequence[Any], numbers: list[dict[str, Any]], arrays: Arrays) -> None:
-    """Restores the states that `state_of` returned, except names that a callback does not have."""
+def restore_callbacks(
+    callbacks: Sequence[Any], numbers: Sequence[dict[str, Any]], arrays: Mapping[str, np.ndarray]
+) -> None:
+    """Restores the results of `callback_states`, except names that a callback does not have."""
     for index, (callback, values) in enumerate(zip(callbacks, numbers, strict=True)):
         state = _state(callback)
         for name in state:

@@ -10,39 +10,28 @@ from typing import NamedTuple
 from keras_onlstm.datasets import conll, dependency_treebank, propositional_logic, treebank
 from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree, chain, random_tree
-from keras_onlstm.distribution.processes import ALONE, Processes
+from keras_onlstm.distribution.processes import SINGLE_PROCESS, Processes
 from keras_onlstm.runs.language_model import TextConfig
 from keras_onlstm.runs.tree_lstm import NLTK, TreeLSTMConfig
 from keras_onlstm.text import large_corpus
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.sentences import split, with_sentences, without_sentences
 from keras_onlstm.text.vocabulary import EOS, ROOT, UNKNOWN, Encoder, frequent, read_words
+from keras_onlstm.utils.deprecation import module_getattr
 from keras_onlstm.utils.files import read_text
 
-__all__ = [
-    "IDS",
-    "VOCABULARY",
-    "TreeCorpus",
-    "check_same_vocabulary",
-    "choose_sentences",
-    "normalized",
-    "read_corpus",
-    "read_trees",
-    "read_vocabulary",
-    "reshaped",
-    "vocabulary_of",
-]
+__all__ = ["TreeCorpus", "normalize_tree", "read_corpus", "read_trees", "reshape_tree"]
 
 VOCABULARY = "vocabulary.txt"
 IDS = "ids"  # directory with the ids of a large corpus
-_RESTORE = "Restore it, or start the run anew."
+_PARTS = ("train", "validation", "test")
 
 
 def read_corpus(
     config: TextConfig,
     run: str | Path,
     vocabulary: Sequence[str] | None = None,
-    processes: Processes = ALONE,
+    processes: Processes = SINGLE_PROCESS,
 ) -> Corpus:
     """Reads the corpus of a run as ids. Those of a large corpus are stored in the run.
 
@@ -53,13 +42,6 @@ def read_corpus(
         run: directory of the run.
         vocabulary: list of tokens, or `None`: that of the training text.
         processes: `Processes` that read the same corpus.
-
-    Returns:
-        `text.corpus.Corpus`.
-
-    Raises:
-        FileNotFoundError: if a file of the corpus is missing.
-        ValueError: if one is empty or not UTF-8 text.
 
     Example:
 
@@ -74,15 +56,15 @@ def read_corpus(
     """
     level = "character" if config.characters else "word"
     with tempfile.TemporaryDirectory() as temporary:
-        directory = _directory(config, Path(temporary), processes.is_first)
-        how = vocabulary, config.max_words, level
-        return large_corpus.load(directory, Path(run) / IDS, *how, processes)
+        folder = _corpus_folder(config, Path(temporary), processes.is_first)
+        cache = Path(run) / IDS
+        return large_corpus.load(folder, cache, vocabulary, config.max_words, level, processes)
 
 
-def _directory(config, temporary, is_first=True):
+def _corpus_folder(config, temporary, is_first=True):
     """The folder of the parts of a corpus: `temporary` if they have to be written."""
     for path in map(Path, config.data):
-        if is_first and not path.exists():  # others do not need a large text
+        if is_first and not path.exists():  # other processes do not need a large text
             raise FileNotFoundError(f"--data {path}: no such folder or file.")
         if path.is_dir() and len(config.data) > 1:
             raise ValueError(f"--data {path}: is a folder. Give one folder, or text files.")
@@ -99,7 +81,7 @@ def _directory(config, temporary, is_first=True):
         parts = {"train": lines, "valid": lines[::10], "test": lines[1::10]}
     else:
         raise ValueError(
-            "--data is needed: a folder of train.txt, valid.txt and test.txt, or of the Penn "
+            "--data is missing. Give a folder of train.txt, valid.txt and test.txt, or of the Penn "
             "Treebank's ptb.train.txt, ptb.valid.txt and ptb.test.txt, or text files."
         )
     for part, lines in parts.items():
@@ -116,7 +98,7 @@ def split_lines(lines: list[str]) -> dict[str, list[str]]:
 
 def read_vocabulary(run: str | Path) -> list[str]:
     """Reads the vocabulary of a run."""
-    return read_words(Path(run) / VOCABULARY, _RESTORE)
+    return read_words(Path(run) / VOCABULARY, "Restore it, or start the run anew.")
 
 
 def check_same_vocabulary(run: str | Path, vocabulary: Sequence[str], data: Sequence[str]) -> None:
@@ -129,7 +111,7 @@ def check_same_vocabulary(run: str | Path, vocabulary: Sequence[str], data: Sequ
 
 
 def choose_sentences(corpus: Corpus, test_sentences: bool) -> Corpus:
-    """A corpus with or without the sentences for evaluating trees."""
+    """A corpus with or without the sentences on which trees are evaluated."""
     try:
         sample = treebank.load()
     except FileNotFoundError as error:
@@ -141,50 +123,35 @@ def choose_sentences(corpus: Corpus, test_sentences: bool) -> Corpus:
     # The sample writes numbers, punctuation and words with hyphens differently.
     ignored = {i for i, word in enumerate(corpus.vocabulary) if not word.isalpha() or word == "N"}
     choose = with_sentences if test_sentences else without_sentences
-    chosen = choose(corpus.train, encode.eos, [encode(s.tokens) for s in sample], ignored)
-    before, after = (len(split(ids, encode.eos)) for ids in (corpus.train, chosen))
-    what = "with those" if test_sentences else f"{before - after:,} fewer: without those"
-    print(f"{after:,} sentences, {what} of NLTK's sample, on which trees are scored", flush=True)
-    return corpus._replace(train=chosen)
-
-
-_PARTS = ("train", "validation", "test")
+    train = choose(corpus.train, encode.eos, [encode(s.tokens) for s in sample], ignored)
+    before, after = (len(split(ids, encode.eos)) for ids in (corpus.train, train))
+    change = "with those" if test_sentences else f"{before - after:,} fewer: without those"
+    print(f"{after:,} sentences, {change} of NLTK's sample, on which trees are scored", flush=True)
+    return corpus._replace(train=train)
 
 
 class TreeCorpus(NamedTuple):
-    """Dependency trees of the three parts, and the vocabulary.
+    """The `vocabulary` of a corpus and the projective trees of its parts.
 
-    Attributes:
-        vocabulary: list of words, `<unk>` and `<root>` first.
-        train: list of `DependencyTree`, all projective.
-        validation: list of `DependencyTree`, all projective.
-        test: list of `DependencyTree`, all projective.
-        skipped: number of sentences of each part without a projective tree.
+    `train`, `validation` and `test` are lists of `DependencyTree`; `skipped` counts the sentences
+    of each part that have no projective tree.
     """
 
-    vocabulary: list[str]
+    vocabulary: list[str]  # `<unk>` and `<root>` first
     train: list[DependencyTree]
     validation: list[DependencyTree]
     test: list[DependencyTree]
     skipped: dict[str, int]
 
 
-def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
-    """The words of a tree in a tree of another shape.
-
-    Args:
-        tree: `DependencyTree`.
-        shape: a value of `TreeLSTMConfig.trees`.
-        seed: integer, seed of a random tree.
-
-    Returns:
-        `DependencyTree`.
+def reshape_tree(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
+    """The words of a tree in a tree of another shape, a value of `TreeLSTMConfig.trees`.
 
     Example:
 
     >>> from keras_onlstm.dependencies import DependencyTree
-    >>> from keras_onlstm.training.corpora import reshaped
-    >>> reshaped(DependencyTree("a cat sleeps".split(), [2, 3, 0]), "chain").heads
+    >>> from keras_onlstm.training.corpora import reshape_tree
+    >>> reshape_tree(DependencyTree("a cat sleeps".split(), [2, 3, 0]), "chain").heads
     (0, 1, 2)
     """
     if shape == "sentence":
@@ -194,26 +161,16 @@ def reshaped(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
     return random_tree(tree.words, seed) if shape == "random" else tree
 
 
-def normalized(tree: DependencyTree) -> DependencyTree:
+def normalize_tree(tree: DependencyTree) -> DependencyTree:
     """A tree with its words in lower case, and `N` for every run of digits."""
     words = [normalize(word) for word in tree.words]
     return DependencyTree(words, tree.heads, tree.tags, tree.relations)
 
 
-def vocabulary_of(trees: Iterable[DependencyTree], config: TreeLSTMConfig) -> list[str]:
+def make_vocabulary(trees: Iterable[DependencyTree], config: TreeLSTMConfig) -> list[str]:
     """The vocabulary of training trees, with `<eos>` if `config.trees` is `"sentence"`."""
     special = (UNKNOWN, ROOT, *([EOS] if config.trees == "sentence" else ()))
     return frequent((tree.words for tree in trees), config.least_count, special)
-
-
-def _projective(trees):
-    kept, skipped = [], 0
-    for tree in trees:
-        if tree.is_projective:
-            kept.append(tree)
-        else:
-            skipped += 1
-    return kept, skipped
 
 
 def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) -> TreeCorpus:
@@ -222,44 +179,36 @@ def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) 
     Args:
         config: `TreeLSTMConfig`. The preset `debug` without `data` uses random trees.
         vocabulary: list of words, or `None`: that of the training trees.
-
-    Returns:
-        `TreeCorpus`.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file is damaged or has no projective tree.
     """
     if not config.data and config.preset == "debug":
-        return _toy_trees(config)
+        return _random_corpus(config)
     parts: dict[str, list[DependencyTree]] = {}
     skipped: dict[str, int] = {}
     paths = config.data if len(config.data) == len(_PARTS) else [None] * len(_PARTS)
     for part, path in zip(_PARTS, paths, strict=True):
         if path is None:
-            trees, left_out = dependency_treebank.load(part), 0
+            trees, invalid = dependency_treebank.load(part), 0
         else:
             reader = conll.read(path, invalid="skip")
-            trees, left_out = list(reader), reader.skipped
-        kept, crossing = _projective(trees)
-        if not kept:
-            raise ValueError(f"{path or NLTK}: no projective tree. Give a file with some.")
+            trees, invalid = list(reader), reader.skipped
+        projective = [tree for tree in trees if tree.is_projective]
+        skipped[part] = invalid + len(trees) - len(projective)
+        if not projective:
+            raise ValueError(f"{path or NLTK}: contains no projective tree. Give a file with some.")
         if config.normalize:
-            kept = list(map(normalized, kept))
+            projective = list(map(normalize_tree, projective))
         if part == "train":
             # Words of longer trees count, too.
-            vocabulary = vocabulary or vocabulary_of(kept, config)
-            kept = [tree for tree in kept if len(tree) <= config.longest]
-        parts[part] = [reshaped(tree, config.trees, number) for number, tree in enumerate(kept)]
-        skipped[part] = left_out + crossing
-    train, validation, test = parts.values()
-    return TreeCorpus(list(vocabulary or ()), train, validation, test, skipped)
+            vocabulary = vocabulary or make_vocabulary(projective, config)
+            projective = [tree for tree in projective if len(tree) <= config.longest]
+        parts[part] = [reshape_tree(tree, config.trees, i) for i, tree in enumerate(projective)]
+    return TreeCorpus(list(vocabulary or ()), **parts, skipped=skipped)
 
 
-def _toy_trees(config):
+def _random_corpus(config):
     """Random trees whose words encode their depth and side."""
     generator = random.Random(0)
-    parts: list[list[DependencyTree]] = []
+    parts = []
     for count in (120, 30, 30):
         trees = []
         for number in range(count):
@@ -267,8 +216,11 @@ def _toy_trees(config):
             depths = [len(path) for path in tree.paths()]
             sides = ["left" if head > i else "right" for i, head in enumerate(tree.heads, 1)]
             words = [f"{s}-{'abcd'[d % 4]}" for s, d in zip(sides, depths, strict=True)]
-            trees.append(reshaped(DependencyTree(words, tree.heads), config.trees, number))
+            trees.append(reshape_tree(DependencyTree(words, tree.heads), config.trees, number))
         parts.append(trees)
     train, validation, test = parts
-    vocabulary = vocabulary_of(train, config)
-    return TreeCorpus(vocabulary, train, validation, test, dict.fromkeys(_PARTS, 0))
+    skipped = dict.fromkeys(_PARTS, 0)
+    return TreeCorpus(make_vocabulary(train, config), train, validation, test, skipped)
+
+
+__getattr__ = module_getattr(__name__, {"normalized": "normalize_tree", "reshaped": "reshape_tree"})

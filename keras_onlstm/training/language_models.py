@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -10,18 +10,17 @@ import keras
 import numpy as np
 
 from keras_onlstm.distribution.devices import DataParallel
-from keras_onlstm.distribution.processes import ALONE, Processes
+from keras_onlstm.distribution.processes import SINGLE_PROCESS, Processes
 from keras_onlstm.models import PRPN, LanguageModel
+from keras_onlstm.models.initializers import copy_weights
 from keras_onlstm.models.sentence_reader import SentenceReader
-from keras_onlstm.models.starts import copy_weights
-from keras_onlstm.runs.directory import has_begun, running
 from keras_onlstm.runs.language_model import TextConfig
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.large_corpus import word_counts
-from keras_onlstm.text.vocabulary import EOS, write_words
-from keras_onlstm.training.batches import SentenceBatches
-from keras_onlstm.training.bptt import ResetStates, TruncatedModel, Windows, evaluate_windows
-from keras_onlstm.training.corpora import IDS, VOCABULARY, check_same_vocabulary
+from keras_onlstm.text.vocabulary import EOS
+from keras_onlstm.training.batches import SentenceBatches, Windows
+from keras_onlstm.training.bptt import ResetStates, TruncatedModel, evaluate_windows
+from keras_onlstm.training.corpora import IDS
 from keras_onlstm.training.optimizers import (
     AveragedSGD,
     NonMonotonicTrigger,
@@ -29,7 +28,7 @@ from keras_onlstm.training.optimizers import (
     PlateauSchedule,
     WarmupSchedule,
 )
-from keras_onlstm.training.trainer import Trainer
+from keras_onlstm.training.trainer import Trainer, train_run
 
 __all__ = ["evaluation", "make_model", "train_language_model"]
 
@@ -52,8 +51,8 @@ def _initialize(model, config, corpus, initial):
     """Sets the weights of another model, or the output bias."""
     if initial is not None:
         copy_weights(model, initial)
-    elif config.start != "published":
-        model.start_at_frequencies(word_counts(corpus.train, len(corpus.vocabulary)))
+    elif config.initialization != "published":
+        model.initialize_output_bias(word_counts(corpus.train, len(corpus.vocabulary)))
 
 
 def _optimizer(config):
@@ -71,27 +70,18 @@ def _optimizer(config):
 def _schedules(config, optimizer):
     schedules = [NonMonotonicTrigger(optimizer)] if config.optimizer == "asgd" else []
     if config.schedule == "plateau":
-        how = config.plateau_factor, config.plateau_patience
-        return [*schedules, PlateauSchedule(optimizer, *how)]
+        plateau = PlateauSchedule(optimizer, config.plateau_factor, config.plateau_patience)
+        return [*schedules, plateau]
     warmup = config.warmup if config.schedule == "cosine" else None
     return [*schedules, WarmupSchedule(config.learning_rate, warmup)]
 
 
-def _batches_of(part, kind, ids, *arguments, devices=1, processes=ALONE):
+def _make_batches(part, kind, ids, *arguments, devices=1, processes=SINGLE_PROCESS):
     """Creates batches; errors name the part of the corpus."""
     try:
         return kind(ids, *arguments, multiple=devices, process=(processes.index, processes.count))
     except ValueError as error:
         raise ValueError(f"the {part} text: {error}") from error
-
-
-def _training_batches(config, corpus, **shared):
-    rows, seed = config.batch_size, config.seed
-    if config.sentences:
-        shape = corpus.vocabulary.index(EOS), rows, True, seed
-        return _batches_of("training", SentenceBatches, corpus.train, *shape, **shared)
-    shape = rows, config.bptt, config.variable_bptt, seed
-    return _batches_of("training", Windows, corpus.train, *shape, **shared)
 
 
 def evaluation(
@@ -101,9 +91,9 @@ def evaluation(
     batch_size: int,
     sentences: bool = False,
     devices: int = 1,
-    processes: Processes = ALONE,
+    processes: Processes = SINGLE_PROCESS,
 ) -> Callable[[], float]:
-    """A function that computes the mean loss over a whole text in one pass.
+    """A function that computes the mean loss over a whole text: the log of the perplexity, in nats.
 
     Args:
         model: `LanguageModel`, `PRPN`, or another model for `TruncatedModel`.
@@ -113,21 +103,15 @@ def evaluation(
         sentences: whether each sentence is read on its own, `batch_size` in parallel.
         devices: number of devices of all processes, which share a batch.
         processes: `Processes` that evaluate it together.
-
-    Returns:
-        Function without arguments that returns the mean of the negative log-probabilities, in nats:
-        the logarithm of the perplexity.
-
-    Raises:
-        ValueError: if the text is too short.
     """
     shared = {"devices": devices, "processes": processes}
     if sentences:
-        eos = model.encode([EOS])[0]
-        batches = _batches_of(part, SentenceBatches, ids, eos, batch_size, **shared)
+        batches = _make_batches(
+            part, SentenceBatches, ids, model.encode([EOS])[0], batch_size, **shared
+        )
     else:
         rows = min(batch_size, max(1, len(ids) // 2))  # each row needs two tokens
-        batches = _batches_of(part, Windows, ids, rows, 70, False, **shared)
+        batches = _make_batches(part, Windows, ids, rows, 70, False, **shared)
     reader = TruncatedModel(model, batches.rows, carry=not sentences)
     reader.compile()
     return lambda: evaluate_windows(reader, batches)
@@ -137,9 +121,9 @@ def _in_float32(model):
     """The model or a copy that computes in float32, and a function that updates the copy."""
     if model.dtype_policy.compute_dtype == model.dtype_policy.variable_dtype:
         return model, lambda: None
-    other = type(model).from_config(model.get_config() | {"dtype": model.variable_dtype})
-    other.build()
-    return other, lambda: other.set_weights(model.get_weights())
+    copy = type(model).from_config(model.get_config() | {"dtype": model.variable_dtype})
+    copy.build()
+    return copy, lambda: copy.set_weights(model.get_weights())
 
 
 def train_language_model(
@@ -149,12 +133,12 @@ def train_language_model(
     resume: bool = False,
     steps: int | None = None,
     log_every: int = 0,
-    processes: Processes = ALONE,
+    processes: Processes = SINGLE_PROCESS,
     initial: SentenceReader | None = None,
 ) -> bool:
-    """Trains a language model in the directory of a run, or resumes it.
+    """Trains a language model, or resumes a run. Returns whether training is complete.
 
-    The directory receives what `Trainer` writes, `config.json` and `vocabulary.txt`; `best.keras`
+    The directory receives the files of `Trainer`, `config.json` and `vocabulary.txt`; `best.keras`
     is the model with the best perplexity on the validation text.
 
     Args:
@@ -165,66 +149,60 @@ def train_language_model(
         steps: number of batches after which to stop, or `None`.
         log_every: number of batches between printed lines.
         processes: `Processes` that train together. Only the first one writes.
-        initial: model whose weights a new run starts with, or `None`: see `config.start`.
-
-    Returns:
-        Whether training is complete.
+        initial: model whose weights a new run starts with, or `None`: see `config.initialization`.
 
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if a text is too short, the corpus differs from that of the run, the
-            checkpoint is damaged or of another run, or `initial` has another architecture.
+        ValueError: if a text is too short, the corpus or the checkpoint is not that of the run, or
+            `initial` has another architecture.
     """
-    devices_in_all = config.devices * processes.count
-    shared: dict[str, Any] = {"devices": devices_in_all, "processes": processes}
-    batches = _training_batches(config, corpus, **shared)
-    devices = DataParallel(config.devices) if devices_in_all > 1 else None
+    sentences, all_devices = config.sentences, config.devices * processes.count
+    shared: dict[str, Any] = {"devices": all_devices, "processes": processes}
+    kind: Any = SentenceBatches if sentences else Windows
+    if sentences:
+        shape: Any = corpus.vocabulary.index(EOS), config.batch_size, True
+    else:
+        shape = config.batch_size, config.bptt, config.variable_bptt
+    batches = _make_batches("training", kind, corpus.train, *shape, config.seed, **shared)
+    devices = DataParallel(config.devices) if all_devices > 1 else None
     with devices.scope() if devices else nullcontext():
         model = make_model(config, corpus.vocabulary)
         _initialize(model, config, corpus, initial)
         penalties = config.activation_regularization, config.temporal_regularization
-        reader = TruncatedModel(model, batches.rows, *penalties, carry=not config.sentences)
+        reader = TruncatedModel(model, batches.rows, *penalties, carry=not sentences)
         optimizer = _optimizer(config)
         reader.compile(devices.prepare(optimizer) if devices else optimizer)
         optimizer.build(reader.trainable_variables)
-        saved, update = _in_float32(model)
-    with ExitStack() as stack:
-        if devices:
-            stack.enter_context(devices.computing())
-        rows = config.batch_size if config.sentences else 10
-        measure = evaluation(saved, "validation", corpus.valid, rows, config.sentences, **shared)
+        float32_model, update = _in_float32(model)
+    with devices.computing() if devices else nullcontext():
+        rows = config.batch_size if sentences else 10
+        loss = evaluation(float32_model, "validation", corpus.valid, rows, sentences, **shared)
 
         def validate():
             update()
-            return {"val_perplexity": math.exp(min(measure(), 700.0))}
+            return {"val_perplexity": math.exp(min(loss(), 700.0))}
 
         trainer = Trainer(
             reader,
             batches,
             validate,
             output,
-            epochs=config.epochs,
-            monitor="val_perplexity",
-            mode="min",
+            config.epochs,
+            "val_perplexity",
+            "min",
             callbacks=[ResetStates()],
             schedules=_schedules(config, optimizer),
-            place=devices.place if devices else None,
-            saved=saved,
+            distribute=devices.distribute if devices else None,
+            best_model=float32_model,
             record=config.record(),
             verbose=processes.is_first,
             log_every=log_every,
             unit="tokens",
             processes=processes,
         )
-        if processes.is_first:
-            stack.enter_context(running(output, config.to_json(), resume, prepared=[IDS]))
-        begun = [IDS, VOCABULARY]
-        if processes.of_first(lambda: resume and has_begun(output, prepared=begun)):
-            check_same_vocabulary(output, corpus.vocabulary, config.data)
-            trainer.resume()
-        elif processes.is_first:
-            write_words(Path(output) / VOCABULARY, corpus.vocabulary)
-        sizes = f"{len(corpus.train):,} tokens, {len(corpus.vocabulary):,} words"
-        print(f"{model.title}, {model.count_params():,} parameters, {sizes}", flush=True)
-        trainer.run(steps)
-    return trainer.progress.epoch == config.epochs
+        description = (
+            f"{model.title}, {model.count_params():,} parameters, {len(corpus.train):,} tokens, "
+            f"{len(corpus.vocabulary):,} words"
+        )
+        vocabulary = corpus.vocabulary
+        return train_run(trainer, config, resume, steps, description, vocabulary, [IDS])

@@ -10,7 +10,7 @@ import numpy as np
 from keras import backend, ops
 
 from keras_onlstm.utils import Tensor
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = [
     "AveragedAdam",
@@ -37,7 +37,7 @@ class Stateful:
         return {name: getattr(self, name) for name in self.stored}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restores what `get_state` returned."""
+        """Restores the result of `get_state`."""
         vars(self).update(state)
 
 
@@ -99,7 +99,7 @@ class PlateauSchedule(Stateful):
         self, optimizer: keras.optimizers.Optimizer, factor: float, patience: int, mode: str = "min"
     ) -> None:
         self.optimizer, self.factor = optimizer, factor
-        self.patience = integer("patience", patience)
+        self.patience = check_integer("patience", patience)
         self.sign = {"min": -1, "max": 1}[mode]
         self.best, self.wait = -self.sign * math.inf, 0
 
@@ -136,8 +136,8 @@ class PenalizedAdam(keras.optimizers.Adam):
         self.penalty = penalty
 
     def update_step(self, gradient: Tensor, variable: Any, learning_rate: Tensor) -> None:
-        now = ops.cast(variable, gradient.dtype)
-        super().update_step(gradient + self.penalty * now, variable, learning_rate)
+        weights = ops.cast(variable, gradient.dtype)
+        super().update_step(gradient + self.penalty * weights, variable, learning_rate)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "penalty": self.penalty}
@@ -176,10 +176,10 @@ class _Averaging(keras.optimizers.Optimizer):
         if backend.backend() == "torch" and not self.is_averaging:
             return
         self.counted.assign(self.counted + self.averaging)
-        begun, count = ops.cast(self.averaging, "bool"), ops.maximum(self.counted, 1)
+        has_started, count = ops.cast(self.averaging, "bool"), ops.maximum(self.counted, 1)
         for variable, average in self._pairs():
-            now, mean = ops.convert_to_tensor(variable), ops.convert_to_tensor(average)
-            average.assign(_updated(begun, mean, now, ops.cast(count, mean.dtype)))
+            value, mean = ops.convert_to_tensor(variable), ops.convert_to_tensor(average)
+            average.assign(_updated_mean(has_started, mean, value, ops.cast(count, mean.dtype)))
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
@@ -188,27 +188,26 @@ class _Averaging(keras.optimizers.Optimizer):
             yield
             return
         # Through NumPy, because on JAX both variables would share a buffer, which is then donated.
-        kept = [np.array(ops.convert_to_numpy(variable)) for variable, _ in self._pairs()]
+        weights = [np.array(ops.convert_to_numpy(variable)) for variable, _ in self._pairs()]
         try:
             for variable, average in self._pairs():
                 variable.assign(np.array(ops.convert_to_numpy(average)))
             yield
         finally:
-            for (variable, _), value in zip(self._pairs(), kept, strict=True):
+            for (variable, _), value in zip(self._pairs(), weights, strict=True):
                 variable.assign(value)
 
 
-def _updated(begun, mean, now, count):
-    """The mean with one more value, or unchanged before averaging has begun."""
-    return ops.cond(begun, lambda: mean + (now - mean) / count, lambda: mean)
+def _updated_mean(has_started, mean, value, count):
+    return ops.cond(has_started, lambda: mean + (value - mean) / count, lambda: mean)
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class AveragedSGD(_Averaging, keras.optimizers.SGD):
     """`keras.optimizers.SGD` that can keep the mean of the weights after every step.
 
-    It takes the steps of `SGD`. After `start_averaging()` it also keeps the mean of the weights
-    over all later steps. Within `averaged_weights()` the model has these mean weights.
+    After `start_averaging()` it keeps the mean of the weights over all later steps. Within
+    `averaged_weights()` the model has these mean weights.
 
     Source: Polyak and Juditsky 1992, "Acceleration of stochastic approximation by averaging".
 
@@ -253,20 +252,6 @@ class NonMonotonicTrigger(Stateful):
     Args:
         optimizer: `AveragedSGD` or `AveragedAdam`, built.
         patience: integer, 0 or above; 5 in the published recipe.
-
-    Example:
-
-    >>> import keras
-    >>> from keras_onlstm.training import AveragedSGD, NonMonotonicTrigger
-    >>> optimizer = AveragedSGD(0.1)
-    >>> optimizer.build([keras.Variable([0.0])])
-    >>> trigger = NonMonotonicTrigger(optimizer, patience=1)
-    >>> for score in (3.0, 2.0, 4.0):
-    ...     trigger.step(score)
-    ...     print(optimizer.is_averaging)
-    False
-    False
-    True
     """
 
     stored = ("scores",)
@@ -278,11 +263,11 @@ class NonMonotonicTrigger(Stateful):
                 f"{type(optimizer).__name__}."
             )
         self.start_averaging: Callable[[], None] = optimizer.start_averaging
-        self.patience = integer("patience", patience, 0)
+        self.patience = check_integer("patience", patience, 0)
         self.scores: list[float] = []
 
     def step(self, score: float) -> None:
-        long_ago = self.scores[: len(self.scores) - self.patience]
-        if len(self.scores) > self.patience and not score <= min(long_ago):
+        earlier = self.scores[: len(self.scores) - self.patience]
+        if len(self.scores) > self.patience and not score <= min(earlier):
             self.start_averaging()
         self.scores.append(score)

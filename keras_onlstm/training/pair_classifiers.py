@@ -10,23 +10,17 @@ import numpy as np
 
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.models import PairClassifier
-from keras_onlstm.runs.directory import has_begun, running
 from keras_onlstm.runs.language_model import NAMES
 from keras_onlstm.runs.pair_classifier import PairClassifierConfig
+from keras_onlstm.training.batches import EpochBatches
 from keras_onlstm.training.optimizers import PlateauSchedule
-from keras_onlstm.training.trainer import Trainer
-from keras_onlstm.utils.keras_private import VaryingBatches
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.training.trainer import Trainer, train_run
+from keras_onlstm.utils.validation import check_integer
 
-__all__ = [
-    "PairBatches",
-    "accuracy",
-    "formula_batches",
-    "train_pair_classifier",
-]
+__all__ = ["PairBatches", "accuracy", "train_pair_classifier"]
 
 
-class PairBatches(VaryingBatches):
+class PairBatches(EpochBatches):
     """Pairs of id sequences with their classes, in batches of similar lengths.
 
     Lengths are rounded up to `1 + k * multiple`. Pairs are sorted by the rounded lengths of both
@@ -43,10 +37,6 @@ class PairBatches(VaryingBatches):
         shuffle: whether pairs of equal lengths, and batches, are shuffled in every epoch.
         seed: integer, 0 or above.
         **kwargs: arguments of `keras.utils.PyDataset`.
-
-    Raises:
-        ValueError: if the lists are empty or differ in length, an id is 0, or another argument is
-            too small.
 
     Example:
 
@@ -70,60 +60,37 @@ class PairBatches(VaryingBatches):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(seed, **kwargs)
         if not len(left) == len(right) == len(classes) > 0:
             raise ValueError(
-                "left, right and classes are lists of one length, at least 1, not of "
+                "left, right and classes must be lists of the same length, at least 1, not of "
                 f"{len(left)}, {len(right)} and {len(classes)}."
             )
         for index, pair in enumerate(zip(left, right, strict=True)):
             if any(0 in sequence for sequence in pair):
-                raise ValueError(f"pair {index} has an id 0, which stands for padding.")
-        self.left = left
-        self.right = right
+                raise ValueError(f"pair {index} contains the id 0, which is reserved for padding.")
+        self.left, self.right, self.shuffle = left, right, shuffle
         self.classes = np.asarray(classes, dtype="int32")
-        self.batch_size = integer("batch_size", batch_size)
-        self.multiple = integer("multiple", multiple)
-        self.shuffle = shuffle
-        self.seed = integer("seed", seed, 0)
+        self.batch_size = check_integer("batch_size", batch_size)
+        self.multiple = check_integer("multiple", multiple)
         lengths = np.array([[len(a), len(b)] for a, b in zip(left, right, strict=True)])
         self._widths = 1 + -(-(np.maximum(lengths, 1) - 1) // multiple) * multiple  # (pairs, 2)
         self.set_epoch(0)
 
-    def set_epoch(self, epoch: int) -> None:
-        """Puts pairs and batches in the order of an epoch.
-
-        Args:
-            epoch: integer, 0 or above.
-        """
-        self._epoch = epoch
-        count = len(self.classes)
-        generator = np.random.Generator(np.random.PCG64([self.seed, epoch]))
-        order = generator.permutation(count) if self.shuffle else np.arange(count)
+    def _order(self, generator):
+        order = self._permutation(generator, len(self.classes))
         left, right = self._widths[order].T
         # The right lengths alternately rise and fall, so that a batch with pairs of two left
         # lengths needs little padding.
         snake = np.where((left // self.multiple) % 2 == 0, right, -right)
-        order = order[np.lexsort((snake, left))]
-        self._batches = [
-            order[start : start + self.batch_size] for start in range(0, count, self.batch_size)
-        ]
-        if self.shuffle:
-            self._batches = [self._batches[i] for i in generator.permutation(len(self._batches))]
-
-    def on_epoch_end(self) -> None:
-        """Goes to the next epoch, as `keras.Model.fit` expects."""
-        self.set_epoch(self._epoch + 1)
-
-    def __len__(self) -> int:
-        return len(self._batches)
+        return self._split(generator, order[np.lexsort((snake, left))])
 
     def __getitem__(self, index: int) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
-        rows = self._batches[index]
-        left_width, right_width = self._widths[rows].max(axis=0)
-        left = self._padded(self.left, rows, left_width)
-        right = self._padded(self.right, rows, right_width)
-        return (left, right), self.classes[rows]
+        pairs = self._batches[index]
+        left_width, right_width = self._widths[pairs].max(axis=0)
+        left = _padded([self.left[pair] for pair in pairs], left_width)
+        right = _padded([self.right[pair] for pair in pairs], right_width)
+        return (left, right), self.classes[pairs]
 
     def padding_share(self) -> float:
         """The share of all token positions of an epoch that is padding."""
@@ -131,18 +98,15 @@ class PairBatches(VaryingBatches):
         tokens = sum(map(len, self.left)) + sum(map(len, self.right))
         return 1 - tokens / positions
 
-    @staticmethod
-    def _padded(sequences, rows, width):
-        ids = np.zeros((len(rows), width), dtype="int32")
-        for place, row in enumerate(rows):
-            ids[place, : len(sequences[row])] = sequences[row]
-        return ids
+
+def _padded(sequences, width):
+    ids = np.zeros((len(sequences), width), dtype="int32")
+    for row, sequence in zip(ids, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    return ids
 
 
-def formula_batches(
-    pairs: Sequence[logic.Pair], batch_size: int, shuffle: bool = False, seed: int = 0
-) -> PairBatches:
-    """`PairBatches` of formulas."""
+def _formula_batches(pairs, batch_size, shuffle=False, seed=0):
     # Formulas have 1 + 3 k tokens. JAX compiles for every shape, so it gets fewer shapes.
     return PairBatches(
         [logic.encode(pair.left) for pair in pairs],
@@ -156,18 +120,18 @@ def formula_batches(
 
 
 def accuracy(model: PairClassifier, pairs: Sequence[logic.Pair]) -> float:
-    """The share of pairs of formulas that a model classifies right. `pairs` has some."""
-    return _accuracy(model, formula_batches(pairs, 512), len(pairs))
+    """The share of pairs of formulas that a model classifies right. `pairs` must not be empty."""
+    return _accuracy(model, _formula_batches(pairs, 512))
 
 
-def _accuracy(model, batches, count):
+def _accuracy(model, batches):
     correct = 0
     for inputs, classes in (batches[index] for index in range(len(batches))):
         correct += int((model.predict_on_batch(inputs).argmax(-1) == classes).sum())
-    return correct / count
+    return correct / len(batches.classes)
 
 
-def _compiled(config, batches):
+def _compiled_model(config, batches):
     """The built and compiled model, and its schedules."""
     keras.utils.set_random_seed(config.seed)
     model = PairClassifier(
@@ -202,9 +166,9 @@ def train_pair_classifier(
     steps: int | None = None,
     log_every: int = 0,
 ) -> bool:
-    """Trains a classifier of pairs of formulas in the directory of a run, or resumes it.
+    """Trains a classifier of pairs of formulas, or resumes a run. Returns whether it is complete.
 
-    The directory receives what `Trainer` writes, and `config.json`; `best.keras` is the model with
+    The directory receives the files of `Trainer`, and `config.json`; `best.keras` is the model with
     the best accuracy on the validation pairs.
 
     Args:
@@ -216,36 +180,27 @@ def train_pair_classifier(
         steps: number of batches after which to stop, or `None`.
         log_every: number of batches between printed lines.
 
-    Returns:
-        Whether training is complete.
-
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.
         ValueError: if the checkpoint is damaged or of another run.
     """
-    batches = formula_batches(training, config.batch_size, shuffle=True, seed=config.seed)
-    checks = formula_batches(validation, 512)
-    model, schedules = _compiled(config, batches)
+    batches = _formula_batches(training, config.batch_size, shuffle=True, seed=config.seed)
+    validation_batches = _formula_batches(validation, 512)
+    model, schedules = _compiled_model(config, batches)
     trainer = Trainer(
         model,
         batches,
-        lambda: {"val_accuracy": _accuracy(model, checks, len(validation))},
+        lambda: {"val_accuracy": _accuracy(model, validation_batches)},
         output,
-        epochs=config.epochs,
-        monitor="val_accuracy",
+        config.epochs,
+        "val_accuracy",
         schedules=schedules,
         record=config.record(),
         log_every=log_every,
         unit="pairs",
     )
-    with running(output, config.to_json(), resume):
-        if resume and has_begun(output):
-            trainer.resume()
-        print(
-            f"{NAMES[config.recurrent]}, {model.count_params():,} parameters, "
-            f"{len(training):,} training and {len(validation):,} validation pairs, "
-            f"{batches.padding_share():.1%} padding",
-            flush=True,
-        )
-        trainer.run(steps)
-    return trainer.progress.epoch == config.epochs
+    description = (
+        f"{NAMES[config.recurrent]}, {model.count_params():,} parameters, {len(training):,} "
+        f"training and {len(validation):,} validation pairs, {batches.padding_share():.1%} padding"
+    )
+    return train_run(trainer, config, resume, steps, description)

@@ -1,29 +1,34 @@
 """A training loop that can be killed at any time and resumed with identical results."""
 
+import csv
 import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import keras
 
-from keras_onlstm.distribution.processes import ALONE, Processes
+from keras_onlstm.distribution.processes import SINGLE_PROCESS, Processes
+from keras_onlstm.runs.config import Config
+from keras_onlstm.runs.directory import has_begun, running
+from keras_onlstm.text.vocabulary import write_words
 from keras_onlstm.training.checkpoint import (
     Progress,
+    callback_states,
     load_checkpoint,
-    restore_state,
+    restore_callbacks,
     save_checkpoint,
-    state_of,
 )
-from keras_onlstm.training.deterministic_tracing import traced_alike
-from keras_onlstm.training.metrics_log import write_history, write_tensorboard
+from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import progress_bar
-from keras_onlstm.utils.files import remove_left_overs, replacing
+from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.files import remove_left_overs, replacing, write_json
 
 __all__ = ["Trainer"]
 
@@ -56,10 +61,10 @@ class Trainer:
         callbacks: Keras callbacks, called as in `keras.Model.fit`. One that sets `stop_training`
             ends the epoch after this batch, and the run after this epoch. Checkpoints include the
             results of `get_state()`, and the state of `EarlyStopping` and `ReduceLROnPlateau`.
-        schedules: objects of `training.schedules`. `step` takes the monitored value after every
+        schedules: objects such as `PlateauSchedule`. `step` takes the monitored value after every
             epoch; `rate`, if it exists, gives the learning rate of every batch.
-        place: function that puts a batch onto the devices, or `None`.
-        saved: the model in `best.keras`, if it is not `model` but a part of it.
+        distribute: function that puts a batch onto the devices, or `None`.
+        best_model: the model to save in `best.keras`, if it is only a part of `model`.
         record: dictionary of JSON values. A run can only be resumed with the same one.
         checkpoint_seconds: number, seconds between checkpoints within an epoch.
         verbose: whether to show a progress bar on a terminal, and print a line per epoch.
@@ -85,6 +90,7 @@ class Trainer:
     [1, 2, 3]
     """
 
+    @renamed_arguments(place="distribute", saved="best_model")
     def __init__(
         self,
         model: keras.Model,
@@ -96,21 +102,21 @@ class Trainer:
         mode: str = "max",
         callbacks: Iterable[keras.callbacks.Callback] = (),
         schedules: Iterable[Any] = (),
-        place: Callable[[tuple], tuple] | None = None,
-        saved: keras.Model | None = None,
+        distribute: Callable[[tuple], tuple] | None = None,
+        best_model: keras.Model | None = None,
         record: Mapping[str, Any] | None = None,
         checkpoint_seconds: float = 60,
         verbose: bool = True,
         log_every: int = 0,
         unit: str = "samples",
-        processes: Processes = ALONE,
+        processes: Processes = SINGLE_PROCESS,
     ) -> None:
         self.model, self.batches, self.validate = model, batches, validate
         self.directory, self.epochs = Path(directory), epochs
         self.monitor, self.sign = monitor, {"max": 1, "min": -1}[mode]
         self.callbacks, self.schedules = list(callbacks), list(schedules)
-        self.place = place or (lambda batch: batch)
-        self.saved = model if saved is None else saved
+        self.distribute = distribute or (lambda batch: batch)
+        self.best_model = model if best_model is None else best_model
         self.record = dict(record or {})
         self.checkpoint_seconds, self.verbose = checkpoint_seconds, verbose
         self.log_every = log_every if verbose and not sys.stdout.isatty() else 0
@@ -121,30 +127,27 @@ class Trainer:
     def resume(self) -> None:
         """Restores the last checkpoint.
 
-        Raises:
-            FileNotFoundError: if there is none.
-            ValueError: if it is damaged or of another model. Nothing is changed then.
+        Raises `FileNotFoundError` if there is none, and `ValueError` if it is damaged or of another
+        model; nothing is changed then.
         """
-        path, check = self.directory / CHECKPOINT, self._check
-        arrays: dict[str, Any] = {}
-        state = load_checkpoint(path, self.model, check, self.record, arrays)
-        self.progress = Progress.of_state(path, state, self.record)
-        restore_state(self._stateful, self.progress.callbacks, arrays)
+        path, arrays = self.directory / CHECKPOINT, dict[str, Any]()
+        state = load_checkpoint(path, self.model, self._check, self.record, arrays)
+        self.progress = Progress.from_state(path, state, self.record)
+        restore_callbacks(self._stateful, self.progress.callbacks, arrays)
 
     @property
     def _stateful(self):
-        return [*self.callbacks, *(one for one in self.schedules if one.get_state())]
+        return [*self.callbacks, *(s for s in self.schedules if s.get_state())]
 
     def _check(self, state):
-        path = self.directory / CHECKPOINT
-        Progress.of_state(path, state, self.record)
+        path, callbacks = self.directory / CHECKPOINT, len(self._stateful)
+        Progress.from_state(path, state, self.record)
         self.batches.set_epoch(state["epoch"])  # epochs may differ in length
-        states, batches = len(state["callbacks"]), len(self.batches)
-        if states != len(self._stateful) or state["batch"] > batches:
+        if len(state["callbacks"]) != callbacks or state["batch"] > len(self.batches):
             raise ValueError(
-                f"{path}: has {states} callbacks and is at batch {state['batch']}; here are "
-                f"{len(self._stateful)} callbacks and {batches} batches. Resume with the arguments "
-                "the run started with."
+                f"{path}: the run has {len(state['callbacks'])} callbacks and is at batch "
+                f"{state['batch']}, but this Trainer has {callbacks} callbacks and "
+                f"{len(self.batches)} batches. Resume with the arguments the run started with."
             )
 
     def run(self, max_batches: int | None = None) -> list[dict[str, float]]:
@@ -155,13 +158,9 @@ class Trainer:
 
         Returns:
             The history: a list of dictionaries, one per epoch.
-
-        Raises:
-            OSError: if a file cannot be written.
-            ValueError: if the loss is NaN.
         """
-        self._left = math.inf if max_batches is None else max_batches
-        with traced_alike(self.model, getattr(self.batches, "lengths_vary", False)):
+        self._batches_left = math.inf if max_batches is None else max_batches
+        with deterministic_tracing(self.model, getattr(self.batches, "lengths_vary", False)):
             self._begin()
             while self.progress.epoch < self.epochs and not self.model.stop_training:
                 self._train_epoch()
@@ -182,7 +181,7 @@ class Trainer:
             self.directory.mkdir(parents=True, exist_ok=True)
             remove_left_overs(self.directory)
         is_new = self.progress == Progress(record=self.record)
-        before = state_of(self._stateful)
+        states = callback_states(self._stateful)
         # Keras calls callbacks in threads if none of them overrides `on_train_batch_end`.
         in_order = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: None)
         params = {"epochs": self.epochs, "steps": len(self.batches), "verbose": int(self.verbose)}
@@ -193,27 +192,30 @@ class Trainer:
         if is_new:
             self._save()  # after this the run can be resumed if it is killed
         else:
-            restore_state(self._stateful, *before)
+            restore_callbacks(self._stateful, *states)
 
     def _train_epoch(self):
         progress, batches = self.progress, self.batches
         batches.set_epoch(progress.epoch)
         if progress.batch == 0:
             self._hooks.on_epoch_begin(progress.epoch)
-        shown = {"desc": self._title(), "total": len(batches), "initial": progress.batch}
-        hidden = None if self.verbose else True
-        with progress_bar("batches", file=sys.stdout, leave=False, disable=hidden, **shown) as bar:
-            saved = mark = time.monotonic()
-            while progress.batch < len(batches) and self._left > 0:
+        position = {"desc": self._title(), "total": len(batches), "initial": progress.batch}
+        disable = None if self.verbose else True  # None: only on a terminal
+        with progress_bar(
+            "batches", file=sys.stdout, leave=False, disable=disable, **position
+        ) as bar:
+            saved = previous = time.monotonic()
+            while progress.batch < len(batches) and self._batches_left > 0:
                 self._train_batch()
-                self._left -= 1
+                self._batches_left -= 1
                 now = time.monotonic()
-                progress.seconds, mark = progress.seconds + now - mark, now
+                progress.seconds, previous = progress.seconds + now - previous, now
                 bar.set_postfix(progress.means(), refresh=False)
                 bar.update()
                 if self.log_every and progress.batch % self.log_every == 0:
-                    print(f"{self._title()}, batch {progress.batch}/{len(batches)}: "
-                          f"{_shown(progress.means())}", flush=True)  # fmt: skip
+                    metrics = _text(progress.means())
+                    print(f"{self._title()}, batch {progress.batch}/{len(batches)}: {metrics}",
+                          flush=True)  # fmt: skip
                 if self.model.stop_training:
                     break
                 if now - saved > self.checkpoint_seconds and progress.batch < len(batches):
@@ -224,18 +226,21 @@ class Trainer:
         return f"Epoch {self.progress.epoch + 1}/{self.epochs}"
 
     def _train_batch(self):
-        progress, index = self.progress, self.progress.batch
-        x, y, *weights = self.batches[index]
-        count = self._samples(index, y, weights)
+        progress, batches, index = self.progress, self.batches, self.progress.batch
+        x, y, *weights = batches[index]
+        if hasattr(batches, "samples"):
+            count = float(batches.samples(index))
+        else:
+            count = float(weights[0].sum()) if weights else len(y)
         self._hooks.on_train_batch_begin(index)
         rates = {}
-        for schedule in (one for one in self.schedules if hasattr(one, "rate")):
-            done = (progress.epoch + index / len(self.batches)) / self.epochs
-            share = self.batches.share(index) if hasattr(self.batches, "share") else 1.0
+        for schedule in (s for s in self.schedules if hasattr(s, "rate")):
+            done = (progress.epoch + index / len(batches)) / self.epochs
+            share = batches.share(index) if hasattr(batches, "share") else 1.0
             rates["learning_rate"] = schedule.rate(done) * share
             self.model.optimizer.learning_rate.assign(rates["learning_rate"])
         # Metrics of this batch only: the Trainer computes the means over the epoch.
-        logs = self.model.train_on_batch(*self.place((x, y, *weights)), return_dict=True)
+        logs = self.model.train_on_batch(*self.distribute((x, y, *weights)), return_dict=True)
         progress.add(logs | rates, count)
         means = progress.means()
         self._hooks.on_train_batch_end(index, {name: means[name] for name in logs})
@@ -247,14 +252,8 @@ class Trainer:
                 "learning rate, or another seed."
             )
 
-    def _samples(self, index, y, weights):
-        """The weight of a batch in the means."""
-        if hasattr(self.batches, "samples"):
-            return float(self.batches.samples(index))
-        return float(weights[0].sum()) if weights else len(y)
-
     def _end_epoch(self):
-        progress = self.progress
+        progress, is_first = self.progress, self.processes.is_first
         # An averaging optimizer temporarily sets the mean weights.
         with getattr(self.model.optimizer, "averaged_weights", nullcontext)():
             self._hooks.on_test_begin()
@@ -263,36 +262,148 @@ class Trainer:
             value, best = validated[self.monitor], progress.best
             if best is None or math.isnan(best) or self.sign * (value - best) > 0:
                 progress.best = value
-                if self.processes.is_first:
+                if is_first:
                     with replacing(self.directory / BEST) as temporary:
-                        self.saved.save(temporary)
-        means = progress.means()
-        now = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
-        rate, seconds = means.pop("learning_rate", now), progress.seconds
+                        self.best_model.save(temporary)
+        means, seconds = progress.means(), progress.seconds
+        last_rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
+        rate = means.pop("learning_rate", last_rate)
         metrics = means | validated
         row = {"epoch": progress.epoch + 1, **metrics, "learning_rate": rate,
                "seconds": round(seconds, 3)}  # fmt: skip
         line = (
             f"{self._title()}: {progress.samples:,.0f} {self.unit} in {seconds:.0f} s, "
-            f"{progress.samples / max(seconds, 1e-9):,.0f} a second, {_shown(metrics)}"
+            f"{progress.samples / max(seconds, 1e-9):,.0f} a second, {_text(metrics)}"
         )
         self._hooks.on_epoch_end(progress.epoch, dict(metrics))
         for schedule in self.schedules:
             schedule.step(validated[schedule.monitor or self.monitor])
         progress.end_epoch(row, bool(self.model.stop_training))
-        if self.processes.is_first:
+        if is_first:
             write_history(self.directory, progress.history)
         self._save()
-        if self.processes.is_first:
+        if is_first:
             write_tensorboard(self.directory, row)
         if self.verbose:
             print(line, flush=True)
 
     def _save(self):
         if self.processes.is_first:
-            self.progress.callbacks, arrays = state_of(self._stateful)
+            self.progress.callbacks, arrays = callback_states(self._stateful)
             save_checkpoint(self.directory / CHECKPOINT, self.model, asdict(self.progress), arrays)
 
 
-def _shown(metrics):
+def train_run(
+    trainer: Trainer,
+    config: Config,
+    resume: bool,
+    steps: int | None,
+    description: str,
+    vocabulary: Sequence[str] | None = None,
+    prepared: Sequence[str] = (),
+) -> bool:
+    """Starts or resumes a run in the directory of a trainer. Returns whether it is complete.
+
+    `description` is printed; `vocabulary` is that of the corpus, if the run stores it; `prepared`
+    are the files that may be there before a run starts.
+    """
+    directory, processes = trainer.directory, trainer.processes
+    stored = prepared if vocabulary is None else [*prepared, VOCABULARY]
+    lock = running(directory, config.to_json(), resume, prepared)
+    with lock if processes.is_first else nullcontext():
+        if processes.on_first(lambda: resume and has_begun(directory, stored)):
+            if vocabulary is not None:
+                check_same_vocabulary(directory, vocabulary, config.group("data")["data"])
+            trainer.resume()
+        elif vocabulary is not None and processes.is_first:
+            write_words(directory / VOCABULARY, vocabulary)
+        print(description, flush=True)
+        trainer.run(steps)
+    return trainer.progress.epoch == trainer.epochs or trainer.progress.stopped
+
+
+def _text(metrics):
     return ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+
+
+def write_history(directory: Path, history: Sequence[dict[str, Any]]) -> None:
+    """Writes the rows of all epochs to `metrics.csv` and `metrics.json`."""
+    # Rewritten each time, so that a resumed run never contains an epoch twice.
+    with (
+        replacing(directory / "metrics.csv") as temporary,
+        open(temporary, "w", newline="", encoding="utf-8") as file,
+    ):
+        writer = csv.DictWriter(file, fieldnames=list(history[0]))
+        writer.writeheader()
+        writer.writerows(history)
+    write_json(directory / "metrics.json", {"epochs": history})
+
+
+def write_tensorboard(directory: Path, row: dict[str, Any]) -> None:
+    """Adds an epoch's row to the event files in `tensorboard/`, if TensorBoard is installed."""
+    if find_spec("tensorboard") is None:
+        return
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.summary.writer.record_writer import RecordWriter
+
+    metrics = [(name, value) for name, value in row.items() if name != "epoch"]
+    values = [Summary.Value(tag=name, simple_value=value) for name, value in metrics]
+    now, epoch = time.time(), row["epoch"]
+    # TensorBoard reads the files of a directory in the order of their names.
+    path = directory / "tensorboard" / f"events.out.tfevents.{now:010.0f}.{epoch:06d}"
+    path.parent.mkdir(exist_ok=True)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        writer = RecordWriter(file)
+        writer.write(Event(wall_time=now, file_version="brain.Event:2").SerializeToString())
+        event = Event(wall_time=now, step=epoch, summary=Summary(value=values))
+        writer.write(event.SerializeToString())
+
+
+@contextmanager
+def deterministic_tracing(model: keras.Model, lengths_vary: bool) -> Iterator[None]:
+    """A context in which `model.train_on_batch` traces every batch as if it were the first.
+
+    Keras on TensorFlow traces a step with the shapes of the first batch, then with more general
+    shapes that fit all batches so far. The rounding of a step depends on its trace, and a resumed
+    run begins with other batches than the original run. In this context the bits of a step depend
+    only on the batch and the variables. If `lengths_vary`, traces leave the size of axis 1 open, so
+    batches that differ only in it share a trace.
+    """
+    if keras.backend.backend() != "tensorflow" or model.run_eagerly:
+        yield
+        return
+    import tensorflow as tf
+
+    steps = {}
+
+    def specification(array):
+        shape = [None if lengths_vary and axis == 1 else n for axis, n in enumerate(array.shape)]
+        return tf.TensorSpec(shape, tf.as_dtype(array.dtype))
+
+    def traced(batch, arrays):
+        # A new function each time: Keras's own remembers the shapes of earlier batches.
+        model.make_train_function(force=True)
+        function, model.train_function = model.train_function, train
+
+        def step(*tensors):
+            remaining = iter(tensors)
+            flat = [None if array is None else next(remaining) for array in arrays]
+            return function(iter([tf.nest.pack_sequence_as(batch, flat, expand_composites=True)]))
+
+        return tf.function(step, autograph=False)
+
+    def train(batches):
+        batch = next(batches)
+        arrays = tf.nest.flatten(batch, expand_composites=True)  # such as PerReplica
+        tensors = [array for array in arrays if array is not None]
+        signature = tuple(map(specification, tensors))
+        if signature not in steps:
+            steps[signature] = traced(batch, arrays).get_concrete_function(*signature)
+        return steps[signature](*map(tf.convert_to_tensor, tensors))
+
+    original, model.train_function = model.train_function, train
+    try:
+        yield
+    finally:
+        model.train_function = original

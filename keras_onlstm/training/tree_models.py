@@ -11,16 +11,16 @@ from keras import ops
 
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
-from keras_onlstm.runs.directory import has_begun, running
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
-from keras_onlstm.text.vocabulary import read_vectors, write_words
+from keras_onlstm.text.vocabulary import read_vectors
 from keras_onlstm.training.batches import TreeBatches
-from keras_onlstm.training.corpora import VOCABULARY, TreeCorpus, check_same_vocabulary
-from keras_onlstm.training.cross_entropy import token_losses
+from keras_onlstm.training.bptt import token_losses
+from keras_onlstm.training.corpora import TreeCorpus
 from keras_onlstm.training.optimizers import Stateful, WarmupSchedule, multiply_learning_rate
-from keras_onlstm.training.trainer import Trainer
+from keras_onlstm.training.trainer import Trainer, train_run
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 from keras_onlstm.utils import Identifier, Tensor
+from keras_onlstm.utils.deprecation import renamed_attribute
 
 __all__ = [
     "HalvingWithRollback",
@@ -51,7 +51,7 @@ class TreeLearner(keras.Model):
         training: whether to apply dropout.
 
     Returns:
-        Hidden states (N, U) of the planned words.
+        Hidden states (N, U) of the scheduled words.
 
     Example:
 
@@ -61,7 +61,7 @@ class TreeLearner(keras.Model):
     >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"], seed=0)
     >>> learner = TreeLearner(model)
     >>> learner.compile("sgd")
-    >>> batches = TreeBatches(model, [model.lay_out(chain(["a", "a"]))], batch_size=1)
+    >>> batches = TreeBatches(model, [model.schedule_tree(chain(["a", "a"]))], batch_size=1)
     >>> for inputs, targets, weights in batches:
     ...     _ = learner.train_on_batch(inputs, targets, weights)
     >>> 1.0 < evaluate_trees(learner, batches) < 1.3  # the logarithm of three words is 1.1
@@ -98,8 +98,8 @@ class TreeLearner(keras.Model):
         else:
             losses = token_losses(y, self.model.logits(y_pred))
         weights = ops.cast(sample_weight, losses.dtype)
-        by_word = not training or self.sentences is None
-        return ops.sum(losses * weights) / (ops.sum(weights) if by_word else self.sentences)
+        is_word_mean = not training or self.sentences is None
+        return ops.sum(losses * weights) / (ops.sum(weights) if is_word_mean else self.sentences)
 
     def compile(self, optimizer: Identifier = "sgd", **kwargs: Any) -> None:
         """`keras.Model.compile` with the loss of `compute_loss`."""
@@ -138,40 +138,48 @@ class HalvingWithRollback(Stateful):
     >>> schedule = HalvingWithRollback(model)
     >>> for entropy in (5.0, 4.0, 4.5):
     ...     schedule.step(entropy)
-    >>> round(float(model.optimizer.learning_rate), 4), schedule.rises
+    >>> round(float(model.optimizer.learning_rate), 4), schedule.failed_epochs
     (0.005, 1)
     """
 
     monitor = "val_entropy"
-    stored = ("rises", "last", "best", "best_weights")
+    stored = ("last", "best", "best_weights")
+    rises = renamed_attribute("rises", "failed_epochs")
 
     def __init__(self, model: keras.Model, factor: float = 1.0001) -> None:
         self.model, self.factor = model, factor
-        self.rises = 0
+        self.failed_epochs = 0  # epochs that did not lower the entropy
         self.last: float | None = None
         self.best: float | None = None
         self.best_weights: list[np.ndarray] = []
 
+    def get_state(self) -> dict[str, Any]:
+        return {"rises": self.failed_epochs, **super().get_state()}  # `rises` in checkpoints
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state({name: state[name] for name in self.stored})
+        self.failed_epochs = state["rises"]
+
     def step(self, score: float) -> None:
         if self.last is not None and not score * self.factor <= self.last:
-            self.rises += 1
+            self.failed_epochs += 1
         self.last = score
         if self.best is None or score < self.best:
             self.best = score
             self.best_weights = [np.array(weight) for weight in self.model.get_weights()]
         elif score > self.best:
             self.model.set_weights(self.best_weights)
-        if self.rises:
+        if self.failed_epochs:
             multiply_learning_rate(self.model.optimizer, 0.5)
-        if self.rises == 2:
+        if self.failed_epochs == 2:
             self.model.stop_training = True
 
 
-def _counts(model, layouts):
+def _counts(model, schedules):
     """Frequencies of target words, at least 1; that of `<root>` is the number of trees."""
-    ids = np.concatenate(list(map(model.targets, layouts)))
+    ids = np.concatenate(list(map(model.targets, schedules)))
     counts = np.bincount(ids, minlength=len(model.vocabulary))
-    counts[model.root] = len(layouts)
+    counts[model.root] = len(schedules)
     return np.maximum(counts, 1)
 
 
@@ -191,24 +199,19 @@ def make_tree_model(
     if config.trees == "bidirectional":
         model: TreeLSTM = BidirectionalLSTM(*sizes, **options)
     else:
-        model = TreeLSTM(
-            *sizes,
-            left_dependents=config.left_dependents,
-            left_layers=config.left_layers,
-            sequential=config.trees in ("chain", "sentence"),
-            **options,
-        )
+        options |= {"left_dependents": config.left_dependents, "left_layers": config.left_layers}
+        model = TreeLSTM(*sizes, sequential=config.trees in ("chain", "sentence"), **options)
     model.build()
     if config.vectors is not None:
-        _put_vectors(model, config.vectors)
-    layouts = [model.lay_out(tree) for tree in trees]
+        _set_word_vectors(model, config.vectors)
+    schedules = [model.schedule_tree(tree) for tree in trees]
     noise = None
     if config.noise:
         learn = None if config.learn == "nothing" else config.learn
-        counts = _counts(model, layouts)
+        counts = _counts(model, schedules)
         noise = NoiseContrastive(counts, config.noise, ln_z=config.ln_z, learn=learn)
     size = config.batch_size
-    batches = TreeBatches(model, layouts, size, shuffle=True, seed=config.seed, noise=noise)
+    batches = TreeBatches(model, schedules, size, shuffle=True, seed=config.seed, noise=noise)
     is_sgd = config.optimizer == "sgd"
     learner = TreeLearner(model, noise, size if is_sgd else None)
     kind = keras.optimizers.SGD if is_sgd else keras.optimizers.Adam
@@ -218,31 +221,28 @@ def make_tree_model(
     return model, learner, batches
 
 
-def _put_vectors(model, path):
+def _set_word_vectors(model, path):
     """Replaces initial word vectors by those of a file, where it has them."""
-    size = model.embeddings.shape[1]
-    found = read_vectors(path, {word.lower() for word in model.vocabulary}, size)
+    words = [word.lower() for word in model.vocabulary]
+    vectors = read_vectors(path, set(words), model.embeddings.shape[1])
     table = keras.ops.convert_to_numpy(model.embeddings).copy()
-    for place, word in enumerate(model.vocabulary):
-        if word.lower() in found:
-            table[place] = found[word.lower()]
+    for index, word in enumerate(words):
+        if word in vectors:
+            table[index] = vectors[word]
     model.embeddings.assign(table)
 
 
 def tree_evaluation(
     model: TreeLSTM, trees: Sequence[DependencyTree], batch_size: int = 64
 ) -> Callable[[], float]:
-    """A function that computes the mean loss over words with the full softmax.
+    """A function that computes the mean loss over words with the full softmax, in nats.
 
     Args:
         model: `TreeLSTM` with a vocabulary.
         trees: list of `DependencyTree`, projective.
         batch_size: positive integer, trees in a batch.
-
-    Returns:
-        Function without arguments that returns the mean of the negative log-probabilities, in nats.
     """
-    batches = TreeBatches(model, [model.lay_out(tree) for tree in trees], batch_size)
+    batches = TreeBatches(model, [model.schedule_tree(tree) for tree in trees], batch_size)
     learner = TreeLearner(model)
     learner.compile()
     return lambda: evaluate_trees(learner, batches)
@@ -256,9 +256,9 @@ def train_tree_model(
     steps: int | None = None,
     log_every: int = 0,
 ) -> bool:
-    """Trains a TreeLSTM in the directory of a run, or resumes it.
+    """Trains a TreeLSTM in the directory of a run, or resumes it. Returns whether it is complete.
 
-    The directory receives what `Trainer` writes, `config.json` and `vocabulary.txt`; `best.keras`
+    The directory receives the files of `Trainer`, `config.json` and `vocabulary.txt`; `best.keras`
     is the model with the best perplexity on the validation trees.
 
     Args:
@@ -269,16 +269,12 @@ def train_tree_model(
         steps: number of batches after which to stop, or `None`.
         log_every: number of batches between printed lines.
 
-    Returns:
-        Whether training is complete.
-
     Raises:
         OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if the vocabulary is not that of the run, or the checkpoint is damaged or of
-            another run.
+        ValueError: if the vocabulary or the checkpoint is not that of the run.
     """
     model, learner, batches = make_tree_model(config, corpus.vocabulary, corpus.train)
-    measure = tree_evaluation(model, corpus.validation, config.batch_size)
+    loss = tree_evaluation(model, corpus.validation, config.batch_size)
     if config.schedule == "plateau":
         schedule: Any = HalvingWithRollback(learner)
     else:
@@ -286,7 +282,7 @@ def train_tree_model(
         schedule = WarmupSchedule(config.learning_rate, warmup)
 
     def validate() -> dict[str, float]:
-        entropy = measure()
+        entropy = loss()
         return {"val_entropy": entropy, "val_perplexity": math.exp(min(entropy, 700.0))}
 
     trainer = Trainer(
@@ -294,26 +290,17 @@ def train_tree_model(
         batches,
         validate,
         output,
-        epochs=config.epochs,
-        monitor="val_perplexity",
-        mode="min",
+        config.epochs,
+        "val_perplexity",
+        "min",
         schedules=[schedule],
-        saved=model,
+        best_model=model,
         record=config.record(),
         log_every=log_every,
         unit="words",
     )
-    with running(output, config.to_json(), resume):
-        if resume and has_begun(output, prepared=[VOCABULARY]):
-            check_same_vocabulary(output, corpus.vocabulary, config.data)
-            trainer.resume()
-        else:
-            write_words(Path(output) / VOCABULARY, corpus.vocabulary)
-        words = sum(map(len, corpus.train))
-        print(
-            f"{model.title}, {model.count_params():,} parameters, {len(corpus.train):,} trees, "
-            f"{words:,} words, {len(corpus.vocabulary):,} of them different",
-            flush=True,
-        )
-        trainer.run(steps)
-    return trainer.progress.epoch == config.epochs or learner.stop_training
+    description = (
+        f"{model.title}, {model.count_params():,} parameters, {len(corpus.train):,} trees, "
+        f"{sum(map(len, corpus.train)):,} words, {len(corpus.vocabulary):,} of them different"
+    )
+    return train_run(trainer, config, resume, steps, description, corpus.vocabulary)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from keras import ops
 
 from keras_onlstm.utils import Tensor
-from keras_onlstm.utils.numerics import take_rows
-from keras_onlstm.utils.validation import integer
+from keras_onlstm.utils.numerics import embedding_lookup
+from keras_onlstm.utils.validation import check_integer
 
 __all__ = ["NoiseContrastive"]
 
@@ -25,10 +25,10 @@ def _alias_table(probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     small = np.flatnonzero(shares < 1.0).tolist()
     large = np.flatnonzero(shares >= 1.0).tolist()
     while small and large:
-        place, other = small.pop(), large[-1]
-        aliases[place] = other
-        shares[other] -= 1.0 - shares[place]
-        if shares[other] < 1.0:
+        index, alias = small.pop(), large[-1]
+        aliases[index] = alias
+        shares[alias] -= 1.0 - shares[index]
+        if shares[alias] < 1.0:
             small.append(large.pop())
     shares[small + large] = 1.0  # up to rounding
     return shares, aliases
@@ -39,34 +39,21 @@ class NoiseContrastive(keras.layers.Layer):
 
     A word w is not noise with probability P / (P + k Q), where P = exp(kernel[w] . h) / Z, and Q is
     the noise distribution, word frequencies to the power `power`. Z is one number for all contexts,
-    learned or constant. Evaluate the trained model with its full softmax.
+    learned or constant. Evaluate the trained model with its full softmax. Calls return (N,) losses,
+    in nats, from hidden states (N, U), the kernel (V, U) of the softmax, target ids (N,) and noise
+    ids (N, k) from `draw`. `distribution`, (V,) float64, is that of the noise.
 
     Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", section 2.5,
     https://aclanthology.org/N16-1035; Mnih and Teh 2012, https://arxiv.org/abs/1206.6426.
 
     Args:
-        counts: V numbers above 0, occurrences of each word in the training text.
+        counts: V positive numbers, occurrences of each word in the training text.
         k: positive integer, noise words per word.
         power: number, the exponent of the counts.
-        ln_z: number, the logarithm of Z at the start.
+        ln_z: number, the initial logarithm of Z.
         learn: `"ln_z"`; `"z"`, as in the published code, where a step at a learning rate of 1
             hardly changes it; or `None` for a constant Z.
         **kwargs: `name`, `dtype` of `keras.layers.Layer`.
-
-    Attributes:
-        distribution: (V,) float64, of the noise.
-
-    Call arguments:
-        hidden: (N, U).
-        kernel: (V, U) of the softmax.
-        targets: (N,) ids.
-        noise: (N, k) ids, from `draw`.
-
-    Returns:
-        (N,) losses, in nats.
-
-    Raises:
-        ValueError: if a count is not above 0, or another argument is invalid.
 
     Example:
 
@@ -88,50 +75,42 @@ class NoiseContrastive(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         if learn not in _LEARNT:
-            raise ValueError(f"learn is 'ln_z', 'z' or None, not {learn!r}.")
+            raise ValueError(f"learn must be 'ln_z', 'z' or None, not {learn!r}.")
         counts = np.asarray(counts, "float64")
         wrong = np.flatnonzero(~(counts > 0.0) | ~np.isfinite(counts))
         if counts.ndim != 1 or not len(counts) or len(wrong):
-            place = int(wrong[0]) if len(wrong) else 0
+            index = int(wrong[0]) if len(wrong) else 0
             raise ValueError(
-                f"counts: word {place} has {counts.ravel()[place : place + 1].tolist()}; every "
+                f"counts: word {index} has {counts.ravel()[index : index + 1].tolist()}; every "
                 "word needs a count above 0, in a list."
             )
-        self.k, self.learn = integer("k", k), learn
-        weighed = (counts / counts.max()) ** power
-        self.distribution = weighed / weighed.sum()
+        self.k, self.learn = check_integer("k", k), learn
+        weighted = (counts / counts.max()) ** power
+        self.distribution = weighted / weighted.sum()
         self._table = _alias_table(self.distribution)
-        start = {"ln_z": ln_z, "z": math.exp(ln_z), None: ln_z}[learn]
+        initial = math.exp(ln_z) if learn == "z" else ln_z
         self.constant = self.add_weight(
             shape=(),
             # Keras's `Constant` rounds to float32.
-            initializer=lambda shape, dtype=None: ops.convert_to_tensor(np.array(start), dtype),
+            initializer=lambda shape, dtype=None: ops.convert_to_tensor(np.array(initial), dtype),
             trainable=learn is not None,
             name=learn or "ln_z",
         )
         self.built = True
 
     def draw(self, count: int, generator: np.random.Generator) -> np.ndarray:
-        """Draws noise words with the alias method.
-
-        Args:
-            count: integer, N.
-            generator: `numpy.random.Generator`.
-
-        Returns:
-            (N, k) int32.
-        """
+        """Draws noise words (count, k), int32, with the alias method."""
         shares, aliases = self._table
-        places = generator.integers(len(shares), size=(count, self.k))
-        stays = generator.random(places.shape) < shares[places]
-        return np.where(stays, places, aliases[places]).astype("int32")
+        indices = generator.integers(len(shares), size=(count, self.k))
+        keeps = generator.random(indices.shape) < shares[indices]
+        return np.where(keeps, indices, aliases[indices]).astype("int32")
 
     def call(self, hidden: Tensor, kernel: Tensor, targets: Tensor, noise: Tensor) -> Tensor:
         constant = ops.convert_to_tensor(self.constant, dtype=hidden.dtype)
         ln_z = ops.log(constant) if self.learn == "z" else constant
         expected = ops.convert_to_tensor(np.log(self.k * self.distribution), dtype=hidden.dtype)
         words = ops.concatenate([ops.expand_dims(targets, -1), noise], -1)  # (N, 1 + k)
-        rows = take_rows(kernel, words)  # (N, 1 + k, U)
+        rows = embedding_lookup(kernel, words)  # (N, 1 + k, U)
         scores = ops.sum(rows * ops.expand_dims(hidden, 1), -1) - ln_z
         # ln P - ln (k Q): the logit of not being noise.
         logits = scores - ops.take(expected, words, axis=0)

@@ -7,17 +7,17 @@ with one edge type.
 """
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from keras import ops, tree
 
-from keras_onlstm.recurrence.engine import Specs, Step, run, stacked
+from keras_onlstm.recurrence.engine import Gradients, Specs, Step, StepResults, run, stacked
 from keras_onlstm.recurrence.lstm import Gates, cell_derivatives, cell_state, output_derivatives
 from keras_onlstm.tree_lstm.step import INITIAL, Weights, update
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.numerics import matmul, take_rows
+from keras_onlstm.utils.numerics import embedding_lookup, matmul
 
 __all__ = ["TreeStep", "hidden"]
 
@@ -42,7 +42,7 @@ def _append_row(x, value):
 
 @dataclass(frozen=True)
 class TreeStep(Step):
-    """One step of a grid.
+    """One step of a grid, of L layers with U units.
 
     - `weights`: `Layer` of all edge types, one edge type after the other.
     - `carry`: h and c of all layers in one tensor (R, 2 U L), so that one gather takes them all.
@@ -50,14 +50,10 @@ class TreeStep(Step):
       step before, or R for `INITIAL`; and its followers (K, R, F), the rows of the next step that
       take its states, or R for none.
     - The output is h of the last layer, (K, R, U).
-
-    Args:
-        units: positive integer, U.
-        depth: positive integer, L.
     """
 
-    units: int
-    depth: int
+    units: int  # U
+    depth: int  # L
 
     is_launch_bound = False  # compiled parts are faster for small layers, too
 
@@ -93,9 +89,7 @@ class TreeStep(Step):
         h, c, gates = update(z, c_tm1)
         return h, c, ops.concatenate(gates, -1)
 
-    def forward(
-        self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
-    ) -> tuple[Tensors, Tensors, Tensors]:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
         (spans, layers), (x, source) = prepared, row
         compiled = self.compiled(self._update)
         taken = ops.take(_append_row(carry[0], INITIAL), source, axis=0)  # (R, 2 U L)
@@ -116,7 +110,7 @@ class TreeStep(Step):
         return xs[-1:]
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
         (spans, layers), (d_h,), (followers, taken, *gates) = prepared, d_ys, row
         compiled = self.compiled(self._gates_grad)
@@ -149,7 +143,7 @@ class TreeStep(Step):
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
+    ) -> tuple[Gradients, Gradients]:
         taken = stacked(saved[0])
         lower = list(map(stacked, saved[1 + self.depth :]))
         kernels_t = map(ops.transpose, self._layers(weights)[0][0])
@@ -182,12 +176,12 @@ def hidden(
 ) -> Tensor:
     """The hidden states (N, U) from which the words of a batch are predicted.
 
-    `grids` are those of `plan.Plan`, `drop` applies dropout to word vectors (..., E). `training` is
-    whether gradients will probably be needed.
+    `grids` are those of `BatchSchedule`, `drop` applies dropout to word vectors (..., E).
+    `training` is whether gradients will probably be needed.
     """
 
     def vectors(words: Tensor) -> Tensor:
-        return drop(take_rows(weights.embeddings, words))
+        return drop(embedding_lookup(weights.embeddings, words))
 
     def left() -> Tensor:
         """h after the left dependents, for the rows of `right`: (K, rows, U)."""

@@ -10,18 +10,10 @@ from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.recurrence.lstm import Gates, activated, cell_state, hidden_state
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.numerics import derived
+from keras_onlstm.utils.numerics import fold_in
 
-__all__ = [
-    "INITIAL",
-    "GeneratorLSTM",
-    "Layer",
-    "Weights",
-    "deep_step",
-    "reference",
-    "start",
-    "update",
-]
+__all__ = ["INITIAL", "GeneratorLSTM", "Layer", "Weights", "deep_step", "reference"]
+__all__ += ["uniform_initializer", "update"]
 
 INITIAL = 0.01  # all hidden and cell states of ROOT and before the first left dependent
 
@@ -35,19 +27,13 @@ class Layer(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """The weights of a TreeLSTM below its softmax.
+    """The weights of a TreeLSTM below its softmax."""
 
-    Attributes:
-        embeddings: (V, E).
-        generators: four tuples of L `Layer`, in the order of `Edge`; a sequential model has only
-            the one of `RIGHT`, the others are empty. If the model reads left dependents, the first
-            kernel of `RIGHT` is (E + U, 4 U).
-        left: tuple of `Layer` that read left dependents, empty in a model without them.
-    """
-
-    embeddings: Tensor
+    embeddings: Tensor  # (V, E)
+    # Tuples of L layers for each `Edge`. In a sequential model all but that of RIGHT are empty. If
+    # the model reads left dependents, the first kernel of RIGHT is (E + U, 4 U).
     generators: tuple[tuple[Layer, ...], ...]
-    left: tuple[Layer, ...]
+    left: tuple[Layer, ...]  # read left dependents; empty in a model without them
 
 
 def update(z: Tensor, c_tm1: Tensor) -> tuple[Tensor, Tensor, Gates]:
@@ -61,10 +47,9 @@ def update(z: Tensor, c_tm1: Tensor) -> tuple[Tensor, Tensor, Gates]:
 def deep_step(
     x: Tensor, layers: Sequence[Layer], states: Sequence[tuple[Tensor, Tensor]]
 ) -> list[tuple[Tensor, Tensor]]:
-    """A step of a deep LSTM, with one edge type in all rows.
+    """A step of a deep LSTM with one edge type, from the states of sources to those of words.
 
-    `x` is (R, input size); states are L pairs (R, U). Takes those of the sources and returns those
-    of the words.
+    `x` is (R, input size); states are L pairs (R, U).
     """
     new = []
     for layer, (h, c) in zip(layers, states, strict=True):
@@ -99,21 +84,13 @@ def reference(weights: Weights, tree: DependencyTree, ids: Sequence[int], root: 
     return ops.concatenate([states[index][-1][0] for index in range(1, len(tree) + 1)], 0)
 
 
-def start(seed: int | None, *places: str | int) -> keras.initializers.Initializer:
+def uniform_initializer(seed: int | None, *names: str | int) -> keras.initializers.Initializer:
     """The initializer of every weight: within 0.1, as published."""
-    return keras.initializers.RandomUniform(-0.1, 0.1, seed=derived(seed, *places))
+    return keras.initializers.RandomUniform(-0.1, 0.1, seed=fold_in(seed, *names))
 
 
 class GeneratorLSTM(keras.layers.Layer):
-    """The weights of a deep LSTM, without the loop.
-
-    Args:
-        input_dim: integer, size of the first layer's input.
-        units: integer, U.
-        num_layers: integer, L.
-        seed: integer, or `None`.
-        **kwargs: `name`, `dtype` of `keras.layers.Layer`.
-    """
+    """The weights of a deep LSTM, without the loop."""
 
     def __init__(
         self, input_dim: int, units: int, num_layers: int, seed: int | None, **kwargs: Any
@@ -132,7 +109,7 @@ class GeneratorLSTM(keras.layers.Layer):
             weights = {
                 name: self.add_weight(
                     shape=shape,
-                    initializer=start(self.seed, self.name, name, index),
+                    initializer=uniform_initializer(self.seed, self.name, name, index),
                     name=f"{name}_{index}",
                 )
                 for name, shape in shapes.items()

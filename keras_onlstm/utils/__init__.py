@@ -1,20 +1,11 @@
-"""Helpers that several parts share. This file names types, without imports that take time."""
+"""Helpers that several parts share. This module only names types; it imports nothing slow."""
 
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = [
-    "Activation",
-    "DType",
-    "Identifier",
-    "NltkTree",
-    "Sentence",
-    "Shape",
-    "StrPath",
-    "Tensor",
-    "Tensors",
-]
+__all__ = ["Activation", "DType", "Identifier", "NltkTree", "Sentence", "Shape", "StrPath"]
+__all__ += ["Tensor", "Tensors"]
 
 # A tensor of the backend, a variable or a symbolic tensor of Keras, or a NumPy array. These have no
 # class in common.

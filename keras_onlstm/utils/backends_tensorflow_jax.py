@@ -8,46 +8,39 @@ import keras
 
 from keras_onlstm.utils import Tensor
 
-__all__ = [
-    "compiled",
-    "has_gpu",
-    "product",
-    "refusing",
-    "traced_once",
-    "values",
-]
+__all__ = ["compiled", "has_gpu", "product", "raise_on_gradient", "traced_once", "values"]
 
 
 @functools.lru_cache(maxsize=64)
 def compiled(
-    function: Callable[..., Any], *first: Hashable, **options: Hashable
+    function: Callable[..., Any], *constants: Hashable, **options: Hashable
 ) -> Callable[..., Any]:
-    """The function compiled with XLA, once per shape, and cached for all callers.
+    """The function, with constants as first arguments and options, compiled with XLA.
 
-    `first` and `options` are constants.
+    It is compiled once per shape and cached for all callers.
     """
     import tensorflow as tf
 
-    return tf.function(functools.partial(function, *first, **options), jit_compile=True)
+    return tf.function(functools.partial(function, *constants, **options), jit_compile=True)
 
 
 def has_gpu() -> bool:
-    """Whether TensorFlow finds a GPU, on which it then runs all that can run there."""
+    """Whether TensorFlow uses a GPU."""
     import tensorflow as tf
 
     return bool(tf.config.list_physical_devices("GPU"))
 
 
-def refusing(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
+def raise_on_gradient(tensors: Sequence[Tensor], message: str) -> Sequence[Tensor]:
     """The same tensors; differentiating them raises `NotImplementedError` with the message."""
     import tensorflow as tf
 
     @tf.custom_gradient
     def identity(*tensors):
-        def refuse(*_):
+        def fail(*_):
             raise NotImplementedError(message)
 
-        return [tf.identity(x) for x in tensors], refuse
+        return [tf.identity(x) for x in tensors], fail
 
     return identity(*tensors)
 

@@ -12,21 +12,13 @@ from typing import Any, NoReturn
 from keras_onlstm.utils.libraries import around_import, choose_backend, keras_not_installed
 from keras_onlstm.utils.validation import SEEDS
 
-__all__ = [
-    "ArgumentParser",
-    "advance",
-    "at_least",
-    "progress_bar",
-    "report",
-    "seed",
-    "silenced",
-    "status_of",
-    "table",
-]
+__all__ = ["ArgumentParser", "advance", "at_least", "progress_bar", "report", "seed", "silenced"]
+__all__ += ["status_of", "table"]
 
 _FORMER = {  # flags of earlier versions
     "--set": "every value has a flag of its own, such as --units 300",
     "--precision": "it is --compute-dtype now",
+    "--start": "it is --initialization now",
     "--start-from": "it is --init-from now",
     "--hosts": "it is --num-processes now",
     "--host-id": "it is --process-id now",
@@ -37,8 +29,7 @@ _FORMER = {  # flags of earlier versions
 class ArgumentParser(argparse.ArgumentParser):
     """An argument parser whose errors are one line, and suggest the nearest flag.
 
-    Attributes:
-        elsewhere: dictionary from flags that it does not have to hints for errors.
+    `elsewhere` maps flags that it does not have to hints for the error message.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -58,20 +49,13 @@ class ArgumentParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message} (--help lists the arguments)\n")
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """The `type` of an option that takes integers.
-
-    Args:
-        least: smallest value.
-
-    Returns:
-        Function that parses a string.
-    """
+def at_least(minimum: int) -> Callable[[str], int]:
+    """The `type` of an option that takes integers from `minimum`."""
 
     def integer(text: str) -> int:
         number = int(text)
-        if number < least:
-            raise argparse.ArgumentTypeError(f"{number} is not an integer, {least} or above")
+        if number < minimum:
+            raise argparse.ArgumentTypeError(f"{number} is not an integer, {minimum} or above")
         return number
 
     return integer
@@ -80,22 +64,13 @@ def at_least(least: int) -> Callable[[str], int]:
 def seed(text: str) -> int:
     """The `type` of an option `--seed`."""
     number = int(text)
-    if not SEEDS.least <= number <= SEEDS.most:
-        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {SEEDS.most}")
+    if not SEEDS.minimum <= number <= SEEDS.maximum:
+        raise argparse.ArgumentTypeError(f"{number} is not between 0 and {SEEDS.maximum}")
     return number
 
 
 def table(header: Sequence, rows: Iterable[Sequence]) -> str:
     """A text table. The first column is aligned left, the others right.
-
-    Args:
-        header: titles of the columns.
-        rows: rows, each as long as the header.
-
-    Returns:
-        String of several lines.
-
-    Example:
 
     >>> from keras_onlstm.utils.console import table
     >>> print(table(["word", "count"], [["the", 12], ["company", 3]]))
@@ -108,8 +83,8 @@ def table(header: Sequence, rows: Iterable[Sequence]) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = [
         "  ".join(
-            cell.rjust(width) if place else cell.ljust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in cells
     ]
@@ -117,14 +92,7 @@ def table(header: Sequence, rows: Iterable[Sequence]) -> str:
 
 
 def status_of(error: BaseException) -> int:
-    """The exit status of a command that an error ended.
-
-    Args:
-        error: the exception.
-
-    Returns:
-        130 after Ctrl-C, 2 for errors that the user can fix, else 1.
-    """
+    """Exit status for an exception: 130 for Ctrl-C, 2 for errors that users can fix, else 1."""
     if isinstance(error, KeyboardInterrupt):
         return 130
     return 2 if isinstance(error, (ValueError, OSError, ImportError)) else 1
@@ -137,37 +105,27 @@ def silenced(replay: bool = True) -> Iterator[None]:
     If it ends with an exception, it writes the suppressed text if `replay` is true.
     """
     sys.stderr.flush()
-    errors = os.dup(2)
-    with tempfile.TemporaryFile() as written:
-        os.dup2(written.fileno(), 2)
+    stderr = os.dup(2)
+    with tempfile.TemporaryFile() as suppressed:
+        os.dup2(suppressed.fileno(), 2)
         try:
             yield
         except Exception:
-            written.seek(0)
+            suppressed.seek(0)
             if replay:
-                os.write(errors, written.read())
+                os.write(stderr, suppressed.read())
             raise
         finally:
             sys.stderr.flush()
-            os.dup2(errors, 2)
-            os.close(errors)
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
-    """Runs a command. Errors that the user can fix end in one line and exit status 2.
+    """Runs a command, on another backend of Keras if the configured one is not installed.
 
-    Ctrl-C ends in one line and exit status 130. The line contains the exception's message.
-    If Keras's backend is not installed, it runs on another.
-
-    Args:
-        parser: `ArgumentParser` with the name of the command.
-        main: function without arguments.
-
-    Example:
-
-    >>> from keras_onlstm.utils.console import ArgumentParser, report
-    >>> report(ArgumentParser(prog="greet"), lambda: print("hello"))
-    hello
+    Errors that users can fix end in one line with the exception's message and exit status 2, Ctrl-C
+    in one line and exit status 130.
     """
     choose_backend(parser.prog)
     if "TF_CPP_MIN_LOG_LEVEL" not in os.environ:
@@ -176,7 +134,7 @@ def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
         around_import("tensorflow", silenced)
     try:
         main()
-        print(end="", flush=True)  # does nothing if standard output is closed
+        print(end="", flush=True)  # raises here, not at exit, if standard output is closed
     except KeyboardInterrupt as error:
         parser.exit(130, f"\n{parser.prog}: stopped. {error}".rstrip() + "\n")
     except BrokenPipeError:  # the reader, such as `head`, has ended
@@ -191,16 +149,7 @@ def report(parser: argparse.ArgumentParser, main: Callable[[], object]) -> None:
 
 
 def progress_bar(unit: str, **options: Any) -> Any:
-    """A progress bar with rate and time left, shown only on a terminal.
-
-    Args:
-        unit: what is counted, in the plural.
-        **options: of `tqdm.tqdm`, such as `total` and `desc`. The bar appears after `delay`
-            seconds, 3 by default.
-
-    Returns:
-        `tqdm.tqdm`.
-    """
+    """A `tqdm.tqdm` with rate and time left, shown on terminals only, after 3 seconds."""
     from tqdm import tqdm
 
     defaults = {"disable": None, "dynamic_ncols": True, "unit_scale": True, "delay": 3}
@@ -208,6 +157,6 @@ def progress_bar(unit: str, **options: Any) -> Any:
 
 
 def advance(bar: Any, done: int, total: int | None = None) -> None:
-    """Sets how much is done, and of how much, if known."""
+    """Sets the position of a progress bar, and its total if known."""
     bar.total = total
     bar.update(done - bar.n)

@@ -26,6 +26,7 @@ __all__ = [
     "cannot_write",
     "check_unlocked",
     "check_unpacked",
+    "describe",
     "is_left_over",
     "lines",
     "locked",
@@ -33,41 +34,30 @@ __all__ = [
     "read_json",
     "read_npz",
     "read_text",
-    "reason",
     "remove_left_overs",
     "replacing",
     "write_json",
 ]
 
-LARGEST = 32 * 2**20  # bytes of a JSON text: three times a vocabulary of a million words
-MOST_VALUES = 2**21  # in a text: in memory a value takes up to 100 times its size
-RATIO = 20  # of unpacked to packed bytes: 3 to 10 for text, hardly above 1 for weights
-ALWAYS = 256 * 2**20  # bytes that any archive may unpack to, whatever the ratio
+MAX_BYTES = 32 * 2**20  # of a JSON text: three times a vocabulary of a million words
+MAX_VALUES = 2**21  # of a JSON text: in memory a value takes up to 100 times its size
+MAX_RATIO = 20  # of unpacked to packed bytes: 3 to 10 for text, hardly above 1 for weights
+SMALL_ARCHIVE = 256 * 2**20  # unpacked bytes; smaller archives may have any ratio
 LOCK = ".lock"
-_LEFT_OVER = ".*.part"  # names of temporary directories, which a killed process leaves
+_TEMPORARY = ".*.part"  # names of temporary directories, which a killed process leaves
 _OLD = ".old"
 _HOUR = 3600  # seconds; no file takes longer to write
 _REMEDIES: dict[int | None, str] = {
     errno.ENOSPC: "Make room on the disk.",
     errno.EDQUOT: "Make room on the disk, or ask for more.",
     errno.EFBIG: "Raise the limit on the size of files (ulimit -f).",
-    errno.EACCES: "Make its directory writable.",
-    errno.EPERM: "Make its directory writable.",
-    errno.EROFS: "Make its directory writable.",
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "Make its directory writable."),
     errno.ENOENT: "Create its directory first.",
 }
 
 
 def cannot_write(path: StrPath, error: OSError) -> OSError:
-    """The error for a file that cannot be written, with the path, the reason and a remedy.
-
-    Args:
-        path: the file or directory.
-        error: the `OSError` of the operating system.
-
-    Returns:
-        `OSError` of the class of `error`.
-    """
+    """The error for a file that cannot be written, with the path, the reason and a remedy."""
     remedy = _REMEDIES.get(error.errno, "")
     return type(error)(f"{path}: cannot be written ({error.strerror}). {remedy}".rstrip())
 
@@ -76,95 +66,86 @@ def cannot_write(path: StrPath, error: OSError) -> OSError:
 def replacing(path: StrPath) -> Iterator[Path]:
     """Yields a temporary path, and moves it to `path` unless an exception was raised.
 
-    The temporary path is in a new private directory with a random name, beside `path`. If a killed
-    process leaves it, the next writing of `path` removes it when it is an hour old: before that
-    another process may still use it.
-
-    Args:
-        path: of the file or directory to write. An existing one is replaced only when the new one
-            is complete.
-
-    Raises:
-        OSError: if it cannot be written.
-
-    Example:
+    Both may be a file or a directory. The temporary path is in a new private directory beside
+    `path`. If a killed process leaves it, the next write of `path` removes it when it is an hour
+    old: before that another process may still use it.
 
     >>> import pathlib, tempfile
     >>> from keras_onlstm.utils.files import replacing
     >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.txt")
     >>> with replacing(path) as temporary:
-    ...     _ = temporary.write_text("whole")
+    ...     _ = temporary.write_text("complete")
     >>> path.read_text()
-    'whole'
+    'complete'
     """
     path = Path(path)
-    _tidy(path)
-    place = None
+    _remove_old_temporaries(path)
+    directory = None
     try:
-        place = Path(tempfile.mkdtemp(".part", f".{path.name}.", path.parent))
-        yield place / path.name
-        _move(place, path)
+        directory = Path(tempfile.mkdtemp(".part", f".{path.name}.", path.parent))
+        yield directory / path.name
+        _move(directory, path)
     except OSError as error:
         if error.errno is None or not _concerns(error.filename, path):
-            raise  # it concerns another file, read in the meantime
+            raise  # it concerns another file, which was read in the meantime
         raise cannot_write(path, error) from error
     finally:
-        if place is not None:
-            shutil.rmtree(place, ignore_errors=True)
+        if directory is not None:
+            shutil.rmtree(directory, ignore_errors=True)
 
 
 def _concerns(name, path):
     """Whether an error with this file name, or without one, was caused by writing `path`."""
     if name is None:
         return True
-    name, whole = (os.path.abspath(os.fsdecode(one)) for one in (name, path))
-    return name == whole or name.startswith(os.path.join(os.path.dirname(whole), f".{path.name}."))
+    name, path = (os.path.abspath(os.fsdecode(x)) for x in (name, path))
+    directory, base = os.path.split(path)
+    return name == path or name.startswith(os.path.join(directory, f".{base}."))
 
 
-def _move(place, path):
+def _move(directory, path):
     """Moves the complete file or directory to `path`."""
-    made, old = place / path.name, place / f"{path.name}{_OLD}"
-    for file in made.rglob("*") if made.is_dir() else [made]:
+    new, old = directory / path.name, directory / f"{path.name}{_OLD}"
+    for file in new.rglob("*") if new.is_dir() else [new]:
         if not file.is_dir():
-            with open(file, "rb") as written:
-                os.fsync(written.fileno())
+            with open(file, "rb") as opened:
+                os.fsync(opened.fileno())
     try:
-        if made.is_dir() and path.exists():  # os.replace would refuse a directory that is not empty
+        if new.is_dir() and path.exists():  # os.replace would refuse a directory that is not empty
             os.replace(path, old)
-        os.replace(made, path)
+        os.replace(new, path)
     finally:
         _restore(old, path)
 
 
 def _restore(old, path):
-    """Moves a directory back if the one that should replace it was not moved there."""
+    """Moves a directory back if its replacement was not moved to its path."""
     if old.exists() and not path.exists():
         os.replace(old, path)
 
 
 def remove_left_overs(directory: StrPath) -> None:
-    """Removes temporary files of killed processes from a directory and its subdirectories.
+    """Removes temporary files of killed processes, also from subdirectories.
 
-    Args:
-        directory: path. No other process may be writing there.
+    No other process may be writing there.
     """
-    for place in list(Path(directory).rglob(_LEFT_OVER)):
-        shutil.rmtree(place, ignore_errors=True)
+    for path in list(Path(directory).rglob(_TEMPORARY)):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def is_left_over(path: StrPath) -> bool:
     """Whether this is the name of a temporary directory of `replacing`."""
-    return Path(path).match(_LEFT_OVER)
+    return Path(path).match(_TEMPORARY)
 
 
-def _tidy(path):
+def _remove_old_temporaries(path):
     """Removes temporary files of processes that were killed while they wrote `path`."""
-    for place in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+    for directory in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         try:
-            age = time.time() - place.stat().st_mtime
-            _restore(place / f"{path.name}{_OLD}", path)
+            age = time.time() - directory.stat().st_mtime
+            _restore(directory / f"{path.name}{_OLD}", path)
             if age > _HOUR:
-                shutil.rmtree(place, ignore_errors=True)
+                shutil.rmtree(directory, ignore_errors=True)
         except OSError:  # another process has removed it
             continue
 
@@ -180,11 +161,6 @@ def locked(directory: StrPath) -> Iterator[None]:
     """A context that locks a directory for other processes and threads.
 
     The operating system releases the lock when its holder dies. The lock file remains.
-
-    Raises:
-        BlockingIOError: if another one holds the lock.
-        ImportError: if `filelock` is not installed.
-        OSError: if the directory cannot be written.
     """
     try:
         from filelock import FileLock, Timeout
@@ -216,11 +192,11 @@ def check_unlocked(directory: StrPath) -> None:
 
 def parse_json(text: bytes, kind: Any) -> Any:
     """Parses a JSON text of a kind, up to the size limits of this module."""
-    if len(text) > LARGEST:
-        raise ValueError(f"it has {len(text):,} bytes, above the limit of {LARGEST:,}")
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"it has {len(text):,} bytes, above the limit of {MAX_BYTES:,}")
     values = sum(map(text.count, (b",", b"[", b"{")))
-    if values > MOST_VALUES:
-        raise ValueError(f"it has {values:,} values, above the limit of {MOST_VALUES:,}")
+    if values > MAX_VALUES:
+        raise ValueError(f"it has {values:,} values, above the limit of {MAX_VALUES:,}")
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -235,7 +211,7 @@ def read_json(path: StrPath, kind: Any, remedy: str) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"{path}: no such file. {remedy}")
     with open(path, "rb") as file:
-        text = file.read(LARGEST + 1)
+        text = file.read(MAX_BYTES + 1)
     try:
         return parse_json(text, kind)
     except ValueError as error:
@@ -272,29 +248,17 @@ def lines(
 
 
 def check_unpacked(archive: zipfile.ZipFile) -> None:
-    """Checks that an archive does not unpack to far more bytes than any model file.
-
-    Args:
-        archive: `zipfile.ZipFile`.
-
-    Raises:
-        ValueError: if it does.
-    """
-    members = archive.infolist()
-    unpacked = sum(member.file_size for member in members)
-    if unpacked > max(ALWAYS, RATIO * sum(member.compress_size for member in members)):
+    """Raises a `ValueError` if an archive would unpack to far more bytes than any model file."""
+    files = archive.infolist()
+    unpacked = sum(file.file_size for file in files)
+    if unpacked > max(SMALL_ARCHIVE, MAX_RATIO * sum(file.compress_size for file in files)):
         raise ValueError(f"it would unpack to {unpacked:,} bytes, too many for its size")
 
 
 def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
-    """The arrays of an `.npz` file, without pickled objects.
+    """The arrays of an `.npz` file by name, without pickled objects.
 
-    Args:
-        path: the file.
-
-    Returns:
-        Dictionary from names to arrays, in the order of the file. Exceptions of NumPy and `zipfile`
-        for damaged files are not caught.
+    Exceptions of NumPy and `zipfile` for damaged files are not caught.
     """
     import numpy as np
 
@@ -304,6 +268,6 @@ def read_npz(path: StrPath) -> dict[str, "np.ndarray"]:
         return {name: np.asarray(array) for name, array in file.items()}
 
 
-def reason(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """The message of an error, shortened so that it fits into one line."""
     return textwrap.shorten(str(error), 300) or type(error).__name__

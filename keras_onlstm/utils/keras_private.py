@@ -16,33 +16,24 @@ from keras.src.trainers.data_adapters.data_adapter_utils import get_tensor_spec
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.backends_tensorflow_jax import traced_once
 
-__all__ = [
-    "DenseInputs",
-    "DropoutRNNCell",
-    "VaryingBatches",
-    "assign",
-    "direct",
-    "layers_within",
-    "predictor",
-]
+__all__ = ["DenseInputs", "DropoutRNNCell", "VaryingBatches", "assign", "direct", "layers_within"]
+__all__ += ["predictor"]
 
-_OF_CORE = ("cast", "convert_to_tensor", "shape", "unstack")
-_OF_NUMPY = (
+_CORE = ("cast", "convert_to_tensor", "shape", "unstack")
+_NUMPY = (
     *("concatenate", "exp", "expand_dims", "reshape", "stack", "sum"),
     *("tanh", "transpose", "where"),
 )
+# The backend's operators without the checks of `keras.ops`, which take time in eager loops.
 _operators = getattr(backend, "ops", backend)  # `backend.ops` since Keras 3.16
 direct = SimpleNamespace(
-    **{name: getattr(_operators.core, name) for name in _OF_CORE},
-    **{name: getattr(_operators.numpy, name) for name in _OF_NUMPY},
+    **{name: getattr(_operators.core, name) for name in _CORE},
+    **{name: getattr(_operators.numpy, name) for name in _NUMPY},
 )
 
 
 class VaryingBatches(keras.utils.PyDataset):
-    """A `PyDataset` whose batches may differ in the size of axis 1.
-
-    A data set whose batches all have the same size sets `axis_1_varies` to `False`.
-    """
+    """A `PyDataset` whose batches may differ in the size of axis 1, if `axis_1_varies`."""
 
     axis_1_varies = True
 
@@ -81,7 +72,7 @@ def layers_within(model: keras.Model) -> list[keras.layers.Layer]:
 
 # Used only on JAX: there Keras donates the weights' buffers to each prediction, which returns new
 # ones, and models within models share them.
-_turn = threading.RLock()
+_prediction_lock = threading.RLock()
 
 
 class _Function(keras.Model):
@@ -112,7 +103,7 @@ def predictor(
         return model.predict_on_batch
 
     def predict(batch: Any) -> Any:
-        with _turn:
+        with _prediction_lock:
             return model.predict_on_batch(batch)
 
     return predict
@@ -130,7 +121,7 @@ class DenseInputs(keras.layers.Layer):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if any(map(_is_ragged, keras.tree.flatten((args, kwargs)))):
             raise ValueError(
-                f"{self.name} takes no ragged tensors. In place of a ragged x pass "
+                f"{self.name} does not support ragged tensors. In place of a ragged x pass "
                 f"{self.dense_instead}."
             )
         return super().__call__(*args, **kwargs)

@@ -9,21 +9,13 @@ import platform
 import shlex
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "BACKENDS",
-    "around_import",
-    "backend_not_installed",
-    "choose_backend",
-    "configured_backend",
-    "is_installed",
-    "keras_not_installed",
-    "not_installed",
-    "versions",
-]
+__all__ = ["BACKENDS", "around_import", "backend_not_installed", "choose_backend"]
+__all__ += ["configured_backend", "is_installed", "keras_not_installed", "not_installed"]
+__all__ += ["versions"]
 
 BACKENDS = ("tensorflow", "jax", "torch")  # names for import and for pip
 _VARIABLE = "KERAS_BACKEND"
@@ -38,17 +30,8 @@ def is_installed(module: str) -> bool:
 def not_installed(user: object, *libraries: str, error: ImportError) -> ImportError:
     """The error for libraries that cannot be imported.
 
-    It suggests the libraries, not an extra of this package, which would also install TensorFlow.
-
-    Args:
-        user: the file, option or feature that needs them.
-        *libraries: their names for pip.
-        error: the exception of the import.
-
-    Returns:
-        `ImportError`, for the caller to raise.
-
-    Example:
+    `user` is the file, option or feature that needs them. The message suggests the libraries, not
+    an extra of this package, which would also install TensorFlow.
 
     >>> from keras_onlstm.utils.libraries import not_installed
     >>> str(not_installed("PNG", "matplotlib", error=ImportError("No module named 'matplotlib'")))
@@ -69,9 +52,9 @@ def keras_not_installed(user: object, error: ImportError) -> ImportError:
 def backend_not_installed(backend: str, error: ImportError) -> ImportError:
     """The error for a missing backend of Keras: install it, or set another."""
     others = [other for other in BACKENDS if other != backend]
-    installed = [other for other in others if is_installed(other)]
+    installed = " or ".join(filter(is_installed, others))
     if installed:
-        remedy = f"Set {_VARIABLE}={' or '.join(installed)}, or: pip install {backend}"
+        remedy = f"Set {_VARIABLE}={installed}, or: pip install {backend}"
     else:
         remedy = (
             f"Install it: pip install {backend}. Or install {' or '.join(others)}, and set "
@@ -85,14 +68,9 @@ def backend_not_installed(backend: str, error: ImportError) -> ImportError:
 
 
 def configured_backend() -> str:
-    """The backend that Keras will use, from the variable, keras.json or the default.
-
-    Returns:
-        Its name.
-    """
-    named = os.environ.get(_VARIABLE)
-    if named:
-        return named
+    """The backend that Keras will use, from the variable, keras.json or the default."""
+    if os.environ.get(_VARIABLE):
+        return os.environ[_VARIABLE]
     home = os.environ.get("KERAS_HOME")
     if home is None:
         user = os.path.expanduser("~")
@@ -109,9 +87,6 @@ def choose_backend(program: str) -> None:
 
     It sets that variable, which child processes inherit. A line on standard error reports it when
     this process imports Keras, which some commands never do.
-
-    Args:
-        program: name of the command, for the line.
     """
     if os.environ.get(_VARIABLE) or "keras" in sys.modules:
         return
@@ -134,13 +109,9 @@ def choose_backend(program: str) -> None:
 
 
 def around_import(module: str, context: Callable[[], AbstractContextManager]) -> None:
-    """Makes a later import of a module, by any code, run within a context.
+    """Makes a later import of a top-level module, by any code, run within a context.
 
-    Args:
-        module: top-level name of a module that is not imported yet.
-        context: function that returns the context manager, called when the import begins.
-
-    Example:
+    `context` returns the context manager; it is called when the import begins.
 
     >>> import contextlib, sys
     >>> from keras_onlstm.utils.libraries import around_import
@@ -159,7 +130,7 @@ class _ContextFinder:
     def find_spec(self, fullname, path=None, target=None):
         if fullname != self.module:
             return None
-        # There are none if another thread has imported the module and removed this finder.
+        # None follow if another thread has imported the module and removed this finder.
         following = itertools.dropwhile(lambda finder: finder is not self, sys.meta_path)
         next(following, None)
         specs = (finder.find_spec(fullname, path, target) for finder in following)
@@ -179,21 +150,12 @@ class _ContextFinder:
 
 
 def versions(*further: str) -> dict[str, str]:
-    """The versions of Python, of this package and of the libraries that results depend on.
-
-    Args:
-        *further: names of other distributions.
-
-    Returns:
-        Dictionary from names to versions, of installed ones only.
-    """
-    versions = {
+    """The versions of Python, this package and the installed libraries that results depend on."""
+    found = {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
     }
     for name in ("keras-onlstm", "keras", "tensorflow", "jax", "torch", "numpy", *further):
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return versions
+        with suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found

@@ -15,19 +15,8 @@ from keras import activations, backend, ops
 from keras_onlstm.utils import Activation, DType, Tensor
 from keras_onlstm.utils.keras_private import direct
 
-__all__ = [
-    "cumsum",
-    "derived",
-    "exact_activation",
-    "largest",
-    "matmul",
-    "mean",
-    "precise",
-    "take_rows",
-    "tanh",
-    "triangle",
-    "wide_dtype",
-]
+__all__ = ["cumsum", "embedding_lookup", "exact_activation", "fold_in", "matmul", "max_keepdims"]
+__all__ += ["mean", "precise_matmul", "tanh", "triangle", "wide_dtype"]
 
 
 def wide_dtype(dtype: DType) -> str:
@@ -51,7 +40,7 @@ def cumsum(x: Tensor) -> Tensor:
     return x @ ops.transpose(triangle(x.shape[-1], "float64"))  # (..., n) @ (n, n)
 
 
-def precise(x: Tensor, y: Tensor) -> Tensor:
+def precise_matmul(x: Tensor, y: Tensor) -> Tensor:
     """(..., M, K) times (..., K, N); not rounded by GPUs and TPUs on JAX."""
     if backend.backend() != "jax":
         return x @ y
@@ -60,8 +49,8 @@ def precise(x: Tensor, y: Tensor) -> Tensor:
     return product(x, y)
 
 
-def largest(x: Tensor, axis: int) -> Tensor:
-    """The maximum along an axis, which is kept. Works for empty tensors, unlike Keras."""
+def max_keepdims(x: Tensor, axis: int) -> Tensor:
+    """The maximum along an axis, which gets size 1. Works for empty tensors, unlike Keras."""
     return ops.max(x, axis, keepdims=True, initial=-math.inf if 0 in x.shape else None)
 
 
@@ -93,7 +82,7 @@ def tanh(x: Tensor) -> Tensor:
     return _tanh64(x) if _is_float64(x) else direct.tanh(x)
 
 
-def take_rows(table: Tensor, ids: Tensor) -> Tensor:
+def embedding_lookup(table: Tensor, ids: Tensor) -> Tensor:
     """Embedding lookup of ids (...) in a table (V, E), with a dense gradient. Returns (..., E).
 
     TensorFlow's gradient of `take` is sparse, with one row per lookup. Keras 3.15's optimizers
@@ -103,9 +92,9 @@ def take_rows(table: Tensor, ids: Tensor) -> Tensor:
     return ops.take(ops.reshape(table, (-1, table.shape[1])), ids, axis=0)
 
 
-def derived(seed: int | None, *places: str | int) -> int | None:
+def fold_in(seed: int | None, *data: str | int) -> int | None:
     """A seed for one of several uses, which must not draw the same random numbers."""
     if seed is None:
         return None
-    words = [seed, *(zlib.crc32(str(place).encode()) for place in places)]
+    words = [seed, *(zlib.crc32(str(item).encode()) for item in data)]
     return int(np.random.SeedSequence(words).generate_state(1)[0]) >> 1

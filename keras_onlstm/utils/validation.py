@@ -3,7 +3,7 @@
 A value from a file is checked against a kind, which describes the expected structure:
 
 - `str`, `bool`, `float` (any number), `list`, `dict`, `None`, `object` (anything);
-- `Integer(least, most)`, `Number(least, most)` and `Choice(values)`, which are narrower;
+- `Integer(minimum, maximum)`, `Number(minimum, maximum)` and `Choice(values)`, which are narrower;
 - `[kind]`, a list; `{"name": kind}`, an object with at least these names; `{str: kind}`, with any;
 - `(kind, kind)`, one or the other; with `...` in it the name may be missing.
 """
@@ -14,76 +14,61 @@ import reprlib
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-__all__ = ["SEEDS", "STARTS", "Choice", "Integer", "Number", "check_kind", "integer", "one_of"]
+__all__ = [
+    "INITIALIZATIONS",
+    "SEEDS",
+    "Choice",
+    "Integer",
+    "Number",
+    "check_choice",
+    "check_integer",
+    "check_kind",
+]
 
 
-def integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """Checks an integer argument. NumPy's integers are valid, bools are not.
+def check_integer(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
+    """Returns an integer argument as `int`. NumPy's integers are valid, bools are not.
 
-    Args:
-        name: name of the argument.
-        value: its value.
-        least: the smallest valid value.
-        most: the largest, or `None`.
-
-    Returns:
-        `int`.
-
-    Raises:
-        ValueError: if the value is not an integer or is out of range.
-
-    Example:
-
-    >>> from keras_onlstm.utils.validation import integer
-    >>> integer("units", 0)
+    >>> from keras_onlstm.utils.validation import check_integer
+    >>> check_integer("units", 0)
     Traceback (most recent call last):
     ...
     ValueError: units must be an integer, 1 or above, not 0.
     """
-    known = not isinstance(value, bool) and hasattr(value, "__index__")
-    number = operator.index(value) if known else None
-    if number is None or number < least or (most is not None and number > most):
-        wanted = f"{least} or above" if most is None else f"from {least} to {most}"
-        raise ValueError(f"{name} must be an integer, {wanted}, not {reprlib.repr(value)}.")
+    is_integer = not isinstance(value, bool) and hasattr(value, "__index__")
+    number = operator.index(value) if is_integer else None
+    if number is None or number < minimum or (maximum is not None and number > maximum):
+        expected = f"{minimum} or above" if maximum is None else f"from {minimum} to {maximum}"
+        raise ValueError(f"{name} must be an integer, {expected}, not {reprlib.repr(value)}.")
     return number
 
 
-def one_of(name: str, value: Any, known: Collection[str]) -> None:
-    """Checks an argument that is one of several names.
+def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
+    """Raises a `ValueError` for an argument that is not one of several strings.
 
-    Args:
-        name: name of the argument.
-        value: its value.
-        known: the valid names, at least two.
-
-    Raises:
-        ValueError: if it is not one of them.
-
-    Example:
-
-    >>> from keras_onlstm.utils.validation import one_of
-    >>> one_of("format", "gif", ["text", "svg", "latex"])
+    >>> from keras_onlstm.utils.validation import check_choice
+    >>> check_choice("format", "gif", ["text", "svg", "latex"])
     Traceback (most recent call last):
     ...
-    ValueError: format is 'text', 'svg' or 'latex', not 'gif'.
+    ValueError: format must be 'text', 'svg' or 'latex', not 'gif'.
     """
-    if not isinstance(value, str) or value not in known:
-        *names, last = map(repr, known)
-        raise ValueError(f"{name} is {', '.join(names)} or {last}, not {reprlib.repr(value)}.")
+    if not isinstance(value, str) or value not in choices:
+        *names, last = map(repr, choices)
+        raise ValueError(f"{name} must be {', '.join(names)} or {last}, not {reprlib.repr(value)}.")
 
 
 class Integer(NamedTuple):
-    """The kind of integers from `least` to `most`."""
+    """The kind of integers from `minimum` to `maximum`."""
 
-    least: int = 0
-    most: int = 2**63 - 1
+    minimum: int = 0
+    maximum: int = 2**63 - 1
 
 
 class Number(NamedTuple):
-    """The kind of numbers from `least` to `most`, which may be infinite."""
+    """The kind of numbers from `minimum` to `maximum`, which may be infinite."""
 
-    least: float = -math.inf
-    most: float = math.inf
+    minimum: float = -math.inf
+    maximum: float = math.inf
 
 
 class Choice(NamedTuple):
@@ -93,54 +78,53 @@ class Choice(NamedTuple):
 
 
 SEEDS = Integer(0, 2**32 - 1)  # valid for every random generator
-STARTS = Choice(("scaled", "published"))  # initial weights: see models.starts
+INITIALIZATIONS = Choice(("scaled", "published"))  # initial weights: see models.initializers
 
 
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:
     """Checks that a value is of a kind; if not, the `ValueError` names the position in it.
-
-    Example:
 
     >>> from keras_onlstm.utils.validation import Integer, check_kind
     >>> kind = {"epochs": [{"epoch": Integer(1), "loss": float}]}
     >>> check_kind({"epochs": [{"epoch": 1, "loss": "low"}]}, kind)
     Traceback (most recent call last):
     ...
-    ValueError: epochs[0].loss is a number, not 'low'
-
+    ValueError: epochs[0].loss must be a number, not 'low'
     """
-    fault = _fault(value, kind)
-    if fault is not None:
-        place, message = fault
-        raise ValueError(f"{place.removeprefix('.') or name} {message}")
+    error = _find_error(value, kind)
+    if error is not None:
+        path, message = error
+        raise ValueError(f"{path.removeprefix('.') or name} {message}")
 
 
-def _fault(value, kind):
-    """The position where a value is not of a kind and a message, or `None`."""
-    kinds = _alternatives(kind)
-    for one in kinds:
-        if _fits(value, one):
-            return _fault_within(value, one)
-    wanted = " or ".join(_words(one) for one in kinds if one is not ...)
-    return "", f"is {wanted}, not {reprlib.repr(value)}"
+def _find_error(value, kind):
+    """The path to a value that is not of a kind and a message, or `None`."""
+    alternatives = _alternatives(kind)
+    for alternative in alternatives:
+        if _matches(value, alternative):
+            return _find_nested_error(value, alternative)
+    expected = " or ".join(_describe(kind) for kind in alternatives if kind is not ...)
+    return "", f"must be {expected}, not {reprlib.repr(value)}"
 
 
-def _fault_within(value, kind):
+def _find_nested_error(value, kind):
     if isinstance(kind, list):
-        faults = ((f"[{place}]", _fault(item, kind[0])) for place, item in enumerate(value))
+        errors = ((f"[{index}]", _find_error(item, kind[0])) for index, item in enumerate(value))
     elif isinstance(kind, dict) and str in kind:
-        faults = ((f".{reprlib.repr(name)}", _fault(name, str) or _fault(item, kind[str]))
-                 for name, item in value.items())  # fmt: skip
+        errors = (
+            (f".{reprlib.repr(name)}", _find_error(name, str) or _find_error(item, kind[str]))
+            for name, item in value.items()
+        )
     elif isinstance(kind, dict):
-        faults = ((f".{name}", _fault_of(value, name, wanted)) for name, wanted in kind.items())
+        errors = ((f".{name}", _item_error(value, name, item)) for name, item in kind.items())
     else:
         return None
-    return next(((place + fault[0], fault[1]) for place, fault in faults if fault), None)
+    return next(((path + error[0], error[1]) for path, error in errors if error), None)
 
 
-def _fault_of(value, name, kind):
+def _item_error(value, name, kind):
     if name in value:
-        return _fault(value[name], kind)
+        return _find_error(value[name], kind)
     return None if ... in _alternatives(kind) else ("", "is missing")
 
 
@@ -148,16 +132,16 @@ def _alternatives(kind):
     return kind if type(kind) is tuple else (kind,)
 
 
-def _fits(value, kind):
+def _matches(value, kind):
     """Whether a value is of a kind, without a check of its items."""
     if kind is str:
         return isinstance(value, str) and _is_encodable(value)
     if kind is float:
         return type(value) is float or (type(value) is int and abs(value) < 2**63)
     if isinstance(kind, Integer):
-        return type(value) is int and kind.least <= value <= kind.most
+        return type(value) is int and kind.minimum <= value <= kind.maximum
     if isinstance(kind, Number):
-        return type(value) in (int, float) and kind.least <= value <= kind.most
+        return type(value) in (int, float) and kind.minimum <= value <= kind.maximum
     if isinstance(kind, Choice):
         return isinstance(value, str) and value in kind.values
     if isinstance(kind, list | dict):
@@ -168,31 +152,26 @@ def _fits(value, kind):
 def _is_encodable(text):
     try:
         text.encode()
-    except UnicodeEncodeError:  # an unpaired surrogate, which cannot be encoded
+    except UnicodeEncodeError:  # an unpaired surrogate
         return False
     return True
 
 
-def _words(kind):
-    """A description of a kind, for messages."""
+def _describe(kind):
     if isinstance(kind, Integer):
-        if kind.most == Integer().most:
-            return f"an integer, {kind.least} or above"
-        return f"an integer from {kind.least} to {kind.most}"
+        if kind.maximum == Integer().maximum:
+            return f"an integer, {kind.minimum} or above"
+        return f"an integer from {kind.minimum} to {kind.maximum}"
     if isinstance(kind, Number):
-        if kind.most == math.inf:
-            return f"a number, {kind.least:g} or above"
-        return f"a number from {kind.least:g} to {kind.most:g}"
+        if kind.maximum == math.inf:
+            return f"a number, {kind.minimum:g} or above"
+        return f"a number from {kind.minimum:g} to {kind.maximum:g}"
     if isinstance(kind, Choice):
         return " or ".join(map(repr, kind.values))
     return _NAMES[type(kind) if isinstance(kind, list | dict) else kind]
 
 
 _NAMES: dict[Any, str] = {
-    str: "a text",
-    float: "a number",
-    bool: "true or false",
-    list: "a list",
-    dict: "an object",
-    None: "null",
+    **{str: "a string", float: "a number", bool: "true or false"},
+    **{list: "a list", dict: "an object", None: "null"},
 }

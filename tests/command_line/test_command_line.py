@@ -1,6 +1,6 @@
-"""`keras-onlstm generate`, `score` and `compact`: what they print, and one line for every mistake.
+"""`keras-onlstm generate`, `score` and `compact`: output, and one line for every error.
 
-`parse` is in test_parser.py, what the commands make of a trained run in test_language_modeling.py.
+`parse` is tested in test_parser.py, commands on a trained run in test_language_modeling.py.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def make(words=WORDS, seed=0, **kwargs):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Models of all kinds. Not to be changed."""
+    """Models of all kinds. Tests must not change them."""
     directory = tmp_path_factory.mktemp("models")
     models = [make(), make(seed=1)]
     models[0].save(directory / "one.keras")
@@ -72,7 +72,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def command(files, monkeypatch, capsys):
-    """Runs a command line where the files are: (exit status, stdout, stderr)."""
+    """Runs a command line in the folder of the files: (exit status, stdout, stderr)."""
     monkeypatch.chdir(files)
     return commands.command_runner(monkeypatch, capsys)
 
@@ -100,7 +100,7 @@ def test_version_is_printed(command):
     assert printed(command("--version")) == f"keras-onlstm {__version__}\n"
 
 
-def test_help_imports_nothing_that_takes_time():
+def test_help_imports_no_slow_libraries():
     code = (
         "import sys\n"
         "from keras_onlstm.command_line import main\n"
@@ -108,18 +108,18 @@ def test_help_imports_nothing_that_takes_time():
         "print(*({'numpy', 'keras', 'tensorflow', 'nltk', 'h5py'} & sys.modules.keys()), '-')"
     )
     for name in COMMANDS:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code, name, "--help"],
             capture_output=True, text=True, env=environment(),
         )  # fmt: skip
-        assert done.stdout.splitlines()[-1] == "-", done
+        assert process.stdout.splitlines()[-1] == "-", process
 
 
-def test_generating_from_files_of_every_kind(command):
-    drawn = make().generate(["the", "cat"], 9, 0.7, 3, 5)
+def test_generate_from_all_kinds_of_files(command):
+    generated = make().generate(["the", "cat"], 9, 0.7, 3, 5)
     given = ["the", "cat", "--length", 9, "--temperature", 0.7, "--top-k", 3, "--seed", 5]
     assert printed(command("generate", "--model", "one.keras", *given)).split() == [
-        "the", "cat", *drawn,
+        "the", "cat", *generated,
     ]  # fmt: skip
     rounded = load_eight_bit("both.npz")[0].models
     for more, model in (([], rounded[0]), (["--model-index", 2], rounded[1])):
@@ -129,15 +129,15 @@ def test_generating_from_files_of_every_kind(command):
     assert lstm.split() == make(recurrent="lstm").generate([], 4)
 
 
-def test_generating_characters(command):
+def test_generate_characters(command):
     expected = make(LETTERS).generate(["a", "_"], 12)
     for model in (["run"], ["run/best.keras", "--characters"]):
         text = printed(command("generate", "--model", *model, "a ", "--length", 12))
         assert text == "a_" + "".join(expected) + "\n"
 
 
-def test_the_packages_first_model(command):
-    """What both commands take where no model is named."""
+def test_default_model(command):
+    """Without --model, commands use the first model of the package."""
     model = load_model()[0].models[0]
     text = printed(command("generate", "prices fell", "--length", 5))
     assert text.split() == ["prices", "fell", *model.generate("prices fell", 5)]
@@ -148,23 +148,23 @@ def test_the_packages_first_model(command):
 def rows(text):
     """{sentence: (tokens, unknown words, log-probability, perplexity)}, and the last line."""
     pattern = r"^(.+?) {2,}(\d+) +(\d+) +(-?\d+\.\d+) +(\d+\.\d+)$"
-    found = re.findall(pattern, text, re.MULTILINE)
-    return {line: tuple(map(float, numbers)) for line, *numbers in found}, text.splitlines()[-1]
+    actual = re.findall(pattern, text, re.MULTILINE)
+    return {line: tuple(map(float, numbers)) for line, *numbers in actual}, text.splitlines()[-1]
 
 
-def test_scoring_sentences_from_everywhere(command):
+def test_score_sentences_from_all_inputs(command):
     scores = {text: make().score([text])[0] for text in (SENTENCE, "a dog", "the <unk>")}
     for given, stdin in (
         (list(scores), b""),
         ([], "\n\n".join(scores).encode("utf-8-sig")),
         ([], "\r\n".join(scores).encode()),
     ):
-        found, last = rows(printed(command("score", "--model", "one.keras", *given, stdin=stdin)))
-        assert found.keys() == scores.keys()
+        actual, last = rows(printed(command("score", "--model", "one.keras", *given, stdin=stdin)))
+        assert actual.keys() == scores.keys()
         for text, numbers in scores.items():
             total, perplexity = numbers.sum(), math.exp(-numbers.mean())
             expected = (len(numbers), text.count("<unk>"), total, perplexity)
-            assert found[text] == pytest.approx(expected, abs=0.01)
+            assert actual[text] == pytest.approx(expected, abs=0.01)
         whole = np.concatenate(list(scores.values()))
         assert last == f"{len(whole)} tokens, perplexity {math.exp(-whole.mean()):.2f}"
     status, output, errors = command("score", "--model", "one.keras", "--file", "notes.txt")
@@ -172,7 +172,7 @@ def test_scoring_sentences_from_everywhere(command):
     assert ours(errors) == ['Unknown words: "zebra". The model reads them as <unk>.']
 
 
-TEXTS = {  # and how the model reads them
+TEXTS = {  # to the words that the model reads
     "The CAT saw a dog.": "the cat saw a dog",
     "the xqzzt, the BLORF": "the <unk> the <unk>",
     "a <unk> saw <unk>": "a <unk> saw <unk>",
@@ -180,36 +180,36 @@ TEXTS = {  # and how the model reads them
 }
 
 
-def test_unknown_words_are_counted_and_named(command):
+def test_unknown_words_are_counted_and_listed(command):
     status, output, errors = command("score", "--model", "one.keras", *TEXTS)
     assert ours(errors) == ['Unknown words: "xqzzt", "blorf". The model reads them as <unk>.']
-    found = rows(output)[0]
-    assert status == 0 and list(found) == list(TEXTS)
-    for numbers, read in zip(found.values(), TEXTS.values(), strict=True):
+    actual = rows(output)[0]
+    assert status == 0 and list(actual) == list(TEXTS)
+    for numbers, read in zip(actual.values(), TEXTS.values(), strict=True):
         right = len(read.split()) + 1, read.count("<unk>"), make().score([read])[0].sum()
         assert numbers[:3] == pytest.approx(right, abs=1e-3)
 
 
-def test_a_prompt_is_prepared_as_sentences_are(command):
-    drawn = make().generate(["the", "cat", "<unk>"], 5)
+def test_prompt_is_normalized(command):
+    generated = make().generate(["the", "cat", "<unk>"], 5)
     status, output, errors = command(
         "generate", "--model", "one.keras", "The", "CAT, xqzzt", "--length", 5
     )
-    assert (status, output.split()) == (0, ["The", "CAT,", "xqzzt", *drawn])
+    assert (status, output.split()) == (0, ["The", "CAT,", "xqzzt", *generated])
     assert ours(errors) == ['Unknown words: "xqzzt". The model reads them as <unk>.']
 
 
-def test_scoring_characters(command):
-    found, _ = rows(printed(command("score", "--model", "run", "a b")))
-    assert found["a b"][2] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
+def test_score_characters(command):
+    actual, _ = rows(printed(command("score", "--model", "run", "a b")))
+    assert actual["a b"][2] == pytest.approx(make(LETTERS).score(["a _ b"])[0].sum(), abs=1e-3)
 
 
-def test_compact_files_of_files(command, tmp_path):
-    """One model, an ensemble, and models that come together, in 8 bits already or not."""
-    one, both = tmp_path / "one.npz", tmp_path / "both.npz"
-    text = printed(command("compact", "--model", "lstm.keras", "--output", one))
-    assert "one.npz: 0.0 MB" in text and "lstm.keras: --data DIR, a corpus, would tell" in text
-    model, about = load_eight_bit(one)
+def test_compact_from_files(command, tmp_path):
+    """One model, an ensemble, and several models, in 8 bits already or not."""
+    single, both = tmp_path / "one.npz", tmp_path / "both.npz"
+    text = printed(command("compact", "--model", "lstm.keras", "--output", single))
+    assert "one.npz: 0.0 MB" in text and "lstm.keras: perplexity not measured" in text
+    model, about = load_eight_bit(single)
     assert about is None and np.allclose(
         model.score([SENTENCE])[0], make(recurrent="lstm").score([SENTENCE])[0], atol=0.05
     )
@@ -221,11 +221,11 @@ def test_compact_files_of_files(command, tmp_path):
     given = ["--model", "two.keras", "one.keras"]
     printed(command("compact", *given, "--output", both))
     again, about = load_eight_bit(both)
-    assert about == [None, None] and again.members == (2, 2)
+    assert about == [None, None] and again.layers_per_model == (2, 2)
     assert np.allclose(again.distances([SENTENCE])[0][:2], first[2:], atol=0.02)
 
 
-def test_what_8_bits_cost(command, tmp_path):
+def test_compact_prints_perplexities(command, tmp_path):
     output = tmp_path / "run.npz"
     text = printed(command("compact", "--model", "run", "--data", "corpus", "--output", output))
     before, after = map(float, re.findall(r"perplexity (\S+), with 8 bits (\S+)", text)[0])
@@ -234,7 +234,7 @@ def test_what_8_bits_cost(command, tmp_path):
     text = printed(command("compact", "--model", "both.npz", "--data", "corpus", "--output", both))
     assert len(re.findall(r"both.npz: validation perplexity \S+, with 8 bits", text)) == 2
     text = printed(command("compact", "--model", "run", "--output", output))
-    assert "run: --data DIR, a corpus, would tell" in text  # its own is gone
+    assert "run: perplexity not measured" in text  # its own corpus does not exist
 
 
 SCORE = ["score", "--model", "one.keras"]
@@ -249,31 +249,37 @@ COMPACT = ["compact", "--output", "new.npz", "--model"]
         (["generate", "--top-k", "0"], ["--top-k", "0 is not an integer, 1 or above"]),
         (["generate", "--temperature", "nan"], ["--temperature nan", "above 0"]),
         (["generate", "--seed", "-1"], ["--seed", "-1"]),
-        (["generate", "--model", "gone.keras"], ["gone.keras: no such model", "Name a .keras"]),
-        (["generate", "--model", "corpus"], ["best.keras: no such model", "or a run"]),
+        (["generate", "--model", "gone.keras"], ["gone.keras: no such model", "Pass a .keras"]),
+        (
+            ["generate", "--model", "corpus"],
+            ["corpus: the directory has no best.keras"],
+        ),
         (["generate", "--model", "half.npz"], ["half.npz: not a complete model", "Restore it"]),
-        (["generate", "--model", "notes.txt"], ["notes.txt: ends neither in .keras nor"]),
+        (["generate", "--model", "notes.txt"], ["notes.txt: must end in .keras, "]),
         (
             ["generate", "--model", "both.npz", "--model-index", "3"],
-            ["--model-index 3: both.npz holds 2"],
+            ["--model-index 3: both.npz has models 1 to 2"],
         ),
-        (["score", "--model", "pairs.keras", "a"], ["pairs.keras: PairClassifier, not a Lang"]),
-        ([*SCORE, "--threads", "2"], ["one.keras", "exported files"]),
+        (
+            ["score", "--model", "pairs.keras", "a"],
+            ["pairs.keras: must be a language model, got"],
+        ),
+        ([*SCORE, "--threads", "2"], ["one.keras", "need an exported model"]),
         ([*SCORE, "--file", "gone.txt"], ["gone.txt: no such file"]),
         ([*SCORE, "--file", "latin.txt"], ["latin.txt, line 2: is not"]),
         ([*SCORE, "--file", "empty.txt"], ["Nothing to score: empty.txt contains no"]),
         (SCORE, ["score: standard input contains no words"]),
-        ([*COMPACT, "a.onnx"], ["a.onnx: is exported already", "Name the"]),
+        ([*COMPACT, "a.onnx"], ["a.onnx: is an exported file", "Pass the"]),
         ([*COMPACT, "pairs.keras"], ["pairs.keras: PairClassifier, not"]),
         ([*COMPACT, "plain.keras"], ["plain.keras", "no vocabulary with"]),
-        ([*COMPACT, "one.keras", "both.npz"], ["both.npz: holds several models"]),
-        ([*COMPACT, "one.keras", "lstm.keras"], ["model 2: an LSTM has no distances"]),
+        ([*COMPACT, "one.keras", "both.npz"], ["both.npz: contains several models"]),
+        ([*COMPACT, "one.keras", "lstm.keras"], ["model 2: has no distances"]),
         ([*COMPACT, "one.keras", "--data", "gone"], ["gone has no valid.txt"]),
         ([*COMPACT, "one.keras", "--data", "short"], ["valid.txt: the text has no words"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-def test_mistakes(command, files, arguments, parts):
+def test_errors_are_one_line(command, files, arguments, parts):
     before = contents(files)
     result = command(*arguments)
     refused(result, *parts)
@@ -281,7 +287,7 @@ def test_mistakes(command, files, arguments, parts):
 
 
 def test_exported_models(command, tmp_path):
-    """A new process scores with one without Keras; other graphs and commands are refused."""
+    """A new process scores without Keras. Other graphs and commands raise errors."""
     exporting.to_onnx(make(), tmp_path / "model.onnx", graph="language_model")
     exporting.to_onnx(make(), tmp_path / "parser.onnx", graph="parser")
     code = (
@@ -291,48 +297,48 @@ def test_exported_models(command, tmp_path):
         "print(*({'keras', 'tensorflow'} & sys.modules.keys()), '-')"
     )
     given = ["score", "--model", tmp_path / "model.onnx", "--threads", "1", SENTENCE]
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, *given], capture_output=True, text=True, env=environment()
     )
-    *text, last = done.stdout.splitlines()
-    assert last == "-", done
-    found, _ = rows("\n".join(text))
-    assert found[SENTENCE][2] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
+    *text, last = process.stdout.splitlines()
+    assert last == "-", process
+    actual, _ = rows("\n".join(text))
+    assert actual[SENTENCE][2] == pytest.approx(make().score([SENTENCE])[0].sum(), abs=1e-2)
     result = command("generate", "--model", tmp_path / "model.onnx", "a")
-    refused(result, "model.onnx: is exported, and generates nothing", "exported from")
+    refused(result, "model.onnx: an exported file cannot generate", "exported from")
     result = command("score", "--model", tmp_path / "parser.onnx", "a")
-    refused(result, "parser.onnx: a parser, which gives no probabilities", "language_model")
+    refused(result, "parser.onnx: a parser does not compute probabilities", "language_model")
 
 
 EXAMPLES = [example for module in _COMMANDS.values() for example in module.EXAMPLES]
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_examples_of_the_help(example, monkeypatch, capsys):
-    """Each is in the help of its command, and the command takes it."""
+def test_help_examples_are_valid(example, monkeypatch, capsys):
+    """Each example is in the help of its command, which accepts it."""
     _, name, *arguments = shlex.split(example.partition(" < ")[0])
     with pytest.raises(SystemExit):
         command_line.main([name, "--help"])
     assert f"  {example}\n" in capsys.readouterr().out
-    taken = []
-    monkeypatch.setattr(_COMMANDS[name], "run", taken.append)
+    calls = []
+    monkeypatch.setattr(_COMMANDS[name], "run", calls.append)
     command_line.main([name, *arguments])
-    assert len(taken) == 1
+    assert len(calls) == 1
 
 
-def test_a_hyphen_is_standard_input(monkeypatch):
+def test_hyphen_stands_for_standard_input(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the cat\na dog\n")))
     options = argparse.Namespace(sentences=["first", "-", "last"], file=[])
     assert list(sentences(options)) == ["first", "the cat", "a dog", "last"]
 
 
-def test_a_keras_model_prints_nothing_on_standard_error(files):
-    """Not even TensorFlow, which a new process has to start."""
+def test_keras_model_prints_nothing_on_standard_error(files):
+    """A new process starts TensorFlow without its logs."""
     variables = {k: v for k, v in environment().items() if k != "TF_CPP_MIN_LOG_LEVEL"}
     code = "from keras_onlstm.command_line import main; main()"
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, "parse", "--model", files / "one.keras", "the cat"],
         capture_output=True,
         env=variables,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"(X the cat)\n", b"")
+    assert (process.returncode, process.stdout, process.stderr) == (0, b"(X the cat)\n", b"")

@@ -35,15 +35,15 @@ print(json.dumps(answers))
 """
 
 
-def test_help_and_wrong_arguments_wait_for_no_framework():
-    done = subprocess.run(
+def test_help_and_argument_errors_import_no_framework():
+    completed = subprocess.run(
         [sys.executable, "-c", PARSING, " ".join(HEAVY), *map(str, SCRIPTS)],
         capture_output=True,
         text=True,
         check=True,
         env=environment(),
     )
-    answers = iter(json.loads(done.stdout))
+    answers = iter(json.loads(completed.stdout))
     assert len(SCRIPTS) == 10
     for script in SCRIPTS:
         status, said, imported = next(answers)
@@ -72,7 +72,7 @@ def test_ctrl_c_ends_a_command_in_one_line():
     assert process.returncode == 130
 
 
-def test_a_reader_that_leaves_ends_a_command_silently():
+def test_closed_pipe_ends_a_command_silently():
     with subprocess.Popen(
         [*COMMAND, "parse"], stdin=-1, stdout=-1, stderr=-1, env=environment()
     ) as process:
@@ -94,7 +94,7 @@ def test_a_reader_that_leaves_ends_a_command_silently():
         ("--hosts", "it is --num-processes now"),
     ],
 )
-def test_an_unknown_argument_suggests_the_nearest(flag, hint, capsys):
+def test_unknown_argument_suggests_the_nearest(flag, hint, capsys):
     parser = ArgumentParser(prog="test")
     parser.add_argument("--units")
     parser.elsewhere["--slots"] = "belongs to --model prpn"
@@ -105,7 +105,7 @@ def test_an_unknown_argument_suggests_the_nearest(flag, hint, capsys):
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "2.5", "many", ""])
-def test_integers_below_the_least_are_refused(text, capsys):
+def test_integers_below_the_minimum_raise(text, capsys):
     parser = ArgumentParser(prog="test")
     parser.add_argument("--steps", type=at_least(1))
     assert parser.parse_args(["--steps", "1"]).steps == 1
@@ -130,7 +130,7 @@ def raising(error):
 
 
 @pytest.mark.parametrize("error", [ValueError, OSError, ImportError])
-def test_errors_of_the_user_end_in_one_line(error, capfd):
+def test_user_errors_are_one_line(error, capfd):
     assert run(raising(error("a.txt:\nno such file."))) == 2
     assert capfd.readouterr().err == "test: error: a.txt: no such file.\n"
 
@@ -179,12 +179,12 @@ def test_tensorflow_starts_silently_unless_it_fails_or_a_level_is_set(tmp_path, 
         {"TF_CPP_MIN_LOG_LEVEL": level} if level else {}
     )
     variables["PYTHONPATH"] = os.pathsep.join([str(tmp_path), variables["PYTHONPATH"]])
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", IMPORTING], capture_output=True, text=True, env=variables
     )
-    assert ("cudart_stub" in done.stderr) == bool(damaged or level)
+    assert ("cudart_stub" in completed.stderr) == bool(damaged or level)
     if damaged:
-        assert done.returncode == 2 and done.stderr.endswith("test: error: cannot load\n")
+        assert completed.returncode == 2 and completed.stderr.endswith("test: error: cannot load\n")
     else:
-        assert done.returncode == 0 and done.stderr.endswith("a later line\n")
-        assert done.stdout == f"{level or 3}\n"
+        assert completed.returncode == 0 and completed.stderr.endswith("a later line\n")
+        assert completed.stdout == f"{level or 3}\n"

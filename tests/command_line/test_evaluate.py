@@ -1,4 +1,4 @@
-"""`keras-onlstm evaluate`: F1 on a treebank, and mistakes. Perplexity: test_train.py."""
+"""`keras-onlstm evaluate`: F1 on a treebank, and errors. test_train.py tests perplexity."""
 
 import re
 
@@ -41,23 +41,23 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def trees(tmp_path):
-    """Files of three trees, one of them of more than 10 words."""
+    """Files of three trees, one of which has more than 10 words."""
     for name, text in (("short", SHORT), ("long", LONG)):
         (tmp_path / f"{name}.mrg").write_text(text)
     return [tmp_path / "short.mrg", tmp_path / "long.mrg"]
 
 
-def shown(value):
+def percent(value):
     return "" if value is None else f"{100 * value:.1f}"
 
 
 def f1(trees, sentences):
     """F1 by sentence, of the corpus, and of sentences of at most 10 words."""
     golds = [sentence.tree for sentence in sentences]
-    short = [place for place, one in enumerate(sentences) if len(one.tokens) <= 10]
+    short = [index for index, sentence in enumerate(sentences) if len(sentence.tokens) <= 10]
     everything = score(trees, golds)
-    brief = score([trees[place] for place in short], [golds[place] for place in short])
-    return [shown(x) for x in (everything["f1"], everything["corpus_f1"], brief["f1"])]
+    brief = score([trees[index] for index in short], [golds[index] for index in short])
+    return [percent(x) for x in (everything["f1"], everything["corpus_f1"], brief["f1"])]
 
 
 def rows_of(text):
@@ -66,7 +66,7 @@ def rows_of(text):
     return {re.split(r"  +", line)[0]: re.split(r"  +", line.rstrip())[1:] for line in lines}
 
 
-def test_f1_is_that_of_the_trees(model, trees):
+def test_f1_matches_the_trees(model, trees):
     status, text, errors = run_command("evaluate", "--model", model, "--treebank", *trees)
     assert (status, ours(errors)) == (0, [])
     sentences = treebank.read(trees)
@@ -82,11 +82,11 @@ def test_f1_is_that_of_the_trees(model, trees):
         ("left-branching trees", left_branching),
         ("right-branching trees", right_branching),
     ):
-        assert rows[name] == f1([make(one.tokens) for one in sentences], sentences)
+        assert rows[name] == f1([make(sentence.tokens) for sentence in sentences], sentences)
     assert "random trees" in rows and len(rows) == 5
 
 
-def test_several_models_and_the_packages(model, trees):
+def test_several_models_and_the_default_model(model, trees):
     both = run_command("evaluate", "--model", model, model, "--treebank", *trees)[1]
     assert rows_of(both) == rows_of(
         run_command("evaluate", "--model", model, "--treebank", *trees)[1]
@@ -108,7 +108,7 @@ def test_no_sentence_of_at_most_10_words(model, trees):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ([], ["--model: name a trained run"]),
+        ([], ["--model is missing. Pass the folder of a trained run"]),
         (["--model", "gone"], ["gone/config.json: no such file"]),
         (["--model", "gone.npz", "--treebank", "long.mrg"], ["gone.npz: no such model"]),
         (["--treebank", "gone.mrg"], ["gone.mrg: no such file"]),
@@ -120,7 +120,7 @@ def test_no_sentence_of_at_most_10_words(model, trees):
     ],
     ids=lambda value: " ".join(value),
 )
-def test_mistakes(arguments, parts, trees, tmp_path, monkeypatch):
+def test_errors_are_one_line(arguments, parts, trees, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty.mrg").write_text("\n\n")
     (tmp_path / "text.mrg").write_text("Shares fell.\n")

@@ -23,8 +23,8 @@ CHOSEN = (
 def run(environment, *command):
     """Exit status, standard output, and the lines on standard error."""
     command = [sys.executable, *map(str, command)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    return done.returncode, done.stdout, done.stderr.splitlines()
+    process = subprocess.run(command, capture_output=True, text=True, env=environment)
+    return process.returncode, process.stdout, process.stderr.splitlines()
 
 
 def needs(*backends):
@@ -46,7 +46,7 @@ def model(tmp_path_factory):
 
 
 def commands(model, directory):
-    """Ways to Keras: in a command, in its processes, in an example."""
+    """Ways to start Keras: in a command, in its processes, in an example."""
     text = directory / "text.txt"
     text.write_text("prices fell\n" * 4)
     files = ["--file", text, "--output", directory / "out", "--workers", "2", "--rows", "2"]
@@ -62,7 +62,7 @@ def commands(model, directory):
     ("name", "backend"),
     [("parse", "jax"), ("example", "torch")],
 )
-def test_commands_run_on_the_backend_that_is_installed(name, backend, model, tmp_path):
+def test_commands_run_on_the_installed_backend(name, backend, model, tmp_path):
     needs(backend)
     hidden = set(BACKENDS) - {backend}
     command = commands(model, tmp_path)[name]
@@ -72,22 +72,22 @@ def test_commands_run_on_the_backend_that_is_installed(name, backend, model, tmp
     assert output
 
 
-def test_processes_of_a_command_run_on_it_too(model, tmp_path):
+def test_worker_processes_run_on_the_installed_backend(model, tmp_path):
     needs("torch")
     command = commands(model, tmp_path)["shards"]
     status, output, errors = run(without(tmp_path, "tensorflow", "jax"), *command)
     assert status == 0 and "4 rows; 8 words" in output, errors
 
 
-def test_what_needs_no_keras_says_nothing(tmp_path):
+def test_commands_without_keras_print_nothing(tmp_path):
     for hidden in (["tensorflow"], ["keras", *BACKENDS]):
-        found = run(without(tmp_path, *hidden), *COMMAND, "parse", "prices fell")
-        assert found == (0, "(X prices fell)\n", [])
+        result = run(without(tmp_path, *hidden), *COMMAND, "parse", "prices fell")
+        assert result == (0, "(X prices fell)\n", [])
 
 
 @pytest.mark.parametrize("name", ["parse", "shards", "example"])
-def test_without_keras(name, model, tmp_path):
-    """Nothing but Keras, and a backend if there is none, is recommended, and that once."""
+def test_missing_keras(name, model, tmp_path):
+    """Only Keras, and a backend if none is installed, is recommended, once."""
     command = commands(model, tmp_path)[name]
     for hidden, install in ((["keras"], "keras"), (["keras", *BACKENDS], "keras tensorflow")):
         status, _, errors = run(without(tmp_path, *hidden), *command)
@@ -98,7 +98,7 @@ def test_without_keras(name, model, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["parse", "example"])
-def test_without_a_backend(name, model, tmp_path):
+def test_missing_backend(name, model, tmp_path):
     command = commands(model, tmp_path)[name]
     status, _, errors = run(without(tmp_path, *BACKENDS), *command)
     (line,) = errors
@@ -106,7 +106,7 @@ def test_without_a_backend(name, model, tmp_path):
     assert "Install it: pip install tensorflow. Or install jax or torch, and set" in line
 
 
-def test_a_backend_that_the_user_set_is_kept(model, tmp_path):
+def test_backend_of_the_user_is_kept(model, tmp_path):
     needs("jax", "torch")
     command = commands(model, tmp_path)["parse"]
     variables = without(tmp_path, "tensorflow", KERAS_BACKEND="tensorflow")
@@ -131,7 +131,9 @@ def test_a_backend_that_the_user_set_is_kept(model, tmp_path):
         ("", None, None, None),
     ],
 )
-def test_the_choice(installed, variable, settings, expected, tmp_path, monkeypatch, capsys):
+def test_choice_of_the_backend(
+    installed, variable, settings, expected, tmp_path, monkeypatch, capsys
+):
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.delitem(sys.modules, "keras", raising=False)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
@@ -148,7 +150,7 @@ def test_the_choice(installed, variable, settings, expected, tmp_path, monkeypat
     assert capsys.readouterr() == ("", "")  # before Keras is imported
 
 
-def test_keras_agrees_on_what_is_configured(tmp_path):
+def test_configured_backend_is_that_of_keras(tmp_path):
     code = (
         "from keras_onlstm.utils.libraries import configured_backend\n"
         "found = configured_backend()\n"
@@ -160,19 +162,19 @@ def test_keras_agrees_on_what_is_configured(tmp_path):
     assert run(without(tmp_path), "-c", code) == (0, "torch torch\n", [])
 
 
-def test_a_library_does_not_choose(tmp_path):
-    """Whoever imports the package in Python chooses the backend, and gets an error if it fails."""
+def test_import_does_not_choose_a_backend(tmp_path):
+    """Python code that imports the package chooses the backend, and gets an error if it fails."""
     code = (
         "import os\n"
         "import keras_onlstm, keras_onlstm.training, keras_onlstm.utils.console\n"
         "try: import keras\n"
         "except ImportError as error: print(str(error)[:24], 'KERAS_BACKEND' in os.environ)\n"
     )
-    found = run(without(tmp_path, "tensorflow"), "-c", code)
-    assert found == (0, "Keras runs on tensorflow False\n", [])
+    result = run(without(tmp_path, "tensorflow"), "-c", code)
+    assert result == (0, "Keras runs on tensorflow False\n", [])
 
 
-def test_an_empty_folder_is_no_library(tmp_path, monkeypatch):
+def test_empty_folder_is_not_a_library(tmp_path, monkeypatch):
     (tmp_path / "no_such_library").mkdir()
     monkeypatch.syspath_prepend(str(tmp_path))
     assert importlib.util.find_spec("no_such_library") is not None
@@ -180,6 +182,6 @@ def test_an_empty_folder_is_no_library(tmp_path, monkeypatch):
     assert libraries.is_installed("json") and not libraries.is_installed("no_such_module")
 
 
-def test_names_that_a_shell_would_expand():
+def test_names_are_quoted_for_the_shell():
     error = not_installed("--ray", "ray[data]", error=ImportError("gone"))
     assert str(error) == "--ray needs ray[data] (gone): pip install 'ray[data]'"

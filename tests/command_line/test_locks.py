@@ -23,7 +23,7 @@ with locked(sys.argv[1]):
 
 
 def refused(directory):
-    """Both ways in end in one line that names the directory and the remedy."""
+    """Both functions raise one line that names the directory and the remedy."""
     for use in (lambda: locked(directory).__enter__(), lambda: check_unlocked(directory)):
         with pytest.raises(BlockingIOError, match=r"in use .*name another directory") as caught:
             use()
@@ -31,7 +31,7 @@ def refused(directory):
         assert "\n" not in str(caught.value)
 
 
-def test_a_process_holds_the_lock_until_it_dies(tmp_path):
+def test_process_holds_the_lock_until_it_dies(tmp_path):
     command = [sys.executable, "-c", HOLDER, str(tmp_path)]
     with subprocess.Popen(command, stdout=-1, env=environment(), text=True) as process:
         assert process.stdout.readline() == "locked\n"
@@ -43,12 +43,12 @@ def test_a_process_holds_the_lock_until_it_dies(tmp_path):
     check_unlocked(tmp_path)
 
 
-def test_a_thread_holds_the_lock_against_other_threads(tmp_path):
+def test_lock_excludes_other_threads(tmp_path):
     with locked(tmp_path), ThreadPoolExecutor() as threads:
         threads.submit(refused, tmp_path).result()
 
 
-def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path):
+def test_symbolic_link_at_the_lock_is_not_followed(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("years of work")
     (tmp_path / ".lock").symlink_to(victim)

@@ -31,11 +31,11 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def command(model, tmp_path, monkeypatch, capsys):
-    """Runs a command with the model where `in.txt` is: (exit status, stdout, stderr)."""
+    """Runs a command with the model in the folder of `in.txt`: (exit status, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text(TEXT)
     run = commands.command_runner(monkeypatch, capsys)
-    return lambda name, *given, **more: run(name, "--model", model, *given, **more)
+    return lambda name, *flags, **more: run(name, "--model", model, *flags, **more)
 
 
 def printed(result):
@@ -60,8 +60,8 @@ def names(directory):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_name_with_a_suffix_is_a_file(command, tmp_path, form):
-    """It has what is printed, or a picture of the only sentence. Blank lines are passed over."""
+def test_name_with_a_suffix_is_a_file(command, tmp_path, form):
+    """The file contains what is printed, or a picture of the only sentence, without blank lines."""
     needs(form)
     path = tmp_path / f"new.{suffix(form)}"
     stdin = b"\nThe cat saw.\n \n" if form in PICTURES else TEXT.encode()
@@ -77,61 +77,61 @@ def test_a_name_with_a_suffix_is_a_file(command, tmp_path, form):
     elif form == "png":
         assert path.read_bytes().startswith(b"\x89PNG")
     else:
-        shown = printed(command("parse", "--format", form, stdin=stdin))
-        assert path.read_text().rstrip("\n") == shown.rstrip("\n")
+        printed_text = printed(command("parse", "--format", form, stdin=stdin))
+        assert path.read_text().rstrip("\n") == printed_text.rstrip("\n")
 
 
 @pytest.mark.parametrize("name", ["new", "new.v2/"])
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_name_without_a_suffix_is_a_directory(command, tmp_path, form, name):
-    """Of a file for each sentence, or of shards."""
+def test_name_without_a_suffix_is_a_directory(command, tmp_path, form, name):
+    """The directory has a file for each sentence, or shards."""
     needs(form)
-    given = ["--format", form, "--file", "in.txt", "--output", name]
-    status, output, errors = command("parse", *given)
+    flags = ["--format", form, "--file", "in.txt", "--output", name]
+    status, output, errors = command("parse", *flags)
     assert status == 0, errors
-    found = names(tmp_path / name)
+    actual = names(tmp_path / name)
     if form in SHARDED:
-        assert found == ["00000." + {"brackets": "txt", "json": "jsonl"}.get(form, form)]
+        assert actual == ["00000." + {"brackets": "txt", "json": "jsonl"}.get(form, form)]
         assert "4 rows; 10 words" in output
         return
-    assert found == [f"{number}.{suffix(form)}" for number in (1, 2, 3)]
+    assert actual == [f"{number}.{suffix(form)}" for number in (1, 2, 3)]
     assert output.endswith(f": 1.{suffix(form)} to 3.{suffix(form)}\n")
     if form != "png":
         for number, sentence in enumerate(SENTENCES, 1):
-            shown = printed(command("parse", "--format", form, sentence))
+            printed_text = printed(command("parse", "--format", form, sentence))
             written = (tmp_path / name / f"{number}.{suffix(form)}").read_text()
-            assert written.rstrip("\n") == shown.rstrip("\n")
+            assert written.rstrip("\n") == printed_text.rstrip("\n")
 
 
 @pytest.mark.parametrize("form", SCORE_FORMATS)
-def test_scores(command, tmp_path, form):
+def test_score_output(command, tmp_path, form):
     needs(form)
     path = tmp_path / f"new.{suffix(form)}"
-    given = ["--format", form, "--file", "in.txt"]
-    assert printed(command("score", *given, "--output", path)) == f"{path}\n"
+    flags = ["--format", form, "--file", "in.txt"]
+    assert printed(command("score", *flags, "--output", path)) == f"{path}\n"
     if form == "parquet":
         import pyarrow.parquet
 
         rows = pyarrow.parquet.read_table(path).to_pylist()
     else:
-        assert path.read_text() == printed(command("score", *given))
+        assert path.read_text() == printed(command("score", *flags))
     if form == "table":
         assert "The cat saw a dog. A dog saw." in path.read_text()
     else:
         rows = rows if form == "parquet" else list(map(json.loads, path.read_text().splitlines()))
         assert [row["tokens"] for row in rows] == [9, 0, 0, 3]
         assert [row["error"] for row in rows] == [None] * 4
-        given = given if form == "parquet" else given[2:]  # directories are JSON by default
-        status, output, _ = command("score", *given, "--output", "new")
+        flags = flags if form == "parquet" else flags[2:]  # directories are JSON by default
+        status, output, _ = command("score", *flags, "--output", "new")
         assert status == 0 and "4 rows; 12 words" in output
         assert records_of(tmp_path / "new") == [pytest.approx(row) for row in rows]
 
 
-def test_blank_lines_in_lines_of_trees(command, tmp_path):
-    """Outputs that follow the lines of the input keep its blank lines."""
+def test_blank_lines_are_kept(command, tmp_path):
+    """Formats with a line per line of the input keep its blank lines."""
     trees = [printed(command("parse", sentence))[:-1] for sentence in SENTENCES]
-    shown = [*trees[:2], "", "", trees[2]]
-    assert printed(command("parse", stdin=TEXT.encode())).splitlines() == shown
+    printed_text = [*trees[:2], "", "", trees[2]]
+    assert printed(command("parse", stdin=TEXT.encode())).splitlines() == printed_text
     command("parse", "--file", "in.txt", "--output", "new")
     shards = (tmp_path / "new" / "00000.txt").read_text().splitlines()
     assert shards == [" ".join(trees[:2]), "", "", trees[2]]
@@ -145,14 +145,17 @@ def test_blank_lines_in_lines_of_trees(command, tmp_path):
         (["parse", "--format", "svg", "a", "--output", "old.v1"], ["is a directory", "old.v1/"]),
         (["parse", "--format", "svg", "a", "--output", "taken/a"], ["taken/a", "be written"]),
         (["parse", "--format", "svg", "a", "dog"], ["several sentences", "--format html"]),
-        (["parse", "--format", "png", "a"], ["--format png: needs --output"]),
+        (["parse", "--format", "png", "a"], ["--format png: requires --output"]),
         (["score", "a", "--output", "taken"], ["taken: is a file", "taken.txt"]),
-        (["compact", "--output", "new"], ["new: a compact model ends in .npz"]),
-        (["parse", "a", "--output", "a.svg"], ["a.svg", "--format svg writes .svg", "brackets"]),
-        (["parse", "--format", "parquet", "a", "--output", "a.txt"], ["end in .parquet"]),
+        (["compact", "--output", "new"], ["new: the name of a compact model must end in .npz"]),
+        (
+            ["parse", "a", "--output", "a.svg"],
+            ["a.svg", "a .svg file needs --format svg", "brackets"],
+        ),
+        (["parse", "--format", "parquet", "a", "--output", "a.txt"], ["must end in .parquet"]),
         (["score", "a", "--output", "a.jsonl"], ["a.jsonl", "--format json", "table"]),
         (["score", "--file", "in.txt", "--format", "table", "--output", "new"], ["one file"]),
-        (["parse", "a", "--output", "new"], ["--file FILE", "new.txt, is a file"]),
+        (["parse", "a", "--output", "new"], ["--file FILE", "--output new.txt"]),
         (["parse", "a", "--output", "a.txt", "--workers", "2"], ["--workers", "--output DIR"]),
         (["parse", "--format", "png", "a", "dog", "--output", "a.png"], ["--output DIR"]),
         (["parse", "--format", "svg", " ", "--output", "gone"], ["Nothing to parse"]),
@@ -165,8 +168,8 @@ def test_blank_lines_in_lines_of_trees(command, tmp_path):
     ],
     ids=" ".join,
 )
-def test_mistakes(command, tmp_path, arguments, parts):
-    """One line, and nothing is written."""
+def test_errors_write_nothing(command, tmp_path, arguments, parts):
+    """The error is one line, and nothing is written."""
     if "--format" in arguments:
         needs(arguments[arguments.index("--format") + 1])
     (tmp_path / "taken").write_text("whole")

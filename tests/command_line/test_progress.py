@@ -14,18 +14,18 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(stream, **options):
+def displayed(stream, **options):
     with progress_bar("words", file=stream, mininterval=0, **options) as bar:
         bar.update(50)
         advance(bar, 150, 200)
     return stream.getvalue()
 
 
-def test_a_terminal_shows_the_share_the_rate_and_the_time_left():
-    text = shown(Terminal(), delay=0, desc="Epoch 1/2", ncols=100)
+def test_terminal_shows_share_rate_and_time_left():
+    text = displayed(Terminal(), delay=0, desc="Epoch 1/2", ncols=100)
     assert "Epoch 1/2:  75%" in text and "150/200 [00:00<00:00, " in text and " words/s]" in text
 
 
-def test_nothing_is_shown_of_what_is_soon_done_or_where_there_is_no_terminal():
-    assert shown(Terminal()) == ""
-    assert shown(io.StringIO(), delay=0) == ""
+def test_no_bar_for_short_tasks_or_without_a_terminal():
+    assert displayed(Terminal()) == ""
+    assert displayed(io.StringIO(), delay=0) == ""

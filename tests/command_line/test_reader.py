@@ -34,12 +34,12 @@ def reader(*words, characters=False):
         (" \t", ""),
     ],
 )
-def test_text_has_the_words_of_the_parser(text, tokens):
-    one = reader(LOWER)
-    assert one.tokens(text) == tokens.split()
+def test_tokens_match_the_parser(text, tokens):
+    text_reader = reader(LOWER)
+    assert text_reader.tokens(text) == tokens.split()
     if "<unk>" not in text:
-        parser = [known_form(word, one.vocabulary) for word in Parser.load().tokenize(text)]
-        assert one.tokens(text) == parser
+        parser = [known_form(word, text_reader.vocabulary) for word in Parser.load().tokenize(text)]
+        assert text_reader.tokens(text) == parser
 
 
 @pytest.mark.parametrize(
@@ -51,23 +51,23 @@ def test_text_has_the_words_of_the_parser(text, tokens):
         ({"end.", "did,"}, "the cat did, end.", "the cat did, end."),  # text split at blanks
     ],
 )
-def test_the_vocabulary_decides_what_is_kept(more, text, tokens):
+def test_tokens_follow_the_vocabulary(more, text, tokens):
     assert reader(LOWER, more).tokens(text) == tokens.split()
 
 
 def test_characters():
-    one = reader("abN_", characters=True)
-    assert one.tokens("a bA7.") == ["a", "_", "b", "a", "N", "."]
-    assert one.unknown(one.tokens("a b.")) == ["."]
+    text_reader = reader("abN_", characters=True)
+    assert text_reader.tokens("a bA7.") == ["a", "_", "b", "a", "N", "."]
+    assert text_reader.unknown(text_reader.tokens("a b.")) == ["."]
 
 
 def test_unknown_words():
-    one = reader(LOWER)
-    assert one.unknown(one.tokens("The cat Xqzzt, the <unk>")) == ["xqzzt", "unk"]
-    assert one.unknown(one.tokens("the <unk> cat")) == ["<unk>"]
+    text_reader = reader(LOWER)
+    assert text_reader.unknown(text_reader.tokens("The cat Xqzzt, the <unk>")) == ["xqzzt", "unk"]
+    assert text_reader.unknown(text_reader.tokens("the <unk> cat")) == ["<unk>"]
 
 
 @pytest.mark.parametrize("text", ["a\x07b", "the\x00cat"])
-def test_control_characters_are_refused(text):
+def test_control_characters_raise(text):
     with pytest.raises(ValueError, match=r"sentence 3: holds .* as character"):
         reader(LOWER).tokens(text, 3)

@@ -42,7 +42,7 @@ def lines():
 
 @pytest.fixture(scope="module")
 def data(lines, tmp_path_factory):
-    """A folder of three texts. Not to be changed."""
+    """A folder of three texts. Tests must not change it."""
     directory = tmp_path_factory.mktemp("data")
     for part, some in (("train", lines[:90]), ("valid", lines[90:105]), ("test", lines[105:])):
         (directory / f"{part}.txt").write_text("".join(f"{line}\n" for line in some))
@@ -51,12 +51,12 @@ def data(lines, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory):
-    """A finished run and what it printed. Not to be changed."""
+    """A finished run and its output. Tests must not change it."""
     run = tmp_path_factory.mktemp("trained") / "run"
     return run, printed(run_command("train", "--data", data, *DEBUG, "--output", run))
 
 
-def test_a_run_says_where_its_model_is(trained, data):
+def test_run_prints_the_path_of_its_model(trained, data):
     run, text = trained
     assert text.splitlines()[-1] == f"Model: {run / 'best.keras'}"
     assert text.startswith(f"Reading {data}\n") and "720 tokens, 10 words" in text
@@ -67,14 +67,14 @@ def test_a_run_says_where_its_model_is(trained, data):
     assert [row["epoch"] for row in epochs(run)] == ["1", "2"]
 
 
-def test_the_other_commands_take_the_run(trained, tmp_path):
+def test_other_commands_accept_the_run(trained, tmp_path):
     run, _ = trained
     before = contents(run)
     text = printed(run_command("evaluate", "--model", run))
     results = json.loads((run / "results.json").read_text())
     (row,) = [line.split() for line in text.splitlines() if line.startswith(str(run))]
-    shown = [f"{results[f'{part}_perplexity']:.2f}" for part in ("validation", "test")]
-    assert row[-2:] == shown and results["model"] == row[1] == "ON-LSTM"
+    printed_text = [f"{results[f'{part}_perplexity']:.2f}" for part in ("validation", "test")]
+    assert row[-2:] == printed_text and results["model"] == row[1] == "ON-LSTM"
     best = min(float(row["val_perplexity"]) for row in epochs(run))
     assert results["validation_perplexity"] == pytest.approx(best, rel=1e-5)
     (run / "results.json").unlink()
@@ -86,15 +86,15 @@ def test_the_other_commands_take_the_run(trained, tmp_path):
     assert text.split() == ["a", "b", *model.generate("a b", 4)]
     text = printed(run_command("compact", "--model", run, "--output", tmp_path / "small.npz"))
     assert "with 8 bits" in text and len(load_eight_bit(tmp_path / "small.npz")[0].vocabulary) == 10
-    given = ["--model", run, "--graph", "parser", "--output", tmp_path]
-    assert "from Keras" in printed(run_command("export", "onnx", *given))
+    flags = ["--model", run, "--graph", "parser", "--output", tmp_path]
+    assert "from Keras at most" in printed(run_command("export", "onnx", *flags))
     tree = printed(run_command("parse", "--model", run, "a b c d"))
     assert printed(run_command("parse", "--model", tmp_path / "parser.onnx", "a b c d")) == tree
     assert contents(run) == before
 
 
 def test_text_files_are_split(lines, tmp_path):
-    """Of 20 lines one is for validation and one for the test; blank lines count for nothing."""
+    """Of 20 lines, one is for validation and one for the test. Blank lines are ignored."""
     for number in range(2):
         some = lines[60 * number : 60 * (number + 1)]
         (tmp_path / f"{number}.txt").write_text("\n\n".join(some))
@@ -109,7 +109,7 @@ def test_text_files_are_split(lines, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        ([], ["--data is needed", "text files"]),
+        ([], ["--data is missing", "text files"]),
         (["--data", "short.txt"], ["--data short.txt: give a file of 20 lines or more"]),
         (["--data", "empty.txt"], ["--data empty.txt", "20 lines or more"]),
         (["--data", "gone"], ["--data gone: no such folder or file"]),
@@ -126,7 +126,7 @@ def test_text_files_are_split(lines, tmp_path):
     ],
     ids=lambda value: " ".join(value),
 )
-def test_mistakes_in_arguments(arguments, parts, lines, tmp_path, monkeypatch):
+def test_argument_errors(arguments, parts, lines, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "long.txt").write_text("\n".join(lines))
     (tmp_path / "short.txt").write_text("\n".join(lines[:9]))
@@ -141,8 +141,8 @@ def test_mistakes_in_arguments(arguments, parts, lines, tmp_path, monkeypatch):
 
 def test_prpn(data, tmp_path):
     run = tmp_path / "run"
-    given = ["--data", data, "--epochs", 1, "--slots", 4, "--output", run]
-    text = printed(run_command("train", "--model", "prpn", *DEBUG, *given, "--steps", 1))
+    flags = ["--data", data, "--epochs", 1, "--slots", 4, "--output", run]
+    text = printed(run_command("train", "--model", "prpn", *DEBUG, *flags, "--steps", 1))
     assert "PRPN" in text and "Model: " not in text
     result = run_command("train", "--model", "language_model", "--output", run, "--resume")
     refused(result, run, "was started with --model prpn, not language_model")
@@ -151,20 +151,20 @@ def test_prpn(data, tmp_path):
     assert "PRPN" in printed(run_command("evaluate", "--model", run))
 
 
-def test_stopped_and_resumed_it_equals_a_run_without_stops(trained, data, tmp_path):
+def test_resumed_run_matches_uninterrupted_run(trained, data, tmp_path):
     run = tmp_path / "run"
-    given = ["--data", data, *DEBUG, "--output", run]
-    printed(run_command("train", *given, "--steps", 3))
-    refused(run_command("train", *given), run, "exists already", "--resume")
+    flags = ["--data", data, *DEBUG, "--output", run]
+    printed(run_command("train", *flags, "--steps", 3))
+    refused(run_command("train", *flags), run, "exists already", "--resume")
     result = run_command("train", "--resume", "--output", run, "--units", 30)
     refused(result, run, "was started with --units 20, not 30", "Leave --units out")
-    printed(run_command("train", *given, "--resume"))  # the same flags may be given again
+    printed(run_command("train", *flags, "--resume"))  # the same flags may be given again
     assert_same_run(run, trained[0])
 
 
 @pytest.fixture
 def config_of(monkeypatch, tmp_path):
-    """The values with which a command line would train."""
+    """The configuration of a command line."""
     configs = []
     monkeypatch.setattr(train, "train", lambda config, options: configs.append(config))
 
@@ -175,8 +175,8 @@ def config_of(monkeypatch, tmp_path):
     return config_of
 
 
-def test_values_of_a_file(config_of, trained, tmp_path):
-    """Flags before the file, the file before the preset."""
+def test_config_file(config_of, trained, tmp_path):
+    """Flags override the file, which overrides the preset."""
     expected = LanguageModelConfig.from_preset("small", units=70, epochs=3, tie_weights=False)
     values = {"preset": "small", "units": 60, "epochs": 3, "tie_weights": False, "max_words": None}
     (tmp_path / "values.json").write_text(json.dumps(values))
@@ -193,9 +193,13 @@ def test_values_of_a_file(config_of, trained, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "parts"),
     [
-        ("a.json", '{"unit": 3}', ["a.json has 'unit'", "did you mean units?"]),
-        ("a.json", '{"units": "many"}', ["--units is an integer, 1 or above, not 'many'"]),
-        ("a.json", '{"units": 0}', ["--units is an integer, 1 or above, not 0"]),
+        (
+            "a.json",
+            '{"unit": 3}',
+            ["a.json has an unknown setting 'unit'", "did you mean 'units'?"],
+        ),
+        ("a.json", '{"units": "many"}', ["--units must be an integer, 1 or above, not 'many'"]),
+        ("a.json", '{"units": 0}', ["--units must be an integer, 1 or above, not 0"]),
         ("a.json", '{"model": "prpn"}', ["a.json is for a 'prpn', not for a 'language_model'"]),
         ("a.json", '{"preset": "huge"}', ["--preset", "not 'huge'"]),
         ("a.json", "[]", ["a.json", "not []"]),
@@ -206,22 +210,22 @@ def test_values_of_a_file(config_of, trained, tmp_path):
         ("b.json", "{}", ["a.json: cannot be read (No such file"]),
     ],
 )
-def test_mistakes_in_a_file_of_values(name, text, parts, tmp_path, monkeypatch):
+def test_errors_in_a_config_file(name, text, parts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / name).write_text(text, encoding="latin-1")
-    given = ["--config", "a.toml" if name == "a.toml" else "a.json", "--output", "run"]
-    refused(run_command("train", *given), *parts)
+    flags = ["--config", "a.toml" if name == "a.toml" else "a.json", "--output", "run"]
+    refused(run_command("train", *flags), *parts)
 
 
-def test_a_line_every_few_batches(data, tmp_path):
-    given = ["--data", data, *TINY, "--output", tmp_path / "run", "--no-variable-bptt"]
-    text = printed(run_command("train", *given, "--bptt", 10, "--batch-size", 4, "--log-every", 5))
-    found = re.findall(r"^Epoch 1/1, batch (\d+)/(\d+): loss \d", text, re.MULTILINE)
-    count = int(found[0][1])
-    assert [int(batch) for batch, _ in found] == list(range(5, count + 1, 5)) and count > 10
+def test_log_every(data, tmp_path):
+    flags = ["--data", data, *TINY, "--output", tmp_path / "run", "--no-variable-bptt"]
+    text = printed(run_command("train", *flags, "--bptt", 10, "--batch-size", 4, "--log-every", 5))
+    actual = re.findall(r"^Epoch 1/1, batch (\d+)/(\d+): loss \d", text, re.MULTILINE)
+    count = int(actual[0][1])
+    assert [int(batch) for batch, _ in actual] == list(range(5, count + 1, 5)) and count > 10
 
 
-def test_one_finished_run_is_not_written_over(trained, data, tmp_path):
+def test_finished_run_is_not_overwritten(trained, data, tmp_path):
     run = shutil.copytree(trained[0], tmp_path / "run")
     before = contents(run)
     refused(run_command("train", "--data", data, *DEBUG, "--output", run), "exists already")
@@ -239,15 +243,15 @@ def test_help_lists_the_flags_of_the_model_without_keras():
         ("language_model", "--chunk-size", "--slots"),
         ("prpn", "--slots", "--chunk-size"),
     ):
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code, "train", "--model", model, "--help"],
             capture_output=True, text=True, env=environment(),
         )  # fmt: skip
-        assert done.stdout.splitlines()[-1] == "-", done
-        assert flag in done.stdout and other not in done.stdout
+        assert process.stdout.splitlines()[-1] == "-", process
+        assert flag in process.stdout and other not in process.stdout
 
 
-def test_the_package_is_a_command():
+def test_package_runs_as_a_module():
     command = [sys.executable, "-m", "keras_onlstm", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment())
-    assert (done.returncode, done.stdout) == (0, f"keras-onlstm {__version__}\n")
+    process = subprocess.run(command, capture_output=True, text=True, env=environment())
+    assert (process.returncode, process.stdout) == (0, f"keras-onlstm {__version__}\n")

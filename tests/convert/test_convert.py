@@ -1,4 +1,4 @@
-"""Weights of the authors' implementation: what goes where, and what is refused."""
+"""Conversion of weights of the authors' implementation."""
 
 import io
 import itertools
@@ -25,7 +25,7 @@ def arrays(**replaced):
     return {name: rng.normal(size=replaced.get(name, shape)) for name, shape in shapes.items()}
 
 
-def test_values():
+def test_from_torch_values():
     given = arrays()
     kernel, recurrent_kernel, bias = convert.from_torch(**given, chunk_size=CHUNK)
     assert_close(kernel, given["ih_weight"].T, 0.0, "kernel")
@@ -34,7 +34,7 @@ def test_values():
     assert {w.dtype for w in (kernel, recurrent_kernel, bias)} == {np.dtype("float64")}
 
 
-def test_a_layer_takes_them():
+def test_layer_accepts_converted_weights():
     weights = convert.from_torch(**arrays(), chunk_size=CHUNK)
     problem = oracle.draw(UNITS, CHUNK, input_dim=INPUTS)
     names = ("kernel", "recurrent_kernel", "bias")
@@ -45,7 +45,7 @@ def test_a_layer_takes_them():
 
 
 @pytest.mark.parametrize("chunk_size", [0, 3, True])
-def test_a_chunk_size_that_does_not_divide_is_refused(chunk_size):
+def test_chunk_size_that_does_not_divide_raises(chunk_size):
     with pytest.raises(ValueError, match=f"chunk_size={chunk_size} does not divide the 4 units"):
         convert.from_torch(**arrays(), chunk_size=chunk_size)
 
@@ -58,13 +58,13 @@ def test_a_chunk_size_that_does_not_divide_is_refused(chunk_size):
         ("hh_bias", ()),
     ],
 )
-def test_wrong_shapes_are_refused_by_name(name, shape):
+def test_wrong_shapes_raise_with_name(name, shape):
     with pytest.raises(ValueError, match=rf"{name} has .* rows; 4 units with chunk_size=2 have 20"):
         convert.from_torch(**arrays(**{name: shape}), chunk_size=CHUNK)
 
 
-def test_weights_that_are_no_matrices_are_refused():
-    with pytest.raises(ValueError, match=r"are matrices, \(K, input_dim\) and \(K, units\)"):
+def test_weights_of_wrong_rank_raise():
+    with pytest.raises(ValueError, match=r"must be matrices, \(K, input_dim\) and \(K, units\)"):
         convert.from_torch(**arrays(ih_weight=(K,)), chunk_size=CHUNK)
 
 
@@ -105,7 +105,7 @@ def test_the_weights_are_copies(function, make):
         ("recurrent_kernel", (K,), r"matrices, \(input_dim, K\) and \(units, K\)"),
     ],
 )
-def test_to_torch_refuses_wrong_shapes(name, shape, match):
+def test_to_torch_wrong_shapes_raise(name, shape, match):
     with pytest.raises(ValueError, match=match):
         convert.to_torch(**layer_weights(**{name: shape}), chunk_size=CHUNK)
 
@@ -114,7 +114,7 @@ SUFFIXES = (".npz", ".safetensors")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_arrays_are_read_as_they_were_written(suffix, tmp_path):
+def test_array_files_round_trip(suffix, tmp_path):
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(3, 4))
     given = {
@@ -191,7 +191,7 @@ DAMAGED = {
 
 
 @pytest.mark.parametrize("kind", DAMAGED)
-def test_damaged_files_are_refused_and_run_no_code(kind, tmp_path):
+def test_damaged_files_raise_and_run_no_code(kind, tmp_path):
     content, suffix = DAMAGED[kind]
     path = tmp_path / f"weights{suffix}"
     path.write_bytes(content)
@@ -200,7 +200,7 @@ def test_damaged_files_are_refused_and_run_no_code(kind, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_truncated_files_are_refused(suffix, tmp_path):
+def test_truncated_files_raise(suffix, tmp_path):
     path = tmp_path / f"weights{suffix}"
     convert.write_arrays(path, {"a": np.arange(100.0), "b": np.ones((2, 3), "float32")})
     whole = path.read_bytes()
@@ -210,20 +210,20 @@ def test_truncated_files_are_refused(suffix, tmp_path):
             convert.read_arrays(path)
 
 
-def test_missing_files_and_other_endings(tmp_path):
+def test_missing_files_and_unknown_suffixes_raise(tmp_path):
     with pytest.raises(FileNotFoundError, match="no such file"):
         convert.read_arrays(tmp_path / "weights.npz")
     with pytest.raises(FileNotFoundError):
         convert.write_arrays(tmp_path / "nowhere" / "weights.npz", {"a": np.ones(2)})
     (tmp_path / "weights.pt").write_bytes(b"")
     for call in (convert.read_arrays, lambda path: convert.write_arrays(path, {})):
-        with pytest.raises(ValueError, match=r"kept in \.npz or \.safetensors files"):
+        with pytest.raises(ValueError, match=r"must end in \.npz or \.safetensors"):
             call(tmp_path / "weights.pt")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("array", [np.array([Trap()], object), np.array(["word"])])
-def test_what_needs_pickle_is_not_written(suffix, array, tmp_path):
+def test_arrays_that_need_pickle_raise(suffix, array, tmp_path):
     path = tmp_path / f"weights{suffix}"
     convert.write_arrays(path, {"a": np.ones(2)})
     with pytest.raises(ValueError, match=r"^b is .*, not numbers"):
@@ -231,14 +231,14 @@ def test_what_needs_pickle_is_not_written(suffix, array, tmp_path):
     assert np.array_equal(convert.read_arrays(path)["a"], np.ones(2))
 
 
-def test_what_safetensors_does_not_know_is_not_written(tmp_path):
+def test_dtypes_unknown_to_safetensors_raise(tmp_path):
     path = tmp_path / "weights.safetensors"
     with pytest.raises(ValueError, match=r"weights\.safetensors: .*Store another dtype"):
         convert.write_arrays(path, {"a": np.ones(2, "complex128")})
     assert not path.exists()
 
 
-def test_without_safetensors(tmp_path, monkeypatch):
+def test_missing_safetensors_raises(tmp_path, monkeypatch):
     path = tmp_path / "weights.safetensors"
     convert.write_arrays(path, {"a": np.ones(2)})
     for name in [name for name in sys.modules if name.partition(".")[0] == "safetensors"]:
@@ -255,7 +255,7 @@ IDS = np.array([[1, 5, 2, 10, 0], [3, 3, 9, 4, 7]])
 
 
 def state_dict(tied=True, layers=3, size=SIZE, large=LARGE, chunk_size=4, dtype="float32"):
-    """What the authors' model would have: last layer of the words' size, two biases a layer."""
+    """A state dict as of the authors' model."""
     rng = np.random.default_rng(2)
     found = {"encoder.weight": rng.normal(size=(WORDS, size))}
     sizes = [size, *[large] * (layers - 1), size]
@@ -306,7 +306,7 @@ STRUCTURES = {
 
 
 @pytest.mark.parametrize("options", STRUCTURES.values(), ids=STRUCTURES)
-def test_a_model_of_any_structure(options, float64):
+def test_converted_model_matches_oracle(options, float64):
     given = state_dict(**options, dtype=float64)
     model = convert.language_model_from_arrays(given, chunk_size=4, dtype=float64)
     tied = options.get("tied", True)
@@ -317,7 +317,7 @@ def test_a_model_of_any_structure(options, float64):
 
 
 @pytest.mark.parametrize("name", ["float32", "float64"])
-def test_the_authors_numbers(name, shared_reference, float64):
+def test_converted_model_matches_authors_results(name, shared_reference, float64):
     with np.load(shared_reference / "language_model.npz") as file:
         reference = dict(file)
     given = {
@@ -344,7 +344,7 @@ def test_the_authors_numbers(name, shared_reference, float64):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("tied", [True, False])
-def test_there_and_back_to_the_same_bits(tied, suffix, tmp_path):
+def test_round_trip_is_bit_identical(tied, suffix, tmp_path):
     words = [f"word{index}" for index in range(WORDS)]
     model = LanguageModel(WORDS, SIZE, LARGE, 3, 4, tie_weights=tied, vocabulary=words, seed=1)
     model.build()
@@ -357,7 +357,7 @@ def test_there_and_back_to_the_same_bits(tied, suffix, tmp_path):
     assert_same(again.get_weights(), model.get_weights())
 
 
-def test_names_shapes_and_values_for_the_authors():
+def test_state_dict_names_shapes_and_values():
     given = state_dict()
     model = convert.language_model_from_arrays(given, chunk_size=4)
     found = convert.language_model_to_arrays(model)
@@ -373,7 +373,7 @@ def test_names_shapes_and_values_for_the_authors():
     assert not np.shares_memory(found["encoder.weight"], found["decoder.weight"])
 
 
-def test_weight_dropout_scales_the_recurrent_matrices_alone():
+def test_weight_dropout_scales_only_recurrent_matrices():
     given = state_dict()
     model = convert.language_model_from_arrays(given, 4, weight_dropout=0.25)
     scaled = {n: np.float32(0.75 if n.endswith("hh.weight") else 1) * a for n, a in given.items()}
@@ -394,15 +394,15 @@ def test_weight_dropout_scales_the_recurrent_matrices_alone():
 
 
 @pytest.mark.parametrize("weight_dropout", [1.0, float("nan")])
-def test_rates_that_are_none(weight_dropout):
-    with pytest.raises(ValueError, match=r"weight_dropout is a share .* in \[0, 1\), not"):
+def test_invalid_weight_dropout_raises(weight_dropout):
+    with pytest.raises(ValueError, match=r"weight_dropout must be a rate in \[0, 1\), got"):
         convert.language_model_from_arrays(state_dict(), 4, weight_dropout=weight_dropout)
     model = LanguageModel(WORDS, SIZE, LARGE, 3, 4)
-    with pytest.raises(ValueError, match=r"weight_dropout is a share .* in \[0, 1\), not"):
+    with pytest.raises(ValueError, match=r"weight_dropout must be a rate in \[0, 1\), got"):
         convert.language_model_to_arrays(model, weight_dropout=weight_dropout)
 
 
-def test_raw_matrices_are_taken_as_they_are():
+def test_raw_matrices_are_not_scaled():
     given = state_dict()
     expected = weights_of(given)
     for index in range(3):
@@ -413,25 +413,25 @@ def test_raw_matrices_are_taken_as_they_are():
         assert_same(weights_of(given_now, weight_dropout=0.25), expected)
 
 
-def test_the_second_name_of_a_matrix_is_passed_over():
+def test_copy_of_a_matrix_is_ignored():
     given = state_dict()
     expected = weights_of(given)
     for index in range(3):
         given[f"rnn.cells.{index}.hh._weight"] = given[f"rnn.cells.{index}.hh.weight"].copy()
     assert_same(weights_of(given), expected)
     given["rnn.cells.1.hh._weight"][0, 0] += 1
-    with pytest.raises(ValueError, match=r"rnn\.cells\.1\.hh\._weight is not .* again"):
+    with pytest.raises(ValueError, match=r"rnn\.cells\.1\.hh\._weight differs from .*be a copy"):
         weights_of(given)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", ">f4", "longdouble"])
-def test_other_floating_point(dtype):
+def test_other_floating_point_dtypes(dtype):
     coarse = {name: array.astype("float16") for name, array in state_dict().items()}
     given = {name: array.astype(dtype) for name, array in coarse.items()}
     assert_same(weights_of(given), weights_of({n: a.astype("float32") for n, a in coarse.items()}))
 
 
-def test_a_missing_decoder_is_the_encoder():
+def test_missing_decoder_means_tied_weights():
     given = state_dict()
     expected = weights_of(given)
     del given["decoder.weight"]
@@ -442,10 +442,10 @@ def test_a_missing_decoder_is_the_encoder():
 @pytest.mark.parametrize(
     "name", ["encoder.weight", "rnn.cells.0.ih.0.weight", "rnn.cells.2.hh.bias", "decoder.bias"]
 )
-def test_a_missing_array(name):
+def test_missing_array_raises(name):
     given = state_dict()
     del given[name]
-    with pytest.raises(ValueError, match=f"^{re.escape(name)} is missing. Give the whole state"):
+    with pytest.raises(ValueError, match=f"^{re.escape(name)} is missing. Pass the whole state"):
         convert.language_model_from_arrays(given, 4)
 
 
@@ -465,14 +465,14 @@ def test_a_missing_array(name):
         (lambda a: a.astype(object), "is object, not floating point"),
     ],
 )
-def test_a_wrong_array(name, change, match):
+def test_invalid_array_raises(name, change, match):
     given = state_dict()
     given[name] = change(given[name])
     with pytest.raises(ValueError, match=f"^{re.escape(name)} .*{match}"):
         convert.language_model_from_arrays(given, 4)
 
 
-def test_words_that_the_encoder_does_not_have():
+def test_different_vocabulary_sizes_raise():
     given = state_dict()
     given["encoder.weight"] = np.concatenate([given["encoder.weight"]] * 2)
     with pytest.raises(ValueError, match=r"^decoder\.bias .*encoder.weight has as many words"):
@@ -482,7 +482,7 @@ def test_words_that_the_encoder_does_not_have():
 @pytest.mark.parametrize(
     "name", ["rnn.cells.0.hh.weight.grad", "rnn.cells.01.hh.weight", "module.encoder.weight"]
 )
-def test_an_unknown_array(name):
+def test_unknown_array_raises(name):
     given = {name: np.ones(3, "float32"), **state_dict()}
     with pytest.raises(ValueError, match=f"^{re.escape(name)} is not in the state dict.* Leave"):
         convert.language_model_from_arrays(given, 4)
@@ -490,46 +490,46 @@ def test_an_unknown_array(name):
         convert.language_model_from_arrays({**given, "another": np.ones(1)}, 4)
 
 
-def test_a_layer_that_is_left_out():
+def test_missing_layer_raises():
     given = {n: a for n, a in state_dict().items() if not n.startswith("rnn.cells.1.")}
     with pytest.raises(ValueError, match=r"^rnn\.cells\.1\.hh\.weight is missing"):
         convert.language_model_from_arrays(given, 4)
 
 
-def test_sizes_that_the_model_does_not_have():
+def test_unsupported_layer_sizes_raise():
     wide, narrow = state_dict(large=LARGE), state_dict(large=SIZE)
     given = dict(wide)  # 8 -> 12 -> 8 -> 8
     for part in ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias"):
         given[f"rnn.cells.1.{part}"] = wide[f"rnn.cells.2.{part}"]
         given[f"rnn.cells.2.{part}"] = narrow[f"rnn.cells.2.{part}"]
-    with pytest.raises(ValueError, match=r"^rnn\.cells\.1\.hh\.weight is of 8 units, not 12: .*ti"):
+    with pytest.raises(ValueError, match=r"^rnn\.cells\.1\.hh\.weight has 8 units, not 12\. .*ti"):
         convert.language_model_from_arrays(given, 4)
     given = {n: a for n, a in wide.items() if not n.startswith("rnn.cells.2.")}
     given.pop("decoder.weight")
-    with pytest.raises(ValueError, match=r"^rnn\.cells\.1\.hh\.weight is of 12 units, not 8: .*"):
+    with pytest.raises(ValueError, match=r"^rnn\.cells\.1\.hh\.weight has 12 units, not 8\. .*"):
         convert.language_model_from_arrays(given, 4)
-    match = r"^rnn\.cells\.2\.hh\.weight is of 8 units, not 12: .*not tied, all of one size"
+    match = r"^rnn\.cells\.2\.hh\.weight has 8 units, not 12\. .*not tied, all have one size"
     with pytest.raises(ValueError, match=match):
         convert.language_model_from_arrays(state_dict(tied=False), 4)
 
 
-def test_chunk_sizes_that_do_not_fit():
+def test_wrong_chunk_size_raises_with_the_right_one():
     for chunk_size in (2, 5):
-        match = r"^rnn\.cells\.0\.hh\.weight .* Give chunk_size=4\."
+        match = r"^rnn\.cells\.0\.hh\.weight .* Pass chunk_size=4\."
         with pytest.raises(ValueError, match=match):
             convert.language_model_from_arrays(state_dict(), chunk_size)
     with pytest.raises(ValueError, match="chunk_size must be an integer, 1 or above"):
         convert.language_model_from_arrays(state_dict(), 0)
 
 
-def test_an_lstm_of_pytorch_is_no_onlstm():
+def test_state_dict_of_an_lstm_raises():
     given = state_dict()
     given["rnn.cells.0.hh.weight"] = given["rnn.cells.0.hh.weight"][: 4 * LARGE]
-    with pytest.raises(ValueError, match=r"48 rows for 12 units.* It is of no ON-LSTM layer"):
+    with pytest.raises(ValueError, match=r"48 rows for 12 units.* It is not of an ON-LSTM layer"):
         convert.language_model_from_arrays(given, 4)
 
 
-def test_what_follows_from_the_arrays_is_not_given():
+def test_inferred_arguments_raise():
     for name, value in (("units", LARGE), ("tie_weights", True), ("recurrent", "lstm")):
         with pytest.raises(ValueError, match=f"{name} follows from the arrays: leave it out"):
             convert.language_model_from_arrays(state_dict(), 4, **{name: value})
@@ -537,9 +537,9 @@ def test_what_follows_from_the_arrays_is_not_given():
         convert.language_model_from_arrays(state_dict(), 4, vocabulary=["a"])
 
 
-def test_models_that_have_no_such_arrays():
+def test_unsupported_models_raise():
     lstm = LanguageModel(WORDS, SIZE, LARGE, recurrent="lstm")
-    with pytest.raises(ValueError, match=r"of LSTM layers, .* Save it with model\.save"):
+    with pytest.raises(ValueError, match=r"has LSTM layers, .* Save it with model\.save"):
         convert.language_model_to_arrays(lstm)
-    with pytest.raises(ValueError, match="no weights yet: call it"):
+    with pytest.raises(ValueError, match=r"no weights yet\. Call model\.build"):
         convert.language_model_to_arrays(LanguageModel(WORDS, SIZE, LARGE, chunk_size=4))

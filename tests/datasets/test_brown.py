@@ -14,8 +14,8 @@ def corpus(shared_data):
         return brown.load()
 
 
-def test_the_brown_corpus(corpus):
-    # 57,340 sentences, of which some are punctuation alone.
+def test_load_has_words_in_the_form_of_the_penn_treebank(corpus):
+    # 57,340 sentences, some of which have only punctuation.
     assert len(corpus) == 57_159
     assert 1_000_000 < sum(map(len, corpus)) < 1_050_000
     assert " ".join(corpus[0]) == (
@@ -40,5 +40,5 @@ def test_the_brown_corpus(corpus):
         (";", ()),
     ],
 )
-def test_words_of_a_token(token, words):
-    assert brown._split(token) == words
+def test_tokens_are_split_and_normalized(token, words):
+    assert brown._words(token) == words

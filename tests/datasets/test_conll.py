@@ -46,7 +46,7 @@ def lines_of(*rows, end="\n"):
     return "".join("\t".join(row.split()) + end for row in rows)
 
 
-def test_the_formats_are_told_apart(tmp_path):
+def test_format_is_detected(tmp_path):
     path = tmp_path / "trees"
     path.write_text(TEN)
     assert list(conll.read(path)) == TREES
@@ -66,7 +66,7 @@ COMMENTS = ("# Sentence 1", "# newdoc 7", "# page 3 left", "# line 20 x", "#", "
 
 @pytest.mark.parametrize("comment", COMMENTS)
 @pytest.mark.parametrize("number", [3, 4, 10])
-def test_comments_before_and_after_words(number, comment):
+def test_comments_are_skipped(number, comment):
     if number == 10:
         rows = ["1\t#\t_\t_\tSYM\t_\t2\tdep\t_\t_", "2\t5\t_\t_\tCD\t_\t0\troot\t_\t_"]
     else:
@@ -79,25 +79,25 @@ def test_comments_before_and_after_words(number, comment):
     assert list(conll.read(["#\tpage\t3", "#\tpage\t3\tx", *TEN.splitlines()])) == TREES
 
 
-def test_a_first_word_that_is_a_number_sign():
+def test_first_word_may_be_a_number_sign():
     rest = DependencyTree(["5"], [0], ["CD"])
-    alone = DependencyTree(["#"], [0], ["#"])
+    number_sign = DependencyTree(["#"], [0], ["#"])
     for separator in "\t", " ":
         rows = [separator.join(row.split()) for row in ("# # 0", "", "5 CD 0")]
-        assert list(conll.read(rows)) == [alone, rest]
+        assert list(conll.read(rows)) == [number_sign, rest]
         rows = [separator.join(row.split()) for row in ("# SYM 2", "5 CD 0")]
         assert list(conll.read(rows)) == [DependencyTree(["#", "5"], [2, 0], ["SYM", "CD"])]
         assert list(conll.read(["# Sentence 1 of 2", *rows])) == list(conll.read(rows))
-    assert list(conll.read(["#\t#\t0"])) == [alone]  # the file has only this line
+    assert list(conll.read(["#\t#\t0"])) == [number_sign]  # the file has only this line
     assert list(conll.read(["# page 0"])) == []
 
 
-def test_coarse_tags():
+def test_coarse_tags_are_read():
     coarse = [tree.tags for tree in conll.read(TEN.splitlines(), tags="coarse")]
     assert coarse == [("PRON", "AUX", "PART", "VERB"), ("SYM", "NUM")]
 
 
-def test_columns_of_nothing_are_none():
+def test_empty_columns_become_none():
     (tree,) = conll.read(["1\ta\t_\t_\t_\t_\t0\t_\t_\t_"])
     assert tree == DependencyTree(["a"], [0])
     (tree,) = conll.read(["_\t_\t2\tx", "b\tB\t0\t_"])  # in part
@@ -115,7 +115,7 @@ def test_columns_of_nothing_are_none():
         lambda text: text.replace("# sent_id", "#sent\tid"),
     ],
 )
-def test_what_makes_no_difference(change, tmp_path):
+def test_line_ends_blank_lines_and_comments_change_nothing(change, tmp_path):
     text = change(TEN)
     path = tmp_path / "trees.conllu"
     path.write_bytes(text.encode())
@@ -128,14 +128,14 @@ def test_what_makes_no_difference(change, tmp_path):
     assert list(conll.read(io.BytesIO(text.encode()))) == TREES
 
 
-def test_standard_input(monkeypatch):
+def test_standard_input_is_named_in_errors(monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("a b\n"))
     sys.stdin.name = "<stdin>"
-    with pytest.raises(ValueError, match=r"^standard input, line 1: has 2 columns"):
+    with pytest.raises(ValueError, match=r"^standard input, line 1: must have 10 columns"):
         list(conll.read(sys.stdin))
 
 
-def test_files_without_sentences(tmp_path):
+def test_files_without_sentences_have_no_trees(tmp_path):
     (tmp_path / "empty").touch()
     assert list(conll.read(tmp_path / "empty")) == []
     assert list(conll.read(["", "# nothing", ""])) == []
@@ -147,17 +147,20 @@ GOOD = "1 the _ DT DT _ 2 det _ _"
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (["1 the _ DT DT _ 2 det _"], r"line 3: has 9 columns, the lines before 10\."),
-        (["3 a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID is '3', not 1\. IDs count"),
-        ([GOOD, "2 a _ DT DT _ ² d _ _"], r"line 4, column 7: the head is '²', not the"),
-        ([GOOD, f"2 a _ DT DT _ {'9' * 5000} d _ _"], r"line 4, column 7: the head is '999"),
+        (["1 the _ DT DT _ 2 det _"], r"line 3: must have 10 columns like the first, got 9\."),
+        (["3 a _ DT DT _ 2 det _ _"], r"line 3, column 1: the ID must be 1, got '3'\. IDs number"),
+        ([GOOD, "2 a _ DT DT _ ² d _ _"], r"line 4, column 7: the head must be .*, got '²'"),
+        (
+            [GOOD, f"2 a _ DT DT _ {'9' * 5000} d _ _"],
+            r"line 4, column 7: the head must be .*, got '999",
+        ),
     ],
 )
-def test_damaged_lines(rows, message, tmp_path):
+def test_damaged_lines_raise_an_error_that_names_them(rows, message, tmp_path):
     path = tmp_path / "bad.conll"
     text = lines_of("1 yes _ UH UH _ 0 root _ _", "") + lines_of(*rows)
     path.write_text(text, encoding="utf-8")
-    for invalid in ("raise", "skip"):  # damage is never skipped
+    for invalid in ("raise", "skip"):  # damaged lines are never skipped
         reader = conll.read(path, invalid=invalid)
         assert next(reader).words == ("yes",)
         with pytest.raises(ValueError, match=f"^{re.escape(str(path))}, {message}") as caught:
@@ -169,11 +172,14 @@ def test_damaged_lines(rows, message, tmp_path):
     ("text", "message"),
     [
         ("a\t\t0\n", "line 1, column 2: is empty"),
-        ("a\tDT\t\n", "line 1, column 3: the head is '', not"),
-        ("1\ta\t_\tDT\tDT\n", "line 1: has 5 columns. CoNLL-X and CoNLL-U have 10, apart by tabs"),
+        (
+            "a\tDT\t\n",
+            "line 1, column 3: the head must be the number of a word, or 0 for ROOT, got ''",
+        ),
+        ("1\ta\t_\tDT\tDT\n", r"line 1: must have 10 columns separated by tabs .* got 5\."),
     ],
 )
-def test_damaged_lines_of_few_columns(text, message):
+def test_damaged_lines_of_few_columns_raise_an_error(text, message):
     with pytest.raises(ValueError, match=f"^lines, {message}"):
         list(conll.read(io.StringIO(text)))
 
@@ -183,10 +189,10 @@ def test_damaged_lines_of_few_columns(text, message):
     [
         ("2 1 0", "word 1, 'w1': its heads do not lead up to ROOT"),
         ("0 0 1", "word 1, 'w1' and word 2, 'w2': exactly one word must"),
-        ("0 _ 1", "word 2, 'w2': has no head"),
+        ("0 _ 1", "word 2, 'w2', has no head"),
     ],
 )
-def test_sentences_that_are_no_tree(heads, message):
+def test_sentences_that_are_not_trees_raise_an_error_or_are_skipped(heads, message):
     bad = [f"w{place}\tT\t{head}" for place, head in enumerate(heads.split(), 1)]
     rows = ["a\tA\t0", "", "# a comment", *bad, "", "b\tB\t0"]
     with pytest.raises(ValueError, match=f"^trees, line 4: {message}"):
@@ -198,18 +204,18 @@ def test_sentences_that_are_no_tree(heads, message):
 
 
 @pytest.mark.parametrize("argument", ["tags", "invalid"])
-def test_unknown_arguments(argument):
-    with pytest.raises(ValueError, match=f"{argument} is '.*' or '.*', not 'gold'"):
+def test_unknown_arguments_raise_an_error(argument):
+    with pytest.raises(ValueError, match=f"{argument} must be '.*' or '.*', not 'gold'"):
         conll.read([], **{argument: "gold"})
 
 
-def test_files_that_are_not_there(tmp_path):
+def test_missing_files_raise_an_error(tmp_path):
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(FileNotFoundError, match=r": no such file\."):
             conll.read(path)
 
 
-def test_memory_is_that_of_a_sentence():
+def test_read_holds_one_sentence_in_memory():
     def rows():
         for _ in range(20_000):
             yield from ("a\tA\t2\n", "b\tB\t0\n", "\n")
@@ -221,16 +227,16 @@ def test_memory_is_that_of_a_sentence():
     finally:
         tracemalloc.stop()
     assert count == 40_000
-    assert peak < 200_000  # bytes; the trees at once would have millions
+    assert peak < 200_000  # bytes; all trees would need millions
 
 
-def test_what_is_written(tmp_path):
+def test_write_has_ten_columns(tmp_path):
     conll.write(TREES[1:], tmp_path / "trees")
     expected = lines_of("1 # _ # # _ 2 dep _ _", "2 5 _ CD CD _ 0 root _ _") + "\n"
     assert (tmp_path / "trees").read_bytes() == expected.encode()
 
 
-def test_written_trees_are_read_again(tmp_path):
+def test_written_trees_are_read_unchanged(tmp_path):
     draw = random.Random(0)
     alphabet = 'a#_ \u2028\x0b\x85\xa0é日😀"0\ufeff'
     trees = []
@@ -245,12 +251,14 @@ def test_written_trees_are_read_again(tmp_path):
         trees.append(DependencyTree(words, tree.heads, tags, relations))
     conll.write(iter(trees), tmp_path / "trees")
     assert list(conll.read(tmp_path / "trees")) == trees
-    conll.write(conll.read(tmp_path / "trees"), tmp_path / "trees")  # onto itself
+    conll.write(
+        conll.read(tmp_path / "trees"), tmp_path / "trees"
+    )  # overwrites the file that it reads
     assert list(conll.read(tmp_path / "trees")) == trees
 
 
 @pytest.mark.parametrize("word", ["a\tb", "a\nb", "a\rb", "\r", "\ud800"])
-def test_what_does_not_fit_is_not_written(word, tmp_path):
+def test_write_rejects_words_with_tabs_line_ends_or_surrogates(word, tmp_path):
     path = tmp_path / "trees"
     path.write_text("before")
     for arguments in (([word, "x"], [2, 0]), (["y", "x"], [2, 0], [word, "t"])):
@@ -267,22 +275,22 @@ def test_what_does_not_fit_is_not_written(word, tmp_path):
         ("test", 2_077, 25_094, 26),
     ],
 )
-def test_english_web_treebank(part, sentences, words, crossed, shared_data):
+def test_english_web_treebank_has_published_counts(part, sentences, words, crossed, shared_data):
     path = shared_data / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu"
     trees = list(conll.read(path))
     assert len(trees) == sentences and sum(map(len, trees)) == words
     assert sum(not tree.is_projective for tree in trees) == crossed
 
 
-def test_what_is_left_out_of_english_web_treebank(shared_data, tmp_path):
+def test_multiword_tokens_and_empty_nodes_are_left_out(shared_data, tmp_path):
     text = "".join(
         (shared_data / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu").read_text("utf-8")
         for part in ("train", "dev", "test")
     )
-    first = [line.split("\t")[0] for line in text.split("\n") if "\t" in line]
-    assert [sum(mark in one for one in first) for mark in "-."] == [3_327, 43]
+    ids = [line.split("\t")[0] for line in text.split("\n") if "\t" in line]
+    assert [sum(mark in id for id in ids) for mark in "-."] == [3_327, 43]
     trees = list(conll.read(io.BytesIO(text.encode())))
-    assert sum(map(len, trees)) == len(first) - 3_327 - 43
+    assert sum(map(len, trees)) == len(ids) - 3_327 - 43
     conll.write(trees, tmp_path / "trees")
     assert list(conll.read(tmp_path / "trees")) == trees
 
@@ -293,8 +301,8 @@ def conll2007(shared_data):
         return {name: archive.read(f"conll2007/{name}") for name in ("eus.train", "esp.train")}
 
 
-def test_basque(conll2007):
-    """A treebank of which 1,007 of 2,595 sentences have several words under ROOT."""
+def test_basque_sentences_with_several_roots_are_skipped(conll2007):
+    """1,007 of 2,595 sentences have several words under ROOT."""
     text = conll2007["eus.train"]
     reader = conll.read(io.BytesIO(text), invalid="skip", encoding="latin-1")
     trees = list(reader)
@@ -308,7 +316,7 @@ def test_basque(conll2007):
         list(conll.read(io.BytesIO(text), invalid="skip"))
 
 
-def test_spanish(conll2007):
+def test_spanish_treebank_has_published_counts(conll2007):
     trees = list(conll.read(io.BytesIO(conll2007["esp.train"])))
     assert len(trees) == 2_949 and sum(map(len, trees)) == 75_822
     assert trees[0].words[:4] == ("El", "aumento", "del", "índice")

@@ -17,7 +17,7 @@ def nltk_data(shared_data):
         yield
 
 
-def test_parts(nltk_data):
+def test_parts_have_published_counts(nltk_data):
     parts = [dependency_treebank.load(part) for part in ("train", "validation", "test")]
     assert [len(part) for part in parts] == [3_262, 314, 338]
     assert [sum(map(len, part)) for part in parts] == [78_539, 7_638, 7_907]
@@ -33,46 +33,46 @@ def test_parts(nltk_data):
 @pytest.mark.parametrize(
     ("normalized", "words", "unknown"), [(True, 4_598, 0.1155), (False, 5_147, 0.1391)]
 )
-def test_vocabulary(normalized, words, unknown, nltk_data):
+def test_vocabulary_sizes(normalized, words, unknown, nltk_data):
     train, test = (dependency_treebank.load(part, normalized) for part in ("train", "test"))
     vocabulary = frequent(tree.words for tree in train)
     assert len(vocabulary) == words and vocabulary[:2] == ["<unk>", "<root>"]
     known = set(vocabulary)
-    lacking = [word not in known for tree in test for word in tree.words]
-    assert sum(lacking) / len(lacking) == pytest.approx(unknown, abs=5e-5)
+    is_unknown = [word not in known for tree in test for word in tree.words]
+    assert sum(is_unknown) / len(is_unknown) == pytest.approx(unknown, abs=5e-5)
 
 
-def test_normalized_words(nltk_data):
+def test_normalized_changes_only_words(nltk_data):
     plain, tree = (dependency_treebank.load("train", normalized)[0] for normalized in (False, True))
     assert plain.words[:5] == ("Pierre", "Vinken", ",", "61", "years")
     assert tree.words[:5] == ("pierre", "vinken", ",", "N", "years")
     assert (tree.heads, tree.tags) == (plain.heads, plain.tags)
 
 
-def test_frequent_words():
+def test_frequent_sorts_and_filters_words():
     sentences = [["b", "a", "a"], ["b", "c", "<unk>", "<unk>"]]
     assert frequent(sentences) == ["<unk>", "<root>", "a", "b"]
-    assert frequent(sentences, minimum=1, special=["<eos>"]) == ["<eos>", "<unk>", "a", "b", "c"]
-    assert frequent([], minimum=3) == ["<unk>", "<root>"]
-    with pytest.raises(ValueError, match="minimum must be an integer, 1 or above, not 0"):
-        frequent(sentences, minimum=0)
+    assert frequent(sentences, min_count=1, special=["<eos>"]) == ["<eos>", "<unk>", "a", "b", "c"]
+    assert frequent([], min_count=3) == ["<unk>", "<root>"]
+    with pytest.raises(ValueError, match="min_count must be an integer, 1 or above, not 0"):
+        frequent(sentences, min_count=0)
 
 
-def test_what_is_refused(nltk_data):
-    with pytest.raises(ValueError, match="part is 'train', 'validation', 'test' or None, not 'de"):
+def test_unknown_part_raises_an_error(nltk_data):
+    with pytest.raises(ValueError, match="^part .*'train', 'validation' or 'test'"):
         dependency_treebank.load("dev")
 
 
-def test_a_treebank_that_is_not_there(tmp_path):
+def test_missing_treebank_raises_an_error(tmp_path):
     with (
         corpora_in(tmp_path),
-        pytest.raises(FileNotFoundError, match="NLTK finds no dependency_treebank corpus: python"),
+        pytest.raises(FileNotFoundError, match="the corpus dependency_treebank. Run python"),
     ):
         dependency_treebank.load()
 
 
 @pytest.mark.parametrize("module", [brown, dependency_treebank, treebank])
-def test_damaged_archives(module, tmp_path):
+def test_damaged_archives_raise_an_error(module, tmp_path):
     name = module.__name__.rpartition(".")[2]
     (tmp_path / "corpora").mkdir()
     (tmp_path / "corpora" / f"{name}.zip").write_bytes(b"PK\3\4 and no more")
@@ -81,7 +81,7 @@ def test_damaged_archives(module, tmp_path):
         module.load()
 
 
-def test_damaged_treebanks(shared_data, tmp_path):
+def test_damaged_files_raise_an_error(shared_data, tmp_path):
     directory = tmp_path / "corpora"
     with zipfile.ZipFile(shared_data / "nltk_data/corpora/dependency_treebank.zip") as archive:
         archive.extractall(directory)

@@ -24,7 +24,7 @@ def published(shared_data):
     return logic.load(shared_data / "propositionallogic")
 
 
-# An oracle: trees evaluated with Python's own connectives, world by world.
+# Reference implementation: trees evaluated with Python's own connectives, world by world.
 
 WORLDS = [
     dict(zip("abcdef", values, strict=True))
@@ -84,7 +84,7 @@ def test_relation_agrees_with_brute_force(left, right):
 
 @settings(max_examples=100, deadline=None)
 @given(trees)
-def test_operators_are_counted(tree):
+def test_count_operators(tree):
     assert logic.count_operators(write(tree)) == operators(tree)
 
 
@@ -117,16 +117,16 @@ def test_relation_of_very_deep_statements():
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("", "'' is not one complete statement; a statement is a variable, a to f"),
-        ("g", "token 1, 'g', is out of place"),
-        ("( a ( xor b ) )", "token 4, 'xor', is out of place"),
-        ("( a ( not b ) )", "token 7, ')', closes no statement"),
-        ("( a and b )", "token 5, ')', is out of place"),
+        ("", "'' is not one complete statement. A statement is a variable (a to f)"),
+        ("g", "token 1, 'g', is unexpected"),
+        ("( a ( xor b ) )", "token 4, 'xor', is unexpected"),
+        ("( a ( not b ) )", "token 7, ')', does not close a statement"),
+        ("( a and b )", "token 5, ')', is unexpected"),
         *((text, "is not one complete statement") for text in ("(", "( a", "a b", "not a")),
-        *((text, "is out of place") for text in ("( )", ")", "( not a b )", "( not a ) )")),
+        *((text, "is unexpected") for text in ("( )", ")", "( not a b )", "( not a ) )")),
     ],
 )
-def test_malformed_statements(statement, message):
+def test_malformed_statements_raise_an_error(statement, message):
     for call in (logic.count_operators, lambda text: logic.relation("a", text)):
         with pytest.raises(ValueError) as caught:
             call(statement)
@@ -139,7 +139,7 @@ def test_encode():
     ]  # fmt: skip
     assert logic.encode(" ".join(logic.TOKENS)) == list(range(1, 12))
     assert logic.encode("") == []
-    with pytest.raises(ValueError, match="token 3, 'nor', is unknown"):
+    with pytest.raises(ValueError, match="token 3 must be one of .* got 'nor'"):
         logic.encode("( a nor b )")
 
 
@@ -193,10 +193,14 @@ def test_load_small_files(directory):
 @pytest.mark.parametrize(
     ("content", "line", "message"),
     [
-        (b"=\ta\ta\n=\ta\n", 2, "'=\\ta' is not a label"),
-        (b"=\ta\ta\nx\ta\ta\n", 2, "is not a label, one of = < > ^ | v #"),
+        (
+            b"=\ta\ta\n=\ta\n",
+            2,
+            "must be a label (= < > ^ | v #) and two statements, separated by tabs, got '=\\ta'",
+        ),
+        (b"=\ta\ta\nx\ta\ta\n", 2, "must be a label (= < > ^ | v #)"),
         (b"=\t\ta\n", 1, "is not one complete statement"),
-        (b"=\ta\ta\r\n=\tg\ta\r\n", 2, "token 1, 'g', is out of place"),
+        (b"=\ta\ta\r\n=\tg\ta\r\n", 2, "token 1, 'g', is unexpected"),
         (b"=\ta\ta\n=\t\xff\ta\n", 2, "is not UTF-8 text"),
     ],
 )
@@ -213,21 +217,23 @@ def test_load_verifies_labels_when_asked(directory):
     path = directory / "train3"
     path.write_bytes(b"#\ta\tb\n>\ta\t( a ( or b ) )\n")
     assert logic.load(directory).train[3][1].label == ">"
-    with pytest.raises(ValueError, match="train3, line 2: the label is '>' and by truth table"):
+    with pytest.raises(
+        ValueError, match="train3, line 2: the label must be '<' by truth table, got '>'"
+    ):
         logic.load(directory, verify_labels=True)
 
 
-def test_load_names_what_is_missing(directory):
+def test_load_names_missing_and_empty_files(directory):
     (directory / "train0").write_bytes(b"")
     with pytest.raises(ValueError, match="train0 to train12 are all empty"):
         logic.load(directory)
     (directory / "test3").unlink()
-    for place, name in ((directory, "test3"), (directory / "nowhere", "train0")):
-        with pytest.raises(FileNotFoundError, match=f"{name}: no such file; .*Ordered-Memory"):
-            logic.load(place)
+    for path, name in ((directory, "test3"), (directory / "nowhere", "train0")):
+        with pytest.raises(FileNotFoundError, match=f"{name}: no such file.*Ordered-Memory"):
+            logic.load(path)
 
 
-def test_save_and_load_again(tmp_path):
+def test_saved_corpus_loads_unchanged(tmp_path):
     corpus = logic.generate(3000, seed=5)
     logic.save(corpus, tmp_path / "new" / "data")
     assert logic.load(tmp_path / "new" / "data", verify_labels=True) == corpus
@@ -257,12 +263,12 @@ def test_split_counts_across_buckets():
 
 
 @pytest.mark.parametrize("arguments", [{"max_operators": 13}, {"every": 1}, {"every": True}])
-def test_split_arguments(arguments):
+def test_split_checks_arguments(arguments):
     with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be an integer"):
         Corpus({}, {}).split(**arguments)
 
 
-def test_generated_pairs_are_sound():
+def test_generated_pairs_have_right_labels_and_buckets():
     corpus = logic.generate(20_000, seed=3)
     for n in range(13):
         pairs = corpus.train[n] + corpus.test[n]
@@ -272,13 +278,13 @@ def test_generated_pairs_are_sound():
             assert pair.label == logic.relation(pair.left, pair.right)
             assert logic.relation(pair.left, ALWAYS) == "<"
             assert logic.relation(pair.left, NEVER) == ">"
-            most = max(logic.count_operators(pair.left), logic.count_operators(pair.right))
-            assert min(most, 12) == n
+            operators = max(logic.count_operators(pair.left), logic.count_operators(pair.right))
+            assert min(operators, 12) == n
             assert len(set("abcdef") & set(f"{pair.left} {pair.right}".split())) <= 4
 
 
 def test_generate_is_deterministic():
-    # Written down once: these may change on no platform and with no version.
+    # The digest must not change on any platform or with any version.
     corpus = logic.generate(5000, seed=0)
     parts = (corpus.train, corpus.test)
     text = "\n".join("\t".join(pair) for part in parts for n in range(13) for pair in part[n])
@@ -298,7 +304,7 @@ def test_generate_leaves_out_larger_pairs():
 @pytest.mark.parametrize(
     "arguments", [{"count": 0}, {"count": 5.0}, {"max_operators": 13}, {"seed": -1}, {"seed": None}]
 )
-def test_generate_arguments(arguments):
+def test_generate_checks_arguments(arguments):
     with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be an integer"):
         logic.generate(**{"count": 10, **arguments})
 

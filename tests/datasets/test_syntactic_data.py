@@ -46,7 +46,7 @@ def directory(tmp_path):
     return tmp_path
 
 
-def refused(directory, data, *parts):
+def assert_rejected(directory, data, *parts):
     path = directory / "simple_agrmt.pickle"
     path.write_bytes(data if isinstance(data, bytes) else pickle.dumps(data))
     with pytest.raises(ValueError, match="pickle") as error:
@@ -55,7 +55,7 @@ def refused(directory, data, *parts):
         assert part in str(error.value)
 
 
-def test_the_published_files(shared_data):
+def test_published_files(shared_data):
     pairs = load(shared_data / "LM_syneval")
     assert collections.Counter(pair.construction for pair in pairs) == COUNTS
     assert {name for row in ROWS for name in row.constructions} == set(COUNTS)
@@ -87,18 +87,18 @@ class Harm:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_a_class_is_refused(directory, tmp_path, protocol):
+def test_pickled_classes_are_rejected(directory, tmp_path, protocol):
     harm = tmp_path / "harm"
     data = pickle.dumps({"sing": [PAIR, Harm(harm)]}, protocol)
-    refused(directory, data, "refused", "GLOBAL")
+    assert_rejected(directory, data, "refused", "GLOBAL")
     assert not harm.exists()
 
 
 @pytest.mark.parametrize("value", [{1}, 1, b"x", None, True, 10**30, collections.OrderedDict()])
-def test_other_values_than_strings_are_refused(directory, value):
+def test_values_other_than_strings_are_rejected(directory, value):
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         data = pickle.dumps({"sing": [(value, "b")]}, protocol)
-        refused(directory, data, "refused", "it has the opcode")
+        assert_rejected(directory, data, "refused", "it has the opcode")
 
 
 def nested(levels):
@@ -120,36 +120,38 @@ def nested(levels):
     ],
     ids=["references", "key of references", "tuples", "deep key", "lists", "itself", "large memo"],
 )
-def test_nested_pickles_are_refused_at_once(directory, data):
-    """Nothing is built, hashed or printed on the way."""
+def test_nested_pickles_are_rejected_at_once(directory, data):
+    """They are not built, hashed or printed."""
     start = time.process_time()
-    refused(directory, data, "refused")
+    assert_rejected(directory, data, "refused")
     assert time.process_time() - start < 1
 
 
-def test_references(directory):
-    """To tuples they are read. With references to lists a file would grow by its square."""
+def test_references_to_tuples_are_read_and_to_lists_rejected(directory):
+    """With references to lists the pairs would be the square of the file."""
     once = b"\x80\x02}(X\x01\x00\x00\x00a]q\x00(X\x03\x00\x00\x00b c\x86e"
-    refused(directory, once + b"X\x01\x00\x00\x00bh\x00u.")
+    assert_rejected(directory, once + b"X\x01\x00\x00\x00bh\x00u.")
     shared = [PAIR] * 3  # Python writes references to the tuple, which are fine
     for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
         data = pickle.dumps({"sing": shared}, protocol)
         (directory / "simple_agrmt.pickle").write_bytes(data)
         assert [pair.sentences for pair in load(directory)].count(PAIR) >= 3
-        refused(directory, pickle.dumps({"sing": shared, "plur": shared}, protocol), "refused")
+        assert_rejected(
+            directory, pickle.dumps({"sing": shared, "plur": shared}, protocol), "refused"
+        )
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"no pickle", pickle.dumps(cases())[:-5], b"\x80\x02}q\x00h\x05.", b"(l", b"0."]
 )
-def test_incomplete_pickles(directory, data):
-    refused(directory, data)
+def test_incomplete_pickles_are_rejected(directory, data):
+    assert_rejected(directory, data)
 
 
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ({}, "no cases"),
+        ({}, "has no cases"),
         ([PAIR], "refused"),
         ({"sing": PAIR}, "refused"),
         ({"sing": [("a",)]}, "refused"),
@@ -158,11 +160,11 @@ def test_incomplete_pickles(directory, data):
         ({"sing": [PAIR, ("a", " ")]}, "'sing', item 2"),
     ],
 )
-def test_what_is_no_pair(directory, content, part):
-    refused(directory, content, part)
+def test_other_contents_are_rejected(directory, content, part):
+    assert_rejected(directory, content, part)
 
 
-def test_a_missing_file_or_directory(directory):
+def test_missing_files_and_directories_raise_an_error(directory):
     (directory / "vp_coord.pickle").unlink()
     with pytest.raises(FileNotFoundError, match=r"vp_coord\.pickle: no such file.*git clone"):
         load(directory)
@@ -172,7 +174,7 @@ def test_a_missing_file_or_directory(directory):
         read_table(directory / "mine.tsv")
 
 
-def test_a_table_keeps_what_was_written(tmp_path):
+def test_written_table_is_read_unchanged(tmp_path):
     pairs = [
         MinimalPair("agreement", "plural", PAIR),
         MinimalPair("polarity", "é", THREE),
@@ -190,7 +192,7 @@ def test_a_table_keeps_what_was_written(tmp_path):
     ]
 
 
-def test_a_table_from_windows(tmp_path):
+def test_read_table_from_windows(tmp_path):
     text = "\ufeffcase\tconstruction\tungrammatical\tgrammatical\r\nx\ty\t b  c \ta\r\n\r\n"
     (tmp_path / "pairs.tsv").write_bytes(text.encode())
     assert read_table(tmp_path / "pairs.tsv") == [MinimalPair("y", "x", ("a", "b c"))]
@@ -202,16 +204,16 @@ HEADER = "construction\tcase\tgrammatical\tungrammatical\n"
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("", "first line"),
+        ("", "the first line must name the columns"),
         ("construction\tcase\tcase\tgrammatical\tungrammatical\n", "first line"),
         (HEADER, "no minimal pairs"),
-        (HEADER + "a\tb\tc d\n", "line 2: has 3 columns"),
+        (HEADER + "a\tb\tc d\n", "line 2: must have 4 columns like the first line, got 3"),
         (HEADER + "a\tb\tc\td\n\na\tb\tc\t \n", "line 4: ungrammatical is empty"),
-        (HEADER + "a\tb\tc\tc\n", "line 2: two of its sentences are the same"),
+        (HEADER + "a\tb\tc\tc\n", "line 2: the sentences must differ"),
         (HEADER.encode() + b"a\tb\t\xff\tc\n", "not UTF-8"),
     ],
 )
-def test_bad_tables(tmp_path, text, part):
+def test_damaged_tables_raise_an_error(tmp_path, text, part):
     path = tmp_path / "pairs.tsv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError, match=part) as error:
@@ -219,11 +221,11 @@ def test_bad_tables(tmp_path, text, part):
     assert str(path) in str(error.value)
 
 
-def test_what_does_not_fit_into_a_table(tmp_path):
+def test_write_table_rejects_tabs(tmp_path):
     path = tmp_path / "pairs.tsv"
     write_table(path, [MinimalPair("a", "b", PAIR)])
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="does not fit"):
+    with pytest.raises(ValueError, match="must not contain tabs"):
         write_table(path, [MinimalPair("a", "b\tc", PAIR)])
     assert path.read_bytes() == before
 
@@ -231,7 +233,7 @@ def test_what_does_not_fit_into_a_table(tmp_path):
 SINGULAR = {"is", "himself", "herself"}
 
 
-def test_the_grammar_covers_every_row():
+def test_grammar_covers_every_construction():
     pairs = syntactic_grammar.generate(count=30)
     assert {pair.construction for pair in pairs} == set(COUNTS)
     for pair in pairs:
@@ -251,8 +253,8 @@ def _agrees(noun, word):
     return plural != word.endswith("s")
 
 
-def test_the_grammar_is_right():
-    """The word that differs agrees with its subject in the grammatical sentence alone."""
+def test_only_grammatical_sentences_agree():
+    """The word that differs agrees with its subject only in the grammatical sentence."""
     for pair in syntactic_grammar.generate(count=200):
         if "npi" in pair.construction:
             first, second, third = (sentence.split() for sentence in pair.sentences)
@@ -261,19 +263,19 @@ def test_the_grammar_is_right():
             assert "no" not in third
             continue
         good, bad = (sentence.split() for sentence in pair.sentences)
-        (place,) = [i for i, (a, b) in enumerate(zip(good, bad, strict=True)) if a != b]
+        (index,) = [i for i, (a, b) in enumerate(zip(good, bad, strict=True)) if a != b]
         subject = good[1]
-        if "within" in pair.construction:  # the clause has its own
-            subject = good[place - 1]
+        if "within" in pair.construction:  # the clause has a subject
+            subject = good[index - 1]
         if "sent_comp" in pair.construction:
             subject = good[4]
-        assert _agrees(subject, good[place]), pair
-        assert not _agrees(subject, bad[place]), pair
+        assert _agrees(subject, good[index]), pair
+        assert not _agrees(subject, bad[index]), pair
         number = "plural" if subject.endswith("s") else "singular"
         assert pair.case.startswith(number)
 
 
-def test_the_grammar_is_seeded():
+def test_grammar_depends_on_the_seed():
     first = syntactic_grammar.generate(count=5)
     assert first == syntactic_grammar.generate(count=5)
     assert first != syntactic_grammar.generate(count=5, seed=1)
@@ -281,7 +283,7 @@ def test_the_grammar_is_seeded():
         syntactic_grammar.generate(count=0)
 
 
-def test_the_grammar_has_words_of_the_penn_treebank(shared_data):
+def test_grammar_has_only_words_of_the_penn_treebank(shared_data):
     text = (shared_data / "ptb" / "ptb.train.txt").read_text()
     known = set(text.split())
     words = {w for pair in syntactic_grammar.generate() for s in pair.sentences for w in s.split()}

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.keras_free
 TREES = "( (S (NP (NNS Shares)) (VP (VBD fell) (NP (CD 12.5))) (. .)) )\n"
 
 
-def test_files_are_read_as_the_sample_is(shared_data, tmp_path):
+def test_read_and_load_give_the_same_sentences(shared_data, tmp_path):
     with corpora_in(shared_data / "nltk_data"):
         from nltk.corpus import treebank as sample
 
@@ -22,12 +22,12 @@ def test_files_are_read_as_the_sample_is(shared_data, tmp_path):
     assert len(expected) == 3914
 
 
-def test_several_files_and_sentences_without_words(tmp_path):
-    """Trees may be indented, and go over lines; those of punctuation alone are left out."""
-    one, other = tmp_path / "one.mrg", tmp_path / "other.mrg"
-    one.write_text(TREES + "( (X (. .)) )\n")
-    other.write_text("  (S\n    (NP (DT The)\n (NN cat))\n  (VP (VBD saw)))")
-    sentences = treebank.read([one, str(other)])
+def test_read_accepts_indented_trees_and_skips_punctuation(tmp_path):
+    """A tree may have several lines. Sentences that have only punctuation are left out."""
+    first, second = tmp_path / "first.mrg", tmp_path / "second.mrg"
+    first.write_text(TREES + "( (X (. .)) )\n")
+    second.write_text("  (S\n    (NP (DT The)\n (NN cat))\n  (VP (VBD saw)))")
+    sentences = treebank.read([first, str(second)])
     assert [sentence.tokens for sentence in sentences] == [["shares", "fell", "N.N"],
                                                            ["the", "cat", "saw"]]  # fmt: skip
     assert str(sentences[1].tree) == "(S (NP the cat) (VP saw))"
@@ -42,7 +42,7 @@ def test_several_files_and_sentences_without_words(tmp_path):
         (TREES.encode() + b"( (S (NN \xff)) )\n", "line 2: is not UTF-8 text"),
     ],
 )
-def test_files_that_hold_something_else(tmp_path, content, message):
+def test_damaged_files_raise_an_error(tmp_path, content, message):
     path = tmp_path / "trees.mrg"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message) as caught:

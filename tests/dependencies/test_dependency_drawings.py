@@ -433,9 +433,9 @@ def test_pictures_of_the_documentation(tmp_path):
 
 
 def test_wrong_arguments():
-    with pytest.raises(ValueError, match=r"format is 'text', 'svg' or 'latex', not 'gif'\."):
+    with pytest.raises(ValueError, match=r"format must be 'text', 'svg' or 'latex', not 'gif'\."):
         draw(CROSSED, "gif")
-    with pytest.raises(ValueError, match=r"arcs is 'heads', 'edges' or 'both', not None\."):
+    with pytest.raises(ValueError, match=r"arcs must be 'heads', 'edges' or 'both', not None\."):
         draw(CROSSED, arcs=None)
     with pytest.raises(ValueError, match=r"a DependencyTree is drawn, not list\."):
         draw([0, 1])

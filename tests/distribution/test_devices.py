@@ -1,4 +1,4 @@
-"""Data-parallel training: several replicas lose what one does, to rounding."""
+"""Data-parallel training: several replicas match one device, to rounding."""
 
 import json
 
@@ -18,16 +18,16 @@ import keras, numpy as np
 from keras_onlstm.models import LanguageModel
 from keras_onlstm.training import AveragedSGD, TruncatedModel, Windows, evaluate_windows
 from keras_onlstm.distribution.devices import DataParallel
-from keras_onlstm.distribution.processes import joined
+from keras_onlstm.distribution.processes import connect
 
 count, place = int(sys.argv[1]), json.loads(sys.argv[2])
-together = joined(*place, count, {"count": count})
+together = connect(*place, count, {"count": count})
 processes = together.__enter__()
 devices = DataParallel(count) if count > 1 else None
 text = np.arange(900) % 7
 own = processes.index, processes.count
 many = {"multiple": count * processes.count, "process": own}
-windows = Windows(text, 9, window=20, jitter=False, **many)
+windows = Windows(text, 9, window=20, variable_bptt=False, **many)
 rates = ("word", "input", "hidden", "output", "recurrent_weight")
 with devices.scope() if devices else nullcontext():
     keras.utils.set_random_seed(0)
@@ -39,10 +39,10 @@ with devices.scope() if devices else nullcontext():
     reader.optimizer.start_averaging()
     found = []
     for index in range(len(windows)):
-        batch = devices.place(windows[index]) if devices else windows[index]
+        batch = devices.distribute(windows[index]) if devices else windows[index]
         logs = reader.train_on_batch(*batch, return_dict=True)
         found.append([float(logs["loss"]), float(logs["penalty"])])
-    states = [float(abs(keras.ops.convert_to_numpy(s)).sum()) for p in reader.kept for s in p]
+    states = [float(abs(keras.ops.convert_to_numpy(s)).sum()) for p in reader.states for s in p]
     last = [float(abs(keras.ops.convert_to_numpy(w)).sum()) for w in model.trainable_variables]
     check = TruncatedModel(model, windows.rows)
     check.compile()
@@ -67,12 +67,12 @@ def finish_training(process):
 
 @pytest.fixture(scope="module")
 def one():
-    """What a single device finds."""
+    """The results of a single device."""
     return finish_training(start_training(1))
 
 
 @pytest.mark.backend("tensorflow", "jax")
-def test_two_replicas_are_one_to_rounding(one):
+def test_two_replicas_match_one_device(one):
     """Of nine sequences one device has five, the other four and an empty one."""
     two = finish_training(start_training(2))
     if BACKEND == "tensorflow":
@@ -118,7 +118,7 @@ print(json.dumps(found))
 
 
 @pytest.mark.backend("jax")
-def test_devices_exchange_nothing_but_the_gradients_of_the_weights():
+def test_devices_exchange_only_gradients():
     """Each device computes its own rows of a batch."""
     found = finish_training(start("-c", COLLECTIVES))
     assert [set(operations) for operations in found] == [{"all-reduce"}] * 2
@@ -126,7 +126,7 @@ def test_devices_exchange_nothing_but_the_gradients_of_the_weights():
 
 
 @pytest.mark.backend("jax")
-def test_two_processes_of_two_devices_are_one_to_rounding(one):
+def test_two_processes_match_one_device(one):
     """Of nine sequences the first process has six, the second the rest and three empty ones."""
     address = free_address()
     started = [start_training(2, (2, index, address)) for index in range(2)]
@@ -139,20 +139,20 @@ def test_two_processes_of_two_devices_are_one_to_rounding(one):
 
 
 @pytest.mark.backend("torch")
-def test_pytorch_is_refused():
+def test_pytorch_is_rejected():
     with pytest.raises(ValueError, match="Several devices need TensorFlow or JAX, not torch"):
         DataParallel(2)
 
 
 @pytest.mark.backend("tensorflow")
-def test_more_than_there_are():
+def test_too_many_devices_are_rejected():
     keras.ops.ones(1)  # from here on there is one
-    with pytest.raises(ValueError, match="9 devices were asked for, and there are 1"):
+    with pytest.raises(ValueError, match="--devices 9: this machine has only 1"):
         DataParallel(9)
 
 
 @pytest.mark.backend("tensorflow")
-def test_the_example_on_two_devices(tmp_path):
+def test_training_command_on_two_devices(tmp_path):
     """Dropout included, so not to the same losses; resumed on one and the same terms.
 
     By Adam, and in bfloat16.

@@ -1,4 +1,4 @@
-"""Training with several processes: what they share, what is refused, and what is left of one."""
+"""Training in several processes: shared values, rejected options, failing processes."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ import pytest
 
 from helpers import commands
 from helpers.commands import EXAMPLES, contents, environment, free_address, ours, start
-from keras_onlstm.distribution.processes import joined
+from keras_onlstm.distribution.processes import connect
 
 SCRIPT = EXAMPLES / "language_modeling.py"
 
@@ -49,12 +49,12 @@ from pathlib import Path
 from keras_onlstm.text import large_corpus
 from keras_onlstm.training import corpora
 from keras_onlstm.runs.language_model import LanguageModelConfig
-from keras_onlstm.distribution.processes import joined
+from keras_onlstm.distribution.processes import connect
 
 index, directory = int(sys.argv[1]), Path(sys.argv[2])
-with joined(2, None, None, 2, {"--seed": 0, "--data": None}) as processes:
+with connect(2, None, None, 2, {"--seed": 0, "--data": None}) as processes:
     print("together")
-    first = processes.of_first(lambda: processes.index + 7)
+    first = processes.on_first(lambda: processes.index + 7)
     shared = [processes.index, processes.gather("a" * index), first]
     texts = []
     for large_corpus.MAPPED in (10_000, 10):  # of a large one, only process 0 reads the text
@@ -94,9 +94,9 @@ def test_processes_share_values_and_corpora(tmp_path):
 
 JOIN = """
 import json, sys
-from keras_onlstm.distribution.processes import joined
+from keras_onlstm.distribution.processes import connect
 
-with joined(*json.loads(sys.argv[1]), {}, patience=float(sys.argv[2]), heartbeat=15) as processes:
+with connect(*json.loads(sys.argv[1]), {}, timeout=float(sys.argv[2]), heartbeat=15) as processes:
     print("together", flush=True)
     while True:
         processes.wait()
@@ -111,7 +111,7 @@ def join(*place, patience=60, **variables):
 @pytest.mark.parametrize(
     ("count", "devices", "found"), [(3, (1, 1), "2 processes"), (2, (1, 2), "[1, 2] devices")]
 )
-def test_other_numbers_of_processes_and_devices_are_refused(count, devices, found):
+def test_mismatched_processes_and_devices_are_rejected(count, devices, found):
     variables = {"JAX_COORDINATOR_PORT": free_address().rpartition(":")[2]}
     statuses, _, errors = ends(
         join(count, None, None, devices[index], **variables, **slurm(index)) for index in range(2)
@@ -123,7 +123,7 @@ def test_other_numbers_of_processes_and_devices_are_refused(count, devices, foun
 
 
 @pytest.mark.backend("jax")
-def test_a_process_that_falls_silent_ends_the_others():
+def test_silent_process_ends_the_others():
     """As if the network was cut. A process that is killed: see below."""
     address = free_address()
     processes = [join(2, index, address, 1) for index in range(2)]
@@ -136,24 +136,26 @@ def test_a_process_that_falls_silent_ends_the_others():
 
 @pytest.mark.backend("jax")
 @pytest.mark.parametrize("index", [0, None])
-def test_processes_that_do_not_come_together(index):
+def test_missing_process_times_out(index):
     address = None if index is None else free_address()
     _, _, ((*_, line),) = ends([join(2, index, address, 1, patience=0.5)])
-    assert ("no job of Slurm" if index is None else "not all of them came within 0.5 s") in line
+    assert (
+        "no job of Slurm" if index is None else "not all processes connected within 0.5 seconds"
+    ) in line
 
 
 @pytest.mark.backend("jax")
-def test_options_that_cannot_be_right_are_refused():
+def test_invalid_process_options_are_rejected():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         for count, place in [(2, "10.0.0.1"), (2, "a:b"), (2, f"localhost:{port}"), (1, "a:1")]:
             match = f"--coordinator {place}: give ADDRESS:PORT"
             match = "need --num-processes N" if count == 1 else match
-            with pytest.raises(ValueError, match=match), joined(count, 0, place, 1, {}):
+            with pytest.raises(ValueError, match=match), connect(count, 0, place, 1, {}):
                 pass
 
 
-# The example. All that follows starts processes, which takes seconds: they share what they can.
+# The training command. These tests start processes, which takes seconds, so they share runs.
 
 SMALL = [
     "--preset", "debug", "--devices", 2, "--num-layers", 1, "--no-variable-bptt", "--epochs", 3,
@@ -166,7 +168,7 @@ import functools, sys
 sys.argv[:2] = ["language_modeling.py"]
 import language_modeling as script
 from keras_onlstm.distribution import processes
-processes.joined = functools.partial(processes.joined, heartbeat=15)
+processes.connect = functools.partial(processes.connect, heartbeat=15)
 parser, options = script.parse_arguments()
 script.report(parser, lambda: script.main(options))
 """
@@ -195,7 +197,7 @@ def wait_for_epochs(output, count, processes):
 
 
 def trained(output):
-    """What a run has learnt, and what it has measured."""
+    """The variables and the metrics of a run."""
     with np.load(output / "checkpoint.npz") as file:
         arrays = {name: file[name] for name in file.files if name != "state.json"}
     rows = json.loads((output / "metrics.json").read_text())["epochs"]
@@ -227,7 +229,7 @@ def test_only_the_first_process_writes_and_prints(unbroken):
 
 
 @pytest.mark.backend("jax")
-def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run, tmp_path):
+def test_resume_after_killed_processes_matches_uninterrupted_run(unbroken, run, tmp_path):
     output = tmp_path / "run"
     for killed in (1, 0):
         resume = () if killed else ("--resume",)
@@ -238,7 +240,7 @@ def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run
         assert statuses[killed] == -signal.SIGKILL and statuses[1 - killed] != 0
         assert hint(output) in errors[1 - killed]
         if killed:
-            shutil.copytree(output, tmp_path / "alone")
+            shutil.copytree(output, tmp_path / "single")
 
     statuses, _, errors = ends(train(output, "--resume"))
     assert (statuses, errors) == ([0, 0], [[hint(output)]] * 2)
@@ -248,9 +250,9 @@ def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run
     for name, array in arrays.items():
         np.testing.assert_array_equal(array, expected[name], err_msg=name)
 
-    alone = tmp_path / "alone"
-    assert run("--resume", "--output", alone, "--num-processes", "1", "--devices", "1")[0] == 0
-    arrays, rows = trained(alone)
+    single = tmp_path / "single"
+    assert run("--resume", "--output", single, "--num-processes", "1", "--devices", "1")[0] == 0
+    arrays, rows = trained(single)
     for name, array in arrays.items():
         # Sums in another order.
         np.testing.assert_allclose(array, expected[name], rtol=2e-5, atol=2e-5, err_msg=name)
@@ -258,7 +260,7 @@ def test_processes_are_killed_and_the_run_resumes_to_the_same_bits(unbroken, run
 
 
 @pytest.mark.backend("jax")
-def test_processes_with_other_arguments_are_refused_and_write_nothing(tmp_path):
+def test_processes_with_different_arguments_are_rejected(tmp_path):
     seeds = [["--seed", 0], ["--seed", 1]]
     statuses, outputs, errors = ends(train(tmp_path / "run", *SMALL, own=seeds))
     line = "language_modeling.py: error: --seed is 0 on process 0 and 1 on process 1."
@@ -268,7 +270,7 @@ def test_processes_with_other_arguments_are_refused_and_write_nothing(tmp_path):
 
 
 @pytest.mark.backend("tensorflow", "torch")
-def test_other_backends_are_refused(run, tmp_path):
+def test_other_backends_are_rejected(run, tmp_path):
     several = ["--num-processes", 2, "--process-id", 0]
     result = run("--output", tmp_path / "run", "--preset", "debug", *several)
     needs = f"--num-processes 2: needs JAX (KERAS_BACKEND=jax), not {keras.backend.backend()}."

@@ -41,8 +41,8 @@ def test_stored_trees_and_distances_match_parser():
     assert [brackets(tree) for tree in parser.parse_many(words)] == [
         entry["predicted"] for entry in SENTENCES
     ]
-    models = len(parser.model.members)
-    for entry, distances in zip(SENTENCES, parser.measure(words), strict=True):
+    models = len(parser.model.layers_per_model)
+    for entry, distances in zip(SENTENCES, parser.distances_many(words), strict=True):
         means = np.mean(np.split(distances, models), axis=0)
         np.testing.assert_allclose(entry["distances"], means, rtol=0, atol=6e-4)
 

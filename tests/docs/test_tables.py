@@ -1,4 +1,4 @@
-"""The figures in the documentation are those of docs/measured."""
+"""The figures in the documentation equal those of docs/measured."""
 
 import json
 import re
@@ -26,14 +26,21 @@ def run(module, monkeypatch, capsys):
     return commands.runner(DOCS / "write_tables.py", module, monkeypatch, capsys)
 
 
-def test_tables_are_those_of_the_files(run):
+def test_tables_match_their_files(run):
     assert run("--check") == (0, "", "")
 
 
-def test_no_table_of_figures_is_written_by_hand(module):
-    for name in module.PAGES:
-        others = module.TABLE.sub("", (DOCS / name).read_text(encoding="utf-8"))
-        assert re.findall(r"^\|.*\d.*\|$", others, re.MULTILINE) == [], name
+def test_tables_of_figures_are_not_written_by_hand(module):
+    for path in module.find_pages(DOCS):
+        others = module.TABLE.sub("", path.read_text(encoding="utf-8"))
+        assert re.findall(r"^\|.*\d.*\|$", others, re.MULTILINE) == [], path.name
+
+
+def test_every_measured_file_is_shown(module):
+    pages = [path.read_text(encoding="utf-8") for path in module.find_pages(DOCS)]
+    shown = {match["name"] for page in pages for match in module.TABLE.finditer(page)}
+    shown.add("language_curves")  # drawn by draw_perplexity.py
+    assert {path.stem for path in (DOCS / "measured").glob("*.json")} == shown
 
 
 def test_results_of_the_readme_are_in_the_documentation():
@@ -43,23 +50,25 @@ def test_results_of_the_readme_are_in_the_documentation():
     assert shown and shown <= set(re.findall(r"\d+\.\d+", (DOCS / "results.md").read_text("utf-8")))
 
 
-def test_a_changed_number_is_reported_and_written(run, module, tmp_path):
+def test_changed_number_is_reported_and_written(run, module, tmp_path):
     shutil.copytree(DOCS / "measured", tmp_path / "measured")
-    for name in module.PAGES:
-        shutil.copy(DOCS / name, tmp_path)
-    path, page = tmp_path / "measured" / "logical_paper.json", tmp_path / "results.md"
+    for path in module.find_pages(DOCS):
+        copy = tmp_path / path.relative_to(DOCS)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(path, copy)
+    path, page = tmp_path / "measured" / "logical_inference.json", tmp_path / "results.md"
     before = page.read_text(encoding="utf-8")
     path.write_text(path.read_text(encoding="utf-8").replace("77.5", "78.5"), encoding="utf-8")
     status, out, _ = run("--check", "--docs", tmp_path)
-    assert status != 0 and out == f"{page}: table logical_paper 1\n"
+    assert status != 0 and out == f"{page}: table logical_inference 1\n"
     assert page.read_text(encoding="utf-8") == before
     assert run("--docs", tmp_path)[0] == 0
     assert page.read_text(encoding="utf-8") == before.replace("| 78.7 | 77.5 |", "| 78.7 | 78.5 |")
 
 
-def test_the_picture_of_perplexities_is_that_of_the_files():
+def test_picture_of_perplexities_is_up_to_date():
     with commands.imported(DOCS, "draw_perplexity") as (module,):
-        found = module.curves()
+        curves = module.load_curves()
     description = ElementTree.parse(module.PICTURE).find(".//{*}description")
-    assert json.loads(description.text) == found
-    assert found["medium: LSTM, seed 1"][0] == 184.6 and len(found) >= 7
+    assert json.loads(description.text) == curves
+    assert curves["medium: LSTM, seed 1"][0] == 184.6 and len(curves) >= 7

@@ -1,4 +1,4 @@
-"""Sentence completion: what is chosen, of which questions, and questions made of a treebank."""
+"""Sentence completion: scores, choices, groups of questions, and questions from a treebank."""
 
 import math
 from collections import Counter
@@ -40,7 +40,7 @@ QUESTIONS = [question("abcde"), question("fghij")]
 SENTENCES = [words for one in QUESTIONS for words in one.sentences]
 
 
-def test_trees_go_to_their_sentences():
+def test_arrange_combines_trees_with_sentences():
     found = arrange(QUESTIONS, map(chain, SENTENCES))
     assert [one.question for one in found] == QUESTIONS
     assert [[tree.words for tree in one.trees] for one in found] == [SENTENCES[:5], SENTENCES[5:]]
@@ -53,20 +53,20 @@ def test_trees_go_to_their_sentences():
         ([*SENTENCES[:7], ("it", "H"), *SENTENCES[8:]], "tree 8: word 2 must be 'h', not 'H'"),
     ],
 )
-def test_trees_of_other_sentences(sentences, message):
+def test_arrange_rejects_trees_of_other_sentences(sentences, message):
     with pytest.raises(ValueError, match=f"msr.conll.*{message}"):
         arrange(QUESTIONS, map(chain, sentences), "msr.conll")
 
 
-def test_the_first_of_equals_is_chosen():
+def test_ties_go_to_the_first_candidate():
     rows = [[-1, -1, -1, -1, -1], [-3, -2, -2, -4, -2], [-5, -4, -3, -2, -1], [-np.inf] * 5]
     assert choose(rows).tolist() == [0, 1, 4, 0]
     assert choose(np.zeros((0, 5))).tolist() == []
-    with pytest.raises(ValueError, match="question 2: a score is no number"):
+    with pytest.raises(ValueError, match="question 2: a score is NaN"):
         choose([[0.0, 1.0], [0.0, np.nan]])
 
 
-def test_scores_are_those_of_the_trees_in_their_places():
+def test_scores_keep_the_order_of_trees():
     """By a model that knows each word's number, and reads sentences of any lengths."""
     generator = np.random.default_rng(0)
     numbers = {word: float(generator.integers(-99, 0)) for word in "abcdefghijklmnopqrst"}
@@ -91,7 +91,7 @@ def test_scores_are_those_of_the_trees_in_their_places():
     assert done == [(count, 20) for count in (3, 6, 9, 12, 15, 18, 20)]
 
 
-def test_sentences_that_are_the_same_to_a_model_are_read_once():
+def test_equal_sentences_are_scored_once():
     """A model that gives every tree it is asked another score would break ties otherwise."""
     asked = []
 
@@ -132,7 +132,7 @@ def test_unknown_words_share_their_probability():
         score(log_probability, [], [], unknown=0)
 
 
-def test_what_a_model_reads_in_the_place_of_a_tree():
+def test_change_replaces_the_scored_trees():
     read = []
 
     def change(tree, number):
@@ -147,22 +147,22 @@ def test_what_a_model_reads_in_the_place_of_a_tree():
     assert read[:1] == [("it", "a", "0")] and read[-1:] == [("it", "a", "1")] and len(read) == 10
 
 
-def test_halves():
+def test_groups_of_questions():
     found = groups(1040, np.arange(1040) % 3 == 0)
     counts = {name: int(rows.sum()) for name, rows in found.items()}
     assert counts == {"all": 1040, "validation": 520, "test": 520, "known": 347}
     assert found["validation"][519] and not found["validation"][520]
     assert (found["validation"] ^ found["test"]).all()
-    assert [*groups(2, [True, False], halves=False)] == ["all", "known"]
+    assert [*groups(2, [True, False], split=False)] == ["all", "known"]
 
 
-def test_known_candidates():
+def test_all_known_checks_all_candidates():
     completions = [completion("abcde"), completion("abcdf"), completion("ABCDE")]
     assert all_known(completions, "abcde").tolist() == [True, False, False]
     assert all_known(completions, "abcde", str.lower).tolist() == [True, False, True]
 
 
-def test_the_most_frequent_candidate():
+def test_most_frequent_chooses_by_rank():
     completions = [completion("vwbax"), completion("vwxyz"), completion("vwxAz")]
     assert most_frequent(completions, ["<unk>", "a", "b"]).tolist() == [3, 0, 0]
     assert most_frequent(completions, ["<unk>", "a", "b"], str.lower).tolist() == [3, 0, 3]
@@ -206,37 +206,39 @@ def test_distractors_are_neighbours_by_frequency():
     for seed in range(60):
         (one,) = blanks(train, [sentence("e")], seed)
         candidates = one.question.candidates
-        assert candidates[one.question.answer] == "e" and one.question.place == 1
+        assert candidates[one.question.answer] == "e" and one.question.position == 1
         seen.add(tuple(sorted(candidates)))
         places.add(one.question.answer)
         for tree, words, word in zip(one.trees, one.question.sentences, candidates, strict=True):
             assert tree.words == words == ("the", word, "is", "old")
             assert (tree.heads, tree.tags) == ((2, 3, 0, 3), ("DT", "NN", "VBZ", "JJ"))
     assert seen == windows and places == {0, 1, 2, 3, 4}
-    for word in "ahcdfgkb":  # four are rarer, four more frequent than e alone
+    for word in "ahcdfgkb":  # four are rarer, four more frequent than e
         assert blanks(train, [sentence(word)]) == []
-    assert blanks(train, [sentence("d")], least=1) != []
+    assert blanks(train, [sentence("d")], min_count=1) != []
 
 
 NOUNS = {letter: 9 + place for place, letter in enumerate("abcdefghi")}
 
 
-def test_what_is_no_gap_and_no_candidate():
+def test_unsuitable_gaps_and_candidates_are_excluded():
     train = treebank(**NOUNS)
     assert len(blanks(train, [sentence("e")])) == 1
     assert blanks(train, [sentence("z")]) == []  # no word of the training trees
-    assert blanks(train, [sentence("e")], least=10) == []  # a, the fourth below it, has 9
+    assert blanks(train, [sentence("e")], min_count=10) == []  # a, the fourth below it, has 9
     assert blanks(train, [sentence("e", "NNS")]) == []  # another tag than it has mostly
-    # Four below it, of which two are no words, or one to a model.
+    # Four words below it; two are not words, or count as one for a model.
     assert blanks(treebank(**{**NOUNS, "%": 10} | {"a": 1}), [sentence("e")]) == []
     assert blanks(treebank(**{**NOUNS, "B": 9} | {"a": 1}), [sentence("e")]) == []
     first = DependencyTree(["e", "is"], [2, 0], ["NN", "VBZ"])
-    assert blanks(train, [first]) == []  # `is` has no content, and the first word is no gap
+    assert (
+        blanks(train, [first]) == []
+    )  # `is` is a function word, and the first word is never a gap
     with pytest.raises(ValueError, match="has no tags"):
         blanks(train, [chain(["the", "e"])])
 
 
-def test_draws_follow_the_seed():
+def test_blanks_depend_on_the_seed():
     train = treebank(**dict.fromkeys("abcdefghijklmnop", 5))
     test = [sentence(word) for word in "abcdefghijklmnop"]
     first = blanks(train, test, seed=1)
@@ -260,8 +262,8 @@ def test_blanks_of_the_treebank(shared_data):
     logs = []
     for question, trees in completions:
         assert len({normalize(word) for word in question.candidates}) == 5
-        tag = trees[0].tags[question.place]
-        assert tag[:2] in ("NN", "VB", "JJ", "RB") and question.place > 0
+        tag = trees[0].tags[question.position]
+        assert tag[:2] in ("NN", "VB", "JJ", "RB") and question.position > 0
         for word in question.candidates:
             assert counts[word] >= 2 and tags[word][tag] == max(tags[word].values())
         numbers = np.log([counts[word] for word in question.candidates])
@@ -269,4 +271,4 @@ def test_blanks_of_the_treebank(shared_data):
     assert np.median(logs) < 0.2
     by_count = choose([[counts[word] for word in one.question.candidates] for one in completions])
     right = np.mean(by_count == [one.question.answer for one in completions])
-    assert 0.15 < right < 0.25, right  # frequency alone gives nothing away
+    assert 0.15 < right < 0.25, right  # frequency gives no hint

@@ -43,7 +43,7 @@ def accuracies(pairs, model, **kwargs):
     return {o.row.name: (o.right.tolist(), o.known.tolist()) for o in found}
 
 
-def test_a_sentence_is_read_once_and_with_its_full_stop():
+def test_sentences_are_scored_once_with_full_stop():
     model = Unigrams(a=-2.0, b=-3.0, **{".": -0.5})
     pairs = [pair("a b", "a a"), pair("a a", "b"), pair("b", "a b")]
     told = []
@@ -57,12 +57,12 @@ def test_a_sentence_is_read_once_and_with_its_full_stop():
     }
 
 
-def test_the_end_of_the_sentence_where_there_is_no_full_stop():
+def test_end_of_sentence_is_scored_without_full_stop():
     scores = score_pairs(Unigrams(a=-2.0), [pair("a", "a a")])
     assert scores["a"].tolist() == [-2.0, -1.0] and scores["a a"].tolist() == [-2.0, -2.0, -1.0]
 
 
-def test_accuracies_come_out_exactly():
+def test_accuracies_and_known_words():
     model = Unigrams(a=-1.0, b=-2.0, c=-2.0)
     pairs = [
         pair("a a", "a b"),  # right
@@ -70,7 +70,7 @@ def test_accuracies_come_out_exactly():
         pair("a b", "a c"),  # a tie is wrong
         pair("a x", "a y"),  # both unknown: a tie
         pair("a a", "a y"),  # right, one of two unknown
-        pair("x a", "x b"),  # right; what they share may be unknown
+        pair("x a", "x b"),  # right; shared words may be unknown
     ]
     assert accuracies(pairs, model) == {
         "Simple": (
@@ -80,14 +80,14 @@ def test_accuracies_come_out_exactly():
     }
 
 
-def test_a_tie_of_rounding_is_a_tie():
+def test_sums_in_different_order_are_ties():
     """Sums of the same numbers in another order."""
     model = Unigrams(a=-0.1, b=-0.2, c=-0.3)
     found = accuracies([pair("a b c", "c b a"), pair("c b a", "a b c")], model)
     assert found["Simple"][0] == [False, False]
 
 
-def test_differing_words_alone():
+def test_differing_compares_only_different_words():
     class Following(Unigrams):
         """After b all words are likelier."""
 
@@ -104,7 +104,7 @@ def test_differing_words_alone():
     assert accuracies(pairs, model, differing=True)["Simple"][0] == [True]
 
 
-def test_unequal_lengths():
+def test_sentences_of_unequal_lengths():
     model = Unigrams(a=-1.0, b=-2.0)
     pairs = [pair("a b", "a b b"), pair("a b", "a b x"), pair("x b", "x b b")]
     assert accuracies(pairs, model)["Simple"] == ([True, True, True], [True, False, True])
@@ -112,7 +112,7 @@ def test_unequal_lengths():
         accuracies(pairs, model, differing=True)
 
 
-def test_three_sentences_are_compared_two_by_two():
+def test_three_sentences_are_compared_in_pairs():
     model = Unigrams(no=-1.0, the=-2.0, most=-1.5, men=-1.0)
     three = MinimalPair("simple_npi_anim", "past", ("no men", "the men", "most men"))
     crossed = MinimalPair("simple_npi_inanim", "past", ("no the men", "the no men", "most men x"))
@@ -133,13 +133,13 @@ def test_constructions_are_pooled_by_count():
     assert outcome.cases == [("prep_anim", "sing")] * 3 + [("prep_inanim", "plur")]
 
 
-def test_discrimination_is_the_share_of_pairs_of_contexts_in_the_right_order():
+def test_discrimination_is_the_area_under_the_curve():
     draw = np.random.default_rng(3)
     contexts = [f"{number} w{n}" for n in range(9) for number in ("one", "many")]
     numbers = {(c, w): draw.normal() for c in contexts for w in ("is", "are", "has", "have")}
 
     class Contextual(Unigrams):
-        """Much prefers `are` and `has`; adds what the context says."""
+        """Strongly prefers `are` and `has`, and adds the effect of the context."""
 
         def score(self, sentences, end):
             bias = {"is": -9.0, "are": -1.0, "has": -1.0, "have": -9.0}
@@ -170,7 +170,7 @@ def test_discrimination_is_the_share_of_pairs_of_contexts_in_the_right_order():
     assert outcome.right[outcome.known].mean() == pytest.approx(0.5, abs=0.05)  # bias decides
 
 
-def test_discrimination_of_models_that_do_not_look_at_the_context():
+def test_discrimination_without_context_effect():
     model = Unigrams(a=-1.0, b=-2.0)
     pairs = [pair("a", "b"), pair("b", "a"), pair("a", "b"), pair("x a", "x b")]
     (outcome,) = compare(pairs, score_pairs(model, pairs), model.vocabulary)
@@ -179,7 +179,7 @@ def test_discrimination_of_models_that_do_not_look_at_the_context():
     assert discrimination(one_sided) is None
 
 
-def test_constructions_of_ones_own_have_rows_of_their_own():
+def test_other_constructions_get_their_own_rows():
     three = MinimalPair("island", "x", ("a", "b", "c"))
     pairs = [three, pair("a", "b", "wh"), pair("a", "b", "vp_coord"), pair("a", "b", "npi_x")]
     found = rows_of(pairs)
@@ -219,7 +219,7 @@ def test_newcombes_interval():
     assert [round(number, 4) for number in found] == [0.2, 0.0569, 0.3404]
 
 
-def test_the_interval_changes_sign_with_the_models():
+def test_difference_interval_is_antisymmetric():
     first, second = table(50, 20, 9, 21)
     difference, low, high = difference_interval(first, second)
     other = difference_interval(second, first)

@@ -44,7 +44,7 @@ def files(tmp_path):
     return candidates, *paths
 
 
-def test_what_is_written_is_read(files):
+def test_write_and_read_round_trip(files):
     candidates, lists, scores = files
     assert [len(trees) for trees, _ in candidates] == [3, 1, 2]
     found = read(lists, scores)
@@ -59,19 +59,19 @@ def test_what_is_written_is_read(files):
     [
         ("1 2 3\n3\n4 five\n", "a.scores, line 3.*five"),
         ("1 2 3\n\n4 5\n", "a.scores, line 2.*must be the scores"),
-        ("1 2 3\n3\n4 5 6\n", "a.scores, line 3.*a.conll has 6"),
+        ("1 2 3\n3\n4 5 6\n", "a.scores, line 3.*a.conll ends after its tree 6"),
         ("1 2 3\n3\n4\n", "a.conll: has 6 trees.*5 scores"),
         ("1 2\n3 4\n5 6\n", "a.conll, sentence 2, tree 2: word 1 must be 'the'.*'yes'"),
     ],
 )
-def test_scores_that_do_not_go_with_the_trees(files, text, message):
+def test_mismatched_scores_are_rejected(files, text, message):
     _, lists, scores = files
     scores.write_text(text)
     with pytest.raises(ValueError, match=message):
         read(lists, scores)
 
 
-def test_a_tree_that_is_not_projective(files):
+def test_nonprojective_tree_is_rejected(files):
     _, lists, scores = files
     crossing = DependencyTree(["who", "did", "you", "talk", "to"], [5, 4, 4, 0, 4])
     write([Candidates([crossing.projectivized()[0], crossing], [2, 1])], lists, scores)
@@ -79,7 +79,7 @@ def test_a_tree_that_is_not_projective(files):
         read(lists, scores)
 
 
-def test_files_that_are_not_there(files, tmp_path):
+def test_missing_files_are_reported(files, tmp_path):
     _, lists, scores = files
     with pytest.raises(FileNotFoundError, match=r"none\.conll: no such file"):
         read(tmp_path / "none.conll", scores)
@@ -87,7 +87,7 @@ def test_files_that_are_not_there(files, tmp_path):
         read(lists, tmp_path / "none.scores")
 
 
-def test_gold_trees_of_other_sentences(files):
+def test_gold_trees_of_other_sentences_are_rejected(files):
     candidates, lists, _ = files
     golds = [trees[0] for trees, _ in candidates]
     check_golds(candidates, golds, lists)
@@ -98,26 +98,26 @@ def test_gold_trees_of_other_sentences(files):
         check_golds(candidates, golds, lists)
 
 
-def test_scores_are_written_as_they_are(tmp_path):
+def test_scores_are_written_with_full_precision(tmp_path):
     write_scores([[0.1, -1e-300], np.array([1 / 3], "float32")], tmp_path / "a")
     rows = (tmp_path / "a").read_text().splitlines()
     assert rows == ["0.1 -1e-300", "0.3333333432674408"]
 
 
-def test_choosing():
+def test_choose_takes_the_best_of_the_first_k():
     scores = table([[-3.0, -2.0, -2.0, -1.0], [-5.0], [-2.0, -2.0]], -np.inf)
     expected = {1: [0, 0, 0], 2: [1, 0, 0], 3: [1, 0, 0], 4: [3, 0, 0], 9: [3, 0, 0]}
     for count, chosen in expected.items():
         assert choose(scores, count).tolist() == chosen
 
 
-def test_the_last_of_equals():
+def test_last_best_prefers_the_last_of_ties():
     assert last_best([3, 5, 4, 5, 1]) == 3
     assert last_best([7]) == 0
     assert last_best([2, 2, 2]) == 2
 
 
-def test_bootstrap_against_all_draws():
+def test_bootstrap_matches_all_possible_draws():
     first, second, words = np.array([3, 4, 0, 6]), np.array([5, 3, 1, 8]), np.array([7, 5, 1, 9])
     draws = [list(draw) for draw in itertools.product(range(4), repeat=4)]
     gains = np.array([(second - first)[draw].sum() / words[draw].sum() for draw in draws])
@@ -130,14 +130,14 @@ def test_bootstrap_against_all_draws():
     assert other_way == (-found.value, -found.high, -found.low, found.p)
 
 
-def test_bootstrap_of_what_is_certain():
+def test_bootstrap_of_certain_differences():
     alike = bootstrap([1, 2], [1, 2], [3, 3], draws=99)
     assert alike == (0.0, 0.0, 0.0, 1.0)
     better = bootstrap([1, 2], [2, 4], [3, 6], draws=99)
     assert better.low == better.value == pytest.approx(1 / 3) and better.p == 2 / 100
 
 
-def test_bootstrap_is_that_of_its_seed():
+def test_bootstrap_depends_only_on_its_seed():
     rows = np.random.default_rng(0).integers(0, 9, (2, 50))
     words = np.full(50, 10)
     assert bootstrap(*rows, words, seed=3) == bootstrap(*rows, words, seed=3)
@@ -145,7 +145,7 @@ def test_bootstrap_is_that_of_its_seed():
     assert bootstrap(*rows, words, draws=20) != bootstrap(*rows, words, draws=30)
 
 
-def test_bootstrap_in_blocks(monkeypatch):
+def test_bootstrap_blocks_do_not_change_results(monkeypatch):
     """However many draws are held at once, they are the same."""
     rows = np.random.default_rng(0).integers(0, 9, (2, 50))
     whole = bootstrap(*rows, np.full(50, 10), draws=1001)
@@ -153,7 +153,7 @@ def test_bootstrap_in_blocks(monkeypatch):
     assert bootstrap(*rows, np.full(50, 10), draws=1001) == whole
 
 
-def test_sentences_without_words_that_count():
+def test_sentences_without_scored_words():
     with pytest.raises(ValueError, match="all are punctuation"):
         bootstrap([0], [0], [0])
     assert bootstrap([0, 1], [0, 2], [0, 2], draws=1000).value == 0.5

@@ -83,8 +83,8 @@ def test_new_corpus_is_read_with_vocabulary_of_other_run(run, first, tmp_path):
     ("parts", "arguments", "values"),
     [
         (["units 20, not 30", "flags"], [], ["--units", 30]),
-        (["a model of LSTM cannot start from one of ON-LSTM"], ["--recurrent", "lstm"], FROZEN),
-        (["--init-from", "is of words", "--characters"], ["--characters"], FROZEN),
+        (["must be of kind LSTM, got ON-LSTM"], ["--recurrent", "lstm"], FROZEN),
+        (["--init-from", "reads words", "--characters"], ["--characters"], FROZEN),
         (["--max-words", "--init-from"], ["--max-words", 9], FROZEN),
     ],
 )

@@ -209,7 +209,7 @@ def formulas(tmp_path):
     """The corpus that a debug run generates."""
     directory = tmp_path / "formulas"
     directory.mkdir()
-    corpora._directory(LanguageModelConfig.from_preset("debug"), directory)
+    corpora._corpus_folder(LanguageModelConfig.from_preset("debug"), directory)
     return directory
 
 
@@ -266,7 +266,7 @@ def test_resume_rejects_changed_corpus(run, data, tmp_path):
     ("name", "text", "arguments", "message"),
     [
         ("results.json", "{}", COMPACT, "parameters is missing"),
-        ("config.json", '{"model": "language_model", "data": 3}', COMPACT, "data is a list"),
+        ("config.json", '{"model": "language_model", "data": 3}', COMPACT, "data must be a list"),
         ("vocabulary.txt", "\udcff\n", ["--resume", "--output"], "is not UTF-8 text"),
     ],
 )

@@ -265,14 +265,14 @@ def test_rejects_damaged_or_missing_model(run, refused, finished, copied):
 @trainers
 def test_rejects_model_of_another_kind(run, refused, name, copied):
     if name in ("language_modeling", "syntactic_evaluation"):
-        model, kinds = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2), "a LanguageM"
+        model, kind = PairClassifier(12, 7, embedding_dim=4, units=4, chunk_size=2), "LanguageM"
         model((np.ones((1, 2), "int32"),) * 2)
     else:
-        model, kinds = LanguageModel(4, 4, 4, 1, chunk_size=2), "a "
+        model, kind = LanguageModel(4, 4, 4, 1, chunk_size=2), ""
         model.build()
     model.save(copied / "best.keras")
-    message = f"is a {type(model).__name__}, and this script needs {kinds}"
-    refused(run("--evaluate", copied), copied, message)
+    message = f"must be a {kind}", f"not a {type(model).__name__}. Pass another run"
+    refused(run("--evaluate", copied), copied, *message)
 
 
 @trainers
@@ -323,18 +323,18 @@ PAIR_OF_LISTS = ["--lists", "a", "b", "--scores", "c", "d"]
 PARSED = ["--prepare-brown", "x", "--parse", "y"]
 WRONG = {
     "logic_inference": [
-        (["--preset", "nonsense"], "--preset is 'debug' or 'small'", "'nonsense'"),
-        (["--seed", "-1"], "--seed is an integer from 0 to", "not -1"),
+        (["--preset", "nonsense"], "--preset must be 'debug' or 'small'", "'nonsense'"),
+        (["--seed", "-1"], "--seed must be an integer from 0 to", "not -1"),
         ([*DEBUG, "--unit", "1"], "unexpected argument --unit: did you mean --units?"),
         ([*DEBUG, "--chunk_size", "1"], "unexpected argument --chunk_size", "--chunk-size?"),
-        ([*DEBUG, "--units", "many"], "--units is an integer, 1 or above, not 'many'"),
-        ([*DEBUG, "--units", "0"], "--units is an integer, 1 or above, not 0"),
-        ([*DEBUG, "--dropout", "1.5"], "--dropout is a number from 0 to 0.9999, not 1.5"),
+        ([*DEBUG, "--units", "many"], "--units must be an integer, 1 or above, not 'many'"),
+        ([*DEBUG, "--units", "0"], "--units must be an integer, 1 or above, not 0"),
+        ([*DEBUG, "--dropout", "1.5"], "--dropout must be a number from 0 to 0.9999, not 1.5"),
         (
             [*DEBUG, "--learning-rate", "nan"],
-            "--learning-rate is a number from 0 to 1e+06, not nan",
+            "--learning-rate must be a number from 0 to 1e+06, not nan",
         ),
-        ([*DEBUG, "--schedule", "sine"], "--schedule is 'cosine' or 'plateau', not 'sine'"),
+        ([*DEBUG, "--schedule", "sine"], "--schedule must be 'cosine' or 'plateau', not 'sine'"),
         (["--steps", "0"], "--steps", "0 is not an integer, 1 or above"),
         ([*DEBUG, "stray"], "unexpected argument stray"),
         ([*DEBUG, "--data", "missing"], "missing", "no such"),
@@ -346,7 +346,7 @@ WRONG = {
         (["--devices", "21", *DEBUG], "--devices 21", "20 sequences"),
         ([*DEBUG, "--test-sentences"], "--test-sentences", "--sentences"),
         ([*DEBUG, "--data", "missing"], "--data missing", "no such folder"),
-        ([], "--data is needed", "ptb.train.txt"),
+        ([], "--data is missing", "ptb.train.txt"),
     ],
     "syntactic_evaluation": [
         ([], "--data or --brown is missing"),

@@ -298,7 +298,7 @@ def test_rejects_trees_of_other_sentences(run, files, tmp_path):
     arguments = ["--questions", files, "--trees", path, "--models", files / "tree"]
     arguments += ["--output", output]
     conll.write(trees[:-1], path)
-    refused(run(*arguments), path, "19 trees for 20 sentences", "Parse them again")
+    refused(run(*arguments), path, "19 trees for 20 sentences", "sentences again")
     conll.write([*trees[:3], fan(["The", "flea", "sleeps"]), *trees[4:]], path)
     refused(run(*arguments), path, "tree 4: word 2 must be 'fly'", "'fly'")
     assert not output.exists()
@@ -311,12 +311,12 @@ def test_rejects_runs_of_other_scripts(run, files, tmp_path):
     other.mkdir()
     bush = TreeLSTMConfig().to_json() | {"trees": "bush"}
     (other / "config.json").write_text(json.dumps(bush))
-    refused(run(*arguments), other / "config.json", "trees is 'dependencies' or 'chain'")
+    refused(run(*arguments), other / "config.json", "trees must be 'dependencies' or 'chain'")
     shutil.copy(files / "chain" / "config.json", other)
     model = LanguageModel(3, 4, 8, 1, 4, vocabulary=["<eos>", "<unk>", "a"])
     model.build()
     model.save(other / "best.keras")
-    refused(run(*arguments), "LanguageModel, and this script needs a TreeLSTM")
+    refused(run(*arguments), "must be a TreeLSTM, not a LanguageModel")
     assert not (tmp_path / "out").exists()
 
 

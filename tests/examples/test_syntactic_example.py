@@ -176,7 +176,7 @@ def test_paper_preset_matches_published_recipe(script):
     model = make_model(config, ["<eos>", "<unk>", "a"])
     model.build()
     optimizer = _optimizer(config)
-    assert config.start == "published"  # the output bias starts at 0
+    assert config.initialization == "published"  # the output bias starts at 0
     assert [layer.cell.units for layer in model.recurrent_layers] == [650, 650]
     assert model.embeddings.shape == (3, 200) and model.softmax.units == 3
     assert float(optimizer.learning_rate) == 20.0

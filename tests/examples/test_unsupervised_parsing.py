@@ -50,7 +50,7 @@ def test_scores_match_trees_of_each_model(run, models, script, tmp_path):
     )
     expected = []
     for path in models[:2]:
-        distances = Parser.load(path).measure([s.tokens for s in sentences], "input")
+        distances = Parser.load(path).distances_many([s.tokens for s in sentences], "input")
         trees = [
             build_tree(d[2], s.tokens, "binary") for d, s in zip(distances, sentences, strict=True)
         ]

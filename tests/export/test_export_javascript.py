@@ -1,4 +1,4 @@
-"""The JavaScript program beside the export scripts gives the trees that the package gives."""
+"""The JavaScript parser gives the same trees as the package."""
 
 import shutil
 import subprocess
@@ -32,10 +32,10 @@ def run():
     if not any((packages / name).is_dir() for name in ("onnxruntime-web", "onnxruntime-node")):
         pytest.skip(f"ONNX Runtime for Node is not installed: npm install in {PROGRAM.parent}")
 
-    def run(*arguments, given=""):
+    def run(*arguments, inputs=""):
         return subprocess.run(
             [node, str(PROGRAM), *map(str, arguments)],
-            input=given,
+            input=inputs,
             capture_output=True,
             text=True,
             check=False,
@@ -51,37 +51,37 @@ def exported(tmp_path_factory):
     return path
 
 
-def test_trees_are_those_of_the_package(run, exported):
+def test_trees_match_the_package(run, exported):
     parser = Parser.load(exported)
-    wanted = [brackets(parser.parse(sentence)) for sentence in SENTENCES]
-    by_input = run(exported, given="\n".join(SENTENCES) + "\n")
+    expected = [brackets(parser.parse(sentence)) for sentence in SENTENCES]
+    by_input = run(exported, inputs="\n".join(SENTENCES) + "\n")
     assert (by_input.returncode, by_input.stderr) == (0, "")
-    assert by_input.stdout.splitlines() == wanted
+    assert by_input.stdout.splitlines() == expected
     by_arguments = run(exported, *SENTENCES[:2])
-    assert by_arguments.stdout.splitlines() == wanted[:2]
+    assert by_arguments.stdout.splitlines() == expected[:2]
 
 
-def test_raw_text_has_the_trees_of_the_package(run, exported):
+def test_trees_of_raw_text_match_the_package(run, exported):
     texts = raw_texts()
-    assert not any("\n" in text for text in texts)  # a line is a text
-    wanted = [brackets(tree) for tree in Parser.load(exported).parse_many(texts)]
-    assert len(wanted) > len(texts) and "(X Nobody answered)" in wanted
-    found = run(exported, given="\n".join(texts))
-    assert (found.returncode, found.stderr) == (0, "")
-    assert found.stdout.splitlines() == wanted
+    assert not any("\n" in text for text in texts)  # each line is one text
+    expected = [brackets(tree) for tree in Parser.load(exported).parse_many(texts)]
+    assert len(expected) > len(texts) and "(X Nobody answered)" in expected
+    result = run(exported, inputs="\n".join(texts))
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == expected
 
 
 def test_texts_without_words_give_empty_lines(run, exported):
-    found = run(exported, given="a cat\n\n...!\na dog\n")
-    assert (found.returncode, found.stderr) == (0, "")
-    assert found.stdout.splitlines() == ["(X a cat)", "", "", "(X a dog)"]
+    result = run(exported, inputs="a cat\n\n...!\na dog\n")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.splitlines() == ["(X a cat)", "", "", "(X a dog)"]
 
 
-def test_control_characters_are_refused(run, exported):
-    found = run(exported, given="a cat\na d\x07og\n")
-    assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr == (
-        "parse.mjs: error: line 2: character 4 is a control character. Take it out.\n"
+def test_control_characters_raise(run, exported):
+    result = run(exported, inputs="a cat\na d\x07og\n")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == (
+        "parse.mjs: error: line 2: character 4 is a control character. Remove it.\n"
     )
 
 
@@ -91,13 +91,13 @@ def test_several_models_vote(run, tmp_path):
     parser = Parser.load(path)
     assert parser.method == "votes"
     sentences = [*SENTENCES[:4], " ".join(graphs.VOCABULARY[1:] * 12)]
-    found = run(path, *sentences)
-    assert (found.returncode, found.stderr) == (0, "")
-    wanted = [brackets(parser.parse(sentence)) for sentence in sentences]
-    assert found.stdout.splitlines() == wanted
+    result = run(path, *sentences)
+    assert (result.returncode, result.stderr) == (0, "")
+    expected = [brackets(parser.parse(sentence)) for sentence in sentences]
+    assert result.stdout.splitlines() == expected
 
 
-def test_mistakes_are_one_line(run, exported, tmp_path):
+def test_errors_are_one_line(run, exported, tmp_path):
     content = exported.read_bytes()
     missing, short, empty = (tmp_path / name for name in ("none.onnx", "short.onnx", "empty.onnx"))
     short.write_bytes(content[:-100])
@@ -116,8 +116,8 @@ def test_mistakes_are_one_line(run, exported, tmp_path):
         ([bare, "a cat"], f"{bare}: this is not a complete ONNX file of keras_onlstm"),
         ([layer, "a cat"], f"{layer}: this is not a parser with a vocabulary"),
     ):
-        found = run(*arguments)
-        assert (found.returncode, found.stdout) == (2, "")
-        assert found.stderr.count("\n") == 1
-        assert found.stderr.startswith("parse.mjs: error: ")
-        assert message in found.stderr
+        result = run(*arguments)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert result.stderr.count("\n") == 1
+        assert result.stderr.startswith("parse.mjs: error: ")
+        assert message in result.stderr

@@ -1,4 +1,4 @@
-"""The export scripts: what they write, what is said of it, and one line for every mistake."""
+"""The export scripts: files, output, and one line for every error."""
 
 import json
 
@@ -83,18 +83,18 @@ def test_debug_onnx(run, tmp_path):
         text.count("not checked") == text.count("  took ") == len(GRAPHS)
         and "from Keras" not in text
     )
-    assert lines[-1][:2] == ["Memory", "of"] and 100 < float(lines[-1][-2]) < 100_000
+    assert lines[-1][:2] == ["Peak", "memory"] and 100 < float(lines[-1][-2]) < 100_000
 
 
-def test_debug_checked(run, tmp_path):
+def test_debug_models_are_checked(run, tmp_path):
     arguments = ["--preset", "debug", "--output", tmp_path, "--graph", "step", "--graph", "layer"]
     status, text, errors = run("to_onnx", *arguments)
     assert (status, ours(errors)) == (0, []) and "not checked" not in text
     lines = [line.split() for line in text.splitlines()]
-    told = {kind: [line for line in lines if kind in line] for kind in ("from", "latency")}
-    assert [len(found) for found in told.values()] == [2, 2]
-    assert all(0.0 < float(line[2]) < 1e-5 for line in told["from"])
-    assert all(0.0 < float(line[1]) < 1000 for line in told["latency"])
+    results = {kind: [line for line in lines if kind in line] for kind in ("difference", "latency")}
+    assert [len(actual) for actual in results.values()] == [2, 2]
+    assert all(0.0 < float(line[1]) < 1e-5 for line in results["difference"])
+    assert all(0.0 < float(line[1]) < 1000 for line in results["latency"])
 
 
 def test_debug_tflite(run, tmp_path):
@@ -107,14 +107,14 @@ def test_debug_tflite(run, tmp_path):
     assert step.batch == 2 and step.metadata["vocabulary"][2] == "word0"
 
 
-def test_one_or_all_of_several(run, models, tmp_path):
+def test_one_or_all_models_of_a_file(run, models, tmp_path):
     several, _ = load_eight_bit(models / "several.npz")
     arguments = ["--model", models / "several.npz", "--graph", "parser", "--output", tmp_path]
     for number, model in enumerate(several.models, 1):
         status, _, errors = run("to_onnx", *arguments, "--no-check", "--model-index", number)
         assert (status, ours(errors)) == (0, [])
         parser = Parser.load(tmp_path / "parser.onnx")
-        assert parser.about == {"seed": number - 1}
+        assert parser.metadata == {"seed": number - 1}
         expected = model.distances(["the cat"])[0]
         np.testing.assert_allclose(parser.distances("the cat"), expected, rtol=0, atol=1e-6)
     status, _, errors = run("to_onnx", *arguments, "--no-check")
@@ -133,7 +133,7 @@ def test_debug_saved_model(run, tmp_path):
         assert f"{directory}: {', '.join(about['graphs'])}\n" in text
 
 
-def test_a_run_of_the_logic_example(run, models, tmp_path):
+def test_run_of_the_logic_example(run, models, tmp_path):
     status, _, errors = run(
         "to_onnx", "--model", models / "run", "--output", tmp_path, "--no-check"
     )
@@ -143,7 +143,7 @@ def test_a_run_of_the_logic_example(run, models, tmp_path):
     assert about["vocabulary"] == ["", *logic.TOKENS] and about["quantize"] is None
 
 
-def test_quantized_from_a_compact_model(run, models, tmp_path):
+def test_quantize_a_compact_model(run, models, tmp_path):
     arguments = ["--model", models / "small.npz", "--output", tmp_path, "--graph", "step"]
     status, _, errors = run("to_onnx", *arguments, "--quantize", "dynamic")
     assert (status, ours(errors)) == (0, [])
@@ -164,7 +164,7 @@ MISTAKES = [
     (
         SCRIPTS[:1],
         [*SEVERAL, "--model-index", "3"],
-        ["--model-index 3: ", "several.npz holds 2, from 1 to 2"],
+        ["--model-index 3: ", "several.npz has models 1 to 2"],
     ),
     (SCRIPTS[:1], ["--model", "{models}/none.keras"], ["none.keras: no such model"]),
     (
@@ -173,9 +173,9 @@ MISTAKES = [
         ["truncated.keras: not a complete model"],
     ),
     (SCRIPTS[:1], ["--model", "{models}/corrupted.npz"], ["corrupted.npz: not a complete model"]),
-    (SCRIPTS[:1], ["--model", "{models}/model.onnx"], ["model.onnx: is exported already"]),
-    (SCRIPTS, ["--model", "{models}/lstm.keras"], ["the model other has no ON-LSTM in it"]),
-    (SCRIPTS, [*SMALL, *DEBUG], ["--model and --model-index do not go with --preset"]),
+    (SCRIPTS[:1], ["--model", "{models}/model.onnx"], ["model.onnx: is an exported file"]),
+    (SCRIPTS, ["--model", "{models}/lstm.keras"], ["the model other contains no ON-LSTM"]),
+    (SCRIPTS, [*SMALL, *DEBUG], ["--preset cannot be combined with --model"]),
     (SCRIPTS[:1], ["--preset", "huge"], ["--preset", "'huge'"]),
     (["to_tflite"], [*SMALL, "--batch", "0"], ["--batch: 0 is not an integer, 1 or above"]),
     (["to_onnx"], [*SMALL, "--opset", "3"], ["opset must be an integer, from 18", "not 3"]),
@@ -189,7 +189,7 @@ MISTAKES = [
     ("name", "arguments", "parts"),
     [(name, arguments, parts) for names, arguments, parts in MISTAKES for name in names],
 )
-def test_mistakes(run, models, tmp_path, name, arguments, parts):
+def test_errors_write_nothing(run, models, tmp_path, name, arguments, parts):
     arguments = [argument.format(models=models) for argument in arguments]
     result = run(name, *arguments, "--output", tmp_path / "exported")
     commands.refused(f"{name}.py", result, *parts)
@@ -197,16 +197,16 @@ def test_mistakes(run, models, tmp_path, name, arguments, parts):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_an_output_that_is_a_file(run, models, tmp_path, name):
+def test_output_that_is_a_file_raises(run, models, tmp_path, name):
     path = tmp_path / "exported"
     path.write_text("years of work")
     before = contents(tmp_path)
     result = run(name, "--model", models / "small.npz", "--output", path)
-    commands.refused(f"{name}.py", result, f"{path}: cannot be written", "Give another --output")
+    commands.refused(f"{name}.py", result, f"{path}: cannot be written", "Choose another --output")
     assert contents(tmp_path) == before
 
 
-def test_a_provider_that_is_not_there(run, models, tmp_path, monkeypatch):
+def test_unavailable_provider_raises(run, models, tmp_path, monkeypatch):
     import onnxruntime
 
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["CPUExecutionProvider"])
@@ -231,11 +231,11 @@ def sentences(shared_data):
 @pytest.fixture(scope="module")
 def trees(sentences):
     parser = Parser.load()
-    return list(parser.parse_many(sentences)), parser.about
+    return list(parser.parse_many(sentences)), parser.metadata
 
 
 @pytest.mark.parametrize("name", ["to_onnx", "to_tflite"])
-def test_the_packages_model_parses_as_before(run, name, sentences, trees, tmp_path):
+def test_default_model_keeps_its_trees(run, name, sentences, trees, tmp_path):
     options = ["--batch", 32] if name == "to_tflite" else []
     arguments = ["--graph", "parser", "--output", tmp_path, "--no-check", *options]
     status, _, errors = run(name, *arguments)
@@ -245,4 +245,4 @@ def test_the_packages_model_parses_as_before(run, name, sentences, trees, tmp_pa
     parser = Parser.load(path)
     expected, about = trees
     assert list(parser.parse_many(sentences)) == expected
-    assert parser.about == about is not None
+    assert parser.metadata == about is not None

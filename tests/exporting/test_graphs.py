@@ -1,4 +1,4 @@
-"""Graphs of models: which there are, what they refuse, and what they compute."""
+"""Graphs of models: their names, errors, metadata and results."""
 
 import keras
 import numpy as np
@@ -29,8 +29,8 @@ def sequential(*layers, shape=(None, 3), **options):
     return keras.Sequential([keras.Input(shape, name="x", **options), *layers])
 
 
-class Unknowing(keras.Model):
-    """A model that does not know its inputs."""
+class UndefinedInputs(keras.Model):
+    """A model that does not define its inputs."""
 
     def __init__(self, *layers):
         super().__init__(name="unknowing")
@@ -43,7 +43,7 @@ class Unknowing(keras.Model):
         return x
 
 
-def test_every_model_has_its_graphs():
+def test_graph_names():
     names = {
         language_model(): ("parser", "language_model", "step"),
         Ensemble([language_model(), language_model()]): ("parser",),
@@ -61,8 +61,8 @@ def stateful():
     )
 
 
-def two_names(one, other):
-    x, y = keras.Input((None, 3), name=one), keras.Input((None, 3), name=other)
+def two_names(item, other):
+    x, y = keras.Input((None, 3), name=item), keras.Input((None, 3), name=other)
     layer = ONLSTM(4)
     return keras.Model([x, y], layer(x) + layer(y))
 
@@ -93,62 +93,70 @@ def in_float16():
 
 
 def cell_in_bfloat16():
-    return Unknowing(keras.layers.RNN(ONLSTMCell(4, dtype="bfloat16", name="cell")))
+    return UndefinedInputs(keras.layers.RNN(ONLSTMCell(4, dtype="bfloat16", name="cell")))
 
 
-REFUSALS = {
-    "a layer": (lambda: ONLSTM(4), "layer", "ONLSTM is no Keras model. Put a layer"),
+UNSUPPORTED = {
+    "a layer": (lambda: ONLSTM(4), "layer", "model must be a Keras model, got ONLSTM. Put a layer"),
     "no name": (
         language_model,
         None,
-        "a LanguageModel has no graph None: it has parser, language_model, step",
+        "graph must be one of parser, language_model, step for a LanguageModel, got None",
     ),
-    "a graph of another": (classifier, "parser", "a PairClassifier has no graph 'parser'"),
+    "a graph of another model": (
+        classifier,
+        "parser",
+        "one of classifier for a PairClassifier, got 'parser'",
+    ),
     "a model of LSTM": (
         lambda: language_model(recurrent="lstm", name="other"),
         "language_model",
-        "the model other has no ON-LSTM in it.*model.export",
+        "the model other contains no ON-LSTM.*model.export",
     ),
     "stateful": (stateful, None, "the layer keeper is stateful.*initial_state"),
-    "half precision": (in_float16, None, "the layer half computes in float16.*float32"),
-    "a half cell": (cell_in_bfloat16, None, "the layer cell computes in bfloat16"),
+    "a layer in half precision": (in_float16, None, "the layer half computes in float16.*float32"),
+    "a cell in half precision": (cell_in_bfloat16, None, "the layer cell computes in bfloat16"),
     "strings": (vectorized, None, no_strings("the layer vectorize")),
     "a lookup": (integers_looked_up, None, "^the layer lookup works with int64"),
     "an input of strings": (strings_into_a_lambda, None, no_strings("the input words")),
     "unknown inputs": (
-        lambda: Unknowing(ONLSTM(4)),
+        lambda: UndefinedInputs(ONLSTM(4)),
         None,
-        r"the model unknowing does not know its inputs.*inputs=\[keras.Input",
+        r"the model unknowing does not define its inputs.*inputs=\[keras.Input",
     ),
-    "names that become one": (
+    "names that become equal": (
         lambda: two_names("a b", "a_b"),
         None,
-        "'a_b' among 'a b', 'a_b': the names of inputs and outputs are .* to differ",
+        "'a_b' among 'a b', 'a_b': names of inputs and outputs must .* must differ",
     ),
-    "names without a letter": (lambda: two_names("x", "ö"), None, "'ö' among 'x', 'ö': .*letter"),
+    "names without a letter": (
+        lambda: two_names("x", "ö"),
+        None,
+        "invalid name 'ö' among 'x', 'ö': .*letter",
+    ),
 }
 
 
-@pytest.mark.parametrize("case", REFUSALS)
-def test_refusals(case):
-    make, name, match = REFUSALS[case]
+@pytest.mark.parametrize("case", UNSUPPORTED)
+def test_unsupported_models_raise(case):
+    make, name, match = UNSUPPORTED[case]
     with pytest.raises(TypeError if case == "a layer" else ValueError, match=match):
         make_graph(make(), name)
 
 
 @pytest.mark.parametrize("keys", [("x", "y"), ("_y", "z")])
-def test_names_of_outputs_that_do_not_do(keys):
+def test_invalid_names_of_outputs(keys):
     x = keras.Input((None, 3), name="x")
     output = ONLSTM(4)(x)
     graph = make_graph(keras.Model(x, dict.fromkeys(keys, output)))
-    with pytest.raises(ValueError, match=f"among 'x', '{keys[0]}', '{keys[1]}': the names"):
+    with pytest.raises(ValueError, match=f"among 'x', '{keys[0]}', '{keys[1]}': names"):
         graph.function(draw_inputs(graph, 1, 2))
 
 
 def test_metadata():
-    model, about = language_model(vocabulary=WORDS), {"perplexity": 90.5}
-    step = make_graph(model, "step", about=about, vocabulary=["other"])
-    assert step.metadata == {"graph": "step", "vocabulary": WORDS, "num_layers": 2, "about": about}
+    model, origin = language_model(vocabulary=WORDS), {"perplexity": 90.5}
+    step = make_graph(model, "step", metadata=origin, vocabulary=["other"])
+    assert step.metadata == {"graph": "step", "vocabulary": WORDS, "num_layers": 2, "about": origin}
     words = make_graph(language_model(), "parser", vocabulary=tuple(WORDS)).metadata["vocabulary"]
     assert words == WORDS
     several = make_graph(Ensemble([model, language_model(vocabulary=WORDS)])).metadata
@@ -162,22 +170,22 @@ def test_metadata():
 
 
 @pytest.mark.parametrize("inputs", [lambda x: [x], lambda x: x])
-def test_inputs_of_a_model_that_does_not_know_them(inputs):
-    model = Unknowing(ONLSTM(4, return_sequences=True), keras.layers.Dense(2))
+def test_inputs_of_a_model_that_does_not_define_them(inputs):
+    model = UndefinedInputs(ONLSTM(4, return_sequences=True), keras.layers.Dense(2))
     graph = make_graph(model, inputs=inputs(keras.Input((None, 3), name="a b")))
     assert [entry[:3] for entry in graph.inputs] == [("a_b", "float32", ("batch", "a_b_1", 3))]
-    given = draw_inputs(graph, 2, 5)
-    assert_close(graph.function(given)["output"], model(given["a_b"]), SINGLE, "output")
+    arguments = draw_inputs(graph, 2, 5)
+    assert_close(graph.function(arguments)["output"], model(arguments["a_b"]), SINGLE, "output")
 
 
-def test_draws_go_through_the_whole_range():
+def test_drawn_inputs_cover_the_whole_range():
     parser = make_graph(language_model(), "parser")
-    given = draw_inputs(parser, 40, 9, seed=1)
-    assert given["ids"].dtype == given["lengths"].dtype == "int32"
-    assert set(given["ids"].ravel()) == set(range(20))
-    assert set(given["lengths"]) == set(range(1, 10)) and given["lengths"][0] == 9
+    arguments = draw_inputs(parser, 40, 9, seed=1)
+    assert arguments["ids"].dtype == arguments["lengths"].dtype == "int32"
+    assert set(arguments["ids"].ravel()) == set(range(20))
+    assert set(arguments["lengths"]) == set(range(1, 10)) and arguments["lengths"][0] == 9
     again, other = (draw_inputs(parser, 40, 9, seed=seed) for seed in (1, 2))
-    assert (again["ids"] == given["ids"]).all() and (other["ids"] != given["ids"]).any()
+    assert (again["ids"] == arguments["ids"]).all() and (other["ids"] != arguments["ids"]).any()
 
     states = draw_inputs(make_graph(language_model(), "step"), 40, 1)
     assert list(states) == ["ids", "h_0", "c_0", "h_1", "c_1"]
@@ -187,64 +195,66 @@ def test_draws_go_through_the_whole_range():
     pairs = draw_inputs(make_graph(classifier()), 40, 9)
     for ids in pairs.values():
         lengths = (ids != 0).sum(axis=1)
-        assert ((ids != 0) == (np.arange(9) < lengths[:, None])).all()  # padded on the right alone
+        assert (
+            (ids != 0) == (np.arange(9) < lengths[:, None])
+        ).all()  # padding is only on the right
         assert lengths.max() == 9 and lengths.min() >= 1 and ids.max() == 8
     assert (pairs["left"] != pairs["right"]).any()
 
 
-def test_draws_for_a_models_own_inputs():
+def test_drawn_inputs_of_a_layer_graph():
     x, mask = keras.Input((None, 3), name="x"), keras.Input((None,), dtype="bool", name="mask")
     h, c = (keras.Input(batch_shape=(2, 4), name=name) for name in "hc")
     graph = make_graph(keras.Model([x, mask, h, c], ONLSTM(4)(x, initial_state=[h, c], mask=mask)))
-    given = draw_inputs(graph, 5, 7)
-    assert given["x"].shape == (5, 7, 3) and given["h"].shape == (2, 4)
-    assert given["mask"].dtype == bool and set(given["mask"].ravel()) == {True, False}
+    arguments = draw_inputs(graph, 5, 7)
+    assert arguments["x"].shape == (5, 7, 3) and arguments["h"].shape == (2, 4)
+    assert arguments["mask"].dtype == bool and set(arguments["mask"].ravel()) == {True, False}
     embedded = sequential(keras.layers.Embedding(2, 3), ONLSTM(4), shape=(None,), dtype="int64")
     ids = draw_inputs(make_graph(embedded), 5, 7)["x"]
     assert ids.dtype == "int64" and set(ids.ravel()) == {0, 1}  # any embedding has two entries
 
 
-def rnn(**options):
+def onlstm_rnn(**options):
     return keras.layers.RNN(ONLSTMCell(8, chunk_size=2), **options)
 
 
 def random_weights(model, seed=3):
-    """Weights so large that gates move, and no two of them the same."""
+    """Sets weights large enough to open and close gates, all of them different."""
     rng = np.random.default_rng(seed)
     model.set_weights([rng.normal(0.1, 0.6, w.shape) for w in model.get_weights()])
     return model
 
 
-def several():
+def nested_rnns():
     x = keras.Input((None, 3), name="x")
     mask = keras.Input((None,), dtype="bool", name="mask")
-    first = rnn(return_sequences=True, zero_output_for_mask=True)(x, mask=mask)
-    second = keras.layers.Bidirectional(rnn(return_sequences=True))(first, mask=mask)
-    return keras.Model([x, mask], rnn(return_state=True, go_backwards=True)(second))
+    first = onlstm_rnn(return_sequences=True, zero_output_for_mask=True)(x, mask=mask)
+    second = keras.layers.Bidirectional(onlstm_rnn(return_sequences=True))(first, mask=mask)
+    return keras.Model([x, mask], onlstm_rnn(return_state=True, go_backwards=True)(second))
 
 
-def test_cells_run_as_layers(monkeypatch):
-    model = random_weights(several())
+def test_rnn_of_cells_runs_as_onlstm_layer(monkeypatch):
+    model = random_weights(nested_rnns())
     graph = make_graph(model)
-    given = draw_inputs(graph, 3, 6)
-    expected = model([given["x"], given["mask"]])
+    arguments = draw_inputs(graph, 3, 6)
+    expected = model([arguments["x"], arguments["mask"]])
 
     def refuse(*_, **__):
         raise AssertionError("a cell ran")
 
     with monkeypatch.context() as patch:
         patch.setattr(ONLSTMCell, "call", refuse)
-        found = graph.function(given)
-    assert list(found) == ["output_0", "output_1", "output_2"]
-    assert_all_close(found.values(), expected, SINGLE, found)
+        result = graph.function(arguments)
+    assert list(result) == ["output_0", "output_1", "output_2"]
+    assert_all_close(result.values(), expected, SINGLE, result)
     assert np.abs(as_array(expected[0])).max() > 0.1
-    assert_all_close(model([given["x"], given["mask"]]), expected, 0.0, found)
+    assert_all_close(model([arguments["x"], arguments["mask"]]), expected, 0.0, result)
 
 
-def test_the_layers_are_put_back():
-    model = sequential(rnn())
+def test_layers_are_restored_after_a_run_or_an_error():
+    model = sequential(onlstm_rnn())
     layer, graph = model.layers[0], make_graph(model)
-    given = draw_inputs(graph, 2, 3)
+    arguments = draw_inputs(graph, 2, 3)
     seen = []
 
     def spy(x, **_):
@@ -252,28 +262,28 @@ def test_the_layers_are_put_back():
         return ops.sum(layer(x), axis=-1)
 
     object.__setattr__(model, "call", spy)
-    graph.function(given)
+    graph.function(arguments)
     assert seen == [True] and "call" not in layer.__dict__
     with pytest.raises(Exception, match="incompatible"):
-        graph.function({"x": given["x"][..., :2]})
+        graph.function({"x": arguments["x"][..., :2]})
     assert "call" not in layer.__dict__
 
 
-def test_cells_have_the_dtype_of_their_layer():
-    model = random_weights(sequential(rnn()))
+def test_onlstm_layer_keeps_the_dtype_of_the_rnn():
+    model = random_weights(sequential(onlstm_rnn()))
     keras.config.set_dtype_policy("float64")
     graph = make_graph(model)
-    given = draw_inputs(graph, 2, 3)
-    found = graph.function(given)["output"]
-    assert keras.backend.standardize_dtype(found.dtype) == "float32"
-    assert_close(found, model(given["x"]), SINGLE, "output")
+    arguments = draw_inputs(graph, 2, 3)
+    result = graph.function(arguments)["output"]
+    assert keras.backend.standardize_dtype(result.dtype) == "float32"
+    assert_close(result, model(arguments["x"]), SINGLE, "output")
 
 
 def test_layers_within():
-    model = several()
+    model = nested_rnns()
     inner = keras.Sequential([keras.layers.Dense(2, name="inside")])
-    outer = Unknowing(model, inner)
-    found = layers_within(outer)
-    assert outer in found and inner in found and inner.layers[0] in found
-    kinds = [type(layer).__name__ for layer in found]
+    outer = UndefinedInputs(model, inner)
+    result = layers_within(outer)
+    assert outer in result and inner in result and inner.layers[0] in result
+    kinds = [type(layer).__name__ for layer in result]
     assert kinds.count("ONLSTMCell") == 4 and kinds.count("RNN") == 4

@@ -1,4 +1,4 @@
-"""ONNX files of models of one's own: every way to use the layers, beside plain Keras."""
+"""ONNX files of custom Keras models, with every way to use the layers, compared with Keras."""
 
 import keras
 import numpy as np
@@ -60,8 +60,8 @@ def every_way():
     return exports.with_weights(keras.Model([x, row, mask, h, c], outputs), 0.6)
 
 
-def by_the_slow_way():
-    """What no operators were written for: it converts to loops."""
+def other_activations():
+    """Activations and stacked cells that have no operators of their own and convert to loops."""
     x = keras.Input((None, 3), name="x")
     mask = keras.Input((None,), dtype="bool", name="mask")
     others = {"activation": "softsign", "recurrent_activation": "hard_sigmoid"}
@@ -72,7 +72,7 @@ def by_the_slow_way():
     return exports.with_weights(keras.Model([x, mask], outputs), 0.6)
 
 
-def of_words():
+def word_inputs():
     """Sentences as ids, padded with 0, in a dictionary, and names with blanks."""
     ids = {name: keras.Input((None,), dtype="int64", name=name) for name in ("left", "right")}
     embedding = keras.layers.Embedding(40, 30, mask_zero=True)
@@ -82,8 +82,12 @@ def of_words():
     return exports.with_weights(keras.Model(ids, outputs), 0.6)
 
 
-MODELS = {"every way": every_way, "by the slow way": by_the_slow_way, "of words": of_words}
-OPERATORS = {"every way": (15, 0), "by the slow way": (0, 2), "of words": (3, 0)}
+MODELS = {
+    "every way": every_way,
+    "other activations": other_activations,
+    "word inputs": word_inputs,
+}
+OPERATORS = {"every way": (15, 0), "other activations": (0, 2), "word inputs": (3, 0)}
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -94,36 +98,38 @@ def case(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize(("batch", "time"), [(3, 5), (1, 2)])
-def test_values(case, batch, time):
+def test_outputs_match_keras(case, batch, time):
     name, model, exported = case
-    given = draw_inputs(make_graph(model), batch, time, seed=time)
-    expected = model(given)
-    found = runtime.load(exported.path, threads=1).run(**given)
-    assert found.keys() == {output.replace(" ", "_") for output in expected}
+    arguments = draw_inputs(make_graph(model), batch, time, seed=time)
+    expected = model(arguments)
+    result = runtime.load(exported.path, threads=1).run(**arguments)
+    assert result.keys() == {output.replace(" ", "_") for output in expected}
     for output, array in expected.items():
-        assert_close(found[output.replace(" ", "_")], array, SINGLE, f"{output}, {name}")
+        assert_close(result[output.replace(" ", "_")], array, SINGLE, f"{output}, {name}")
         assert np.abs(as_array(array)).max() > 0.03, f"{output} says little"
 
 
-def test_operators(case):
+def test_operator_counts(case):
     name, _, exported = case
     assert [exported.operators.get(kind, 0) for kind in ("Scan", "Loop")] == [*OPERATORS[name]]
     assert exported.difference is None and exported.latency is None
 
 
-@pytest.mark.parametrize("case", ["of words"], indirect=True)
+@pytest.mark.parametrize("case", ["word inputs"], indirect=True)
 @pytest.mark.parametrize("batch", [1, 4])
-def test_ids_are_padded_with_0(case, batch):
+def test_padding_of_ids_has_no_effect(case, batch):
     rng, run = np.random.default_rng(2), runtime.load(case[2].path).run
     left, right = rng.integers(1, 40, (2, batch, 5))
-    found = run(left=left, right=right)
+    result = run(left=left, right=right)
     longer = run(left=np.pad(left, ((0, 0), (0, 4))), right=right)
-    assert_close(longer["on_the_left"], found["on_the_left"], SINGLE, "with padding")
-    assert_differ(run(left=left[:, :4], right=right)["on_the_left"], found["on_the_left"], 0.01, "")
+    assert_close(longer["on_the_left"], result["on_the_left"], SINGLE, "with padding")
+    assert_differ(
+        run(left=left[:, :4], right=right)["on_the_left"], result["on_the_left"], 0.01, ""
+    )
 
 
-class OfArrays(keras.Model):
-    """A model that is built where it is first called, and does not know its inputs."""
+class Unbuilt(keras.Model):
+    """A model that is built when it is first called, and does not define its inputs."""
 
     def __init__(self):
         super().__init__()
@@ -134,17 +140,17 @@ class OfArrays(keras.Model):
         return self.dense(self.recurrent(x)), x
 
 
-def test_a_model_that_is_not_built(tmp_path):
-    model = OfArrays()
+def test_unbuilt_model(tmp_path):
+    model = Unbuilt()
     exported = to_onnx(model, tmp_path / "model.onnx", inputs=[keras.Input((None, 3), name="x")])
     assert exported.difference.largest < SINGLE and exported.difference.output == "output_0"
     x = np.random.default_rng(0).normal(size=(2, 6, 3)).astype("float32")
-    found = runtime.load(exported.path).run(x=x)
-    assert_close(found["output_0"], model(x)[0], SINGLE, "output_0")
-    assert_close(found["output_1"], x, 0.0, "output_1")
+    result = runtime.load(exported.path).run(x=x)
+    assert_close(result["output_0"], model(x)[0], SINGLE, "output_0")
+    assert_close(result["output_1"], x, 0.0, "output_1")
 
 
-def test_a_fixed_batch_and_time(tmp_path):
+def test_fixed_batch_and_time(tmp_path):
     x = keras.Input(batch_shape=(2, 5, 3), name="x")
     model = exports.with_weights(keras.Model(x, layer()(x)))
     exported = to_onnx(model, tmp_path / "model.onnx")
@@ -152,5 +158,5 @@ def test_a_fixed_batch_and_time(tmp_path):
     assert graph.batch == 2 and exported.operators["Scan"] == 1
     array = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
     assert_close(graph.run(x=array)["output"], model(array), SINGLE, "output")
-    with pytest.raises(ValueError, match=r"x has shape \(2, 5, 3\), not \(1, 5, 3\)"):
+    with pytest.raises(ValueError, match=r"x must have shape \(2, 5, 3\), got \(1, 5, 3\)"):
         graph.run(x=array[:1])

@@ -1,4 +1,4 @@
-"""The constants of ONNX files: weights of 8 bits, logits in parts, and opsets."""
+"""Constants of ONNX files: 8-bit weights and logits summed in parts. Also invalid opsets."""
 
 import keras
 import numpy as np
@@ -13,8 +13,8 @@ from keras_onlstm.models.ensemble import load_eight_bit, save_eight_bit
 
 
 @pytest.mark.backend("tensorflow")
-def test_weights_of_eight_bits_lose_nothing(tmp_path):
-    """What is in 8 bits already keeps its values, however the graph orders its columns."""
+def test_int8_weights_of_an_8_bit_model_are_lossless(tmp_path):
+    """Weights of an 8-bit model keep their values, in any order of columns."""
     model = LanguageModel(2000, 150, 200, 2, 10, seed=0)
     model.build()
     exports.with_weights(model, 0.12)
@@ -26,7 +26,7 @@ def test_weights_of_eight_bits_lose_nothing(tmp_path):
 
 
 def softmax_model(features, words=200):
-    """An ONNX model of a product, a bias and log-softmax, and what goes in and comes out."""
+    """An ONNX model of a product, a bias and log-softmax, its inputs and exact outputs."""
     from onnx import TensorProto, helper, numpy_helper
 
     rng = np.random.default_rng(features)
@@ -60,35 +60,35 @@ def run(model, rows):
 
 @pytest.mark.keras_free
 @pytest.mark.parametrize(("features", "parts"), [(128, 1), (129, 2), (290, 3), (300, 3)])
-def test_logits_in_parts(features, parts):
+def test_split_logit_sums(features, parts):
     model, rows, exact = softmax_model(features)
     before = np.abs(run(model, rows) - exact).mean()
-    onnx_weights.sharpen(model)
+    onnx_weights.split_logit_sums(model)
     kinds = [node.op_type for node in model.graph.node]
     if parts == 1:
         assert kinds == ["MatMul", "Reshape", "Add", "LogSoftmax"]
         return
     assert kinds == ["Split"] * 2 + ["MatMul"] * parts + ["Sum", "Reshape", "Add", "LogSoftmax"]
-    found = run(model, rows)
-    assert_close(found, exact, SINGLE, "log-probabilities")
-    assert np.abs(found - exact).mean() < 0.9 * before
+    result = run(model, rows)
+    assert_close(result, exact, SINGLE, "log-probabilities")
+    assert np.abs(result - exact).mean() < 0.9 * before
 
 
 @pytest.mark.keras_free
-def test_halves_are_finite():
+def test_float16_values_are_clipped():
     from onnx import numpy_helper
 
     model, rows, _ = softmax_model(128)
     matrix = numpy_helper.to_array(model.graph.initializer[0]).copy()
     matrix[0, :2] = 1e6, -1e6
     model.graph.initializer[0].CopyFrom(numpy_helper.from_array(matrix, "matrix"))
-    onnx_weights.as_float16(model)
+    onnx_weights.to_float16(model)
     constants = {c.name: numpy_helper.to_array(c) for c in model.graph.initializer}
     half = constants.pop("matrix/float16")
     assert half.dtype == "float16" and list(half[0, :2]) == [65504, -65504]
     assert_close(half[1:], matrix[1:], 1e-3, "the rest")
     assert {name: array.dtype for name, array in constants.items()} == {
-        "bias": "float32",  # small ones are not worth it
+        "bias": "float32",  # small constants are left unchanged
         "shape": "int64",
     }
     rows[:, 0] = 0.0
@@ -99,11 +99,11 @@ def test_halves_are_finite():
 
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("opset", [17, 0, -1, 99, True, "18", None])
-def test_opsets_that_are_not_there(tmp_path, opset):
+def test_invalid_opset_raises(tmp_path, opset):
     import tf2onnx
 
-    most = max(tf2onnx.constants.OPSET_TO_IR_VERSION)
+    maximum = max(tf2onnx.constants.OPSET_TO_IR_VERSION)
     model = keras.Sequential([keras.Input((None, 3)), ONLSTM(4)])
-    with pytest.raises(ValueError, match=f"opset must be an integer, from 18 to {most}, not "):
+    with pytest.raises(ValueError, match=f"opset must be an integer, from 18 to {maximum}, not "):
         to_onnx(model, tmp_path / "model.onnx", opset=opset)
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""TreeLSTM exported in every format, beside Keras and the reference numbers."""
+"""TreeLSTM exported in every format, compared with Keras and the reference implementation."""
 
 import subprocess
 import sys
@@ -42,20 +42,20 @@ def models():
 @pytest.fixture(scope="module")
 def files(models, tmp_path_factory):
     """Paths by format, left dependents and layers."""
-    directory, found = tmp_path_factory.mktemp("trees"), {}
+    directory, result = tmp_path_factory.mktemp("trees"), {}
     for suffix, left, layers in FILES:
         path = directory / f"{left}_{layers}.{suffix}"
         if suffix == "onnx":
-            to_onnx(models[left, layers], path, about={"by": "a test"}, check=False)
+            to_onnx(models[left, layers], path, metadata={"by": "a test"}, check=False)
         else:
             to_tflite(models[left, layers], path, batch=BATCH, check=False)
-        found[suffix, left, layers] = path
-    return found
+        result[suffix, left, layers] = path
+    return result
 
 
 @pytest.fixture(scope="module")
 def scorers(files):
-    return {key: runtime.model_of(runtime.load(path, threads=1)) for key, path in files.items()}
+    return {key: runtime.make_model(runtime.load(path, threads=1)) for key, path in files.items()}
 
 
 def words_of(count, seed=0):
@@ -66,7 +66,7 @@ def words_of(count, seed=0):
 def fan(words):
     """Every word depends on the one in the middle."""
     middle = len(words) // 2 + 1
-    heads = [0 if place == middle else middle for place in range(1, len(words) + 1)]
+    heads = [0 if index == middle else middle for index in range(1, len(words) + 1)]
     return DependencyTree(words, heads)
 
 
@@ -78,71 +78,71 @@ SHAPES = (chain, chain_to_the_left, fan, random_tree)
 
 
 def trees(count):
-    """Two trees of every shape; one word has but one."""
+    """Two trees of every shape."""
     return [shape(words_of(count, seed)) for seed in range(2) for shape in SHAPES]
 
 
 @pytest.mark.parametrize("batch", [1, BATCH])
 @pytest.mark.parametrize("count", [1, 17, 200])
 @pytest.mark.parametrize(("suffix", "left", "layers"), FILES)
-def test_scores(models, scorers, suffix, left, layers, count, batch):
-    given = trees(count)
-    expected = models[left, layers].score(given)
-    scorer, found = scorers[suffix, left, layers], []
-    for start in range(0, len(given), batch):
-        found += scorer.score(given[start : start + batch])
-    for tree, scores, wanted in zip(given, found, expected, strict=True):
+def test_scores_match_keras(models, scorers, suffix, left, layers, count, batch):
+    arguments = trees(count)
+    expected = models[left, layers].score(arguments)
+    scorer, result = scorers[suffix, left, layers], []
+    for start in range(0, len(arguments), batch):
+        result += scorer.score(arguments[start : start + batch])
+    for tree, scores, target in zip(arguments, result, expected, strict=True):
         assert len(scores) == len(tree)
-        assert_close(scores, wanted, SINGLE, f"a tree of {count} words")
+        assert_close(scores, target, SINGLE, f"a tree of {count} words")
     if count > 1:
         assert_differ(expected[2], expected[3], 0.1, "of a fan and another tree")
 
 
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
-def test_the_reference_numbers(tree_reference, prefix, tmp_path):
+def test_scores_match_the_reference_implementation(tree_reference, prefix, tmp_path):
     words = vocabulary(int(tree_reference["vocabulary_size"]))
     model = convert.tree_lstm_from_arrays(weights_of(tree_reference, prefix), vocabulary=words)
     exported = to_onnx(model, tmp_path / "model.onnx")
     assert exported.difference.largest < SINGLE
-    scorer = runtime.model_of(runtime.load(exported.path))
-    given = trees_of(tree_reference)
-    scores = np.concatenate(scorer.score(given))
+    scorer = runtime.make_model(runtime.load(exported.path))
+    arguments = trees_of(tree_reference)
+    scores = np.concatenate(scorer.score(arguments))
     assert_close(scores, tree_reference[f"{prefix}log_probability"], SINGLE, "words")
-    wanted = tree_reference[f"{prefix}tree_log_probability"]
-    assert_close(scorer.log_probability(given), wanted, 1e-4, "trees of up to 30 words")
+    target = tree_reference[f"{prefix}tree_log_probability"]
+    assert_close(scorer.log_probability(arguments), target, 1e-4, "trees of up to 30 words")
 
 
-def test_many_trees_of_all_lengths(models, scorers):
-    """They are read in batches of similar length, and come back in their order."""
-    given = [random_tree(words_of(1 + 7 * n % 43, n), n) for n in range(43)]
-    expected = models[True, 2].score(given)
+def test_many_trees_keep_their_order(models, scorers):
+    """Trees are read in batches of similar length, but scores keep the order of the trees."""
+    arguments = [random_tree(words_of(1 + 7 * n % 43, n), n) for n in range(43)]
+    expected = models[True, 2].score(arguments)
     for suffix in ("onnx", "tflite"):
-        found = scorers[suffix, True, 2].score(given)
-        for scores, wanted in zip(found, expected, strict=True):
-            assert_close(scores, wanted, SINGLE, suffix)
+        result = scorers[suffix, True, 2].score(arguments)
+        for scores, target in zip(result, expected, strict=True):
+            assert_close(scores, target, SINGLE, suffix)
     assert scorers["onnx", True, 2].score([]) == []
 
 
-def test_what_is_beyond_the_end_has_no_effect(scorers):
+def test_padding_has_no_effect(scorers):
     rng, (run, heads) = np.random.default_rng(0), (scorers["onnx", True, 2].graph.run, [2, 0, 2])
     rows = np.full((2, 9), -1)
     rows[0, :3], rows[1] = heads, random_tree(["_"] * 9, 3).heads
     ids = rng.integers(0, 60, (2, 9))
-    found = run(ids=ids, heads=rows)["log_probabilities"]
-    assert (found[0, 3:] == 0.0).all() and (found[1] < 0.0).all()
-    alone = run(ids=ids[:1, :3], heads=[heads])["log_probabilities"]
-    assert_close(found[0, :3], alone[0], SINGLE, "in a batch, and alone")
+    result = run(ids=ids, heads=rows)["log_probabilities"]
+    assert (result[0, 3:] == 0.0).all() and (result[1] < 0.0).all()
+    single = run(ids=ids[:1, :3], heads=[heads])["log_probabilities"]
+    assert_close(result[0, :3], single[0], SINGLE, "in a batch and without one")
     others = np.where(np.arange(9) < 3, ids, rng.integers(0, 60, (2, 9)))
     others[1] = ids[1]
     again = run(ids=others, heads=rows)["log_probabilities"]
-    assert_close(again, found, 0.0, "with another padding")
+    assert_close(again, result, 0.0, "with another padding")
 
 
-def test_thousands_of_words(models, scorers):
-    given = [chain(words_of(1500)), fan(words_of(1500))]
-    found = scorers["onnx", False, 1].score(given)
-    for scores, wanted in zip(found, models[False, 1].score(given), strict=True):
-        assert_close(scores, wanted, SINGLE, "1,500 words")
+def test_long_sentences(models, scorers):
+    arguments = [chain(words_of(1500)), fan(words_of(1500))]
+    result = scorers["onnx", False, 1].score(arguments)
+    for scores, target in zip(result, models[False, 1].score(arguments), strict=True):
+        assert_close(scores, target, SINGLE, "1,500 words")
 
 
 def test_saved_model(models, tmp_path):
@@ -151,13 +151,13 @@ def test_saved_model(models, tmp_path):
     assert exported.difference.largest < SINGLE
     run = exports.endpoints(tmp_path / "saved")["tree_language_model"]
     tree = random_tree(words_of(30))
-    ids = models[True, 1].lay_out(tree).words
-    found = run(ids=ids[None], heads=np.array([tree.heads], "int32"))["log_probabilities"]
-    assert_close(found[0], models[True, 1].score([tree])[0], SINGLE, "scores")
+    ids = models[True, 1].schedule_tree(tree).words
+    result = run(ids=ids[None], heads=np.array([tree.heads], "int32"))["log_probabilities"]
+    assert_close(result[0], models[True, 1].score([tree])[0], SINGLE, "scores")
 
 
 @pytest.mark.parametrize(("suffix", "left", "layers"), FILES)
-def test_what_a_file_says_of_itself(scorers, suffix, left, layers):
+def test_metadata_and_inputs(scorers, suffix, left, layers):
     scorer = scorers[suffix, left, layers]
     about = scorer.graph.metadata
     assert about["graph"] == "tree_language_model" and about["vocabulary"] == WORDS
@@ -166,7 +166,7 @@ def test_what_a_file_says_of_itself(scorers, suffix, left, layers):
     assert scorer.graph.batch == (None if suffix == "onnx" else BATCH)
 
 
-def test_loops_hand_on_what_changes_alone(files):
+def test_loops_have_no_constant_states(files):
     import onnx
 
     model = onnx.load(files["onnx", True, 2])
@@ -181,22 +181,24 @@ def test_loops_hand_on_what_changes_alone(files):
 
 @pytest.mark.parametrize("quantize", ["dynamic", "float16"])
 @pytest.mark.parametrize(("suffix", "to"), [("onnx", to_onnx), ("tflite", to_tflite)])
-def test_smaller_weights(tmp_path, suffix, to, quantize):
+def test_quantized_files(tmp_path, suffix, to, quantize):
     model = TreeLSTM(900, 50, 100, left_dependents=True, vocabulary=vocabulary(900), seed=0)
     model.build()
     exports.with_weights(model, 0.1)
     exported = to(model, tmp_path / f"model.{suffix}", quantize=quantize)
-    bound, least, most = {"dynamic": (0.05, 0.25, 0.33), "float16": (0.005, 0.5, 0.57)}[quantize]
+    bound, minimum, maximum = {"dynamic": (0.05, 0.25, 0.33), "float16": (0.005, 0.5, 0.57)}[
+        quantize
+    ]
     assert 0.0 < exported.difference.largest < bound
-    assert least < exported.size / (4 * model.count_params()) < most
+    assert minimum < exported.size / (4 * model.count_params()) < maximum
 
 
-def test_the_check_compares_with_the_grids_of_training():
+def test_reference_outputs_are_those_of_keras():
     model = tree_lstm()
     graph = make_graph(model)
     inputs = {"ids": np.array([[5, 6]]), "heads": np.array([[2, 0]])}
     tree = DependencyTree([WORDS[5], WORDS[6]], [2, 0])
-    expected = graph.of_keras(**inputs)["log_probabilities"]
+    expected = graph.reference(**inputs)["log_probabilities"]
     assert_close(expected[0], model.score([tree])[0], 1e-6, "of Keras")
 
 
@@ -210,16 +212,16 @@ def test_scores_without_keras(models, files, suffix):
         "print(*model.score([DependencyTree(['w2', 'w3', 'new'], [2, 0, 2])])[0]);"
         "assert not {'keras', 'tensorflow', 'jax', 'torch'} & set(sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    process = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr
     expected = models[False, 1].score([DependencyTree(["w2", "w3", "new"], [2, 0, 2])])[0]
-    assert_close([float(number) for number in done.stdout.split()], expected, SINGLE, "scores")
+    assert_close([float(number) for number in process.stdout.split()], expected, SINGLE, "scores")
 
 
-def test_models_from_files(files):
+def test_load_model_of_an_exported_file(files):
     model, about = load_model(files["onnx", True, 1])
     assert isinstance(model, runtime.ExportedTreeModel) and about == {"by": "a test"}
-    with pytest.raises(ValueError, match="ExportedTreeModel, not a LanguageModel"):
+    with pytest.raises(ValueError, match="must be a language model, got ExportedTreeModel"):
         Parser.load(files["onnx", True, 1])
 
 
@@ -230,13 +232,13 @@ def test_models_from_files(files):
         (DependencyTree(["w2", "<root>"], [0, 1]), "<root> is a word of it"),
     ],
 )
-def test_trees_that_are_refused(scorers, tree, match):
+def test_invalid_trees_raise(scorers, tree, match):
     with pytest.raises(ValueError, match=match):
         scorers["onnx", True, 1].score([chain(["w2"]), tree])
 
 
 @pytest.mark.parametrize("suffix", ["onnx", "tflite"])
-def test_heads_that_are_not_there(scorers, suffix):
+def test_heads_out_of_range_raise(scorers, suffix):
     graph = scorers[suffix, False, 1].graph
     rows = np.full((BATCH, 3), -1)
     rows[:, 0] = 0
@@ -246,16 +248,16 @@ def test_heads_that_are_not_there(scorers, suffix):
     assert "\n" not in str(caught.value)
 
 
-def test_graphs_of_other_kinds(files, tmp_path):
+def test_other_graphs_raise(files, tmp_path):
     graphs.write_onnx(tmp_path / "parser.onnx")
     graph = runtime.load(tmp_path / "parser.onnx")
-    with pytest.raises(ValueError, match="kind 'parser', which scores no dependency trees"):
+    with pytest.raises(ValueError, match="kind 'parser', which cannot score dependency trees"):
         runtime.ExportedTreeModel(graph)
-    with pytest.raises(ValueError, match="reads no sentences"):
+    with pytest.raises(ValueError, match="cannot read sentences"):
         runtime.ExportedModel(runtime.load(files["onnx", True, 1]))
 
 
-def test_a_model_without_a_vocabulary(tmp_path):
+def test_model_without_a_vocabulary(tmp_path):
     model = TreeLSTM(60, 6, 10, seed=0)
     with pytest.raises(ValueError, match="no vocabulary with <unk> and <root>"):
         to_onnx(model, tmp_path / "model.onnx")

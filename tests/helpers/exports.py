@@ -1,4 +1,4 @@
-"""Models for the tests of exported files, and their results in plain Keras."""
+"""Models for the tests of exported files, and the outputs of Keras for sentences."""
 
 import keras
 import numpy as np
@@ -12,7 +12,7 @@ WORDS = ["<eos>", "<unk>", *(f"word{number}" for number in range(VOCABULARY_SIZE
 
 
 def with_weights(model, scale=0.4, seed=3):
-    """Sets distinct random weights that are large enough for gates to change."""
+    """Sets weights large enough to open and close gates, all of them different."""
     rng = np.random.default_rng(seed)
     model.set_weights([rng.normal(0.05, scale, w.shape) for w in model.get_weights()])
     return model
@@ -31,7 +31,7 @@ def classifier():
 
 
 def prpn(**options):
-    """A model with open, closed and partially open gates."""
+    """A model with open, closed and partly open gates."""
     model = PRPN(VOCABULARY_SIZE, 12, 10, LAYERS, slots=4, lookback=2, seed=0, **options)
     model.build()
     rng = np.random.default_rng(3)
@@ -44,7 +44,7 @@ def prpn(**options):
 
 
 def sentences(batch, time, seed=0):
-    """Random ids (B, T) and lengths (B,). The first length is T."""
+    """Ids (batch, time) and lengths (batch). The first length is `time`."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(1, time + 1, batch)
     lengths[0] = time
@@ -52,7 +52,7 @@ def sentences(batch, time, seed=0):
 
 
 def pair(batch, left, right, seed=0):
-    """Random ids of pairs of sentences, (B, left) and (B, right), padded with 0."""
+    """Ids of two sentences, (batch, left) and (batch, right), padded with 0."""
     rng = np.random.default_rng(seed)
     found = []
     for time in (left, right):
@@ -63,7 +63,7 @@ def pair(batch, left, right, seed=0):
 
 
 def endpoints(path):
-    """The endpoints of a SavedModel as functions of named arrays."""
+    """The endpoints of a SavedModel as functions of arrays by name."""
     import tensorflow as tf
 
     loaded = tf.saved_model.load(str(path))
@@ -74,7 +74,7 @@ def endpoints(path):
             tensors = {name: tf.constant(given[name], spec.dtype) for name, spec in specs.items()}
             return {name: array.numpy() for name, array in signature(**tensors).items()}
 
-        run.loaded = loaded  # keeps the variables of the signature alive
+        run.loaded = loaded  # a signature alone does not keep its variables
         return run
 
     return {name: function(signature) for name, signature in loaded.signatures.items()}
@@ -86,14 +86,14 @@ def log_softmax(logits):
 
 
 def plain(model, **options):
-    """Compiles a model for any sizes, because eager loops are slow."""
+    """A model as a compiled function of any sizes, because eager loops are slow."""
     import tensorflow as tf
 
     return tf.function(lambda *ids: model(ids if len(ids) > 1 else ids[0], **options))
 
 
 def read(model, ids):
-    """The outputs of Keras for sentences without padding, by name; float64 after the logits."""
+    """The outputs of Keras for whole sentences, in float64 after the logits."""
     found = plain(model, details=True)(ids)
     return {
         "log_probabilities": log_softmax(as_array(found.logits)),  # (B, T, V)
@@ -102,15 +102,15 @@ def read(model, ids):
 
 
 def part(read, time, lengths):
-    """The results of `read` for the first sentences and tokens, 0 after the lengths."""
-    mask = np.arange(time) < np.asarray(lengths)[:, None]  # (B, T)
-    batch = len(mask)
+    """The part of the outputs for the first sentences and tokens; 0 beyond the lengths."""
+    valid = np.arange(time) < np.asarray(lengths)[:, None]  # (B, T)
+    batch = len(valid)
     found = {}
     for name, array in read.items():
         if name == "log_probabilities":
-            found[name] = array[:batch, :time] * mask[:, :, None]
+            found[name] = array[:batch, :time] * valid[:, :, None]
         else:
-            found[name] = array[:batch, :, :time] * mask[:, None]
+            found[name] = array[:batch, :, :time] * valid[:, None]
     return found
 
 
@@ -119,7 +119,7 @@ def classified(model, left, right):
 
 
 def step_by_step(run, model, ids):
-    """The outputs of a graph `step` that reads token by token, like `read`."""
+    """The outputs of a graph `step` for sentences, one token after the other, like `read`."""
     first = map(keras.tree.flatten, (model.state_names, model.initial_states(len(ids))))
     states = {name: as_array(state).astype("float32") for name, state in zip(*first, strict=True)}
     rows = []

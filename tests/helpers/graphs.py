@@ -1,4 +1,4 @@
-"""Handmade exported files with known distances: a table with a row for each id."""
+"""Exported files written by hand. Their distances are the rows of a table, one row per id."""
 
 import numpy as np
 
@@ -10,23 +10,23 @@ ABOUT = {"graph": "parser", "vocabulary": VOCABULARY, "num_layers": LAYERS, "abo
 
 
 def table():
-    """The distances, (ids, gates, layers)."""
+    """Distances (ids, gates, layers)."""
     return np.random.default_rng(7).uniform(size=(len(VOCABULARY), 2, LAYERS)).astype("float32")
 
 
 def expected(ids, lengths):
-    """The outputs of the graphs by gate, each (B, layers, T)."""
-    distances = table()[np.asarray(ids)]  # (B, T, gates, layers)
-    mask = np.arange(distances.shape[1]) < np.asarray(lengths)[:, None]  # (B, T)
-    distances = distances * mask[:, :, None, None]
+    """The outputs of the graphs: (batch, layers, time) by gate."""
+    found = table()[np.asarray(ids)]  # (B, T, gates, layers)
+    counts = np.arange(found.shape[1]) < np.asarray(lengths)[:, None]
+    found = found * counts[:, :, None, None]
     return {
-        f"{gate}_distances": distances[:, :, index].transpose(0, 2, 1)
-        for index, gate in enumerate(("forget", "input"))
+        f"{gate}_distances": found[:, :, place].transpose(0, 2, 1)
+        for place, gate in enumerate(("forget", "input"))
     }
 
 
 def write_onnx(path, about=ABOUT, outputs=("forget_distances", "input_distances")):
-    """Writes an ONNX file for any batch and time; without metadata if `about` is `None`."""
+    """An ONNX file of any batch and time; without metadata if `about` is `None`."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -42,15 +42,15 @@ def write_onnx(path, about=ABOUT, outputs=("forget_distances", "input_distances"
         helper.make_node("Transpose", ["rows"], ["transposed"], perm=[0, 2, 3, 1]),
         helper.make_node("Shape", ["ids"], ["shape"]),
         helper.make_node("Gather", ["shape", "one"], ["time"]),
-        helper.make_node("Range", ["zero", "time", "one"], ["positions"]),
+        helper.make_node("Range", ["zero", "time", "one"], ["places"]),
         helper.make_node("Cast", ["lengths"], ["long"], to=TensorProto.INT64),
         helper.make_node("Unsqueeze", ["long", "first"], ["column"]),
-        helper.make_node("Less", ["positions", "column"], ["mask"]),  # (B, T)
-        helper.make_node("Cast", ["mask"], ["factors"], to=TensorProto.FLOAT),
-        helper.make_node("Unsqueeze", ["factors", "last"], ["factors_4d"]),
-        helper.make_node("Mul", ["transposed", "factors_4d"], ["distances"]),
-        helper.make_node("Gather", ["distances", "zero"], [outputs[0]], axis=1),
-        helper.make_node("Gather", ["distances", "one"], [outputs[1]], axis=1),
+        helper.make_node("Less", ["places", "column"], ["counts"]),  # (B, T)
+        helper.make_node("Cast", ["counts"], ["factors"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["factors", "last"], ["wide"]),
+        helper.make_node("Mul", ["transposed", "wide"], ["found"]),
+        helper.make_node("Gather", ["found", "zero"], [outputs[0]], axis=1),
+        helper.make_node("Gather", ["found", "one"], [outputs[1]], axis=1),
     ]
 
     def value(name, dtype, shape):
@@ -73,7 +73,7 @@ def write_onnx(path, about=ABOUT, outputs=("forget_distances", "input_distances"
 
 
 def tflite(batch):
-    """The bytes of a TensorFlow Lite model for one batch size and any time, without metadata."""
+    """The bytes of a TensorFlow Lite model of that batch and any time, without metadata."""
     import tensorflow as tf
 
     class ByHand(tf.Module):

@@ -31,7 +31,7 @@ class Smallest(SentenceReader):
     """One layer, one kind of distances, and states under names instead of in lists."""
 
     gates = ("depth",)
-    members = (1,)
+    layers_per_model = (1,)
     vocabulary = WORDS
     vocabulary_size = len(WORDS)
 
@@ -94,8 +94,8 @@ def test_a_parser_of_one_layer(model):
     assert parser.parse("the cat saw a dog").leaves() == ["the", "cat", "saw", "a", "dog"]
 
 
-def test_words_that_follow(model):
-    """The likeliest ones, each read after the ones before it."""
+def test_generate_picks_likeliest_words(model):
+    """The likeliest word at each step is the next input."""
     drawn = model.generate("the cat", length=6, top_k=1)
     ids = model.encode(["<eos>", "the", "cat", *drawn])
     logits = as_array(model(np.array([ids]), details=True).logits)[0]
@@ -112,9 +112,9 @@ def test_training_carries_its_states(model):
     text = np.tile([2, 3, 4, 5, 6, 0], 40)
     reader = TruncatedModel(model, batch_size=3)
     reader.compile(keras.optimizers.Adam(0.05))
-    names = [variable.name for variable in keras.tree.flatten(reader.kept)]
+    names = [variable.name for variable in keras.tree.flatten(reader.states)]
     assert names == ["the_cell", "the_hidden"]
-    windows = Windows(text, 3, 20, jitter=False)
+    windows = Windows(text, 3, 20, variable_bptt=False)
     before = evaluate_windows(reader, windows)
     for _ in range(5):
         reader.reset_states()
@@ -123,7 +123,7 @@ def test_training_carries_its_states(model):
             reader.train_on_batch(inputs, targets, weights)
     assert evaluate_windows(reader, windows) < before / 2
     last = model(text[:240].reshape(3, 80)[:, :-1], details=True).states  # in one window
-    for name, state in reader.kept.items():
+    for name, state in reader.states.items():
         assert_close(state, last[name], 1e-5, name)
 
 

@@ -1,4 +1,4 @@
-"""Several language models as one: their distances, their files, and the trees they vote for."""
+"""Ensemble: distances, files, and votes."""
 
 import io
 import json
@@ -22,7 +22,7 @@ VOCABULARY = ["<eos>", "<unk>", "N", "the", "cat", "saw", "a", "dog", "do", "n't
 SENTENCES = ["the cat saw a dog", "a zebra", "", "do n't", "the cat the cat the cat saw N dog"]
 
 
-def member(layers, seed, vocabulary=VOCABULARY, **options):
+def small_model(layers, seed, vocabulary=VOCABULARY, **options):
     model = LanguageModel(10, 8, 16, layers, 4, vocabulary=vocabulary, seed=seed, **options)
     model.build()
     model.embeddings.assign(20 * ops.convert_to_numpy(model.embeddings))  # gates move
@@ -31,7 +31,7 @@ def member(layers, seed, vocabulary=VOCABULARY, **options):
 
 @pytest.fixture(scope="module")
 def models():
-    return [member(3, 4), member(2, 5)]
+    return [small_model(3, 4), small_model(2, 5)]
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def ensemble(models):
 
 
 @pytest.mark.parametrize("gate", ["forget", "input"])
-def test_distances_are_those_of_the_members(ensemble, models, gate):
-    assert (ensemble.num_layers, ensemble.members) == (5, (3, 2))
+def test_distances_match_single_models(ensemble, models, gate):
+    assert (ensemble.num_layers, ensemble.layers_per_model) == (5, (3, 2))
     assert ensemble.vocabulary == VOCABULARY and ensemble.encode("the gnu") == [3, 1]
     found = ensemble.distances(SENTENCES, gate)
     apart = [model.distances(SENTENCES, gate) for model in models]
@@ -50,7 +50,7 @@ def test_distances_are_those_of_the_members(ensemble, models, gate):
     assert len({row.tobytes() for row in found[0]}) == 5
 
 
-def test_calls(ensemble, models):
+def test_call_details(ensemble, models):
     ids = np.array([[0, 3, 4, 5], [0, 6, 7, 0]])
     found = ensemble(ids, details=True)
     apart = [model(ids, details=True) for model in models]
@@ -61,10 +61,10 @@ def test_calls(ensemble, models):
     assert_close(ensemble(ids), found.distances["forget"], 0.0, "without details")
 
 
-def test_a_file_of_keras(ensemble, tmp_path):
+def test_keras_file_round_trip(ensemble, tmp_path):
     ensemble.save(tmp_path / "both.keras")
     again = keras.saving.load_model(tmp_path / "both.keras", compile=False, safe_mode=True)
-    assert isinstance(again, Ensemble) and again.members == (3, 2)
+    assert isinstance(again, Ensemble) and again.layers_per_model == (3, 2)
     assert again.name == ensemble.name and again.vocabulary == VOCABULARY
     for found, expected in zip(
         again.distances(SENTENCES), ensemble.distances(SENTENCES), strict=True
@@ -75,16 +75,22 @@ def test_a_file_of_keras(ensemble, tmp_path):
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (list, "An ensemble needs a model at least"),
-        (lambda: [member(2, 0), PairClassifier(9, 7, units=20)], "model 2: PairClassifier, not"),
-        (lambda: [member(2, 0), member(2, 0, recurrent="lstm")], "model 2: an LSTM has no dist"),
+        (list, "models must contain at least one model"),
+        (
+            lambda: [small_model(2, 0), PairClassifier(9, 7, units=20)],
+            r"model 2: .* got PairClassifier",
+        ),
+        (
+            lambda: [small_model(2, 0), small_model(2, 0, recurrent="lstm")],
+            "model 2: has no dis",
+        ),
         (
             lambda: [LanguageModel(size, 8, 16, 2, 4) for size in (10, 10, 11)],
-            "model 3: has another vocabulary than model 1",
+            "model 3: its vocabulary differs from that of model 1",
         ),
     ],
 )
-def test_models_that_do_not_go_together(make, match):
+def test_incompatible_models_raise(make, match):
     with pytest.raises(ValueError, match=match):
         Ensemble(make())
 
@@ -93,7 +99,7 @@ SENTENCE = "the cat saw a dog do n't saw the N a"
 
 
 @pytest.mark.parametrize("voters", [("greedy",), ("binary",), ("greedy", "binary")])
-def test_votes_of_all_layers_or_of_one(models, voters):
+def test_votes_of_all_layers_or_one_layer(models, voters):
     parser = Parser(models, voters=voters)
     distances, words = parser.distances(SENTENCE, "both"), SENTENCE.split()
     forget = parser.distances(SENTENCE)
@@ -105,7 +111,7 @@ def test_votes_of_all_layers_or_of_one(models, voters):
     assert parser.parse(SENTENCE) == vote(forget, words, voters)
     parser = Parser(models, 2, voters=voters)
     assert parser.parse(SENTENCE) == vote(distances[[1, 4, 6, 9]], words, voters)
-    (parsed,) = parser.read([SENTENCE])
+    (parsed,) = parser.parse_detailed([SENTENCE])
     assert_close(parsed.distances, distances, 0.0, "distances")
 
 
@@ -118,15 +124,15 @@ def test_trees_of_mean_distances(ensemble, method):
         assert found == build_tree(mean, words, method)
 
 
-def test_one_model_in_a_list_is_that_model(models):
+def test_parser_of_a_list_of_one_model(models):
     parser = Parser(models[:1])
     assert parser.model is models[0] and (parser.layer, parser.method) == (2, "greedy")
 
 
-def test_compact_files(ensemble, models, tmp_path):
+def test_compact_file_round_trip(ensemble, models, tmp_path):
     save_eight_bit(ensemble, tmp_path / "both.npz", [{"seed": 4}, {"seed": 5}])
     found, about = load_eight_bit(tmp_path / "both.npz")
-    assert found.members == (3, 2) and about == [{"seed": 4}, {"seed": 5}]
+    assert found.layers_per_model == (3, 2) and about == [{"seed": 4}, {"seed": 5}]
     for number, (model, again) in enumerate(zip(models, found.models, strict=True)):
         save_eight_bit(model, tmp_path / f"{number}.npz", number)
         assert again.vocabulary == VOCABULARY
@@ -135,7 +141,7 @@ def test_compact_files(ensemble, models, tmp_path):
             assert_close(one, other, 0.0, one.path)
     paths = [tmp_path / "0.npz", str(tmp_path / "1.npz")]
     parser = Parser.load(paths)
-    assert parser.about == [0, 1] and parser.model.members == (3, 2)
+    assert parser.metadata == [0, 1] and parser.model.layers_per_model == (3, 2)
     assert_close(parser.distances(SENTENCE), found.distances([SENTENCE])[0], 0.0, "distances")
     with np.load(tmp_path / "both.npz") as file:
         assert file["about.json"].tobytes().count(b"dog") == 1
@@ -143,25 +149,25 @@ def test_compact_files(ensemble, models, tmp_path):
 
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("suffix", [".onnx", ".tflite"])
-def test_exported_files(ensemble, tmp_path, suffix):
+def test_exported_files_match(ensemble, tmp_path, suffix):
     write = exporting.to_onnx if suffix == ".onnx" else exporting.to_tflite
-    written = write(ensemble, tmp_path / f"parser{suffix}", about=["a test"])
+    written = write(ensemble, tmp_path / f"parser{suffix}", metadata=["a test"])
     assert written.graphs == ("parser",) and written.difference.largest < SINGLE
     model = ExportedModel(load_graph(written.path))
-    assert (model.num_layers, model.members) == (5, (3, 2))
+    assert (model.num_layers, model.layers_per_model) == (5, (3, 2))
     for gate in ("forget", "input"):
         expected = ensemble.distances(SENTENCES, gate)
         for found, wanted in zip(model.distances(SENTENCES, gate), expected, strict=True):
             assert_close(found, wanted, SINGLE, gate)
     parser = Parser.load(written.path)
-    assert parser.about == ["a test"] and parser.method == "votes"
+    assert parser.metadata == ["a test"] and parser.method == "votes"
     assert parser.parse(SENTENCE) == Parser(ensemble).parse(SENTENCE)
     if suffix == ".onnx":
         assert written.operators["Scan"] == 5
 
 
 @pytest.mark.backend("tensorflow")
-def test_a_saved_model(ensemble, tmp_path):
+def test_saved_model_metadata(ensemble, tmp_path):
     written = exporting.to_saved_model(ensemble, tmp_path / "served")
     assert written.graphs == ("parser",) and written.difference.largest < SINGLE
     described = json.loads((written.path / "assets.extra" / "keras_onlstm.json").read_text())
@@ -169,7 +175,7 @@ def test_a_saved_model(ensemble, tmp_path):
 
 
 @pytest.mark.backend("tensorflow")  # nothing here depends on it
-def test_the_command(models, tmp_path, monkeypatch, capsys):
+def test_parse_command(models, tmp_path, monkeypatch, capsys):
     arguments = []
     for number, model in enumerate(models):
         save_eight_bit(model, tmp_path / f"{number}.npz")

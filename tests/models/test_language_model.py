@@ -63,7 +63,7 @@ def losses(model, reference, mask=None):
     )
 
 
-def test_values(model, reference):
+def test_values_match_reference(model, reference):
     found = model(ops.convert_to_tensor(reference["tokens"]), details=True)
     expected = reference["log_probabilities"]
     assert_close(log_probabilities(found.logits), expected, TOLERANCE, "log-probabilities")
@@ -77,7 +77,7 @@ def test_values(model, reference):
     assert_all_close(losses(model, reference, everything), expected, TOLERANCE, names)
 
 
-def test_gradients(model, reference):
+def test_gradients_match_reference(model, reference):
     variables = model.trainable_variables
     found = gradients(lambda: sum(losses(model, reference)), [], variables)
     by_path = {v.path.split("/", 1)[1]: g for v, g in zip(variables, found, strict=True)}
@@ -107,7 +107,7 @@ def test_gradients(model, reference):
         )
 
 
-def test_the_published_size():
+def test_published_parameter_count():
     model = LanguageModel(10000)
     model.build()
     assert model.count_params() == 25_220_840
@@ -125,7 +125,7 @@ def test_states_carry_over(model, reference):
 
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
-def test_saved_and_loaded(recurrent, tmp_path):
+def test_keras_file_round_trip(recurrent, tmp_path):
     words = ["<eos>", "<unk>", *(f"word{index}" for index in range(18))]
     model = LanguageModel(20, 8, 16, chunk_size=4, recurrent=recurrent, vocabulary=words)
     ids = np.arange(12).reshape(2, 6)
@@ -139,7 +139,7 @@ def test_saved_and_loaded(recurrent, tmp_path):
 
 @pytest.mark.parametrize("name", NO_DROPOUT)
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
-def test_dropouts(name, recurrent):
+def test_each_dropout_has_an_effect(name, recurrent):
     options = {**NO_DROPOUT, name: 0.5}
     model = LanguageModel(20, 8, 16, chunk_size=4, recurrent=recurrent, seed=1, **options)
     ids = np.tile(np.arange(6), (2, 2))
@@ -152,7 +152,7 @@ def test_dropouts(name, recurrent):
     assert_differ(first, second, 1e-4, "two draws")
 
 
-def test_word_dropout_takes_a_word_everywhere():
+def test_word_dropout_drops_whole_words():
     from keras_onlstm.models.regularization import word_dropout
 
     dropped = as_array(word_dropout(ops.ones((1000, 3)), 0.3, seed=1))
@@ -160,7 +160,7 @@ def test_word_dropout_takes_a_word_everywhere():
     assert_close((dropped[:, 0] == 0).mean(), 0.3, 0.08, "share of words dropped")
 
 
-def test_masked_steps_do_not_count():
+def test_regularization_ignores_masked_steps():
     rng = np.random.default_rng(0)
     outputs = rng.normal(size=(2, 5, 3))
     mask = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]], bool)
@@ -176,16 +176,16 @@ def test_masked_steps_do_not_count():
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
-        ({"recurrent": "gru"}, "'onlstm' or 'lstm', not 'gru'"),
+        ({"recurrent": "gru"}, r"'onlstm' or 'lstm', .* 'gru'"),
         ({"vocabulary": ["a"]}, "1 words.*vocabulary_size is 20"),
         (
             {"vocabulary": [*"abcdefghijklmnopqrs", ["t"]]},
-            r"vocabulary\[19\] is a word, not \['t'\]",
+            r"vocabulary\[19\] must be a string, got \['t'\]",
         ),
         ({"num_layers": 101}, "num_layers must be an integer, from 1 to 100, not 101"),
     ],
 )
-def test_bad_arguments(arguments, match):
+def test_invalid_arguments_raise(arguments, match):
     with pytest.raises(ValueError, match=match):
         LanguageModel(20, **{"embedding_dim": 8, "units": 16, "chunk_size": 4, **arguments})
 
@@ -202,7 +202,7 @@ def reader(**kwargs):
 
 
 def alone(model, sentence):
-    """A sentence on its own: ids with both ends, and what the model says."""
+    """Ids of one sentence between two <eos>, and the output of the model."""
     words = [word if word in WORDS else "<unk>" for word in sentence.split()]
     ids = np.array([[WORDS.index(word) for word in ["<eos>", *words, "<eos>"]]])
     return ids, model(ids, details=True)
@@ -221,8 +221,8 @@ def test_scores_are_log_probabilities_of_the_words(recurrent):
         assert_close(words, scores[:-1], 1e-5, "scores without the end")
 
 
-def test_scores_of_a_trained_model_are_those_of_the_equations():
-    """One sentence at a time, all in float64; summed in float32 elsewhere, over 10,000 words."""
+def test_scores_of_a_trained_model_match_float64():
+    """Against one sentence at a time in float64, over 10,000 words."""
     model = load_model()[0].models[0]
     embeddings, bias = as_array(model.embeddings), as_array(model.softmax_bias)
     chunk_size = model.get_config()["chunk_size"]
@@ -240,7 +240,7 @@ def test_scores_of_a_trained_model_are_those_of_the_equations():
         assert_close(found, expected[np.arange(len(ids) - 1), ids[1:]], 1e-4, sentence)
 
 
-def test_distances_of_every_word():
+def test_distances_match_single_sentences():
     model = reader()
     found = model.distances(SENTENCES)
     for sentence, distances in zip(SENTENCES, found, strict=True):
@@ -253,7 +253,7 @@ def test_distances_of_every_word():
         model.distances(["a"], gate="output")
 
 
-def test_sentences_need_a_vocabulary():
+def test_model_without_vocabulary_raises():
     bare = LanguageModel(10, 8, 16, 3, 4)
     with pytest.raises(ValueError, match="no vocabulary with <eos> and <unk>"):
         bare.score(["a"])

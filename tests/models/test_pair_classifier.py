@@ -13,7 +13,7 @@ RIGHT = np.array([[3, 4, 0], [5, 6, 7], [8, 0, 0]])
 
 
 def make_model(recurrent="onlstm", dropout=0.2, seed=0, **kwargs):
-    """With weights drawn anew, biases included, so that each has an effect of its own."""
+    """A model with random weights and biases, so that each has an effect."""
     model = PairClassifier(
         10, 4, embedding_dim=5, units=6, chunk_size=3, recurrent=recurrent, dropout=dropout,
         seed=seed, **kwargs,
@@ -42,7 +42,7 @@ def weights(model):
 
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
-def test_logits_by_hand(recurrent):
+def test_logits_match_numpy(recurrent):
     model = make_model(recurrent)
     w = weights(model)
     encoded = []
@@ -63,7 +63,7 @@ def test_logits_by_hand(recurrent):
 
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
-def test_padding_changes_nothing(recurrent):
+def test_padding_has_no_effect(recurrent):
     model = make_model(recurrent)
     narrow = model((LEFT, RIGHT))
     wide = model((np.pad(LEFT, ((0, 0), (0, 5))), np.pad(RIGHT, ((0, 0), (0, 1)))))
@@ -73,7 +73,7 @@ def test_padding_changes_nothing(recurrent):
         assert_close(model(alone)[0], narrow[row], 1e-6, f"row {row} alone")
 
 
-def test_dropout_is_for_training_alone():
+def test_dropout_acts_only_in_training():
     model = make_model(dropout=0.5)
     dry = make_model(dropout=0.0)
     assert_close(model((LEFT, RIGHT)), dry((LEFT, RIGHT)), 0.0, "at inference")
@@ -84,7 +84,7 @@ def test_dropout_is_for_training_alone():
     assert_close(dry((LEFT, RIGHT), training=True), dry((LEFT, RIGHT)), 1e-6, "rate 0")
 
 
-def test_dropout_reaches_vectors_features_and_hidden_units():
+def test_dropout_is_applied_three_times():
     model, calls = make_model(dropout=0.5), []
     call = model.dropout.call
 
@@ -100,7 +100,7 @@ def test_dropout_reaches_vectors_features_and_hidden_units():
     assert all(0.1 < zeros < 0.9 for *_, zeros in calls)
 
 
-def test_seeds_decide_initial_weights_and_dropout():
+def test_seed_determines_weights_and_dropout():
     def outputs(seed):
         model = PairClassifier(10, 4, units=6, chunk_size=3, seed=seed)
         return as_array(model((LEFT, RIGHT), training=True))
@@ -137,13 +137,13 @@ def test_keras_file_round_trip(tmp_path, recurrent):
     ],
     ids=str,
 )
-def test_arguments_that_are_refused(arguments, match):
+def test_invalid_arguments_raise(arguments, match):
     with pytest.raises(ValueError, match=match):
         PairClassifier(10, 4, **arguments)
 
 
 @pytest.mark.backend("tensorflow", "jax")
-def test_a_compiled_step_is_an_eager_step():
+def test_compiled_step_matches_eager_step():
     classes = np.array([0, 1, 2])
     models = [compiled(make_model(dropout=0.0), jit_compile=True)]
     models.append(compiled(make_model(dropout=0.0), jit_compile=False))
@@ -168,8 +168,8 @@ def test_every_weight_gets_a_gradient():
 
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
-def test_learns_what_the_first_words_decide(recurrent):
-    """One of four classes, half of it on either side, carried past words that do not matter."""
+def test_learns_a_long_dependency(recurrent):
+    """One of four classes, half of the information on each side, followed by random words."""
     keras.utils.set_random_seed(0)
     model = PairClassifier(
         7, 4, embedding_dim=8, units=12, chunk_size=3, dropout=0.0, recurrent=recurrent, seed=0

@@ -8,7 +8,7 @@ from keras import ops
 from helpers import prpn_oracle as oracle
 from helpers.checks import EXACT, as_array, assert_close, assert_differ, dtype_of, gradients, tensor
 from keras_onlstm import Parser, convert
-from keras_onlstm.convert.prpn import _places
+from keras_onlstm.convert.prpn import _entries
 from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
 from keras_onlstm.evaluation.minimal_pairs import score_pairs
 from keras_onlstm.models import PRPN
@@ -82,7 +82,7 @@ def test_the_authors_numbers(reference, float64, way):
 def test_the_authors_gradients(reference, float64):
     model = converted(reference)
     ids, split = reference["tokens"], int(reference["split"])
-    places = [place for place in _places(model) if f"g.{place.name}" in reference]
+    entries = [entry for entry in _entries(model) if f"g.{entry.name}" in reference]
     targets = reference["targets"][..., None].astype("int32")
 
     def loss():
@@ -93,11 +93,11 @@ def test_the_authors_gradients(reference, float64):
         return ops.sum(total - chosen) / targets.size
 
     assert_close(loss(), reference["loss"], TOLERANCE, "loss")
-    found = gradients(loss, [], [place.variable for place in places])
-    assert {place.name for place in places} == {n[2:] for n in reference if n[:2] == "g."}
-    for place, gradient in zip(places, found, strict=True):
-        expected = place.to_keras(reference[f"g.{place.name}"])
-        assert_close(gradient, expected, TOLERANCE, place.name)
+    found = gradients(loss, [], [entry.variable for entry in entries])
+    assert {entry.name for entry in entries} == {n[2:] for n in reference if n[:2] == "g."}
+    for entry, gradient in zip(entries, found, strict=True):
+        expected = entry.to_keras(reference[f"g.{entry.name}"])
+        assert_close(gradient, expected, TOLERANCE, entry.name)
 
 
 def drawn(settings, size, units, words, tied, seed):
@@ -121,12 +121,12 @@ def drawn(settings, size, units, words, tied, seed):
     )
     model.build()
     weights = {}
-    for place in _places(model):
-        array = rng.normal(0.0, 0.6, place.variable.shape)
-        if place.name.endswith(("running_var", "gamma")):
+    for entry in _entries(model):
+        array = rng.normal(0.0, 0.6, entry.variable.shape)
+        if entry.name.endswith(("running_var", "gamma")):
             array = 1.0 + np.abs(array)
-        place.variable.assign(array)
-        weights[place.name] = place.from_keras(array)
+        entry.variable.assign(array)
+        weights[entry.name] = entry.from_keras(array)
     return model, weights
 
 
@@ -163,8 +163,8 @@ def test_weights_there_and_back(tied, float64):
     for name, array in weights.items():
         assert_close(found[name], array, 0.0, name)
     again = convert.prpn_from_arrays(weights, slots=3, dtype="float64")
-    for place, other in zip(_places(model), _places(again), strict=True):
-        assert_close(other.variable, place.variable, 0.0, place.name)
+    for entry, other in zip(_entries(model), _entries(again), strict=True):
+        assert_close(other.variable, entry.variable, 0.0, entry.name)
 
 
 @pytest.mark.parametrize("lookback", [0, 3])
@@ -192,14 +192,14 @@ def test_padding_at_the_end(lookback, float64):
 
 
 def test_padding_is_not_normalized_by(float64):
-    x, counts = (
+    x, mask = (
         np.random.default_rng(0).normal(3.0, 2.0, (2, 3, 4)),
         np.array([[1, 1, 0], [1, 0, 0]]),
     )
     layer, other = (BatchNormalization(dtype="float64") for _ in range(2))
-    found = layer(tensor(x, "float64"), training=True, counts=tensor(counts, "bool"))
-    expected = other(tensor(x[counts > 0], "float64"), training=True)
-    assert_close(as_array(found)[counts > 0], expected, EXACT, "normalized")
+    found = layer(tensor(x, "float64"), training=True, mask=tensor(mask, "bool"))
+    expected = other(tensor(x[mask > 0], "float64"), training=True)
+    assert_close(as_array(found)[mask > 0], expected, EXACT, "normalized")
     assert_close(layer.moving_mean, other.moving_mean, EXACT, "mean")
     assert_close(layer.moving_variance, other.moving_variance, EXACT, "variance")
 
@@ -211,7 +211,7 @@ def test_windows_begin_where_the_model_does():
     for variable in model.trainable_variables:
         variable.assign(3.0 * as_array(variable))  # so that states matter
     text = np.random.default_rng(2).integers(0, 9, 64)
-    windows = Windows(text, 2, window=12, jitter=False)
+    windows = Windows(text, 2, window=12, variable_bptt=False)
     assert windows[len(windows) - 1][2].min() == 0
     pieces = text.reshape(2, -1)
     logits, _ = read(model, pieces[:, :-1])
@@ -274,7 +274,7 @@ def test_bfloat16_keeps_distances_and_gates_wide(policy):
         ids[:, 1:6],
         np.ones((2, 5)),
     )
-    kept = reader.kept[1]
+    kept = reader.states[1]
     assert_close(kept, history, 0.01, "kept from window to window")
     assert_differ(ops.cast(ops.cast(kept, "bfloat16"), "float32"), kept, 1e-5, "rounded")
 
@@ -306,14 +306,16 @@ def test_what_it_looks_at(settings, float64):
         assert_close(found.maps[name], square, TOLERANCE, name)
 
 
-def test_the_scaled_start_tells_words_apart():
-    published, scaled = (PRPN(50, 8, 6, start=start, seed=0) for start in ("published", "scaled"))
+def test_scaled_initialization_has_larger_word_vectors():
+    published, scaled = (
+        PRPN(50, 8, 6, initialization=name, seed=0) for name in ("published", "scaled")
+    )
     published.build()
     scaled.build()
     assert 0.009 < np.abs(as_array(published.embeddings)).max() <= 0.01
     assert np.abs(as_array(scaled.embeddings)).max() > 0.05
-    with pytest.raises(ValueError, match="start is 'scaled' or 'published', not 'zero'"):
-        PRPN(50, start="zero")
+    with pytest.raises(ValueError, match=r"initialization .* 'scaled' or 'published'"):
+        PRPN(50, initialization="zero")
 
 
 @pytest.mark.backend("tensorflow")
@@ -322,7 +324,7 @@ def test_sentences_and_files(tmp_path):
     words = ["<eos>", "<unk>", "the", "cat", "sees", "cats", "."]
     model = PRPN(7, 6, 8, slots=3, lookback=2, vocabulary=words, seed=4, predict_attention=False)
     model.build()
-    model.start_at_frequencies([5, 1, 3, 2, 1, 1, 5])
+    model.initialize_output_bias([5, 1, 3, 2, 1, 1, 5])
     for variable in model.trainable_variables:
         variable.assign(3.0 * as_array(variable))
     model.save(tmp_path / "best.keras")
@@ -342,7 +344,7 @@ def test_sentences_and_files(tmp_path):
     assert len(score_pairs(again, [pair])["the cat sees"]) == 4
     with pytest.raises(ValueError, match="gate must be 'syntactic', got 'forget'"):
         parser.distances("the cat", "forget")
-    with pytest.raises(ValueError, match=r"x\.keras: a PRPN has no compact form"):
+    with pytest.raises(ValueError, match=r"x\.keras: must be a LanguageModel, got PRPN"):
         check_eight_bit(model, "x.keras")
 
 

@@ -1,4 +1,4 @@
-"""TreeGenerator: what it says of trees, what it draws, how its classifiers are trained."""
+"""TreeGenerator: probabilities, sampling, and training of the classifiers."""
 
 import itertools
 import math
@@ -24,7 +24,7 @@ KINDS = {
 
 
 def randomized(layer, seed, scale=0.7):
-    """A layer whose weights are far from 0, so that what it computes depends on its input."""
+    """A layer whose weights are far from 0, so that its outputs depend on its inputs."""
     draw = np.random.default_rng(seed)
     for variable in layer.trainable_variables:
         variable.assign(draw.normal(0.0, scale, variable.shape))
@@ -39,7 +39,7 @@ def model_of(words=WORDS, dtype="float32", **kwargs):
 
 
 def generator_of(model, yes=None, seed=6):
-    """A generator of random classifiers; or of such as say yes everywhere as likely as given."""
+    """A generator with random classifiers, or with the same probability of yes everywhere."""
     generator = TreeGenerator(model, units=6, seed=seed)
     generator.build()
     randomized(generator.classifiers, seed)
@@ -74,7 +74,7 @@ def arrays(variables):
 
 
 def margins_by_hand(generator, features):
-    """(N, 4), one network after the other."""
+    """Margins (N, 4), computed one network at a time."""
     kernels = arrays(generator.classifiers.trainable_variables)
     found = []
     for number in range(4):
@@ -109,7 +109,7 @@ def log_probability_by_hand(generator, tree):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_log_probability_by_hand(kind, float64):
+def test_log_probability_matches_numpy(kind, float64):
     generator = generator_of(model_of(dtype=float64, **KINDS[kind]))
     trees = random_trees(30)
     expected = [log_probability_by_hand(generator, tree) for tree in trees]
@@ -140,7 +140,7 @@ def sizes_by_series(yes, most):
     return whole[1:]
 
 
-def test_the_probabilities_of_all_trees_add_up(float64):
+def test_probabilities_of_all_trees_add_up_to_1(float64):
     words = ["<unk>", "<root>", "a"]
     yes = (0.3, 0.2, 0.2, 0.1)
     generator = generator_of(model_of(words, float64, left_dependents=True), yes)
@@ -157,7 +157,7 @@ def test_the_probabilities_of_all_trees_add_up(float64):
     assert (np.diff(sums) > 0).all() and 1 - 1e-4 < sums[-1] < 1
 
 
-def test_trees_are_drawn_as_often_as_they_are_probable():
+def test_sample_frequencies_match_probabilities():
     words = ["<unk>", "<root>", "a"]
     generator = generator_of(model_of(words, left_dependents=True))
     trees = [
@@ -192,7 +192,7 @@ def check_samples(generator, samples, tolerance):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("way", ["likelier", "drawn"])
-def test_samples_score_as_they_were_drawn(kind, way, float64):
+def test_sample_scores_match_log_probability(kind, way, float64):
     for dtype, tolerance in (("float32", SINGLE), (float64, 1e-9)):
         generator = generator_of(model_of(dtype=dtype, **KINDS[kind]))
         samples = generator.sample(12, seed=1, max_words=12, additions=way)
@@ -205,7 +205,7 @@ def test_samples_score_as_they_were_drawn(kind, way, float64):
             assert any(len(step.left) > 1 for step in steps)  # which are read in their order
 
 
-def test_what_is_likelier_is_added():
+def test_likelier_decisions_are_deterministic():
     generator = generator_of(model_of(left_dependents=True))
     samples = generator.sample(12, seed=1, max_words=12)
     whole = [sample.tree for sample in samples if not sample.is_cut]
@@ -213,7 +213,7 @@ def test_what_is_likelier_is_added():
     assert all(accuracy.open == 1.0 for accuracy in generator.accuracies(whole).values())
 
 
-def test_the_limit_of_words():
+def test_max_words_cuts_trees():
     generator = generator_of(model_of(), yes=(0.1, 0.9, 0.1, 0.1))
     for sample in generator.sample(3, max_words=7):
         assert sample.tree.heads == tuple(range(7)) and sample.is_cut
@@ -225,7 +225,7 @@ def test_the_limit_of_words():
         assert len(sample.tree) == 1 and not sample.is_cut
 
 
-def test_words_are_drawn_from_the_softmax():
+def test_word_frequencies_match_softmax():
     model = model_of()
     generator = generator_of(model, yes=(0.01,) * 4)
     model.softmax_bias.assign([0.0, 3.0, 0.5, -0.5, 0.2])  # <root> would be the most frequent
@@ -244,7 +244,7 @@ def test_words_are_drawn_from_the_softmax():
             assert abs(counts[(word,)] - n * share) < spread, (word, temperature)
 
 
-def test_seeds():
+def test_seed_determines_samples():
     generator = generator_of(model_of())
     first = [sample.tree for sample in generator.sample(6, seed=1)]
     assert [sample.tree for sample in generator.sample(6, seed=1)] == first
@@ -252,7 +252,7 @@ def test_seeds():
     assert [sample.tree for sample in generator.sample(6, seed=2)] != first
 
 
-def test_many_trees_come_in_batches(monkeypatch):
+def test_batch_size_does_not_change_samples(monkeypatch):
     generator = generator_of(model_of())
     whole = generator.sample(7, max_words=5)
     monkeypatch.setattr("keras_onlstm.models.tree_sampler._TREES", 3)
@@ -268,7 +268,7 @@ RULES = [
 ]
 
 
-def test_training_finds_rules():
+def test_classifiers_learn_deterministic_rules():
     model = model_of()
     generator = TreeGenerator.train(
         model, RULES * 20, epochs=30, units=20, dropout=0.0, learning_rate=0.03, batch_size=32
@@ -289,7 +289,7 @@ def trained(model, validation=None, **kwargs):
     return arrays(generator.classifiers.trainable_variables)
 
 
-def test_training_is_determined_by_the_seed_and_every_argument_counts():
+def test_seed_and_every_argument_affect_training():
     model = model_of()
     before = arrays(model.trainable_variables)
     first = trained(model)
@@ -303,7 +303,7 @@ def test_training_is_determined_by_the_seed_and_every_argument_counts():
         assert (one == other).all()
 
 
-def test_adagrad_begins_at_nothing():
+def test_first_step_of_adagrad_is_the_learning_rate():
     """The first step of AdaGrad is the learning rate, up or down, wherever there is a gradient."""
     model = model_of()
     start = TreeGenerator(model, units=5, seed=0)
@@ -335,7 +335,7 @@ def test_each_classifier_keeps_its_best_epoch():
             assert_close(one[number], other[number], 1e-6, ADDITIONS[number])
 
 
-def test_files(tmp_path):
+def test_keras_file_round_trip(tmp_path):
     generator = generator_of(model_of(**KINDS["LdTreeLSTM"]))
     generator.save(tmp_path / "generator.keras")
     again = load_model(tmp_path / "generator.keras")[0]
@@ -345,7 +345,7 @@ def test_files(tmp_path):
     assert [s.tree for s in again.sample(3)] == [s.tree for s in generator.sample(3)]
 
 
-def test_mistakes():
+def test_invalid_arguments_raise():
     model = model_of()
     generator = generator_of(model)
     mistakes = [

@@ -1,4 +1,4 @@
-"""TreeLSTM: the reference numbers, the fast loop against the reference, grids, and files."""
+"""TreeLSTM: reference results, fast loop against reference implementation, batches, files."""
 
 import itertools
 
@@ -24,11 +24,11 @@ from keras_onlstm.dependencies import DependencyTree, chain
 from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.text.vocabulary import frequent
 from keras_onlstm.training import TreeBatches, TreeLearner
-from keras_onlstm.tree_lstm.plan import Rooms
+from keras_onlstm.tree_lstm.schedule import RowCapacity
 from keras_onlstm.tree_lstm.step import reference
 
 TOLERANCE = 1e-9
-WAYS = ("reference", "fast")
+IMPLEMENTATIONS = ("reference", "fast")
 
 
 def log_softmax(logits, targets):
@@ -37,30 +37,30 @@ def log_softmax(logits, targets):
     return found - ops.log(ops.sum(ops.exp(logits), -1))
 
 
-def log_probabilities(model, trees, way, rooms=None):
-    """Function without arguments, of the model's variables: (words,)."""
-    layouts = [model.lay_out(tree) for tree in trees]
+def log_probabilities(model, trees, way, capacity=None):
+    """A function of the model's variables that returns log-probabilities (words,)."""
+    schedules = [model.schedule_tree(tree) for tree in trees]
     if way == "fast":
-        planned = model.plan(layouts, rooms)
-        grids = {name: ops.convert_to_tensor(x) for name, x in planned.grids.items()}
-        return lambda: model.log_probabilities(grids, planned.targets)[: planned.words]
+        scheduled = model.schedule_batch(schedules, capacity)
+        grids = {name: ops.convert_to_tensor(x) for name, x in scheduled.grids.items()}
+        return lambda: model.log_probabilities(grids, scheduled.targets)[: scheduled.words]
     root = model.vocabulary.index("<root>")
 
     def one_by_one():
-        weights = model.weights_of_words()
+        weights = model.recurrent_weights()
         rows = [
-            reference(weights, tree, layout.words.tolist(), root)
-            for tree, layout in zip(trees, layouts, strict=True)
+            reference(weights, tree, schedule.words.tolist(), root)
+            for tree, schedule in zip(trees, schedules, strict=True)
         ]
-        targets = np.concatenate([layout.words for layout in layouts])
+        targets = np.concatenate([schedule.words for schedule in schedules])
         return log_softmax(model.logits(ops.concatenate(rows, 0)), targets)
 
     return one_by_one
 
 
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
-@pytest.mark.parametrize("way", WAYS)
-def test_the_reference_numbers(tree_reference, prefix, way, float64):
+@pytest.mark.parametrize("way", IMPLEMENTATIONS)
+def test_values_and_gradients_match_reference(tree_reference, prefix, way, float64):
     model, trees = converted(tree_reference, prefix), trees_of(tree_reference)
     found = log_probabilities(model, trees, way)
     assert_close(found(), tree_reference[f"{prefix}log_probability"], TOLERANCE, "log P")
@@ -76,7 +76,7 @@ def test_the_reference_numbers(tree_reference, prefix, way, float64):
 
 
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
-def test_what_a_model_says_of_the_reference_trees(tree_reference, prefix, float64):
+def test_scores_and_states_match_reference(tree_reference, prefix, float64):
     model, trees = converted(tree_reference, prefix), trees_of(tree_reference)
     scores = model.score(trees)
     assert [len(row) for row in scores] == tree_reference["lengths"].tolist()
@@ -89,34 +89,34 @@ def test_what_a_model_says_of_the_reference_trees(tree_reference, prefix, float6
     assert_close(hidden, tree_reference[f"{prefix}hidden"], TOLERANCE, "hidden")
 
 
-def expected_of(model, trees):
+def oracle_scores(model, trees):
     arrays = convert.tree_lstm_to_arrays(model)
     return [
-        oracle.log_probabilities(arrays, tree.heads, model.lay_out(tree).words.tolist(), 1)
+        oracle.log_probabilities(arrays, tree.heads, model.schedule_tree(tree).words.tolist(), 1)
         for tree in trees
     ]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", IMPLEMENTATIONS)
 @pytest.mark.parametrize("layers, left", [(1, 0), (2, 0), (1, 1), (2, 1), (3, 2)])
-def test_the_oracle(layers, left, way, float64):
+def test_log_probabilities_match_oracle(layers, left, way, float64):
     model = small_model(
         num_layers=layers, left_dependents=left > 0, left_layers=left or 1, dtype=float64
     )
     trees = small_trees(seed=layers)
-    expected = np.concatenate(expected_of(model, trees))
+    expected = np.concatenate(oracle_scores(model, trees))
     assert_close(log_probabilities(model, trees, way)(), expected, EXACT, "log P")
 
 
 @pytest.mark.parametrize("layers, left", [(1, 0), (2, 2)])
-def test_gradients_of_both_loops(layers, left, float64):
+def test_gradients_match_reference_implementation(layers, left, float64):
     model = small_model(
         num_layers=layers, left_dependents=left > 0, left_layers=left or 1, dtype=float64
     )
     trees, variables = small_trees(4), model.trainable_variables
     weights = np.random.default_rng(3).normal(size=sum(map(len, trees)))
     weights = ops.convert_to_tensor(weights)
-    results = {way: log_probabilities(model, trees, way) for way in WAYS}
+    results = {way: log_probabilities(model, trees, way) for way in IMPLEMENTATIONS}
     found = [
         gradients(lambda of=of: ops.sum(of() * weights), [], variables, compiled=way == "fast")
         for way, of in results.items()
@@ -127,16 +127,22 @@ def test_gradients_of_both_loops(layers, left, float64):
 
 
 @pytest.mark.parametrize(
-    "rooms", [Rooms(1, 1, 1, 1, 1), Rooms(2, 3, 1, 5, 2), Rooms(), Rooms(9, 0, 2, 1, 0)]
+    "capacity",
+    [
+        RowCapacity(1, 1, 1, 1, 1),
+        RowCapacity(2, 3, 1, 5, 2),
+        RowCapacity(),
+        RowCapacity(9, 0, 2, 1, 0),
+    ],
 )
-def test_any_grid_gives_the_same(rooms, float64):
+def test_capacity_does_not_change_results(capacity, float64):
     model = small_model(left_dependents=True, dtype=float64)
     trees = small_trees(12, seed=5)
-    found = log_probabilities(model, trees, "fast", rooms)()
-    assert_close(found, np.concatenate(expected_of(model, trees)), EXACT, "log P")
+    found = log_probabilities(model, trees, "fast", capacity)()
+    assert_close(found, np.concatenate(oracle_scores(model, trees)), EXACT, "log P")
 
 
-def test_a_chain_is_an_lstm(float64):
+def test_chain_matches_keras_lstm(float64):
     """Keras's LSTM with the weights of GEN-R; its gates are in another order."""
     model = small_model(sequential=True, dtype=float64)
     expected = of_keras_lstm(model, model.generators[0], float64)(SENTENCES)
@@ -164,11 +170,12 @@ def test_grids_of_several_widths():
     """The second and the third are traced for any number of rows."""
     trees = [balanced(5), chain(["w2"] * 5), balanced(80), balanced(30)]
     scored, model = (small_model(left_dependents=True, num_layers=2) for _ in range(2))
-    for tree, expected in zip(trees, expected_of(scored, trees), strict=True):
+    for tree, expected in zip(trees, oracle_scores(scored, trees), strict=True):
         assert_close(scored.score([tree])[0], expected, SINGLE, f"log P of {len(tree)} words")
-    layouts = list(map(model.lay_out, trees))
+    schedules = list(map(model.schedule_tree, trees))
     widths = {
-        model.plan([layout], Rooms(2, 2, 2, 2, 2)).grids["source"].shape for layout in layouts
+        model.schedule_batch([schedule], RowCapacity(2, 2, 2, 2, 2)).grids["source"].shape
+        for schedule in schedules
     }
     assert len({width for _, width in widths}) == 3
     found = []
@@ -176,8 +183,8 @@ def test_grids_of_several_widths():
         model = small_model(left_dependents=True, num_layers=2)
         learner = TreeLearner(model)
         learner.compile(keras.optimizers.SGD(0.5), run_eagerly=eager)
-        for layout in layouts:
-            (batch,) = TreeBatches(model, [layout], 1, rooms=Rooms(2, 2, 2, 2, 2))
+        for schedule in schedules:
+            (batch,) = TreeBatches(model, [schedule], 1, capacity=RowCapacity(2, 2, 2, 2, 2))
             learner.train_on_batch(*batch)
         found.append([as_array(variable) for variable in model.trainable_variables])
     for one, other in zip(*found, strict=True):
@@ -208,7 +215,7 @@ def of_keras_lstm(model, generator, dtype):
 
 
 def keras_lstm_tolerance():
-    """On some backends Keras's LSTM takes tanh of float64 in float32."""
+    """On some backends Keras's LSTM computes tanh of float64 in float32."""
     return EXACT if keras.backend.backend() == "torch" else SINGLE
 
 
@@ -216,7 +223,7 @@ def bidirectional(**options):
     return BidirectionalLSTM(9, 4, 5, vocabulary=vocabulary(9), seed=1, **options)
 
 
-def test_a_bidirectional_lstm_is_two(float64):
+def test_bidirectional_lstm_matches_two_keras_lstms(float64):
     """The second one reads the sentence from its end, and both begin with ROOT."""
     model = bidirectional(dtype=float64)
     model.build()
@@ -234,7 +241,7 @@ def test_a_bidirectional_lstm_is_two(float64):
 
 
 def test_the_whole_treebank(shared_data, float64):
-    """All 3,914 trees, in batches of 64, against one word after the other."""
+    """All 3,914 trees, in batches of 64, against the reference implementation."""
     with corpora_in(shared_data / "nltk_data"):
         trees = dependency_treebank.load(normalized=True)
     words = frequent((tree.words for tree in trees), 300)
@@ -243,20 +250,20 @@ def test_the_whole_treebank(shared_data, float64):
     found = model.score(trees)
     assert len(found) == len(trees) == 3914
     every = range(0, len(trees), 1 if keras.backend.backend() == "torch" else 8)
-    expected = expected_of(model, [trees[place] for place in every])
+    expected = oracle_scores(model, [trees[place] for place in every])
     for place, rows in zip(every, expected, strict=True):
         assert_close(found[place], rows, TOLERANCE, f"tree {place}")
 
 
 @pytest.mark.backend("tensorflow", "torch")  # JAX takes half a minute
 def test_long_trees():
-    """As long as no published sentence is."""
+    """Longer than any published sentence."""
     model = small_model(left_dependents=True)
     words = (vocabulary(9)[2:] * 300)[:2000]
     fan = DependencyTree(words, [1000] * 999 + [0] + [1000] * 1000)
     for tree in (chain(words), fan):
         (scores,) = model.score([tree])
-        assert_close(scores, expected_of(model, [tree])[0], 1e-4, "log P")
+        assert_close(scores, oracle_scores(model, [tree])[0], 1e-4, "log P")
 
 
 # Table 1: V = 65,346, no bias of the softmax. The published code has two biases a layer.
@@ -281,7 +288,7 @@ def test_published_parameter_counts(arguments, units, expected):
 
 
 @pytest.mark.parametrize("make", [bidirectional, small_model])
-def test_a_file_keeps_the_model(make, tmp_path):
+def test_keras_file_round_trip(make, tmp_path):
     if make is bidirectional:
         model, trees = bidirectional(), list(map(chain, SENTENCES))
         model.build()
@@ -297,7 +304,7 @@ def test_a_file_keeps_the_model(make, tmp_path):
     assert model.score([]) == []
 
 
-def test_arrays_there_and_back():
+def test_arrays_round_trip():
     for arguments in ({"num_layers": 2, "left_dependents": True}, {"sequential": True}):
         model = small_model(**arguments)
         arrays = convert.tree_lstm_to_arrays(model)
@@ -307,9 +314,9 @@ def test_arrays_there_and_back():
 
 
 @pytest.mark.parametrize("name", ["dropout", "input_dropout"])
-def test_dropouts_act_in_training_alone(name):
+def test_dropouts_act_only_in_training(name):
     model = small_model(**{name: 0.5}, units=40)
-    grids = model.plan([model.lay_out(tree) for tree in small_trees()]).grids
+    grids = model.schedule_batch([model.schedule_tree(tree) for tree in small_trees()]).grids
     calm, again = (model(grids, training=False) for _ in range(2))
     assert_close(calm, again, 0.0, "in evaluation")
     lively, other = (model(grids, training=True) for _ in range(2))
@@ -319,7 +326,7 @@ def test_dropouts_act_in_training_alone(name):
     assert (np.mean(hidden == 0.0) > 0.3) == (name == "dropout")
 
 
-def test_the_seed_says_where_it_starts():
+def test_seed_determines_initial_weights():
     one, same, other = (TreeLSTM(9, 3, 5, seed=seed) for seed in (4, 4, 5))
     for model in (one, same, other):
         model.build()
@@ -330,7 +337,7 @@ def test_the_seed_says_where_it_starts():
     values = [as_array(weight).ravel() for weight in one.trainable_variables]
     assert 0.09 < np.abs(np.concatenate(values)).max() <= 0.1
     for first, second in itertools.combinations(values, 2):
-        assert not np.isin(first, second).any(), "two of its weights start alike"
+        assert not np.isin(first, second).any(), "two weights have equal initial values"
 
 
 @pytest.mark.parametrize(
@@ -342,7 +349,7 @@ def test_the_seed_says_where_it_starts():
         ({"sequential": True, "left_dependents": True}, "left_dependents"),
     ],
 )
-def test_arguments_that_will_not_do(arguments, message):
+def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
         small_model(**arguments)
 
@@ -357,7 +364,7 @@ def test_arguments_that_will_not_do(arguments, message):
         (vocabulary(9), DependencyTree(["w2", "w3", "w4"], [3, 0, 2]), "not projective"),
     ],
 )
-def test_trees_that_cannot_be_scored(words, tree, message):
+def test_invalid_trees_raise(words, tree, message):
     with pytest.raises(ValueError, match=message):
         small_model(vocabulary=words).score([tree])
     for chains in (small_model(sequential=True), bidirectional()):
@@ -367,7 +374,7 @@ def test_trees_that_cannot_be_scored(words, tree, message):
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_mixed_precision(policy):
-    """Word vectors and LSTMs are float32; half precision are the softmax and what it is given."""
+    """Word vectors and LSTMs are float32; the softmax and its inputs have half precision."""
     words = [chain(["w2", "w3", "w4"]), DependencyTree(["w5", "w6", "w2"], [2, 0, 2])]
     mixed, single = (
         small_model(left_dependents=True, input_dropout=0.2, dropout=0.2, dtype=dtype)
@@ -377,6 +384,6 @@ def test_mixed_precision(policy):
         assert_close(one, other, SINGLE, "hidden states")
     learner = TreeLearner(mixed)
     learner.compile(keras.optimizers.SGD(0.5))
-    (batch,) = TreeBatches(mixed, list(map(mixed.lay_out, words)), 2)
+    (batch,) = TreeBatches(mixed, list(map(mixed.schedule_tree, words)), 2)
     losses = [float(learner.train_on_batch(*batch)) for _ in range(20)]
     assert losses[-1] < losses[0] - 0.2

@@ -7,7 +7,7 @@ import pytest
 from helpers import oracle
 from helpers.checks import EXACT, SINGLE, assert_all_close, assert_close, dtype_of, tensor
 from keras_onlstm import ONLSTM, ONLSTMCell
-from keras_onlstm.onlstm.step import gate_offsets
+from keras_onlstm.onlstm.gates import gate_offsets
 
 UNITS = 6
 
@@ -57,7 +57,9 @@ def test_sizes_may_be_integers_of_numpy(make):
 
 @pytest.mark.parametrize("make", [ONLSTMCell, ONLSTM])
 def test_chunks_divide_the_units(make):
-    with pytest.raises(ValueError, match="chunk_size=4 does not divide units=6"):
+    with pytest.raises(
+        ValueError, match="units must be divisible by chunk_size, got units=6 and chunk_size=4"
+    ):
         make(6, chunk_size=4)
 
 
@@ -65,7 +67,7 @@ def test_chunks_divide_the_units(make):
 @pytest.mark.parametrize("name", ["dropout", "recurrent_dropout", "recurrent_weight_dropout"])
 @pytest.mark.parametrize("rate", [-0.1, 1.0, True, float("nan")])
 def test_rates_are_shares(make, name, rate):
-    with pytest.raises(ValueError, match=rf"{name} is a share to drop, in \[0, 1\), not {rate!r}"):
+    with pytest.raises(ValueError, match=rf"{name} must be a rate in \[0, 1\), not {rate!r}"):
         make(6, **{name: rate})
 
 

@@ -138,6 +138,6 @@ def test_gradient(float64):
     [((), -1), ((), 0), ((3,), 1), ((3, 4), 2), ((3, 4), 3), ((3, 4), -3), ((3, 4), -4)],
 )
 def test_a_scalar_and_an_axis_that_is_none_are_refused(shape, axis):
-    message = f"axis={axis} is none of those of a tensor of rank {len(shape)}"
+    message = f"axis={axis} is out of bounds for a tensor of rank {len(shape)}"
     with pytest.raises(ValueError, match=message):
         cumax(np.zeros(shape, "float32"), axis=axis)

@@ -122,7 +122,7 @@ def test_states_of_two_batches_are_refused_where_the_sequences_know_of_none():
     def step(x):
         return layer(x, initial_state=states)
 
-    with pytest.raises(ValueError, match=r"initial_state is .* got shapes \[\(3, 6\), \(4, 6\)\]"):
+    with pytest.raises(ValueError, match=r"initial_state .* got shapes \[\(3, 6\), \(4, 6\)\]"):
         step(tf.ones((3, 5, 3)))
 
 

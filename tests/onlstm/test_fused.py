@@ -32,7 +32,7 @@ from helpers.fused import (
 )
 from keras_onlstm import ONLSTM
 from keras_onlstm.onlstm.fused_step import ONLSTMStep
-from keras_onlstm.recurrence import engine, gated
+from keras_onlstm.recurrence import engine, gated_step
 
 TOLERANCE = 1e-10  # what two float64 versions may differ by
 
@@ -158,7 +158,7 @@ def test_products_outside_of_what_is_compiled(mask, monkeypatch):
 
 @pytest.mark.backend("jax", "torch")
 def test_other_backends_do_not_ask_tensorflow_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(gated, "has_gpu", None)
+    monkeypatch.setattr(gated_step, "has_gpu", None)
     layer = ONLSTM(6, 2, dtype="mixed_bfloat16")
     assert layer(np.ones((2, 3, 4), "float32")).shape == (2, 6)
 
@@ -302,7 +302,7 @@ def test_lengths_share_what_is_compiled():
     assert step.experimental_get_tracing_count() <= 2
     one = ONLSTMStep(200, "float32", 10)
     forward = engine_tensorflow.compiled(ONLSTMStep._forward_step, one, save=True)
-    backward = engine_tensorflow.compiled(ONLSTMStep._backward_step, one, derived=False)
+    backward = engine_tensorflow.compiled(ONLSTMStep._backward_step, one, precomputed=False)
     for function in (forward, backward):
         assert function.experimental_get_tracing_count() <= 2
     assert engine_tensorflow.compiled.cache_info().misses == 2

@@ -62,7 +62,7 @@ def test_half_precision_stays_close(policy, tolerance):
 
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_the_master_gates_are_computed_in_float32(policy):
-    # 200 equal chunks: the distance is 1 - 201 / 400, which a sum in halves misses by far.
+    # 200 equal chunks: the distance is 1 - 201 / 400, which a sum in half precision misses by far.
     zeros = {"kernel_initializer": "zeros", "recurrent_initializer": "zeros"}
     layer = ONLSTM(200, 1, return_distances=True, dtype=policy, **zeros)
     _, forget_distance, input_distance = layer(np.ones((2, 3, 4), "float32"))
@@ -87,17 +87,17 @@ def test_it_reads_sequences(shape):
 )
 def test_states_of_another_shape_are_refused(shapes):
     states = [np.zeros(shape, "float32") for shape in shapes]
-    with pytest.raises(ValueError, match=r"initial_state is \[h, c\], each \(batch, 6\); got"):
+    with pytest.raises(ValueError, match=r"initial_state must be \[h, c\], each \(batch, 6\), got"):
         ONLSTM(UNITS)(X, initial_state=states)
 
 
 def test_it_does_not_unroll():
-    with pytest.raises(ValueError, match="ONLSTM does not unroll"):
+    with pytest.raises(ValueError, match="unroll=True is not supported"):
         ONLSTM(UNITS, unroll=True)
     assert ONLSTM(UNITS, unroll=False).unroll is False
 
 
 @pytest.mark.parametrize("fused", ["yes", None, 1, 0])
 def test_fused_has_three_values(fused):
-    with pytest.raises(ValueError, match=f"fused is 'auto', True or False, not {fused!r}"):
+    with pytest.raises(ValueError, match=f"fused must be 'auto', True or False, not {fused!r}"):
         ONLSTM(UNITS, fused=fused)

@@ -65,7 +65,7 @@ def test_stateful_keeps_its_states_in_half_precision():
 
 def test_stateful_wants_batches_of_one_size():
     layer = loaded(ONLSTM(UNITS, CHUNK, stateful=True), PROBLEM)
-    with pytest.raises(ValueError, match=r"keeps states of batches of 4; it got a batch of 3"):
+    with pytest.raises(ValueError, match=r"needs batches of 4, got a batch of 3"):
         layer(X[:3])
     with pytest.raises(ValueError, match="batch size must be static"):
         ONLSTM(UNITS, stateful=True).build((None, 5, 3))

@@ -140,7 +140,7 @@ def test_masks_may_be_numbers_and_have_a_last_axis():
 @pytest.mark.parametrize("shape", [(BATCH,), (BATCH, TIME, 2), (BATCH, TIME - 1), (1, TIME)])
 def test_masks_of_another_shape_are_refused(shape):
     layer = ONLSTM(UNITS, CHUNK)
-    with pytest.raises(ValueError, match=r"mask is \(batch, time\), one value a step; got shape"):
+    with pytest.raises(ValueError, match=r"mask must have the shape \(batch, time\), got"):
         layer(np.zeros((BATCH, TIME, 3), "float32"), mask=np.ones(shape, bool))
 
 

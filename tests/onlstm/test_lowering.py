@@ -50,7 +50,7 @@ def of_pairs(dtype):
 def of_trees(dtype):
     model = TreeLSTM(len(WORDS), 4, 8, 2, left_dependents=True, vocabulary=WORDS, dtype=dtype)
     trees = [random_tree(list("abcdef"), seed) for seed in range(3)]
-    return model, (model.plan(list(map(model.lay_out, trees))).grids,), {}
+    return model, (model.schedule_batch(list(map(model.schedule_tree, trees))).grids,), {}
 
 
 PROGRAMS = {

@@ -47,13 +47,15 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_one_line_says_what_to_pass(case):
-    match = rf"^layer takes no ragged tensors\. In place of a ragged x pass {INSTEAD}$"
+    match = rf"^layer does not support ragged tensors\. In place of a ragged x pass {INSTEAD}$"
     with pytest.raises(ValueError, match=match):
         CASES[case]()
 
 
 def test_a_pair_classifier_needs_no_mask():
-    match = r"^pairs takes no ragged tensors\. In place of a ragged x pass x\.to_tensor\(\)\.$"
+    match = (
+        r"^pairs does not support ragged tensors\. In place of a ragged x pass x\.to_tensor\(\)\.$"
+    )
     with pytest.raises(ValueError, match=match):
         PairClassifier(9, 3, 6, chunk_size=2, name="pairs")((ids(), ids()))
 

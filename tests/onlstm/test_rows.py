@@ -16,7 +16,7 @@ WORDS = ["<unk>", "<root>", *"abcdefg"]
 
 def reader(model):
     """A model that reads windows of a text of few words."""
-    return TruncatedModel(model, 2), Windows(np.arange(40) % 3, 2, 19, jitter=False)[0]
+    return TruncatedModel(model, 2), Windows(np.arange(40) % 3, 2, 19, variable_bptt=False)[0]
 
 
 def language_model(**kwargs):
@@ -34,8 +34,8 @@ def pair_classifier():
 
 def tree_lstm(noise=None, **kwargs):
     model = TreeLSTM(9, 4, 4, vocabulary=WORDS, output_bias=noise is None, **kwargs)
-    layouts = [model.lay_out(DependencyTree(["a", "b", "a", "a"], [2, 0, 2, 3]))] * 3
-    return TreeLearner(model, noise), TreeBatches(model, layouts, 3, noise=noise)[0]
+    schedules = [model.schedule_tree(DependencyTree(["a", "b", "a", "a"], [2, 0, 2, 3]))] * 3
+    return TreeLearner(model, noise), TreeBatches(model, schedules, 3, noise=noise)[0]
 
 
 MODELS = {

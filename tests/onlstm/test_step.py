@@ -14,7 +14,8 @@ from helpers.checks import (
     finite_differences,
     gradients,
 )
-from keras_onlstm.onlstm.step import GATES, StepOutput, gate_offsets, gate_width, step
+from keras_onlstm.onlstm.gates import GATES, gate_offsets, gate_width
+from keras_onlstm.onlstm.step import StepOutput, step
 
 UNITS = 6
 NAMES = StepOutput._fields

@@ -52,7 +52,7 @@ def test_saves_svg_and_png(tmp_path):
     save_heat_maps(tmp_path / "x.svg", *given)
     svg = draw_heat_maps(*given)
     assert (tmp_path / "x.svg").read_text() == svg
-    with pytest.raises(ValueError, match=r"x\.pdf: a picture ends in \.svg or \.png"):
+    with pytest.raises(ValueError, match=r"x\.pdf: .* must end in \.svg or \.png"):
         save_heat_maps(tmp_path / "x.pdf", *given)
     pytest.importorskip("resvg_py")
     save_heat_maps(tmp_path / "x.png", *given)
@@ -62,12 +62,17 @@ def test_saves_svg_and_png(tmp_path):
 @pytest.mark.parametrize(
     ("words", "maps", "distances", "message"),
     [
-        ([], {"gates": np.zeros((0, 0))}, None, "needs a word at least"),
-        (WORDS, {}, None, "and a map"),
-        (WORDS, {"gates": GATES[:2]}, None, r"gates: a map of 3 words must have .*, not \(2, 3\)"),
+        ([], {"gates": np.zeros((0, 0))}, None, "words and maps must not be empty"),
+        (WORDS, {}, None, "words and maps must not be empty"),
+        (
+            WORDS,
+            {"gates": GATES[:2]},
+            None,
+            r"gates: a map of 3 words must have .* shape is \(2, 3\)",
+        ),
         (WORDS, {"gates": 2 * GATES}, None, "gates: .* numbers from 0 to 1"),
         (WORDS, {"gates": GATES * np.nan}, None, "gates: .* numbers from 0 to 1"),
-        (WORDS, {"gates": GATES}, [0.5], "3 words need as many distances, not 1"),
+        (WORDS, {"gates": GATES}, [0.5], "3 words need 3 distances, not 1"),
     ],
 )
 def test_rejects_invalid_arguments(words, maps, distances, message):

@@ -273,8 +273,8 @@ GOOD = b"( (S (NP (DT The) (NN cat))\n     (VP (VBD sat))) )\n"
 @pytest.mark.parametrize(
     ("data", "match"),
     [
-        (b"( (S (NP (NN cat)) text) )\n", "line 3: is not a tree .'text' stands in it"),
-        (b"(NP The cat)\n", "line 3: .*'The' stands in it without a tag"),
+        (b"( (S (NP (NN cat)) text) )\n", "line 3: is not a tree .*, got 'text'"),
+        (b"(NP The cat)\n", "line 3: .*the tag 'NP' must be above one word"),
         (b"( (NP ) )\n", "line 3: .*it has no words"),
         (b"( (S (NN a))\n  (S (NN b)) )\n", "line 3: .*one bracket holds 2 trees"),
         (b"( (S (NN cat))\n\n" + GOOD, "line 3: .*a bracket is not closed"),

@@ -1,4 +1,4 @@
-"""Large files parsed in shards: the rows of one process, stops, kills, and what cannot be read."""
+"""Large files parsed in shards: results, resumed runs, killed processes, invalid rows."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def files(tmp_path):
 
 
 def expected():
-    """One row after the other."""
+    """The content of all shards."""
     parser = Parser.load()
     lines = [
         "(X Prices fell) (X It rained)",
@@ -49,7 +49,7 @@ def expected():
 PARSING = Parsing(max_words=5)
 
 
-def test_shards_hold_every_row_once(files):
+def test_shards_contain_every_row_once(files):
     shards = cut(files, rows=4)
     assert [shard.rows for shard in shards] == [4, 3, 4, 4, 4, 4, 4, 4]
     assert [shard.row for shard in shards] == [0, 4, *range(7, 31, 4)]
@@ -59,16 +59,16 @@ def test_shards_hold_every_row_once(files):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_rows_are_those_of_one_sentence_after_the_other(files, tmp_path, workers):
-    done = []
-    found = process(files, tmp_path / "out", PARSING, 5, workers, lambda *n: done.append(n))
+def test_rows_match_the_parser(files, tmp_path, workers):
+    completed = []
+    actual = process(files, tmp_path / "out", PARSING, 5, workers, lambda *n: completed.append(n))
     words = 5 + 6 * sum(len(Parser.load().tokenize(sentence)) for sentence in SENTENCES[:4])
-    assert found == Counts(31, words, 4)
+    assert actual == Counts(31, words, 4)
     assert content(tmp_path / "out") == expected()
-    assert done == sorted(done) and done[-1] == (31, 31) and len(done) == 7
+    assert completed == sorted(completed) and completed[-1] == (31, 31) and len(completed) == 7
 
 
-def test_what_is_finished_is_not_done_again(files, tmp_path):
+def test_finished_shards_are_not_written_again(files, tmp_path):
     output = tmp_path / "out"
     process(files, output, PARSING, 5)
     before = {path.name: path.stat().st_mtime_ns for path in output.iterdir()}
@@ -80,7 +80,7 @@ def test_what_is_finished_is_not_done_again(files, tmp_path):
     assert process(files, output, PARSING, 5) == Counts(0, 0, 0)
 
 
-def test_records(files, tmp_path):
+def test_json_records(files, tmp_path):
     process(files, tmp_path / "json", PARSING._replace(form="json"), 100)
     records = records_of(tmp_path / "json")
     assert [record["row"] for record in records] == list(range(31))
@@ -89,7 +89,7 @@ def test_records(files, tmp_path):
     assert "".join(f"{line}\n" for line in lines) == expected()
 
 
-def test_parquet_in_and_out(files, tmp_path):
+def test_parquet_input_and_output(files, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     import pyarrow
 
@@ -97,8 +97,8 @@ def test_parquet_in_and_out(files, tmp_path):
     table = pyarrow.table({"id": range(len(texts)), "body": texts})
     parquet.write_table(table, tmp_path / "in.parquet", row_group_size=10)
     parsing = Parsing("parquet", "body")
-    found = process([tmp_path / "in.parquet"], tmp_path / "out", parsing)
-    assert (found.rows, found.errors) == (26, 1)
+    actual = process([tmp_path / "in.parquet"], tmp_path / "out", parsing)
+    assert (actual.rows, actual.errors) == (26, 1)
     assert len(list((tmp_path / "out").glob("*.parquet"))) == 3
     rows = records_of(tmp_path / "out")
     assert rows[0]["trees"] == ["(X Prices fell)", "(X It rained)"]
@@ -110,15 +110,15 @@ def test_parquet_in_and_out(files, tmp_path):
             writer.write_table(part)
     shards = cut([tmp_path / "gaps.parquet"], rows=10, column="body")
     assert [(shard.row, shard.rows) for shard in shards] == [(0, 1), (1, 1)]
-    with pytest.raises(ValueError, match="has no column 'text'; it has id, body"):
+    with pytest.raises(ValueError, match="has no column 'text', only id, body"):
         process([tmp_path / "in.parquet"], tmp_path / "other", PARSING)
     (tmp_path / "broken.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(ValueError, match=r"broken\.parquet: is no whole Parquet file"):
+    with pytest.raises(ValueError, match=r"broken\.parquet: not a complete Parquet file"):
         process([tmp_path / "broken.parquet"], tmp_path / "other", PARSING)
 
 
 def write_empty_files(directory):
-    """Files of every kind that have no row."""
+    """Writes files of every kind without rows."""
     parquet = pytest.importorskip("pyarrow.parquet")
     import pyarrow
 
@@ -132,11 +132,11 @@ def write_empty_files(directory):
 
 
 def test_files_without_rows(files, tmp_path):
-    """Alone they give no shard; beside other files they add no row."""
-    done = []
+    """They have no shard and add no row to those of other files."""
+    completed = []
 
     def progress(*rows):
-        done.append(rows)
+        completed.append(rows)
 
     empty = write_empty_files(tmp_path)
     for number, paths in enumerate([*([path] for path in empty), empty]):
@@ -144,11 +144,11 @@ def test_files_without_rows(files, tmp_path):
         for _ in range(2):
             assert process(paths, output, PARSING, progress=progress) == Counts(0, 0, 0)
             assert content(output) == ""
-    assert not done
+    assert not completed
     paths = [empty[0], files[0], *empty, files[1], empty[0]]
-    found = process(paths, tmp_path / "out", PARSING, 5, 1, progress)
-    assert found.rows == 31 and content(tmp_path / "out") == expected()
-    assert len(done) == 7 and done[-1] == (31, 31)
+    actual = process(paths, tmp_path / "out", PARSING, 5, 1, progress)
+    assert actual.rows == 31 and content(tmp_path / "out") == expected()
+    assert len(completed) == 7 and completed[-1] == (31, 31)
 
 
 @pytest.mark.parametrize("name", ["parse", "score"])
@@ -167,34 +167,34 @@ def test_commands_of_files_without_rows(tmp_path, monkeypatch, capsys, name):
     )
 
 
-def test_a_data_set(files):
+def test_parse_dataset(files):
     rows = [{"id": number, "text": text} for number, text in enumerate(["prices fell", "", None])]
-    found = list(Parser.load().parse_dataset(rows, block=2))
-    assert found[0] == {**rows[0], "words": [["prices", "fell"]], "trees": ["(X prices fell)"],
+    actual = list(Parser.load().parse_dataset(rows, block=2))
+    assert actual[0] == {**rows[0], "words": [["prices", "fell"]], "trees": ["(X prices fell)"],
                         "error": None}  # fmt: skip
-    assert [row["error"] for row in found[1:]] == [
+    assert [row["error"] for row in actual[1:]] == [
         None, "must be text or a list of words, got None."
     ]  # fmt: skip
     with pytest.raises(ValueError, match="row 3: has no 'text'; it has id"):
         list(Parser.load().parse_dataset([*rows[:2], {"id": 1}], block=2))
 
 
-def test_a_directory_of_something_else(files, tmp_path):
+def test_directory_of_another_run_raises(files, tmp_path):
     output = tmp_path / "out"
     process(files, output, PARSING, 5)
-    for parsing, rows, what in (
+    for parsing, rows, name in (
         (PARSING, 6, "rows"),
         (PARSING._replace(load={"method": "binary"}), 5, "load"),
     ):
-        with pytest.raises(ValueError, match=f"was begun with other {what}"):
+        with pytest.raises(ValueError, match=f"was started with other {name}"):
             process(files, output, parsing, rows)
     files[1].write_text("changed\n")
-    with pytest.raises(ValueError, match="was begun with other files"):
+    with pytest.raises(ValueError, match="was started with other files"):
         process(files, output, PARSING, 5)
     (output / corpus.PLAN).write_text("[")
-    with pytest.raises(ValueError, match=r"corpus\.json: is damaged"):
+    with pytest.raises(ValueError, match=r"corpus\.json: this file is damaged"):
         process(files, output, PARSING, 5)
-    with pytest.raises(FileExistsError, match="has other files in it"):
+    with pytest.raises(FileExistsError, match="contains other files"):
         process(files, tmp_path, PARSING)
     with pytest.raises(FileNotFoundError, match="none: no such file"):
         process([tmp_path / "none"], tmp_path / "new", PARSING)
@@ -203,9 +203,9 @@ def test_a_directory_of_something_else(files, tmp_path):
 
 def command(files, output, *more):
     program = "from keras_onlstm.command_line import main; main()"
-    given = [word for path in files for word in ("--file", str(path))]
+    flags = [word for path in files for word in ("--file", str(path))]
     options = ["--output", str(output), "--rows", "2", "--max-words", "5", *more]
-    arguments = [sys.executable, "-c", program, "parse", *given, *options]
+    arguments = [sys.executable, "-c", program, "parse", *flags, *options]
     return subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
@@ -215,8 +215,8 @@ def wait_for_shards(running, output, count):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_model_that_does_not_load(files, tmp_path, workers):
-    """Its mistake comes out, and the directory is not begun."""
+def test_error_while_loading_the_model(files, tmp_path, workers):
+    """The error is raised, and the directory can be used by another run."""
     task = PARSING._replace(load={"name_or_path": str(tmp_path / "none.npz")})
     with pytest.raises(FileNotFoundError, match=r"none\.npz: no such model"):
         process(files, tmp_path / "out", task, workers=workers)
@@ -234,7 +234,7 @@ def workers_of(running):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 @pytest.mark.parametrize("victim", ["the command", "a worker"])
-def test_killed_and_gone_on(files, tmp_path, victim):
+def test_resume_after_a_killed_process(files, tmp_path, victim):
     files[1].write_text("".join(f"{sentence}\n" for sentence in SENTENCES * 20))
     output = tmp_path / "out"
     running = command(files, output, "--workers", "2")
@@ -245,9 +245,9 @@ def test_killed_and_gone_on(files, tmp_path, victim):
     _, err = running.communicate(timeout=60)
     if victim == "a worker":
         assert running.returncode == 2
-        assert "a process that read has ended" in err and "Traceback" not in err
+        assert "A worker process ended unexpectedly" in err and "Traceback" not in err
     end = time.monotonic() + 60
-    while any(os.path.exists(f"/proc/{worker}") for worker in workers):  # nobody is left alone
+    while any(os.path.exists(f"/proc/{worker}") for worker in workers):  # no worker survives
         assert time.monotonic() < end
         time.sleep(0.01)
     finished = len(list(output.glob("0*")))

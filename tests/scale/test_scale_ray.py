@@ -1,4 +1,4 @@
-"""Large files parsed by a cluster of two machines on loopback, one of which is lost on the way."""
+"""Large files parsed by a cluster of two machines on loopback, one of which is lost."""
 
 import os
 import socket
@@ -47,23 +47,27 @@ def task(files):
     return Parsing(load={"name_or_path": str(files / "parser.onnx"), "threads": 1})
 
 
-def test_a_machine_is_lost(cluster, files, task, tmp_path):
-    """Row by row it is what one process gives, each row once."""
+def test_lost_machine(cluster, files, task, tmp_path):
+    """The rows are those of one process, each once."""
     second = cluster.add_node(**NODE)
-    done = []
+    completed = []
 
     def progress(*rows):
-        done.append(rows)
-        if len(done) == 20:
+        completed.append(rows)
+        if len(completed) == 20:
             cluster.remove_node(second, allow_graceful=False)
 
     corpus, output = [files / "corpus.txt"], tmp_path / "out"
-    found = process(corpus, output, task, SHARD, None, progress, cluster.address)
+    result = process(corpus, output, task, SHARD, None, progress, cluster.address)
     parser = Parser.load(**task.load)
     trees = [brackets(parser.parse(s)) if s else "" for s in SENTENCES]
     counts = [len(s.split()) for s in SENTENCES]
-    assert found == Counts(ROWS, sum(counts[row] for row in DRAWN), 0)
-    assert done == sorted(done) and len(done) == ROWS // SHARD and done[-1] == (ROWS, ROWS)
+    assert result == Counts(ROWS, sum(counts[row] for row in DRAWN), 0)
+    assert (
+        completed == sorted(completed)
+        and len(completed) == ROWS // SHARD
+        and completed[-1] == (ROWS, ROWS)
+    )
     written = [path.read_text() for path in sorted(output.glob("0*.txt"))]
     assert written == [
         "".join(f"{trees[row]}\n" for row in DRAWN[start : start + SHARD])
@@ -72,36 +76,38 @@ def test_a_machine_is_lost(cluster, files, task, tmp_path):
     assert {path.suffix for path in output.iterdir()} <= {".txt", ".json", ""}
 
 
-def test_the_command(cluster, files, tmp_path):
+def test_parse_command(cluster, files, tmp_path):
     (tmp_path / "few.txt").write_text("the cat saw\n\na dog\n")
     program = "from keras_onlstm.command_line import main; main()"
     model = ["--model", files / "parser.onnx", "--threads", 1, "--ray", cluster.address]
-    given = ["parse", "--file", "few.txt", "--output", "out", *model]
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, given)],
+    arguments = ["parse", "--file", "few.txt", "--output", "out", *model]
+    completed = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
         capture_output=True,
         cwd=tmp_path,
         env=environment(),
         text=True,
     )
-    assert done.stdout == "out: 3 rows; 5 words\n"
-    assert "Traceback" not in done.stderr and "raylet" not in done.stderr
+    assert completed.stdout == "out: 3 rows; 5 words\n"
+    assert "Traceback" not in completed.stderr and "raylet" not in completed.stderr
     trees = (tmp_path / "out" / "00000.txt").read_text().splitlines()
     assert [line[:2] for line in trees] == ["(X", "", "(X"]
 
 
-def test_what_is_wrong_is_said(cluster, files, task, tmp_path):
+def test_errors_of_a_worker_are_raised(cluster, files, task, tmp_path):
     corpus = [files / "corpus.txt"]
     missing = task._replace(load={"name_or_path": str(tmp_path / "none.npz")})
     with pytest.raises(FileNotFoundError, match=r"none\.npz: no such model"):
         process(corpus, tmp_path / "out", missing, ROWS, 1, ray=cluster.address)
     assert {path.name for path in (tmp_path / "out").iterdir()} <= {".lock"}
     shard = Shard(str(tmp_path / "elsewhere.txt"), 0, 1, 0, 1)
-    with pytest.raises(FileNotFoundError, match=r"elsewhere\.txt .* not seen on another machine"):
+    with pytest.raises(
+        FileNotFoundError, match=r"elsewhere\.txt .* does not exist on another machine"
+    ):
         list(ray_cluster.run([(shard, tmp_path / "0.txt")], task, 1, cluster.address))
 
 
-def test_no_cluster(files, task, tmp_path):
+def test_missing_cluster_raises(files, task, tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"

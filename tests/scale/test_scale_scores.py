@@ -1,4 +1,4 @@
-"""Large files scored in shards: what the model says of one text after the other."""
+"""Large files scored in shards match the scores of the model."""
 
 import numpy as np
 import pytest
@@ -15,20 +15,20 @@ from keras_onlstm.scale.tasks import Parsing, Scoring
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
-def test_scores(tmp_path, form):
+def test_scores_match_the_model(tmp_path, form):
     if form == "parquet":
         pytest.importorskip("pyarrow")
     files = [tmp_path / "odd.txt", tmp_path / "plain.txt"]
     files[0].write_bytes(ODD)
     files[1].write_text("".join(f"{sentence}\n" for sentence in SENTENCES))
     task = Scoring(form, max_words=5, load={"number": 2})
-    found = process(files, tmp_path / "out", task, 20)
+    result = process(files, tmp_path / "out", task, 20)
     rows = records_of(tmp_path / "out")
     assert [row["row"] for row in rows] == list(range(31))
     model, _ = load_model()
     scored = [(row, text) for row, text in zip(rows, texts_of(files), strict=True)
               if row["tokens"]]  # fmt: skip
-    assert len(scored) == 26 and found == Counts(31, sum(r["tokens"] for r, _ in scored), 4)
+    assert len(scored) == 26 and result == Counts(31, sum(r["tokens"] for r, _ in scored), 4)
     parser = Parser.load()
     words = [list(map(normalize, parser.tokenize(text))) for _, text in scored]
     unknown = [len(set(sentence) - set(model.vocabulary)) for sentence in words]
@@ -46,7 +46,7 @@ def test_scores(tmp_path, form):
     assert errors == ["has no words.", "is not UTF-8 text.", control, long]
 
 
-def test_trees_of_a_model_of_keras(tmp_path):
+def test_trees_of_a_keras_model(tmp_path):
     words = ["<eos>", "<unk>", "the", "cat", "saw", "a", "dog", "prices", "fell"]
     model = LanguageModel(len(words), 8, 16, chunk_size=4, vocabulary=words, seed=0)
     model(np.array([[0]]))
@@ -56,8 +56,8 @@ def test_trees_of_a_model_of_keras(tmp_path):
     process([tmp_path / "plain.txt"], tmp_path / "out", task, 10)
     parser = Parser.load(tmp_path / "model.keras")
     lines = [brackets(parser.parse(sentence)) for sentence in SENTENCES]
-    found = "".join(path.read_text() for path in sorted((tmp_path / "out").glob("0*.txt")))
-    assert found.splitlines() == lines
+    result = "".join(path.read_text() for path in sorted((tmp_path / "out").glob("0*.txt")))
+    assert result.splitlines() == lines
 
 
 def texts_of(paths):

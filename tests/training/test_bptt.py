@@ -1,4 +1,4 @@
-"""TruncatedModel: a text read in windows is the text read at once, and gradients stop between."""
+"""TruncatedModel: windows give the loss of the whole text, and gradients stop between them."""
 
 import keras
 import numpy as np
@@ -58,11 +58,11 @@ def loss_at_once(model, text, rows):
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
 @pytest.mark.parametrize("rows", [1, 4])
-def test_windows_give_the_loss_of_the_whole_text(recurrent, rows):
+def test_windows_match_the_loss_of_the_whole_text(recurrent, rows):
     model = make(recurrent=recurrent)
     model.embeddings.assign(5 * ops.convert_to_numpy(model.embeddings))  # so that states matter
     text = TEXT[: 100 * rows]
-    windows = Windows(text, rows, window=17, jitter=False)  # the last one is padded
+    windows = Windows(text, rows, window=17, variable_bptt=False)  # the last one is padded
     assert windows[len(windows) - 1][2].min() == 0
     reader = TruncatedModel(model, rows)
     reader.compile()
@@ -71,52 +71,52 @@ def test_windows_give_the_loss_of_the_whole_text(recurrent, rows):
     assert_close(evaluate_windows(reader, windows), expected, 1e-6, "the loss, read again")
     # It matters that states are kept.
     reader.reset_states()
-    alone = []
+    losses = []
     for index in range(len(windows)):
-        alone.append(loss_of_testing(reader, windows[index]) * windows[index][2].sum())
+        losses.append(loss_of_testing(reader, windows[index]) * windows[index][2].sum())
         reader.reset_states()
-    assert_differ(sum(alone) / windows.text[:, 1:].size, expected, 2e-5, "the loss without states")
+    assert_differ(sum(losses) / windows.text[:, 1:].size, expected, 2e-5, "the loss without states")
 
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
-def test_states_are_kept_in_mixed_precision(recurrent):
+def test_states_carry_over_in_mixed_precision(recurrent):
     model = make("mixed_bfloat16", recurrent)
     reader = compiled(model, 2)
     ids = TEXT[:20].reshape(2, 10)
     inputs = {"ids": ids, "mask": np.ones((2, 10), bool), "rows": np.arange(2)}
     loss_of_testing(reader, (inputs, ids, np.ones((2, 10), "float32")))
     expected = keras.tree.flatten(model(ids, details=True).states)
-    for variable, state in zip(keras.tree.flatten(reader.kept), expected, strict=True):
+    for variable, state in zip(keras.tree.flatten(reader.states), expected, strict=True):
         assert np.abs(as_array(state)).max() > 1e-3
         assert_close(variable, state, 1e-2 * np.abs(as_array(state)).max(), variable.path)
 
 
 class Recording(keras.optimizers.SGD):
-    """Keeps the gradients of the last step in variables, and takes no step."""
+    """Stores the gradients of the last step in variables, and takes no step."""
 
     def build(self, variables):
         super().build(variables)
-        self.kept = [self.add_variable_from_reference(v, name="kept") for v in variables]
+        self.gradients = [self.add_variable_from_reference(v, name="gradient") for v in variables]
 
     def apply(self, grads, trainable_variables=None):
         super().apply([0.0 * ops.convert_to_tensor(g) for g in grads], trainable_variables)
-        for kept, gradient in zip(self.kept, grads, strict=True):
-            kept.assign(ops.convert_to_tensor(gradient))
+        for variable, gradient in zip(self.gradients, grads, strict=True):
+            variable.assign(ops.convert_to_tensor(gradient))
 
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
-def test_gradients_and_penalties_of_a_later_window(recurrent):
-    """Those of the language model that is given the states as constants."""
+def test_gradients_and_penalties_match_a_model_with_constant_states(recurrent):
+    """Compared with the language model, with the states as constants."""
 
     model = make(recurrent=recurrent)
     windows = Windows(TEXT, 4, window=15)
     reader = compiled(model, 4, 2.0, 1.0, optimizer=Recording(1.0))
     for index in range(3):
         inputs, targets, weights = windows[index]
-        states = [[as_array(state).copy() for state in pair] for pair in reader.kept]
+        states = [[as_array(state).copy() for state in pair] for pair in reader.states]
         logs = reader.train_on_batch(inputs, targets, weights, return_dict=True)
     assert weights.min() == 0 and np.abs(states[0][0]).max() > 0
-    found = [as_array(kept) for kept in reader.optimizer.kept]
+    found = [as_array(gradient) for gradient in reader.optimizer.gradients]
 
     def loss():
         known = [[ops.convert_to_tensor(state) for state in pair] for pair in states]
@@ -137,7 +137,7 @@ def test_gradients_and_penalties_of_a_later_window(recurrent):
     assert_all_close(found, expected, 1e-6, [variable.path for variable in variables])
 
 
-def test_penalties_and_dropout_are_of_training_alone():
+def test_penalties_and_dropout_apply_only_in_training():
     model, losses = make(output_dropout=0.5), []
     batch = Windows(TEXT, 4, window=15)[0]
     for strength in (0.0, 100.0):
@@ -147,7 +147,7 @@ def test_penalties_and_dropout_are_of_training_alone():
     assert losses[0] == losses[1]
 
 
-def test_more_padding_changes_nothing():
+def test_padding_does_not_change_loss_and_states():
     model, found = make(), []
     inputs, targets, weights = Windows(TEXT, 4, window=15)[0]
     for more in (0, 9):
@@ -158,7 +158,7 @@ def test_more_padding_changes_nothing():
         reader = compiled(model, 4, 2.0, 1.0)
         given = {"ids": ids, "mask": mask, "rows": inputs["rows"]}
         loss = loss_of_training(reader, (given, y, w))
-        found.append([loss, *(as_array(state) for pair in reader.kept for state in pair)])
+        found.append([loss, *(as_array(state) for pair in reader.states for state in pair)])
     assert_all_close(*found, 1e-6, ["loss", *"hchc"])
 
 
@@ -166,8 +166,8 @@ def test_states_are_reset_before_an_epoch():
     reader = TruncatedModel(make(), 4)
     reader.compile()
     reader.test_on_batch(*Windows(TEXT, 4, window=15)[0])
-    assert all(np.abs(as_array(state)).max() > 0 for pair in reader.kept for state in pair)
+    assert all(np.abs(as_array(state)).max() > 0 for pair in reader.states for state in pair)
     callback = ResetStates()
     callback.set_model(reader)
     callback.on_epoch_begin(1)
-    assert all(np.abs(as_array(state)).max() == 0 for pair in reader.kept for state in pair)
+    assert all(np.abs(as_array(state)).max() == 0 for pair in reader.states for state in pair)

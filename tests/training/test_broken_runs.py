@@ -1,4 +1,4 @@
-"""Runs that can write no more, or whose weights are lost: what they say, and what they keep."""
+"""Runs that cannot write, or whose weights become NaN: messages and remaining files."""
 
 import errno
 import math
@@ -16,7 +16,7 @@ from keras_onlstm.utils import files
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
-    """What a run that nothing happens to leaves."""
+    """The results of an uninterrupted run."""
     return unbroken_run(tmp_path_factory.mktemp("unbroken"))[0]
 
 
@@ -48,8 +48,8 @@ WRITTEN = {
 
 @pytest.mark.parametrize("happens", [full, read_only, deleted])
 @pytest.mark.parametrize("written", WRITTEN)
-def test_a_run_that_can_write_no_more(tmp_path, unbroken, written, happens):
-    """In the second epoch; then that is mended, and it goes on."""
+def test_run_resumes_after_a_write_error(tmp_path, unbroken, written, happens):
+    """Writing fails in the second epoch; then it works again, and the run resumes."""
     directory, limit = tmp_path / "run", resource.getrlimit(resource.RLIMIT_FSIZE)
     trained, said = make_trainer(directory), []
     name, when = WRITTEN[written]
@@ -77,7 +77,7 @@ def test_a_run_that_can_write_no_more(tmp_path, unbroken, written, happens):
     assert_equal(what_is_left(survivor), unbroken)
 
 
-def test_a_loss_that_is_nan_ends_the_run(tmp_path):
+def test_nan_loss_ends_the_run(tmp_path):
     """The checkpoint is from before the weights were lost."""
     trained = make_trainer(tmp_path)
     step, count = trained.model.train_on_batch, []

@@ -26,13 +26,13 @@ from keras_onlstm.training import (
     load_checkpoint,
     save_checkpoint,
 )
-from keras_onlstm.training.checkpoint import restore_state, state_of
+from keras_onlstm.training.checkpoint import callback_states, restore_callbacks
 
 STEP = 1 if keras.backend.backend() == "tensorflow" else 3
 
 
 class Calls(keras_callbacks.Callback):
-    """Keeps the names of the methods that are called, and their arguments except empty logs."""
+    """Records the methods that are called, with their arguments except empty logs."""
 
     def __init__(self):
         super().__init__()
@@ -60,7 +60,7 @@ def mean(losses):
     return pytest.approx(sum(x * n for x, n in losses) / sum(n for _, n in losses), abs=1e-6)
 
 
-def test_hooks_are_called_in_the_order_of_fit(tmp_path):
+def test_callbacks_are_called_in_the_order_of_fit(tmp_path):
     calls = Calls()
     trained = make_trainer(tmp_path, epochs=2, callbacks=[calls])
     losses = recorded(trained)
@@ -100,7 +100,7 @@ class Slow(keras_callbacks.Callback):
         self.threads.append(threading.current_thread() is threading.main_thread())
 
 
-def test_callbacks_are_called_in_the_thread_that_trains(tmp_path):
+def test_callbacks_run_in_the_training_thread(tmp_path):
     slow = Slow()
     make_trainer(tmp_path, epochs=1, callbacks=[slow]).run()
     assert slow.threads == [True] * 3
@@ -119,8 +119,8 @@ def files_of(directory):
     return {path: path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
-def test_a_run_that_early_stopping_ended_stays_stopped(tmp_path):
-    """Scores are 0.1, 0.3, 0.2, 0.3, 0.1: the second is best, and two more are no better."""
+def test_early_stopping_persists_after_resume(tmp_path):
+    """Scores are 0.1, 0.3, 0.2, 0.3, 0.1: the second is best, and the next two are not better."""
     stopping = early()
     first = make_trainer(tmp_path, callbacks=[stopping])
     assert [row["epoch"] for row in first.run()] == [1, 2, 3, 4]
@@ -137,7 +137,7 @@ def test_a_run_that_early_stopping_ended_stays_stopped(tmp_path):
 
 
 class StopAt(keras_callbacks.Callback):
-    """Stops after so many batches, counted from the beginning of the run."""
+    """Stops after a number of batches of the run."""
 
     def __init__(self, count):
         super().__init__()
@@ -155,7 +155,7 @@ class StopAt(keras_callbacks.Callback):
             self.model.stop_training = True
 
 
-def test_a_batch_can_be_the_last_one(tmp_path):
+def test_callback_can_stop_training_after_a_batch(tmp_path):
     """The epoch is ended with the batches that it has had."""
     trained = make_trainer(tmp_path / "whole", callbacks=[StopAt(5)])
     losses = recorded(trained)
@@ -171,7 +171,7 @@ def test_a_batch_can_be_the_last_one(tmp_path):
     assert_equal(what_is_left(rest), what_is_left(trained))
 
 
-def test_a_callback_can_end_the_run_over_a_loss_that_is_not_a_number(tmp_path):
+def test_terminate_on_nan_ends_the_run(tmp_path):
     trained = make_trainer(tmp_path, callbacks=[keras_callbacks.TerminateOnNaN()])
     step, calls = trained.model.train_on_batch, []
 
@@ -200,7 +200,7 @@ def unbroken(tmp_path_factory):
     return found
 
 
-def test_killed_anywhere_and_resumed(tmp_path, unbroken):
+def test_resume_with_callbacks_matches_uninterrupted_run(tmp_path, unbroken):
     """Counters, and the weights that the callback keeps, are those of the run never killed."""
     expected, events = unbroken
     for at in [*range(0, events - 1, 47 * STEP), events - 3, events - 1]:
@@ -213,7 +213,7 @@ def test_killed_anywhere_and_resumed(tmp_path, unbroken):
         assert weights_of(survivor.model) == expected["best"]
 
 
-def test_the_same_trainer_goes_on_where_it_paused(tmp_path, unbroken):
+def test_trainer_continues_after_max_batches(tmp_path, unbroken):
     """With the weights that it trained, not with the best ones that a callback restored."""
     trained = make_trainer(tmp_path, callbacks=both())
     for _ in range(3):
@@ -221,7 +221,7 @@ def test_the_same_trainer_goes_on_where_it_paused(tmp_path, unbroken):
     assert_equal(what_is_left(trained), unbroken[0])
 
 
-def test_a_run_can_be_prolonged_though_the_best_weights_were_restored(tmp_path):
+def test_run_can_be_prolonged_after_best_weights_were_restored(tmp_path):
     make_trainer(tmp_path / "parts", epochs=3, callbacks=[early(patience=9)]).run()
     longer = started(tmp_path / "parts", callbacks=[early(patience=9)])
     longer.run()
@@ -230,7 +230,7 @@ def test_a_run_can_be_prolonged_though_the_best_weights_were_restored(tmp_path):
     assert_equal(what_is_left(longer), what_is_left(whole))
 
 
-def test_checkpoints_of_earlier_versions(tmp_path, unbroken):
+def test_checkpoints_of_earlier_versions_load(tmp_path, unbroken):
     """They have neither `stopped` nor arrays, and all attributes that are numbers."""
     trained = make_trainer(tmp_path, callbacks=both())
     trained.run(max_batches=2)
@@ -248,10 +248,10 @@ def test_checkpoints_of_earlier_versions(tmp_path, unbroken):
 
 
 def test_halving_with_rollback_resumes_exactly(tmp_path):
-    """Entropies 0.1, 0.3, 0.2, 0.3: the second rises, gets the first weights back, and so on."""
+    """Entropies 0.1, 0.3, 0.2, 0.3: the second rises, so the first weights are restored."""
 
     whole = make_trainer(tmp_path / "whole", "halving", mode="min")
-    assert len(whole.run()) == 4 and whole.schedules[0].rises == 2
+    assert len(whole.run()) == 4 and whole.schedules[0].failed_epochs == 2
     (tmp_path / "parts").mkdir()
     for count in (4, 3, None):
         survivor = started(tmp_path / "parts", schedule="halving", mode="min")
@@ -260,10 +260,10 @@ def test_halving_with_rollback_resumes_exactly(tmp_path):
     assert weights_of(survivor.model) == weights_of(whole.model) == best_weights(tmp_path / "whole")
 
 
-def test_the_state_of_a_trigger_is_the_scores_so_far():
+def test_trigger_state_is_its_scores():
     first, other = (NonMonotonicTrigger(AveragedSGD()) for _ in range(2))
     first.scores = [3.0, 2.5]
-    restore_state([other], *state_of([first]))
+    restore_callbacks([other], *callback_states([first]))
     assert other.scores == [3.0, 2.5]
 
 
@@ -285,7 +285,7 @@ class Growing:
 
 
 def test_epochs_may_differ_in_length(tmp_path):
-    """A run that stands late in a long epoch is resumed by a trainer whose first one is short."""
+    """A run stopped late in a long epoch is resumed by a trainer whose first epoch is short."""
 
     def growing(directory):
         trained = make_trainer(directory, epochs=3, callbacks=[])

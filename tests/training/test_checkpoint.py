@@ -45,7 +45,7 @@ def saved(tmp_path):
 
 
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "bfloat16"])
-def test_round_trip_of_every_bit(tmp_path, policy):
+def test_checkpoint_round_trip_is_bit_exact(tmp_path, policy):
     model = make_model(policy=policy)
     model.optimizer.learning_rate = 0.003
     for _ in range(3):
@@ -64,13 +64,13 @@ def test_round_trip_of_every_bit(tmp_path, policy):
     assert load_checkpoint(tmp_path / "c.npz", other) == state
     assert bits(other) == bits(model)
     assert float(ops.convert_to_numpy(other.optimizer.learning_rate)) == np.float32(0.003)
-    # All of it counts: dropout, moments and running metrics go on alike.
+    # All of it matters: dropout, moments and running metrics continue identically.
     logs = [m.train_on_batch(X, Y, return_dict=True) for m in (model, other)]
     assert {k: float(v) for k, v in logs[0].items()} == {k: float(v) for k, v in logs[1].items()}
     assert bits(other) == bits(model)
 
 
-def test_the_file_holds_numbers_only_also_special_ones(saved):
+def test_checkpoint_stores_nan_and_infinity(saved):
     path, model = saved
     kernel = model.trainable_variables[0]
     special = np.array([np.nan, np.inf, -np.inf, -0.0, 1e-45, 0.1], "float32")
@@ -86,7 +86,7 @@ def test_the_file_holds_numbers_only_also_special_ones(saved):
     assert bits(model) == before
 
 
-def test_arrays_beside_the_model_survive(saved):
+def test_further_arrays_round_trip(saved):
     path, model = saved
     given = {
         "0/a": np.arange(6, dtype="int64").reshape(2, 3),
@@ -112,7 +112,7 @@ def assert_refused(path, match, model=None):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.7, 0.9999])
-def test_truncated_file(saved, share):
+def test_truncated_checkpoint_is_rejected(saved, share):
     path, _ = saved
     data = path.read_bytes()
     path.write_bytes(data[: int(share * len(data))])
@@ -127,7 +127,7 @@ def small_checkpoint(directory):
     return directory / "small.npz", model
 
 
-def test_no_flipped_bits_go_unnoticed(tmp_path):
+def test_flipped_bits_are_detected(tmp_path):
     """A damaged file is refused, or the byte carries nothing (such as the time in a ZIP header)."""
     path, model = small_checkpoint(tmp_path)
     data, before = path.read_bytes(), bits(model)
@@ -151,7 +151,7 @@ def test_no_flipped_bits_go_unnoticed(tmp_path):
 @pytest.mark.parametrize(
     "write", [lambda file: np.save(file, np.zeros(3)), lambda file: np.savez(file, kernel=X)]
 )
-def test_other_files_of_numpy_are_refused(saved, write):
+def test_other_numpy_files_are_rejected(saved, write):
     path, _ = saved
     with open(path, "wb") as file:
         write(file)
@@ -176,7 +176,7 @@ class Bomb:
         return setattr, (Bomb, "exploded", True)
 
 
-def test_pickles_are_not_opened(saved):
+def test_pickles_are_not_loaded(saved):
     path, _ = saved
     Bomb.exploded = False
     rewritten(path, kernel=lambda kernel: np.array([Bomb()], dtype=object))
@@ -189,15 +189,15 @@ def test_pickles_are_not_opened(saved):
 
 
 @pytest.mark.parametrize("dtype", ["float64", "U", "complex64"])
-def test_arrays_of_another_dtype_are_refused(saved, dtype):
+def test_arrays_of_another_dtype_are_rejected(saved, dtype):
     path, _ = saved
     rewritten(path, bias=lambda bias: bias.astype(dtype))
-    assert_refused(path, r"bias.*the model wants float32.*Resume with the arguments")
+    assert_refused(path, r"bias.*but the model needs float32.*Resume with the arguments")
 
 
-def test_another_model_is_refused(saved):
+def test_checkpoint_of_another_model_is_rejected(saved):
     path, _ = saved
-    assert_refused(path, r"\(3, 4\).*the model wants.*\(3, 5\)", make_model(units=5))
+    assert_refused(path, r"\(3, 4\).*but the model needs.*\(3, 5\)", make_model(units=5))
     _, other = small_checkpoint(path.parent)
     assert_refused(path, "belongs to another model.*Resume with the arguments", other)
     model = make_model()
@@ -207,13 +207,13 @@ def test_another_model_is_refused(saved):
 
 
 @pytest.mark.parametrize("text", [b"", b"\xff", b'{"epoch": 3'])
-def test_a_damaged_state_is_refused(saved, text):
+def test_damaged_state_is_rejected(saved, text):
     path, _ = saved
     rewritten(path, **{"state.json": lambda _: np.frombuffer(text, "uint8")})
     assert_refused(path, "not a complete checkpoint")
 
 
-def test_a_missing_file_or_a_directory(tmp_path):
+def test_missing_checkpoint_is_reported(tmp_path):
     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)])
     for path in (tmp_path / "none.npz", tmp_path):
         with pytest.raises(FileNotFoundError, match=f"^{re.escape(str(path))}: no such checkpoint"):
@@ -221,7 +221,7 @@ def test_a_missing_file_or_a_directory(tmp_path):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TypeError])
-def test_an_interrupted_write_leaves_the_checkpoint_before(saved, monkeypatch, error):
+def test_interrupted_write_keeps_the_previous_checkpoint(saved, monkeypatch, error):
     path, model = saved
     before = path.read_bytes()
 
@@ -236,7 +236,7 @@ def test_an_interrupted_write_leaves_the_checkpoint_before(saved, monkeypatch, e
     assert [p.name for p in path.parent.iterdir()] == [path.name]
 
 
-def test_replacing_needs_the_whole_file(tmp_path):
+def test_replacing_keeps_the_file_after_an_error(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("old")
     with pytest.raises(RuntimeError), replacing(path) as temporary:

@@ -1,4 +1,4 @@
-"""The values of a run: flags, presets, files, and what a run that is resumed refuses."""
+"""Settings of a run: flags, presets, files, and which changes a resumed run rejects."""
 
 import json
 from dataclasses import dataclass, fields
@@ -13,7 +13,7 @@ from keras_onlstm.runs.pair_classifier import PairClassifierConfig
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.training import load_checkpoint, save_checkpoint
 
-pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
+pytestmark = pytest.mark.backend("tensorflow")  # independent of the backend
 
 CONFIGS = [LanguageModelConfig, PRPNConfig, TreeLSTMConfig, PairClassifierConfig]
 
@@ -55,14 +55,14 @@ def output(tmp_path):
 
 
 def refused(capsys, *arguments, **kwargs):
-    """What a command line that is wrong prints."""
+    """The output of an invalid command line."""
     with pytest.raises(SystemExit) as ended:
         parse(*arguments, **kwargs)
     assert ended.value.code == 2
     return capsys.readouterr().err
 
 
-def test_every_value_is_a_flag(output):
+def test_every_setting_has_a_flag(output):
     given = ["--units", 30, "--no-tied", "--dropout", "5e-1", "--data", "a", "b", "--seed", 7]
     found = configured("--output", output, *given, "--max-words", 9)
     expected = {"units": 30, "tied": False, "dropout": 0.5, "data": ("a", "b"), "seed": 7}
@@ -72,7 +72,7 @@ def test_every_value_is_a_flag(output):
     assert (whole.dropout, type(whole.dropout), whole.max_words) == (0.0, float, None)
 
 
-def test_flags_come_before_the_file_and_the_file_before_the_preset(output, tmp_path):
+def test_flags_override_the_file_and_the_file_overrides_the_preset(output, tmp_path):
     assert TinyConfig.from_preset("large", seed=3) == TinyConfig(
         preset="large", units=900, tied=False, seed=3
     )
@@ -88,7 +88,7 @@ def test_flags_come_before_the_file_and_the_file_before_the_preset(output, tmp_p
         assert configured(*file, "--preset", "small") == TinyConfig(units=7, data=("a",))
 
 
-def test_the_config_json_of_a_run_starts_another_one(output, tmp_path):
+def test_config_json_starts_another_run(output, tmp_path):
     first = TinyConfig.from_preset("large", units=30)
     with running(output, first.to_json()):
         pass
@@ -99,7 +99,7 @@ def test_the_config_json_of_a_run_starts_another_one(output, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.json", '{"unit": 3}', "has 'unit'"),
+        ("a.json", '{"unit": 3}', "unknown setting 'unit'"),
         ("a.json", '{"units": 3', "Give a JSON or TOML file of values"),
         ("a.json", "[3]", "an object, not"),
         ("a.json", '{"model": "other", "units": 3}', "other.*tiny"),
@@ -107,7 +107,7 @@ def test_the_config_json_of_a_run_starts_another_one(output, tmp_path):
         ("a.toml", None, "cannot be read"),
     ],
 )
-def test_damaged_files_of_values_are_named(output, tmp_path, name, text, message):
+def test_invalid_config_files_are_reported(output, tmp_path, name, text, message):
     path = tmp_path / name
     if text is not None:
         path.write_text(text)
@@ -119,18 +119,18 @@ def test_damaged_files_of_values_are_named(output, tmp_path, name, text, message
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--units", "2.5"], "--units is an integer, 1 or above, not '2.5'"),
-        (["--units", "0"], "--units is an integer, 1 or above, not 0"),
-        (["--dropout", "1.5"], "--dropout is a number from 0 to 0.9999, not 1.5"),
-        (["--dropout", "nan"], "--dropout is a number"),
-        (["--max-words", "2"], "--max-words is an integer, 3 or above"),
-        (["--optimizer", "adm"], "--optimizer is 'sgd' or 'adam', not 'adm'"),
-        (["--preset", "huge"], "--preset is 'small' or 'large', not 'huge'"),
-        (["--seed", "-1"], "--seed is an integer from 0 to"),
+        (["--units", "2.5"], "--units must be an integer, 1 or above, not '2.5'"),
+        (["--units", "0"], "--units must be an integer, 1 or above, not 0"),
+        (["--dropout", "1.5"], "--dropout must be a number from 0 to 0.9999, not 1.5"),
+        (["--dropout", "nan"], "--dropout must be a number"),
+        (["--max-words", "2"], "--max-words must be an integer, 3 or above"),
+        (["--optimizer", "adm"], "--optimizer must be 'sgd' or 'adam', not 'adm'"),
+        (["--preset", "huge"], "--preset must be 'small' or 'large', not 'huge'"),
+        (["--seed", "-1"], "--seed must be an integer from 0 to"),
         (["--no-tied", "--optimizer", "sgd"], "--no-tied: goes with --optimizer adam"),
     ],
 )
-def test_messages_name_flag_range_and_value(output, given, message):
+def test_invalid_values_are_reported_with_flag_and_range(output, given, message):
     with pytest.raises(ValueError) as caught:
         configured("--output", output, *given)
     assert str(caught.value).startswith(message)
@@ -149,7 +149,7 @@ def test_help_shows_groups_and_defaults():
     ]  # fmt: skip
 
 
-def test_a_run_resumes_with_its_values_and_refuses_others(output, tmp_path):
+def test_resume_rejects_changed_values(output, tmp_path):
     config = configured(
         "--output", output, "--units", 30, "--data", tmp_path / "ptb", "--seed", 7, "--devices", 2
     )
@@ -175,14 +175,14 @@ def test_a_run_resumes_with_its_values_and_refuses_others(output, tmp_path):
         configured("--output", tmp_path / "none", "--resume")
 
 
-def test_what_is_stored_of_a_run():
+def test_command_record_and_config_json():
     config = TinyConfig(data=("/home/me/ptb", "b"), vectors="x/y.txt", devices=2, max_words=9)
     command = "train.py --preset small --seed 0 --data ptb b --max-words 9 --vectors y.txt"
     assert config.command() == f"{command} --devices 2"
     large = TinyConfig.from_preset("large", tied=True, optimizer="sgd")
     assert large.command() == "train.py --preset large --seed 0 --tied --optimizer sgd"
     assert config.group("model") == {"units": 20, "tied": True, "dropout": 0.1}
-    # Neither paths, nor what may change, nor the preset, of which all values are there.
+    # Without paths, settings that may change, and the preset, whose values are all recorded.
     assert config.record() == {
         "seed": 0, "max_words": 9, "units": 20, "tied": True, "dropout": 0.1, "optimizer": "adam",
     }  # fmt: skip
@@ -193,7 +193,7 @@ def test_what_is_stored_of_a_run():
 
 
 @pytest.mark.parametrize("config", CONFIGS)
-def test_every_preset_starts_and_is_what_its_command_starts(config, output):
+def test_command_of_each_preset_round_trips(config, output):
     for preset in config.presets:
         values = config.from_preset(preset)
         words = values.command().removeprefix(config.program).split()
@@ -203,7 +203,7 @@ def test_every_preset_starts_and_is_what_its_command_starts(config, output):
         assert json.loads(json.dumps(values.record())) == values.record()
 
 
-def test_one_of_several_models(output, capsys):
+def test_model_flag_chooses_among_several_configs(output, capsys):
     both = {"configs": (LanguageModelConfig, PRPNConfig)}
     assert type(configured("--output", output, **both)) is LanguageModelConfig
     found = configured("--output", output, "--model", "prpn", "--slots", 7, **both)
@@ -225,14 +225,22 @@ def test_one_of_several_models(output, capsys):
     [
         (LanguageModelConfig, {"devices": 9, "batch_size": 8}, "--devices 9: the batch has only 8"),
         (PRPNConfig, {"weight_decay": 0.1}, "--weight-decay 0.1: needs --optimizer adamw, adam_l2"),
-        (PRPNConfig, {"test_sentences": True}, "--test-sentences: goes with --sentences"),
-        (LanguageModelConfig, {"max_words": 9, "init_from": "a"}, "--max-words: the vocabulary is"),
-        (TreeLSTMConfig, {"left_dependents": True, "trees": "chain"}, "--left-dependents: a seq"),
+        (PRPNConfig, {"test_sentences": True}, "--test-sentences: needs --sentences"),
+        (
+            LanguageModelConfig,
+            {"max_words": 9, "init_from": "a"},
+            "--max-words: not with --init-from",
+        ),
+        (
+            TreeLSTMConfig,
+            {"left_dependents": True, "trees": "chain"},
+            "--left-dependents: needs --trees",
+        ),
         (TreeLSTMConfig, {"data": ("treebank",)}, "--data takes nltk, or three CoNLL files"),
         (TreeLSTMConfig, {"data": ("a", "b")}, "--data takes nltk, or three CoNLL files"),
     ],
 )
-def test_values_that_do_not_go_together(config, values, message):
+def test_contradicting_values_are_rejected(config, values, message):
     with pytest.raises(ValueError) as caught:
         config(**values)
     assert str(caught.value).startswith(message)
@@ -246,7 +254,7 @@ def write(directory, content):
 EARLIER = {"preset": "smoke", "recurrent": "lstm", "data": None, "seed": 3}
 
 
-def test_the_earliest_runs_stored_neither_values_nor_a_command(output):
+def test_runs_that_stored_only_a_preset_load(output):
     """Only the name of the preset."""
     write(output, {"arguments": EARLIER})
     expected = LanguageModelConfig.from_preset("debug", recurrent="lstm", seed=3)
@@ -257,14 +265,14 @@ def test_the_earliest_runs_stored_neither_values_nor_a_command(output):
     ("content", "message"),
     [
         ({}, "arguments is missing"),
-        ({"arguments": EARLIER | {"colour": 3}}, "has 'colour'"),
+        ({"arguments": EARLIER | {"colour": 3}}, "unknown setting 'colour'"),
         ({"arguments": EARLIER, "values": {"units": 3}}, "is missing"),
-        ({"arguments": EARLIER, "values": {"unit": 3}}, "has 'unit'"),
-        ({"arguments": EARLIER, "values": 3}, "values is an object or null, not 3"),
+        ({"arguments": EARLIER, "values": {"unit": 3}}, "unknown setting 'unit'"),
+        ({"arguments": EARLIER, "values": 3}, "values must be an object or null, not 3"),
         ({"model": "language_model", "units": 3}, "is missing"),
     ],
 )
-def test_damaged_records_of_runs_are_named(output, content, message):
+def test_damaged_config_json_is_reported(output, content, message):
     write(output, content)
     with pytest.raises(ValueError, match=message) as caught:
         LanguageModelConfig.load(output)
@@ -272,18 +280,18 @@ def test_damaged_records_of_runs_are_named(output, content, message):
     assert "Name the --output directory" in str(caught.value)
 
 
-VALUES = {"units": 20, "start": "scaled", "rate": 0.1}
+VALUES = {"units": 20, "initialization": "scaled", "rate": 0.1}
 
 
-def test_a_checkpoint_resumes_with_its_values_only(tmp_path):
+def test_checkpoint_with_another_record_is_rejected(tmp_path):
     make_trainer(tmp_path, record=VALUES).run(max_batches=2)
-    for name, other in {"units": 21, "start": None}.items():
+    for name, other in {"units": 21, "initialization": None}.items():
         trained = make_trainer(tmp_path, seed=9, record=VALUES | {name: other})
         before = bits(trained.model)
-        with pytest.raises(ValueError, match=f"begun with {name} {VALUES[name]}, not {other}"):
+        with pytest.raises(ValueError, match=f"started with {name} {VALUES[name]}, not {other}"):
             trained.resume()
         assert bits(trained.model) == before
-    with pytest.raises(ValueError, match="begun with units 20, not None"):
+    with pytest.raises(ValueError, match="started with units 20, not None"):
         make_trainer(tmp_path).resume()
     survivor = make_trainer(tmp_path, seed=9, record=VALUES)
     survivor.resume()
@@ -291,7 +299,7 @@ def test_a_checkpoint_resumes_with_its_values_only(tmp_path):
 
 
 @pytest.mark.parametrize("stored", [None, {"units": 20}])
-def test_checkpoints_of_earlier_versions_have_fewer_values_or_none(tmp_path, stored):
+def test_checkpoints_with_fewer_or_no_recorded_values_resume(tmp_path, stored):
     begun = make_trainer(tmp_path)
     begun.run(max_batches=2)
     path = tmp_path / "checkpoint.npz"

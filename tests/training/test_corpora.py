@@ -1,4 +1,4 @@
-"""The ids of a run's large corpus: they are made once, unless what they are of has changed."""
+"""The cached ids of a large corpus: computed once, and again if the text changes."""
 
 import json
 
@@ -46,7 +46,7 @@ def read(data, tmp_path, monkeypatch):
     return run
 
 
-def test_ids_are_made_once(read):
+def test_ids_are_cached(read):
     words, ids, anew = read()
     assert anew and words == ["<eos>", "<unk>", "a", "c", "b"]
     assert read() == (words, ids, False)
@@ -54,7 +54,7 @@ def test_ids_are_made_once(read):
 
 
 @pytest.mark.parametrize("part", TEXTS)
-def test_a_file_that_changed(read, data, part):
+def test_changed_text_updates_the_cached_ids(read, data, part):
     """To a text of the same length."""
     read()
     path = data / f"{part}.txt"
@@ -63,20 +63,20 @@ def test_a_file_that_changed(read, data, part):
     assert not read()[2]
 
 
-def test_other_arguments(read):
+def test_changed_arguments_update_the_cached_ids(read):
     words = read()[0]
     for arguments in ({"max_words": 3}, {"characters": True}, {"vocabulary": words[::-1]}, {}):
         assert read(**arguments)[2], arguments
         assert not read(**arguments)[2], arguments
 
 
-def test_words_that_were_given_say_nothing_of_those_that_are_counted(read):
+def test_given_vocabulary_is_not_cached_as_the_counted_one(read):
     words = ["<eos>", "<unk>", "b"]
     read(vocabulary=words)
     assert read(max_words=3)[0] == ["<eos>", "<unk>", "a"]
 
 
-def test_ids_without_the_ends_of_blank_lines_are_made_anew(read, data, tmp_path):
+def test_ids_without_blank_line_ends_are_recomputed(read, data, tmp_path):
     """Earlier versions had no <eos> for a blank line, and nothing about it in their file."""
     (data / "train.txt").write_text("a b\n\nc a\n")
     words, ids, _ = read()
@@ -94,7 +94,7 @@ def test_ids_without_the_ends_of_blank_lines_are_made_anew(read, data, tmp_path)
 
 @pytest.mark.parametrize("name", [ORIGIN, VOCABULARY, "train.ids", "valid.ids", "test.ids"])
 @pytest.mark.parametrize("how", ["gone", "empty", "shorter", "something else"])
-def test_damage(read, tmp_path, name, how):
+def test_damaged_cache_is_recomputed(read, tmp_path, name, how):
     before = read()
     path = tmp_path / IDS / name
     content = path.read_bytes()
@@ -106,15 +106,15 @@ def test_damage(read, tmp_path, name, how):
     assert read() == (*before[:2], True)
 
 
-def test_characters_that_end_lines_elsewhere(read, data):
-    """A vocabulary of characters has one a line, whatever they are."""
+def test_vocabulary_of_line_breaking_characters_round_trips(read, data):
+    """A vocabulary of characters has one per line, even for characters that end lines."""
     (data / "train.txt").write_text("a\x0bb\x85c\u2028\td\n", encoding="utf-8")
     words, _, _ = read(characters=True)
     assert {"\x0b", "\x85", "\u2028", "\t"} <= set(words)
     assert read(characters=True)[0] == words
 
 
-def test_killed_while_ids_are_made(read, tmp_path, monkeypatch):
+def test_killed_conversion_is_restarted(read, tmp_path, monkeypatch):
     read()
 
     def ends(*_):
@@ -128,7 +128,7 @@ def test_killed_while_ids_are_made(read, tmp_path, monkeypatch):
     json.loads((tmp_path / IDS / ORIGIN).read_bytes())
 
 
-def test_text_files_are_split(tmp_path):
+def test_text_files_are_split_into_three_parts(tmp_path):
     """Of 20 lines 18 are for training; blank lines do not count."""
     lines = [f"w{number}" for number in range(50)]
     (tmp_path / "a.txt").write_text("\n\n".join(lines[:30]))
@@ -146,9 +146,9 @@ def test_text_files_are_split(tmp_path):
         read_corpus(LanguageModelConfig(data=[tmp_path / "a.txt"]), tmp_path / "run")
 
 
-def test_debug_without_data_has_formulas(tmp_path):
+def test_debug_preset_uses_formulas_without_data(tmp_path):
     found = read_corpus(LanguageModelConfig.from_preset("debug"), tmp_path)
     assert {"(", ")", "and", "or", "not"} <= set(found.vocabulary)
     assert len(found.train) > 9 * len(found.valid) > 1000
-    with pytest.raises(ValueError, match="--data is needed"):
+    with pytest.raises(ValueError, match="--data is missing"):
         read_corpus(LanguageModelConfig(), tmp_path)

@@ -1,19 +1,19 @@
-"""The loss of tokens: values and slopes of few words and of many, in every precision."""
+"""token_losses: values and gradients for small and large vocabularies, in every precision."""
 
 import numpy as np
 import pytest
 from keras import ops
 
 from helpers.checks import EXACT, SINGLE, as_array, assert_close, dtype_of, gradients, tensor
-from keras_onlstm.training import cross_entropy
-from keras_onlstm.training.cross_entropy import token_losses
+from keras_onlstm.training import bptt
+from keras_onlstm.training.bptt import token_losses
 
 FEW, MANY = 7, 1003
 RNG = np.random.default_rng(3)
 
 
 def draw(words, scale=3.0):
-    """Targets (2, 3), logits (2, 3, V) and what the losses are weighed with (2, 3)."""
+    """Targets (2, 3), logits (2, 3, V) and weights of the losses (2, 3)."""
     targets = RNG.integers(0, words, (2, 3))
     return targets, scale * RNG.normal(size=(2, 3, words)), RNG.normal(size=(2, 3))
 
@@ -35,7 +35,7 @@ def found(targets, logits, weights, dtype):
 
 
 @pytest.mark.parametrize("words", [FEW, MANY])
-def test_values_and_slopes(words, float64):
+def test_losses_and_gradients_match_the_equations(words, float64):
     targets, logits, weights = draw(words)
     losses, slopes = found(targets, logits, weights, float64)
     wanted, steps = expected(targets, logits)
@@ -44,7 +44,7 @@ def test_values_and_slopes(words, float64):
 
 
 @pytest.mark.parametrize("words", [FEW, MANY])
-def test_narrow_logits_have_wide_losses(words):
+def test_bfloat16_logits_have_float32_losses(words):
     targets, logits, _ = draw(words)
     narrow = tensor(logits, "bfloat16")
     losses = token_losses(tensor(targets, "int32"), narrow)
@@ -53,8 +53,8 @@ def test_narrow_logits_have_wide_losses(words):
 
 
 @pytest.mark.parametrize("words", [FEW, MANY])
-def test_logits_that_are_far_apart(words):
-    """Exponentials of these are infinite, and 0."""
+def test_extreme_logits(words):
+    """Their exponentials overflow and underflow."""
     logits = np.where(np.arange(words) == 4, 1e4, -1e4)[None, None].astype("float32")
     for target, loss in ((4, 0.0), (5, 2e4)):
         losses, slopes = found(np.array([[target]]), logits, np.ones((1, 1)), "float32")
@@ -65,7 +65,7 @@ def test_logits_that_are_far_apart(words):
 
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("compiled", [False, True])
-def test_in_graphs_of_any_size(compiled):
+def test_losses_in_graphs_of_unknown_shape(compiled):
     import tensorflow as tf
 
     signature = [tf.TensorSpec((None, None), "int32"), tf.TensorSpec((None, None, MANY), "float64")]
@@ -86,11 +86,11 @@ def test_in_graphs_of_any_size(compiled):
 
 
 @pytest.mark.backend("tensorflow")
-def test_a_gpu_has_an_operation_of_its_own(monkeypatch):
+def test_gpu_uses_the_operation_of_keras(monkeypatch):
     import tensorflow as tf
 
     targets, logits, _ = draw(MANY)
-    monkeypatch.setattr(cross_entropy, "compiled", None)
+    monkeypatch.setattr(bptt, "compiled", None)
     with pytest.raises(TypeError):
         token_losses(targets, logits)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
@@ -98,7 +98,7 @@ def test_a_gpu_has_an_operation_of_its_own(monkeypatch):
 
 
 @pytest.mark.backend("tensorflow")
-def test_second_derivatives_are_refused_by_name():
+def test_second_derivatives_raise():
     import tensorflow as tf
 
     targets, logits, _ = draw(MANY)

@@ -29,7 +29,7 @@ def make_trainer(directory):
 
 
 def differing(tmp_path, monkeypatch):
-    """The batches, of an epoch, before which a restored run goes on to other bits."""
+    """The batches of an epoch before which a restored run continues with other bits."""
     whole, after = make_trainer(tmp_path / "whole"), []
     save = trainer.save_checkpoint
 
@@ -54,5 +54,5 @@ def differing(tmp_path, monkeypatch):
     return different
 
 
-def test_restored_before_every_batch_in_turn(tmp_path, monkeypatch):
+def test_step_bits_do_not_depend_on_earlier_batches(tmp_path, monkeypatch):
     assert differing(tmp_path, monkeypatch) == []

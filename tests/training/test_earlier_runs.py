@@ -96,21 +96,21 @@ def stopped(tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_values_have_their_current_names(kind):
+def test_earlier_settings_get_current_names(kind):
     config = load(kind)
     assert config.model == kind
     assert {name: getattr(config, name) for name in VALUES[kind]} == VALUES[kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_best_model_has_the_score_of_its_epoch(kind):
+def test_earlier_best_model_reproduces_its_score(kind):
     monitor = "val_accuracy" if kind == "pair_classifier" else "val_perplexity"
     expected = epochs(RUNS / kind / "finished.json")[0][monitor]
     assert score(kind, RUNS / kind) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["language_model", "tree_lstm", "pair_classifier"])
-def test_a_stopped_run_resumes_to_the_same_epochs(kind, stopped):
+def test_earlier_stopped_run_resumes_to_the_same_epochs(kind, stopped):
     run = stopped(kind)
     assert resume(kind, run)
     found, expected = epochs(run / "metrics.json"), epochs(RUNS / kind / "finished.json")
@@ -119,7 +119,7 @@ def test_a_stopped_run_resumes_to_the_same_epochs(kind, stopped):
     assert found == [pytest.approx(row, rel=1e-5) for row in expected]
 
 
-def test_a_stopped_prpn_resumes(stopped):
+def test_earlier_stopped_prpn_resumes(stopped):
     """To the same loss of the epoch.
 
     Keras's Adam rounds in another way than the one of the earlier version. With a momentum of 0
@@ -135,11 +135,11 @@ def test_a_stopped_prpn_resumes(stopped):
     assert len(epochs(run / "metrics.json")) == 4
 
 
-def test_other_values_are_refused(stopped):
+def test_earlier_run_rejects_changed_values(stopped):
     run = stopped("tree_lstm")
     path = run / "config.json"
     config = json.loads(path.read_text())
     config["values"]["units"] = 15
     path.write_text(json.dumps(config))
-    with pytest.raises(ValueError, match="begun with units 16, not 15"):
+    with pytest.raises(ValueError, match="started with units 16, not 15"):
         resume("tree_lstm", run)

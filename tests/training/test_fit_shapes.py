@@ -81,7 +81,7 @@ def made_trees(**options):
     trees = [chain(["a"] * 2)] * 6 + [chain(["a"] * 3), balanced_tree(31)]
     learner = TreeLearner(model)
     learner.compile(keras.optimizers.SGD(0.5))
-    return learner, TreeBatches(model, list(map(model.lay_out, trees)), 1, **options)
+    return learner, TreeBatches(model, list(map(model.schedule_tree, trees)), 1, **options)
 
 
 MAKERS = {
@@ -112,7 +112,7 @@ def make(request):
     return made
 
 
-def test_fit_takes_the_steps_of_the_batches_one_by_one(make):
+def test_fit_matches_train_on_batch(make):
     model, batches = make()
     model.fit(batches, epochs=2, shuffle=False, verbose=0)
     expected, again = make()
@@ -133,7 +133,7 @@ def test_evaluate_averages_over_all_batches(make):
     assert_close(found, np.average([float(loss) for loss in losses], weights=rows), 1e-5, "loss")
 
 
-def test_fit_weighs_classes_of_pairs():
+def test_fit_supports_class_weights():
     lengths = [(1, 1), (1, 1), (4, 2), (3, 1)]
     model, batches = made_pairs(lengths)
     weights = {0: 1.0, 1: 3.0, 2: 0.25}

@@ -1,4 +1,4 @@
-"""The training of a language model: each optimizer and schedule, and runs that are resumed."""
+"""Training of language models: every optimizer and schedule, and resumed runs."""
 
 import json
 
@@ -11,7 +11,7 @@ from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.training.language_models import make_model, train_language_model
 
-pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it, and it is slow
+pytestmark = pytest.mark.backend("tensorflow")  # slow, and independent of the backend
 
 WORDS = ["<eos>", "<unk>", *"abcdef"]
 TINY = {"embedding_dim": 6, "units": 8, "num_layers": 1, "batch_size": 4, "bptt": 10, "epochs": 3}
@@ -35,7 +35,7 @@ def left_by(directory):
     return list(arrays.values()), [{**row, "seconds": 0} for row in rows]
 
 
-# The rate of the epochs; with a plateau it falls, for a rate so small that nothing gets better.
+# Learning rates of the epochs. The tiny rates of a plateau fall, because nothing improves.
 KINDS = [
     ("sgd", "plateau", [1e-30, 1e-30, 0.25e-30]),
     ("asgd", "constant", None),
@@ -46,7 +46,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("optimizer", "schedule", "rates"), KINDS)
-def test_a_run_resumes_to_the_same_bits(tmp_path, optimizer, schedule, rates):
+def test_resume_matches_uninterrupted_run(tmp_path, optimizer, schedule, rates):
     """Stopped within epochs and resumed."""
     decay = 0.0 if optimizer == "adam" else 1e-3
     rate = 1e-30 if rates else 0.1
@@ -64,7 +64,7 @@ def test_a_run_resumes_to_the_same_bits(tmp_path, optimizer, schedule, rates):
         assert [row["learning_rate"] for row in whole[1]] == pytest.approx(rates)
 
 
-def test_another_vocabulary_is_refused(tmp_path):
+def test_resume_rejects_another_vocabulary(tmp_path):
     config, data = tiny(), corpus()
     train_language_model(tmp_path / "run", config, data, steps=1)
     other = data._replace(vocabulary=[*WORDS[:-1], "z"])
@@ -73,7 +73,7 @@ def test_another_vocabulary_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("config", [LanguageModelConfig, PRPNConfig])
-def test_a_run_starts_from_another_model(tmp_path, config):
+def test_run_starts_with_weights_of_another_model(tmp_path, config):
     values = tiny(config, epochs=1, learning_rate=0.0, optimizer="adam", weight_decay=0.0)
     initial = make_model(tiny(config, seed=9), WORDS)
     initial.build()
@@ -84,5 +84,5 @@ def test_a_run_starts_from_another_model(tmp_path, config):
     ):
         assert (as_array(variable) == as_array(trained)).all(), variable.path
     smaller = make_model(tiny(config, embedding_dim=4), WORDS)
-    with pytest.raises(ValueError, match="the model to start from has embedding_dim 4, not 6"):
+    with pytest.raises(ValueError, match="The initial model has embedding_dim 4, not 6"):
         train_language_model(tmp_path / "other", values, corpus(), initial=smaller)

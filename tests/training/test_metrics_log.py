@@ -1,4 +1,4 @@
-"""What a run leaves for people and programs: CSV, JSON, TensorBoard's event files."""
+"""Metrics of a run: CSV, JSON and TensorBoard event files."""
 
 import csv
 import json
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from keras_onlstm.training import metrics_log
-from keras_onlstm.training.metrics_log import write_history, write_tensorboard
+from keras_onlstm.training import trainer
+from keras_onlstm.training.trainer import write_history, write_tensorboard
 
 HISTORY = [
     {"epoch": 1, "loss": 1.0 / 3, "val_accuracy": 0.5, "learning_rate": 1e-3, "seconds": 1.25},
@@ -18,7 +18,7 @@ HISTORY = [
 ]
 
 
-def test_history_is_written_to_the_last_digit(tmp_path):
+def test_history_is_written_exactly(tmp_path):
     write_history(tmp_path, HISTORY)
     assert json.loads((tmp_path / "metrics.json").read_text()) == {"epochs": HISTORY}
     with open(tmp_path / "metrics.csv", newline="", encoding="utf-8") as file:
@@ -28,7 +28,7 @@ def test_history_is_written_to_the_last_digit(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["metrics.csv", "metrics.json"]
 
 
-def test_history_is_written_anew_or_not_at_all(tmp_path):
+def test_history_is_written_atomically(tmp_path):
     write_history(tmp_path, HISTORY)
     write_history(tmp_path, HISTORY[:1])
     assert len((tmp_path / "metrics.csv").read_text().splitlines()) == 2
@@ -39,7 +39,7 @@ def test_history_is_written_anew_or_not_at_all(tmp_path):
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-# In a process of its own: TensorBoard imports what warns, and warnings are errors here.
+# In a separate process: TensorBoard's imports warn, and warnings are errors here.
 READER = """
 import json, sys, types
 from pathlib import Path
@@ -79,9 +79,9 @@ def test_tensorboard_reads_the_values(tmp_path):
     assert events == wanted
 
 
-def test_without_tensorboard_nothing_is_written(tmp_path, monkeypatch, capfd):
+def test_nothing_is_written_without_tensorboard(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(
-        metrics_log, "find_spec", lambda name: None if name == "tensorboard" else find_spec(name)
+        trainer, "find_spec", lambda name: None if name == "tensorboard" else find_spec(name)
     )
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     write_tensorboard(tmp_path, HISTORY[0])

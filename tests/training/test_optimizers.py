@@ -68,19 +68,19 @@ def in_graph(jit_compile):
 @pytest.mark.backend("tensorflow", "torch")
 @pytest.mark.parametrize("run", ["eagerly", "in a graph", "compiled"])
 @pytest.mark.parametrize("name", OPTIONS)
-def test_the_penalty_is_a_part_of_the_gradient(name, run):
+def test_penalty_is_added_to_the_gradient(name, run):
     is_torch = keras.backend.backend() == "torch"
     if is_torch and run != "eagerly":
         pytest.skip("PyTorch has no such graphs")
     around = {} if run == "eagerly" else {"around": in_graph(run == "compiled")}
     found = steps_of(PenalizedAdam(RATE, PENALTY, **OPTIONS[name]), **around)
-    # Keras passes what it clips on PyTorch through 32 bits.
+    # On PyTorch Keras clips gradients in float32.
     tolerance = 1e-7 if is_torch and name == "clipped" else EXACT
     assert_close(found, equations(PENALTY, **OPTIONS[name]), tolerance, "weights")
     assert_differ(found, equations(0.0, **OPTIONS[name]), 1e-2, "weights without a penalty")
 
 
-def test_penalized_adam_comes_back_from_its_configuration():
+def test_penalized_adam_config_round_trip():
     config = PenalizedAdam(RATE, PENALTY, beta_1=0.5, global_clipnorm=2.0).get_config()
     found = keras.optimizers.get({"class_name": "keras_onlstm>PenalizedAdam", "config": config})
     assert type(found) is PenalizedAdam and found.get_config() == config
@@ -116,7 +116,7 @@ def averaged(model):
 
 
 @pytest.mark.parametrize("kind", [AveragedSGD, AveragedAdam])
-def test_the_mean_is_plain_and_the_steps_are_too(kind):
+def test_mean_and_steps_of_averaging_optimizers(kind):
     model = make(kind(0.1))
     plain = make(PLAIN[kind](0.1))
     steps = []
@@ -137,7 +137,7 @@ def test_the_mean_is_plain_and_the_steps_are_too(kind):
         assert_close(step(plain, number), steps[number], 1e-6, "a step")
 
 
-def test_weights_come_back_after_an_error():
+def test_weights_are_restored_after_an_error():
     model = make(AveragedSGD(0.1))
     model.optimizer.start_averaging()
     step(model, 0)
@@ -147,7 +147,7 @@ def test_weights_come_back_after_an_error():
     assert (weights(model) == last).all()
 
 
-def test_a_checkpoint_holds_the_mean(tmp_path):
+def test_checkpoint_includes_the_mean(tmp_path):
     model = make(AveragedSGD(0.1))
     model.optimizer.start_averaging()
     steps = [step(model, number) for number in range(3)]

@@ -41,7 +41,7 @@ def assert_same(ours, others):
     seed=st.integers(0, 5),
     epoch=st.integers(0, 5),
 )
-def test_an_epoch_holds_every_pair_once(lengths, batch_size, multiple, shuffle, seed, epoch):
+def test_epoch_contains_every_pair_once(lengths, batch_size, multiple, shuffle, seed, epoch):
     left, right, classes = make_pairs(lengths)
     batches = PairBatches(left, right, classes, batch_size, multiple, shuffle, seed)
     batches.set_epoch(epoch)
@@ -73,7 +73,7 @@ def test_without_shuffling_batches_are_sorted_by_length():
     assert len(first[-1][1]) == 83 % 8  # the one batch that is not full is the last
 
 
-def test_the_order_follows_from_seed_and_epoch_alone():
+def test_order_depends_only_on_seed_and_epoch():
     pairs = random_pairs()
     batches = PairBatches(*pairs, batch_size=8, shuffle=True, seed=5)
     orders = [everything(batches)]
@@ -88,7 +88,7 @@ def test_the_order_follows_from_seed_and_epoch_alone():
     assert_same([again[i] for i in (3, 9, 0)], [orders[2][i] for i in (3, 9, 0)])
 
 
-def test_epochs_and_seeds_differ_in_the_batches_and_in_their_order():
+def test_epochs_and_seeds_differ_in_batches_and_order():
     orders = {}
     for seed in range(2):
         batches = PairBatches(*random_pairs(), batch_size=8, shuffle=True, seed=seed)
@@ -96,15 +96,15 @@ def test_epochs_and_seeds_differ_in_the_batches_and_in_their_order():
             batches.set_epoch(epoch)
             orders[seed, epoch] = [tuple(classes.tolist()) for _, classes in everything(batches)]
     assert len({tuple(order) for order in orders.values()}) == len(orders)
-    # Not the same batches in another order alone: pairs of one length change places.
+    # Not only the order of batches changes: pairs of equal length are exchanged.
     kept = set(map(frozenset, orders[0, 0])) & set(map(frozenset, orders[0, 1]))
     assert len(kept) < len(orders[0, 0])
     widths = [left.shape[1] for (left, _), _ in everything(batches)]
     assert widths != sorted(widths), "batches come in order of length"
 
 
-def test_right_lengths_rise_and_fall_by_turns():
-    # Sorted by left, right falling or rising: (1, 2) and (1, 4), then (3, 1) alone.
+def test_right_lengths_alternately_rise_and_fall():
+    # Sorted by left, right falling or rising: (1, 2) and (1, 4), then only (3, 1).
     batches = PairBatches([[1], [1, 2, 3], [4]], [[5, 6], [7], [1, 2, 3, 4]], [0, 1, 2], 2)
     assert [[a.shape, b.shape] for (a, b), _ in everything(batches)] == [
         [(2, 1), (2, 4)], [(1, 3), (1, 1)],
@@ -119,14 +119,14 @@ def test_padding_share_is_the_share_of_zeros(multiple):
     assert batches.padding_share() == pytest.approx((ids == 0).mean(), abs=1e-12)
 
 
-def test_an_empty_sequence_is_one_position_of_padding():
+def test_empty_sequence_is_one_padding_position():
     batches = PairBatches([[], [1, 2]], [[3], []], [0, 1], batch_size=1)
     (left, right), _ = batches[0]
     assert left.tolist() == [[0]] and right.tolist() == [[3]]
     assert batches.padding_share() == pytest.approx(1 - 3 / 5)
 
 
-def test_published_data(shared_data):
+def test_published_data_needs_little_padding(shared_data):
     training, _ = logic.load(shared_data / "propositionallogic").split(6)
     sides = (
         [logic.encode(pair.left) for pair in training],
@@ -150,6 +150,6 @@ def test_published_data(shared_data):
         ({"batch_size": 0}, "batch_size.*0"),
     ],
 )
-def test_bad_arguments(changes, match):
+def test_invalid_arguments_are_rejected(changes, match):
     with pytest.raises(ValueError, match=match):
         PairBatches(**{"left": [[1]], "right": [[2]], "classes": [0], "batch_size": 2, **changes})

@@ -24,7 +24,7 @@ from keras_onlstm.training import PairBatches, load_checkpoint, trainer
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory):
-    """What a run that is never killed leaves, and how many events it has, for each schedule."""
+    """The results of an uninterrupted run and its number of events, for each schedule."""
     return {
         schedule: unbroken_run(tmp_path_factory.mktemp(schedule), schedule=schedule)
         for schedule in ("plateau", "cosine")
@@ -35,7 +35,7 @@ STEP = 1 if keras.backend.backend() == "tensorflow" else 2
 
 
 @pytest.mark.parametrize(("schedule", "first", "step"), [("plateau", 11, 29), ("cosine", 7, 61)])
-def test_killed_anywhere_in_a_run_and_resumed(tmp_path, unbroken, schedule, first, step):
+def test_resume_after_kill_matches_uninterrupted_run(tmp_path, unbroken, schedule, first, step):
     expected, events = unbroken[schedule]
     for at in [*range(5), *range(first, events - 1, step * STEP), events - 1]:
         directory = tmp_path / str(at)
@@ -47,7 +47,7 @@ def test_killed_anywhere_in_a_run_and_resumed(tmp_path, unbroken, schedule, firs
         assert not [path for path in directory.iterdir() if path.name.startswith(".")]
 
 
-def test_killed_again_and_again(tmp_path, unbroken):
+def test_resume_after_repeated_kills(tmp_path, unbroken):
     expected, _ = unbroken["plateau"]
     kills = 0
     while kill(tmp_path, 31):
@@ -56,7 +56,7 @@ def test_killed_again_and_again(tmp_path, unbroken):
     assert_equal(what_is_left(started(tmp_path)), expected)
 
 
-def test_how_often_checkpoints_are_written_changes_nothing(tmp_path, unbroken):
+def test_checkpoint_interval_does_not_change_results(tmp_path, unbroken):
     trained = make_trainer(tmp_path, checkpoint_seconds=1000)
     with pytest.MonkeyPatch.context() as patch:
         written = []
@@ -67,7 +67,7 @@ def test_how_often_checkpoints_are_written_changes_nothing(tmp_path, unbroken):
     assert_equal(what_is_left(trained), unbroken["plateau"][0])
 
 
-def test_the_unbroken_run_is_as_described(tmp_path, unbroken):
+def test_uninterrupted_run_has_expected_history(tmp_path, unbroken):
     """Numbers that the tests above compare are the right ones."""
     expected, _ = unbroken["plateau"]
     table, rows = expected["records"]
@@ -84,7 +84,7 @@ def test_the_unbroken_run_is_as_described(tmp_path, unbroken):
 
 
 @pytest.mark.parametrize("stops", [[3, 1], [4, 4, 4], [15]])
-def test_stopped_after_so_many_batches_and_resumed(tmp_path, unbroken, stops):
+def test_resume_after_max_batches_matches_uninterrupted_run(tmp_path, unbroken, stops):
     for count in stops:
         trained = started(tmp_path)
         before = int(ops.convert_to_numpy(trained.model.optimizer.iterations))
@@ -103,16 +103,18 @@ def assert_resume_refused(refused, error, match):
     assert bits(refused.model) == before and refused.progress is progress
 
 
-def test_resuming_another_run(tmp_path):
+def test_resume_rejects_another_run(tmp_path):
     make_trainer(tmp_path, epochs=1).run()
     refused = make_trainer(tmp_path, seed=99)
     refused.schedules = []
-    assert_resume_refused(refused, ValueError, "1 callbacks.*here are 0.*Resume with the arguments")
+    assert_resume_refused(
+        refused, ValueError, "1 callbacks.*has 0 callbacks.*Resume with the arguments"
+    )
     refused = make_trainer(tmp_path, schedule="cosine", seed=99)
     assert_resume_refused(refused, ValueError, "another model")  # no learning rate to restore
 
 
-def test_resuming_with_less_data(tmp_path):
+def test_resume_rejects_less_data(tmp_path):
     trained = make_trainer(tmp_path, epochs=1)
     trained.run()
     trained.progress.batch = 3
@@ -123,7 +125,7 @@ def test_resuming_with_less_data(tmp_path):
 
 
 @pytest.mark.parametrize("state", [None, {"epoch": 1}, "text"])
-def test_resuming_from_a_checkpoint_of_something_else(tmp_path, state):
+def test_resume_rejects_other_checkpoints(tmp_path, state):
     saved = make_trainer(tmp_path)
     files_of_saved = tmp_path / "checkpoint.npz"
     trainer.save_checkpoint(files_of_saved, saved.model, state)
@@ -131,7 +133,7 @@ def test_resuming_from_a_checkpoint_of_something_else(tmp_path, state):
     assert load_checkpoint(files_of_saved, saved.model) == state
 
 
-def test_seconds_go_on_after_a_kill(tmp_path, monkeypatch):
+def test_seconds_accumulate_after_resume(tmp_path, monkeypatch):
     """Each batch takes 10 seconds by the trainer's clock, those before the kill included."""
     clock = iter(range(0, 10**6, 10))
     monkeypatch.setattr(trainer.time, "monotonic", lambda: float(next(clock)))

@@ -1,4 +1,4 @@
-"""The directory of a run: its config.json, who may write there, and where a model comes from."""
+"""The directory of a run: its config.json, its lock, and the origin of its model."""
 
 import json
 
@@ -6,10 +6,10 @@ import pytest
 
 from keras_onlstm.runs.directory import check_new, has_begun, origin, read_config, running
 
-pytestmark = pytest.mark.backend("tensorflow")  # nothing here depends on it
+pytestmark = pytest.mark.backend("tensorflow")  # independent of the backend
 
 
-def test_a_new_run(tmp_path):
+def test_new_run_writes_config_json(tmp_path):
     output = tmp_path / "run"
     check_new(output)
     with running(output, {"seed": 7}, False):
@@ -25,7 +25,7 @@ def test_a_new_run(tmp_path):
     assert read_config(output) == content
 
 
-def test_a_directory_that_is_in_use_is_refused(tmp_path):
+def test_used_directory_is_rejected(tmp_path):
     """With --resume as the remedy where runs of its kind can be resumed."""
     content, prepared = {"seed": 7}, tmp_path / "prepared"
     (tmp_path / "run").mkdir()
@@ -50,7 +50,7 @@ def test_a_directory_that_is_in_use_is_refused(tmp_path):
         pass
 
 
-def test_where_a_model_comes_from(tmp_path):
+def test_origin_of_a_model(tmp_path):
     (tmp_path / "config.json").write_text('{"arguments": {}}')  # of the earliest versions
     assert origin(tmp_path) == {}
     (tmp_path / "config.json").write_text('{"command": "python a.py --preset large"}')

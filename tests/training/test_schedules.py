@@ -17,7 +17,7 @@ from keras_onlstm.training import (
 
 
 @pytest.mark.parametrize("warmup", [0.0, 0.05, 0.5])
-def test_the_rate_rises_linearly_and_then_falls_along_a_cosine(warmup):
+def test_warmup_then_cosine_decay(warmup):
     schedule = WarmupSchedule(0.1, warmup)
     done = np.linspace(0.0, 1.0, 101)[1:]
     found = np.array([schedule.rate(share) for share in done])
@@ -29,7 +29,7 @@ def test_the_rate_rises_linearly_and_then_falls_along_a_cosine(warmup):
     assert schedule.get_state() == {}
 
 
-def test_without_warmup_the_rate_is_constant():
+def test_rate_is_constant_without_warmup():
     schedule = WarmupSchedule(0.1)
     assert [schedule.rate(share) for share in (0.0, 0.3, 1.0)] == [0.1] * 3
 
@@ -49,8 +49,8 @@ def rates_of_keras(scores, factor, patience, mode):
 
 @pytest.mark.parametrize("mode", ["min", "max"])
 @pytest.mark.parametrize("patience", [1, 2, 3])
-def test_rates_are_those_of_reduce_lr_on_plateau(mode, patience):
-    """Scores are few different ones, so that many are no better than the best, and equal it."""
+def test_plateau_matches_reduce_lr_on_plateau(mode, patience):
+    """There are few different scores, so that many equal the best."""
     falls = []
     for seed in range(20):
         scores = np.random.default_rng(seed).integers(0, 12, 15).astype(float).tolist()
@@ -70,7 +70,7 @@ def test_rates_are_those_of_reduce_lr_on_plateau(mode, patience):
     assert len(set(falls)) > 1 and max(falls) > 3
 
 
-def test_a_plateau_without_patience_is_refused():
+def test_plateau_rejects_zero_patience():
     with pytest.raises(ValueError, match="patience must be an integer, 1 or above, not 0"):
         PlateauSchedule(keras.optimizers.SGD(), 0.5, 0)
 
@@ -94,7 +94,7 @@ class Started:
 
 
 @pytest.mark.parametrize("patience", [0, 1, 5])
-def test_the_trigger_is_the_published_one(patience):
+def test_trigger_matches_the_published_algorithm(patience):
     found = set()
     for trial in range(50):
         generator = np.random.default_rng(trial)
@@ -110,7 +110,7 @@ def test_the_trigger_is_the_published_one(patience):
     assert len(found) > 3
 
 
-def test_training_averages_once_the_trigger_starts_it(tmp_path):
+def test_trigger_starts_averaging_in_training(tmp_path):
     trained = make_trainer(tmp_path, epochs=5, schedules=[], scores=[0.0, 1.0, 2.0, 3.0, 4.0])
     model = trained.model
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -124,7 +124,7 @@ def test_training_averages_once_the_trigger_starts_it(tmp_path):
     assert int(ops.convert_to_numpy(model.optimizer.counted)) == 6
 
 
-def test_the_trigger_refuses_what_cannot_average():
+def test_trigger_rejects_other_optimizers():
     with pytest.raises(ValueError, match=r"needs an optimizer that averages.*not SGD"):
         NonMonotonicTrigger(keras.optimizers.SGD(0.1))
     with pytest.raises(ValueError, match="patience must be an integer, 0 or above, not -1"):

@@ -1,4 +1,4 @@
-"""Sentences one by one: every one once an epoch, each read from the initial states."""
+"""SentenceBatches: each sentence once per epoch, read from the initial states."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def text(count=50, longest=20, seed=0):
 
 @pytest.mark.parametrize("epoch", [0, 3])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_every_sentence_comes_once(shuffle, epoch):
+def test_epoch_contains_every_sentence_once(shuffle, epoch):
     ids = text()
     batches = SentenceBatches(ids, 0, 8, shuffle, seed=5, multiple=3, width=4)
     batches.set_epoch(epoch)
@@ -41,7 +41,7 @@ def test_every_sentence_comes_once(shuffle, epoch):
     assert sorted(found) == sorted(expected) and len(found) == 50
 
 
-def test_batches_pad_little_and_the_order_is_that_of_seed_and_epoch():
+def test_padding_is_small_and_order_depends_on_seed_and_epoch():
     ids = text(400)
     orders = []
     for seed, epoch in ((1, 0), (1, 0), (1, 1), (2, 0)):
@@ -56,7 +56,7 @@ def test_batches_pad_little_and_the_order_is_that_of_seed_and_epoch():
     assert [inputs["ids"].tolist() for inputs, _, _ in other] == orders[2]
 
 
-def test_blank_lines_of_a_file_are_no_sentences(tmp_path):
+def test_blank_lines_are_not_sentences(tmp_path):
     (tmp_path / "train.txt").write_text(" \n = a = \n \n\n b c \n d \n \n")
     ids = encode(tmp_path / "train.txt", WORDS)
     assert len(ids) == 13
@@ -67,7 +67,7 @@ def test_blank_lines_of_a_file_are_no_sentences(tmp_path):
     assert sorted(row[row > 0].tolist() for row in targets) == sorted(sentences)
 
 
-def test_texts_with_and_without_sentences():
+def test_adding_and_removing_sentences():
     ids = np.array([2, 3, 0, 5, 0, 0, 2, 4, 0])
     assert [part.tolist() for part in split(np.array([0, 0, 2]), 0)] == [[2]]
     assert without_sentences(ids, 0, [[2, 3], [9]]).tolist() == [5, 0, 2, 4, 0]
@@ -75,13 +75,13 @@ def test_texts_with_and_without_sentences():
     assert with_sentences(ids, 0, [[2, 3], [9]]).tolist() == [2, 3, 0, 5, 0, 2, 4, 0, 9, 0]
     with pytest.raises(ValueError, match="every sentence of the training text"):
         without_sentences(ids, 0, [[2, 3], [2, 4], [5]])
-    with pytest.raises(ValueError, match="it holds no sentence"):
+    with pytest.raises(ValueError, match="the text contains no sentence"):
         SentenceBatches(np.zeros(3, "int32"), 0, 2)
 
 
 @pytest.mark.parametrize("kind", ["language_model", "prpn"])
-def test_the_loss_is_that_of_each_sentence_alone(kind):
-    """However the others are padded, and whatever was read before."""
+def test_loss_matches_sentences_scored_separately(kind):
+    """Independent of the padding and of earlier batches."""
     if kind == "prpn":
         model = PRPN(len(WORDS), 6, 8, slots=3, lookback=2, vocabulary=WORDS, seed=1)
     else:
@@ -100,7 +100,7 @@ def test_the_loss_is_that_of_each_sentence_alone(kind):
         assert_close(found, expected, 1e-5, f"{time} time")
 
 
-def test_processes_have_the_whole_batch_together():
+def test_rows_of_processes_form_the_whole_batch():
     lengths = np.random.default_rng(3).integers(1, 9, 40)
     ids = np.concatenate([[*range(1, length + 1), 0] for length in lengths])
     whole = SentenceBatches(ids, 0, 7, True, multiple=4)

@@ -1,4 +1,4 @@
-"""The trainer: what it counts, records, keeps and shows."""
+"""Trainer: metrics, history, best model and output."""
 
 import math
 import re
@@ -39,7 +39,7 @@ def finished(tmp_path_factory):
         ("callbacks", [{"wait": "long"}]),
     ],
 )
-def test_progress_of_wrong_kinds_changes_nothing(finished, name, value):
+def test_invalid_progress_is_rejected_without_changes(finished, name, value):
     """In a checkpoint whose variables are right."""
     trained, state = finished
     save_checkpoint(trained.directory / "checkpoint.npz", trained.model, {**state, name: value})
@@ -50,7 +50,7 @@ def test_progress_of_wrong_kinds_changes_nothing(finished, name, value):
     assert (bits(trained.model), vars(trained.schedules[0]), trained.progress) == before
 
 
-def test_loss_and_accuracy_are_means_over_the_pairs_of_the_epoch(tmp_path):
+def test_metrics_are_means_over_the_epoch(tmp_path):
     """By hand from the logits; without dropout and at a rate of 0 no batch changes them."""
     trained = make_trainer(tmp_path, epochs=2)
     trained.model.dropout.rate = 0.0
@@ -71,7 +71,7 @@ def test_loss_and_accuracy_are_means_over_the_pairs_of_the_epoch(tmp_path):
         assert row["accuracy"] == pytest.approx(accuracy, abs=1e-6)
 
 
-def test_every_epoch_has_the_batches_of_its_number(tmp_path):
+def test_batches_of_an_epoch_depend_on_its_number(tmp_path):
     """After a resumption too, which a comparison of two runs that both forget it would not show."""
     seen = []
     for epochs in (2, 4):
@@ -95,7 +95,7 @@ def test_every_epoch_has_the_batches_of_its_number(tmp_path):
         ("min", list(np.float32([0.5, 0.25, 0.5])), 0.25),
     ],
 )
-def test_the_best_score_is_that_of_the_mode_and_a_number(tmp_path, mode, scores, best):
+def test_best_score_follows_mode_and_ignores_nan(tmp_path, mode, scores, best):
     trained = make_trainer(tmp_path, epochs=len(scores), mode=mode, scores=scores)
     trained.run()
     assert trained.progress.best == best
@@ -114,7 +114,7 @@ class Rates(Stateful):
 
 
 @pytest.mark.parametrize("shares", [(1.0, 1.0, 1.0), (2.0, 0.5, 1.5)])
-def test_a_schedule_sets_the_learning_rate_of_every_batch(tmp_path, shares):
+def test_schedule_sets_the_rate_of_every_batch(tmp_path, shares):
     """Times the share of the batch, such as the length of its window."""
     seen = []
     trained = make_trainer(tmp_path, epochs=2, schedules=[Rates()])
@@ -134,7 +134,7 @@ def test_a_schedule_sets_the_learning_rate_of_every_batch(tmp_path, shares):
 
 
 class Scores(Stateful):
-    """Keeps what it is given after every epoch."""
+    """Records the scores of every epoch."""
 
     def __init__(self, **attributes):
         self.seen = []
@@ -144,7 +144,7 @@ class Scores(Stateful):
         self.seen.append(score)
 
 
-def test_schedules_get_the_monitored_value_or_one_of_their_own(tmp_path):
+def test_schedules_get_their_monitored_value(tmp_path):
     usual, other = Scores(), Scores(monitor="other")
     trained = make_trainer(tmp_path, epochs=2, schedules=[usual, other])
     score = trained.validate
@@ -170,7 +170,7 @@ class Weighted:
         return inputs, classes, (np.arange(len(classes)) <= index).astype("float32")
 
 
-def test_weights_say_what_counts(tmp_path):
+def test_sample_weights_weigh_the_metrics(tmp_path):
     trained = make_trainer(tmp_path, epochs=1)
     trained.batches = Weighted()
     placed, given, losses = [], [], []
@@ -185,7 +185,7 @@ def test_weights_say_what_counts(tmp_path):
     assert row["loss"] == pytest.approx(np.average(losses, weights=counts))
 
 
-def test_epochs_begin_and_end_once_also_where_a_run_stops_within_one(tmp_path):
+def test_epoch_hooks_are_called_once_per_epoch(tmp_path):
     began, ended = [], []
     for stop in (4, None):
         callback = keras.callbacks.LambdaCallback(
@@ -199,8 +199,8 @@ def test_epochs_begin_and_end_once_also_where_a_run_stops_within_one(tmp_path):
     assert began == ended == [0, 1, 2]
 
 
-def test_an_average_is_what_is_validated_and_saved(tmp_path):
-    """And training goes on from the weights themselves."""
+def test_averaged_weights_are_validated_and_saved(tmp_path):
+    """Training continues from the plain weights."""
     trained = make_trainer(tmp_path, epochs=2)
     model = trained.model
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -231,7 +231,7 @@ def test_an_average_is_what_is_validated_and_saved(tmp_path):
     assert best_weights(tmp_path) == [weight.tobytes() for weight in validated[1]]
 
 
-def test_every_epoch_has_a_line(tmp_path, capsys):
+def test_prints_a_line_per_epoch(tmp_path, capsys):
     make_trainer(tmp_path, epochs=2, verbose=True).run()
     lines = capsys.readouterr().out
     assert re.findall(r"^Epoch (\d)/2: .*val_score (.*)$", lines, re.M) == [
@@ -243,7 +243,7 @@ def test_every_epoch_has_a_line(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("log_every", "terminal", "numbers"), [(2, False, ["2", "2"]), (0, False, []), (2, True, [])]
 )
-def test_lines_within_an_epoch_where_there_is_no_terminal(
+def test_log_every_prints_lines_without_a_terminal(
     tmp_path, capsys, monkeypatch, log_every, terminal, numbers
 ):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)

@@ -1,4 +1,4 @@
-"""The training of TreeLSTM: batches, losses, noise, the halved rate, and runs that are resumed."""
+"""Training of TreeLSTM: batches, losses, noise, halving, and resumed runs."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from keras_onlstm.models import TreeLSTM
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.text.vocabulary import frequent, read_vectors
 from keras_onlstm.training import HalvingWithRollback, TreeBatches, TreeLearner
-from keras_onlstm.training.corpora import TreeCorpus, read_trees, reshaped
+from keras_onlstm.training.corpora import TreeCorpus, read_trees, reshape_tree
 from keras_onlstm.training.tree_models import make_tree_model, train_tree_model
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 
@@ -28,21 +28,23 @@ WORDS = ["<unk>", "<root>", *"abcdefg"]
 
 @pytest.mark.parametrize("learn", ["ln_z", "z", None])
 @pytest.mark.parametrize("prefix", ["tree.", "ldtree."])
-def test_the_reference_losses_and_gradients_of_noise(tree_reference, prefix, learn, float64):
+def test_noise_contrastive_losses_match_the_reference(tree_reference, prefix, learn, float64):
     model = converted(tree_reference, prefix)
     noise, start = tree_reference[f"{prefix}nce.noise"], float(tree_reference[f"{prefix}nce.ln_z"])
     counts = tree_reference[f"{prefix}nce.counts"]
     estimation = NoiseContrastive(counts, noise.shape[1], ln_z=start, learn=learn, dtype=float64)
     expected = tree_reference[f"{prefix}nce.noise_distribution"]
     assert_close(estimation.distribution, expected, 1e-15, "distribution")
-    planned = model.plan([model.lay_out(tree) for tree in trees_of(tree_reference)])
-    grids = {name: ops.convert_to_tensor(x) for name, x in planned.grids.items()}
-    count = planned.words
+    scheduled = model.schedule_batch(
+        [model.schedule_tree(tree) for tree in trees_of(tree_reference)]
+    )
+    grids = {name: ops.convert_to_tensor(x) for name, x in scheduled.grids.items()}
+    count = scheduled.words
 
     def losses():
         hidden = model.features(grids)[:count]
         kernel = ops.convert_to_tensor(model.softmax_kernel)
-        return estimation(hidden, kernel, planned.targets[:count], noise.astype("int32"))
+        return estimation(hidden, kernel, scheduled.targets[:count], noise.astype("int32"))
 
     assert_close(losses(), tree_reference[f"{prefix}nce.loss"], TOLERANCE, "losses")
     variables = [v for v in model.trainable_variables if v is not model.softmax_bias]
@@ -63,7 +65,7 @@ def test_the_reference_losses_and_gradients_of_noise(tree_reference, prefix, lea
             assert_close(arrays[name], expected, TOLERANCE, name)
 
 
-def test_noise_is_drawn_as_its_distribution_says():
+def test_noise_follows_its_distribution():
     counts = np.array([900, 1, 40, 40, 7, 300, 1, 1])
     estimation = NoiseContrastive(counts, k=4, power=0.75)
     weighed = counts**0.75
@@ -85,16 +87,16 @@ def test_noise_is_drawn_as_its_distribution_says():
     "arguments, message",
     [
         ({"counts": [1, 0, 2]}, "word 1 has"),
-        ({"counts": [1, 2], "learn": "lnz"}, "learn is"),
+        ({"counts": [1, 2], "learn": "lnz"}, "learn must be"),
     ],
 )
-def test_noise_that_will_not_do(arguments, message):
+def test_invalid_noise_arguments_are_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):
         NoiseContrastive(**arguments)
 
 
 def batches_of(model, trees, size=3, **kwargs):
-    return TreeBatches(model, [model.lay_out(tree) for tree in trees], size, **kwargs)
+    return TreeBatches(model, [model.schedule_tree(tree) for tree in trees], size, **kwargs)
 
 
 def words_of(batches):
@@ -107,7 +109,7 @@ def words_of(batches):
 def test_every_tree_is_in_one_batch():
     model, trees = small_model(), small_trees(20)
     batches = batches_of(model, trees, shuffle=True)
-    every = sorted(word for tree in trees for word in model.lay_out(tree).words)
+    every = sorted(word for tree in trees for word in model.schedule_tree(tree).words)
     orders = []
     for epoch in (0, 1, 2, 1):
         batches.set_epoch(epoch)
@@ -122,7 +124,7 @@ def test_every_tree_is_in_one_batch():
     assert words_of(calm) == before
 
 
-def test_few_shapes_and_equal_batches(shared_data):
+def test_batches_have_few_shapes_and_similar_sizes(shared_data):
     with corpora_in(shared_data / "nltk_data"):
         trees = dependency_treebank.load("train", normalized=True)
     words = frequent(tree.words for tree in trees)
@@ -141,7 +143,7 @@ def test_few_shapes_and_equal_batches(shared_data):
     assert sum(map(len, trees)) / cells > 0.6  # how full the grids are
 
 
-def test_noise_is_the_same_again():
+def test_noise_is_reproducible():
     model, trees = small_model(), small_trees()
     estimation = NoiseContrastive(np.arange(1, 10), k=3)
     batches = batches_of(model, trees, noise=estimation)
@@ -152,16 +154,16 @@ def test_noise_is_the_same_again():
     assert (batches[1][0]["noise"] != inputs["noise"]).any()
 
 
-def test_no_tree_is_no_batch():
-    with pytest.raises(ValueError, match="no tree"):
+def test_empty_layouts_are_rejected():
+    with pytest.raises(ValueError, match="schedules is empty"):
         TreeBatches(small_model(), [], 2)
 
 
-def test_losses_by_word_and_by_sentence():
+def test_loss_per_word_and_per_sentence():
     model, trees = small_model(), small_trees()
     batches = batches_of(model, trees, len(trees))
     inputs, targets, weights = batches[0]
-    rows = [model.lay_out(tree).words for tree in trees]
+    rows = [model.schedule_tree(tree).words for tree in trees]
     expected = -sum(float(scores.sum()) for scores in model.score(trees))
     words = sum(map(len, rows))
     for sentences, training, divisor in ((None, True, words), (4, True, 4), (4, False, words)):
@@ -171,7 +173,7 @@ def test_losses_by_word_and_by_sentence():
         assert_close(loss, expected / divisor, SINGLE, f"{sentences}, {training}")
 
 
-def test_noise_is_for_training_alone():
+def test_noise_applies_only_in_training():
     model, trees = small_model(output_bias=False), small_trees()
     estimation = NoiseContrastive(np.arange(1, 10), k=3)
     learner = TreeLearner(model, noise=estimation)
@@ -188,8 +190,8 @@ def test_noise_is_for_training_alone():
 
 
 @pytest.mark.parametrize("noise", [0, 8])
-def test_it_learns(noise):
-    """Words that follow from their paths alone: log P nears 0, where frequencies stay at 1.6."""
+def test_learns_words_that_follow_from_their_paths(noise):
+    """The words follow from their paths: the loss nears 0, where frequencies stay at 1.6."""
     trees = []
     for seed in range(40):
         shape = random_tree(["a"] * (1 + seed % 9), seed)
@@ -247,7 +249,7 @@ def test_halving_with_rollback(entropies, rates, kept, end):
         assert model.stop_training == (epoch == end)
 
 
-def test_halving_stops_where_the_entropy_is_no_number():
+def test_halving_stops_at_nan():
     model = Held()
     halving = HalvingWithRollback(model)
     for entropy in (5.0, math.nan, math.nan):
@@ -264,7 +266,7 @@ def test_halving_stops_where_the_entropy_is_no_number():
         ("zebra 1 2 3\n", "none of the 1 words"),
     ],
 )
-def test_word_vectors_that_will_not_do(tmp_path, text, message):
+def test_invalid_word_vectors_are_reported(tmp_path, text, message):
     path = tmp_path / "vectors.txt"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -300,7 +302,7 @@ CAT, THE = b"cat 1 2 3", b"the 4 5 6"
     ],
 )
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
-def test_other_tokens_of_word_vectors_are_passed_over(tmp_path, rows, end):
+def test_unknown_words_of_word_vectors_are_skipped(tmp_path, rows, end):
     path = tmp_path / "vectors.txt"
     path.write_bytes(end.join(rows) + end)
     found = read_vectors(path, {"cat", "the", "York", "New", "."}, 3)
@@ -310,7 +312,7 @@ def test_other_tokens_of_word_vectors_are_passed_over(tmp_path, rows, end):
     }
 
 
-def test_words_of_word_vectors_may_have_blanks_or_be_numbers(tmp_path):
+def test_word_vectors_of_words_with_blanks_and_numbers(tmp_path):
     path = tmp_path / "vectors.txt"
     for before in (b"York 1 2 3\n", b""):
         path.write_bytes(before + SPACED + b"\n")
@@ -320,7 +322,7 @@ def test_words_of_word_vectors_may_have_blanks_or_be_numbers(tmp_path):
     assert {word: row.tolist() for word, row in found.items()} == {"3": [1.0], "cat": [2.0]}
 
 
-def test_a_large_file_of_longer_word_vectors_is_not_read_to_its_end(tmp_path):
+def test_word_vectors_of_wrong_size_are_reported_early(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("w 1 2 3 4\n" * 5000 + "cat 1 2\n")  # the last line is too short
     with pytest.raises(ValueError, match="line 1: has 4 numbers"):
@@ -359,7 +361,7 @@ KINDS = [{}, PUBLISHED, {"noise": 3, "left_dependents": False}]
 
 
 @pytest.mark.parametrize("values", KINDS)
-def test_a_run_goes_on_to_the_same_bits(tmp_path, values):
+def test_resume_matches_uninterrupted_run(tmp_path, values):
     """Stopped within epochs, at the end of one, and resumed."""
     data, one = corpus(), configuration(**values)
     assert train_tree_model(tmp_path / "whole", one, data)
@@ -371,7 +373,7 @@ def test_a_run_goes_on_to_the_same_bits(tmp_path, values):
     assert whole == again
 
 
-def test_what_a_run_keeps(tmp_path):
+def test_run_keeps_vocabulary_and_settings(tmp_path):
     data = corpus()
     assert train_tree_model(tmp_path / "run", configuration(), data)
     model = keras.saving.load_model(tmp_path / "run" / "best.keras")
@@ -387,7 +389,7 @@ def test_what_a_run_keeps(tmp_path):
         train_tree_model(tmp_path / "run", configuration(left_dependents=False), data, resume=True)
 
 
-def test_a_model_begins_with_word_vectors(tmp_path):
+def test_model_starts_with_word_vectors(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("b 1 2 3\nz 4 5 6\n")
     model, _, _ = make_tree_model(configuration(vectors=str(path)), WORDS, corpus().train)
@@ -398,7 +400,7 @@ def test_a_model_begins_with_word_vectors(tmp_path):
     assert_close(table[rest], before[rest], 0.0, "others")
 
 
-def test_trees_of_files(tmp_path):
+def test_trees_are_read_from_files(tmp_path):
     tree = DependencyTree(["The", "12", "cats", "sat"], [3, 3, 4, 0])
     crossing = DependencyTree(["a", "b", "c", "d"], [3, 4, 0, 3])
     paths = [tmp_path / f"{part}.conll" for part in ("train", "validation", "test")]
@@ -412,27 +414,27 @@ def test_trees_of_files(tmp_path):
     chains = read_trees(replace(config, trees="chain"))
     assert chains.train[0] == chain(("the", "N", "cats", "sat"))
     shape = read_trees(replace(config, trees="random")).train
-    assert [t.heads for t in shape] == [reshaped(tree, "random", n).heads for n in range(2)]
+    assert [t.heads for t in shape] == [reshape_tree(tree, "random", n).heads for n in range(2)]
     kept = read_trees(replace(config, normalize=False, longest=3), vocabulary=["x"])
     assert (kept.train, kept.vocabulary) == ([], ["x"])
     assert kept.validation[0].words == ("The", "12", "cats", "sat")
 
 
 @pytest.mark.parametrize("trees", ["dependencies", "chain", "sentence"])
-def test_debug_without_data_has_toy_trees(trees):
+def test_debug_preset_uses_random_trees_without_data(trees):
     """Whose words tell the depth and the side of their node."""
     found = read_trees(TreeLSTMConfig.from_preset("debug", trees=trees))
     assert [len(part) for part in found[1:4]] == [120, 30, 30]
     plain = read_trees(TreeLSTMConfig.from_preset("debug")).train
     assert [tree.words for tree in found.train] == [
-        reshaped(tree, trees, number).words for number, tree in enumerate(plain)
+        reshape_tree(tree, trees, number).words for number, tree in enumerate(plain)
     ]
     assert {word for tree in plain for word in tree.words} <= {
         f"{side}-{depth}" for side in ("left", "right") for depth in "abcd"
     }
 
 
-def test_files_without_trees_are_refused(tmp_path):
+def test_files_without_trees_are_rejected(tmp_path):
     path = tmp_path / "trees.conll"
     conll.write([DependencyTree(["a", "b", "c", "d"], [3, 4, 0, 3])], path)
     with pytest.raises(ValueError, match="no projective tree"):

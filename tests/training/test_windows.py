@@ -1,4 +1,4 @@
-"""Windows: every token once, in order, in lengths that few shapes hold."""
+"""Windows: every token once, in order, in few shapes."""
 
 import numpy as np
 import pytest
@@ -8,10 +8,10 @@ from keras_onlstm.training import Windows, contiguous
 TEXT = np.arange(20_000)
 
 
-@pytest.mark.parametrize("jitter", [False, True])
-def test_windows_cover_the_text_in_order(jitter):
+@pytest.mark.parametrize("variable", [False, True])
+def test_windows_cover_the_text_in_order(variable):
     assert contiguous(np.arange(11), 3).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
-    windows = Windows(TEXT, 4, window=70, jitter=jitter)
+    windows = Windows(TEXT, 4, window=70, variable_bptt=variable)
     pieces = contiguous(TEXT, 4)
     inputs, targets = [], []
     for index in range(len(windows)):
@@ -27,11 +27,11 @@ def test_windows_cover_the_text_in_order(jitter):
     assert (np.concatenate(inputs, 1) == pieces[:, :-1]).all()
     assert (np.concatenate(targets, 1) == pieces[:, 1:]).all()
     for index in (-1, len(windows)):
-        with pytest.raises(IndexError, match=f"no window {index}"):
+        with pytest.raises(IndexError, match=f"window {index} does not exist"):
             windows[index]
 
 
-def test_lengths_are_those_of_the_recipe():
+def test_window_lengths_follow_the_published_distribution():
     windows = Windows(np.arange(1_000_000), 1, window=70)
     lengths = np.array([windows.length(i) for i in range(len(windows) - 1)])
     long = lengths[lengths > 52]
@@ -43,7 +43,7 @@ def test_lengths_are_those_of_the_recipe():
     assert shapes <= set(windows.padded_lengths) and len(shapes) == 4
 
 
-def test_epochs_differ_and_repeat():
+def test_lengths_depend_on_seed_and_epoch():
     one, same, other = (Windows(TEXT, 4, seed=seed) for seed in (3, 3, 4))
 
     def lengths(windows, epoch):
@@ -64,13 +64,13 @@ def test_epochs_differ_and_repeat():
         ({"multiple": 0}, "multiple"),
     ],
 )
-def test_bad_arguments(changes, match):
+def test_invalid_arguments_are_rejected(changes, match):
     with pytest.raises(ValueError, match=match):
         Windows(**{"ids": TEXT, "batch_size": 4, **changes})
 
 
-def test_empty_sequences_fill_up_a_batch():
-    plain, filled = (Windows(np.arange(47), 5, 10, jitter=False, multiple=n) for n in (1, 4))
+def test_empty_rows_fill_a_batch():
+    plain, filled = (Windows(np.arange(47), 5, 10, variable_bptt=False, multiple=n) for n in (1, 4))
     assert (plain.rows, filled.rows) == (5, 8) and len(plain) == len(filled)
     inputs, targets, weights = filled[0]
     assert inputs["rows"].tolist() == list(range(8))
@@ -82,7 +82,7 @@ def test_empty_sequences_fill_up_a_batch():
         assert (array[:5] == other).all() and not array[5:].any()
 
 
-def test_windows_are_padded_no_further_than_to_the_next_of_four_lengths():
+def test_windows_are_padded_to_the_next_of_four_lengths():
     windows = Windows(TEXT, 4, seed=1)
     for epoch in range(5):
         windows.set_epoch(epoch)
@@ -91,22 +91,22 @@ def test_windows_are_padded_no_further_than_to_the_next_of_four_lengths():
             assert targets.shape[1] == size, (epoch, index)
 
 
-@pytest.mark.parametrize("jitter", [False, True])
-def test_the_next_epoch_has_as_many_windows(jitter):
-    """`keras.Model.fit` asks for their number once."""
-    windows, counts = Windows(TEXT, 4, jitter=jitter), []
+@pytest.mark.parametrize("variable", [False, True])
+def test_on_epoch_end_keeps_the_number_of_windows(variable):
+    """`keras.Model.fit` reads their number once."""
+    windows, counts = Windows(TEXT, 4, variable_bptt=variable), []
     for epoch in range(20):
         windows.set_epoch(epoch)
         counts.append(len(windows))
     windows.set_epoch(0)
     windows.on_epoch_end()
     assert windows._epoch == counts.index(counts[0], 1)
-    assert (len(set(counts)) > 1) == jitter
+    assert (len(set(counts)) > 1) == variable
 
 
 @pytest.mark.parametrize("count", [2, 3])
-def test_processes_have_the_whole_batch_together(count):
-    """Each reads rows of its own, of the same windows, and knows how much the whole counts for."""
+def test_rows_of_processes_form_the_whole_batch(count):
+    """Each process reads its own rows of the same windows, and knows the size of the batch."""
     whole = Windows(np.arange(400), 5, 20, multiple=6)
     shares = [Windows(np.arange(400), 5, 20, multiple=6, process=(k, count)) for k in range(count)]
     assert {len(share) for share in shares} == {len(whole)} and whole.rows == 6

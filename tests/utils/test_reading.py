@@ -15,23 +15,28 @@ pytestmark = pytest.mark.keras_free
 @pytest.mark.parametrize(
     ("kind", "right", "wrong", "message"),
     [
-        (str, ["", "é", "日"], [1, None, [], "\ud800"], "it is a text, not"),
-        (bool, [True, False], [0, 1, None, "true"], "it is true or false, not"),
-        (float, [0, -1, 2.5, float("nan")], [True, "1", None, 10**400], "it is a number, not"),
+        (str, ["", "é", "日"], [1, None, [], "\ud800"], "it must be a string, not"),
+        (bool, [True, False], [0, 1, None, "true"], "it must be true or false, not"),
+        (float, [0, -1, 2.5, float("nan")], [True, "1", None, 10**400], "it must be a number, not"),
         (Integer(), [0, 5, 2**63 - 1], [-1, True, 1.0, 2**63, "1"], "an integer, 0 or above, not"),
-        (Integer(2, 3), [2, 3], [1, 4], "it is an integer from 2 to 3, not"),
-        (Choice(("a", "b")), ["a", "b"], ["c", ["a"], None], "it is 'a' or 'b', not"),
-        ((str, None), ["a", None], [0, {}], "it is a text or null, not"),
+        (Integer(2, 3), [2, 3], [1, 4], "it must be an integer from 2 to 3, not"),
+        (Choice(("a", "b")), ["a", "b"], ["c", ["a"], None], "it must be 'a' or 'b', not"),
+        ((str, None), ["a", None], [0, {}], "it must be a string or null, not"),
         (object, [None, 1, {"a": []}], [], ""),
-        (list, [[], [1, "a"]], [{}, "ab", None], "it is a list, not"),
-        (dict, [{}, {"a": 1}], [[], None], "it is an object, not"),
-        ([Integer()], [[], [1, 2]], [[1, -1], [1, None]], r"\[1\] is an integer, 0 or above, not"),
-        ({"a": bool}, [{"a": True, "b": 1}], [{"a": 1}], "a is true or false, not 1"),
+        (list, [[], [1, "a"]], [{}, "ab", None], "it must be a list, not"),
+        (dict, [{}, {"a": 1}], [[], None], "it must be an object, not"),
+        (
+            [Integer()],
+            [[], [1, 2]],
+            [[1, -1], [1, None]],
+            r"\[1\] must be an integer, 0 or above, not",
+        ),
+        ({"a": bool}, [{"a": True, "b": 1}], [{"a": 1}], "a must be true or false, not 1"),
         ({"a": bool}, [], [{}, {"b": True}], "a is missing"),
-        ({"a": (bool, ...)}, [{}, {"a": True}], [{"a": None}], "a is true or false, not None"),
-        ({str: float}, [{}, {"x": 1.5}], [{"x": None}], "'x' is a number, not None"),
+        ({"a": (bool, ...)}, [{}, {"a": True}], [{"a": None}], "a must be true or false, not None"),
+        ({str: float}, [{}, {"x": 1.5}], [{"x": None}], "'x' must be a number, not None"),
         ({"a": [{"b": str}]}, [{"a": []}], [{"a": [{"b": "c"}, {}]}], r"a\[1\]\.b is missing"),
-        (([str], {"a": str}), [["b"], {"a": "b"}], [{"a": 1}], "a is a text, not 1"),
+        (([str], {"a": str}), [["b"], {"a": "b"}], [{"a": 1}], "a must be a string, not 1"),
     ],
 )
 def test_kinds(kind, right, wrong, message):
@@ -46,7 +51,7 @@ def test_a_fault_is_told_in_a_part_of_a_line():
     deep = ["x" * 10_000] * 1000
     for _ in range(500):
         deep = [deep]
-    with pytest.raises(ValueError, match="it is a text") as caught:
+    with pytest.raises(ValueError, match="it must be a string") as caught:
         check_kind(deep, str)
     assert len(str(caught.value)) < 300 and "\n" not in str(caught.value)
 
@@ -61,7 +66,7 @@ def test_what_is_no_json():
 def test_json_too_large_is_not_parsed(monkeypatch):
     monkeypatch.setattr(json, "loads", lambda text: pytest.fail("parsed"))
     with pytest.raises(ValueError, match="33,554,433 bytes, above the limit of 33,554,432"):
-        parse_json(b" " * (files.LARGEST + 1), object)
+        parse_json(b" " * (files.MAX_BYTES + 1), object)
     with pytest.raises(ValueError, match="2,100,000 values, above the limit of 2,097,152"):
         parse_json(b"[" * 100_000 + b"{}," * 1_000_000, object)
 
@@ -70,7 +75,7 @@ def test_files_of_json_and_text(tmp_path):
     path = tmp_path / "a.json"
     path.write_text('{"a": "é"}', encoding="utf-8")
     assert read_json(path, {"a": str}, "Do that.") == {"a": "é"}
-    with pytest.raises(ValueError, match=r"a\.json: a is a number, not 'é'\. Do that\.$"):
+    with pytest.raises(ValueError, match=r"a\.json: a must be a number, not 'é'\. Do that\.$"):
         read_json(path, {"a": float}, "Do that.")
     path.write_bytes("\ufeffa\r\nb\u2028".encode())
     assert read_text(path) == "a\r\nb\u2028"
@@ -97,7 +102,7 @@ def test_arrays_of_npz_files_come_back(tmp_path):
 def test_archives_that_unpack_to_far_too_much(tmp_path, monkeypatch):
     np.savez_compressed(tmp_path / "a.npz", a=np.zeros(10**6))
     assert read_npz(tmp_path / "a.npz")["a"].shape == (10**6,)
-    monkeypatch.setattr(files, "ALWAYS", 1000)
+    monkeypatch.setattr(files, "SMALL_ARCHIVE", 1000)
     monkeypatch.setattr(np, "load", lambda *_, **__: pytest.fail("unpacked"))
     with pytest.raises(ValueError, match="it would unpack to 8,000,"):
         read_npz(tmp_path / "a.npz")

@@ -1,20 +1,17 @@
 """Initialization of a model's weights, so that it learns from its first steps on.
 
-A softmax that starts without word frequencies has to learn them first. If it shares its matrix with
-the embedding, it learns them there: all word vectors get one component for the frequency, which
-outgrows all others, and for hundreds of steps the gates see only that. So the bias of the softmax
-starts at the log-frequencies, and the matrix only learns which words follow which.
+If the softmax does not start with the frequencies of words, it has to learn them first. A softmax
+that shares its matrix with the embedding learns them there: all word vectors get one component for
+the frequency, which outgrows all others, and for hundreds of steps the gates see only that. So the
+bias of the softmax is initialized with the log-frequencies.
 
 Small inputs are multiplied by small weights: with word vectors within 0.1 and kernels within 1 /
 sqrt(fan in), the gates of the first layer move by 0.03, those of the third by 0.003. So input
 kernels are scaled to give the pre-activations of the gates a standard deviation of 0.25 in the
-first layer and about 0.14 and 0.09 in those above it, for all sizes of the layer and its inputs.
-The rule is the same for ON-LSTM and LSTM.
+first layer and about 0.14 and 0.09 in those above it, for all sizes, and for ON-LSTM and LSTM.
 
 This is `"scaled"`. With `"published"`, word vectors are within 0.1, all else within 1 / sqrt(fan
-in), and frequencies are not used.
-
-docs/results.md has the comparison.
+in), and frequencies are not used. docs/results.md has the comparison.
 """
 
 from collections.abc import Sequence
@@ -24,13 +21,11 @@ import keras
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.onlstm.step import gate_offsets
+from keras_onlstm.onlstm.gates import gate_offsets
 from keras_onlstm.utils import DType, Tensor
-from keras_onlstm.utils.validation import STARTS
 
 __all__ = [
     "GateUniform",
-    "check",
     "copy_weights",
     "embedding",
     "fan_in",
@@ -52,20 +47,14 @@ def _uniform(bound, seed):
     return keras.initializers.RandomUniform(-bound, bound, seed=seed)
 
 
-def check(start: str) -> None:
-    """Raises ValueError unless `start` is one of `STARTS.values`."""
-    if start not in STARTS.values:
-        raise ValueError(f"start is 'scaled' or 'published', not {start!r}.")
-
-
 def embedding(seed: int | None = None) -> keras.initializers.Initializer:
     """The initializer of word vectors."""
     return _uniform(EMBEDDING, seed)
 
 
-def prpn_embedding(start: str, seed: int | None = None) -> keras.initializers.Initializer:
-    """The initializer of PRPN's word vectors, for one of `STARTS.values`."""
-    return embedding(seed) if start == "scaled" else _uniform(0.01, seed)
+def prpn_embedding(initialization: str, seed: int | None = None) -> keras.initializers.Initializer:
+    """The initializer of PRPN's word vectors, for one of `INITIALIZATIONS.values`."""
+    return embedding(seed) if initialization == "scaled" else _uniform(0.01, seed)
 
 
 def fan_in(size: int, seed: int | None = None) -> keras.initializers.Initializer:
@@ -75,19 +64,12 @@ def fan_in(size: int, seed: int | None = None) -> keras.initializers.Initializer
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class GateUniform(keras.initializers.Initializer):
-    """Uniform initializer for the kernels of ON-LSTM, smaller for the master gates.
+    """Uniform initializer of ON-LSTM kernels, smaller for the master gates.
 
-    Args:
-        bound: number, bound of the other gates' weights.
-        master: number, bound of the master gates' weights, as a share of `bound`.
-        units: positive integer, units of the layer.
-        chunk_size: positive integer, chunk size of the layer.
-        seed: integer or `None`.
-
-    Example:
+    Weights are within `bound`, those of the master gates within `bound * master`.
 
     >>> import numpy as np
-    >>> from keras_onlstm.models.starts import GateUniform
+    >>> from keras_onlstm.models.initializers import GateUniform
     >>> kernel = np.asarray(GateUniform(1.0, 0.1, units=6, chunk_size=3, seed=0)((50, 28)))
     >>> print(f"{np.abs(kernel[:, :4]).max():.1f} {np.abs(kernel[:, 4:]).max():.1f}")
     0.1 1.0
@@ -98,14 +80,14 @@ class GateUniform(keras.initializers.Initializer):
     ) -> None:
         self.bound, self.master = bound, master
         self.units, self.chunk_size, self.seed = units, chunk_size, seed
-        self._draw = _uniform(bound, seed)
+        self._uniform = _uniform(bound, seed)
 
     def __call__(self, shape: Sequence[int], dtype: DType | None = None) -> Tensor:
         scale = np.ones(shape[-1])
-        for name, place in gate_offsets(self.units, self.chunk_size).items():
+        for name, columns in gate_offsets(self.units, self.chunk_size).items():
             if name.startswith("master"):
-                scale[place] = self.master
-        return self._draw(shape, dtype) * keras.ops.cast(scale, dtype or keras.config.floatx())
+                scale[columns] = self.master
+        return self._uniform(shape, dtype) * keras.ops.cast(scale, dtype or keras.config.floatx())
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -118,7 +100,7 @@ class GateUniform(keras.initializers.Initializer):
 
 
 def kernels(
-    start: str,
+    initialization: str,
     recurrent: str,
     size: int,
     units: int,
@@ -126,30 +108,19 @@ def kernels(
     reads_words: bool,
     seeds: Sequence[int | None],
 ) -> Sequence[keras.initializers.Initializer]:
-    """The initializers of a recurrent layer's two kernels.
+    """The initializers of the input kernel and the recurrent kernel of a layer.
 
-    Args:
-        start: one of `STARTS.values`.
-        recurrent: `"onlstm"` or `"lstm"`.
-        size: positive integer, number of input features.
-        units: positive integer, units of the layer.
-        chunk_size: positive integer, chunk size of an ON-LSTM.
-        reads_words: whether its inputs are word vectors, or else outputs of such a layer.
-        seeds: two integers or `None`, for the input kernel and the recurrent kernel.
-
-    Returns:
-        Two `keras.initializers.Initializer`.
-
-    Example:
+    `reads_words` is whether the inputs of `size` features are word vectors, or else outputs of such
+    a layer.
 
     >>> import numpy as np
-    >>> from keras_onlstm.models import starts
-    >>> words = np.asarray(starts.embedding(seed=0)((1000, 50)))
-    >>> drawn, _ = starts.kernels("scaled", "lstm", 50, 100, None, True, seeds=(1, 2))
-    >>> print(f"{np.std(words @ np.asarray(drawn((50, 400)))):.2f}")
+    >>> from keras_onlstm.models import initializers
+    >>> words = np.asarray(initializers.embedding(seed=0)((1000, 50)))
+    >>> initializer, _ = initializers.kernels("scaled", "lstm", 50, 100, None, True, seeds=(1, 2))
+    >>> print(f"{np.std(words @ np.asarray(initializer((50, 400)))):.2f}")
     0.25
     """
-    if start == "published":
+    if initialization == "published":
         return fan_in(size, seeds[0]), fan_in(units, seeds[1])
     rms = EMBEDDING / 3**0.5 if reads_words else OUTPUT[recurrent]  # uniform: bound / sqrt(3)
     bounds = PREACTIVATION * (3 / size) ** 0.5 / rms, units**-0.5
@@ -165,26 +136,25 @@ def log_frequencies(counts: npt.ArrayLike) -> np.ndarray:
     """The bias (V,) of a softmax that predicts words in proportion to their counts plus one."""
     counts = np.asarray(counts, "float64")
     if counts.ndim != 1 or not np.isfinite(counts).all() or (counts < 0).any():
-        raise ValueError("counts are numbers from 0 on, in one axis: how often each word occurs.")
+        raise ValueError("counts must be a list of numbers, 0 or above: occurrences of each word.")
     logarithms = np.log(counts + 1.0)
     return (logarithms - logarithms.mean()).astype("float32")
 
 
-def copy_weights(model: Any, other: Any) -> None:
-    """Copies the weights of `other` to `model`, of the same kind, sizes and vocabulary."""
-    if other.title != model.title:
-        raise ValueError(f"a model of {model.title} cannot start from one of {other.title}.")
-    if other.vocabulary != model.vocabulary:
-        raise ValueError("a model cannot start from one with another vocabulary.")
-    for each in (model, other):
-        if not each.built:
-            each.build()
-    if [x.shape for x in other.weights] != [x.shape for x in model.weights]:
-        old, new = other.get_config(), model.get_config()
+def copy_weights(model: Any, source: Any) -> None:
+    """Copies the weights of `source` to `model`, of the same kind, sizes and vocabulary."""
+    if source.title != model.title:
+        raise ValueError(f"The initial model must be of kind {model.title}, got {source.title}.")
+    if source.vocabulary != model.vocabulary:
+        raise ValueError("The initial model must have the same vocabulary.")
+    for unbuilt in (m for m in (model, source) if not m.built):
+        unbuilt.build()
+    if [x.shape for x in source.weights] != [x.shape for x in model.weights]:
+        old, new = source.get_config(), model.get_config()
         sizes = ", ".join(
             f"{name} {old[name]}, not {new[name]}"
             for name in new
             if isinstance(new[name], int) and old[name] != new[name] and name != "seed"
         )
-        raise ValueError(f"the model to start from has {sizes}. Change them with flags.")
-    model.set_weights(other.get_weights())
+        raise ValueError(f"The initial model has {sizes}. Change these sizes with flags.")
+    model.set_weights(source.get_weights())

@@ -6,13 +6,7 @@ the order in which it is stored. And the backward step is linear in the gradient
 `derivatives`, follow from what the forward step saved, and small layers compute them for all steps
 at once.
 
-Axes:
-
-- B: batch
-- T: time
-- D: features of the inputs
-- U: units
-- K: pre-activations of all gates
+Axes: B batch, T time, D features of the inputs, U units, K pre-activations of all gates.
 """
 
 import dataclasses
@@ -23,8 +17,10 @@ from typing import Any, NamedTuple
 from keras import backend
 
 from keras_onlstm.recurrence.engine import (
+    Gradients,
     Specs,
     Step,
+    StepResults,
     packed,
     product,
     rows_product,
@@ -67,14 +63,10 @@ class GatedStep(Step):
     Its carry is h (U, B) and c (*cell_shape, B); c is wide: float32 or float64. Its `xs` are the
     inputs (T, B, D) and a boolean mask (T, B), or `None`; a masked step keeps both states. Its
     first output is h, (T, B, U).
-
-    Args:
-        units: positive integer, U.
-        dtype: name of the dtype of inputs, hidden states and weights.
     """
 
     units: int
-    dtype: str
+    dtype: str  # of inputs, hidden states and weights
 
     has_derivatives = True
 
@@ -97,19 +89,17 @@ class GatedStep(Step):
         return ()
 
     def update(self, z: Tensor, c_tm1: Tensor, constants: Tensors, save: bool) -> StepOutputs:
-        """The step, from the pre-activations (K, B) on. `save` tells whether gradients follow."""
+        """The step, from its pre-activations (K, B). `save` is true if gradients will follow."""
         raise NotImplementedError
 
     def local_derivatives(
         self, saved: Tensor, c_tm1: Tensor, constants: Tensors
     ) -> tuple[Any, ...]:
-        """The local derivatives of one step, or of all, from z or what was saved (..., K, B).
+        """The local derivatives of one or all steps, from z or `StepOutputs.saved` (..., K, B).
 
-        Returns:
-            Tuple: list of the derivatives of h by the pre-activation of the output gate and by
-            the new cell state, both (..., *cell_shape, B); list of those of the new cell state by
-            everything else that it depends on, the old cell state last; and other tensors that
-            `gates_grad` needs.
+        Returns the derivatives of h with respect to the output gate's pre-activation and the new
+        cell state; those of the new cell state with respect to its other inputs, the old cell state
+        last; all (..., *cell_shape, B); and other tensors that `gates_grad` needs.
         """
         raise NotImplementedError
 
@@ -123,13 +113,9 @@ class GatedStep(Step):
     ) -> Tensor:
         """The gradients of the pre-activations (K, B).
 
-        Args:
-            d_output: (*cell_shape, B), that of the output gate.
-            d_gates: list of (*cell_shape, B), the gradients of everything else that the new cell
-                state depends on but the old one.
-            d_others: tuple of the gradients of `StepOutputs.others`.
-            others: the other tensors of `local_derivatives`.
-            constants: those of the step.
+        From `d_output` (*cell_shape, B) of the output gate, `d_gates` of the other inputs of the
+        new cell state but the old one, `d_others` of `StepOutputs.others`, and `others` of
+        `local_derivatives`.
         """
         raise NotImplementedError
 
@@ -139,7 +125,7 @@ class GatedStep(Step):
         return wide_dtype(self.dtype)
 
     def _cast(self, x, dtype):
-        # Keras takes time for a cast that changes nothing, on PyTorch in every step.
+        # A cast that changes nothing takes time in Keras, on PyTorch in every step.
         return x if self.dtype == self.wide else ops.cast(x, dtype)
 
     @property
@@ -149,9 +135,9 @@ class GatedStep(Step):
     @property
     def compiles_products(self) -> bool:
         """True if XLA compiles the recurrent products, too."""
-        # On processors XLA multiplies bfloat16 as float32, TensorFlow does not.
-        apart = backend.backend() == "tensorflow" and self.dtype == "bfloat16"
-        return not apart or has_gpu()
+        # On CPUs XLA multiplies bfloat16 in float32, which is slower than TensorFlow's own product.
+        slow = backend.backend() == "tensorflow" and self.dtype == "bfloat16"
+        return not slow or has_gpu()
 
     def _compiled(self, method, multiplies, **options):
         if multiplies is self.compiles_products:
@@ -178,9 +164,7 @@ class GatedStep(Step):
             bias = self._cast(bias, self.wide)[:, None] if _FUSES else None
         return kernel, None if mask is None else ops.transpose(mask), bias, *self.constants()
 
-    def forward(
-        self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool
-    ) -> tuple[Tensors, Tensors, Tensors]:
+    def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:
         forward_step = self._compiled(self._forward_step, multiplies=True, save=save)
         h, c, ys, saved = forward_step(prepared, carry, row)
         return (h, c), ys, (*saved, carry[1]) if save else ()
@@ -205,31 +189,33 @@ class GatedStep(Step):
         _, _, _, *constants = prepared
         by_h, by_c, *others = self._derivatives(row, constants)
         axis = -2 - len(self.cell_shape)
-        # Stacked, one operation of a step multiplies all of them.
+        # Stacked, so that one operation per step multiplies all of them.
         return ops.stack(by_h, axis), ops.stack(by_c, axis), *others
 
     def _derivatives(self, row, constants):
-        """`local_derivatives` with the mask: those of h, those of c, 1 where masked, the others."""
+        """`local_derivatives` with the mask applied, and 1 where masked as third result."""
         _, mask, z, c_tm1 = row
         wide = self._cast(z, self.wide)
         by_h, by_c, *others = self.local_derivatives(wide, c_tm1, constants)
         skipped = None
-        if mask is not None:  # a masked step passes the gradients of its states on
-            lead = (..., *[None for _ in self.cell_shape], slice(None))
-            keep, skipped = mask[lead], 1.0 - ops.cast(mask, self.wide)
-            by_h = [ops.where(keep, x, 0.0) for x in by_h]
-            by_c = [*(ops.where(keep, x, 0.0) for x in by_c[:-1]), ops.where(keep, by_c[-1], 1.0)]
+        if mask is not None:  # a masked step passes on the gradients of its states unchanged
+            skipped = 1.0 - ops.cast(mask, self.wide)
+            mask = mask[(..., *[None for _ in self.cell_shape], slice(None))]
+            by_h = [ops.where(mask, x, 0.0) for x in by_h]
+            by_c = [*(ops.where(mask, x, 0.0) for x in by_c[:-1]), ops.where(mask, by_c[-1], 1.0)]
         return by_h, by_c, skipped, *others
 
     def backward(
-        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, derived: bool
+        self, prepared: Tensors, d_carry: Tensors, d_ys: Tensors, row: Tensors, precomputed: bool
     ) -> tuple[Tensors, Tensors]:
-        backward_step = self._compiled(self._backward_step, multiplies=True, derived=derived)
+        backward_step = self._compiled(
+            self._backward_step, multiplies=True, precomputed=precomputed
+        )
         return backward_step(prepared, d_carry, d_ys, row)
 
-    def _backward_step(self, prepared, d_carry, d_ys, row, *, derived):
+    def _backward_step(self, prepared, d_carry, d_ys, row, *, precomputed):
         (kernel, recurrent_mask, _, *constants), (dh, dc) = prepared, d_carry
-        gates_grad = self._compiled(self._gates_grad, multiplies=False, derived=derived)
+        gates_grad = self._compiled(self._gates_grad, multiplies=False, precomputed=precomputed)
         dz, d_row, passed, dc = gates_grad(dh, dc, d_ys, row, constants)
         dh = product(kernel, dz)  # (U, B)
         if recurrent_mask is not None:
@@ -237,12 +223,12 @@ class GatedStep(Step):
         dh = self._cast(dh, self.wide)
         return (dh if passed is None else dh + passed, dc), (d_row,)
 
-    def _gates_grad(self, dh, dc, d_ys, row, constants, *, derived):
+    def _gates_grad(self, dh, dc, d_ys, row, constants, *, precomputed):
         d_row, *d_others = d_ys
-        by_h, by_c, skipped, *others = row if derived else self._derivatives(row, constants)
+        by_h, by_c, skipped, *others = row if precomputed else self._derivatives(row, constants)
 
         def times(factors, x):
-            if derived:
+            if precomputed:
                 return ops.unstack(factors * x, factors.shape[0])
             return [factor * x for factor in factors]
 
@@ -269,7 +255,7 @@ class GatedStep(Step):
 
     def gradients(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors, saved: Any, rows: Tensors
-    ) -> tuple[Sequence[Tensor | None], Sequence[Tensor | None]]:
+    ) -> tuple[Gradients, Gradients]:
         (kernel, _, bias, recurrent_mask), (inputs, _), (dz,), h = weights, xs, rows, ys[0]
         first = ops.expand_dims(ops.transpose(carry[0]), 0)  # (1, B, U)
         read = ops.concatenate([first, h], 0)[:-1]  # (T, B, U)
@@ -300,8 +286,7 @@ def run_gated(
         training: whether gradients will probably be needed.
 
     Returns:
-        h after every step (T, B, U), h and c after the last one, each (B, U), and the tuple of the
-        other outputs of all steps (T, ...). c is wide.
+        h of every step (T, B, U); the last h and c (B, U), c wide; other outputs (T, ...).
     """
     weights = GatedWeights(*(None if w is None else ops.cast(w, step.dtype) for w in weights))
     h, c = (ops.transpose(state) for state in states)

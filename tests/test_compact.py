@@ -1,4 +1,4 @@
-"""Compact models read by NumPy alone: the distances and trees that Keras gives."""
+"""Compact models in NumPy: distances and trees match those of Keras."""
 
 import os
 import subprocess
@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from helpers.commands import ROOT
-from keras_onlstm.compact.model import CompactModel
-from keras_onlstm.compact.stored import open_stored
+from keras_onlstm.compact import CompactModel, read_compact
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import Ensemble, LanguageModel
 from keras_onlstm.models.ensemble import save_eight_bit
@@ -22,7 +21,7 @@ SENTENCES = [["a", "cat"], [], ["the", "zebra", "saw", "a", "dog"], ["dog"], ["t
 
 
 def model(seed, tied, layers, units=12):
-    """A language model whose weights are far from zero: the gates move."""
+    """A language model whose weights are far from zero, so that the gates vary."""
     made = LanguageModel(7, 8, units, layers, 4, tie_weights=tied, vocabulary=VOCABULARY)
     made.build()
     random = np.random.default_rng(seed)
@@ -33,7 +32,7 @@ def model(seed, tied, layers, units=12):
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory):
-    """Two models: of other sizes, and one of them with a softmax of its own."""
+    """A file of two models of different sizes, one of them with untied weights."""
     path = tmp_path_factory.mktemp("compact") / "both.npz"
     models = [model(1, True, 3), model(2, False, 2, 16)]
     save_eight_bit(Ensemble(models), path, ["one", "two"])
@@ -41,11 +40,11 @@ def path(tmp_path_factory):
 
 
 @pytest.mark.parametrize("gate", ["forget", "input", "both"])
-def test_distances_are_those_of_keras(path, gate):
+def test_distances_match_keras(path, gate):
     (exact, about), (found, same) = load_model(path), load_model(path, keras=False)
     assert isinstance(exact, Ensemble) and isinstance(found, CompactModel) and about == same
-    assert (found.members, found.num_layers) == (exact.members, 5) == ((3, 2), exact.num_layers)
-    assert (found.gates, found.members) == (exact.gates, exact.members)
+    assert found.layers_per_model == exact.layers_per_model == (3, 2)
+    assert found.num_layers == exact.num_layers == 5 and found.gates == exact.gates
     pairs = zip(exact.distances(SENTENCES, gate), found.distances(SENTENCES, gate), strict=True)
     for (wanted, got), sentence in zip(pairs, SENTENCES, strict=True):
         assert got.dtype == "float32" and got.shape == wanted.shape
@@ -54,17 +53,17 @@ def test_distances_are_those_of_keras(path, gate):
     assert np.ptp(got) > 0.3  # the numbers differ
 
 
-def test_the_model_of_the_package():
+def test_shipped_model_matches_keras():
     texts = ["Prices fell.", "The committee that the board appointed has not met since 1987.", "Go"]
     found, exact = Parser.load(), Parser.load(keras=True)
     assert isinstance(found.model, CompactModel) and isinstance(exact.model, Ensemble)
-    for got, wanted in zip(found.read(texts), exact.read(texts), strict=True):
+    for got, wanted in zip(found.parse_detailed(texts), exact.parse_detailed(texts), strict=True):
         np.testing.assert_allclose(got.distances, wanted.distances, rtol=0, atol=1e-5)
         assert got.tree == wanted.tree
     assert found(texts[1]) == exact.parse(texts[1])
 
 
-def test_called_as_a_function(path):
+def test_call_is_parse(path):
     parser = Parser.load(path)
     text = 'The cat, "saw" a dog. A cat.'
     assert parser(text, split=False) == parser.parse(text, split=False)
@@ -74,7 +73,7 @@ def test_called_as_a_function(path):
 
 @pytest.mark.parametrize("keras", [False, True])
 def test_threads_share_a_parser(path, keras):
-    """Eight of them start together, two with each length."""
+    """Eight threads start together, two with each length."""
     sentences = [["the", "cat", "saw", "a", "dog"] * count for count in range(1, 5)]
     expected = list(map(Parser.load(path, keras=keras).distances, sentences))
     parser, start = Parser.load(path, keras=keras), threading.Barrier(8)
@@ -89,7 +88,7 @@ def test_threads_share_a_parser(path, keras):
         list(pool.map(work, [0, 1, 2, 3] * 2))
 
 
-def test_an_lstm_is_left_to_keras(tmp_path):
+def test_lstm_is_loaded_by_keras(tmp_path):
     lstm = LanguageModel(7, 8, 12, 1, recurrent="lstm", vocabulary=VOCABULARY)
     lstm.build()
     save_eight_bit(lstm, tmp_path / "lstm.npz")
@@ -98,15 +97,15 @@ def test_an_lstm_is_left_to_keras(tmp_path):
         Parser.load(tmp_path / "lstm.npz")
 
 
-def test_embeddings_stay_of_8_bits(path):
-    stored = open_stored(path)
-    embeddings = stored.weights[0][0]
-    assert embeddings.integers.dtype == "int8" and embeddings.factors.shape == (8,)
+def test_embeddings_stay_quantized(path):
+    contents = read_compact(path)
+    embeddings = contents.weights[0][0]
+    assert embeddings.array.dtype == "int8" and embeddings.factors.shape == (8,)
     rows = np.array([[3, 0], [1, 3]])
     np.testing.assert_array_equal(embeddings.values(rows), embeddings.values()[rows])
 
 
-ALONE = """
+WITHOUT_KERAS = """
 import sys
 from keras_onlstm.command_line import main
 main(["parse", "Prices fell sharply"])
@@ -116,9 +115,9 @@ assert not found, found
 
 
 @pytest.mark.keras_free
-def test_the_command_needs_neither_keras_nor_a_backend():
+def test_parse_command_does_not_import_keras():
     done = subprocess.run(
-        [sys.executable, "-c", ALONE],
+        [sys.executable, "-c", WITHOUT_KERAS],
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""Where weights start: the scale of the gates, and the frequencies of words."""
+"""Initial weights: the scale of the gates, and the frequencies of words."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from keras_onlstm.models import LanguageModel
 
 @pytest.mark.parametrize("recurrent", ["onlstm", "lstm"])
 @pytest.mark.parametrize(("embedding_dim", "units", "chunk_size"), [(30, 60, 5), (200, 400, 10)])
-def test_gates_move_in_every_layer(recurrent, embedding_dim, units, chunk_size):
+def test_scaled_preactivations_in_every_layer(recurrent, embedding_dim, units, chunk_size):
     """Pre-activations of inputs have a standard deviation of 0.25 in the first layer, and about
     half of that of the layer below in the others; those of master gates have a fifth of it."""
     sizes = embedding_dim, units, 3, chunk_size
@@ -30,8 +30,8 @@ def test_gates_move_in_every_layer(recurrent, embedding_dim, units, chunk_size):
         x = layer(x)[0]
 
 
-def test_the_published_start():
-    model = LanguageModel(50, 8, 16, 3, 4, start="published", seed=1)
+def test_published_initialization():
+    model = LanguageModel(50, 8, 16, 3, 4, initialization="published", seed=1)
     model.build()
     for fan_in, layer in zip((8, 16, 16), model.recurrent_layers, strict=True):
         largest = np.abs(as_array(layer.cell.kernel)).max()
@@ -40,21 +40,20 @@ def test_the_published_start():
 
 
 @pytest.mark.parametrize("tie_weights", [True, False])
-def test_a_softmax_that_knows_frequencies(tie_weights):
-    """It predicts them where nothing else speaks."""
+def test_output_bias_predicts_frequencies(tie_weights):
     counts = np.array([7, 0, 3, 10, 1])
     model = LanguageModel(5, 4, 8, 1, 4, tie_weights=tie_weights, seed=1)
-    model.start_at_frequencies(counts)
+    model.initialize_output_bias(counts)
     predicted = as_array(ops.softmax(model.logits(ops.zeros((1, 4 if tie_weights else 8)))))
     assert_close(predicted[0], (counts + 1) / np.sum(counts + 1), 1e-6, "predictions")
 
 
-def test_what_is_refused():
+def test_invalid_arguments_raise():
     model = LanguageModel(5, 4, 8, 1, 4)
-    with pytest.raises(ValueError, match="4 counts for a vocabulary of 5"):
-        model.start_at_frequencies([1, 2, 3, 4])
+    with pytest.raises(ValueError, match="counts must have 5 numbers, got 4"):
+        model.initialize_output_bias([1, 2, 3, 4])
     for counts in ([-1, 0, 0, 0, 0], [np.nan] * 5, [[1] * 5], 3):
-        with pytest.raises(ValueError, match="counts are numbers from 0 on"):
-            model.start_at_frequencies(counts)
-    with pytest.raises(ValueError, match="start is 'scaled' or 'published', not 'random'"):
-        LanguageModel(5, 4, 8, 1, 4, start="random")
+        with pytest.raises(ValueError, match="counts must be a list of numbers"):
+            model.initialize_output_bias(counts)
+    with pytest.raises(ValueError, match=r"initialization .* 'scaled' or 'published'"):
+        LanguageModel(5, 4, 8, 1, 4, initialization="random")
