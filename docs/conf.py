@@ -1,4 +1,4 @@
-"""How Sphinx builds the site: `make docs`."""
+"""Sphinx configuration. `make docs` builds the site."""
 
 import inspect
 import re
@@ -18,22 +18,22 @@ copyright = author
 release = version = __version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-extensions += ["gallery"]  # gallery.py beside this file
+extensions += ["gallery"]  # gallery.py in this folder
 exclude_patterns = ["conf.py", "draw_*.py", "gallery.py"]
 
-# Pages are Markdown; what is in double braces is no substitution.
+# Pages are Markdown, without substitutions in double braces.
 myst_enable_extensions = ["dollarmath", "attrs_inline"]
 myst_heading_anchors = 4
 myst_dmath_double_inline = True
 
-# Tutorials run while the site is built, each in a process of its own.
+# Notebooks run while the site is built, each in its own process.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
 nb_output_stderr = "remove"
 
-# Docstrings are in Keras's style: the sections of Google's, `Call arguments`, code in backticks.
+# Docstrings have Keras's style: Google's sections, `Call arguments`, code in backticks.
 default_role = "code"
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Call arguments", "params_style")]
@@ -55,18 +55,18 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 
 def _as_restructured_text(app, what, name, obj, options, lines):
-    """Docstrings use Markdown's backticks for code; Sphinx would read stars and bars in them."""
+    """Converts backticks, stars and tables of Markdown in docstrings to reStructuredText."""
     text = "\n".join(lines)
     text = re.sub(r"``(.+?)``", r"`\1`", text)
-    text = re.sub(r"(?<=[\w)}\"\]])`(?=\w)", r"`\\ ", text)  # `Experiment`s
+    text = re.sub(r"(?<=[\w)}\"\]])`(?=\w)", r"`\\ ", text)  # e.g. `Tree`s
     text = re.sub(r"(?<![`\\*\w])(\*{1,2})(\w+)(?=[\s:,.])", r"\\\1\2", text)
     text = re.sub(r"(?:^ *\|.*\|\n?)+", _as_list_table, text, flags=re.MULTILINE)
     lines[:] = text.split("\n")
 
 
-def _as_list_table(found):
-    rows = [line.strip()[1:-1].split(" | ") for line in found[0].strip().splitlines()]
-    indent = found[0][: len(found[0]) - len(found[0].lstrip())]
+def _as_list_table(match):
+    rows = [line.strip()[1:-1].split(" | ") for line in match[0].strip().splitlines()]
+    indent = match[0][: len(match[0]) - len(match[0].lstrip())]
     table = [".. list-table::", "   :header-rows: 1", ""]
     for head, *cells in (rows[0], *rows[2:]):
         table.append(f"   * - {head.strip()}")
@@ -74,24 +74,21 @@ def _as_list_table(found):
     return "".join(f"{indent}{line}\n" for line in ["", *table, ""])
 
 
-def _is_left_out(app, what, name, obj, skip, options):
+def _is_skipped(app, what, name, obj, skip, options):
     """Fields of named tuples are described with their class."""
     return True if type(obj).__name__ == "_tuplegetter" else None
 
 
 def _signature(app, what, name, obj, options, signature, returned):
-    """Keras's classes hide what their constructors take."""
+    """Shows the arguments of constructors that Keras's metaclass hides."""
     if what != "class" or not issubclass(obj, keras.layers.Layer | keras.Model | type(None)):
         return None
-    given = inspect.signature(inspect.unwrap(obj.__init__))
-    shown = [
-        parameter.replace(annotation=inspect.Parameter.empty)
-        for parameter in list(given.parameters.values())[1:]
-    ]
-    return str(inspect.Signature(shown)), None
+    _, *parameters = inspect.signature(inspect.unwrap(obj.__init__)).parameters.values()
+    parameters = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    return str(inspect.Signature(parameters)), None
 
 
 def setup(app):
     app.connect("autodoc-process-signature", _signature)
-    app.connect("autodoc-skip-member", _is_left_out)
+    app.connect("autodoc-skip-member", _is_skipped)
     app.connect("autodoc-process-docstring", _as_restructured_text, priority=100)

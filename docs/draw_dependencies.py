@@ -1,4 +1,4 @@
-"""Draws docs/images/dependency_*.svg: trees, their edges, and how top-down LSTMs generate them.
+"""Draws docs/images/dependency_*.svg: dependency trees, types of edges, and generation.
 
     python docs/draw_dependencies.py
 
@@ -13,7 +13,7 @@ from keras_onlstm.drawing.svg import svg_page, svg_text
 SENTENCE = "The luxury auto manufacturer last year sold 1,214 cars in the U.S."
 HEADS = [4, 4, 4, 7, 6, 7, 0, 9, 7, 7, 12, 10]
 GREY, BLUE, RED, GREEN = "#444444", "#1b6ca8", "#b23a48", "#2e7d4f"
-STEP, HALF, RADIUS = 74, 31, 15  # pixels: between columns, of a box's width, of a word
+STEP, HALF, RADIUS = 74, 31, 15  # pixels: column width, half of a box width, radius of a word
 
 
 def at(column):
@@ -31,32 +31,31 @@ def word(x, y, text):
 
 
 def arrow(start, end, colour):
-    """A line with a head, from one point to another."""
+    """An arrow from one point to another."""
     (x, y), (to_x, to_y) = start, end
     length = ((to_x - x) ** 2 + (to_y - y) ** 2) ** 0.5
     along, across = (to_x - x) / length, (to_y - y) / length
-    back = to_x - 7 * along, to_y - 7 * across
-    sides = [(back[0] + s * 3.5 * across, back[1] - s * 3.5 * along) for s in (1, -1)]
+    base = to_x - 7 * along, to_y - 7 * across
+    sides = [(base[0] + s * 3.5 * across, base[1] - s * 3.5 * along) for s in (1, -1)]
     head = "L".join(f"{a:.1f} {b:.1f}" for a, b in [(to_x, to_y), *sides])
     return (
-        f'<path d="M{x:.1f} {y:.1f}L{back[0]:.1f} {back[1]:.1f}" stroke="{colour}"/>'
+        f'<path d="M{x:.1f} {y:.1f}L{base[0]:.1f} {base[1]:.1f}" stroke="{colour}"/>'
         f'<path d="M{head}Z" fill="{colour}"/>'
     )
 
 
 def chain(head, columns, y, names, words, colour):
-    """LSTMs and words by turns, from the head on outwards."""
-    elements, before = [], None
-    for place, (column, name) in enumerate(zip(columns, names, strict=True)):
-        x, go = at(column), 1 if columns[-1] > columns[0] else -1
-        if before is None:
-            elements.append(arrow((head[0] + go * 11, head[1] + 11), (x, y - 13), colour))
+    """A chain of alternating LSTMs and words that starts at the head."""
+    elements, previous = [], None
+    for index, (column, name) in enumerate(zip(columns, names, strict=True)):
+        x, sign = at(column), 1 if columns[-1] > columns[0] else -1
+        if previous is None:
+            elements.append(arrow((head[0] + sign * 11, head[1] + 11), (x, y - 13), colour))
         else:
-            elements.append(arrow((before + go * RADIUS, y), (x - go * HALF, y), colour))
-        after = x + go * STEP
-        elements.append(arrow((x + go * HALF, y), (after - go * RADIUS, y), colour))
-        elements += [box(x, y, name, colour), word(after, y, words[place])]
-        before = after
+            elements.append(arrow((previous + sign * RADIUS, y), (x - sign * HALF, y), colour))
+        previous = x + sign * STEP
+        elements.append(arrow((x + sign * HALF, y), (previous - sign * RADIUS, y), colour))
+        elements += [box(x, y, name, colour), word(previous, y, words[index])]
     return elements
 
 
@@ -65,10 +64,12 @@ def generation(left_dependents):
     left = chain(head, [5, 3, 1], y, ["GEN-L", "GEN-NX-L", "GEN-NX-L"], ["w1", "w2", "w3"], BLUE)
     right = chain(head, [7, 9, 11], y, ["GEN-R", "GEN-NX-R", "GEN-NX-R"], ["w4", "w5", "w6"], RED)
     elements = [*left, *right, word(*head, "w0")]
-    said = "w0 generates w1 with GEN-L, w1 generates w2 and w2 w3 with GEN-NX-L; w0 generates w4 "
-    said += "with GEN-R, w4 generates w5 and w5 w6 with GEN-NX-R."
+    description = (
+        "w0 generates w1 with GEN-L, w1 generates w2 and w2 w3 with GEN-NX-L; w0 generates w4 "
+    )
+    description += "with GEN-R, w4 generates w5 and w5 w6 with GEN-NX-R."
     if not left_dependents:
-        return svg_page(elements, at(12) + 40, 140, "Generation of dependents", said)
+        return svg_page(elements, at(12) + 40, 140, "Generation of dependents", description)
     low = 160
     for column in (0, 2, 4):
         elements.append(arrow((at(column), y + RADIUS), (at(column), low - 13), GREEN))
@@ -78,8 +79,8 @@ def generation(left_dependents):
     elements.append(f'<path d="M{at(4) + HALF} {low}H{at(7)}" stroke="{GREEN}"/>')
     elements.append(arrow((at(7), low), (at(7), y + 13), GREEN))
     elements.append(svg_text((at(4) + HALF + at(7)) / 2, low - 6, "q", size=12))
-    said += " The LSTM LD reads w3, w2, w1; its last state q is an input of GEN-R."
-    return svg_page(elements, at(12) + 40, 195, "Generation with left dependents", said)
+    description += " The LSTM LD reads w3, w2, w1; its last state q is an input of GEN-R."
+    return svg_page(elements, at(12) + 40, 195, "Generation with left dependents", description)
 
 
 def classifiers():
@@ -87,20 +88,20 @@ def classifiers():
     elements = [word(x, y, "w")]
     edges = {"LEFT": BLUE, "RIGHT": RED, "NX-LEFT": BLUE, "NX-RIGHT": RED}
     for row, (edge, colour) in enumerate(edges.items()):
-        high = 28 + 60 * row
+        row_y = 28 + 60 * row
         name = "GEN-" + edge.replace("LEFT", "L").replace("RIGHT", "R")
         elements += [
-            arrow((x + RADIUS, y), (middle - 48, high), colour),
-            box(middle, high, f"ADD-{edge}", colour, half=48),
-            arrow((middle + 48, high), (lstm - HALF, high), colour),
-            svg_text(266, high - 5, "yes", size=10),
-            box(lstm, high, name, colour),
-            arrow((lstm + HALF, high), (last - RADIUS, high), colour),
-            word(last, high, "w"),
+            arrow((x + RADIUS, y), (middle - 48, row_y), colour),
+            box(middle, row_y, f"ADD-{edge}", colour, half=48),
+            arrow((middle + 48, row_y), (lstm - HALF, row_y), colour),
+            svg_text(266, row_y - 5, "yes", size=10),
+            box(lstm, row_y, name, colour),
+            arrow((lstm + HALF, row_y), (last - RADIUS, row_y), colour),
+            word(last, row_y, "w"),
         ]
-    said = "From the state of a word four classifiers, ADD-LEFT, ADD-RIGHT, ADD-NX-LEFT and "
-    said += "ADD-NX-RIGHT, say whether the LSTM of that edge generates a word."
-    return svg_page(elements, 440, 240, "Classifiers of edges", said)
+    description = "From the state of a word four classifiers, ADD-LEFT, ADD-RIGHT, ADD-NX-LEFT and "
+    description += "ADD-NX-RIGHT, decide whether the LSTM of that edge generates a word."
+    return svg_page(elements, 440, 240, "Classifiers of edges", description)
 
 
 def draw_all(directory):

@@ -1,8 +1,8 @@
-"""Writes docs/gallery.json: fifty sentences of NLTK's treebank, gold and predicted trees.
+"""Writes docs/gallery.json: fifty sentences of NLTK's treebank with gold and predicted trees.
 
     python docs/draw_gallery.py
 
-Run it again when the package's model changes. The site makes docs/gallery.md of that file alone.
+Run it again when the model of the package changes. docs/gallery.md is built from that file.
 """
 
 import json
@@ -20,25 +20,27 @@ SHORTEST, LONGEST, COUNT = 5, 20, 50  # words, words, sentences
 
 
 def parse_arguments():
-    parser = ArgumentParser(prog="draw_gallery.py", description="Fifty sentences and their trees.")
+    parser = ArgumentParser(
+        prog="draw_gallery.py", description="Write the sentences and trees of the gallery."
+    )
     default = Path(__file__).parent / "gallery.json"
-    parser.add_argument("--output", metavar="FILE", type=Path, default=default, help="JSON")
+    parser.add_argument("--output", metavar="FILE", type=Path, default=default, help="JSON file.")
     return parser, parser.parse_args()
 
 
-def by_layer(distances, members):
-    """(layers, words): the means over the models that have the layer."""
-    firsts = np.cumsum([0, *members])
+def layer_means(distances, layers_per_model):
+    """Means of each layer over the models that have it: array (layers, words)."""
+    firsts = np.cumsum([0, *layers_per_model])
     return [
         np.mean(
             [
                 distances[first + layer]
-                for first, layers in zip(firsts, members, strict=False)
+                for first, layers in zip(firsts, layers_per_model, strict=False)
                 if layer < layers
             ],
             axis=0,
         )
-        for layer in range(max(members))
+        for layer in range(max(layers_per_model))
     ]
 
 
@@ -56,10 +58,10 @@ def means(sentences, trees):
     }
 
 
-def entry(parser, place, sentence, tree):
-    distances = by_layer(parser.distances(sentence.tokens), parser.model.layers_per_model)
+def entry(parser, number, sentence, tree):
+    distances = layer_means(parser.distances(sentence.tokens), parser.model.layers_per_model)
     return {
-        "place": place,
+        "place": number,
         "sentence": " ".join(sentence.tokens),
         "f1": f1([tree], [sentence.tree]),
         "gold": brackets(sentence.tree),
@@ -69,12 +71,12 @@ def entry(parser, place, sentence, tree):
 
 
 def gallery(parser, sentences):
-    """What the file holds. `place` counts the sentences of these lengths from 1 on."""
+    """The content of the file. `place` is the number of a sentence among those of these lengths."""
     sentences = [s for s in sentences if SHORTEST <= len(s.tokens) <= LONGEST]
     if len(sentences) < COUNT:
         raise ValueError(
-            f"NLTK's treebank has {len(sentences)} sentences of {SHORTEST} to {LONGEST} words, "
-            f"fewer than {COUNT}: python -m nltk.downloader treebank fetches all of it."
+            f"NLTK's treebank has only {len(sentences)} sentences of {SHORTEST} to {LONGEST} "
+            f"words, but {COUNT} are needed. Run: python -m nltk.downloader treebank"
         )
     trees = list(parser.parse_many([sentence.tokens for sentence in sentences]))
     every = len(sentences) // COUNT
@@ -88,15 +90,15 @@ def gallery(parser, sentences):
     }
 
 
-def written(content):
-    """As JSON, a sentence a line."""
+def to_json(content):
+    """JSON with one sentence per line."""
     head = json.dumps({key: value for key, value in content.items() if key != "sentences"})
     rows = ",\n".join(json.dumps(row) for row in content["sentences"])
     return f'{head[:-1]}, "sentences": [\n{rows}\n]}}\n'
 
 
 def main(options):
-    text = written(gallery(Parser.load(), treebank.load()))
+    text = to_json(gallery(Parser.load(), treebank.load()))
     with replacing(options.output) as temporary:
         temporary.write_text(text, encoding="utf-8")
 

@@ -1,9 +1,9 @@
-"""Draws the master forget gate of a trained run that reads a formula, as master_gates.png shows it.
+"""Draws the master forget gate of a trained classifier over a formula, like master_gates.png.
 
     python docs/draw_master_gates.py RUN ["FORMULA"]
 
-RUN is an --output directory of examples/logic_inference.py. The picture goes into it, unless
---output names another file.
+RUN is an --output directory of examples/logic_inference.py. The picture is written to it, or to the
+file in --output.
 """
 
 from pathlib import Path
@@ -22,22 +22,22 @@ NAME = "master_gates.png"
 
 
 def master_forget_gates(model, formula):
-    """(T, N): the gate after each token, from the layer's own cell."""
+    """Master forget gates after each token, (T, N), computed with the cell of the layer."""
     cell = model.recurrent.cell
     ids = np.array([logic.encode(formula)], "int32")
     projected = project(model.embedding(ids), cell.kernel, cell.bias)[0]  # (T, K)
     h, c = cell.get_initial_state(1)
     gates = []
     for row in projected:
-        new = step(
+        output = step(
             row[None] + h @ keras.ops.convert_to_tensor(cell.recurrent_kernel),
             c,
             chunk_size=cell.chunk_size,
             activation=cell.activation,
             recurrent_activation=cell.recurrent_activation,
         )
-        h, c = new.h, new.c
-        gates.append(keras.ops.convert_to_numpy(new.master_forget)[0])
+        h, c = output.h, output.c
+        gates.append(keras.ops.convert_to_numpy(output.master_forget)[0])
     return np.stack(gates)
 
 
@@ -51,28 +51,34 @@ def draw(gates, tokens, path):
     line.plot(1 - gates.mean(axis=1), "o-", color="C3", markersize=4)
     line.set(ylabel="forget\ndistance", ylim=(0, None))
     line.grid(alpha=0.3)
-    shown = image.imshow(
+    colours = image.imshow(
         gates.T, aspect="auto", origin="lower", cmap="Blues_r", vmin=0, vmax=1, interpolation="none"
     )
     image.set(ylabel="chunk of units")
     image.yaxis.get_major_locator().set_params(integer=True)
     image.set_xticks(range(len(tokens)), tokens, fontfamily="monospace")
-    figure.colorbar(shown, ax=image, label="master forget gate", shrink=0.9)
+    figure.colorbar(colours, ax=image, label="master forget gate", shrink=0.9)
     figure.savefig(path, dpi=130)
 
 
 def parse_arguments():
-    parser = ArgumentParser(prog="draw_master_gates.py", description="Gates over a formula.")
-    parser.add_argument("run", metavar="RUN", type=Path, help="directory of a trained classifier")
-    parser.add_argument("formula", metavar="FORMULA", nargs="?", default=FORMULA)
-    parser.add_argument("--output", metavar="FILE", type=Path, help=f"PNG (default: RUN/{NAME})")
+    parser = ArgumentParser(prog="draw_master_gates.py", description="Draw gates over a formula.")
+    parser.add_argument("run", metavar="RUN", type=Path, help="Directory of a trained classifier.")
+    parser.add_argument(
+        "formula", metavar="FORMULA", nargs="?", default=FORMULA, help="Formula to read."
+    )
+    parser.add_argument(
+        "--output", metavar="FILE", type=Path, help=f"PNG file. (default: RUN/{NAME})"
+    )
     return parser, parser.parse_args()
 
 
 def main(options):
     model, _ = load_model(options.run)
     if not hasattr(getattr(getattr(model, "recurrent", None), "cell", None), "chunk_size"):
-        raise ValueError(f"{options.run}: {type(model).__name__}, not a classifier of ON-LSTM.")
+        raise ValueError(
+            f"{options.run}: expected an ON-LSTM classifier, got a {type(model).__name__}."
+        )
     path = options.output or options.run / NAME
     draw(master_forget_gates(model, options.formula), options.formula.split(), path)
     print(path)

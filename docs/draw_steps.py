@@ -1,8 +1,8 @@
-"""Draws docs/images/steps*.svg: how a tree follows from distances, step by step and animated.
+"""Draws docs/images/steps*.svg: how a tree is built from distances, as steps and as animation.
 
     python docs/draw_steps.py
 
-The distances are those of one layer of one of the package's models, the tree is the greedy one.
+The distances are those of one layer of a model of the package. The tree is the greedy one.
 """
 
 from pathlib import Path
@@ -18,101 +18,101 @@ from keras_onlstm.utils.console import ArgumentParser, report
 from keras_onlstm.utils.files import replacing
 
 SENTENCE = "shares of the bank fell in early trading"
-MODEL, LAYER = 5, 2  # the fifth of the package's models; the layer of the paper
+MODEL, LAYER = 5, 2  # the fifth model of the package; the layer of the paper
 TITLE = "From distances to a tree"
 PALE, INK = "#e8eef3", "#333333"
-STRETCH = 1.4  # of the widths that trees have elsewhere: room for larger letters
+STRETCH = 1.4  # wider than other trees, because the letters are larger
 SIZE, HEAD, BARS, LEVEL = 15, 56, 120, 34  # pixels: letters, captions, a distance of 1, a level
-SHOWN, REST, FADE = 2.6, 6.0, 0.35  # seconds: a step, the whole tree, between two of them
+STEP_TIME, END_TIME, FADE = 2.6, 6.0, 0.35  # seconds: a step, the complete tree, transitions
 
 
 class Step(NamedTuple):
-    """A constituent of the words `start` to `end` parts before and behind the word at `place`."""
+    """The constituent [start, end) is split before and after the word at `index`."""
 
-    place: int
+    index: int
     start: int
     end: int
 
     @property
     def parts(self):
-        """The words before, the word, the words behind: those that are there."""
-        spans = (self.start, self.place), (self.place, self.place + 1), (self.place + 1, self.end)
+        """The spans before the word, of the word, and after it, unless they are empty."""
+        spans = (self.start, self.index), (self.index, self.index + 1), (self.index + 1, self.end)
         return [span for span in spans if span[0] < span[1]]
 
     @property
     def branches(self):
-        """Pairs of spans, above and below; the word and what is behind it are one constituent."""
-        whole, second = (self.start, self.end), (self.place, self.end)
-        pairs = [] if self.start == self.place else [(whole, (self.start, self.place))]
+        """Pairs of parent and child spans. The word and the span after it are one constituent."""
+        whole, second = (self.start, self.end), (self.index, self.end)
+        pairs = [] if self.start == self.index else [(whole, (self.start, self.index))]
         pairs += [] if second == whole else [(whole, second)]
-        if self.place + 1 < self.end:
-            pairs += [(second, part) for part in ((self.place, self.place + 1), self.parts[-1])]
+        if self.index + 1 < self.end:
+            pairs += [(second, part) for part in ((self.index, self.index + 1), self.parts[-1])]
         return pairs
 
 
 class Shape(NamedTuple):
-    """Something that is seen from one step to another; `None`: it stays."""
+    """An SVG element that is visible from step `first` to `last`; `None`: until the end."""
 
     svg: str
     first: int = 0
     last: int | None = None
     fades: bool = True
 
-    def is_seen(self, step):
+    def is_visible(self, step):
         return self.first <= step and (self.last is None or step <= self.last)
 
 
 def steps(distances):
-    """`Step`s of the greedy tree: of all constituents the one with the largest distance is next."""
-    found, waiting = [], [(0, len(distances))]
+    """Steps of the greedy tree. The constituent with the largest distance is split next."""
+    result, waiting = [], [(0, len(distances))]
     while waiting:
         start, end = max(waiting, key=lambda span: (distances[slice(*span)].max(), -span[0]))
         waiting.remove((start, end))
         step = Step(start + int(np.argmax(distances[start:end])), start, end)
-        found.append(step)
+        result.append(step)
         waiting += [(a, b) for a, b in step.parts if b - a > 1]
-    return found
+    return result
 
 
-def captions(words, distances, found):
-    """Two lines a step, of the beginning and of the end."""
-    yield f"Layer {LAYER}: the distance at each word", "Nothing has parted: one constituent."
-    for number, step in enumerate(found, 1):
-        of = "largest distance" if number == 1 else "largest one left"
-        word = f"“{words[step.place]}” has the {of}, {distances[step.place]:.3f}"
+def captions(words, distances, splits):
+    """Two lines for the start, each step, and the end."""
+    yield f"Layer {LAYER}: the distance at each word", "The sentence is one constituent."
+    for number, step in enumerate(splits, 1):
+        kind = "largest distance" if number == 1 else "largest remaining distance"
+        word = f"“{words[step.index]}” has the {kind}, {distances[step.index]:.3f}"
         yield f"{number}. {word}", " | ".join(" ".join(words[a:b]) for a, b in step.parts)
-    yield "The whole tree", "Each constituent has parted, down to the words."
+    yield "The complete tree", "All constituents are split into words."
 
 
 class Scene:
-    """The shapes of all steps; step 0 has none parted, the last one is the whole tree."""
+    """The shapes of all steps. Step 0 is the whole sentence, the last one the complete tree."""
 
     def __init__(self, words, distances):
         self.words, self.distances = words, np.asarray(distances)
-        self.found = steps(self.distances)
-        self.texts = list(captions(words, self.distances, self.found))
+        self.splits = steps(self.distances)
+        self.texts = list(captions(words, self.distances, self.splits))
         layout = layout_tree(build_tree(self.distances, words, "greedy"))
         self.nodes = {(node.start, node.end): node for node in layout.nodes}
         self.width = layout.width * STRETCH
-        self.ground = HEAD + BARS  # where bars stand
-        self.top = self.ground + SIZE + 34  # of the tree
+        self.ground = HEAD + BARS  # bottom of the bars
+        self.top = self.ground + SIZE + 34  # top of the tree
         self.base = self.top + layout.nodes[-1].height * LEVEL
         self.height = self.base + SIZE + MARGIN
 
     @property
     def last(self):
-        return len(self.found) + 1
+        return len(self.splits) + 1
 
-    def x(self, place):
-        return self.nodes[place, place + 1].x * STRETCH
+    def x(self, index):
+        return self.nodes[index, index + 1].x * STRETCH
 
-    def side(self, place):
-        """The x between a word and the one before it, or at the end."""
+    def side(self, index):
+        """The x coordinate between a word and the previous one, or at the end."""
         outer = MARGIN / 2, self.width - MARGIN / 2
-        if place in (0, len(self.words)):
-            return outer[place > 0]
-        widths = [len(self.words[p]) for p in (place - 1, place)]
-        left, right = self.x(place - 1), self.x(place)
+        if index in (0, len(self.words)):
+            return outer[index > 0]
+        widths = [len(self.words[p]) for p in (index - 1, index)]
+        left, right = self.x(index - 1), self.x(index)
         return left + (right - left) * (widths[0] + 2) / (sum(widths) + 4)
 
     def point(self, span):
@@ -120,71 +120,71 @@ class Scene:
         return node.x * STRETCH, self.base - node.height * LEVEL
 
     def shapes(self):
-        for number, (title, said) in enumerate(self.texts):
+        for number, (title, text) in enumerate(self.texts):
             until = None if number == self.last else number
-            yield Shape(self.caption(title, said), number, until, fades=False)
-        for number, step in enumerate(self.found, 1):
+            yield Shape(self.caption(title, text), number, until, fades=False)
+        for number, step in enumerate(self.splits, 1):
             yield Shape(self.band(step), number, number)
         yield Shape(
             f'<path d="M{MARGIN} {self.ground}H{self.width - MARGIN:.1f}" stroke="{GREY}"/>'
         )
-        parted = {step.place: number for number, step in enumerate(self.found, 1)}
-        for place, word in enumerate(self.words):
-            yield from self.bar(place, parted.get(place))
-            yield Shape(svg_text(self.x(place), self.ground + SIZE + 3, word, size=SIZE))
-            yield Shape(svg_text(self.x(place), self.base + SIZE, word, size=SIZE))
-        began = {(0, len(self.words)): 0}
-        for number, step in enumerate(self.found, 1):
-            yield Shape(self.triangle((step.start, step.end)), began[step[1:]], number - 1)
-            began |= dict.fromkeys(step.parts, number)
-        for number, step in enumerate(self.found, 1):
-            yield Shape(self.cut(step), number, number)
-            yield Shape(self.grown(step, RED, 2), number, number)
-            yield Shape(self.grown(step, GREY, 1), number + 1)
+        split_at = {step.index: number for number, step in enumerate(self.splits, 1)}
+        for index, word in enumerate(self.words):
+            yield from self.bar(index, split_at.get(index))
+            yield Shape(svg_text(self.x(index), self.ground + SIZE + 3, word, size=SIZE))
+            yield Shape(svg_text(self.x(index), self.base + SIZE, word, size=SIZE))
+        starts = {(0, len(self.words)): 0}
+        for number, step in enumerate(self.splits, 1):
+            yield Shape(self.triangle((step.start, step.end)), starts[step[1:]], number - 1)
+            starts |= dict.fromkeys(step.parts, number)
+        for number, step in enumerate(self.splits, 1):
+            yield Shape(self.split_lines(step), number, number)
+            yield Shape(self.branches(step, RED, 2), number, number)
+            yield Shape(self.branches(step, GREY, 1), number + 1)
 
-    def caption(self, title, said):
+    def caption(self, title, text):
         first = svg_text(MARGIN, SIZE + 8, title, anchor="start", size=SIZE, weight="bold")
-        return first + svg_text(MARGIN, 2 * SIZE + 13, said, anchor="start", size=SIZE)
+        return first + svg_text(MARGIN, 2 * SIZE + 13, text, anchor="start", size=SIZE)
 
     def band(self, step):
-        """Behind the words that are looked at."""
+        """The background of the constituent that is split."""
         left, right = self.side(step.start), self.side(step.end)
         return (
             f'<rect x="{left:.1f}" y="{HEAD}" width="{right - left:.1f}" '
             f'height="{BARS + SIZE + 10}" fill="{PALE}"/>'
         )
 
-    def bar(self, place, parted):
-        high = BARS * self.distances[place] * 0.85  # room for the numbers
+    def bar(self, index, split_step):
+        height = BARS * self.distances[index] * 0.85  # leaves room for the numbers
 
-        def drawn(colour, weight="normal"):
-            x, y = self.x(place), self.ground - high
-            number = svg_text(x, y - 4, f"{self.distances[place]:.3f}", size=12, weight=weight)
-            bar = f'<rect x="{x - 9:.1f}" y="{y:.1f}" width="18" height="{high:.1f}"'
+        def draw(colour, weight="normal"):
+            x, y = self.x(index), self.ground - height
+            number = svg_text(x, y - 4, f"{self.distances[index]:.3f}", size=12, weight=weight)
+            bar = f'<rect x="{x - 9:.1f}" y="{y:.1f}" width="18" height="{height:.1f}"'
             return f'{bar} fill="{colour}"/>{number}'
 
-        if parted is None:
-            yield Shape(drawn(BAR))
+        if split_step is None:
+            yield Shape(draw(BAR))
             return
-        yield Shape(drawn(BAR), 0, parted - 1)
-        yield Shape(drawn(RED, "bold"), parted, parted)
-        yield Shape(drawn(BLUE), parted + 1)
+        yield Shape(draw(BAR), 0, split_step - 1)
+        yield Shape(draw(RED, "bold"), split_step, split_step)
+        yield Shape(draw(BLUE), split_step + 1)
 
-    def cut(self, step):
-        """Dashed lines where the constituent parts."""
-        at = [self.side(start) for start, _ in step.parts[1:]]
-        lines = "".join(f"M{x:.1f} {HEAD}V{self.ground + SIZE + 10}" for x in at)
+    def split_lines(self, step):
+        """Dashed lines where the constituent is split."""
+        xs = [self.side(start) for start, _ in step.parts[1:]]
+        lines = "".join(f"M{x:.1f} {HEAD}V{self.ground + SIZE + 10}" for x in xs)
         return f'<path d="{lines}" stroke="{RED}" stroke-width="1.5" stroke-dasharray="5 4"/>'
 
     def triangle(self, span):
-        """Words that nothing has parted yet."""
+        """A constituent that is not split yet."""
         x, y = self.point(span)
         left, right = self.side(span[0]) + 3, self.side(span[1]) - 3
         corners = f"M{x:.1f} {y:.1f}L{right:.1f} {self.base - 1}H{left:.1f}Z"
         return f'<path d="{corners}" fill="{PALE}" stroke="{GREY}"/>'
 
-    def grown(self, step, colour, width):
-        """Branches, and dots where they part."""
+    def branches(self, step, colour, width):
+        """Branches, with dots where they split."""
         lines, dots = "", ""
         for above, below in step.branches:
             (x, y), (to_x, to_y) = self.point(above), self.point(below)
@@ -195,16 +195,16 @@ class Scene:
 
 
 def pictures(scene):
-    """What is there before the first step, and a picture a step."""
+    """A picture of the start and of each step."""
     shapes = list(scene.shapes())
-    for step, (title, said) in enumerate(scene.texts[:-1]):
-        seen = [shape.svg for shape in shapes if shape.is_seen(step)]
-        yield svg_page(seen, scene.width, scene.height, title, said)
+    for step, (title, text) in enumerate(scene.texts[:-1]):
+        visible = [shape.svg for shape in shapes if shape.is_visible(step)]
+        yield svg_page(visible, scene.width, scene.height, title, text)
 
 
 def animation(scene):
-    """All steps in one picture; where nothing moves it shows the last one."""
-    total = scene.last * SHOWN + REST
+    """An animation of all steps. Without animation it shows the complete tree."""
+    total = scene.last * STEP_TIME + END_TIME
     names: dict[Shape, str] = {}
     groups = []
     for shape in scene.shapes():
@@ -214,49 +214,49 @@ def animation(scene):
             continue
         name = names.setdefault(time, f"s{len(names)}")
         groups.append(f'<g class="{name}">{shape.svg}</g>')
-    gone = ",".join(f".{name}" for time, name in names.items() if time.last is not None)
-    moving = "".join(_moving(name, time, total) for time, name in names.items())
-    rules = f"{gone}{{opacity:0}}@media (prefers-reduced-motion:no-preference){{{moving}}}"
-    said = " ".join(f"{title}: {line}." for title, line in scene.texts[1:-1])
-    return svg_page([f"<style>{rules}</style>", *groups], scene.width, scene.height, TITLE, said)
+    hidden = ",".join(f".{name}" for time, name in names.items() if time.last is not None)
+    animations = "".join(_animate(name, time, total) for time, name in names.items())
+    rules = f"{hidden}{{opacity:0}}@media (prefers-reduced-motion:no-preference){{{animations}}}"
+    text = " ".join(f"{title}: {line}." for title, line in scene.texts[1:-1])
+    return svg_page([f"<style>{rules}</style>", *groups], scene.width, scene.height, TITLE, text)
 
 
-def _moving(name, shape, total):
-    """The rules of what is seen for some steps. It stays until what follows is there."""
+def _animate(name, shape, total):
+    """CSS of a shape that is visible for some steps. It disappears after the next one appeared."""
 
     def at(seconds, opacity):
         return f"{100 * seconds / total:.2f}%{{opacity:{opacity}}}"
 
     fade = FADE if shape.fades else 0
-    begins = shape.first * SHOWN
-    ends = total - fade if shape.last is None else (shape.last + 1) * SHOWN + fade
-    way = "linear" if shape.fades else "step-end"
+    start = shape.first * STEP_TIME
+    end = total - fade if shape.last is None else (shape.last + 1) * STEP_TIME + fade
+    timing = "linear" if shape.fades else "step-end"
     frames = at(0, int(not shape.first))
     if shape.fades:
-        frames += (at(begins, 0) if shape.first else "") + at(begins + fade, 1) + at(ends, 1)
-        frames += at(total, 0) if shape.last is None else at(ends + 0.01, 0)
-        if not shape.first:  # it comes back
+        frames += (at(start, 0) if shape.first else "") + at(start + fade, 1) + at(end, 1)
+        frames += at(total, 0) if shape.last is None else at(end + 0.01, 0)
+        if not shape.first:  # it appears again
             frames += at(total - fade, 0) + at(total, 1)
     else:
-        frames += at(begins, 1) + at(ends, 0)
-    return f".{name}{{animation:{name} {total:g}s {way} infinite}}@keyframes {name}{{{frames}}}"
+        frames += at(start, 1) + at(end, 0)
+    return f".{name}{{animation:{name} {total:g}s {timing} infinite}}@keyframes {name}{{{frames}}}"
 
 
-def scene_of(parser):
-    """The sentence as one layer of one model has it."""
-    members = parser.model.layers_per_model
-    if len(members) < MODEL or members[MODEL - 1] < LAYER:
+def make_scene(parser):
+    """The scene of the sentence with the distances of one layer of one model."""
+    layers_per_model = parser.model.layers_per_model
+    if len(layers_per_model) < MODEL or layers_per_model[MODEL - 1] < LAYER:
         raise ValueError(
-            f"the package has {len(members)} models of {members} layers, and this draws layer "
-            f"{LAYER} of model {MODEL}: set MODEL and LAYER."
+            f"draw_steps.py draws layer {LAYER} of model {MODEL}, but the models of the package "
+            f"have {layers_per_model} layers. Change MODEL and LAYER."
         )
-    row = sum(members[: MODEL - 1]) + LAYER - 1
-    # To three digits, so that no rounding of a machine shows.
+    row = sum(layers_per_model[: MODEL - 1]) + LAYER - 1
+    # Rounded to three digits, so that the pictures are the same on every machine.
     return Scene(SENTENCE.split(), np.round(parser.distances(SENTENCE)[row].astype(float), 3))
 
 
 def draw_all(directory):
-    scene = scene_of(Parser.load())
+    scene = make_scene(Parser.load())
     files = {f"steps_{step}.svg": text for step, text in enumerate(pictures(scene))}
     for name, text in (files | {"steps.svg": animation(scene)}).items():
         with replacing(directory / name) as temporary:
@@ -264,9 +264,13 @@ def draw_all(directory):
 
 
 def parse_arguments():
-    parser = ArgumentParser(prog="draw_steps.py", description="A tree from distances, by steps.")
+    parser = ArgumentParser(
+        prog="draw_steps.py", description="Draw how a tree is built from distances."
+    )
     default = Path(__file__).parent / "images"
-    parser.add_argument("--output", metavar="DIR", type=Path, default=default, help="for SVG")
+    parser.add_argument(
+        "--output", metavar="DIR", type=Path, default=default, help="Folder for the SVG files."
+    )
     return parser, parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""What stands in docs/gallery.md: docs/gallery.json, drawn while the site is built."""
+"""Sphinx directive `gallery`: draws the trees in docs/gallery.json on docs/gallery.md."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from keras_onlstm.parsing import draw_pair
 from keras_onlstm.parsing.scores import walk
 
 STORED = Path(__file__).parent / "gallery.json"
-SORTED = """<p class="gallery-sort" role="group" aria-label="Order of the sentences" hidden>Sort by
+SORT_BUTTONS = """<p class="gallery-sort" role="group" aria-label="Order" hidden>Sort by
 <button type="button" data-key="place" data-sign="1" aria-pressed="true">treebank</button>
 <button type="button" data-key="words" data-sign="1" aria-pressed="false">length</button>
 <button type="button" data-key="f1" data-sign="-1" aria-pressed="false">F1, best first</button>
@@ -24,19 +24,18 @@ def percent(f1):
 
 
 def ordinal(number):
-    """English has others only for numbers that end in 1, 2 or 3, 11 to 13 left out."""
+    """An English ordinal number, e.g. 21st."""
     last = "" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "")
     return f"{number}{last or 'th'}"
 
 
-def rule(stored):
-    """Which sentences these are, and how good the trees are of them and of all others."""
+def summary(stored):
+    """HTML that says how the sentences were chosen, and their mean scores."""
     (shortest, longest), every, all_ = stored["words"], stored["every"], stored["all"]
     chosen = stored["chosen"]
     return (
-        f"<p>Of the {all_['sentences']:,} sentences of {shortest} to {longest} words, in the order "
-        f"of the files, the 1st, the {ordinal(1 + every)}, the {ordinal(1 + 2 * every)} and so on: "
-        f"every {ordinal(every)}, {chosen['sentences']} in all.</p>\n"
+        f"<p>Every {ordinal(every)} of the {all_['sentences']:,} sentences with {shortest} to "
+        f"{longest} words, in the order of the files: {chosen['sentences']} sentences.</p>\n"
         '<div class="gallery-table"><table><thead><tr><th scope="col">mean F1</th>'
         '<th scope="col">predicted</th><th scope="col">right-branching</th></tr></thead><tbody>'
         + "".join(
@@ -49,9 +48,9 @@ def rule(stored):
 
 
 def phrases(predicted, gold):
-    """Lists of the phrases in both trees, in the gold one alone, in the predicted one alone.
+    """Lists of phrases in both trees, only in the gold tree, and only in the predicted tree.
 
-    Neither words nor whole sentences are phrases here, as in the scores.
+    Single words and whole sentences are not phrases here, like in the scores.
     """
     words = gold.leaves()
     predicted_spans, gold_spans = (
@@ -69,12 +68,15 @@ def phrases(predicted, gold):
 
 
 def phrase_list(predicted, gold):
-    names = ("both", "in both trees"), ("missed", "in the gold tree alone"), ("other", "in the "
-    "predicted tree alone")  # fmt: skip
+    names = (
+        ("both", "in both trees"),
+        ("missed", "only in the gold tree"),
+        ("other", "only in the predicted tree"),
+    )
     rows = []
-    for (kind, name), found in zip(names, phrases(predicted, gold), strict=True):
-        text = " · ".join(map(escaped, found)) or "none"
-        rows.append(f'<dt class="gallery-{kind}">{len(found)} {name}</dt><dd>{text}</dd>')
+    for (kind, name), texts in zip(names, phrases(predicted, gold), strict=True):
+        text = " · ".join(map(escaped, texts)) or "none"
+        rows.append(f'<dt class="gallery-{kind}">{len(texts)} {name}</dt><dd>{text}</dd>')
     return f'<div class="gallery-phrases"><dl>{"".join(rows)}</dl></div>'
 
 
@@ -82,12 +84,12 @@ def distance_table(words, distances):
     head = "".join(f'<th scope="col">layer {n}</th>' for n in range(1, len(distances) + 1))
     rows = "".join(
         f'<tr><th scope="row">{escaped(word)}</th>'
-        + "".join(f"<td>{row[place]:.3f}</td>" for row in distances)
+        + "".join(f"<td>{row[index]:.3f}</td>" for row in distances)
         + "</tr>"
-        for place, word in enumerate(words)
+        for index, word in enumerate(words)
     )
     return (
-        "<details><summary>Distances by layer, means over the models</summary>"
+        "<details><summary>Distances by layer (means over the models)</summary>"
         f'<div class="gallery-table"><table><thead><tr><th scope="col">word</th>{head}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div></details>"
     )
@@ -111,13 +113,13 @@ def card(entry):
 
 
 def page(stored):
-    """The HTML of what a gallery file holds."""
+    """The HTML of a gallery file."""
     cards = "\n".join(map(card, stored["sentences"]))
-    return f'{rule(stored)}{SORTED}<ul class="gallery">\n{cards}\n</ul>\n'
+    return f'{summary(stored)}{SORT_BUTTONS}<ul class="gallery">\n{cards}\n</ul>\n'
 
 
 def setup(app):
-    """The directive `gallery`, and what its page needs."""
+    """Adds the directive `gallery` and the files of its page."""
     from docutils import nodes
     from sphinx.util.docutils import SphinxDirective
 

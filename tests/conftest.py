@@ -1,11 +1,11 @@
-"""What every test runs under: one Keras backend, fixed seeds, and where the shared files are.
+"""Fixtures and settings of all tests: Keras backend, seeds, paths of shared files.
 
 Environment variables:
-    KERAS_BACKEND: the backend, `tensorflow` unless set.
-    KERAS_ONLSTM_DATA: the shared directory, which holds `data/` and `reference/`; unless set, the
-        directory `shared` beside the checkout.
-    KERAS_ONLSTM_REQUIRE_DATA: set to 1, a missing shared directory fails a test, not skips it.
-    XLA_FLAGS: what XLA is told; unless set, to optimize nothing.
+    KERAS_BACKEND: the backend. Default: `tensorflow`.
+    KERAS_ONLSTM_DATA: the directory with `data/` and `reference/`. Default: `shared` in the parent
+        directory of the repository.
+    KERAS_ONLSTM_REQUIRE_DATA: 1: a missing shared directory fails tests instead of skipping them.
+    XLA_FLAGS: flags of XLA. Default: no optimization.
 """
 
 import functools
@@ -28,8 +28,8 @@ BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("MPLBACKEND", "agg")
 
-# Compiling is most of what XLA does in tests, whose arrays are small: a third of the time without
-# its optimizations.
+# Arrays in tests are small, so XLA mostly compiles. Without optimization it takes a third of the
+# time.
 XLA_FLAGS = (
     "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
     "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
@@ -40,46 +40,45 @@ COMPILE = {
 }
 
 
-def _calm_xla():
-    """Sets the flags if this XLA knows them all, for one that it does not know ends the process.
+def _set_xla_flags():
+    """Sets the flags if XLA knows them all, because an unknown flag ends the process.
 
-    Workers inherit what was found.
+    Workers inherit the variable.
     """
     if BACKEND in COMPILE and "XLA_FLAGS" not in os.environ:
-        asked = [sys.executable, "-c", COMPILE[BACKEND]]
+        command = [sys.executable, "-c", COMPILE[BACKEND]]
         environment = {**os.environ, "XLA_FLAGS": XLA_FLAGS}
-        refused = subprocess.run(asked, env=environment, capture_output=True).returncode
-        os.environ["XLA_FLAGS"] = "" if refused else XLA_FLAGS
+        failed = subprocess.run(command, env=environment, capture_output=True).returncode
+        os.environ["XLA_FLAGS"] = "" if failed else XLA_FLAGS
 
 
-_calm_xla()
+_set_xla_flags()
 
-# Compilation takes as long as it takes, and a failure has to come back in the next run.
+# No deadline, because compilation is slow. Derandomized, so that failures can be reproduced.
 hypothesis.settings.register_profile("keras_onlstm", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("keras_onlstm")
 
 
-# What the backends import is millions of objects, and tracing makes more: looking through them as
-# often as Python does takes 4% of the time.
+# Backends create millions of objects. Collecting garbage at the default rate takes 4% of the time.
 gc.set_threshold(20_000, 50, 50)
 
 
 @pytest.fixture(autouse=True, scope="session")
 def _generators_are_registered():
-    """Hypothesis asks the garbage collector for NumPy's random generator, which later is frozen."""
+    """Lets Hypothesis find NumPy's random generator with `gc` before objects are frozen."""
     hypothesis.given(hypothesis.strategies.none())(lambda none: None)()
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _frozen_objects():
-    """Takes what a module leaves behind out of garbage collection, which Keras and tests call."""
+    """Excludes the remaining objects of a test module from later garbage collections."""
     yield
     gc.collect()
     gc.freeze()
 
 
 def pytest_configure(config):
-    """JAX keeps what it compiled, most of its tests' time, each worker for itself."""
+    """Caches compiled functions of JAX, separately for each worker."""
     if BACKEND == "jax" and hasattr(config, "cache"):
         import jax
 
@@ -89,16 +88,18 @@ def pytest_configure(config):
 
 
 def pytest_report_header():
-    told = os.environ.get("XLA_FLAGS") or "its defaults"
-    found = f"keras {metadata.version('keras')} on {BACKEND}; shared files: {_shared()}"
-    return found if BACKEND == "torch" else f"{found}\nXLA: {told}"
+    flags = os.environ.get("XLA_FLAGS") or "defaults"
+    header = f"keras {metadata.version('keras')} on {BACKEND}; shared files: {_shared()}"
+    return header if BACKEND == "torch" else f"{header}\nXLA: {flags}"
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
         for marker in item.iter_markers("backend"):
             if not marker.args or not set(marker.args) <= set(BACKENDS):
-                raise pytest.UsageError(f"{item.nodeid}: backend{marker.args}, not of {BACKENDS}")
+                raise pytest.UsageError(
+                    f"{item.nodeid}: backend{marker.args} must be in {BACKENDS}"
+                )
             if BACKEND not in marker.args:
                 reason = f"needs the backend {' or '.join(marker.args)}, runs on {BACKEND}"
                 item.add_marker(pytest.mark.skip(reason=reason))
@@ -106,7 +107,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(autouse=True)
 def _fresh_keras(request):
-    """Seeds every test, and leaves no name counter, dtype or dtype policy to the next one."""
+    """Seeds every test and resets Keras's name counters, dtype and dtype policy after it."""
     if request.node.get_closest_marker("keras_free"):
         yield
         return
@@ -115,7 +116,7 @@ def _fresh_keras(request):
     floatx, policy = keras.config.floatx(), keras.config.dtype_policy()
     keras.utils.set_random_seed(0)
     yield
-    # Without the garbage collection, which takes longer than most tests do.
+    # Garbage collection would take longer than most tests.
     keras.backend.clear_session(free_memory=False)
     keras.config.set_floatx(floatx)
     keras.config.set_dtype_policy(policy)
@@ -123,7 +124,7 @@ def _fresh_keras(request):
 
 @pytest.fixture
 def float64():
-    """The name of the dtype, while it exists: JAX has 64 bits only where they are asked for."""
+    """The name of the dtype. On JAX, enables 64-bit types during the test."""
     if BACKEND != "jax":
         yield "float64"
         return
@@ -137,26 +138,26 @@ def float64():
 
 @pytest.fixture(scope="session")
 def shared_data():
-    """The directory with the public data sets, as their publishers lay them out."""
+    """The directory of the public data sets."""
     return _shared_directory("data")
 
 
 @pytest.fixture(scope="session")
 def shared_reference():
-    """The directory with the numbers of the authors' implementation."""
+    """The directory of reference results of the authors' implementations."""
     return _shared_directory("reference")
 
 
 @pytest.fixture(scope="session")
 def tree_reference(shared_reference):
     """The arrays of `tree_lstm.npz`."""
-    with np.load(shared_reference / "tree_lstm.npz") as opened:
-        return dict(opened)
+    with np.load(shared_reference / "tree_lstm.npz") as file:
+        return dict(file)
 
 
 @pytest.fixture(scope="module")
 def script(request):
-    """The script that a test file names as its SCRIPT, as a module."""
+    """The module of the script whose path is the SCRIPT of the test file."""
     path = request.module.SCRIPT
     with commands.imported(path.parent, path.stem) as (module,):
         yield module
@@ -170,9 +171,9 @@ def run(script, request):
 
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory):
-    """A function of an example's name: the directory of its debug run, and what it printed.
+    """Function that maps the name of an example to the directory and output of its debug run.
 
-    Every run is made once, by one of the workers. Tests copy what they change.
+    Each run is created once for all workers. Tests must copy files before they change them.
     """
     shared = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -180,29 +181,29 @@ def finished_run(tmp_path_factory):
 
     @functools.cache
     def finished(name):
-        directory, printed = shared / name / "run", shared / name / "printed.txt"
+        directory, output_path = shared / name / "run", shared / name / "printed.txt"
         with filelock.FileLock(shared / f"{name}.lock"):
-            if not printed.exists():
+            if not output_path.exists():
                 with commands.example(name) as module:
                     arguments = [*commands.DEBUG, "--output", directory]
                     status, output, errors = commands.run_script(f"{name}.py", module, *arguments)
                 assert (status, commands.ours(errors)) == (0, []), errors
-                printed.write_text(output)
-        return directory, printed.read_text()
+                output_path.write_text(output)
+        return directory, output_path.read_text()
 
     return finished
 
 
 def _shared():
-    named = os.environ.get("KERAS_ONLSTM_DATA")
-    return Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
+    path = os.environ.get("KERAS_ONLSTM_DATA")
+    return Path(path) if path else Path(__file__).resolve().parents[2] / "shared"
 
 
 def _shared_directory(name):
     directory = _shared() / name
     if directory.is_dir():
         return directory
-    reason = f"no {name}/ in {_shared()}: KERAS_ONLSTM_DATA names the directory that holds it"
+    reason = f"{_shared() / name} is missing. Set KERAS_ONLSTM_DATA to the directory of {name}/."
     if os.environ.get("KERAS_ONLSTM_REQUIRE_DATA") == "1":
         pytest.fail(reason, pytrace=False)
     pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""Some of the damaged files of `fuzz_files.py`, and the outcomes that are findings."""
+"""A few cases of `fuzz_files.py`, and its classification of outcomes."""
 
 import fuzz_files
 import pytest
@@ -11,37 +11,37 @@ PLAIN = ("corpus", "mrg", "logic", "pickle", "conll", *CONFIGS)
 
 @pytest.mark.keras_free
 @pytest.mark.parametrize("name", PLAIN)
-def test_damaged_files_are_read_or_refused_by_name(name, tmp_path):
+def test_corrupted_files_are_read_or_rejected(name, tmp_path):
     kind = KINDS[name]
     paths = kind.make(tmp_path)
     outcomes = [fuzz_files.run_case(kind, paths, 0, number) for number in range(40)]
-    assert {"refused"} <= set(outcomes) <= {"read", "refused"}, outcomes
+    assert {"rejected"} <= set(outcomes) <= {"read", "rejected"}, outcomes
 
 
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("name", ["keras", "checkpoint", "onnx"])
-def test_damaged_models_in_a_process_of_their_own(name):
+def test_corrupted_models_are_read_or_rejected(name):
     outcomes = fuzz_files.outcomes(name, 0, range(8))
     assert set(outcomes) == set(range(8)), outcomes
-    assert set(outcomes.values()) <= {"read", "refused"}, outcomes
+    assert set(outcomes.values()) <= {"read", "rejected"}, outcomes
 
 
 @pytest.mark.keras_free
 @pytest.mark.parametrize(
-    ("error", "finding"),
+    ("error", "outcome"),
     [
         (KeyError, "KeyError"),
         (RecursionError, "RecursionError"),
         (lambda path: ValueError("it is damaged"), "does not name a.txt"),
-        (lambda path: ValueError(f"{path}: a\nb"), "more than a line"),
-        (lambda path: ValueError(f"{path}: it is damaged"), "refused"),
+        (lambda path: ValueError(f"{path}: a\nb"), "more than one line"),
+        (lambda path: ValueError(f"{path}: it is damaged"), "rejected"),
     ],
 )
-def test_outcomes(tmp_path, error, finding):
+def test_outcomes_are_classified(tmp_path, error, outcome):
     def read(path):
         raise error(path)
 
     (tmp_path / "a.txt").write_text("text")
     kind = Kind("bad", None, lambda draw, data: b"damaged", read)
-    assert finding in fuzz_files.run_case(kind, [tmp_path / "a.txt"], 0, 1)
+    assert outcome in fuzz_files.run_case(kind, [tmp_path / "a.txt"], 0, 1)
     assert (tmp_path / "a.txt").read_text() == "text"

@@ -210,7 +210,7 @@ class TreeGenerator(keras.Model):
         """Log-probabilities of sentences and their trees, log P(S, T).
 
         The sum over the words, among all words but `<root>`, and over all open decisions: three at
-        each word, two at the one that depends on ROOT (see `keras_onlstm.dependencies.tree_builder`).
+        each word, two at the one that depends on ROOT (`dependencies.tree_builder`).
         With `<unk>` as a word, the probabilities of all trees with one word under ROOT add up to 1,
         unless some grow forever.
 

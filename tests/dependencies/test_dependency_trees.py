@@ -15,7 +15,6 @@ from helpers.dependency_trees import (
     is_tree,
     named,
     projective_trees,
-    strangers,
 )
 from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, Edge, chain, random_tree
@@ -163,7 +162,7 @@ def projectivize(heads):
     """Nivre and Nilsson's algorithm, written from its definition."""
     heads, lifts = list(heads), 0
     while True:
-        crossing = [p for p in range(1, len(heads) + 1) if strangers(heads, p)]
+        crossing = [p for p in range(1, len(heads) + 1) if crossed_words(heads, p)]
         if not crossing:
             return heads, lifts
         position = min(crossing, key=lambda p: abs(p - heads[p - 1]))  # the first of equals

@@ -1,4 +1,4 @@
-"""The code in the README and in docs/ runs, the blocks of a page in order."""
+"""Links in docs/ lead to files, and the code in the README and in docs/ runs."""
 
 import doctest
 import re
@@ -8,8 +8,10 @@ import pytest
 
 from helpers.package import ROOT
 
-PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").glob("*.md"))
-# A comment `<!-- no-test: reason -->` in the line before leaves a block out.
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
+# Notebooks, whose {code-cell} blocks run when the documentation is built.
+NOTEBOOKS = [page for page in PAGES if "```{code-cell}" in (ROOT / page).read_text("utf-8")]
+# A comment `<!-- no-test: reason -->` in the previous line excludes a block.
 BLOCK = re.compile(
     r"(?P<skipped>^ *<!-- no-test: \S[^\n]* -->\n)?^ *```python\n(?P<code>.*?)^ *```", re.M | re.S
 )
@@ -26,7 +28,8 @@ def test_links_lead_to_files(page):
 
 @pytest.mark.backend("tensorflow")
 @pytest.mark.parametrize("page", [*PAGES, "README.md"])
-def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
+def test_code_runs(page, tmp_path, monkeypatch):
+    """The blocks of a page run in order."""
     text = (ROOT / page).read_text(encoding="utf-8")
     assert text.count("```") % 2 == 0, "a code block does not end"
     monkeypatch.chdir(tmp_path)
@@ -41,3 +44,16 @@ def test_code_in_the_documentation_runs(page, tmp_path, monkeypatch):
             names.update(test.globs)
         else:
             exec(compile("\n" * line + code, page, "exec"), names)
+
+
+@pytest.mark.keras_free
+@pytest.mark.parametrize("page", NOTEBOOKS)
+def test_notebook_cells_are_valid(page):
+    """`make docs` runs the cells; this checks their syntax, without lines for IPython."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert text.count("```") % 2 == 0, "a code block does not end"
+    cells = re.findall(r"^```\{code-cell\}[^\n]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert cells
+    for cell in cells:
+        code = re.sub(r"^:.*\n|^---\n.*?^---\n", "", cell, flags=re.MULTILINE | re.DOTALL)
+        compile(re.sub(r"^( *)[!%].*$", r"\1pass", code, flags=re.MULTILINE), page, "exec")

@@ -1,4 +1,4 @@
-"""The gallery of the documentation: what its file holds, and what its page makes of it."""
+"""The gallery of the documentation: its data file and its page."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from keras_onlstm.parsing import brackets, draw_pair, right_branching, score
 DOCS = ROOT / "docs"
 STORED = json.loads((DOCS / "gallery.json").read_text(encoding="utf-8"))
 SENTENCES = STORED["sentences"]
-TINY = 1e-4 / 2  # to how many digits scores are stored
+TOLERANCE = 1e-4 / 2  # scores are stored with four digits
 
 pytestmark = pytest.mark.keras_free
 
@@ -35,7 +35,7 @@ def run(scripts, monkeypatch, capsys):
     return commands.runner(script, scripts["draw"], monkeypatch, capsys)
 
 
-def test_the_package_parses_them_so():
+def test_stored_trees_and_distances_match_parser():
     parser = Parser.load()
     words = [entry["sentence"].split() for entry in SENTENCES]
     assert [brackets(tree) for tree in parser.parse_many(words)] == [
@@ -47,44 +47,47 @@ def test_the_package_parses_them_so():
         np.testing.assert_allclose(entry["distances"], means, rtol=0, atol=6e-4)
 
 
-def test_every_so_many_of_the_treebank(run, scripts, shared_data, tmp_path, monkeypatch):
+def test_stored_sentences_are_every_nth_of_treebank(
+    run, scripts, shared_data, tmp_path, monkeypatch
+):
     with corpora_in(shared_data / "nltk_data"):
-        found = [s for s in treebank.load(max_length=20) if len(s.tokens) >= 5]
-    assert STORED["words"] == [5, 20] and STORED["every"] == len(found) // 50
-    chosen = found[:: len(found) // 50][:50]
+        candidates = [s for s in treebank.load(max_length=20) if len(s.tokens) >= 5]
+    assert STORED["words"] == [5, 20] and STORED["every"] == len(candidates) // 50
+    chosen = candidates[:: len(candidates) // 50][:50]
     assert [entry["gold"] for entry in SENTENCES] == [brackets(s.tree) for s in chosen]
-    assert [found[entry["place"] - 1].tokens for entry in SENTENCES] == [s.tokens for s in chosen]
-    baseline = [right_branching(sentence.tokens) for sentence in found]
-    f1 = score(baseline, [sentence.tree for sentence in found])["f1"]
-    assert STORED["all"]["right_branching"] == pytest.approx(f1, abs=TINY)
-    assert STORED["all"]["sentences"] == len(found)
-    # Of the fifty alone the command writes the same: all 1,930 take half a minute to parse.
+    stored = [candidates[entry["place"] - 1].tokens for entry in SENTENCES]
+    assert stored == [s.tokens for s in chosen]
+    baseline = [right_branching(sentence.tokens) for sentence in candidates]
+    f1 = score(baseline, [sentence.tree for sentence in candidates])["f1"]
+    assert STORED["all"]["right_branching"] == pytest.approx(f1, abs=TOLERANCE)
+    assert STORED["all"]["sentences"] == len(candidates)
+    # Run the script on the fifty sentences only, because parsing all 1,930 takes half a minute.
     monkeypatch.setattr(scripts["draw"].treebank, "load", lambda: chosen)
     assert run("--output", tmp_path / "gallery.json") == (0, "", "")
     written = json.loads((tmp_path / "gallery.json").read_text(encoding="utf-8"))
     assert written["every"] == 1 and written["all"] == written["chosen"] == STORED["chosen"]
-    for place, (new, old) in enumerate(zip(written["sentences"], SENTENCES, strict=True), 1):
+    for number, (new, old) in enumerate(zip(written["sentences"], SENTENCES, strict=True), 1):
         np.testing.assert_allclose(new.pop("distances"), old["distances"], rtol=0, atol=1.1e-3)
-        assert new == {k: v for k, v in old.items() if k != "distances"} | {"place": place}
+        assert new == {k: v for k, v in old.items() if k != "distances"} | {"place": number}
 
 
-def test_no_treebank(run, tmp_path):
+def test_reports_missing_treebank(run, tmp_path):
     with corpora_in(tmp_path):
         result = run("--output", tmp_path / "gallery.json")
     commands.refused("draw_gallery.py", result, "treebank", "python -m nltk.downloader treebank")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_fifty_cards(scripts):
+def test_page_shows_all_sentences(scripts):
     text = scripts["page"].page(STORED)
     page = ElementTree.fromstring(f"<page>{text}</page>".replace(" hidden>", ">"))
     cards = page.findall(".//*[@class='gallery-card']")
-    found = [[float(card.get(f"data-{key}")) for key in ("place", "words", "f1")] for card in cards]
-    assert found == [[e["place"], len(e["sentence"].split()), e["f1"]] for e in SENTENCES]
+    data = [[float(card.get(f"data-{key}")) for key in ("place", "words", "f1")] for card in cards]
+    assert data == [[e["place"], len(e["sentence"].split()), e["f1"]] for e in SENTENCES]
     pictures = page.findall(".//*[@class='gallery-picture']")
     for picture, entry in zip(pictures, SENTENCES, strict=True):
-        wanted = f"F1 {100 * entry['f1']:.1f}: {entry['sentence']}"
-        assert picture.get("aria-label").endswith(wanted)
+        name = f"F1 {100 * entry['f1']:.1f}: {entry['sentence']}"
+        assert picture.get("aria-label").endswith(name)
     cells = [cell.text for cell in page.iter("td")]
     numbers = (STORED[part][key] for part in ("chosen", "all") for key in ("f1", "right_branching"))
     assert cells[:4] == [f"{100 * number:.1f}" for number in numbers]
@@ -92,15 +95,15 @@ def test_fifty_cards(scripts):
     assert cells[4:] == [f"{distance:.3f}" for row in rows for distance in row]
 
 
-def test_pictures_are_those_of_the_package(scripts):
+def test_pictures_match_draw_pair(scripts):
     entry = SENTENCES[0]
     gold, predicted = (Tree.fromstring(entry[name]) for name in ("gold", "predicted"))
     means = np.mean(entry["distances"], axis=0)
-    (drawn,) = re.findall(r"<svg.*</svg>", scripts["page"].card(entry))
-    assert drawn == draw_pair(predicted, gold, means)
+    (picture,) = re.findall(r"<svg.*</svg>", scripts["page"].card(entry))
+    assert picture == draw_pair(predicted, gold, means)
 
 
-def test_phrases(scripts):
+def test_phrases_are_compared(scripts):
     gold = Tree.fromstring("(S (NP the cat) (VP saw (NP (NP a dog))))")
     predicted = Tree.fromstring("(X (X (X the cat) saw) (X a dog))")
     assert scripts["page"].phrases(predicted, gold) == [
@@ -113,7 +116,7 @@ def test_phrases(scripts):
     assert text.count("<dd>none</dd>") == 2
 
 
-def test_ordinals(scripts):
+def test_ordinal(scripts):
     for number in ("1st", "2nd", "3rd", "4th", "11th", "12th", "21st", "111th", "1003rd"):
         assert scripts["page"].ordinal(int(number[:-2])) == number
 
@@ -125,7 +128,7 @@ def chromium():
 
 @pytest.fixture
 def tab(chromium, scripts, tmp_path):
-    """The page without Sphinx; nothing may go wrong in it."""
+    """Opens the page without Sphinx. Errors of the page fail the test."""
     static, path = DOCS / "static", tmp_path / "page.html"
     style, script = ((static / f"gallery.{end}").read_text("utf-8") for end in ("css", "js"))
     path.write_text(
@@ -134,26 +137,26 @@ def tab(chromium, scripts, tmp_path):
         f"<script>{script}</script></body></html>",
         encoding="utf-8",
     )
-    wrong, contexts = [], []
+    errors, contexts = [], []
 
     def open_tab(**options):
         contexts.append(chromium.new_context(viewport={"width": 400, "height": 800}, **options))
         tab = contexts[-1].new_page()
-        tab.on("pageerror", lambda error: wrong.append(str(error)))
+        tab.on("pageerror", lambda error: errors.append(str(error)))
         tab.goto(path.as_uri())
         return tab
 
     yield open_tab
     for context in contexts:
         context.close()
-    assert wrong == []
+    assert errors == []
 
 
 def places(tab):
     return tab.eval_on_selector_all(".gallery-card", "all => all.map(c => +c.dataset.place)")
 
 
-def test_sorting_by_keyboard(tab):
+def test_sentences_can_be_sorted_by_keyboard(tab):
     tab = tab()
     by = {"treebank": lambda e: 0, "length": lambda e: len(e["sentence"].split())}
     by |= {"F1, best first": lambda e: -e["f1"], "F1, worst first": lambda e: e["f1"]}
@@ -161,28 +164,30 @@ def test_sorting_by_keyboard(tab):
     for name in ("length", "F1, best first", "F1, worst first", "treebank"):
         tab.focus(f"button:text-is('{name}')")
         tab.keyboard.press("Enter")
-        wanted = sorted(SENTENCES, key=lambda e: (by[name](e), e["place"]))
-        assert places(tab) == [entry["place"] for entry in wanted], name
+        expected = sorted(SENTENCES, key=lambda e: (by[name](e), e["place"]))
+        assert places(tab) == [entry["place"] for entry in expected], name
         assert tab.eval_on_selector_all(
             "button[aria-pressed=true]", "all => all.map(b => b.textContent)"
         ) == [name]
         assert tab.inner_text("[role=status]") == f"Sorted by {name}."
 
 
-def test_wide_pictures_scroll_in_their_boxes(tab):
+def test_wide_pictures_scroll(tab):
     tab = tab()
     tab.focus(".gallery-card summary")
     tab.keyboard.press("Enter")
     assert tab.eval_on_selector(".gallery-card", "card => card.open")
-    tab.eval_on_selector_all("details", "all => { for (const one of all) one.open = true; }")
+    tab.eval_on_selector_all(
+        "details", "all => { for (const details of all) details.open = true; }"
+    )
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
-    wide, seen = tab.eval_on_selector(
+    width, visible = tab.eval_on_selector(
         ".gallery-picture", "box => [box.scrollWidth, box.clientWidth]"
     )
-    assert wide > 450 > 400 >= seen
+    assert width > 450 > 400 >= visible
 
 
-def test_without_javascript(tab):
+def test_page_works_without_javascript(tab):
     tab = tab(java_script_enabled=False)
     assert not tab.is_visible(".gallery-sort") and not tab.is_visible(".gallery-picture")
     tab.click(".gallery-card summary >> nth=0")

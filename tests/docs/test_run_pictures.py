@@ -1,4 +1,4 @@
-"""Scripts that draw a user's run do not overwrite the pictures of the documentation."""
+"""Scripts in docs/ that draw pictures of a run."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ SCRIPTS = {
 }
 
 
-def trained(name, run):
-    """A run whose model `docs/<name>.py` draws."""
+def save_run(name, run):
+    """Saves a run with a model that `docs/<name>.py` can draw."""
     if name == "draw_attention":
         model = PRPN(len(WORDS), 8, 6, slots=4, lookback=2, vocabulary=WORDS)
         model.build((None, None))
@@ -30,12 +30,12 @@ def trained(name, run):
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_pictures_go_into_the_run_or_where_output_names(name, monkeypatch, capsys, tmp_path):
+def test_picture_is_written_to_run_or_output(name, monkeypatch, capsys, tmp_path):
     pytest.importorskip("matplotlib")
     with commands.imported(DOCS, name) as (script,):
         draw = commands.runner(DOCS / f"{name}.py", script, monkeypatch, capsys)
         run, other = tmp_path / "run", tmp_path / f"other{SCRIPTS[name][-4:]}"
-        trained(name, run)
+        save_run(name, run)
         tracked = commands.contents(DOCS / "images")
         status, printed, errors = draw(run)
         drawn = run / SCRIPTS[name]
@@ -50,14 +50,14 @@ def test_pictures_go_into_the_run_or_where_output_names(name, monkeypatch, capsy
 @pytest.mark.parametrize(
     ("name", "other", "reason"),
     [
-        ("draw_attention", "draw_master_gates", "PairClassifier, not a PRPN"),
-        ("draw_master_gates", "draw_attention", "PRPN, not a classifier of ON-LSTM"),
+        ("draw_attention", "draw_master_gates", "expected a PRPN, got a PairClassifier"),
+        ("draw_master_gates", "draw_attention", "expected an ON-LSTM classifier, got a PRPN"),
     ],
 )
-def test_a_run_of_another_model_is_refused(name, other, reason, monkeypatch, capsys, tmp_path):
+def test_rejects_run_of_another_model(name, other, reason, monkeypatch, capsys, tmp_path):
     pytest.importorskip("matplotlib")
     with commands.imported(DOCS, name) as (script,):
         draw = commands.runner(DOCS / f"{name}.py", script, monkeypatch, capsys)
-        trained(other, tmp_path / "run")
+        save_run(other, tmp_path / "run")
         commands.refused(f"{name}.py", draw(tmp_path / "run"), reason)
         assert [path.name for path in (tmp_path / "run").iterdir()] == ["best.keras"]

@@ -1,4 +1,4 @@
-"""Chromium for tests, where it is installed."""
+"""Chromium for tests."""
 
 import os
 import shutil
@@ -9,18 +9,18 @@ NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome"
 
 
 def path():
-    """Where Chromium is. Skips the test where there is none."""
-    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip("Chromium is not installed; CHROMIUM names one")
-    return found
+    """The path of Chromium. Skips the test if it is not installed."""
+    executable = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if executable is None:
+        pytest.skip("Chromium is not installed. The variable CHROMIUM sets its path.")
+    return executable
 
 
 def started():
-    """What a fixture yields from: a browser, for all its tests."""
+    """Yields a browser, for use in a fixture."""
     executable = path()
     api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: the extra 'browser' has it"
+        "playwright.sync_api", reason="playwright is not installed (extra 'browser')"
     )
     with api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])

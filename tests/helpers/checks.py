@@ -1,10 +1,10 @@
-"""The comparisons that the tests share: one measure of error, one way to gradients.
+"""Comparison of arrays, and gradients on any backend.
 
-Tolerances, unless a test says why it has another:
+Default tolerances:
 
-- `EXACT` where both sides are float64: rounding alone, far below any mistake.
-- `SINGLE` where one side is float32: its unit roundoff is 6e-8, values and their sums here are of
-  order 1 to 10, and a few dozen roundings add up.
+- `EXACT` for float64: rounding errors only.
+- `SINGLE` for float32: its unit roundoff is 6e-8, values are of order 1 to 10, and a few dozen
+  rounding errors add up.
 """
 
 import functools
@@ -16,7 +16,7 @@ from keras import ops
 EXACT = 1e-11
 SINGLE = 1e-5
 
-# Arguments of a LanguageModel that drops nothing.
+# Arguments of a LanguageModel without dropout.
 NO_DROPOUT = dict.fromkeys(
     (
         "word_dropout",
@@ -30,7 +30,7 @@ NO_DROPOUT = dict.fromkeys(
 
 
 def as_array(x):
-    """A tensor of any backend as a NumPy array, widened so that nothing is compared in halves."""
+    """Converts a tensor of any backend to a float64 array."""
     return np.asarray(ops.convert_to_numpy(x)).astype("float64")
 
 
@@ -39,7 +39,7 @@ def dtype_of(x):
 
 
 def assert_close(actual, expected, tolerance, what):
-    """Fails unless `actual` is finite, of the shape of `expected`, and nowhere further from it."""
+    """Checks that `actual` is finite, and has the shape and values of `expected`."""
     actual, expected = as_array(actual), as_array(expected)
     assert actual.shape == expected.shape, f"{what}: shape {actual.shape}, not {expected.shape}"
     assert np.isfinite(actual).all(), f"{what}: not finite"
@@ -48,29 +48,28 @@ def assert_close(actual, expected, tolerance, what):
 
 
 def assert_all_close(actual, expected, tolerance, what):
-    """`assert_close`, one by one; `what` has a name for each."""
-    for one, other, name in zip(actual, expected, what, strict=True):
-        assert_close(one, other, tolerance, name)
+    """Calls `assert_close` for each pair of arrays; `what` contains their names."""
+    for value, expected_value, name in zip(actual, expected, what, strict=True):
+        assert_close(value, expected_value, tolerance, name)
 
 
 def assert_differ(actual, expected, distance, what):
-    """Fails unless the two are somewhere further apart than `distance`."""
+    """Checks that the largest difference is above `distance`."""
     error = np.max(np.abs(as_array(actual) - as_array(expected)), initial=0.0)
-    assert error > distance, f"{what}: nowhere further apart than {error:.3g}"
+    assert error > distance, f"{what}: the largest difference is only {error:.3g}"
 
 
 def gradients(function, arrays, variables=(), compiled=True):
-    """Gradients of a scalar on whatever backend runs.
+    """Computes gradients of a scalar on the current backend.
 
     Args:
-        function: maps as many tensors as there are `arrays` to a scalar tensor.
-        arrays: NumPy arrays, at which to differentiate.
-        variables: variables that `function` reads, to differentiate by as well.
-        compiled: whether JAX compiles it. Not if it is thousands of operations without a loop:
-            XLA takes longer for these than they do one by one.
+        function: maps tensors, one for each of `arrays`, to a scalar tensor.
+        arrays: NumPy arrays.
+        variables: variables that `function` reads, whose gradients are also computed.
+        compiled: whether JAX compiles it. XLA is slow for thousands of operations without a loop.
 
     Returns:
-        List of NumPy arrays, those of the `arrays` before those of the `variables`.
+        List of NumPy arrays: gradients of `arrays`, then of `variables`.
     """
     values = [*map(np.asarray, arrays), *(ops.convert_to_numpy(v) for v in variables)]
 
@@ -105,18 +104,19 @@ def _torch(scalar, values):
     import torch
 
     tensors = [torch.tensor(value, requires_grad=True) for value in values]
-    found = torch.autograd.grad(scalar(*tensors), tensors, allow_unused=True)
+    result = torch.autograd.grad(scalar(*tensors), tensors, allow_unused=True)
     zeros = map(torch.zeros_like, tensors)
-    return [zero if one is None else one for one, zero in zip(found, zeros, strict=True)]
+    return [zero if grad is None else grad for grad, zero in zip(result, zeros, strict=True)]
 
 
 def finite_differences(function, arrays, step=1e-6):
     """Central differences of a function of float64 NumPy arrays: list of gradients.
 
-    Their error is about `step` squared plus rounding over `step`: 1e-9 where values are of order 1.
+    The error is about `step` squared plus the rounding error divided by `step`: 1e-9 for values of
+    order 1.
     """
     arrays = [np.array(array, "float64") for array in arrays]
-    found = []
+    gradients = []
     for array in arrays:
         gradient = np.empty_like(array)
         for at in np.ndindex(array.shape):
@@ -126,12 +126,12 @@ def finite_differences(function, arrays, step=1e-6):
             array[at] = value - step
             gradient[at] = (above - function(*arrays)) / (2 * step)
             array[at] = value
-        found.append(gradient)
-    return found
+        gradients.append(gradient)
+    return gradients
 
 
 def loaded(layer, problem):
-    """`layer`, built for the inputs of an `oracle.Problem` and with its weights."""
+    """Builds a layer for an `oracle.Problem` and sets its weights."""
     layer.build(problem.x.shape)
     layer.set_weights(problem.weights[: len(layer.get_weights())])
     return layer

@@ -1,4 +1,4 @@
-"""What the tests of the command lines share: starting them, and reading what they leave."""
+"""Runs scripts and commands in tests."""
 
 import contextlib
 import functools
@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-# Arguments with which an example ends within seconds.
+# Arguments with which an example takes seconds.
 DEBUG = ["--preset", "debug"]
 
 
@@ -41,16 +41,16 @@ sys.meta_path = [Finder if finder is PathFinder else finder for finder in sys.me
 
 
 def without(directory, *modules, **variables):
-    """The environment of processes, and of their children, in which modules are not installed.
+    """Environment of processes in which some modules are not installed.
 
-    Keras has no settings there but `variables`; what it writes goes into the directory.
+    Keras is configured by `variables` only and writes to the directory.
     """
     (Path(directory) / "sitecustomize.py").write_text(HIDING)
-    changed = environment()
-    changed["PYTHONPATH"] = os.pathsep.join([str(directory), changed["PYTHONPATH"]])
-    changed |= {"HIDDEN": " ".join(modules), "KERAS_HOME": str(directory)}
-    changed.pop("KERAS_BACKEND", None)
-    return changed | variables
+    env = environment()
+    env["PYTHONPATH"] = os.pathsep.join([str(directory), env["PYTHONPATH"]])
+    env |= {"HIDDEN": " ".join(modules), "KERAS_HOME": str(directory)}
+    env.pop("KERAS_BACKEND", None)
+    return env | variables
 
 
 def free_address():
@@ -60,7 +60,7 @@ def free_address():
 
 @contextlib.contextmanager
 def imported(folder, *names):
-    """Scripts of a folder as modules, a list, for a time: other folders may use their names."""
+    """Imports scripts of a folder as a list of modules, and forgets them at the end."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(folder))
         yield [importlib.import_module(name) for name in names]
@@ -70,7 +70,7 @@ def imported(folder, *names):
 
 @contextlib.contextmanager
 def example(name):
-    """An example as a module, for a time, in which the package's grammar has few minimal pairs."""
+    """Imports an example. Meanwhile the package's grammar generates few minimal pairs."""
     from keras_onlstm.datasets import syntactic_grammar
 
     few = functools.cache(functools.partial(syntactic_grammar.generate, count=12))
@@ -82,7 +82,7 @@ def example(name):
 
 
 def start(script, *arguments, **variables):
-    """A script as a process of its own, with further environment variables."""
+    """Starts a script as a process with additional environment variables."""
     return subprocess.Popen(
         [sys.executable, str(script), *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -93,7 +93,7 @@ def start(script, *arguments, **variables):
 
 
 def captured(command):
-    """Calls a function that runs a command line: (exit status, stdout, stderr)."""
+    """Calls a function and captures its exit status, stdout and stderr."""
     out, err, status = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -122,7 +122,7 @@ def run_command(*arguments):
 
 
 def runner(script, module, *_):
-    """A function of arguments that runs a script, as `run_script` does."""
+    """`run_script` for a script and its module."""
     return functools.partial(run_script, script, module)
 
 
@@ -144,13 +144,13 @@ def command_runner(monkeypatch, capsys):
 
 
 def ours(errors):
-    """Lines on stderr but those that TensorFlow writes when it starts."""
+    """Lines on stderr, except for start-up messages of TensorFlow."""
     foreign = re.compile(r"(WARNING: All log messages before absl|[IWE]\d{4} )")
     return [line for line in errors.splitlines() if line.strip() and not foreign.match(line)]
 
 
 def contents(directory):
-    """Every file below a directory and what is in it."""
+    """Hashes of all files below a directory."""
     paths = sorted(Path(directory).rglob("*"))
     return {
         str(path.relative_to(directory)): path.is_file()
@@ -160,7 +160,7 @@ def contents(directory):
 
 
 def refused(script, result, *parts):
-    """Fails unless a command ended with status 2 and one line on stderr that has all of `parts`."""
+    """Checks for exit status 2 and one line on stderr that contains all `parts`."""
     status, _, errors = result
     assert status == 2, f"exit status {status}: {errors}"
     (line,) = ours(errors)

@@ -1,11 +1,11 @@
-"""NLTK's corpora in tests: read from where a test says, and forgotten afterwards."""
+"""Sets where NLTK finds its corpora during a test."""
 
 import contextlib
 
 
 @contextlib.contextmanager
 def corpora_in(*directories):
-    """A context in which NLTK finds its corpora in some directories and nowhere else.
+    """A context in which NLTK finds its corpora only in some directories.
 
     NLTK keeps a corpus that was loaded, wherever its path points by then; so those that any test
     may have loaded are unloaded, before and after.
@@ -18,7 +18,7 @@ def corpora_in(*directories):
 
     def unload():
         for corpus in (corpora.brown, corpora.dependency_treebank, corpora.ptb, corpora.treebank):
-            if hasattr(corpus, "_unload"):  # it was loaded
+            if hasattr(corpus, "_unload"):  # the corpus is loaded
                 corpus._unload()
 
     before = list(nltk.data.path)

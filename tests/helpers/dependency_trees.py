@@ -1,39 +1,39 @@
-"""All dependency trees of some words, by definition."""
+"""All dependency trees of some words, by brute force."""
 
 import itertools
 
 
 def named(count):
-    return [f"w{place}" for place in range(1, count + 1)]
+    return [f"w{index}" for index in range(1, count + 1)]
 
 
 def is_tree(heads):
-    """Whether one word is under ROOT, and every word below it: by walking up."""
+    """Whether the heads form a tree with one word under ROOT."""
 
-    def arrives(place):
+    def arrives(index):
         for _ in heads:
-            place = heads[place - 1] if place else 0
-        return not place
+            index = heads[index - 1] if index else 0
+        return not index
 
-    return heads.count(0) == 1 and all(arrives(place) for place in range(1, len(heads) + 1))
-
-
-def is_below(heads, place, head):
-    """Whether a word is a head, or depends on it in the end."""
-    while place and place != head:
-        place = heads[place - 1]
-    return place == head
+    return heads.count(0) == 1 and all(arrives(index) for index in range(1, len(heads) + 1))
 
 
-def strangers(heads, place):
-    """The words between a word and its head that do not depend on that head."""
-    head = heads[place - 1]
-    between = range(min(place, head) + 1, max(place, head))
+def is_below(heads, index, head):
+    """Whether a word is a head or one of its descendants."""
+    while index and index != head:
+        index = heads[index - 1]
+    return index == head
+
+
+def crossed_words(heads, index):
+    """The words between a word and its head that are not descendants of the head."""
+    head = heads[index - 1]
+    between = range(min(index, head) + 1, max(index, head))
     return [one for one in between if not is_below(heads, one, head)]
 
 
 def is_projective(heads):
-    return not any(strangers(heads, place) for place in range(1, len(heads) + 1))
+    return not any(crossed_words(heads, index) for index in range(1, len(heads) + 1))
 
 
 def projective_trees(count):

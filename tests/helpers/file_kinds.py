@@ -1,4 +1,4 @@
-"""Small whole files of every kind that the package reads, and what reads them."""
+"""Small valid files of every format that the package reads, and functions that read them."""
 
 import json
 import pickle
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from helpers import damages
+from helpers import corruption
 from helpers.corpora import corpora_in
 from keras_onlstm import loading, text
 from keras_onlstm.datasets import (
@@ -25,12 +25,12 @@ SENTENCE = "the cat saw a dog"
 
 
 class Kind(NamedTuple):
-    """A kind of files."""
+    """A file format."""
 
     name: str
-    make: Callable  # writes whole files into a directory; list of those to damage
-    damage: Callable  # of `damages`
-    read: Callable  # reads the damaged file at a path
+    make: Callable  # writes valid files into a directory; returns those to corrupt
+    corrupt: Callable  # function of `corruption`
+    read: Callable  # reads the corrupted file at a path
 
 
 def make_corpus(directory):
@@ -102,7 +102,7 @@ def read_conll(path):
 
 
 def config_of(config, earlier=False):
-    """The `config.json` of a run, of this version or of an earlier one."""
+    """The format `config.json` of a run, of this or an earlier version."""
 
     def make(directory):
         content = config.from_preset("debug").to_json() | {"versions": {"python": "3.11"}}
@@ -114,7 +114,7 @@ def config_of(config, earlier=False):
         return [directory / "config.json"]
 
     name = f"{'earlier ' if earlier else ''}{config.model}"
-    return Kind(name, make, damages.json_text, lambda path: config.load(path.parent))
+    return Kind(name, make, corruption.json_text, lambda path: config.load(path.parent))
 
 
 def make_arrays(directory):
@@ -177,24 +177,24 @@ trainers = {}
 
 
 def make_checkpoint(directory):
-    from helpers import toy_runs
+    from helpers import tiny_runs
 
-    trained = toy_runs.make_trainer(directory, epochs=2)
+    trained = tiny_runs.make_trainer(directory, epochs=2)
     trained.run()
     trainers[directory / "checkpoint.npz"] = trained
     return [directory / "checkpoint.npz"]
 
 
 def resume(path):
-    """A run that refuses to go on is what it was before."""
-    from helpers import toy_runs
+    """Resumes a run. A run that is rejected must not change."""
+    from helpers import tiny_runs
 
     model = trainers[path].model
-    before = toy_runs.bits(model)
+    before = tiny_runs.bits(model)
     try:
         trainers[path].resume()
     except Exception:
-        assert toy_runs.bits(model) == before, "the model changed"
+        assert tiny_runs.bits(model) == before, "the model changed"
         raise
 
 
@@ -216,11 +216,11 @@ def make_onnx(directory):
 
 def metadata_of_onnx(draw, data):
     if draw.random() < 0.5:
-        return damages.spans(draw, data)
+        return corruption.spans(draw, data)
     import onnx
 
     model = onnx.load_from_string(data)
-    text = damages.json_text(draw, model.metadata_props[0].value.encode())
+    text = corruption.json_text(draw, model.metadata_props[0].value.encode())
     onnx.helper.set_model_props(model, {metadata.KEY: text.decode(errors="replace")})
     return model.SerializeToString()
 
@@ -234,26 +234,26 @@ def make_tflite(directory):
 
 
 def metadata_of_tflite(draw, data):
-    """Behind a model that is whole: a damaged one does not get past the checksum."""
+    """Corrupts only the metadata after the model, because the model has a checksum."""
     if draw.random() < 0.5:
-        return damages.spans(draw, data)
+        return corruption.spans(draw, data)
     start = data.rindex(b"PK\x03\x04")
-    return data[:start] + damages.archive(draw, data[start:])
+    return data[:start] + corruption.archive(draw, data[start:])
 
 
 ALL = [
-    Kind("corpus", make_corpus, damages.words, read_corpus),
-    Kind("mrg", make_trees, damages.words, read_trees),
-    Kind("logic", make_logic, damages.words, lambda path: logic.load(path.parent, True)),
-    Kind("pickle", make_pickles, damages.spans, lambda p: syntactic_evaluation.load(p.parent)),
-    Kind("conll", make_conll, damages.words, read_conll),
+    Kind("corpus", make_corpus, corruption.words, read_corpus),
+    Kind("mrg", make_trees, corruption.words, read_trees),
+    Kind("logic", make_logic, corruption.words, lambda path: logic.load(path.parent, True)),
+    Kind("pickle", make_pickles, corruption.spans, lambda p: syntactic_evaluation.load(p.parent)),
+    Kind("conll", make_conll, corruption.words, read_conll),
     config_of(LanguageModelConfig),
     config_of(TreeLSTMConfig),
     config_of(LanguageModelConfig, earlier=True),
-    Kind("npz", make_arrays, damages.archive, read_arrays),
-    Kind("compact", make_compact, damages.archive, loading.load_model),
-    Kind("keras", make_keras, damages.archive, loading.load_model),
-    Kind("checkpoint", make_checkpoint, damages.archive, resume),
+    Kind("npz", make_arrays, corruption.archive, read_arrays),
+    Kind("compact", make_compact, corruption.archive, loading.load_model),
+    Kind("keras", make_keras, corruption.archive, loading.load_model),
+    Kind("checkpoint", make_checkpoint, corruption.archive, resume),
     Kind("onnx", make_onnx, metadata_of_onnx, parse),
     Kind("tflite", make_tflite, metadata_of_tflite, parse),
 ]

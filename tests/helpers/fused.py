@@ -23,7 +23,7 @@ def layer_for(problem, chunk_size, fused, **options):
 
 
 def values_and_gradients(layer, problem, dtype, *, weights, **call):
-    """Results, and gradients of their sum weighted with `weights` by inputs, states and weights."""
+    """Results, and gradients of their weighted sum with respect to inputs, states and weights."""
 
     def results(x, h, c):
         found = layer(x, initial_state=[h, c], **call)
@@ -38,28 +38,28 @@ def values_and_gradients(layer, problem, dtype, *, weights, **call):
     return list(map(as_array, found)), gradients(loss, given, layer.trainable_variables)
 
 
-def weights_for(problem, kept=RESULTS, seed=5):
-    """Random weights of all results, 0 for those not in `kept`."""
+def weights_for(problem, used=RESULTS, seed=5):
+    """Random weights of the results; 0 for results that are not in `used`."""
     batch, time, units = *problem.x.shape[:2], problem.h.shape[1]
     shapes = [(batch, time, units), (batch, units), (batch, units), (batch, time), (batch, time)]
     rng = np.random.default_rng(seed)
     drawn = [rng.normal(size=shape) for shape in shapes]
-    return [w if name in kept else 0 * w for name, w in zip(RESULTS, drawn, strict=True)]
+    return [w if name in used else 0 * w for name, w in zip(RESULTS, drawn, strict=True)]
 
 
-def compare(problem, chunk_size, dtype, tolerance, kept=RESULTS, call=None, **options):
+def compare(problem, chunk_size, dtype, tolerance, used=RESULTS, call=None, **options):
     found, expected = (
         values_and_gradients(
             layer_for(problem, chunk_size, fused, dtype=dtype, **options),
             problem,
             dtype,
-            weights=weights_for(problem, kept),
+            weights=weights_for(problem, used),
             **(call or {}),
         )
         for fused in (True, False)
     )
     assert_all_close(found[0], expected[0], tolerance, RESULTS)
-    # Gradients grow with the number of steps; the tolerance is for numbers of order 1.
+    # Gradients grow with the number of steps; the tolerance is for values of order 1.
     scale = max(1.0, *(np.abs(g).max(initial=0.0) for g in expected[1]))
     names = [f"gradient by {name}" for name in GIVEN[: len(expected[1])]]
     assert_all_close(found[1], expected[1], tolerance * scale, names)

@@ -22,7 +22,7 @@ class Result(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Everything that a sequence needs, drawn at random: no two numbers are the same."""
+    """Random inputs, states and weights, which are all different."""
 
     x: np.ndarray  # (B, T, D)
     h: np.ndarray  # (B, U)
@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 
 def draw(units, chunk_size, batch=4, time=5, input_dim=3, seed=0):
-    """A `Problem` of these sizes."""
+    """Draws a `Problem`."""
     rng = np.random.default_rng(seed)
     width = 4 * units + 2 * (units // chunk_size)
     shapes = [(batch, time, input_dim), (batch, units), (batch, units)]
@@ -51,7 +51,7 @@ def draw(units, chunk_size, batch=4, time=5, input_dim=3, seed=0):
 
 
 def masks(batch, time):
-    """Boolean (B, T) masks by name; in each, rows differ where they can."""
+    """Boolean masks (B, T) by name. Their rows differ where possible."""
     steps, rows = np.arange(time)[None, :], np.arange(batch)[:, None]
     holes = (steps + rows) % 3 != 1
     return {
@@ -74,7 +74,7 @@ def cumax(x):
 
 
 def step(z, c_tm1, chunk_size, activation=np.tanh, recurrent_activation=sigmoid):
-    """h, c, master forget gate and master input gate (both (B, N)) from pre-activations (B, K)."""
+    """Computes h, c (B, U) and both master gates (B, N) from pre-activations (B, K)."""
     units = c_tm1.shape[1]
     chunks = units // chunk_size
     master_input = 1.0 - cumax(z[:, :chunks])
@@ -111,7 +111,7 @@ def onlstm(
     activation=np.tanh,
     recurrent_activation=sigmoid,
 ):
-    """A whole sequence: a `Result`. The factors are dropout masks, already scaled."""
+    """Processes a sequence: a `Result`. The factors are scaled dropout masks."""
     batch, time, _ = x.shape
     if mask is None:
         mask = np.ones((batch, time), bool)

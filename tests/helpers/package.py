@@ -1,4 +1,4 @@
-"""The files of the package, for the tests that look at all of them."""
+"""Paths and modules of the package."""
 
 from pathlib import Path, PurePosixPath
 
@@ -9,6 +9,6 @@ MODULES = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob(
 
 
 def module_name(path):
-    """The dotted name of a file, whose path is relative to the package."""
+    """The module name of a file; its path is relative to the package."""
     parts = ["keras_onlstm", *PurePosixPath(path).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -1,4 +1,4 @@
-"""Files that are parsed in shards, and the rows of the results."""
+"""Results of files that are parsed in shards."""
 
 import json
 

@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-# Words that are no plain text, and how pictures and pages show them.
+# Words with special characters, and their escaped forms.
 HOSTILE = ["$\\frac$", "<b>&amp;", "]]>", '"', "a\tb", "\x85", "\x00", "bell\x07", "\x1b[31m"]
 HOSTILE += ["\uffff", "\ud800", "\u202eb"]
 SHOWN = ["$\\frac$", "<b>&amp;", "]]>", '"', "a b", " ", "\ufffd", "bell\ufffd", "\ufffd[31m"]

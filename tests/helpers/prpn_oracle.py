@@ -26,11 +26,11 @@ class Settings(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a word leaves behind. Newest first, but for the word vectors."""
+    """The state after a word. The newest entries are first, except in `words`."""
 
-    words: np.ndarray  # (B, L, E), the last one last
+    words: np.ndarray  # (B, L, E), oldest first
     distances: np.ndarray  # (B, S)
-    memory: list  # of (h, c) of every reading layer, each (B, S, U)
+    memory: list  # (h, c) of every reading layer, each (B, S, U)
 
 
 class Result(NamedTuple):
@@ -38,13 +38,13 @@ class Result(NamedTuple):
     distances: np.ndarray  # (B, T)
     gates: np.ndarray  # (B, T, S), of the reading network
     next_gates: np.ndarray  # (B, T, S), of the predict network
-    reading: np.ndarray  # (B, T, R, S), shares of attention of every reading layer
+    reading: np.ndarray  # (B, T, R, S), attention of every reading layer
     predict: np.ndarray  # (B, T, S), of the predict network
     state: State
 
 
-def start(weights, settings, batch):
-    """The `State` before a text: no words, and walls in the place of their distances."""
+def initial_state(weights, settings, batch):
+    """The `State` before a text: no words, and infinite distances."""
     size, units = weights["encoder.weight"].shape[1], weights["parser.gate.1.bias"].shape[0]
     slots = (batch, settings.slots, units)
     return State(
@@ -74,7 +74,7 @@ def layer_norm(x, weights, name):
 
 
 def syntactic_distances(window, weights):
-    """(B, L + 1, E) -> the distance before the last word, and an estimate of the next one: (B,)."""
+    """(B, L + 1, E) -> distance before the last word and estimate of the next distance, (B,)."""
     kernel = weights["parser.gate.1.weight"]  # (U, E, L + 1)
     x = np.einsum("ble,uel->bu", window, kernel) + weights["parser.gate.1.bias"]
     x = np.maximum(batch_norm(x, weights, "parser.gate.2"), 0.0)
@@ -84,7 +84,7 @@ def syntactic_distances(window, weights):
 
 
 def structural_gates(distance, history, settings):
-    """(B,), (B, S) newest first -> (B, S): how far back one may look."""
+    """(B,), (B, S) newest first -> gates (B, S) of the attention to earlier words."""
     if not settings.parsing_network:
         return np.ones(history.shape)
     difference = (distance[:, None] - history) / settings.resolution
@@ -122,7 +122,7 @@ def step(ids, state, weights, settings):
     history = pushed(state.distances, distance)
     gates = structural_gates(distance, history, settings)
     next_gates = structural_gates(estimate, history, settings)
-    remembered = state.memory[-1][0]  # of the top layer, before it reads this word
+    remembered = state.memory[-1][0]  # state of the top layer before this word
     x, memory, shares, looked = embedding[ids], [], [], np.zeros_like(gates)
     for index, (hs, cs) in enumerate(state.memory):
         name = f"reader.{index}"
@@ -158,7 +158,7 @@ def step(ids, state, weights, settings):
 
 def run(ids, weights, settings, state=None):
     """(B, T) -> `Result`."""
-    state = start(weights, settings, len(ids)) if state is None else state
+    state = initial_state(weights, settings, len(ids)) if state is None else state
     rows = []
     for column in ids.T:
         *row, state = step(column, state, weights, settings)

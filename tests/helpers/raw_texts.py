@@ -1,4 +1,4 @@
-"""Text as people write it: each body of a sentence with each end, and several in a row."""
+"""Raw texts: every combination of a sentence and an ending, and several sentences in a row."""
 
 import random
 
@@ -22,7 +22,7 @@ ENDS = [
 
 
 def raw_texts() -> list[str]:
-    """Texts of one sentence, then of two to four."""
+    """Texts of one sentence and of two to four sentences."""
     single = [body + end for body in BODIES for end in ENDS]
     draw = random.Random(0)
     several = [

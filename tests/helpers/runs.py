@@ -1,4 +1,4 @@
-"""What a run leaves, and whether two runs are the same."""
+"""Reads the files of runs and compares runs."""
 
 import csv
 import json
@@ -18,14 +18,13 @@ def epochs(directory):
 
 
 def results(directory):
-    found = {path.name: path.read_text() for path in directory.glob("*.json")}
-    found = {name: json.loads(text) for name, text in found.items() if "metrics" not in name}
-    return {name: found[name] for name in found if name != "config.json"}
+    paths = [path for path in directory.glob("*.json") if "metrics" not in path.name]
+    return {p.name: json.loads(p.read_text()) for p in paths if p.name != "config.json"}
 
 
-def without_times(found):
-    """Results without what differs between two evaluations of one model."""
-    return {name: row | {"run": "", "seconds": 0} for name, row in found.items()}
+def without_times(results):
+    """Removes the values that differ between two evaluations of a model."""
+    return {name: row | {"run": "", "seconds": 0} for name, row in results.items()}
 
 
 def assert_same_run(directory, other):

@@ -1,4 +1,4 @@
-"""Small TreeLSTM models and trees, and those of the reference file."""
+"""Small TreeLSTM models and trees, and models and trees of the reference file."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def converted(file, prefix):
 
 
 def small_model(**kwargs):
-    """A model whose weights are as large as those of a trained one, so that mistakes show."""
+    """A model with weights as large as those of a trained model, so that bugs are visible."""
     arguments = {"embedding_dim": 3, "units": 5, "vocabulary": vocabulary(9), "seed": 1}
     model = TreeLSTM(9, **{**arguments, **kwargs})
     model.build()

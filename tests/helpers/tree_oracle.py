@@ -34,7 +34,7 @@ def depth(arrays, name):
 
 
 def hidden(arrays, heads, ids, root):
-    """(n, U): the last layer's h of every word."""
+    """The h of the last layer for every word, (n, U)."""
     units = arrays["output"].shape[1]
     vectors = np.asarray(arrays["embedding"], "float64")[[root, *ids]]
     first = np.full(units, 0.01)
@@ -43,7 +43,7 @@ def hidden(arrays, heads, ids, root):
     while waiting:
         head = waiting.pop()
         own = [place for place, above in enumerate(heads, 1) if above == head]
-        left = [place for place in own if place < head][::-1]  # the nearest first
+        left = [place for place in own if place < head][::-1]  # nearest first
         right = [place for place in own if place > head]
         for places, begin, go_on in ((left, "gen_l", "gen_nx_l"), (right, "gen_r", "gen_nx_r")):
             source = head
@@ -51,7 +51,7 @@ def hidden(arrays, heads, ids, root):
                 name, x = (go_on if number else begin), vectors[source]
                 if name == "gen_r" and depth(arrays, "ld"):
                     read = [(first, first)] * depth(arrays, "ld")
-                    for dependent in left[::-1]:  # the farthest first
+                    for dependent in left[::-1]:  # farthest first
                         read = deep(arrays, "ld", vectors[dependent], read)
                     x = np.concatenate([x, read[-1][0]])
                 states[place] = deep(arrays, name, x, states[source])
@@ -61,7 +61,7 @@ def hidden(arrays, heads, ids, root):
 
 
 def log_probabilities(arrays, heads, ids, root):
-    """(n,): log P(w | D(w)) of every word."""
+    """log P(w | D(w)) of every word, (n,)."""
     logits = hidden(arrays, heads, ids, root) @ np.asarray(arrays["output"], "float64").T
     logits = logits + arrays.get("output_bias", 0.0)
     logits = logits - logits.max(-1, keepdims=True)

@@ -177,7 +177,7 @@ def test_padding_at_the_end(lookback, float64):
     call = compiled(lambda ids, mask: model(ids, mask=mask, details=True))
     results = call(ops.convert_to_tensor(ids, "int32"), ops.convert_to_tensor(mask))
     for row, length in enumerate(lengths):
-        state = oracle.start(weights, settings, 1)
+        state = oracle.initial_state(weights, settings, 1)
         if length:
             expected = oracle.run(ids[row : row + 1, :length], weights, settings)
             found = log_softmax(results.logits)[row : row + 1, :length]

@@ -1,4 +1,4 @@
-"""Heat maps: the position of every number, for any words."""
+"""Heat maps: positions of the numbers and words that need escaping."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ GATES = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.25, 0.5, 0.0]])
 
 
 def cells(svg):
-    """(column, row, number) of every cell, from the left and from the top."""
+    """Column, row and number of every cell, from the top left."""
     found = [
         numbers(box, "x", "y", "fill-opacity")
         for box in elements(svg, "rect")
@@ -24,16 +24,16 @@ def cells(svg):
     }
 
 
-def test_every_number_is_a_cell():
+def test_each_number_has_a_cell():
     svg = draw_heat_maps(WORDS, {"gates": GATES}, [0.1, 0.9, 0.4])
-    # Row 0 has nothing to show: the topmost cell is that of row 1.
+    # Row 0 is empty, so the topmost cell is that of row 1.
     assert cells(svg) == {(0, 0): 1.0, (0, 1): 0.25, (1, 1): 0.5}
     assert sorted(texts(svg)) == sorted(["gates", *WORDS, *WORDS])
     assert all(f"<title>{d}</title>" in svg for d in ("0.100", "0.900", "0.400"))
     assert "<title>0.900</title>" not in draw_heat_maps(WORDS, {"gates": GATES})
 
 
-def test_maps_stand_three_by_three():
+def test_maps_are_in_rows_of_three():
     svg = draw_heat_maps(WORDS, {str(number): GATES for number in range(4)})
     places = cells(svg)
     assert len(places) == 12
@@ -41,13 +41,13 @@ def test_maps_stand_three_by_three():
     assert len(columns) == 6 and len(rows) == 4  # two of each map, in two rows of maps
 
 
-def test_words_that_are_no_text():
+def test_special_words_are_escaped():
     maps = {word: np.zeros((len(HOSTILE),) * 2) for word in HOSTILE}
     found = texts(draw_heat_maps(HOSTILE, maps))
     assert len(found) == len(HOSTILE) * (1 + 2 * len(HOSTILE)) and set(found) == set(SHOWN)
 
 
-def test_files(tmp_path):
+def test_saves_svg_and_png(tmp_path):
     given = WORDS, {"gates": GATES, "predict": GATES, "reading 1": GATES}, [0.1, 0.9, 0.4]
     save_heat_maps(tmp_path / "x.svg", *given)
     svg = draw_heat_maps(*given)
@@ -75,6 +75,6 @@ def test_files(tmp_path):
         (WORDS, {"gates": GATES}, [0.5], "3 words need 3 distances, not 1"),
     ],
 )
-def test_what_cannot_be_drawn(words, maps, distances, message):
+def test_rejects_invalid_arguments(words, maps, distances, message):
     with pytest.raises(ValueError, match=message):
         draw_heat_maps(words, maps, distances)

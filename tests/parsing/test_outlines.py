@@ -21,7 +21,7 @@ TREES = st.recursive(
 
 
 def read_back(text):
-    """The tree of an outline, whose constituents have two columns each."""
+    """Parses an outline, in which each constituent has two columns."""
     top, path = Tree("X", []), []
     for line in text.split("\n"):
         depth = 0
@@ -37,12 +37,12 @@ def read_back(text):
 
 @settings(max_examples=200, deadline=None)
 @given(TREES)
-def test_an_outline_is_the_tree(tree):
+def test_outline_represents_tree(tree):
     assert read_back(outline(tree)) == tree
 
 
 def read_columns(text):
-    """The tree in CoNLL columns."""
+    """Parses a tree in CoNLL columns."""
     rows = [line.split("\t") for line in text.split("\n")]
     assert [row[0] for row in rows] == [str(number) for number in range(len(rows))]
     marks = "".join(mark.replace("*", f" {number} ") for number, _, mark in rows)
@@ -51,11 +51,11 @@ def read_columns(text):
 
 @settings(max_examples=200, deadline=None)
 @given(TREES)
-def test_columns_are_the_tree(tree):
+def test_columns_represent_tree(tree):
     assert read_columns(conll(tree)) == tree
 
 
-def test_columns_of_strange_words():
+def test_columns_escape_special_words():
     tree = Tree("X", ["(*", ")"])
     assert read_columns(conll(tree)) == tree
     assert conll(Tree("X", ["a\tb", ""])) == "0\ta_b\t(X*\n1\t_\t*)"
@@ -64,7 +64,7 @@ def test_columns_of_strange_words():
         conll(Tree("X", ["a", Tree("X", [])]))
 
 
-def test_outlines_of_many_and_of_strange_words():
+def test_outline_of_many_and_special_words():
     words = [f"w{place}" for place in range(200)]
     for tree in (right_branching(words), random_tree(words, 3), Tree("X", words)):
         assert read_back(outline(tree)) == tree
@@ -73,7 +73,7 @@ def test_outlines_of_many_and_of_strange_words():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_punctuation_is_as_high_as_it_can_stand(seed):
+def test_punctuation_is_attached_as_high_as_possible(seed):
     draw = random.Random(seed)
     tokens = [draw.choice(("a", "b", "c", *MARKS)) for _ in range(12)] + ["a"]
     is_word = [token.isalpha() for token in tokens]
@@ -90,7 +90,7 @@ def test_punctuation_is_as_high_as_it_can_stand(seed):
             assert below[0] not in MARKS and below[-1] not in MARKS
 
 
-def test_punctuation_of_another_sentence():
+def test_rejects_punctuation_of_another_sentence():
     for tokens in (["a"], ["a", "b", "c"]):
         with pytest.raises(
             ValueError, match=f"marks {len(tokens)} tokens as words, but the tree has 2"

@@ -1,4 +1,4 @@
-"""Trees from distances, and their scores: by brute force, and against the authors' numbers."""
+"""Trees from distances and their scores, compared with brute force and the authors' scores."""
 
 import functools
 import itertools
@@ -29,7 +29,7 @@ BASELINES = (left_branching, right_branching, balanced, random_tree)
 
 
 def greedy(distances, tokens):
-    """((x<i) (x_i (x>i))), nested tuples."""
+    """The definition ((x<i) (x_i (x>i))) as nested tuples."""
     if len(tokens) == 1:
         return tokens[0]
     i = distances.index(max(distances))
@@ -67,8 +67,8 @@ def all_trees(start, end):
 
 
 @pytest.mark.parametrize("words", range(2, 9))
-def test_every_order_of_distances(words):
-    """Each method against its definition; only `binary` reaches every binary tree."""
+def test_trees_match_definitions(words):
+    """For all orders of distances. Only `binary` builds all binary trees."""
     tokens = list(range(words))
     everything = set(all_trees(0, words))
     assert len(everything) == math.comb(2 * words - 2, words - 1) // words
@@ -80,12 +80,12 @@ def test_every_order_of_distances(words):
             reached[method].add(tree)
     assert reached["binary"] == everything
     assert reached["greedy"] <= everything
-    # https://oeis.org/A025242, from which 48% of the trees of 10 words follow.
+    # https://oeis.org/A025242; for 10 words it gives 48% of all trees.
     assert len(reached["greedy"]) == [1, 2, 5, 13, 35, 97, 275][words - 2]
 
 
 @pytest.mark.parametrize("method", ["greedy", "binary"])
-def test_ties_go_to_the_left(method):
+def test_ties_split_at_leftmost_word(method):
     rng = np.random.default_rng(0)
     expected = {"greedy": greedy, "binary": binary}[method]
     for _ in range(300):
@@ -95,7 +95,7 @@ def test_ties_go_to_the_left(method):
         assert as_tuples(build_tree(distances, tokens, method)) == expected(distances, tokens)
 
 
-def test_one_word_and_none():
+def test_one_word_and_no_words():
     for method in ("greedy", "binary"):
         assert build_tree([0.3], ["yes"], method) == Tree("X", ["yes"])
     for baseline in BASELINES:
@@ -106,7 +106,7 @@ def test_one_word_and_none():
             baseline([])
 
 
-def test_baselines():
+def test_baseline_trees():
     tokens = list("abcde")
     assert brackets(left_branching(tokens)) == "(X (X (X (X a b) c) d) e)"
     assert brackets(right_branching(tokens)) == "(X a (X b (X c (X d e))))"
@@ -118,7 +118,7 @@ def test_baselines():
 
 
 @pytest.mark.parametrize("make", [*BASELINES, "greedy", "binary"])
-def test_5000_words(make):
+def test_5000_words_do_not_recurse(make):
     tokens = [f"w{i}" for i in range(5000)]
     for distances in (range(5000), range(5000, 0, -1), [1] * 5000):
         tree = build_tree(distances, tokens, make) if isinstance(make, str) else make(tokens)
@@ -127,7 +127,7 @@ def test_5000_words(make):
         assert score([tree], [tree])["recall"] == pytest.approx(1)
 
 
-def test_brackets_preserve_constituents_for_any_labels_and_words():
+def test_brackets_preserve_constituents():
     tree = Tree("", [Tree("NP (a)", ["", "new york"]), Tree("", ["b)", Tree("\t", ["c\x1f"])])])
     text = brackets(tree)
     assert text == "( (NP_-LRB-a-RRB- _ new_york) (_ b-RRB- (_ c_)))"
@@ -151,7 +151,7 @@ def test_brackets_preserve_constituents_for_any_labels_and_words():
         ([0.1, 0.2], ["a", "b"], "best", "method must be 'greedy' or 'binary', got 'best'"),
     ],
 )
-def test_bad_input(distances, tokens, method, match):
+def test_rejects_invalid_input(distances, tokens, method, match):
     with pytest.raises(ValueError, match=match):
         build_tree(distances, tokens, method)
 
@@ -159,8 +159,8 @@ def test_bad_input(distances, tokens, method, match):
 GOLD = Tree.fromstring("(S (NP-SBJ (DT the) (NN cat)) (VP saw (NP=2 a dog) (PP on (NP the mat))))")
 
 
-def test_scores_of_one_sentence():
-    tree = build_tree([9, 1, 8, 7, 2, 5, 4, 3], GOLD.leaves())  # right-branching but for nothing
+def test_scores_match_manual_count():
+    tree = build_tree([9, 1, 8, 7, 2, 5, 4, 3], GOLD.leaves())  # right-branching
     scores = score([tree], [GOLD])
     # Spans: {2-8, 3-8, 4-8, 5-8, 6-8, 1-8}; gold {0-2, 2-8, 3-5, 5-8, 6-8}.
     assert brackets(tree) == brackets(right_branching(GOLD.leaves()))
@@ -173,7 +173,7 @@ def test_scores_of_one_sentence():
     assert scores["sentences"] == 1
 
 
-def test_sentences_without_spans():
+def test_sentences_without_spans_score_one():
     flat = Tree("S", ["a", "b", "c"])
     pair = Tree("S", ["a", "b"])
     found = score([right_branching("abc")], [flat])
@@ -187,7 +187,7 @@ def test_sentences_without_spans():
     assert dict(score([], []))["f1"] == 0
 
 
-def test_scores_add_up():
+def test_scores_can_be_added():
     trees = [random_tree(range(n), seed=n) for n in range(1, 30)]
     golds = [random_tree(range(n), seed=n + 100) for n in range(1, 30)]
     whole = score(trees, golds)
@@ -201,14 +201,14 @@ def test_scores_add_up():
         whole + 1
 
 
-def test_a_word_alone_is_no_span_of_evalb():
-    """A one-word sentence has no spans; EVALB also counts the span of the whole sentence."""
+def test_evalb_counts_whole_sentence():
+    """A sentence of one word has no spans, but EVALB counts the whole sentence."""
     whole, other = Tree.fromstring("(S (X a b) c)"), Tree.fromstring("(S a (X b c))")
     found = score([whole, Tree("S", ["a"])], [other, Tree("S", ["a"])])
     assert found["evalb_f1"] == pytest.approx(1 / 2)
 
 
-def test_trees_that_do_not_match():
+def test_rejects_trees_of_other_sentences():
     with pytest.raises(ValueError, match="as many trees, got 1 and 2"):
         score([balanced("ab")], [balanced("ab")] * 2)
     with pytest.raises(
@@ -230,7 +230,7 @@ def golden_ratio(tokens):
 
 
 @pytest.mark.parametrize("suffix", ["", "_max10"])
-def test_the_authors_scores(sample, shared_reference, suffix):
+def test_scores_match_authors(sample, shared_reference, suffix):
     reference = json.loads((shared_reference / "parsing_nltk_treebank.json").read_text())
     chosen = [s for s in sample if not suffix or len(s.tokens) <= 10]
     makers = {
@@ -248,7 +248,7 @@ def test_the_authors_scores(sample, shared_reference, suffix):
             assert abs(found[key] - value) < 1e-9, (name, key)
 
 
-def test_the_sample_has_what_was_published(sample):
+def test_sample_matches_published_statistics(sample):
     assert len(sample) == 3914
     assert len(treebank.load(max_length=10)) == 555
     assert all(s.tokens == s.tree.leaves() for s in sample)
@@ -285,10 +285,10 @@ GOOD = b"( (S (NP (DT The) (NN cat))\n     (VP (VBD sat))) )\n"
     ],
 )
 @pytest.mark.parametrize("indent", [b"", b"  "])
-def test_files_of_something_else_than_trees(tmp_path, data, match, indent):
-    """The second file is damaged after a good tree, with indented lines and without."""
+def test_rejects_files_without_valid_trees(tmp_path, data, match, indent):
+    """The second file is damaged after a valid tree, with and without indentation."""
     if indent and match.endswith("not closed"):
-        match = "line 3: is not a tree"  # the next tree is read as a part of it
+        match = "line 3: is not a tree"  # the next tree is parsed as part of this one
     text = b"".join(indent + line for line in (GOOD + data).splitlines(keepends=True))
     write_sample(tmp_path, b"( (S (NN cat)) )\n", text)
     with (
@@ -299,13 +299,13 @@ def test_files_of_something_else_than_trees(tmp_path, data, match, indent):
     assert len(str(caught.value)) < 600
 
 
-def test_a_tree_without_its_end_before_a_tree_with_two_ends(tmp_path):
+def test_rejects_unbalanced_trees_that_balance_together(tmp_path):
     write_sample(tmp_path, b"( (S (NP (NN cat))\n( (S (NN dog)) ) ) )\n")
     with corpora_in(tmp_path), pytest.raises(ValueError, match=r"line 1: .*is not closed"):
         treebank.load()
 
 
-def test_files_without_trees(tmp_path):
+def test_rejects_files_without_trees(tmp_path):
     write_sample(tmp_path, GOOD, b"\n \n")
     with corpora_in(tmp_path), pytest.raises(ValueError, match=r"wsj_0002\.mrg: contains no tree"):
         treebank.load()
@@ -313,8 +313,8 @@ def test_files_without_trees(tmp_path):
 
 @pytest.mark.parametrize("indent", [b"", b"  ", b"\t"])
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_where_trees_may_begin(tmp_path, indent, wrapped):
-    text = b"\r\n" + GOOD + GOOD + b"( (X (. .)) )\n" + GOOD  # one of them has no words
+def test_trees_may_follow_each_other(tmp_path, indent, wrapped):
+    text = b"\r\n" + GOOD + GOOD + b"( (X (. .)) )\n" + GOOD  # one tree has no words
     text = text if wrapped else text.replace(b"( (", b"(").replace(b") )", b")")
     write_sample(tmp_path, b"".join(indent + line for line in text.splitlines(keepends=True)))
     with corpora_in(tmp_path):
@@ -322,13 +322,13 @@ def test_where_trees_may_begin(tmp_path, indent, wrapped):
     assert [brackets(one.tree) for one in found] == ["(S (NP the cat) (VP sat))"] * 3
 
 
-def test_tags_that_are_their_own_words(tmp_path):
+def test_punctuation_tags_are_removed(tmp_path):
     write_sample(tmp_path, b"( (S (NN cat) (.)) )\n")
     with corpora_in(tmp_path):
         assert [one.tokens for one in treebank.load()] == [["cat"]]
 
 
-def test_a_full_penn_treebank(tmp_path):
+def test_reads_full_penn_treebank(tmp_path):
     for section, words in ((2, "a b"), (23, "c d e f g h i j k l m"), (23, "n")):
         folder = tmp_path / "corpora" / "ptb" / "WSJ" / f"{section:02}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -350,7 +350,7 @@ def test_a_full_penn_treebank(tmp_path):
     ("corpus", "match"),
     [("sample", "python -m nltk.downloader treebank"), ("ptb", "needs a licence.*LDC99T42")],
 )
-def test_a_corpus_that_is_not_there(corpus, match):
+def test_reports_missing_corpus(corpus, match):
     with corpora_in(), pytest.raises(FileNotFoundError, match=match):
         treebank.load(corpus=corpus)
     with pytest.raises(ValueError, match="corpus is 'sample' or 'ptb', not 'brown'"):

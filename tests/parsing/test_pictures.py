@@ -58,26 +58,26 @@ def drawn(predicted, gold, distances, title):
 
 
 def lines(name):
-    """The picture of a case, with an element in each line."""
+    """The picture of a case with one element per line."""
     return drawn(*CASES[name]).replace("><", ">\n<") + "\n"
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_svg_is_the_file_that_was_looked_at(name, tmp_path):
+def test_svg_matches_stored_file(name, tmp_path):
     assert lines(name) == (FILES / f"{name}.svg").read_text("utf-8")
     save_picture(tmp_path / "tree.svg", *CASES[name])
     assert (tmp_path / "tree.svg").read_text("utf-8") == drawn(*CASES[name])
 
 
 @pytest.mark.parametrize(("words", "branches"), [(17, 16 * 26), (18, 430), (5000, 430)])
-def test_deep_trees_get_flatter_levels(words, branches):
+def test_deep_trees_have_lower_levels(words, branches):
     text = draw(right_branching(["a"] * words), [0.5] * words)
     assert size(text)[1] == 22 + branches + 12 + 13 + 54 + 12
     assert len(elements(text, "path")) == 2 * (words - 1)
-    assert len(elements(text, "circle")) == words - 2  # the sentence has none, nor have words
+    assert len(elements(text, "circle")) == words - 2  # one for each inner constituent
 
 
-def test_distances_that_do_not_fit(tmp_path):
+def test_rejects_distances_of_wrong_length(tmp_path):
     for given in (BARS[:4], [*BARS, 0.5]):
         for gold in (None, GOLD):
             with pytest.raises(ValueError, match=f"number for each of 5 words, got {len(given)}"):
@@ -86,7 +86,7 @@ def test_distances_that_do_not_fit(tmp_path):
 
 
 def segments(text):
-    """Horizontal and vertical pieces of the branches."""
+    """Horizontal and vertical segments of the branches."""
     across, down = [], []
     for path in elements(text, "path"):
         x, y, cx, cy = map(float, re.match(r"M(.+) (.+)H(.+)V(.+)", path.get("d")).groups())
@@ -96,7 +96,7 @@ def segments(text):
 
 
 @pytest.mark.parametrize("words", [2, 7, 40, 120])
-def test_nothing_overlaps(words):
+def test_branches_and_words_do_not_overlap(words):
     tokens = [f"word{i}" if i % 3 else "a" for i in range(words)]
     trees = [random_tree(tokens, seed) for seed in range(5)]
     trees += [left_branching(tokens), right_branching(tokens)]
@@ -116,7 +116,7 @@ def test_nothing_overlaps(words):
         assert boxes[-1][1] <= size(text)[0] and boxes[0][0] >= 0
 
 
-def test_words_that_are_no_text():
+def test_special_words_are_escaped():
     gold = Tree("$\\sum\x01", [Tree("NP\uffff", HOSTILE[:4]), *HOSTILE[4:]])
     found = texts(draw_pair(right_branching(HOSTILE), gold, None, "$\\alpha\x02"))
     assert found[: 1 + len(SHOWN)] == ["$\\alpha\ufffd", *SHOWN]
@@ -124,7 +124,7 @@ def test_words_that_are_no_text():
 
 
 @pytest.mark.parametrize("name", ["one", "beside_labels"])
-def test_png_is_the_svg_at_twice_its_size(name, tmp_path):
+def test_png_has_twice_the_size_of_svg(name, tmp_path):
     pytest.importorskip("resvg_py")
     save_picture(tmp_path / "tree.png", *CASES[name])
     svg = drawn(*CASES[name])
@@ -132,7 +132,7 @@ def test_png_is_the_svg_at_twice_its_size(name, tmp_path):
     assert set(CASES[name][0].leaves()) <= set(texts(svg))
 
 
-def test_png_shows_every_word_without_fonts_of_the_system(tmp_path, monkeypatch):
+def test_png_does_not_need_system_fonts(tmp_path, monkeypatch):
     resvg = pytest.importorskip("resvg_py")
     paint = resvg.svg_to_bytes
     monkeypatch.setattr(
@@ -148,13 +148,13 @@ def test_png_shows_every_word_without_fonts_of_the_system(tmp_path, monkeypatch)
     assert len({painted(svg), *(painted(svg.replace(f">{word}<", "><")) for word in shown)}) == 7
 
 
-def test_png_of_long_and_of_strange_words(tmp_path):
+def test_png_of_long_and_special_words(tmp_path):
     pytest.importorskip("resvg_py")
     save_picture(tmp_path / "tree.png", right_branching([*HOSTILE, "\ufdd0", *["w" * 80] * 60]))
     assert 64_990 < png_size(tmp_path / "tree.png")[0] <= 65_000
 
 
-def test_files_that_cannot_be_written(tmp_path, monkeypatch):
+def test_rejects_paths_that_cannot_be_written(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"three\.pdf: .* must end in \.svg or \.png"):
         save_picture(tmp_path / "three.pdf", SHORT)
     monkeypatch.setitem(sys.modules, "resvg_py", None)

@@ -1,4 +1,4 @@
-"""The HTML report, value by value."""
+"""The HTML report: scores, sentences and options."""
 
 import html
 import re
@@ -11,7 +11,8 @@ from helpers.pictures import HOSTILE, SHOWN
 from keras_onlstm.parsing import draw_pair, right_branching, write_report
 
 pytestmark = pytest.mark.keras_free
-# Of the constituents between one word and all: 1 of 3 and of 3, 1 of 1 and of 1, 1 of 2 and of 1.
+# Correct constituents (without words and sentences) of predicted and gold ones, by sentence: 1 of 3
+# and 3, 1 of 1 and 1, 1 of 2 and 1.
 PREDICTED = ["(X the (X (X cat saw) (X a dog)))", "(X a (X b c))", "(X (X a b) (X c d))"]
 GOLD = ["(S (NP the cat) (VP saw (NP a dog)))", "(S a (Q& b c))", "(S (NP-1 a b) c d)"]
 ROWS = {
@@ -46,7 +47,7 @@ def page(path, *arguments, **options):
     return path.read_text("utf-8")
 
 
-def test_scores_and_sentences(tmp_path):
+def test_report_contains_scores_and_sentences(tmp_path):
     predicted, gold = trees(PREDICTED), trees(GOLD)
     distances = [np.linspace(0, 1, len(tree.leaves())) for tree in gold]
     text = page(tmp_path / "report.html", predicted, gold, distances, "<title>")
@@ -72,14 +73,14 @@ def test_scores_and_sentences(tmp_path):
         (3, {"limit": 1}, (1,), "3 sentences, of which 1 are shown."),
     ],
 )
-def test_the_limit(sentences, options, shown, words, tmp_path):
+def test_limit_selects_sentences(sentences, options, shown, words, tmp_path):
     gold = [right_branching("ab")] * sentences
     text = page(tmp_path / "report.html", gold, gold, **options)
     assert [int(sentence[2]) for sentence in SENTENCE.findall(text)] == list(shown)
     assert f"<p>{words} Sort by" in text
 
 
-def test_a_page_needs_no_network_and_shows_words_as_text(tmp_path):
+def test_page_is_self_contained_and_escapes_words(tmp_path):
     tree = right_branching(HOSTILE)
     text = page(tmp_path / "report.html", [tree], [tree], title="\x03$")
     (found,) = SENTENCE.findall(text)
@@ -88,7 +89,7 @@ def test_a_page_needs_no_network_and_shows_words_as_text(tmp_path):
     assert not re.search(r"http|src=|href=|@import|<link", outside)
 
 
-def test_no_sentences(tmp_path):
+def test_rejects_empty_list(tmp_path):
     with pytest.raises(ValueError, match="gold is empty: there is no sentence to report"):
         write_report(tmp_path / "report.html", [], [])
     assert not list(tmp_path.iterdir())

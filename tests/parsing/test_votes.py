@@ -47,11 +47,11 @@ def all_trees(start, end):
 
 
 def elected(votes, count):
-    """The first of the trees with the largest sum of votes."""
+    """The first tree with the largest sum of votes."""
     return max(all_trees(0, count), key=lambda tree: sum(votes.get(span, 0) for span in tree))
 
 
-def counted(trees, weights):
+def count_votes(trees, weights):
     votes = {}
     for tree, weight in zip(trees, weights, strict=True):
         for span in spans(tree):
@@ -60,7 +60,7 @@ def counted(trees, weights):
 
 
 def flattened(tree, rng):
-    """The tree with some constituents removed and some unary constituents added."""
+    """Removes some constituents of a tree and adds unary constituents."""
     children = []
     for child in tree:
         if not isinstance(child, Tree):
@@ -74,30 +74,30 @@ def flattened(tree, rng):
 
 
 @pytest.mark.parametrize("count", range(1, 9))
-def test_the_best_of_all_trees(count):
+def test_elected_tree_matches_brute_force(count):
     rng = np.random.default_rng(count)
     flat = 0
     for _ in range(10):
         trees = [random_tree(words(count), seed=int(rng.integers(1 << 30))) for _ in range(4)]
         trees += [flattened(tree, rng) for tree in trees[:3]]
         flat += sum(len(spans(tree)) < count - 1 for tree in trees)
-        # Weights that no two sets of trees share, and integers, with which votes are often equal.
+        # Weights without ties, and integers, which often tie.
         for weights in (rng.uniform(size=len(trees)), rng.integers(0, 3, len(trees)), None):
             found = consensus(iter(trees), weights)
             given = np.ones(len(trees)) if weights is None else weights
-            assert spans(found) - {(0, 1)} == elected(counted(trees, given), count)
+            assert spans(found) - {(0, 1)} == elected(count_votes(trees, given), count)
             assert found.leaves() == words(count)
     assert flat or count < 3
 
 
-def test_words_that_are_alike():
+def test_repeated_words_are_distinct():
     assert consensus([left_branching(["a", "a", "a"])]) == left_branching(["a", "a", "a"])
 
 
-def rows(most):
-    """Rows of distances: few distinct numbers, equal numbers, or any."""
+def rows(maximum):
+    """Strategy for rows of distances: few distinct numbers, equal numbers, or any."""
     numbers = st.one_of(st.integers(0, 3).map(float), st.floats(-1, 1, width=32), st.just(0.25))
-    return st.integers(1, most).flatmap(
+    return st.integers(1, maximum).flatmap(
         lambda count: st.lists(
             st.lists(numbers, min_size=count, max_size=count), min_size=1, max_size=4
         )
@@ -106,7 +106,7 @@ def rows(most):
 
 @settings(deadline=None, max_examples=300)
 @given(rows(24), st.sampled_from([("greedy",), ("binary",), METHODS]))
-def test_votes_are_those_of_the_rows_trees(distances, methods):
+def test_votes_match_trees_of_rows(distances, methods):
     tokens = words(len(distances[0]))
     trees = [build_tree(row, tokens, method) for row in distances for method in methods]
     assert vote(distances, tokens, methods) == consensus(trees)
@@ -117,12 +117,12 @@ def test_votes_are_those_of_the_rows_trees(distances, methods):
 
 @settings(deadline=None, max_examples=300)
 @given(rows(24), st.sampled_from(METHODS))
-def test_one_row_elects_its_tree(distances, method):
+def test_single_row_elects_its_own_tree(distances, method):
     tokens = words(len(distances[0]))
     assert vote(distances[:1], tokens, (method,)) == build_tree(distances[0], tokens, method)
 
 
-def test_which_trees_vote():
+def test_voting_methods_can_be_chosen():
     distances = [[0.9, 0.1, 0.8, 0.3, 0.2]]
     assert brackets(vote(distances, "abcde", ["greedy"])) == "(X a (X b (X c (X d e))))"
     assert brackets(vote(distances, "abcde", "binary")) == "(X (X a b) (X c (X d e)))"
@@ -130,12 +130,12 @@ def test_which_trees_vote():
     assert vote(distances * 2, "abcde", METHODS, [1, 0]) == vote(distances, "abcde")
 
 
-def test_many_words():
+def test_long_sentence():
     rng = np.random.default_rng(0)
     distances = rng.uniform(size=(3, 300))
     trees = [build_tree(row, words(300), method) for row in distances for method in METHODS]
     assert vote(distances, words(300)) == consensus(trees)
-    # So many that their rows are compared one by one.
+    # Enough words that rows are compared one by one.
     distances = rng.uniform(size=(2, 1100))
     assert vote(distances, words(1100), weights=[1, 0]) == vote(distances[:1], words(1100))
 
@@ -153,7 +153,7 @@ PAIR = [left_branching("abc"), right_branching("abc")]
         (PAIR, [1, math.nan], "weights must be finite and at least 0"),
     ],
 )
-def test_trees_that_cannot_vote(trees, weights, match):
+def test_rejects_invalid_trees(trees, weights, match):
     with pytest.raises(ValueError, match=match):
         consensus(trees, weights)
 
@@ -173,6 +173,6 @@ def test_trees_that_cannot_vote(trees, weights, match):
         ([[0.1, 0.2]], "ab", {"weights": [1, 1]}, r"weights must have the shape \(1,\)"),
     ],
 )
-def test_distances_that_cannot_vote(distances, tokens, options, match):
+def test_rejects_invalid_distances(distances, tokens, options, match):
     with pytest.raises(ValueError, match=match):
         vote(distances, tokens, **options)

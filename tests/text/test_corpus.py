@@ -1,4 +1,4 @@
-"""Text corpora as ids: the Penn Treebank's known sizes, and small files written here."""
+"""Text corpora as ids: the Penn Treebank and small files."""
 
 import io
 
@@ -17,9 +17,9 @@ def write(directory, train="a b a\n\nc a\n", valid="a d\n", test="b\n"):
     return directory
 
 
-def test_the_penn_treebank(shared_data):
+def test_penn_treebank_has_published_sizes(shared_data):
     corpus = text.corpus.load(shared_data / "ptb")
-    # Mikolov's preparation: 10,000 words with <unk> and the end of sentences.
+    # Mikolov's version has 10,000 words, including <unk> and the end of sentences.
     assert len(corpus.vocabulary) == 10_000
     assert [len(part) for part in corpus[1:]] == [929_589, 73_760, 82_430]
     assert all(part.max() < 10_000 for part in corpus[1:])
@@ -28,7 +28,7 @@ def test_the_penn_treebank(shared_data):
     assert corpus.vocabulary[:4] == ["<eos>", "<unk>", "the", "N"]
 
 
-def test_ids(tmp_path):
+def test_ids_follow_vocabulary(tmp_path):
     corpus = text.corpus.load(write(tmp_path))
     assert corpus.vocabulary == ["<eos>", "<unk>", "a", "b", "c"]
     assert corpus.train.tolist() == [2, 3, 2, 0, 0, 4, 2, 0]
@@ -57,8 +57,8 @@ WIKITEXT = (
         ("\n\na b\n", 5),
     ],
 )
-def test_every_line_has_an_end(content, tokens, tmp_path):
-    """As published token counts have it: the authors of AWD-LSTM count blank lines too."""
+def test_every_line_ends_with_eos(content, tokens, tmp_path):
+    """Published token counts include blank lines, like those of the authors of AWD-LSTM."""
     (tmp_path / "a.txt").write_bytes(content.encode())
     vocabulary = text.corpus.read_vocabulary([tmp_path / "a.txt"])
     for cache in None, tmp_path / "a.ids":
@@ -68,31 +68,31 @@ def test_every_line_has_an_end(content, tokens, tmp_path):
         assert [vocabulary[i] for i in ids] == expected and len(ids) == tokens
 
 
-def test_blank_lines_are_no_sentences_and_no_words(tmp_path):
+def test_blank_lines_are_not_sentences(tmp_path):
     write(tmp_path, train=WIKITEXT)
     vocabulary = text.corpus.load(tmp_path).vocabulary
     write(tmp_path, train=WIKITEXT.replace(" \n \n", "\n").removeprefix(" \n"))
     assert text.corpus.load(tmp_path).vocabulary == vocabulary
 
 
-def test_a_limit_keeps_the_most_frequent(tmp_path):
+def test_max_words_keeps_most_frequent(tmp_path):
     corpus = text.corpus.load(write(tmp_path, train="z y y x x\n"), max_words=4)
     assert corpus.vocabulary == ["<eos>", "<unk>", "x", "y"]
     assert corpus.train.tolist() == [1, 3, 3, 2, 2, 0]
 
 
-def test_characters(tmp_path):
+def test_character_level(tmp_path):
     corpus = text.corpus.load(write(tmp_path, train="ab a\r\n\n b\n"), level="character")
     found = [corpus.vocabulary[i] for i in corpus.train]
     assert found == ["a", "b", "_", "a", "<eos>", "<eos>", "_", "b", "<eos>"]
 
 
-def test_windows_line_ends_and_a_byte_order_mark(tmp_path):
+def test_crlf_and_byte_order_mark_are_ignored(tmp_path):
     corpus = text.corpus.load(write(tmp_path, train=b"\xef\xbb\xbfa b\r\nb\r\n"))
     assert [corpus.vocabulary[i] for i in corpus.train] == ["a", "b", "<eos>", "b", "<eos>"]
 
 
-def test_ids_mapped_into_memory_are_the_same(tmp_path, monkeypatch):
+def test_memory_mapped_ids_are_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr(text.corpus, "_BLOCK", 3)  # several blocks
     seen = []
     write(tmp_path)
@@ -113,14 +113,14 @@ def test_ids_mapped_into_memory_are_the_same(tmp_path, monkeypatch):
         ({"test": b"a\x00b\n"}, r"test.txt, line 1 is not text"),
     ],
 )
-def test_bad_files(texts, match, tmp_path):
+def test_rejects_invalid_files(texts, match, tmp_path):
     write(tmp_path, **texts)
     with pytest.raises(ValueError, match=match):
         text.corpus.load(tmp_path, cache=tmp_path)
     assert not [path for path in tmp_path.iterdir() if ".part" in path.name]
 
 
-def test_a_missing_file(tmp_path):
+def test_reports_missing_file(tmp_path):
     write(tmp_path)
     (tmp_path / "valid.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no valid\.txt.*A corpus is a directory"):

@@ -1,4 +1,4 @@
-"""Text as sentences and tokens: the table of the documentation, and places in any text."""
+"""Sentences and tokens of raw text: the table of the documentation and positions of tokens."""
 
 import re
 from pathlib import Path
@@ -16,12 +16,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "parsing.md"
 ROWS = re.findall(r"^\| [^|`]+ \| `` (.+?) `` \| `` (.+?) `` \|$", PAGE.read_text("utf-8"), re.M)
 
 
-def test_the_table_is_there():
+def test_documentation_has_table():
     assert len(ROWS) >= 14
 
 
 @pytest.mark.parametrize(("text", "expected"), ROWS)
-def test_rows_of_the_table(text, expected):
+def test_tokens_match_table_of_documentation(text, expected):
     found = " / ".join(
         " ".join(token.text for token in tokens if token.is_word) for tokens in split(text)
     )
@@ -35,7 +35,7 @@ def test_rows_of_the_table(text, expected):
         max_size=40,
     )
 )
-def test_places_are_those_of_the_tokens(text):
+def test_positions_match_tokens(text):
     done = 0
     for token in (token for tokens in split(text) for token in tokens):
         assert token.text == text[token.start : token.end] and token.start >= done
@@ -54,14 +54,14 @@ def test_places_are_those_of_the_tokens(text):
         '"Is that all?" he asked',
     ],
 )
-def test_a_plain_sentence_is_split_as_the_tokenizer_splits_it(text):
+def test_plain_sentences_match_nltk_tokenizer(text):
     (tokens,) = split(text)
     expected = TreebankWordTokenizer().tokenize(text)
     words = [word for word in expected if any(map(str.isalnum, word))]
     assert [token.text for token in tokens if token.is_word] == words
 
 
-def test_sentences():
+def test_sentence_boundaries():
     text = "He left the U.S. It rained. \U0001f600 W.R. Grace stayed"
     ends = [tokens[-1].text for tokens in split(text)]
     assert ends == [".", ".", "stayed"]

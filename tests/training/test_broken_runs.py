@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from helpers.toy_runs import assert_equal, make_trainer, started, unbroken_run, what_is_left
+from helpers.tiny_runs import assert_equal, make_trainer, started, unbroken_run, what_is_left
 from keras_onlstm.training import trainer
 from keras_onlstm.utils import files
 

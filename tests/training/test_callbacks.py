@@ -8,7 +8,7 @@ import keras
 import pytest
 from keras import callbacks as keras_callbacks
 
-from helpers.toy_runs import (
+from helpers.tiny_runs import (
     assert_equal,
     best_weights,
     kill,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from helpers.toy_runs import bits
+from helpers.tiny_runs import bits
 from keras_onlstm.training import checkpoint, load_checkpoint, save_checkpoint
 from keras_onlstm.utils.files import replacing
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 
 import pytest
 
-from helpers.toy_runs import bits, make_trainer
+from helpers.tiny_runs import bits, make_trainer
 from keras_onlstm.runs.config import Config, option, rate, run_parser
 from keras_onlstm.runs.directory import running
 from keras_onlstm.runs.language_model import LanguageModelConfig, PRPNConfig

@@ -5,7 +5,7 @@ import shutil
 import keras
 import numpy as np
 
-from helpers.toy_runs import PairModel, bits
+from helpers.tiny_runs import PairModel, bits
 from keras_onlstm.training import PairBatches, Trainer, trainer
 
 COUNT = 5  # batches, one of them short

@@ -6,7 +6,7 @@ import keras
 import pytest
 from keras import ops
 
-from helpers.toy_runs import (
+from helpers.tiny_runs import (
     EPOCHS,
     SCORES,
     Killed,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from helpers.toy_runs import make_trainer
+from helpers.tiny_runs import make_trainer
 from keras_onlstm.training import (
     AveragedSGD,
     NonMonotonicTrigger,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from helpers.toy_runs import (
+from helpers.tiny_runs import (
     best_weights,
     bits,
     make_batches,

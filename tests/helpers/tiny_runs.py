@@ -1,4 +1,4 @@
-"""Training runs of a tiny model, killed at any event, and what they leave."""
+"""Training runs of a tiny model that can be killed at any event."""
 
 import csv
 import json
@@ -20,11 +20,11 @@ from keras_onlstm.training import (
 from keras_onlstm.utils import files
 
 EPOCHS = 5
-SCORES = [0.1, 0.3, 0.2, 0.3, 0.1]  # of the epochs: the second is the best, no other is better
+SCORES = [0.1, 0.3, 0.2, 0.3, 0.1]  # scores of the epochs; the second is the best
 
 
 class PairModel(keras.Model):
-    """As small as a model with dropout and two inputs can be."""
+    """A tiny model with dropout and two inputs."""
 
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
@@ -53,7 +53,7 @@ def make_trainer(directory, schedule="plateau", seed=0, epochs=EPOCHS, scores=SC
         keras.optimizers.Adam(rate, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         metrics=["accuracy"],
-        run_eagerly=True,  # tracing would take longer than all else here
+        run_eagerly=True,  # tracing would take most of the time
     )
     (left, right), classes = batches[0]
     model((left, right))
@@ -76,7 +76,7 @@ def make_trainer(directory, schedule="plateau", seed=0, epochs=EPOCHS, scores=SC
 
 
 def bits(model):
-    """The dtype, shape and bytes of every variable: names do not matter, the order does."""
+    """Dtype, shape and bytes of all variables in order."""
     variables = [*model.variables, *model.metrics_variables, *model.optimizer.variables]
     arrays = [np.ascontiguousarray(ops.convert_to_numpy(variable)) for variable in variables]
     return [(str(array.dtype), array.shape, array.tobytes()) for array in arrays]
@@ -87,7 +87,7 @@ def weights_of(model):
 
 
 def watch_steps(trained, before=lambda *batch: None, after=lambda logs: None):
-    """Calls functions with the batch before every training step, and with the logs after it."""
+    """Calls `before(batch)` before each training step and `after(logs)` after it."""
     step = trained.model.train_on_batch
 
     def watched(*batch, **kwargs):
@@ -100,7 +100,7 @@ def watch_steps(trained, before=lambda *batch: None, after=lambda logs: None):
 
 
 def read_records(directory):
-    """Epochs as CSV and as JSON, without the time they took."""
+    """The epochs in CSV and JSON, without their durations."""
     with open(directory / "metrics.csv", newline="", encoding="utf-8") as file:
         table = list(csv.DictReader(file))
     rows = json.loads((directory / "metrics.json").read_text())["epochs"]
@@ -126,15 +126,15 @@ def what_is_left(trained):
 
 def assert_equal(ours, unbroken):
     for name, value in unbroken.items():
-        assert ours[name] == value, f"{name} differ from those of a run that was not killed"
+        assert ours[name] == value, f"{name} differ from those of an uninterrupted run"
 
 
 class Killed(BaseException):
-    """Not an `Exception`: nothing may catch it."""
+    """Not an `Exception`, so that it is not caught."""
 
 
 class Killer:
-    """Kills at the `at`-th of all events: batches, validations, schedules, writes, renamings."""
+    """Kills a run at event number `at`: batches, validations, schedules, writes, renamings."""
 
     def __init__(self, monkeypatch, trained, at=None):
         self.count, self.at = 0, at
@@ -149,7 +149,7 @@ class Killer:
         for name in ("write_history", "save_checkpoint", "write_tensorboard"):
             patch(trainer, name, self.around(getattr(trainer, name)))
         patch(files.os, "replace", self.around(os.replace))
-        # One that is dead tidies nothing up.
+        # A killed process does not clean up.
         remove = shutil.rmtree
         patch(files.shutil, "rmtree", lambda *a, **k: None if self.dead else remove(*a, **k))
 
@@ -173,7 +173,7 @@ class Killer:
 
 
 def started(directory, **kwargs):
-    """Resumes, as a user would, with a model of other weights, unless there is nothing yet."""
+    """Resumes a run with a newly initialized model, or starts it if the directory is empty."""
     if any(not path.name.startswith(".") for path in directory.iterdir()):
         trained = make_trainer(directory, seed=99, **kwargs)
         trained.resume()
@@ -190,7 +190,7 @@ def unbroken_run(directory, **kwargs):
 
 
 def kill(directory, at, **kwargs):
-    """Starts or resumes a run and kills it; whether there was anything left to kill."""
+    """Starts or resumes a run and kills it. Returns False if it finished before."""
     victim = started(directory, **kwargs)
     with pytest.MonkeyPatch.context() as patch:
         Killer(patch, victim, at)

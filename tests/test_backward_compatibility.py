@@ -1,4 +1,4 @@
-"""Files written by the package as it was before its modules moved to where they are now."""
+"""Files that were written by an earlier version of the package can still be read."""
 
 import shutil
 from pathlib import Path
@@ -28,29 +28,29 @@ def expected():
         return dict(file)
 
 
-# Of the weights, the second file has 8 bits.
+# The weights in the second file have 8 bits.
 @pytest.mark.parametrize(("kind", "tolerance"), [("keras", 2e-6), ("npz", 2e-3)])
-def test_models(kind, tolerance, expected):
-    model, about = load_model(DATA / f"before_wings.{kind}")
+def test_loads_models(kind, tolerance, expected):
+    model, metadata = load_model(DATA / f"before_wings.{kind}")
     assert isinstance(model, LanguageModel)
-    assert about == (None if kind == "keras" else {"seed": 5})
+    assert metadata == (None if kind == "keras" else {"seed": 5})
     assert len(model.vocabulary) == 12
-    for index, found in enumerate(model.distances(SENTENCES)):
-        assert_close(found, expected[f"distances{index}"], tolerance, f"distances {index}")
-    for index, found in enumerate(model.score(SENTENCES)):
-        assert_close(found, expected[f"scores{index}"], tolerance, f"scores {index}")
+    for index, distances in enumerate(model.distances(SENTENCES)):
+        assert_close(distances, expected[f"distances{index}"], tolerance, f"distances {index}")
+    for index, scores in enumerate(model.score(SENTENCES)):
+        assert_close(scores, expected[f"scores{index}"], tolerance, f"scores {index}")
 
 
 @pytest.mark.keras_free
-def test_an_exported_parser(expected):
+def test_loads_exported_parser(expected):
     model, _ = load_model(DATA / "before_wings.onnx")
-    for index, found in enumerate(model.distances(SENTENCES)):
-        assert_close(found, expected[f"distances{index}"], 2e-6, f"distances {index}")
+    for index, distances in enumerate(model.distances(SENTENCES)):
+        assert_close(distances, expected[f"distances{index}"], 2e-6, f"distances {index}")
 
 
-@pytest.mark.backend("tensorflow")  # random numbers are the backend's
-def test_a_checkpoint_in_mid_epoch(tmp_path, expected):
-    """Resuming gives the weights that the earlier version reached, on one machine bit by bit."""
+@pytest.mark.backend("tensorflow")  # random numbers depend on the backend
+def test_resumes_checkpoint_to_same_weights(tmp_path, expected):
+    """The checkpoint is in the middle of an epoch. On the same machine the weights are equal."""
     shutil.copy(DATA / "before_wings_checkpoint.npz", tmp_path / "checkpoint.npz")
     keras.utils.set_random_seed(5)
     model = LanguageModel(
@@ -79,5 +79,5 @@ def test_a_checkpoint_in_mid_epoch(tmp_path, expected):
     assert (trainer.progress.epoch, trainer.progress.batch) == (1, 12)
     trainer.run()
     for index, variable in enumerate(reader.variables):
-        found = keras.ops.convert_to_numpy(variable)
-        assert_close(found, expected[f"variable{index}"], 1e-5, f"variable {index}")
+        value = keras.ops.convert_to_numpy(variable)
+        assert_close(value, expected[f"variable{index}"], 1e-5, f"variable {index}")

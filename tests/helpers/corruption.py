@@ -1,6 +1,6 @@
-"""Ways to damage a file: of its bytes, and of what its format lets it say.
+"""Corrupts files: random bytes, and valid files with random values.
 
-Every function takes a `random.Random` and what is to be damaged, and returns that damaged.
+Every function takes a `random.Random` and the content of a file, and returns the corrupted content.
 """
 
 import io
@@ -18,7 +18,7 @@ HEADERS = (b"'|O'", b"'>f4'", b"'<i4'", b"'<U5'", b"'|V4'", b"(1, 2)", b"(-1,)",
 
 
 def spans(draw, data):
-    """Damages bytes without knowing what they are."""
+    """Corrupts spans of bytes, for any format."""
     data = bytearray(data)
     for _ in range(draw.choice((1, 1, 1, 2, 5))):
         start = draw.randrange(len(data) + 1)
@@ -40,83 +40,83 @@ def spans(draw, data):
     return bytes(data)
 
 
-def value(draw, found):
-    """A value of JSON with another value somewhere in it."""
-    if not isinstance(found, list | dict) or not found or draw.random() < 0.15:
-        return draw.choice((*VALUES, [found], {"a": found}, [found] * 300))
-    places = list(found) if isinstance(found, dict) else range(len(found))
-    place = draw.choice(places)
-    found = found.copy()
+def json_value(draw, value):
+    """Replaces a value somewhere in a JSON value."""
+    if not isinstance(value, list | dict) or not value or draw.random() < 0.15:
+        return draw.choice((*VALUES, [value], {"a": value}, [value] * 300))
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    key = draw.choice(keys)
+    value = value.copy()
     kind = draw.randrange(8)
     if kind == 0:
-        del found[place]
-    elif kind == 1 and isinstance(found, dict):
-        found[draw.choice(NAMES)] = found.pop(place)
-    elif kind == 2 and isinstance(found, list):
-        found *= draw.choice((2, 50))
+        del value[key]
+    elif kind == 1 and isinstance(value, dict):
+        value[draw.choice(NAMES)] = value.pop(key)
+    elif kind == 2 and isinstance(value, list):
+        value *= draw.choice((2, 50))
     elif kind == 3:
-        found[place] = found[draw.choice(places)]
+        value[key] = value[draw.choice(keys)]
     else:
-        found[place] = value(draw, found[place])
-    return found
+        value[key] = json_value(draw, value[key])
+    return value
 
 
 def json_text(draw, data):
-    """A JSON text, damaged as text or in its values."""
+    """Corrupts the text or the values of a JSON file."""
     if draw.random() < 0.25:
         return spans(draw, data)
-    found = json.loads(data)
+    value = json.loads(data)
     for _ in range(draw.choice((1, 1, 1, 3))):
-        found = value(draw, found)
-    return json.dumps(found).encode()
+        value = json_value(draw, value)
+    return json.dumps(value).encode()
 
 
 def words(draw, data):
-    """A text, damaged as bytes or in its words, brackets and columns."""
+    """Corrupts the bytes of a text, or its words, brackets and columns."""
     if draw.random() < 0.5:
         return spans(draw, data)
     tokens = [*data.decode().replace("(", " ( ").replace(")", " ) ").split(" ")]
     for _ in range(draw.choice((1, 2, 4))):
-        place = draw.randrange(len(tokens))
+        index = draw.randrange(len(tokens))
         kind = draw.randrange(3)
         if kind == 0:
-            del tokens[place]
+            del tokens[index]
         elif kind == 1:
-            tokens[place:place] = tokens[place : place + 5] * draw.choice((1, 400))
+            tokens[index:index] = tokens[index : index + 5] * draw.choice((1, 400))
         else:
             added = ("(", ")", "\n", "\t", "x", "()", "( ", "\r", "=", "x" * 200_000, "(S " * 3000)
-            tokens.insert(place, draw.choice(added))
+            tokens.insert(index, draw.choice(added))
         tokens = tokens or [""]
     return " ".join(tokens).encode()
 
 
 def archive(draw, data):
-    """A ZIP archive, damaged as bytes, or whole and with damaged, renamed or lost members."""
+    """Corrupts the bytes of a ZIP archive, or corrupts, renames or removes its members."""
     if draw.random() < 0.3:
         return spans(draw, data)
     with zipfile.ZipFile(io.BytesIO(data)) as file:
         members = [(name, file.read(name)) for name in file.namelist()]
-    place = draw.randrange(len(members))
-    name, content = members[place]
+    index = draw.randrange(len(members))
+    name, content = members[index]
     kind = draw.randrange(7)
     if kind == 0:
-        del members[place]
+        del members[index]
     elif kind == 1:
-        members[place] = draw.choice(NAMES), content
+        members[index] = draw.choice(NAMES), content
     elif kind == 2:
-        members[place] = name, draw.choice(members)[1]
+        members[index] = name, draw.choice(members)[1]
     else:
-        members[place] = name, member(draw, name, content)
+        members[index] = name, member(draw, name, content)
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as written, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the same name twice
+        warnings.simplefilter("ignore")  # duplicate names
         for name, content in members:
             written.writestr(zipfile.ZipInfo(name), content)
     return file.getvalue()
 
 
 def member(draw, name, content):
-    """A damaged member of an archive; `.npy` arrays have a header of text, and may hold JSON."""
+    """Corrupts a member of an archive. `.npy` arrays have a text header and may contain JSON."""
     if not name.endswith(".npy") or draw.random() < 0.3:
         return (json_text if name.endswith(".json") else spans)(draw, content)
     start = content.index(b"\n") + 1
