@@ -45,13 +45,7 @@ _GRAMMAR = "A statement is a variable (a to f), ( not X ), ( X ( and X ) ) or ( 
 
 
 class Pair(NamedTuple):
-    """Two statements and the relation of the first to the second.
-
-    Attributes:
-        label: string, one of `LABELS`.
-        left: string, the first statement, bracketed.
-        right: string, the second one.
-    """
+    """Two bracketed statements, and the relation of the first to the second, one of `LABELS`."""
 
     label: str
     left: str
@@ -60,12 +54,9 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs, grouped by the number of operators of the statement with more of them.
+    """Training and test pairs, by the number of operators of the statement with more of them.
 
-    Attributes:
-        train: dictionary from each number of operators, 0 to 12, to a list of `Pair`. 12 means 12
-            or more.
-        test: dictionary of the test pairs.
+    The numbers are 0 to 12; 12 means 12 or more.
     """
 
     train: dict[int, list[Pair]]
@@ -82,17 +73,6 @@ class Corpus:
 
         Returns:
             Lists of `Pair` for training and validation: 121,977 and 13,552 of the published data.
-
-        Raises:
-            ValueError: if an argument is out of range.
-
-        Example:
-
-        >>> from keras_onlstm.datasets import propositional_logic
-        >>> corpus = propositional_logic.generate(1000)
-        >>> train, validation = corpus.split(max_operators=12, every=4)
-        >>> len(validation) == sum(map(len, corpus.train.values())) // 4
-        True
         """
         max_operators = check_integer("max_operators", max_operators, 0, _BUCKETS[-1])
         every = check_integer("every", every, 2)
@@ -146,17 +126,7 @@ def relation(left: str, right: str) -> str:
     | `v`   | at least one is true in every world, and in some world both: cover |
     | `#`   | none of these: independence                                        |
 
-    Args:
-        left: bracketed statement. Nesting may be as deep as memory allows.
-        right: bracketed statement.
-
-    Returns:
-        String, one of `LABELS`.
-
-    Raises:
-        ValueError: if a statement is malformed.
-
-    Example:
+    A malformed statement is a `ValueError`. Nesting may be as deep as memory allows.
 
     >>> from keras_onlstm.datasets.propositional_logic import relation
     >>> relation("( a ( and b ) )", "a"), relation("( not c )", "c"), relation("a", "f")
@@ -213,14 +183,8 @@ def load(directory: StrPath, verify_labels: bool = False) -> Corpus:
 def save(corpus: Corpus, directory: StrPath) -> None:
     """Writes the files of a corpus that `load` reads.
 
-    Args:
-        corpus: `Corpus`. A number of operators without pairs becomes an empty file.
-        directory: path of the directory of the 26 files; created if it does not exist.
-
-    Raises:
-        FileExistsError: if one of the files exists.
-
-    Example: see `load`.
+    A number of operators without pairs becomes an empty file. The directory is created if it does
+    not exist. If one of the 26 files exists, a `FileExistsError` is raised.
     """
     directory = Path(directory)
     parts = {"train": corpus.train, "test": corpus.test}
@@ -260,9 +224,6 @@ def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
 
     Returns:
         `Corpus` of distinct pairs, in the order drawn.
-
-    Raises:
-        ValueError: if an argument is out of range.
 
     Example:
 

@@ -48,16 +48,9 @@ class _Unpickler(pickle.Unpickler):
 
 
 def read_lists(data: bytes) -> dict[str, list[tuple[str, ...]]]:
-    """Reads the pickle of a dictionary of lists of tuples of strings, and of nothing else.
+    """Reads the pickle of a dictionary of lists of tuples of strings.
 
-    Args:
-        data: content of the file.
-
-    Returns:
-        Dictionary.
-
-    Raises:
-        ValueError: for any other pickle; or `pickle.UnpicklingError`.
+    Any other pickle is a `ValueError` or `pickle.UnpicklingError`.
     """
     letters, memo = "", dict[Any, str]()
     for opcode, argument, _ in pickletools.genops(data):
@@ -91,34 +84,23 @@ _COLUMNS = ("construction", "case", "grammatical", "intrusive", "ungrammatical")
 class MinimalPair(NamedTuple):
     """Two or three sentences that differ in their grammar.
 
-    Attributes:
-        construction: string, such as `"simple_agrmt"`.
-        case: string, such as `"sing_MS_MV"`.
-        sentences: tuple of strings: (grammatical, ungrammatical) or (grammatical, intrusive,
-            ungrammatical), words separated by blanks, no full stop.
+    Sentences are words separated by blanks, without a full stop: (grammatical, ungrammatical) or
+    (grammatical, intrusive, ungrammatical).
     """
 
-    construction: str
-    case: str
+    construction: str  # such as "simple_agrmt"
+    case: str  # such as "sing_MS_MV"
     sentences: tuple[str, ...]
 
 
 class Row(NamedTuple):
-    """A row of the table of Shen et al. 2019.
+    """A row of the table of Shen et al. 2019."""
 
-    Attributes:
-        distance: `"short"` or `"long"`.
-        phenomenon: string, such as `"Reflexive anaphora"`.
-        name: string, such as `"Simple"`.
-        constructions: tuple of the pooled constructions.
-        contrast: indices of the better and the worse sentence, or `None` for pairs.
-    """
-
-    distance: str
-    phenomenon: str
-    name: str
-    constructions: tuple[str, ...]
-    contrast: tuple[int, int] | None = None
+    distance: str  # "short" or "long"
+    phenomenon: str  # such as "Reflexive anaphora"
+    name: str  # such as "Simple"
+    constructions: tuple[str, ...]  # which are pooled
+    contrast: tuple[int, int] | None = None  # better and worse sentence of triples
 
 
 def _polarity_rows(distance, name, constructions):
@@ -218,17 +200,7 @@ def read_table(path: StrPath) -> list[MinimalPair]:
     Its first line names the columns: `construction`, `case`, `grammatical`, `ungrammatical`, and
     for triples `intrusive`, which is empty for pairs.
 
-    Args:
-        path: path of the UTF-8 file.
-
-    Returns:
-        List of `MinimalPair`.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if a line is not a minimal pair; the message names it.
-
-    Example:
+    A line that is not a minimal pair is a `ValueError`, which names it.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -271,24 +243,13 @@ def read_table(path: StrPath) -> list[MinimalPair]:
 
 
 def write_table(path: StrPath, pairs: Sequence[MinimalPair]) -> None:
-    """Writes minimal pairs as `read_table` reads them.
+    """Writes minimal pairs as `read_table` reads them; `ValueError` for tabs and line ends in them.
 
-    Args:
-        path: path of the file, which is written atomically.
-        pairs: list of `MinimalPair`.
-
-    Raises:
-        ValueError: if a text contains a tab or a line end.
-
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
+    >>> import pathlib, tempfile
     >>> from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
-    >>> pairs = syntactic_grammar.generate(count=1)
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     syntactic_evaluation.write_table(Path(directory) / "pairs.tsv", pairs)
-    ...     syntactic_evaluation.read_table(Path(directory) / "pairs.tsv") == pairs
+    >>> path, pairs = pathlib.Path(tempfile.mkdtemp(), "p.tsv"), syntactic_grammar.generate(count=1)
+    >>> syntactic_evaluation.write_table(path, pairs)
+    >>> syntactic_evaluation.read_table(path) == pairs
     True
     """
     three = any(len(pair.sentences) == 3 for pair in pairs)

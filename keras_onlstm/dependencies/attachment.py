@@ -15,13 +15,9 @@ PUNCTUATION = frozenset(["``", "''", ",", ".", ":"])  # gold tags of the Penn Tr
 
 
 class Counts(NamedTuple):
-    """Counts of words.
+    """Numbers of words: all, those with the right head, and those with the right relation too.
 
-    Attributes:
-        words: integer, number of words.
-        heads: integer, words with the right head.
-        relations: integer, words with the right head and relation; `None` if trees have no
-            relations.
+    `relations` is `None` if trees have no relations.
     """
 
     words: int = 0

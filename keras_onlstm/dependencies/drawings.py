@@ -215,21 +215,10 @@ def save_picture(
     numbers: bool = False,
     title: str = "",
 ) -> None:
-    """Writes a picture of a dependency tree.
+    """Writes a picture of a dependency tree, with the arguments of `draw`.
 
-    Args:
-        path: ends in `.svg` or `.png`. PNG needs `pip install resvg-py font-source-sans-pro`, and
-            leaves out characters that no installed font has.
-        tree: `DependencyTree`.
-        arcs: `"heads"`, `"edges"` or `"both"`.
-        numbers: whether to number words in breadth-first order.
-        title: text above the tree.
-
-    Raises:
-        ValueError: for other extensions, or if `draw` raises it.
-        ImportError: if the libraries for PNG are not installed.
-
-    Example:
+    The path ends in `.svg` or `.png`; other extensions are a `ValueError`. PNG needs `pip install
+    resvg-py font-source-sans-pro`, and leaves out characters that no installed font has.
 
     >>> import pathlib, tempfile
     >>> from keras_onlstm.dependencies import chain, save_picture
@@ -248,22 +237,9 @@ def page(
     title: str = "Dependency trees",
     captions: Sequence[str] | None = None,
 ) -> str:
-    """Makes an HTML page of dependency trees. It works offline.
+    """Makes an HTML page of dependency trees, which works offline.
 
-    Args:
-        trees: list of `DependencyTree`.
-        arcs: `"heads"`, `"edges"` or `"both"`.
-        numbers: whether to number words in breadth-first order.
-        title: title of the page.
-        captions: list of texts, one above each tree, or `None`.
-
-    Returns:
-        String.
-
-    Raises:
-        ValueError: if the number of captions is wrong, or `draw` raises it.
-
-    Example:
+    `captions` are texts above the trees, one for each. The other arguments are those of `draw`.
 
     >>> from keras_onlstm.dependencies import page, random_tree
     >>> trees = [random_tree("the cat sleeps".split(), seed) for seed in range(3)]

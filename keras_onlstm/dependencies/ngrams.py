@@ -35,18 +35,8 @@ def word_contexts(tree: DependencyTree, order: int) -> list[Context]:
 def dependency_contexts(tree: DependencyTree, order: int) -> list[Context]:
     """Returns the context of each word in a dependency n-gram: the end of its path, D(w).
 
-    Args:
-        tree: `DependencyTree`, projective.
-        order: integer, n.
-
-    Returns:
-        List of tuples of n - 1 pairs, a word and the `Edge` from it. The word of ROOT is `None`,
-        and `None` pads the start.
-
-    Raises:
-        ValueError: if the tree is not projective.
-
-    Example:
+    It has n - 1 pairs, a word and the `Edge` from it. The word of ROOT is `None`, and `None` pads
+    the start. A tree that is not projective is a `ValueError`.
 
     >>> from keras_onlstm.dependencies import DependencyTree
     >>> from keras_onlstm.dependencies.ngrams import dependency_contexts

@@ -21,14 +21,9 @@ _TITLES = {
 
 
 class Summary(NamedTuple):
-    """Mean, quantiles and maximum of numbers.
+    """Mean, quantiles 0.1 (`low`), 0.5 (`median`) and 0.9 (`high`), and maximum of numbers.
 
-    Attributes:
-        mean: number.
-        low: the 0.1 quantile, the smallest number that a tenth of them do not exceed.
-        median: the 0.5 quantile.
-        high: the 0.9 quantile.
-        maximum: number.
+    A quantile is the smallest number that this share of them does not exceed.
     """
 
     mean: float
@@ -88,19 +83,9 @@ def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
 
 
 def statistics_rows(corpora: Mapping[str, Iterable[DependencyTree]]) -> list[list[str]]:
-    """Makes table rows of statistics, with a column for each corpus.
+    """Makes table rows of statistics: their names, and a column for each corpus of trees.
 
-    Args:
-        corpora: dictionary from names to nonempty lists of `DependencyTree`.
-
-    Returns:
-        List of rows: the name of the statistic, and for each corpus the mean and, in brackets, the
-        0.1, 0.5 and 0.9 quantiles and the maximum.
-
-    Raises:
-        ValueError: if a corpus has no trees.
-
-    Example:
+    The columns have the mean and, in brackets, the 0.1, 0.5 and 0.9 quantiles and the maximum.
 
     >>> from keras_onlstm.dependencies import chain
     >>> from keras_onlstm.dependencies.statistics import statistics_rows

@@ -102,15 +102,8 @@ class DependencyTree:
         return len(self.words)
 
     def dependents(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """The dependents of ROOT and of every word.
+        """The positions of the dependents on the left and on the right of ROOT and of every word.
 
-        Returns:
-            List of n + 1 pairs, ROOT's first: positions of the dependents on the left and on the
-            right, each in the order of the sentence.
-
-        Example:
-
-        >>> from keras_onlstm.dependencies import DependencyTree
         >>> DependencyTree("the cat sleeps".split(), [2, 3, 0]).dependents()
         [((), (3,)), ((), ()), ((1,), ()), ((2,), ())]
         """
@@ -120,23 +113,15 @@ class DependencyTree:
         return [(tuple(left), tuple(right)) for left, right in sides]
 
     def steps(self) -> list[Step]:
-        """Returns the steps in which a top-down model generates the words, level by level.
+        """The steps in which a top-down model generates the words, in breadth-first order.
 
-        The dependents on the left of a word come before those on its right, both nearest first.
+        The dependents on the left of a word come before those on its right, both nearest first. A
+        tree that is not projective is a `ValueError`, because its steps do not determine the order
+        of the words.
 
         Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", sections
         2.1 and 2.2, https://aclanthology.org/N16-1035.
 
-        Returns:
-            List of n `Step`, in breadth-first order.
-
-        Raises:
-            ValueError: if the tree is not projective, because then the steps do not determine the
-                order of the words.
-
-        Example:
-
-        >>> from keras_onlstm.dependencies import DependencyTree
         >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
         >>> for step in tree.steps():
         ...     print(step.position, step.source, step.edge, step.left)
@@ -165,17 +150,11 @@ class DependencyTree:
         return steps
 
     def paths(self) -> list[tuple[tuple[int, Edge], ...]]:
-        """Returns the path from ROOT to every word, D(w) in the paper of `steps`.
+        """The path from ROOT to every word, D(w) in the paper of `steps`.
 
-        Returns:
-            List of n tuples of pairs, for each step its source, 0 for ROOT, and its `Edge`.
+        A path is a tuple of pairs, for each step its source, 0 for ROOT, and its `Edge`. A tree
+        that is not projective is a `ValueError`.
 
-        Raises:
-            ValueError: if the tree is not projective.
-
-        Example:
-
-        >>> from keras_onlstm.dependencies import DependencyTree
         >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
         >>> [[(source, str(edge)) for source, edge in path] for path in tree.paths()][:2]
         [[(0, 'RIGHT'), (3, 'LEFT'), (2, 'LEFT')], [(0, 'RIGHT'), (3, 'LEFT')]]
@@ -193,23 +172,8 @@ class DependencyTree:
         tags: Sequence[str] | None = None,
         relations: Sequence[str] | None = None,
     ) -> "DependencyTree":
-        """Builds the tree that has these paths: the inverse of `paths`.
+        """Builds the tree that has these `paths`; `ValueError` if there is none.
 
-        Args:
-            words: list of n strings.
-            paths: list of n paths, as `paths` returns them.
-            tags: list of n strings, or `None`.
-            relations: list of n strings, or `None`.
-
-        Returns:
-            `DependencyTree`, projective.
-
-        Raises:
-            ValueError: if no tree has these paths; the message names a word.
-
-        Example:
-
-        >>> from keras_onlstm.dependencies import DependencyTree
         >>> tree = DependencyTree("the cat sleeps".split(), [2, 3, 0])
         >>> DependencyTree.from_paths(tree.words, tree.paths()) == tree
         True
@@ -245,17 +209,12 @@ class DependencyTree:
         """Makes the tree projective: moves dependents to heads higher up.
 
         While there are non-projective arcs, the shortest of them, the leftmost of equally short
-        ones, is moved to the head of its head.
+        ones, is moved to the head of its head. Returns the tree, and how many times an arc was
+        moved: 0 if it is the same tree.
 
         Source: Nivre and Nilsson 2005, "Pseudo-Projective Dependency Parsing",
         https://aclanthology.org/P05-1013.
 
-        Returns:
-            `DependencyTree`, and how many times an arc was moved: 0 if it is the same tree.
-
-        Example:
-
-        >>> from keras_onlstm.dependencies import DependencyTree
         >>> tree = DependencyTree("who did you talk to".split(), [5, 4, 4, 0, 4])
         >>> tree.is_projective, tree.projectivize()[0].heads, tree.projectivize()[1]
         (False, (4, 4, 4, 0, 4), 1)
@@ -287,15 +246,6 @@ def random_tree(words: Sequence[str], seed: int = 0) -> DependencyTree:
 
     The head of a span is drawn uniformly from its words. The words on each side of it are divided
     at random into spans, whose heads depend on it.
-
-    Args:
-        words: list of strings.
-        seed: integer.
-
-    Returns:
-        `DependencyTree`.
-
-    Example:
 
     >>> from keras_onlstm.dependencies import random_tree
     >>> random_tree("the cat sleeps".split(), seed=1).is_projective

@@ -17,7 +17,9 @@ from helpers.dependency_trees import (
     projective_trees,
 )
 from keras_onlstm.datasets import dependency_treebank
-from keras_onlstm.dependencies import DependencyTree, Edge, chain, random_tree
+from keras_onlstm.datasets.sentence_completion import Question
+from keras_onlstm.dependencies import DependencyTree, Edge, attachment, chain, random_tree
+from keras_onlstm.dependencies.statistics import statistics
 
 pytestmark = pytest.mark.keras_free
 
@@ -277,3 +279,18 @@ def test_exactly_the_trees_are_accepted():
             except ValueError:
                 assert not is_tree(heads)
         assert trees == count ** (count - 1)  # Cayley's number of rooted trees
+
+
+def test_former_names_warn():
+    tree = chain(["a", "b"])
+    with pytest.warns(DeprecationWarning, match=r"Step\.place is deprecated\. Use position"):
+        assert tree.steps()[0].place == 1
+    with pytest.warns(DeprecationWarning, match="Use projectivize"):
+        assert tree.projectivized() == tree.projectivize()
+    with pytest.warns(DeprecationWarning, match=r"found= is deprecated\. Use predicted="):
+        assert attachment([], found=[]) == attachment([], predicted=[])
+    with pytest.warns(DeprecationWarning, match="Use maximum"):
+        assert statistics([tree])["words"].greatest == 2
+    question = Question((), 3, (), 0)
+    with pytest.warns(DeprecationWarning, match="Use position"):
+        assert question.place == question.position == 3
