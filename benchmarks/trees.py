@@ -110,7 +110,4 @@ def functions(name, configuration, dtype):
     optimizer = keras.optimizers.Adam(LEARNING_RATE, global_clipnorm=CLIPNORM)
     learner.compile(optimizer)  # Keras decides whether to compile, as in training
     optimizer.build(learner.trainable_variables)
-    return {
-        "train": lambda: learner.train_on_batch(*batches[0]),
-        "planning": lambda: batches[0],
-    }
+    return {"train": lambda: learner.train_on_batch(*batches[0]), "planning": lambda: batches[0]}

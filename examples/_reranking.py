@@ -139,9 +139,7 @@ def compare_with_parser(
 
 
 def evaluate(
-    parts: Mapping[str, Part],
-    log_probability: Callable[[str], np.ndarray] | None,
-    seed: int = 0,
+    parts: Mapping[str, Part], log_probability: Callable[[str], np.ndarray] | None, seed: int = 0
 ) -> dict[str, Any]:
     """Computes all results.
 

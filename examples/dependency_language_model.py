@@ -28,13 +28,7 @@ import numpy as np
 from _common import info
 
 from keras_onlstm.datasets import conll
-from keras_onlstm.dependencies import (
-    Edge,
-    KneserNey,
-    dependency_contexts,
-    page,
-    word_contexts,
-)
+from keras_onlstm.dependencies import Edge, KneserNey, dependency_contexts, page, word_contexts
 from keras_onlstm.loading import load_trained
 from keras_onlstm.runs.config import run_parser
 from keras_onlstm.runs.directory import RESULTS

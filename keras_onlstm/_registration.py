@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 from keras_onlstm.utils.libraries import BACKENDS, around_import, backend_not_installed
 
-__all__ = ["register_with_keras"]
-
 CLASSES = {
     "models.bidirectional_lstm": ["BidirectionalLSTM"],
     "models.ensemble": ["Ensemble"],

@@ -24,19 +24,6 @@ from keras_onlstm.utils import Shape, StrPath
 from keras_onlstm.utils.files import describe, parse_json, read_npz
 from keras_onlstm.utils.validation import Integer
 
-__all__ = [
-    "CONFIG",
-    "MAX_LAYERS",
-    "METADATA",
-    "CompactFile",
-    "CompactModel",
-    "Weight",
-    "damaged",
-    "layer_sizes",
-    "read_compact",
-    "weight_shapes",
-]
-
 METADATA = "about.json"  # name of the array with the configuration and the metadata
 MAX_LAYERS = 100  # per language model; a damaged file must not make Keras build more
 CONFIG = {

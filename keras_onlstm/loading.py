@@ -14,8 +14,6 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import check_unpacked, describe
 from keras_onlstm.utils.libraries import keras_not_installed
 
-__all__ = ["SHIPPED", "load_model", "load_trained", "select_model"]
-
 SHIPPED = Path(__file__).parent / "trained" / "parser.npz"
 _BEST = "best.keras"  # in the directory of a run
 _CLASSES = {

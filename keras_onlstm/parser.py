@@ -27,8 +27,6 @@ from keras_onlstm.utils import NltkTree, Sentence, StrPath
 from keras_onlstm.utils.deprecation import renamed_arguments, renamed_attribute, renamed_method
 from keras_onlstm.utils.validation import check_choice, check_integer
 
-__all__ = ["Parsed", "Parser", "Row"]
-
 
 class Parsed(NamedTuple):
     """A parsed sentence.

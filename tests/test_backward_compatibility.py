@@ -10,13 +10,7 @@ import pytest
 from helpers.checks import assert_close
 from keras_onlstm.loading import load_model
 from keras_onlstm.models import LanguageModel
-from keras_onlstm.training import (
-    ResetStates,
-    Trainer,
-    TruncatedModel,
-    Windows,
-    evaluate_windows,
-)
+from keras_onlstm.training import ResetStates, Trainer, TruncatedModel, Windows, evaluate_windows
 
 DATA = Path(__file__).parent / "data"
 SENTENCES = ["a b c d", "e f g", "h i j a b"]

@@ -129,9 +129,7 @@ def test_report_writes_tables_and_plots(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["--configurations", "huge"], ["--report", "gone.json"]],
-    ids=" ".join,
+    "arguments", [["--configurations", "huge"], ["--report", "gone.json"]], ids=" ".join
 )
 def test_invalid_arguments_give_one_line(arguments):
     finished = run(*arguments)

@@ -12,8 +12,6 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import describe, read_npz, replacing
 from keras_onlstm.utils.libraries import not_installed
 
-__all__ = ["StateDict", "check_inferred", "read_arrays", "variable_array", "write_arrays"]
-
 
 def read_arrays(path: StrPath) -> dict[str, np.ndarray]:
     """Reads the arrays of an `.npz` or `.safetensors` file, by name. Neither can run code.

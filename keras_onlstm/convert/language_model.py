@@ -12,8 +12,6 @@ from keras_onlstm.models import LanguageModel
 from keras_onlstm.onlstm.gates import gate_width
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["from_torch", "language_model_from_arrays", "language_model_to_arrays", "to_torch"]
-
 _CELL = re.compile(r"rnn\.cells\.(0|[1-9]\d{0,3})\.")
 _PARTS = ("ih.0.weight", "ih.0.bias", "hh.weight", "hh.bias")  # as `to_torch` returns them
 _INFERRED = (

@@ -10,8 +10,6 @@ import numpy.typing as npt
 from keras_onlstm.convert.array_files import StateDict, check_inferred, variable_array
 from keras_onlstm.models.prpn import PRPN
 
-__all__ = ["prpn_from_arrays", "prpn_to_arrays"]
-
 _INFERRED = (
     "vocabulary_size", "embedding_dim", "units", "num_layers", "lookback", "residual_blocks",
     "tie_weights", "reading_attention", "predict_attention",

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from keras_onlstm.convert.array_files import StateDict, check_inferred, variable_array
 from keras_onlstm.models.tree_lstm import TreeLSTM
 
-__all__ = ["tree_lstm_from_arrays", "tree_lstm_to_arrays"]
-
 _INFERRED = (
     "vocabulary_size", "embedding_dim", "units", "num_layers", "left_dependents", "left_layers",
     "output_bias", "sequential",

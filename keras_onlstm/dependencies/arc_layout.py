@@ -15,8 +15,6 @@ import numpy as np
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
 from keras_onlstm.utils.validation import check_choice
 
-__all__ = ["ARCS", "Arc", "ArcGroup", "Layout", "display_width", "make_layout", "word_centers"]
-
 ARCS = ("heads", "edges", "both")
 
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 from keras_onlstm.dependencies.tree import DependencyTree
 from keras_onlstm.utils.deprecation import renamed_arguments
 
-__all__ = ["PUNCTUATION", "Attachment", "Counts", "attachment", "check_words"]
-
 PUNCTUATION = frozenset(["``", "''", ",", ".", ":"])  # gold tags of the Penn Treebank
 
 

@@ -7,8 +7,6 @@ from keras_onlstm.dependencies.attachment import PUNCTUATION
 from keras_onlstm.dependencies.tree import DependencyTree
 from keras_onlstm.utils import NltkTree
 
-__all__ = ["HEAD_RULES", "TRACE", "from_constituents"]
-
 TRACE = "-NONE-"  # the tag of empty elements
 _NOT_HEADS = PUNCTUATION | {"-LRB-", "-RRB-"}
 

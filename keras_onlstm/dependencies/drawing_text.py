@@ -7,8 +7,6 @@ from keras_onlstm.dependencies.arc_layout import Layout, display_width, word_cen
 from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.drawing.svg import drawable
 
-__all__ = ["to_latex", "to_text"]
-
 BLANK, HORIZONTAL, VERTICAL, CROSSING, TIP = " ─│┼▼"
 CORNERS = {1: "┌", -1: "┐"}  # an arc begins here and runs to the right or the left
 BRANCHES = {1: "├", -1: "┤"}  # the same, and another arc continues upwards

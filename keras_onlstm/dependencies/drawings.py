@@ -25,8 +25,6 @@ from keras_onlstm.drawing.svg import (
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.validation import check_choice, check_integer
 
-__all__ = ["draw", "page", "save_picture", "to_svg"]
-
 # Pixels.
 SMALL, LABEL = 10, 6.2  # font size of labels and numbers, its widest usual character
 GAP, LEVEL, PORT = 14, 24, 5  # between words or levels, from a center to outgoing arcs
@@ -209,11 +207,7 @@ def draw(
 
 
 def save_picture(
-    path: StrPath,
-    tree: DependencyTree,
-    arcs: str = "heads",
-    numbers: bool = False,
-    title: str = "",
+    path: StrPath, tree: DependencyTree, arcs: str = "heads", numbers: bool = False, title: str = ""
 ) -> None:
     """Writes a picture of a dependency tree, with the arguments of `draw`.
 

@@ -14,8 +14,6 @@ import numpy as np
 from keras_onlstm.dependencies.tree import DependencyTree
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["KneserNey", "dependency_contexts", "word_contexts"]
-
 Context = tuple[Hashable, ...]
 _ROOT = None  # the word of ROOT, and padding
 

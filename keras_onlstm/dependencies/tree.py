@@ -11,8 +11,6 @@ import numpy as np
 from keras_onlstm.utils.deprecation import renamed_method, warn_renamed
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["DependencyTree", "Edge", "Step", "chain", "random_tree"]
-
 
 class Edge(enum.IntEnum):
     """The edge by which a top-down model reaches a word. Its value is an index.

@@ -24,8 +24,6 @@ import numpy as np
 from keras_onlstm.dependencies.tree import DependencyTree, Edge, Step
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["ADDITIONS", "Additions", "TreeBuilder", "additions"]
-
 ADDITIONS = tuple(f"ADD-{edge}" for edge in Edge)
 
 

@@ -5,18 +5,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from keras_onlstm.drawing.svg import (
-    CHARACTER,
-    FONT,
-    MARGIN,
-    drawable,
-    save_svg,
-    svg_page,
-    svg_text,
-)
+from keras_onlstm.drawing.svg import CHARACTER, FONT, MARGIN, drawable, save_svg, svg_page, svg_text
 from keras_onlstm.utils import StrPath
-
-__all__ = ["draw_heat_maps", "save_heat_maps"]
 
 CELL, TITLE, BARS = 18, 24, 46  # pixels
 BLUE, BAR, GRID = "#1b6ca8", "#9db8cc", "#dddddd"
@@ -43,9 +33,7 @@ def _check(words, maps, distances):
 
 
 def draw_heat_maps(
-    words: Sequence[str],
-    maps: Mapping[str, npt.ArrayLike],
-    distances: npt.ArrayLike | None = None,
+    words: Sequence[str], maps: Mapping[str, npt.ArrayLike], distances: npt.ArrayLike | None = None
 ) -> str:
     """Draws attention maps of a sentence as SVG, three side by side.
 

@@ -10,9 +10,6 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed
 
-__all__ = ["CHARACTER", "FONT", "HEAD", "MARGIN", "check_png", "drawable", "escaped"]
-__all__ += ["pictures_page", "save_svg", "svg_page", "svg_text"]
-
 FONT, CHARACTER, MARGIN = 13, 7.4, 12  # pixels: font, widest usual characters, margin
 
 # Control characters, unpaired surrogates, U+FFFE and U+FFFF are invalid in XML. Bidirectional

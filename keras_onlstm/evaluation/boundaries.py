@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Peaks", "peaks"]
-
 
 class Peaks(NamedTuple):
     """Share of distances that are larger than both neighbours: before blanks, and before others."""

@@ -130,10 +130,7 @@ class Exported(NamedTuple):
 
 
 def check_request(
-    path: StrPath,
-    suffix: str,
-    quantize: str | None = None,
-    quantizations: tuple[str, ...] = (),
+    path: StrPath, suffix: str, quantize: str | None = None, quantizations: tuple[str, ...] = ()
 ) -> Path:
     """Checks the file extension, quantization, backend and directory before exporting."""
     backend = keras.backend.backend()

@@ -131,9 +131,7 @@ def _load(directory):
 
 
 def traced(
-    graph: ModelGraph,
-    recurrence: Callable[..., Any] = reference,
-    batch: int | None = None,
+    graph: ModelGraph, recurrence: Callable[..., Any] = reference, batch: int | None = None
 ) -> Any:
     """A graph as a `tf.function` with an input signature. Inputs and outputs have names.
 

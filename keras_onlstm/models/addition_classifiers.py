@@ -12,8 +12,6 @@ from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import fold_in
 
-__all__ = ["AdditionClassifiers", "Nodes", "fit_classifiers", "in_batches"]
-
 _EDGES = 4
 _CLASSES = 2  # no, yes
 _EPSILON = 1e-20  # of AdaGrad, inside the root; published: 1e-10 outside. Sums start at 0.

@@ -13,8 +13,6 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.tree_lstm.schedule import BatchSchedule, RowCapacity, TreeSchedule
 from keras_onlstm.utils import Tensor
 
-__all__ = ["BidirectionalLSTM"]
-
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class BidirectionalLSTM(TreeLSTM):

@@ -15,15 +15,6 @@ from keras_onlstm.utils import Shape, StrPath, Tensor
 from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import replacing
 
-__all__ = [
-    "Ensemble",
-    "EnsembleOutput",
-    "build_models",
-    "check_eight_bit",
-    "load_eight_bit",
-    "save_eight_bit",
-]
-
 
 class EnsembleOutput(NamedTuple):
     """The output of `Ensemble` with `details=True`.

@@ -24,16 +24,6 @@ import numpy.typing as npt
 from keras_onlstm.onlstm.gates import gate_offsets
 from keras_onlstm.utils import DType, Tensor
 
-__all__ = [
-    "GateUniform",
-    "copy_weights",
-    "embedding",
-    "fan_in",
-    "kernels",
-    "log_frequencies",
-    "prpn_embedding",
-]
-
 EMBEDDING = 0.1  # bound of word vectors
 PREACTIVATION = 0.25  # standard deviation of the first layer's gate pre-activations
 MASTER = 0.2  # scale of the kernels' master-gate columns

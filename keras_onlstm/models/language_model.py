@@ -16,8 +16,6 @@ from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.numerics import embedding_lookup, matmul
 from keras_onlstm.utils.validation import INITIALIZATIONS, check_choice, check_integer
 
-__all__ = ["LanguageModel", "LanguageModelOutput"]
-
 
 class LanguageModelOutput(NamedTuple):
     """The output of `LanguageModel` with `details=True`.

@@ -12,8 +12,6 @@ from keras_onlstm.utils.keras_private import DenseInputs
 from keras_onlstm.utils.numerics import embedding_lookup
 from keras_onlstm.utils.validation import check_choice
 
-__all__ = ["PairClassifier"]
-
 
 def _recurrent_layer(recurrent, units, chunk_size, seed):
     check_choice("recurrent", recurrent, ("onlstm", "lstm"))

@@ -19,8 +19,6 @@ from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.numerics import embedding_lookup, fold_in, matmul
 from keras_onlstm.utils.validation import INITIALIZATIONS, check_choice, check_integer
 
-__all__ = ["PRPN", "Attention", "PRPNOutput"]
-
 
 class PRPNOutput(NamedTuple):
     """The output of `PRPN` with `details=True`.

@@ -18,8 +18,6 @@ from keras_onlstm.utils import Sentence, Tensor
 from keras_onlstm.utils.deprecation import renamed_method
 from keras_onlstm.utils.keras_private import DenseInputs, predictor
 
-__all__ = ["SentenceReader", "check_vocabulary_size"]
-
 
 def check_vocabulary_size(vocabulary: Sequence[str] | None, size: int) -> None:
     """Raises ValueError unless `vocabulary` is `None` or has `size` strings."""

@@ -24,8 +24,6 @@ from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import embedding_lookup, fold_in, wide_dtype
 from keras_onlstm.utils.validation import check_choice, check_integer
 
-__all__ = ["Accuracy", "GeneratedTrees", "TreeGenerator", "generate_trees"]
-
 _ROWS = 256  # nodes that are classified at once
 _ACCURACY_HEADER = ("%", "all nodes", "majority", "where it is open", "majority")
 

@@ -26,8 +26,6 @@ from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import fold_in, matmul, max_keepdims, wide_dtype
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["TreeLSTM"]
-
 _GENERATORS = ("gen_l", "gen_r", "gen_nx_l", "gen_nx_r")  # in the order of `Edge`
 _TREES = 64  # maximum number in a batch that is scored
 _SCORES = 2**26  # maximum number of logits in a batch of more than one tree

@@ -16,8 +16,6 @@ from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import embedding_lookup, wide_dtype
 
-__all__ = ["Sample", "TreeSampler", "grow", "log_sigmoids", "read_left"]
-
 _TREES = 256  # maximum number in a batch
 _SCORES = 2**24  # maximum number of logits in a batch of more than one tree
 

@@ -15,8 +15,6 @@ from keras_onlstm.utils.keras_private import DropoutRNNCell
 from keras_onlstm.utils.numerics import matmul
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["ARGUMENTS", "DropoutMasks", "ONLSTMCell"]
-
 
 class DropoutMasks(NamedTuple):
     """Dropout masks of one sequence: scaled factors, or `None`."""

@@ -16,8 +16,6 @@ from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import max_keepdims, precise_matmul, tanh, triangle
 
-__all__ = ["ONLSTMStep"]
-
 
 @dataclass(frozen=True)
 class ONLSTMStep(GatedStep):

@@ -4,8 +4,6 @@ Axes, for the whole package: B batch, T time, D input features, U units, C units
 share one value of each master gate, N chunks (U / C), K gate pre-activations (2 N + 4 U).
 """
 
-__all__ = ["GATES", "LSTM_GATES", "MASTER_GATES", "gate_offsets", "gate_width", "lstm_offset"]
-
 # The order of the gates in the last axis of every kernel and bias: first the gates with one value
 # per chunk, then those with one per unit. It is the order of the authors' implementation, so that
 # their weights only need transposing.

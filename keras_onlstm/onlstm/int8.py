@@ -14,8 +14,6 @@ from keras import ops
 
 from keras_onlstm.utils import Tensor
 
-__all__ = ["Int8Kernels", "check_mode"]
-
 
 class _Named(Protocol):
     name: str

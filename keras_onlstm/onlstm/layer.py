@@ -14,8 +14,6 @@ from keras_onlstm.utils import Identifier, Shape, Tensor, Tensors
 from keras_onlstm.utils.keras_private import DenseInputs, assign
 from keras_onlstm.utils.numerics import wide_dtype
 
-__all__ = ["ONLSTM"]
-
 
 def _is_compatible(shape, expected):
     """Whether two shapes can be equal; `None` is an unknown size."""

@@ -15,9 +15,6 @@ from keras_onlstm.recurrence.gated_step import GatedWeights, run_gated
 from keras_onlstm.utils import Activation, Tensor
 from keras_onlstm.utils.numerics import matmul, mean, wide_dtype
 
-__all__ = ["RecurrenceInputs", "RecurrenceOutputs", "fused", "reference", "run", "substituted"]
-__all__ += ["unsupported_reason"]
-
 
 class RecurrenceInputs(NamedTuple):
     """The inputs of a recurrence over a sequence."""

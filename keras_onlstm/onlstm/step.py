@@ -8,8 +8,6 @@ from keras_onlstm.onlstm.gates import GATES, gate_offsets
 from keras_onlstm.utils import Activation, Tensor
 from keras_onlstm.utils.numerics import cumsum, exact_activation, matmul, max_keepdims, wide_dtype
 
-__all__ = ["StepOutput", "cumax", "project", "step"]
-
 
 def cumax(x: Tensor, axis: int = -1) -> Tensor:
     """Cumulative sum of a softmax: `cumax(x)[k] = softmax(x)[0] + ... + softmax(x)[k]`.

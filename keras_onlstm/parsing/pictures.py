@@ -11,15 +11,6 @@ from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.trees import escape
 from keras_onlstm.utils import NltkTree, StrPath
 
-__all__ = [
-    "conll",
-    "draw",
-    "draw_pair",
-    "layout_tree",
-    "outline",
-    "save_picture",
-]
-
 
 def outline(tree: NltkTree) -> str:
     """Draws a tree with box-drawing characters, with the root at the left and a word in each line.

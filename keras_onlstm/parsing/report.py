@@ -9,8 +9,6 @@ from keras_onlstm.parsing.scores import score
 from keras_onlstm.utils import NltkTree, StrPath
 from keras_onlstm.utils.files import replacing
 
-__all__ = ["draw_page", "write_report"]
-
 _REPORT = (
     HEAD
     + """{head}
@@ -52,9 +50,7 @@ def _sentence(number, predicted, gold, distances):
 
 
 def draw_page(
-    trees: Sequence[NltkTree],
-    distances: Sequence[Numbers] | None = None,
-    title: str = "Trees",
+    trees: Sequence[NltkTree], distances: Sequence[Numbers] | None = None, title: str = "Trees"
 ) -> str:
     """Draws an HTML page of trees, one below the other.
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from keras_onlstm.utils import NltkTree
 
-__all__ = ["Scores", "score", "walk"]
-
 TINY = 1e-8  # added to denominators as in the authors' code, to reproduce their means exactly
 
 

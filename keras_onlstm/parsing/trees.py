@@ -15,20 +15,6 @@ import numpy.typing as npt
 
 from keras_onlstm.utils import NltkTree
 
-__all__ = [
-    "balanced",
-    "brackets",
-    "build_tree",
-    "check_tokens",
-    "escape",
-    "from_splits",
-    "left_branching",
-    "nested_json",
-    "random_tree",
-    "right_branching",
-    "with_punctuation",
-]
-
 LABEL = "X"  # of every constituent, because trees are unlabelled
 METHODS = ("greedy", "binary")
 

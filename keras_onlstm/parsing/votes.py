@@ -14,8 +14,6 @@ from keras_onlstm.parsing.scores import walk
 from keras_onlstm.parsing.trees import METHODS, check_tokens, from_splits
 from keras_onlstm.utils import NltkTree
 
-__all__ = ["check_methods", "consensus", "vote"]
-
 _BLOCK = 1 << 20  # numbers that `_ranges` compares at once
 
 

@@ -10,9 +10,6 @@ from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import fold_in, mean, wide_dtype
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["BatchNormalization", "Parsing", "ParsingNetwork", "UnbiasedLayerNormalization"]
-__all__ += ["normalized", "standardized", "standardized_grad"]
-
 _EPSILON = 1e-6  # added to the standard deviation, not the variance
 
 

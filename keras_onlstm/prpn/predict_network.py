@@ -11,8 +11,6 @@ from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import fold_in, matmul, tanh
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["PredictNetwork"]
-
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class _Linear(keras.layers.Layer):

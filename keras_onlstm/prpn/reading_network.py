@@ -13,8 +13,6 @@ from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import fold_in, matmul
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["ReadingNetwork"]
-
 _KEYED = ("key_kernel", "keys", "gates", "read_mask", "key_mask")  # inputs of attention
 _TIME_FIRST = (1, 0, 2)
 

@@ -31,8 +31,6 @@ from keras_onlstm.recurrence.lstm import (
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import max_keepdims
 
-__all__ = ["ReadingInputs", "ReadingStep", "fused", "reference", "run", "substituted"]
-
 
 class ReadingInputs(NamedTuple):
     """Inputs of a reading layer's recurrence over whole sequences.

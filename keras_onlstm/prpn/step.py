@@ -16,9 +16,6 @@ from keras import ops
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import fold_in, max_keepdims
 
-__all__ = ["EPSILON", "WALL", "alphas", "attention", "banded", "banded_attention", "banded_gates"]
-__all__ += ["features_of", "last_rows", "structural_gates", "uniform"]
-
 # The distance before a text, at which all gates close. The paper has infinity.
 WALL = 1e9
 EPSILON = 1e-8  # added to the sum of an attention's weights, which may all be 0

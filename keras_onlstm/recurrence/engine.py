@@ -19,9 +19,6 @@ from keras import backend, tree
 from keras_onlstm.recurrence import engine_jax, engine_tensorflow, engine_torch
 from keras_onlstm.utils import DType, Shape, Tensor, Tensors
 
-__all__ = ["NOT_SUPPORTED", "Gradients", "Specs", "Step", "StepResults", "Substitution", "packed"]
-__all__ += ["product", "rows_product", "run", "scan", "stacked", "summed_product"]
-
 NOT_SUPPORTED = (
     "This loop over time has a hand-written gradient: no forward-mode derivatives, no torch.vmap, "
     "and second derivatives only on JAX. Use fused=False, if the layer has that argument."

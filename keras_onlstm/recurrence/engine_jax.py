@@ -7,8 +7,6 @@ from keras import distribution
 
 from keras_onlstm.utils import Tensor, Tensors
 
-__all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
-
 
 def packed(matrix: Tensor, columns: int) -> Tensor:
     """A matrix (M, K) in the form in which `product` multiplies it fastest."""

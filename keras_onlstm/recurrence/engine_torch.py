@@ -13,8 +13,6 @@ from keras import tree
 
 from keras_onlstm.utils import Tensor, Tensors
 
-__all__ = ["packed", "product", "rows_product", "run", "scan", "stacked", "summed_product"]
-
 # Minimum entries of a matrix that oneDNN multiplies many times, and minimum multiplications of a
 # single product.
 _ENTRIES, _MULTIPLICATIONS = 2**21, 2**31

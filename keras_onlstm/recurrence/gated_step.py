@@ -32,8 +32,6 @@ from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
 from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import wide_dtype
 
-__all__ = ["GatedStep", "GatedWeights", "StepOutputs", "run_gated"]
-
 # XLA adds the bias to each row, together with what follows; PyTorch adds it to all rows at once.
 _FUSES = backend.backend() != "torch"
 

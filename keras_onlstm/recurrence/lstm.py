@@ -13,9 +13,6 @@ from keras_onlstm.recurrence.gated_step import GatedStep, GatedWeights, StepOutp
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import tanh
 
-__all__ = ["Gates", "activated", "cell_derivatives", "cell_state", "hidden_state", "lstm"]
-__all__ += ["output_derivatives"]
-
 
 class Gates(NamedTuple):
     """The activated gates of an LSTM, each (...)."""

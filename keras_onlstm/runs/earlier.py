@@ -5,8 +5,6 @@ from typing import Any
 
 from keras_onlstm.utils.validation import check_kind
 
-__all__ = ["current_config", "current_names", "current_values"]
-
 _NAMES = {
     "activation": "activation_regularization",
     "temporal": "temporal_regularization",

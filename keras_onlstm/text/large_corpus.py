@@ -13,8 +13,6 @@ from keras_onlstm.text.vocabulary import read_words, write_words
 from keras_onlstm.utils.console import advance, progress_bar
 from keras_onlstm.utils.files import read_json, write_json
 
-__all__ = ["load", "word_counts"]
-
 VOCABULARY = "vocabulary.txt"
 ORIGIN = "origin.json"  # next to the ids: digests of the texts
 MAPPED = 100_000_000  # bytes; ids of larger texts are kept in files instead of memory

@@ -10,16 +10,6 @@ from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.utils import Sentence, StrPath
 from keras_onlstm.utils.deprecation import renamed_attribute
 
-__all__ = [
-    "DistanceModel",
-    "chosen_gates",
-    "contexts",
-    "read",
-    "split",
-    "with_sentences",
-    "without_sentences",
-]
-
 
 def split(ids: np.ndarray, eos: int) -> list[np.ndarray]:
     """Splits a text after each `eos` into nonempty arrays without `eos`."""

@@ -9,20 +9,6 @@ from typing import Any, NamedTuple
 
 from keras_onlstm.utils import Sentence
 
-__all__ = [
-    "NO_WORDS",
-    "Token",
-    "check_sentence",
-    "check_sentences",
-    "from_words",
-    "numbered",
-    "sentences_of",
-    "sentences_or_error",
-    "split",
-    "without_number",
-    "words_of",
-]
-
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _PICTURE = r"[\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _VARIANT = r"[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"

@@ -13,20 +13,6 @@ from keras_onlstm.utils import Sentence, StrPath
 from keras_onlstm.utils.files import read_text, replacing
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = [
-    "EOS",
-    "ROOT",
-    "UNKNOWN",
-    "Encoder",
-    "TreeEncoder",
-    "by_frequency",
-    "check_vocabulary",
-    "frequent",
-    "read_vectors",
-    "read_words",
-    "write_words",
-]
-
 _ENOUGH = 1000  # lines to read before all vectors are considered too long
 
 

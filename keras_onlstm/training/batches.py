@@ -15,8 +15,6 @@ from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.keras_private import VaryingBatches
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["EpochBatches", "SentenceBatches", "TreeBatches", "Windows", "contiguous"]
-
 Batch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 
 

@@ -15,8 +15,6 @@ from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, raise_
 from keras_onlstm.utils.keras_private import assign
 from keras_onlstm.utils.numerics import wide_dtype
 
-__all__ = ["ResetStates", "TruncatedModel", "evaluate_windows", "token_losses"]
-
 # With fewer words TensorFlow's operation takes less time than compiling another one.
 _MANY_WORDS = 1000
 _FIRST_ONLY = (

@@ -16,15 +16,6 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import describe, parse_json, read_npz, replacing
 from keras_onlstm.utils.validation import Integer, check_kind
 
-__all__ = [
-    "NOT_METRICS",
-    "Progress",
-    "callback_states",
-    "load_checkpoint",
-    "restore_callbacks",
-    "save_checkpoint",
-]
-
 NOT_METRICS = ("epoch", "learning_rate", "seconds")  # names in a row of the history
 
 

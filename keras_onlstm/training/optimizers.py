@@ -12,16 +12,6 @@ from keras import backend, ops
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = [
-    "AveragedAdam",
-    "AveragedSGD",
-    "NonMonotonicTrigger",
-    "PenalizedAdam",
-    "PlateauSchedule",
-    "Stateful",
-    "WarmupSchedule",
-]
-
 
 class Stateful:
     """Base class whose state is the attributes named in `stored`."""

@@ -30,8 +30,6 @@ from keras_onlstm.utils.console import progress_bar
 from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import remove_left_overs, replacing, write_json
 
-__all__ = ["Trainer"]
-
 CHECKPOINT = "checkpoint.npz"
 BEST = "best.keras"
 

@@ -13,8 +13,6 @@ from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.numerics import embedding_lookup
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["NoiseContrastive"]
-
 _LEARNT = ("ln_z", "z", None)
 
 

@@ -19,8 +19,6 @@ from keras_onlstm.tree_lstm.step import INITIAL, Weights, update
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.numerics import embedding_lookup, matmul
 
-__all__ = ["TreeStep", "hidden"]
-
 _EDGES = ("left", "right", "next_left", "next_right")  # the names of grids, in the order of `Edge`
 
 

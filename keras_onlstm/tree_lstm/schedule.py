@@ -14,9 +14,6 @@ import numpy as np
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.tree import Edge
 
-__all__ = ["BatchSchedule", "RowCapacity", "TreeSchedule", "bucket_size", "schedule_batch"]
-__all__ += ["schedule_tree"]
-
 _EDGES = len(Edge)
 _FOLLOWERS = 3  # the first dependents of a word on both sides, and its next sibling
 _COLUMN = np.array([0, 1, 2, 2])  # column of `followers`, by edge

@@ -12,9 +12,6 @@ from keras_onlstm.recurrence.lstm import Gates, activated, cell_state, hidden_st
 from keras_onlstm.utils import Shape, Tensor
 from keras_onlstm.utils.numerics import fold_in
 
-__all__ = ["INITIAL", "GeneratorLSTM", "Layer", "Weights", "deep_step", "reference"]
-__all__ += ["uniform_initializer", "update"]
-
 INITIAL = 0.01  # all hidden and cell states of ROOT and before the first left dependent
 
 

@@ -8,8 +8,6 @@ import keras
 
 from keras_onlstm.utils import Tensor
 
-__all__ = ["compiled", "has_gpu", "product", "raise_on_gradient", "traced_once", "values"]
-
 
 @functools.lru_cache(maxsize=64)
 def compiled(

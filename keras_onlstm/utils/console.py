@@ -12,9 +12,6 @@ from typing import Any, NoReturn
 from keras_onlstm.utils.libraries import around_import, choose_backend, keras_not_installed
 from keras_onlstm.utils.validation import SEEDS
 
-__all__ = ["ArgumentParser", "advance", "at_least", "progress_bar", "report", "seed", "silenced"]
-__all__ += ["status_of", "table"]
-
 _FORMER = {  # flags of earlier versions
     "--set": "every value has a flag of its own, such as --units 300",
     "--precision": "it is --compute-dtype now",

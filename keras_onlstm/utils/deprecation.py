@@ -6,9 +6,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-__all__ = ["module_getattr", "renamed_arguments", "renamed_attribute", "renamed_method"]
-__all__ += ["warn_renamed"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -21,10 +21,6 @@ from keras_onlstm.utils.validation import check_kind
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["LOCK", "cannot_write", "check_unlocked", "check_unpacked", "describe", "is_left_over"]
-__all__ += ["lines", "locked", "parse_json", "read_json", "read_npz", "read_text"]
-__all__ += ["remove_left_overs", "replacing", "write_json"]
-
 MAX_BYTES = 32 * 2**20  # of a JSON text: three times a vocabulary of a million words
 MAX_VALUES = 2**21  # of a JSON text: in memory a value takes up to 100 times its size
 MAX_RATIO = 20  # of unpacked to packed bytes: 3 to 10 for text, hardly above 1 for weights

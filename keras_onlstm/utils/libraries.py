@@ -13,10 +13,6 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BACKENDS", "around_import", "backend_not_installed", "choose_backend"]
-__all__ += ["configured_backend", "is_installed", "keras_not_installed", "not_installed"]
-__all__ += ["versions"]
-
 BACKENDS = ("tensorflow", "jax", "torch")  # names for import and for pip
 _VARIABLE = "KERAS_BACKEND"
 

@@ -15,9 +15,6 @@ from keras import activations, backend, ops
 from keras_onlstm.utils import Activation, DType, Tensor
 from keras_onlstm.utils.keras_private import direct
 
-__all__ = ["cumsum", "embedding_lookup", "exact_activation", "fold_in", "matmul", "max_keepdims"]
-__all__ += ["mean", "precise_matmul", "tanh", "triangle", "wide_dtype"]
-
 
 def wide_dtype(dtype: DType) -> str:
     """The dtype in which master gates and cell states are computed: float32 or float64."""

@@ -14,9 +14,6 @@ import reprlib
 from collections.abc import Collection
 from typing import Any, NamedTuple
 
-__all__ = ["INITIALIZATIONS", "SEEDS", "Choice", "Integer", "Number", "check_choice"]
-__all__ += ["check_integer", "check_kind"]
-
 
 def check_integer(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
     """Returns an integer argument as `int`. NumPy's integers are valid, bools are not.

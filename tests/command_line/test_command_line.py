@@ -250,20 +250,14 @@ COMPACT = ["compact", "--output", "new.npz", "--model"]
         (["generate", "--temperature", "nan"], ["--temperature nan", "above 0"]),
         (["generate", "--seed", "-1"], ["--seed", "-1"]),
         (["generate", "--model", "gone.keras"], ["gone.keras: no such model", "Pass a .keras"]),
-        (
-            ["generate", "--model", "corpus"],
-            ["corpus: the directory has no best.keras"],
-        ),
+        (["generate", "--model", "corpus"], ["corpus: the directory has no best.keras"]),
         (["generate", "--model", "half.npz"], ["half.npz: not a complete model", "Restore it"]),
         (["generate", "--model", "notes.txt"], ["notes.txt: must end in .keras, "]),
         (
             ["generate", "--model", "both.npz", "--model-index", "3"],
             ["--model-index 3: both.npz has models 1 to 2"],
         ),
-        (
-            ["score", "--model", "pairs.keras", "a"],
-            ["pairs.keras: must be a language model, got"],
-        ),
+        (["score", "--model", "pairs.keras", "a"], ["pairs.keras: must be a language model, got"]),
         ([*SCORE, "--threads", "2"], ["one.keras", "need an exported model"]),
         ([*SCORE, "--file", "gone.txt"], ["gone.txt: no such file"]),
         ([*SCORE, "--file", "latin.txt"], ["latin.txt, line 2: is not"]),

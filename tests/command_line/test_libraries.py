@@ -58,10 +58,7 @@ def commands(model, directory):
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "backend"),
-    [("parse", "jax"), ("example", "torch")],
-)
+@pytest.mark.parametrize(("name", "backend"), [("parse", "jax"), ("example", "torch")])
 def test_commands_run_on_the_installed_backend(name, backend, model, tmp_path):
     needs(backend)
     hidden = set(BACKENDS) - {backend}

@@ -269,11 +269,7 @@ def test_write_rejects_words_with_tabs_line_ends_or_surrogates(word, tmp_path):
 
 @pytest.mark.parametrize(
     ("part", "sentences", "words", "crossed"),
-    [
-        ("train", 12_544, 204_577, 288),
-        ("dev", 2_001, 25_147, 31),
-        ("test", 2_077, 25_094, 26),
-    ],
+    [("train", 12_544, 204_577, 288), ("dev", 2_001, 25_147, 31), ("test", 2_077, 25_094, 26)],
 )
 def test_english_web_treebank_has_published_counts(part, sentences, words, crossed, shared_data):
     path = shared_data / "ud_english_ewt" / f"en_ewt-ud-{part}.conllu"

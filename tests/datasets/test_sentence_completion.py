@@ -73,11 +73,7 @@ def test_load_finds_gap_and_answer(tmp_path):
             [RIGHT],
             "questions.txt, lines 1 to 5: .* in exactly one word",
         ),
-        (
-            [*FIVE[:4], FIVE[0]],
-            [RIGHT],
-            "questions.txt, lines 1 to 5: .* in exactly one word",
-        ),
+        ([*FIVE[:4], FIVE[0]], [RIGHT], "questions.txt, lines 1 to 5: .* in exactly one word"),
         (
             FIVE,
             ["<s> the owl sleeps </s>"],

@@ -10,6 +10,7 @@ import pytest
 
 from helpers.corpora import corpora_in
 from helpers.dependency_trees import (
+    crossed_words,
     is_below,
     is_projective,
     is_tree,

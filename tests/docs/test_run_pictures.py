@@ -10,10 +10,7 @@ from keras_onlstm.models import PRPN, PairClassifier
 
 DOCS = ROOT / "docs"
 WORDS = ["<eos>", "<unk>", "the", "company", "said"]
-SCRIPTS = {
-    "draw_attention": "prpn_attention.svg",
-    "draw_master_gates": "master_gates.png",
-}
+SCRIPTS = {"draw_attention": "prpn_attention.svg", "draw_master_gates": "master_gates.png"}
 
 
 def save_run(name, run):

@@ -73,10 +73,7 @@ def test_accuracies_and_known_words():
         pair("x a", "x b"),  # right; shared words may be unknown
     ]
     assert accuracies(pairs, model) == {
-        "Simple": (
-            [True, False, False, False, True, True],
-            [True, True, True, False, False, True],
-        )
+        "Simple": ([True, False, False, False, True, True], [True, True, True, False, False, True])
     }
 
 

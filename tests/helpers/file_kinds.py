@@ -10,11 +10,7 @@ import numpy as np
 from helpers import corruption
 from helpers.corpora import corpora_in
 from keras_onlstm import loading, text
-from keras_onlstm.datasets import (
-    conll,
-    syntactic_evaluation,
-    treebank,
-)
+from keras_onlstm.datasets import conll, syntactic_evaluation, treebank
 from keras_onlstm.datasets import propositional_logic as logic
 from keras_onlstm.runs.language_model import LanguageModelConfig
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig

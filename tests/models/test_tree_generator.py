@@ -348,10 +348,7 @@ def test_invalid_arguments_raise():
     mistakes = [
         (lambda: generator.sample(0), "n must be an integer, 1 or above, not 0."),
         (lambda: generator.sample(1, temperature=0.0), "temperature must be a number above 0"),
-        (
-            lambda: generator.sample(1, additions="all"),
-            "additions must be 'likelier' or 'drawn'",
-        ),
+        (lambda: generator.sample(1, additions="all"), "additions must be 'likelier' or 'drawn'"),
         (lambda: generator.log_probability([]), "trees must contain at least one tree."),
         (lambda: TreeGenerator.train(model, []), "trees must contain at least one tree."),
         (lambda: TreeGenerator(TreeLSTM(3, 2, 4)), "The model has no vocabulary with <unk>"),

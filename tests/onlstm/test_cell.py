@@ -126,8 +126,7 @@ def test_default_initializers():
 
 
 @pytest.mark.parametrize(
-    ("name", "function"),
-    [("relu", lambda x: np.maximum(x, 0.0)), (None, lambda x: x)],
+    ("name", "function"), [("relu", lambda x: np.maximum(x, 0.0)), (None, lambda x: x)]
 )
 @pytest.mark.parametrize("which", ["activation", "recurrent_activation"])
 def test_activations(which, name, function):

@@ -57,10 +57,7 @@ def _tensorflow(loss, x, v):
             tf.config.run_functions_eagerly(False)
 
     return {
-        "second": {
-            "two tapes": second,
-            "forward over backward": lambda: forward(gradient),
-        },
+        "second": {"two tapes": second, "forward over backward": lambda: forward(gradient)},
         "first": {"forward": lambda: forward(loss)},
         "refused": {"two tapes in a graph": tf.function(second)},
     }
@@ -74,7 +71,7 @@ def _jax(loss, x, v):
             "jvp": lambda: jax.jvp(loss, (x,), (v,))[1],
             "jvp of what is compiled": lambda: jax.jvp(jax.jit(loss), (x,), (v,))[1],
             "compiled jvp": lambda: jax.jit(lambda v: jax.jvp(loss, (x,), (v,))[1])(v),
-        },
+        }
     }
 
 

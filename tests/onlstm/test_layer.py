@@ -172,11 +172,7 @@ def test_gradients_equal_those_of_the_cell_in_rnn(float64):
     of_both = range(3)  # RNN knows no distances
     found, expected = (
         layer_gradients(
-            make(problem, 3, go_backwards=True, dtype=float64),
-            problem,
-            of_both,
-            weights,
-            float64,
+            make(problem, 3, go_backwards=True, dtype=float64), problem, of_both, weights, float64
         )
         for make in (onlstm, rnn)
     )

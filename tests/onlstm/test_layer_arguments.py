@@ -77,14 +77,7 @@ def test_inputs_must_be_sequences(shape):
         ONLSTM(UNITS)(np.zeros(shape, "float32"))
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [
-        [(4, UNITS)],
-        [(4, UNITS), (4, UNITS - 1)],
-        [(1, UNITS)] * 2,
-    ],
-)
+@pytest.mark.parametrize("shapes", [[(4, UNITS)], [(4, UNITS), (4, UNITS - 1)], [(1, UNITS)] * 2])
 def test_initial_states_of_another_shape_raise(shapes):
     states = [np.zeros(shape, "float32") for shape in shapes]
     with pytest.raises(ValueError, match=r"initial_state must be \[h, c\], each \(batch, 6\), got"):

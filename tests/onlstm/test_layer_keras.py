@@ -194,8 +194,7 @@ OF_THE_LAYER = {
 
 
 @pytest.mark.parametrize(
-    ("make", "arguments"),
-    [(ONLSTMCell, OF_THE_CELL), (ONLSTM, {**OF_THE_CELL, **OF_THE_LAYER})],
+    ("make", "arguments"), [(ONLSTMCell, OF_THE_CELL), (ONLSTM, {**OF_THE_CELL, **OF_THE_LAYER})]
 )
 def test_configuration_round_trip(make, arguments):
     layer = make(**arguments)

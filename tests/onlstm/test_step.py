@@ -6,14 +6,7 @@ import pytest
 from keras import ops
 
 from helpers import oracle
-from helpers.checks import (
-    EXACT,
-    SINGLE,
-    assert_all_close,
-    dtype_of,
-    finite_differences,
-    gradients,
-)
+from helpers.checks import EXACT, SINGLE, assert_all_close, dtype_of, finite_differences, gradients
 from keras_onlstm.onlstm.gates import GATES, gate_offsets, gate_width
 from keras_onlstm.onlstm.step import StepOutput, step
 

@@ -37,12 +37,7 @@ LONG = [f"{'extraordinarily' if i % 3 else 'a'}{i}" for i in range(8)]
 LONG_GOLD = Tree("S", [Tree("NP-AS-LONG-AS-ITS-WORD", [LONG[0]]), left_branching(LONG[1:])])
 CASES = {  # predicted, gold, distances, title
     "one": (SHORT, None, BARS, "layer 2"),
-    "labels": (
-        LABELS,
-        None,
-        None,
-        "a title that is longer than the words below it <are>, &c.",
-    ),
+    "labels": (LABELS, None, None, "a title that is longer than the words below it <are>, &c."),
     "beside": (SHORT, GOLD, BARS, "predicted"),
     "beside_labels": (GOLD, right_branching(GOLD.leaves()), None, "a title wider than these words"),
     "above": (right_branching(LONG), LONG_GOLD, np.linspace(0, 1, 8), "predicted"),

@@ -20,12 +20,7 @@ from helpers.tiny_runs import (
     weights_of,
     what_is_left,
 )
-from keras_onlstm.training import (
-    AveragedSGD,
-    NonMonotonicTrigger,
-    load_checkpoint,
-    save_checkpoint,
-)
+from keras_onlstm.training import AveragedSGD, NonMonotonicTrigger, load_checkpoint, save_checkpoint
 from keras_onlstm.training.checkpoint import callback_states, restore_callbacks
 
 STEP = 1 if keras.backend.backend() == "tensorflow" else 3

@@ -8,12 +8,7 @@ import pytest
 from keras import ops
 
 from helpers.tiny_runs import make_trainer
-from keras_onlstm.training import (
-    AveragedSGD,
-    NonMonotonicTrigger,
-    PlateauSchedule,
-    WarmupSchedule,
-)
+from keras_onlstm.training import AveragedSGD, NonMonotonicTrigger, PlateauSchedule, WarmupSchedule
 
 
 @pytest.mark.parametrize("warmup", [0.0, 0.05, 0.5])

@@ -85,10 +85,7 @@ def test_noise_follows_its_distribution():
 
 @pytest.mark.parametrize(
     "arguments, message",
-    [
-        ({"counts": [1, 0, 2]}, "word 1 has"),
-        ({"counts": [1, 2], "learn": "lnz"}, "learn must be"),
-    ],
+    [({"counts": [1, 0, 2]}, "word 1 has"), ({"counts": [1, 2], "learn": "lnz"}, "learn must be")],
 )
 def test_invalid_noise_arguments_are_rejected(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -66,12 +66,7 @@ def test_language_models_read_without_a_warning(warnings_of_tensorflow):
 @pytest.mark.parametrize("left_dependents", [False, True])
 def test_tree_models_read_and_generate_without_a_warning(left_dependents, warnings_of_tensorflow):
     model = TreeLSTM(
-        6,
-        embedding_dim=3,
-        units=4,
-        left_dependents=left_dependents,
-        vocabulary=WORDS,
-        seed=0,
+        6, embedding_dim=3, units=4, left_dependents=left_dependents, vocabulary=WORDS, seed=0
     )
     wide = DependencyTree(["a"] * 60, [0, *[1] * 59])  # more dependents than a step has rows
     for trees in (TREES[:1], TREES, [wide], TREES[3:]):
