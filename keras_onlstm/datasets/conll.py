@@ -39,7 +39,7 @@ EMPTY = "_"  # value of an empty column
 TAGS = {"coarse": 3, "fine": 4}  # columns
 _MAX_REASONS = 10
 _SKIPPED_ID = re.compile(r"[0-9]+[-.][0-9]+")  # of a multi-word token or an empty node
-_NUMBER = re.compile(r"[0-9]{1,9}")  # longer ones are no positions, and take long to convert
+_NUMBER = re.compile(r"[0-9]{1,9}")  # longer numbers are not positions and take long to convert
 
 
 class _Columns(NamedTuple):

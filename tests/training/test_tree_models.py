@@ -259,7 +259,7 @@ def test_halving_stops_at_nan():
     [
         ("the 1 2 3\ncat 1 2\n", "line 2: has 2 numbers"),
         ("2 4\nNew York 1 2 3 4\ncat 1 2 3 4\nthe 1 2 3 4\n", "line 3: has 4 numbers"),
-        ("cat 1 1e99 3\n", "line 1: '1e99' is no finite"),
+        ("cat 1 1e99 3\n", "line 1: '1e99' is not a finite"),
         ("zebra 1 2 3\n", "none of the 1 words"),
     ],
 )
