@@ -160,7 +160,9 @@ def test_commands_of_files_without_rows(tmp_path, monkeypatch, capsys, name):
         assert result == (0, f"{output}: 0 rows; 0 words\n", "")
         if path.suffix == ".parquet":
             refused(
-                "keras-onlstm", run(name, "--file", path), f"{path}: a Parquet file needs --output"
+                "keras-onlstm",
+                run(name, "--file", path),
+                f"{path}: a Parquet file requires --output",
             )
     refused(
         "keras-onlstm", run(name, "--file", tmp_path), f"{tmp_path}: is a directory", "--file FILE"
