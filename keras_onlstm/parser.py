@@ -24,8 +24,12 @@ from keras_onlstm.text.sentences import DistanceModel, chosen_gates
 from keras_onlstm.text.tokens import Token, words_of
 from keras_onlstm.text.vocabulary import check_vocabulary
 from keras_onlstm.utils import NltkTree, Sentence, StrPath
-from keras_onlstm.utils.deprecation import renamed_arguments, renamed_attribute, renamed_method
-from keras_onlstm.utils.validation import check_choice, check_integer
+from keras_onlstm.utils.validation import (
+    check_choice,
+    check_integer,
+    renamed_arguments,
+    renamed_attribute,
+)
 
 
 class Parsed(NamedTuple):
@@ -412,9 +416,9 @@ class Parser:
         return self.model.distances(known, gate)
 
     about = renamed_attribute("about", "metadata")
-    read = renamed_method("read", "parse_detailed")
-    read_rows = renamed_method("read_rows", "parse_batch")
-    measure = renamed_method("measure", "distances_many")
+    read = renamed_attribute("read", "parse_detailed")
+    read_rows = renamed_attribute("read_rows", "parse_batch")
+    measure = renamed_attribute("measure", "distances_many")
 
 
 def _ensemble(models):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.deprecation import warn_renamed
 from keras_onlstm.utils.files import lines
+from keras_onlstm.utils.validation import warn_renamed
 
 __all__ = ["Question", "load"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from keras_onlstm.dependencies.tree import DependencyTree
-from keras_onlstm.utils.deprecation import renamed_arguments
+from keras_onlstm.utils.validation import renamed_arguments
 
 PUNCTUATION = frozenset(["``", "''", ",", ".", ":"])  # gold tags of the Penn Treebank
 

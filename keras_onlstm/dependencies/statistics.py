@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_onlstm.dependencies.tree import DependencyTree
-from keras_onlstm.utils.deprecation import warn_renamed
+from keras_onlstm.utils.validation import warn_renamed
 
 __all__ = ["Summary", "statistics", "statistics_rows"]
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_onlstm.utils.deprecation import renamed_method, warn_renamed
-from keras_onlstm.utils.validation import check_integer
+from keras_onlstm.utils.validation import check_integer, renamed_attribute, warn_renamed
 
 
 class Edge(enum.IntEnum):
@@ -224,7 +223,7 @@ class DependencyTree:
             lifts += 1
         return dataclasses.replace(self, heads=tuple(heads[1:])) if lifts else self, lifts
 
-    projectivized = renamed_method("projectivized", "projectivize")
+    projectivized = renamed_attribute("projectivized", "projectivize")
 
 
 def chain(words: Sequence[str]) -> DependencyTree:

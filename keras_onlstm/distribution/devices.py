@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
-from keras_onlstm.utils.deprecation import module_getattr, renamed_attribute
+from keras_onlstm.utils.validation import module_getattr, renamed_attribute
 
 __all__ = ["DataParallel", "check_processes", "replica_weight"]
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from keras_onlstm.utils.console import status_of
-from keras_onlstm.utils.deprecation import module_getattr, renamed_arguments, renamed_attribute
 from keras_onlstm.utils.libraries import versions
+from keras_onlstm.utils.validation import module_getattr, renamed_arguments, renamed_attribute
 
 __all__ = ["SINGLE_PROCESS", "Processes", "connect"]
 

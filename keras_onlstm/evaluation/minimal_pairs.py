@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from keras_onlstm.datasets.syntactic_evaluation import CONTRASTS, ROWS, MinimalPair, Row
 from keras_onlstm.utils import Sentence
-from keras_onlstm.utils.deprecation import module_getattr
+from keras_onlstm.utils.validation import module_getattr
 
 __all__ = [
     "RowResult",

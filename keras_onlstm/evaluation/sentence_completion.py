@@ -15,8 +15,7 @@ from keras_onlstm.datasets.treebank import normalize
 from keras_onlstm.dependencies import DependencyTree
 from keras_onlstm.dependencies.attachment import check_words
 from keras_onlstm.text.vocabulary import UNKNOWN, by_frequency
-from keras_onlstm.utils.deprecation import renamed_arguments
-from keras_onlstm.utils.validation import check_integer
+from keras_onlstm.utils.validation import check_integer, renamed_arguments
 
 __all__ = [
     "Completion",

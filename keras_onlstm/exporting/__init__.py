@@ -6,7 +6,7 @@ Exporting needs `KERAS_BACKEND=tensorflow`, whichever backend a model was traine
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from keras_onlstm.utils.deprecation import module_getattr
+from keras_onlstm.utils.validation import module_getattr
 
 if TYPE_CHECKING:
     from keras_onlstm.exporting.checks import Difference, Exported

@@ -21,9 +21,8 @@ from keras_onlstm.exporting.saved_model_tensorflow import traced
 from keras_onlstm.onlstm.recurrence import RecurrenceOutputs, reference, unsupported_reason
 from keras_onlstm.runtime.metadata import KEY, dumps
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.validation import check_integer
+from keras_onlstm.utils.validation import check_integer, renamed_arguments
 
 _MINIMUM_OPSET = 18  # the first in which ReduceMean and ReduceSum both take their axes as an input
 _DOMAIN = "keras_onlstm"

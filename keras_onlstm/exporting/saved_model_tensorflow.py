@@ -13,9 +13,9 @@ from keras_onlstm.onlstm.recurrence import reference, substituted
 from keras_onlstm.prpn import recurrence as prpn_recurrence
 from keras_onlstm.runtime.metadata import dumps
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import versions
+from keras_onlstm.utils.validation import renamed_arguments
 
 METADATA = "assets.extra/keras_onlstm.json"  # a folder that SavedModel leaves to users
 _DEFAULT = "serving_default"

@@ -13,9 +13,8 @@ from keras_onlstm.exporting.saved_model_tensorflow import module_of, traced
 from keras_onlstm.runtime.metadata import pack
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import silenced
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.libraries import not_installed, versions
-from keras_onlstm.utils.validation import check_integer
+from keras_onlstm.utils.validation import check_integer, renamed_arguments
 
 
 def convert(graph: ModelGraph, batch: int, quantize: str | None) -> bytes:

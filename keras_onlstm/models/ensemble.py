@@ -12,8 +12,8 @@ from keras_onlstm.compact import CONFIG, METADATA, CompactFile, damaged, read_co
 from keras_onlstm.models.language_model import LanguageModel
 from keras_onlstm.models.sentence_reader import SentenceReader
 from keras_onlstm.utils import Shape, StrPath, Tensor
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import replacing
+from keras_onlstm.utils.validation import renamed_arguments
 
 
 class EnsembleOutput(NamedTuple):

@@ -12,9 +12,13 @@ from keras_onlstm.models.regularization import WeightDroppedLSTM, locked_dropout
 from keras_onlstm.models.sentence_reader import SentenceReader, check_vocabulary_size
 from keras_onlstm.onlstm.layer import ONLSTM
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.numerics import embedding_lookup, matmul
-from keras_onlstm.utils.validation import INITIALIZATIONS, check_choice, check_integer
+from keras_onlstm.utils.validation import (
+    INITIALIZATIONS,
+    check_choice,
+    check_integer,
+    renamed_arguments,
+)
 
 
 class LanguageModelOutput(NamedTuple):

@@ -15,9 +15,13 @@ from keras_onlstm.prpn.reading_network import ReadingNetwork
 from keras_onlstm.prpn.step import banded_gates
 from keras_onlstm.text.vocabulary import EOS
 from keras_onlstm.utils import Sentence, Shape, Tensor
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.numerics import embedding_lookup, fold_in, matmul
-from keras_onlstm.utils.validation import INITIALIZATIONS, check_choice, check_integer
+from keras_onlstm.utils.validation import (
+    INITIALIZATIONS,
+    check_choice,
+    check_integer,
+    renamed_arguments,
+)
 
 
 class PRPNOutput(NamedTuple):

@@ -15,8 +15,8 @@ from keras import ops
 from keras_onlstm.models import initializers
 from keras_onlstm.text.sentences import DistanceModel, contexts, read
 from keras_onlstm.utils import Sentence, Tensor
-from keras_onlstm.utils.deprecation import renamed_method
 from keras_onlstm.utils.keras_private import DenseInputs, predictor
+from keras_onlstm.utils.validation import renamed_attribute
 
 
 def check_vocabulary_size(vocabulary: Sequence[str] | None, size: int) -> None:
@@ -109,7 +109,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
             self.build((None, None))
         self.output_bias.assign(bias)
 
-    start_at_frequencies = renamed_method("start_at_frequencies", "initialize_output_bias")
+    start_at_frequencies = renamed_attribute("start_at_frequencies", "initialize_output_bias")
 
     @classmethod
     def from_config(cls, config: dict[str, Any], custom_objects: Any = None) -> Self:

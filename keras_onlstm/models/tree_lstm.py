@@ -21,10 +21,9 @@ from keras_onlstm.tree_lstm.schedule import (
 )
 from keras_onlstm.tree_lstm.step import GeneratorLSTM, Weights, uniform_initializer
 from keras_onlstm.utils import Shape, Tensor
-from keras_onlstm.utils.deprecation import renamed_method
 from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import fold_in, matmul, max_keepdims, wide_dtype
-from keras_onlstm.utils.validation import check_integer
+from keras_onlstm.utils.validation import check_integer, renamed_attribute
 
 _GENERATORS = ("gen_l", "gen_r", "gen_nx_l", "gen_nx_r")  # in the order of `Edge`
 _TREES = 64  # maximum number in a batch that is scored
@@ -225,7 +224,7 @@ class TreeLSTM(keras.Model):
             self._check_chain(tree)
         return schedule_tree(tree, encoder(tree.words), encoder.root)
 
-    lay_out = renamed_method("lay_out", "schedule_tree")
+    lay_out = renamed_attribute("lay_out", "schedule_tree")
 
     @staticmethod
     def _check_chain(tree):
@@ -248,7 +247,7 @@ class TreeLSTM(keras.Model):
             capacity = RowCapacity(0, sum(capacity[:4]), 0, 0, 0)
         return schedule_batch(schedules, capacity, bool(self.left))
 
-    plan = renamed_method("plan", "schedule_batch")
+    plan = renamed_attribute("plan", "schedule_batch")
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
         """Log-probabilities of the words of trees, each given its path.

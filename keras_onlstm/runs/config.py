@@ -17,9 +17,15 @@ from typing import Any, ClassVar, Self, get_args
 from keras_onlstm.runs.directory import CONFIG, check_new, read_config, read_values
 from keras_onlstm.runs.earlier import current_config, current_names
 from keras_onlstm.utils.console import ArgumentParser, at_least
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import check_unlocked
-from keras_onlstm.utils.validation import SEEDS, Choice, Integer, Number, check_kind
+from keras_onlstm.utils.validation import (
+    SEEDS,
+    Choice,
+    Integer,
+    Number,
+    check_kind,
+    renamed_arguments,
+)
 
 __all__ = ["Config", "option", "preset_option", "rate", "run_parser"]
 

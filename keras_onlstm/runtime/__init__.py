@@ -6,8 +6,7 @@ from keras_onlstm.runtime.exported_models import ExportedModel, ExportedTreeMode
 from keras_onlstm.runtime.graphs import OnnxGraph, TfliteGraph
 from keras_onlstm.runtime.metadata import TREE_READER
 from keras_onlstm.utils import StrPath
-from keras_onlstm.utils.deprecation import module_getattr
-from keras_onlstm.utils.validation import check_integer
+from keras_onlstm.utils.validation import check_integer, module_getattr
 
 __all__ = ["ExportedModel", "ExportedTreeModel", "OnnxGraph", "TfliteGraph", "load", "make_model"]
 

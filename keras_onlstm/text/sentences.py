@@ -8,7 +8,7 @@ import numpy as np
 
 from keras_onlstm.text.vocabulary import Encoder
 from keras_onlstm.utils import Sentence, StrPath
-from keras_onlstm.utils.deprecation import renamed_attribute
+from keras_onlstm.utils.validation import renamed_attribute
 
 
 def split(ids: np.ndarray, eos: int) -> list[np.ndarray]:

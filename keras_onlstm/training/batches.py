@@ -11,9 +11,8 @@ from keras_onlstm.models.tree_lstm import TreeLSTM
 from keras_onlstm.text.sentences import split
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 from keras_onlstm.tree_lstm.schedule import RowCapacity, TreeSchedule
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.keras_private import VaryingBatches
-from keras_onlstm.utils.validation import check_integer
+from keras_onlstm.utils.validation import check_integer, renamed_arguments
 
 Batch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 

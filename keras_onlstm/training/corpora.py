@@ -17,8 +17,8 @@ from keras_onlstm.text import large_corpus
 from keras_onlstm.text.corpus import Corpus
 from keras_onlstm.text.sentences import split, with_sentences, without_sentences
 from keras_onlstm.text.vocabulary import EOS, ROOT, UNKNOWN, Encoder, frequent, read_words
-from keras_onlstm.utils.deprecation import module_getattr
 from keras_onlstm.utils.files import read_text
+from keras_onlstm.utils.validation import module_getattr
 
 __all__ = ["TreeCorpus", "normalize_tree", "read_corpus", "read_trees", "reshape_tree"]
 

@@ -27,8 +27,8 @@ from keras_onlstm.training.checkpoint import (
 from keras_onlstm.training.corpora import VOCABULARY, check_same_vocabulary
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.console import progress_bar
-from keras_onlstm.utils.deprecation import renamed_arguments
 from keras_onlstm.utils.files import remove_left_overs, replacing, write_json
+from keras_onlstm.utils.validation import renamed_arguments
 
 CHECKPOINT = "checkpoint.npz"
 BEST = "best.keras"

@@ -20,7 +20,7 @@ from keras_onlstm.training.optimizers import Stateful, WarmupSchedule, multiply_
 from keras_onlstm.training.trainer import Trainer, train_run
 from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 from keras_onlstm.utils import Identifier, Tensor
-from keras_onlstm.utils.deprecation import renamed_attribute
+from keras_onlstm.utils.validation import renamed_attribute
 
 __all__ = [
     "HalvingWithRollback",

@@ -1,4 +1,4 @@
-"""Checks of arguments and of values from files, with messages that name the value.
+"""Checks of arguments and of values from files, and former names of arguments.
 
 A value from a file is checked against a kind, which describes the expected structure:
 
@@ -8,11 +8,17 @@ A value from a file is checked against a kind, which describes the expected stru
 - `(kind, kind)`, one or the other; with `...` in it the name may be missing.
 """
 
+import functools
+import importlib
 import math
 import operator
 import reprlib
-from collections.abc import Collection
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def check_integer(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
@@ -164,3 +170,50 @@ _NAMES: dict[Any, str] = {
     **{str: "a string", float: "a number", bool: "true or false"},
     **{list: "a list", dict: "an object", None: "null"},
 }
+
+
+# Former public names work for one release, with a `DeprecationWarning`.
+
+
+def warn_renamed(old: str, new: str) -> None:
+    """Warns the caller of the calling function of a former name."""
+    warnings.warn(f"{old} is deprecated. Use {new}.", DeprecationWarning, stacklevel=3)
+
+
+def module_getattr(module: str, names: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for a module, from former names to `"name"` or `"package.module:name"`."""
+
+    def getattr_(name):
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        home, _, new = names[name].rpartition(":")
+        warn_renamed(f"{module}.{name}", f"{home or module}.{new}")
+        return getattr(importlib.import_module(home or module), new)
+
+    return getattr_
+
+
+def renamed_attribute(old: str, new: str) -> Any:
+    """A read-only property that returns the attribute or method with the new name."""
+
+    def value(self):
+        warn_renamed(f"{type(self).__name__}.{old}", new)
+        return getattr(self, new)
+
+    return property(value, doc=f"Deprecated. Use `{new}`.")
+
+
+def renamed_arguments(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A decorator for a function whose keyword arguments were renamed: `old="new"`."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in names.keys() & kwargs.keys():
+                warn_renamed(f"{old}=", f"{names[old]}=")
+                kwargs[names[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate

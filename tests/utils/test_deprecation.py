@@ -5,11 +5,11 @@ import types
 import pytest
 
 from keras_onlstm.runs.config import option
-from keras_onlstm.utils import deprecation
+from keras_onlstm.utils import validation
 
 
 def test_renamed_name_of_a_module():
-    getattr_ = deprecation.module_getattr(
+    getattr_ = validation.module_getattr(
         "keras_onlstm.version", {"old": "__version__", "there": "keras_onlstm.utils.files:LOCK"}
     )
     with pytest.warns(DeprecationWarning, match="Use .*__version__"):
@@ -20,9 +20,9 @@ def test_renamed_name_of_a_module():
         getattr_("other")
 
 
-def test_renamed_method():
+def test_renamed_attribute():
     class Reader:
-        old = deprecation.renamed_method("old", "new")
+        old = validation.renamed_attribute("old", "new")
 
         def new(self, x, y=0):
             return x, y
