@@ -41,7 +41,7 @@ def load_model(
             `compact.CompactModel`, which computes distances with NumPy only.
 
     Returns:
-        The model (of an exported file, the result of `runtime.model_of`), and the metadata of its
+        The model (of an exported file, the result of `runtime.make_model`), and the metadata of its
         origin or `None`.
 
     Raises:
@@ -78,7 +78,7 @@ def load_model(
         )
     if is_exported:
         graph = runtime.load(path, provider, threads)
-        return runtime.model_of(graph), graph.metadata.get("about")
+        return runtime.make_model(graph), graph.metadata.get("about")
     contents = read_compact(path) if path.suffix == ".npz" else None
     if contents and not keras and all(c["recurrent"] == "onlstm" for c in contents.configs):
         return CompactModel(contents), contents.metadata

@@ -1,7 +1,7 @@
 """The command `keras-onlstm`, with a module for each subcommand.
 
 A module has `HELP`, `EXAMPLES` (command lines that `--help` shows), `add_arguments(parser)` and
-`run(options)`. It writes files to the path in `--output`. Only `run` imports slow modules.
+`run(options)`. If it writes files, their path is `--output`. Only `run` imports slow modules.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Inputs that commands share: sentences, large files, and the language model."""
+"""Options and inputs that commands share: sentences, large files, the model's options."""
 
 import argparse
 import sys

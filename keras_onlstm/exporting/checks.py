@@ -23,7 +23,7 @@ BATCHES, TIMES = (3, 1), (2, 17, 1)
 # Largest accepted difference from Keras, by precision of the weights. A millionth of the value is
 # added. float32 rounds at 6e-8, and sums of hundreds of terms accumulate that. float16 has 11 bits,
 # "weights" has 8, and "dynamic" rounds inputs to 8 bits too. These limits only catch mistakes in a
-# graph; docs/export.md reports how quantization changes results.
+# graph; docs/export_onnx.md reports how quantization changes results.
 TOLERANCES = {None: 1e-5, "float16": 0.05, "weights": 1.0, "dynamic": 1.0}
 
 

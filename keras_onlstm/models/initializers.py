@@ -11,7 +11,7 @@ kernels are scaled to give the pre-activations of the gates a standard deviation
 first layer and about 0.14 and 0.09 in those above it, for all sizes, and for ON-LSTM and LSTM.
 
 This is `"scaled"`. With `"published"`, word vectors are within 0.1, all else within 1 / sqrt(fan
-in), and frequencies are not used. docs/results.md has the comparison.
+in), and frequencies are not used. docs/experiments/language_models.md has the comparison.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """SentenceReader: base class of models that compute distances in sentences and score them.
 
-`Parser`, `training`, `exporting` and `minimal_pairs` use only this interface, not the subclasses.
+`Parser`, the training loop, `exporting` and `minimal_pairs` use only this interface.
 """
 
 import reprlib
@@ -45,7 +45,8 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
     - `layers_per_model`, a tuple: the number of distance rows of each model that it contains;
     - for language models `logits(output)`, (..., D) -> (..., V), `initial_states(batch_size)`, any
       nested structure of tensors (batch, ...), and `state_names`, the same structure of names;
-    - for other models `call(ids, ..., details=False)`;
+    - for models that only compute distances `call(ids, details=False)`; their `hidden` may take
+      only `ids`;
     - for training `output_bias`, the variable (V,) in its logits, and `title`, its name in tables;
     - `graphs`, the names of the graphs that it can be exported as.
     """

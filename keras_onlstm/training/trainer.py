@@ -59,8 +59,9 @@ class Trainer:
         callbacks: Keras callbacks, called as in `keras.Model.fit`. One that sets `stop_training`
             ends the epoch after this batch, and the run after this epoch. Checkpoints include the
             results of `get_state()`, and the state of `EarlyStopping` and `ReduceLROnPlateau`.
-        schedules: objects such as `PlateauSchedule`. `step` takes the monitored value after every
-            epoch; `rate`, if it exists, gives the learning rate of every batch.
+        schedules: objects such as `PlateauSchedule`. `step` takes the metric `schedule.monitor`, or
+            that of the trainer, after every epoch; `rate`, if it exists, gives the learning rate of
+            every batch; checkpoints include `get_state()`.
         distribute: function that puts a batch onto the devices, or `None`.
         best_model: the model to save in `best.keras`, if it is only a part of `model`.
         record: dictionary of JSON values. A run can only be resumed with the same one.
