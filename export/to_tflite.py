@@ -1,4 +1,4 @@
-"""Exports a trained model to TensorFlow Lite, one file per graph, and checks each in LiteRT.
+"""Exports a trained model to LiteRT (TensorFlow Lite), one file per graph, and checks each.
 
     python export/to_tflite.py                                 # the package's parser
     python export/to_tflite.py --model runs/language_modeling --graph step --quantize dynamic
@@ -12,7 +12,7 @@ from keras_onlstm.utils.console import ArgumentParser, report
 
 
 def parse_arguments():
-    description = "Export a trained model to TensorFlow Lite."
+    description = "Export a trained model to LiteRT."
     parser = ArgumentParser(prog="to_tflite.py", description=description)
     export.add_format(parser, "tflite")
     return parser, parser.parse_args()

@@ -11,13 +11,13 @@ from keras_onlstm.exporting import GRAPHS, ONNX_QUANTIZATIONS, QUANTIZATIONS
 from keras_onlstm.runs.directory import CONFIG, read_config
 from keras_onlstm.utils.console import at_least
 
-HELP = "export a trained model to ONNX, SavedModel or TensorFlow Lite"
+HELP = "export a trained model to ONNX, SavedModel or LiteRT"
 EXAMPLES = (
     "keras-onlstm export onnx --model runs/lm --output exported",
     "keras-onlstm export tflite --model runs/lm --graph step --quantize dynamic",
     "keras-onlstm export saved-model",
 )
-FORMATS = {"onnx": "ONNX", "saved-model": "SavedModel", "tflite": "TensorFlow Lite"}
+FORMATS = {"onnx": "ONNX", "saved-model": "SavedModel", "tflite": "LiteRT"}
 _MAXRSS_BYTES = 1 if sys.platform == "darwin" else 1024
 
 

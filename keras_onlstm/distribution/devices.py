@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from keras_onlstm.utils import Tensor
-from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
+from keras_onlstm.utils.backends_tensorflow_jax import tensorflow_has_gpu
 from keras_onlstm.utils.validation import module_getattr, renamed_attribute
 
 __all__ = ["DataParallel", "check_processes", "replica_weight"]
@@ -135,7 +135,7 @@ def _check_available(count, available):
 def _mirrored(count):
     import tensorflow as tf
 
-    kind = "GPU" if has_gpu() else "CPU"
+    kind = "GPU" if tensorflow_has_gpu() else "CPU"
     if kind == "CPU":
         with suppress(RuntimeError):  # once TensorFlow has started, it keeps the devices it has
             tf.config.set_logical_device_configuration(

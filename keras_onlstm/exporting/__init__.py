@@ -1,4 +1,4 @@
-"""Trained models for other runtimes: ONNX, SavedModel and TensorFlow Lite.
+"""Trained models for other runtimes: ONNX, SavedModel and LiteRT.
 
 Exporting needs `KERAS_BACKEND=tensorflow`, whichever backend a model was trained with.
 """

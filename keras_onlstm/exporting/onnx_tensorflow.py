@@ -34,22 +34,22 @@ class _Placeholders:
     def __init__(self):
         self.weights = []
 
-    def recurrence(self, problem):
+    def recurrence(self, arguments):
         """The recurrence as one placeholder operator."""
         import tensorflow as tf
 
-        if unsupported_reason(problem.activation, problem.recurrent_activation):
-            return reference(problem)
+        if unsupported_reason(arguments.activation, arguments.recurrent_activation):
+            return reference(arguments)
         with tf.init_scope():  # reads variables outside the traced graph
-            kernel = ops.convert_to_numpy(problem.kernel)
-            recurrent_kernel = ops.convert_to_numpy(problem.recurrent_kernel)
-            bias = None if problem.bias is None else ops.convert_to_numpy(problem.bias)
+            kernel = ops.convert_to_numpy(arguments.kernel)
+            recurrent_kernel = ops.convert_to_numpy(arguments.recurrent_kernel)
+            bias = None if arguments.bias is None else ops.convert_to_numpy(arguments.bias)
         self.weights.append(
-            onnx_recurrence.Weights(kernel, recurrent_kernel, bias, problem.chunk_size)
+            onnx_recurrence.Weights(kernel, recurrent_kernel, bias, arguments.chunk_size)
         )
-        (batch, time), units = problem.inputs.shape[:2], problem.h.shape[-1]
-        single, mask = time == 1, problem.mask
-        tensors = [problem.inputs[:, 0] if single else problem.inputs, problem.h, problem.c]
+        (batch, time), units = arguments.inputs.shape[:2], arguments.h.shape[-1]
+        single, mask = time == 1, arguments.mask
+        tensors = [arguments.inputs[:, 0] if single else arguments.inputs, arguments.h, arguments.c]
         if mask is not None:
             tensors.append(mask if single else tf.expand_dims(mask, -1))
         token = f"{'one_step' if single else 'loop'} {len(self.weights) - 1}"
@@ -59,10 +59,10 @@ class _Placeholders:
         outputs = tf.raw_ops.PyFunc(input=tensors, token=token, Tout=[tf.float32] * len(shapes))
         results: Any = [tf.ensure_shape(x, shape) for x, shape in zip(outputs, shapes, strict=True)]
         if single:
-            last_h, last_c, forget, inputs = results
-            return RecurrenceOutputs(last_h[:, None], last_h, last_c, forget, inputs)
-        h, last_h, last_c, forget, inputs = results
-        return RecurrenceOutputs(h, last_h, last_c, forget[..., 0], inputs[..., 0])
+            last_h, last_c, forget, input_distance = results
+            return RecurrenceOutputs(last_h[:, None], last_h, last_c, forget, input_distance)
+        h, last_h, last_c, forget, input_distance = results
+        return RecurrenceOutputs(h, last_h, last_c, forget[..., 0], input_distance[..., 0])
 
     @staticmethod
     def keep_placeholder(context, node, _name, _arguments):

@@ -13,7 +13,7 @@ from keras import ops
 
 from keras_onlstm.recurrence.lstm import lstm
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
+from keras_onlstm.utils.backends_tensorflow_jax import tensorflow_has_gpu
 
 __all__ = [
     "WeightDroppedLSTM",
@@ -91,7 +91,7 @@ def temporal_activation_regularization(
 
 def _is_on_gpu(x):
     if keras.backend.backend() == "tensorflow":
-        return has_gpu()
+        return tensorflow_has_gpu()
     if keras.backend.backend() == "jax":
         return not keras.distribution.list_devices()[0].startswith("cpu")
     return x.device.type != "cpu"

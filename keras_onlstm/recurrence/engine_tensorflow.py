@@ -9,7 +9,12 @@ from typing import Any
 from keras import ops, tree
 
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, raise_on_gradient, values
+from keras_onlstm.utils.backends_tensorflow_jax import (
+    compiled,
+    raise_on_gradient,
+    tensorflow_has_gpu,
+    values,
+)
 
 __all__ = ["compiled", "packed", "product", "rows_product", "run", "scan", "stacked"]
 __all__ += ["summed_product"]
@@ -26,7 +31,7 @@ def product(matrix: Tensor, x: Tensor) -> Tensor:
 
     columns = x.shape[1]
     partial = 0 if columns is None or x.dtype == "bfloat16" else columns % 8
-    if not partial or columns < 8 or has_gpu():
+    if not partial or columns < 8 or tensorflow_has_gpu():
         return matrix @ x
     # XLA on CPUs multiplies in blocks of 8 columns. A partial block slows down the whole product
     # unless it is a product of its own.

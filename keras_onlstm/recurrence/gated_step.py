@@ -28,12 +28,12 @@ from keras_onlstm.recurrence.engine import (
     summed_product,
 )
 from keras_onlstm.utils import Tensor, Tensors
-from keras_onlstm.utils.backends_tensorflow_jax import has_gpu
+from keras_onlstm.utils.backends_tensorflow_jax import tensorflow_has_gpu
 from keras_onlstm.utils.keras_private import direct as ops
 from keras_onlstm.utils.numerics import wide_dtype
 
 # XLA adds the bias to each row, together with what follows; PyTorch adds it to all rows at once.
-_FUSES = backend.backend() != "torch"
+_ADDS_BIAS_IN_STEP = backend.backend() != "torch"
 
 
 class GatedWeights(NamedTuple):
@@ -135,7 +135,7 @@ class GatedStep(Step):
         """True if XLA compiles the recurrent products, too."""
         # On CPUs XLA multiplies bfloat16 in float32, which is slower than TensorFlow's own product.
         slow = backend.backend() == "tensorflow" and self.dtype == "bfloat16"
-        return not slow or has_gpu()
+        return not slow or tensorflow_has_gpu()
 
     def _compiled(self, method, multiplies, **options):
         if multiplies is self.compiles_products:
@@ -151,7 +151,7 @@ class GatedStep(Step):
         inputs, mask = xs
         kernel, _, bias, _ = weights
         projected = rows_product(inputs, kernel)  # (T, B, K)
-        return projected if bias is None or _FUSES else projected + bias, mask
+        return projected if bias is None or _ADDS_BIAS_IN_STEP else projected + bias, mask
 
     def prepare(
         self, weights: Tensors, carry: Tensors, xs: Tensors, ys: Tensors | None = None
@@ -159,7 +159,7 @@ class GatedStep(Step):
         _, kernel, bias, mask = weights
         kernel = packed(ops.transpose(kernel) if ys is None else kernel, carry[0].shape[-1])
         if bias is not None:
-            bias = self._cast(bias, self.wide)[:, None] if _FUSES else None
+            bias = self._cast(bias, self.wide)[:, None] if _ADDS_BIAS_IN_STEP else None
         return kernel, None if mask is None else ops.transpose(mask), bias, *self.constants()
 
     def forward(self, prepared: Tensors, carry: Tensors, row: Tensors, save: bool) -> StepResults:

@@ -11,7 +11,11 @@ from keras_onlstm.models.regularization import (
     temporal_activation_regularization,
 )
 from keras_onlstm.utils import Identifier, Tensor
-from keras_onlstm.utils.backends_tensorflow_jax import compiled, has_gpu, raise_on_gradient
+from keras_onlstm.utils.backends_tensorflow_jax import (
+    compiled,
+    raise_on_gradient,
+    tensorflow_has_gpu,
+)
 from keras_onlstm.utils.keras_private import assign
 from keras_onlstm.utils.numerics import wide_dtype
 
@@ -30,7 +34,7 @@ def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
     """
     targets, logits = ops.convert_to_tensor(targets), ops.convert_to_tensor(logits)
     words = logits.shape[-1]
-    if backend.backend() != "tensorflow" or words < _MANY_WORDS or has_gpu():
+    if backend.backend() != "tensorflow" or words < _MANY_WORDS or tensorflow_has_gpu():
         logits = ops.cast(logits, wide_dtype(logits.dtype))
         return ops.sparse_categorical_crossentropy(targets, logits, from_logits=True)
     flat_targets = ops.reshape(ops.cast(targets, "int32"), (-1,))  # (N,)

@@ -112,9 +112,9 @@ def evaluation(
     else:
         rows = min(batch_size, max(1, len(ids) // 2))  # each row needs two tokens
         batches = _make_batches(part, Windows, ids, rows, 70, False, **shared)
-    reader = TruncatedModel(model, batches.rows, carry=not sentences)
-    reader.compile()
-    return lambda: evaluate_windows(reader, batches)
+    truncated = TruncatedModel(model, batches.rows, carry=not sentences)
+    truncated.compile()
+    return lambda: evaluate_windows(truncated, batches)
 
 
 def _in_float32(model):
@@ -169,10 +169,10 @@ def train_language_model(
         model = make_model(config, corpus.vocabulary)
         _initialize(model, config, corpus, initial)
         penalties = config.activation_regularization, config.temporal_regularization
-        reader = TruncatedModel(model, batches.rows, *penalties, carry=not sentences)
+        truncated = TruncatedModel(model, batches.rows, *penalties, carry=not sentences)
         optimizer = _optimizer(config)
-        reader.compile(devices.prepare(optimizer) if devices else optimizer)
-        optimizer.build(reader.trainable_variables)
+        truncated.compile(devices.prepare(optimizer) if devices else optimizer)
+        optimizer.build(truncated.trainable_variables)
         float32_model, update = _in_float32(model)
     with devices.computing() if devices else nullcontext():
         rows = config.batch_size if sentences else 10
@@ -183,7 +183,7 @@ def train_language_model(
             return {"val_perplexity": math.exp(min(loss(), 700.0))}
 
         trainer = Trainer(
-            reader,
+            truncated,
             batches,
             validate,
             output,

@@ -22,7 +22,7 @@ def compiled(
     return tf.function(functools.partial(function, *constants, **options), jit_compile=True)
 
 
-def has_gpu() -> bool:
+def tensorflow_has_gpu() -> bool:
     """Whether TensorFlow uses a GPU."""
     import tensorflow as tf
 

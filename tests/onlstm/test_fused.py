@@ -158,7 +158,7 @@ def test_products_outside_of_compiled_steps(mask, monkeypatch):
 
 @pytest.mark.backend("jax", "torch")
 def test_other_backends_do_not_ask_tensorflow_for_a_gpu(monkeypatch):
-    monkeypatch.setattr(gated_step, "has_gpu", None)
+    monkeypatch.setattr(gated_step, "tensorflow_has_gpu", None)
     layer = ONLSTM(6, 2, dtype="mixed_bfloat16")
     assert layer(np.ones((2, 3, 4), "float32")).shape == (2, 6)
 
