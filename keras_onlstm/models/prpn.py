@@ -203,7 +203,7 @@ class PRPN(SentenceReader):
         if states is None:
             states = self.initial_states(ops.shape(ids)[0])
         words, history, reading = states
-        options = {"training": training, "mask": mask}
+        options = {"training": training, "word_mask": mask}
         parsed = self._parse(x, words, history, **options)
         gates, next_gates = parsed.gates, parsed.next_gates
         h, last = self.reading_network(x, gates, reading, **options)

@@ -78,14 +78,14 @@ class BatchNormalization(keras.layers.Layer):
             setattr(self, name, weight)
         self.built = True
 
-    def call(self, x: Tensor, training: bool = False, mask: Tensor | None = None) -> Tensor:
+    def call(self, x: Tensor, training: bool = False, word_mask: Tensor | None = None) -> Tensor:
         dtype = self.variable_dtype
         wide = ops.cast(x, dtype)
         if training:
             rows = ops.reshape(wide, (-1, x.shape[-1]))
-            if mask is None:
-                mask = ops.ones(ops.shape(rows)[:1], dtype)
-            share = ops.expand_dims(ops.cast(ops.reshape(mask, (-1,)), dtype), -1)
+            if word_mask is None:
+                word_mask = ops.ones(ops.shape(rows)[:1], dtype)
+            share = ops.expand_dims(ops.cast(ops.reshape(word_mask, (-1,)), dtype), -1)
             count = ops.maximum(ops.sum(share), 1.0)
             average = ops.sum(rows * share, 0) / count
             variance = ops.sum((rows - average) ** 2 * share, 0) / count
@@ -136,7 +136,7 @@ class ParsingNetwork(keras.layers.Layer):
         words: (B, L, E) word vectors before them, or `None`: zeros.
         history: (B, S) distances before them, newest first, or `None`: `WALL`.
         training: whether to apply dropout and to use batch statistics.
-        mask: boolean (B, T), `False` for padding at the end; or `None`.
+        word_mask: boolean (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         `Parsing`.
@@ -194,7 +194,7 @@ class ParsingNetwork(keras.layers.Layer):
         words: Tensor | None = None,
         history: Tensor | None = None,
         training: bool = False,
-        mask: Tensor | None = None,
+        word_mask: Tensor | None = None,
     ) -> Parsing:
         x, wide = ops.cast(x, self.compute_dtype), wide_dtype(self.compute_dtype)
         if words is None or history is None:
@@ -208,7 +208,7 @@ class ParsingNetwork(keras.layers.Layer):
             for offset in range(self.lookback + 1)
         ]
         features = sum(flat) + ops.convert_to_tensor(self.bias, dtype=x.dtype)  # (B T, U)
-        features = ops.relu(self.norm(features, training=training, mask=mask))
+        features = ops.relu(self.norm(features, training=training, word_mask=word_mask))
         features = ops.cast(self.drops[1](features, training=training), wide)
         half, kernel = self.units // 2, ops.convert_to_tensor(self.distance_kernel, dtype=wide)
         columns = [
@@ -221,12 +221,12 @@ class ParsingNetwork(keras.layers.Layer):
         distances, estimates = both[..., 0], both[..., 1]
         series = banded(ops.cast(history, both.dtype), distances)  # (B, S + T)
         options = (series, self.slots, self.resolution, self.hard)
-        newest = ops.flip(last_rows(series, self.slots, mask), 1)  # (B, S)
+        newest = ops.flip(last_rows(series, self.slots, word_mask), 1)  # (B, S)
         return Parsing(
             distances,
             structural_gates(distances, *options),
             structural_gates(estimates, *options),
-            last_rows(window, self.lookback, mask),
+            last_rows(window, self.lookback, word_mask),
             newest,
         )
 

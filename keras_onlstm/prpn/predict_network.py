@@ -58,7 +58,7 @@ class PredictNetwork(keras.layers.Layer):
         gates: (B, T, S), in [0, 1]; slot 0 is the step before.
         memory: (B, S, U) outputs before the window, newest first.
         training: whether to apply dropout and to normalize with batch statistics.
-        mask: boolean (B, T), `False` for padding at the end; or `None`.
+        word_mask: boolean (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         (B, T, E).
@@ -136,9 +136,9 @@ class PredictNetwork(keras.layers.Layer):
         gates: Tensor,
         memory: Tensor,
         training: bool = False,
-        mask: Tensor | None = None,
+        word_mask: Tensor | None = None,
     ) -> Tensor:
-        options, h = {"training": training, "mask": mask}, ops.cast(h, self.compute_dtype)
+        options, h = {"training": training, "word_mask": word_mask}, ops.cast(h, self.compute_dtype)
         summary = ops.zeros_like(h)
         if self._config["attends"]:
             shares = ops.cast(self.attention(h, gates, memory, training), h.dtype)

@@ -76,7 +76,7 @@ class ReadingLayer(keras.layers.Layer):
         h: Tensor,
         c: Tensor,
         training: bool = False,
-        mask: Tensor | None = None,
+        word_mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         batch, length = ops.shape(x)[0], ops.shape(x)[1]
         size, units = x.shape[-1], self.units
@@ -121,7 +121,7 @@ class ReadingLayer(keras.layers.Layer):
         )
         series = [ops.transpose(row, _TIME_FIRST) for row in run(inputs, self.fused)]
         last = [
-            ops.flip(last_rows(banded(memory, row), self.slots, mask), 1)
+            ops.flip(last_rows(banded(memory, row), self.slots, word_mask), 1)
             for memory, row in zip((h, c), series, strict=True)
         ]
         return series[0], *last
@@ -170,7 +170,7 @@ class ReadingNetwork(keras.layers.Layer):
         gates: (B, T, S), in [0, 1].
         states: list of [h, c] of every layer, each (B, S, U), newest first; `None`: zeros.
         training: whether to apply dropout.
-        mask: boolean (B, T), `False` for padding at the end; or `None`.
+        word_mask: boolean (B, T), `False` for padding at the end; or `None`.
 
     Returns:
         Outputs (B, T, U) of the last layer, and the states after the last step.
@@ -236,12 +236,12 @@ class ReadingNetwork(keras.layers.Layer):
         gates: Tensor,
         states: Any = None,
         training: bool = False,
-        mask: Tensor | None = None,
+        word_mask: Tensor | None = None,
     ) -> tuple[Tensor, list[list[Tensor]]]:
         states = self.start(ops.shape(x)[0]) if states is None else states
         last = []
         for layer, (h, c) in zip(self.layers, states, strict=True):
-            x, h, c = layer(x, gates, h, c, training=training, mask=mask)
+            x, h, c = layer(x, gates, h, c, training=training, word_mask=word_mask)
             last.append([h, c])
         return x, last
 

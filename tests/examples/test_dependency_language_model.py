@@ -141,7 +141,10 @@ def test_rejects_invalid_files(run, tmp_path, trained):
     new = tmp_path / "new"
     cases = [
         (("--data", broken, *paths[1:], "--output", new), "broken.conll, line 1, column 7"),
-        (("--data", *paths, "--output", new, "--vectors", vectors, *SMALL), "line 1: has 3"),
+        (
+            ("--data", *paths, "--output", new, "--vectors", vectors, *SMALL),
+            "line 1: the vector has 3",
+        ),
         (("--output", trained, "--score", empty), "contains no trees"),
         (("--output", trained, "--score", crossing), "not projective"),
     ]

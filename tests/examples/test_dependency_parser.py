@@ -82,7 +82,7 @@ def test_best_trees_of_long_sentence(parser):
 
 @pytest.mark.parametrize("scores", [np.zeros((3, 3)), np.zeros((1, 0)), np.full((3, 2), np.nan)])
 def test_rejects_scores_of_wrong_shape_or_not_finite(parser, scores):
-    with pytest.raises(ValueError, match="finite numbers"):
+    with pytest.raises(ValueError, match="must be finite"):
         best_trees(scores)
 
 

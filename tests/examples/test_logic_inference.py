@@ -138,7 +138,7 @@ def test_rejects_unusable_data(run, data, tmp_path):
 @pytest.mark.parametrize(
     "left, right, parts",
     [
-        ("a", "( a ( and b ) ) )", ["right", "token 8", "out of place"]),
+        ("a", "( a ( and b ) ) )", ["right", "token 8", "is unexpected"]),
         ("( not " * 10_000 + "a" + " )" * 9_999, "a", ["left", "not one complete statement"]),
         ("a\n\x1b[31m\u202e", "b", ["left", "token 2"]),
         ("a", "\x00", ["right", "token 1"]),

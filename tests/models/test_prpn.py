@@ -197,7 +197,7 @@ def test_batch_statistics_ignore_padding(float64):
         np.array([[1, 1, 0], [1, 0, 0]]),
     )
     layer, other = (BatchNormalization(dtype="float64") for _ in range(2))
-    found = layer(tensor(x, "float64"), training=True, mask=tensor(mask, "bool"))
+    found = layer(tensor(x, "float64"), training=True, word_mask=tensor(mask, "bool"))
     expected = other(tensor(x[mask > 0], "float64"), training=True)
     assert_close(as_array(found)[mask > 0], expected, EXACT, "normalized")
     assert_close(layer.moving_mean, other.moving_mean, EXACT, "mean")

@@ -360,7 +360,7 @@ def test_invalid_arguments_raise(arguments, message):
         (None, chain(["w2"]), "vocabulary"),
         (["<unk>", *vocabulary(9)[2:], "x"], chain(["w2"]), "<root>"),
         (["x", *vocabulary(9)[1:]], chain(["w2"]), "<unk>"),
-        (vocabulary(9), chain(["w2", "<root>"]), "<root> is a word"),
+        (vocabulary(9), chain(["w2", "<root>"]), "must not contain <root>"),
         (vocabulary(9), DependencyTree(["w2", "w3", "w4"], [3, 0, 2]), "not projective"),
     ],
 )

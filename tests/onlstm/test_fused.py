@@ -92,14 +92,14 @@ def test_options(options, float64):
     compare(problem, 2, float64, TOLERANCE, call=call, **options)
 
 
-@pytest.mark.parametrize("kept", RESULTS)
+@pytest.mark.parametrize("used", RESULTS)
 @pytest.mark.parametrize("mask", [None, "holes"])
-def test_gradients_of_a_loss_of_one_result(kept, mask, float64):
+def test_gradients_of_a_loss_of_one_result(used, mask, float64):
     problem = oracle.draw(6, 2, batch=3, time=5)
     call = {"mask": oracle.masks(3, 5)[mask]} if mask else None
-    _, found = compare(problem, 2, float64, TOLERANCE, kept=[kept], call=call)
+    _, found = compare(problem, 2, float64, TOLERANCE, used=[used], call=call)
     for gradient, name in zip(found, GIVEN, strict=True):
-        assert_differ(gradient, 0 * gradient, 1e-3, f"gradient of {kept} by {name}")
+        assert_differ(gradient, 0 * gradient, 1e-3, f"gradient of {used} by {name}")
 
 
 @pytest.mark.parametrize("return_sequences", [False, True])

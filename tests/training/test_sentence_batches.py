@@ -73,7 +73,7 @@ def test_adding_and_removing_sentences():
     assert without_sentences(ids, 0, [[2, 3], [9]]).tolist() == [5, 0, 2, 4, 0]
     assert without_sentences(ids, 0, [[2, 6]], ignored={3, 4, 6}).tolist() == [5, 0]
     assert with_sentences(ids, 0, [[2, 3], [9]]).tolist() == [2, 3, 0, 5, 0, 2, 4, 0, 9, 0]
-    with pytest.raises(ValueError, match="every sentence of the training text"):
+    with pytest.raises(ValueError, match="The training text is empty without the sentences"):
         without_sentences(ids, 0, [[2, 3], [2, 4], [5]])
     with pytest.raises(ValueError, match="the text contains no sentence"):
         SentenceBatches(np.zeros(3, "int32"), 0, 2)

@@ -257,8 +257,8 @@ def test_halving_stops_at_nan():
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("the 1 2 3\ncat 1 2\n", "line 2: has 2 numbers"),
-        ("2 4\nNew York 1 2 3 4\ncat 1 2 3 4\nthe 1 2 3 4\n", "line 3: has 4 numbers"),
+        ("the 1 2 3\ncat 1 2\n", "line 2: the vector has 2 numbers"),
+        ("2 4\nNew York 1 2 3 4\ncat 1 2 3 4\nthe 1 2 3 4\n", "line 3: the vector has 4 numbers"),
         ("cat 1 1e99 3\n", "line 1: '1e99' is not a finite"),
         ("zebra 1 2 3\n", "none of the 1 words"),
     ],
@@ -322,7 +322,7 @@ def test_word_vectors_of_words_with_blanks_and_numbers(tmp_path):
 def test_word_vectors_of_wrong_size_are_reported_early(tmp_path):
     path = tmp_path / "vectors.txt"
     path.write_text("w 1 2 3 4\n" * 5000 + "cat 1 2\n")  # the last line is too short
-    with pytest.raises(ValueError, match="line 1: has 4 numbers"):
+    with pytest.raises(ValueError, match="line 1: the vector has 4 numbers"):
         read_vectors(path, {"cat"}, 3)
     path.write_text("w x 2 3 4\n" * 5000 + "cat 1 2 3\n")
     assert sorted(read_vectors(path, {"cat", "w x"}, 3)) == ["cat", "w x"]
