@@ -57,6 +57,13 @@ class Corpus:
     """Training and test pairs, by the number of operators of the statement with more of them.
 
     The numbers are 0 to 12; 12 means 12 or more.
+
+    Example:
+
+    >>> from keras_onlstm.datasets import propositional_logic
+    >>> corpus = propositional_logic.Corpus({0: [], 1: []}, {2: []})
+    >>> sorted(corpus.train), sorted(corpus.test)
+    ([0, 1], [2])
     """
 
     train: dict[int, list[Pair]]

@@ -172,6 +172,14 @@ def all_known(
         completions: list of `Completion`.
         vocabulary: words.
         change: function from a word to its form in the vocabulary.
+
+    Example:
+
+    >>> from keras_onlstm.datasets.sentence_completion import Question
+    >>> from keras_onlstm.evaluation.sentence_completion import Completion, all_known
+    >>> question = Question((), 0, tuple("abcde"), 0)
+    >>> all_known([Completion(question, ())], ["a", "b"]).tolist()
+    [False]
     """
     words = frozenset(vocabulary)
     known = [all(change(word) in words for word in c.question.candidates) for c in completions]
@@ -187,6 +195,14 @@ def most_frequent(
         completions: list of `Completion`.
         vocabulary: words, the most frequent ones first.
         change: function from a word to its form in the vocabulary.
+
+    Example:
+
+    >>> from keras_onlstm.datasets.sentence_completion import Question
+    >>> from keras_onlstm.evaluation.sentence_completion import Completion, most_frequent
+    >>> question = Question((), 0, tuple("xyabz"), 0)
+    >>> most_frequent([Completion(question, ())], ["b", "a"]).tolist()
+    [3]
     """
     ranks = {word: rank for rank, word in enumerate(vocabulary)}
     rows = [[-ranks.get(change(w), len(ranks)) for w in c.question.candidates] for c in completions]

@@ -31,6 +31,14 @@ def locked_dropout(rate: float, seed: int | None = None, **kwargs: Any) -> keras
         rate: share to drop, in [0, 1).
         seed: integer seed.
         **kwargs: of `keras.layers.Dropout`.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models.regularization import locked_dropout
+    >>> dropped = np.asarray(locked_dropout(0.5, seed=1)(np.ones((1, 3, 8)), training=True))
+    >>> bool((dropped == dropped[:, :1]).all())
+    True
     """
     return keras.layers.Dropout(rate, noise_shape=(None, 1, None), seed=seed, **kwargs)
 
@@ -81,6 +89,13 @@ def temporal_activation_regularization(
 
     Returns:
         Scalar tensor, 0 if there is only one step.
+
+    Example:
+
+    >>> import numpy as np
+    >>> from keras_onlstm.models.regularization import temporal_activation_regularization
+    >>> float(temporal_activation_regularization(np.array([[[1.0], [3.0]]], "float32"), 0.5))
+    2.0
     """
     if outputs.shape[1] == 1:
         return ops.zeros((), outputs.dtype)

@@ -242,6 +242,18 @@ class NonMonotonicTrigger(Stateful):
     Args:
         optimizer: `AveragedSGD` or `AveragedAdam`, built.
         patience: integer, 0 or above; 5 in the published recipe.
+
+    Example:
+
+    >>> import keras
+    >>> from keras_onlstm.training import AveragedSGD, NonMonotonicTrigger
+    >>> optimizer = AveragedSGD(0.1)
+    >>> optimizer.build([keras.Variable([0.0])])
+    >>> trigger = NonMonotonicTrigger(optimizer, patience=1)
+    >>> for score in (3.0, 2.0, 4.0):
+    ...     trigger.step(score)
+    >>> optimizer.is_averaging
+    True
     """
 
     stored = ("scores",)
