@@ -13,7 +13,7 @@ DATA = {"keras_onlstm/trained/parser.npz", "keras_onlstm/py.typed"}
 
 
 def check(directory):
-    """The messages of all problems."""
+    """Returns a list of error messages."""
     (wheel,), (source,) = directory.glob("*.whl"), directory.glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()

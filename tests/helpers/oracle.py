@@ -4,8 +4,8 @@ It shares no code with the package. The columns of the weights are, in this orde
 (N), master forget gate (N), output gate (U), candidate (U), input gate (U), forget gate (U), where
 N = U / C and unit j belongs to chunk j // C.
 
-Masks mean what they mean in Keras: a masked step leaves the states alone; its output is the one
-before, zeros if there was none, zeros anyway with `zero_output_for_mask`; its distances are 0.
+Masks work like in Keras: a masked step does not change the states. Its output is the previous one,
+or zeros in the first step or with `zero_output_for_mask`. Its distances are 0.
 """
 
 from typing import NamedTuple
