@@ -31,7 +31,7 @@ class KerasReading(keras.layers.Layer):
             x_shape = (*x_shape[:2], layer.units)
         self.built = True
 
-    def call(self, x, gates, states=None, training=False, counts=None):
+    def call(self, x, gates, states=None, training=False, word_mask=None):
         for layer in self.layers:
             x = layer(x, training=training)
         return x, states

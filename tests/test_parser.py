@@ -152,7 +152,7 @@ BAD = [
     ((word for word in ["a"]), "must be text or a list of words, got the type generator"),
     (["a", ""], "word 2 is empty. Leave it out"),
     (["a b"], "word 1 must not contain white space, got 'a b'"),
-    (["a", "b\x1b"], r"word 2 must not contain control characters, got '.x1b' at character 2"),
+    (["a", "b\x1b"], r"word 2 must not contain control characters, got '\x1b' at character 2"),
 ]
 
 

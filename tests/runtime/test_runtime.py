@@ -360,9 +360,9 @@ def test_threads_share_a_parser(exported):
 @pytest.mark.keras_free
 def test_arguments_of_exported_files_raise_for_other_models(tmp_path):
     for arguments in ({"provider": "cuda"}, {"threads": 2}):
-        with pytest.raises(ValueError, match="provider and threads are for exported files"):
+        with pytest.raises(ValueError, match="provider and threads need an exported model"):
             Parser.load(**arguments)
-        with pytest.raises(ValueError, match="provider and threads are for exported files"):
+        with pytest.raises(ValueError, match="provider and threads need an exported model"):
             load_model(tmp_path, **arguments)
     with pytest.raises(FileNotFoundError, match=r"missing\.onnx: no such file"):
         runtime.load(tmp_path / "missing.onnx")
