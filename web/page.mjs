@@ -127,7 +127,7 @@ function show() {
 }
 
 function modelCount() {
-  const models = many(reader().members.length, "model");
+  const models = many(reader().layers.length, "model");
   return reader().models < parsers[state.model].models.length
     ? `${models} while the others are loading`
     : models;
