@@ -46,7 +46,7 @@ def build(name, configuration, dtype):
 
 def training_step(reader, optimizer, configuration):
     """Returns a function that runs one training step and waits for it."""
-    # On TensorFlow XLA is off, as it is by default in training.
+    # XLA compiles only on JAX, the default in training too.
     jit = keras.backend.backend() == "jax"
     reader.compile(optimizer, jit_compile=jit)
     optimizer.build(reader.trainable_variables)

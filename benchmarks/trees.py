@@ -48,7 +48,7 @@ def draw_heads(generator, maximum):
             count, probability = count + 1, probability_of_next
         return count
 
-    # Words are numbered as they are drawn. `order` is their order in the sentence.
+    # Words are numbered in the order of drawing. `order` has their order in the sentence.
     parents, order, pending = [None], [], [(0, False)]
     while pending:
         word, has_dependents = pending.pop()

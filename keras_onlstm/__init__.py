@@ -27,8 +27,22 @@ if TYPE_CHECKING:
     from keras_onlstm.onlstm.step import cumax
     from keras_onlstm.parser import Parser
 
-__all__ = ["ONLSTM", "ONLSTMCell", "Parser", "__version__", "convert", "cumax", "datasets"]
-__all__ += ["evaluation", "exporting", "models", "parsing", "runtime", "text", "training"]
+__all__ = [
+    "ONLSTM",
+    "ONLSTMCell",
+    "Parser",
+    "__version__",
+    "convert",
+    "cumax",
+    "datasets",
+    "evaluation",
+    "exporting",
+    "models",
+    "parsing",
+    "runtime",
+    "text",
+    "training",
+]
 
 _MODULES = {
     "ONLSTM": "onlstm.layer",

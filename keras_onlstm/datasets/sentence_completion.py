@@ -38,7 +38,7 @@ class Question(NamedTuple):
     @property
     def place(self) -> int:
         """Deprecated. Use `position`."""
-        warn_renamed("place", "position")
+        warn_renamed("Question.place", "position")
         return self.position
 
 

@@ -16,8 +16,16 @@ from keras_onlstm.utils.backends_tensorflow_jax import (
     values,
 )
 
-__all__ = ["compiled", "packed", "product", "rows_product", "run", "scan", "stacked"]
-__all__ += ["summed_product"]
+__all__ = [
+    "compiled",
+    "packed",
+    "product",
+    "rows_product",
+    "run",
+    "scan",
+    "stacked",
+    "summed_product",
+]
 
 
 def packed(matrix: Tensor, columns: int) -> Tensor:

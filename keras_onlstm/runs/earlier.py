@@ -62,7 +62,7 @@ def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
     >>> current_values({"clip": 5.0, "longest": 150, "optimizer": "halved"})
     {'clipnorm': 5.0, 'longest': 150, 'optimizer': 'sgd', 'schedule': 'plateau'}
     """
-    current = {_NAMES.get(name, name): value for name, value in values.items()}
+    current = current_names(values)
     if current.get("compute_dtype") == "mixed_bfloat16":
         current["compute_dtype"] = "bfloat16"
     optimizer = current.get("optimizer")

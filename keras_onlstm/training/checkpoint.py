@@ -132,12 +132,12 @@ def save_checkpoint(
     >>> load_checkpoint("checkpoint.npz", model)
     {'epoch': 3}
     """
-    entries = {_STATE: np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)}
+    entries: dict[str, Any] = {_STATE: np.frombuffer(json.dumps(state).encode(), dtype=np.uint8)}
     entries |= {name: _stored(variable) for name, variable in _variables(model).items()}
     for name, array in (arrays or {}).items():
         entries[f"{_ARRAYS}{array.dtype.name}/{name}"] = _stored(array)
     with replacing(path) as temporary:
-        np.savez(temporary, **entries)  # type: ignore[arg-type]
+        np.savez(temporary, **entries)
 
 
 def load_checkpoint(

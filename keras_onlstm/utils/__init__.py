@@ -4,8 +4,17 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Activation", "DType", "Identifier", "NltkTree", "Sentence", "Shape", "StrPath"]
-__all__ += ["Tensor", "Tensors"]
+__all__ = [
+    "Activation",
+    "DType",
+    "Identifier",
+    "NltkTree",
+    "Sentence",
+    "Shape",
+    "StrPath",
+    "Tensor",
+    "Tensors",
+]
 
 # A tensor of the backend, a variable or a symbolic tensor of Keras, or a NumPy array. These have no
 # class in common.

@@ -16,8 +16,15 @@ from keras.src.trainers.data_adapters.data_adapter_utils import get_tensor_spec
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.backends_tensorflow_jax import traced_once
 
-__all__ = ["DenseInputs", "DropoutRNNCell", "VaryingBatches", "assign", "direct", "layers_within"]
-__all__ += ["predictor"]
+__all__ = [
+    "DenseInputs",
+    "DropoutRNNCell",
+    "VaryingBatches",
+    "assign",
+    "direct",
+    "layers_within",
+    "predictor",
+]
 
 _CORE = ("cast", "convert_to_tensor", "shape", "unstack")
 _NUMPY = (

@@ -167,8 +167,12 @@ def _describe(kind):
 
 
 _NAMES: dict[Any, str] = {
-    **{str: "a string", float: "a number", bool: "true or false"},
-    **{list: "a list", dict: "an object", None: "null"},
+    str: "a string",
+    float: "a number",
+    bool: "true or false",
+    list: "a list",
+    dict: "an object",
+    None: "null",
 }
 
 
