@@ -15,9 +15,7 @@ from helpers.package import MODULES, ROOT, module_name
 
 CODE = re.compile(r"^ *```(?:python|\{code-cell\})[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 # Parts of the trainers and of distributed runs. They need runs, devices or a cluster.
-WITHOUT_EXAMPLES = re.compile(
-    r"keras_onlstm\.(spacy_component|evaluation\.unsupervised_parsing)\."
-)
+WITHOUT_EXAMPLES = re.compile(r"keras_onlstm\.(spacy_component|evaluation\.unsupervised_parsing)\.")
 # Results that functions return, and classes that are used like the Keras class that they extend.
 SIMPLE = (tuple, enum.Enum, keras.optimizers.Optimizer, keras.callbacks.Callback)
 EXCEPTIONS = {
