@@ -109,7 +109,7 @@ def join(*place, patience=60, **variables):
 
 @pytest.mark.backend("jax")
 @pytest.mark.parametrize(
-    ("count", "devices", "found"), [(3, (1, 1), "2 processes"), (2, (1, 2), "[1, 2] devices")]
+    ("count", "devices", "found"), [(3, (1, 1), "2 processes"), (2, (1, 2), "with 1, 2 devices")]
 )
 def test_mismatched_processes_and_devices_are_rejected(count, devices, found):
     variables = {"JAX_COORDINATOR_PORT": free_address().rpartition(":")[2]}
