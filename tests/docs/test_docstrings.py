@@ -14,14 +14,12 @@ import pytest
 from helpers.package import MODULES, ROOT, module_name
 
 CODE = re.compile(r"^ *```(?:python|\{code-cell\})[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-# Parts of the trainers and of distributed runs. They need runs, devices or a cluster.
+# They need spaCy, or a run and a treebank.
 WITHOUT_EXAMPLES = re.compile(r"keras_onlstm\.(spacy_component|evaluation\.unsupervised_parsing)\.")
 # Results that functions return, and classes that are used like the Keras class that they extend.
 SIMPLE = (tuple, enum.Enum, keras.optimizers.Optimizer, keras.callbacks.Callback)
 EXCEPTIONS = {
     "keras_onlstm.datasets.syntactic_evaluation.read_lists",
-    "keras_onlstm.dependencies.eisner.best_trees",
-    "keras_onlstm.models.regularization.word_dropout",
     "keras_onlstm.prpn.ParsingNetwork",
     "keras_onlstm.prpn.PredictNetwork",
     "keras_onlstm.prpn.ReadingNetwork",
