@@ -22,10 +22,8 @@ class Nodes(NamedTuple):
 
     hidden: np.ndarray  # (N, U) hidden states from which they were predicted
     words: np.ndarray  # (N,) int32 ids
-    decisions: (
-        np.ndarray
-    )  # (N, 4) bool, `labels` of `keras_onlstm.dependencies.tree_builder.Additions`
-    is_open: np.ndarray  # (N, 4) bool, as in `keras_onlstm.dependencies.tree_builder.Additions`
+    decisions: np.ndarray  # (N, 4) bool, `labels` of `dependencies.tree_builder.Additions`
+    is_open: np.ndarray  # (N, 4) bool, as in `Additions`
 
 
 class AdditionClassifiers(keras.layers.Layer):
@@ -44,23 +42,18 @@ class AdditionClassifiers(keras.layers.Layer):
             keras.layers.Dropout(dropout, seed=fold_in(seed, "dropout", i), dtype=self.dtype_policy)
             for i in range(2)
         ]
-        self.networks: list[tuple[keras.Variable, keras.Variable]] = []
+        self.networks: list[tuple[keras.Variable, ...]] = []
 
     def build(self, input_shape: Shape | None = None) -> None:
         for index, (inputs, outputs) in enumerate(itertools.pairwise(self.sizes)):
             bound = inputs**-0.5  # default initialization of the published code
             shapes = {"kernel": (_EDGES, inputs, outputs), "bias": (_EDGES, 1, outputs)}
-            kernel, bias = (
-                self.add_weight(
-                    shape=shape,
-                    initializer=keras.initializers.RandomUniform(
-                        -bound, bound, seed=fold_in(self.seed, name, index)
-                    ),
-                    name=f"{name}_{index}",
-                )
-                for name, shape in shapes.items()
-            )
-            self.networks.append((kernel, bias))
+            variables = []
+            for name, shape in shapes.items():
+                seed = fold_in(self.seed, name, index)
+                initializer = keras.initializers.RandomUniform(-bound, bound, seed=seed)
+                variables.append(self.add_weight(shape, initializer, name=f"{name}_{index}"))
+            self.networks.append(tuple(variables))
         self.built = True
 
     def call(self, features: Tensor, training: bool = False) -> Tensor:
@@ -104,16 +97,6 @@ def _features(table, nodes, rows):
     return np.concatenate([nodes.hidden[rows], table[nodes.words[rows]]], -1)
 
 
-def _accuracy(predict, batch_size, table, nodes):
-    """The accuracy of each classifier, (4,)."""
-
-    def function(rows: np.ndarray) -> np.ndarray:
-        return predict(_features(table, nodes, rows))
-
-    margins = in_batches(function, batch_size, np.arange(len(nodes.words)))
-    return ((margins > 0.0) == nodes.decisions).mean(0)
-
-
 def fit_classifiers(
     classifiers: AdditionClassifiers,
     table: np.ndarray,
@@ -135,6 +118,10 @@ def fit_classifiers(
     )
     learner.compile(optimizer, loss=None)
     predict = predictor(learner, axes=1)
+
+    def validate(rows: np.ndarray) -> np.ndarray:
+        return predict(_features(table, validation, rows))
+
     count = len(nodes.words)
     variables = classifiers.trainable_variables  # (4, ...) each
     best_accuracy = np.full(_EDGES, -1.0)
@@ -151,7 +138,8 @@ def fit_classifiers(
                 progress(1)
         if validation is None:
             continue
-        accuracy = _accuracy(predict, batch_size, table, validation)
+        margins = in_batches(validate, batch_size, np.arange(len(validation.words)))
+        accuracy = ((margins > 0.0) == validation.decisions).mean(0)  # (4,)
         is_better = accuracy > best_accuracy
         best_accuracy[is_better] = accuracy[is_better]
         for array, variable in zip(best_weights, variables, strict=True):

@@ -31,11 +31,7 @@ class BidirectionalLSTM(TreeLSTM):
         embedding_dim: positive integer, E: size of word vectors.
         units: positive integer, U, of each LSTM. The softmax has 2 U inputs.
         num_layers: positive integer, layers of each.
-        dropout: dropout rate of the last layer's outputs, before the softmax.
-        vocabulary: list of V words with `<unk>` and `<root>`, or `None`.
-        seed: integer seed of initialization and dropout.
-        input_dropout: dropout rate of word vectors.
-        output_bias: whether the softmax has a bias.
+        dropout, vocabulary, seed, input_dropout, output_bias: as of `TreeLSTM`.
         **kwargs: `name`, `dtype` of `keras.Model`.
 
     Call arguments and returns: as of `TreeLSTM`.

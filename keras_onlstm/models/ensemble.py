@@ -53,9 +53,7 @@ class Ensemble(SentenceReader):
 
     >>> from keras_onlstm.models import Ensemble, LanguageModel
     >>> words = ["<eos>", "<unk>", "the", "cat"]
-    >>> models = [
-    ...     LanguageModel(4, 8, 16, layers, chunk_size=4, vocabulary=words) for layers in (2, 3)
-    ... ]
+    >>> models = [LanguageModel(4, 8, 16, layers, 4, vocabulary=words) for layers in (2, 3)]
     >>> ensemble = Ensemble(models)
     >>> ensemble.layers_per_model, ensemble.distances(["the cat"])[0].shape
     ((2, 3), (5, 2))
@@ -112,9 +110,9 @@ def _check(models):
             raise ValueError(
                 f"model {number}: has no distances, because it is an LSTM. Use recurrent='onlstm'."
             )
-        if (model.vocabulary_size, model.vocabulary) != (
-            models[0].vocabulary_size,
-            models[0].vocabulary,
+        if any(
+            getattr(model, name) != getattr(models[0], name)
+            for name in ("vocabulary_size", "vocabulary")
         ):
             raise ValueError(
                 f"model {number}: its vocabulary differs from that of model 1. Train the models of "
@@ -134,15 +132,9 @@ def check_eight_bit(model: Any, path: StrPath) -> None:
 
 @renamed_arguments(about="metadata")
 def save_eight_bit(model: Any, path: StrPath, metadata: Any = None) -> None:
-    """Writes a language model or an ensemble with 8-bit weights.
+    """Writes a `LanguageModel` or `Ensemble` with 8-bit weights to a `.npz` file.
 
-    Args:
-        model: `LanguageModel`, or `Ensemble`, whose vocabulary is stored once.
-        path: of the file, ending in `.npz`.
-        metadata: JSON-serializable object that `load_eight_bit` returns: the model's origin.
-
-    Raises:
-        ValueError: if a model is not a `LanguageModel`.
+    `metadata` is any JSON-serializable object, which `load_eight_bit` returns.
     """
     check_eight_bit(model, path)
     is_ensemble = hasattr(model, "models")
@@ -167,12 +159,7 @@ def save_eight_bit(model: Any, path: StrPath, metadata: Any = None) -> None:
 
 
 def load_eight_bit(path: StrPath) -> tuple[Any, Any]:
-    """Loads the `LanguageModel` or `Ensemble` of `save_eight_bit`, and its metadata.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if it is damaged or not from `save_eight_bit`.
-    """
+    """Loads the `LanguageModel` or `Ensemble` of `save_eight_bit`, and its metadata."""
     return build_models(read_compact(path), path)
 
 

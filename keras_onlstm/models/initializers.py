@@ -1,14 +1,11 @@
 """Initialization of a model's weights, so that it learns from its first steps on.
 
-If the softmax does not start with the frequencies of words, it has to learn them first. A softmax
-that shares its matrix with the embedding learns them there: all word vectors get one component for
-the frequency, which outgrows all others, and for hundreds of steps the gates see only that. So the
-bias of the softmax is initialized with the log-frequencies.
+A softmax that shares its matrix with the embedding first learns the frequencies of words: all word
+vectors get one large component, and for hundreds of steps the gates see only that. So the bias of
+the softmax is initialized with the log-frequencies.
 
-Small inputs are multiplied by small weights: with word vectors within 0.1 and kernels within 1 /
-sqrt(fan in), the gates of the first layer move by 0.03, those of the third by 0.003. So input
-kernels are scaled to give the pre-activations of the gates a standard deviation of 0.25 in the
-first layer and about 0.14 and 0.09 in those above it, for all sizes, and for ON-LSTM and LSTM.
+Input kernels are scaled to give the pre-activations of the gates a standard deviation of 0.25 in
+the first layer and about 0.14 and 0.09 in those above it, for all sizes, and for ON-LSTM and LSTM.
 
 This is `"scaled"`. With `"published"`, word vectors are within 0.1, all else within 1 / sqrt(fan
 in), and frequencies are not used. docs/experiments/language_models.md has the comparison.
@@ -57,12 +54,6 @@ class GateUniform(keras.initializers.Initializer):
     """Uniform initializer of ON-LSTM kernels, smaller for the master gates.
 
     Weights are within `bound`, those of the master gates within `bound * master`.
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models.initializers import GateUniform
-    >>> kernel = np.asarray(GateUniform(1.0, 0.1, units=6, chunk_size=3, seed=0)((50, 28)))
-    >>> print(f"{np.abs(kernel[:, :4]).max():.1f} {np.abs(kernel[:, 4:]).max():.1f}")
-    0.1 1.0
     """
 
     def __init__(
@@ -80,13 +71,8 @@ class GateUniform(keras.initializers.Initializer):
         return self._uniform(shape, dtype) * keras.ops.cast(scale, dtype or keras.config.floatx())
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "bound": self.bound,
-            "master": self.master,
-            "units": self.units,
-            "chunk_size": self.chunk_size,
-            "seed": self.seed,
-        }
+        names = ("bound", "master", "units", "chunk_size", "seed")
+        return {name: getattr(self, name) for name in names}
 
 
 def kernels(
@@ -102,20 +88,13 @@ def kernels(
 
     `reads_words` is whether the inputs of `size` features are word vectors, or else outputs of such
     a layer.
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models import initializers
-    >>> words = np.asarray(initializers.embedding(seed=0)((1000, 50)))
-    >>> initializer, _ = initializers.kernels("scaled", "lstm", 50, 100, None, True, seeds=(1, 2))
-    >>> print(f"{np.std(words @ np.asarray(initializer((50, 400)))):.2f}")
-    0.25
     """
     if initialization == "published":
         return fan_in(size, seeds[0]), fan_in(units, seeds[1])
     rms = EMBEDDING / 3**0.5 if reads_words else OUTPUT[recurrent]  # uniform: bound / sqrt(3)
     bounds = PREACTIVATION * (3 / size) ** 0.5 / rms, units**-0.5
     if recurrent == "lstm":
-        return [_uniform(bound, seed) for bound, seed in zip(bounds, seeds, strict=True)]
+        return list(map(_uniform, bounds, seeds))
     return [
         GateUniform(bound, MASTER, units, chunk_size, seed)
         for bound, seed in zip(bounds, seeds, strict=True)

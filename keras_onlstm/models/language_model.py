@@ -49,9 +49,6 @@ class LanguageModel(SentenceReader):
     vectors, between layers and of the output, weight dropout of the recurrent kernels, and one
     matrix for embedding and softmax.
 
-    Called on ids it reads a batch from zero states and returns logits, so `fit`, `predict` and
-    `evaluate` work.
-
     Source: Shen et al. 2019, "Ordered Neurons", section 5.1, https://arxiv.org/abs/1810.09536.
 
     Args:
@@ -160,45 +157,32 @@ class LanguageModel(SentenceReader):
 
     def _recurrent_layer(self, index, input_dim, units):
         config = self._config
+        seeds = [self._seed(10 * index + offset) for offset in range(4)]
         kernel, recurrent_kernel = initializers.kernels(
-            config["initialization"],
-            config["recurrent"],
-            input_dim,
-            units,
-            config["chunk_size"],
-            reads_words=index == 0,
-            seeds=(self._seed(10 * index), self._seed(10 * index + 1)),
-        )
+            config["initialization"], config["recurrent"], input_dim, units, config["chunk_size"],
+            reads_words=index == 0, seeds=seeds[:2],
+        )  # fmt: skip
         options = {
-            "kernel_initializer": kernel,
-            "recurrent_initializer": recurrent_kernel,
-            "bias_initializer": initializers.fan_in(units, self._seed(10 * index + 2)),
+            "kernel_initializer": kernel, "recurrent_initializer": recurrent_kernel,
+            "bias_initializer": initializers.fan_in(units, seeds[2]),
             "recurrent_weight_dropout": config["recurrent_weight_dropout"],
-            "return_sequences": True,
-            "return_state": True,
-            "dtype": self.dtype_policy,
-            "seed": self._seed(10 * index + 3),
-            "name": f"recurrent_{index}",
-        }
+            "return_sequences": True, "return_state": True, "dtype": self.dtype_policy,
+            "seed": seeds[3], "name": f"recurrent_{index}",
+        }  # fmt: skip
         if config["recurrent"] == "lstm":
             return WeightDroppedLSTM(units, unit_forget_bias=False, **options)
         return ONLSTM(units, config["chunk_size"], return_distances=True, **options)
 
     def build(self, input_shape: Shape | None = None) -> None:
         config = self._config
-        self.embeddings = self.add_weight(
-            shape=(config["vocabulary_size"], config["embedding_dim"]),
-            initializer=initializers.embedding(self._seed(50)),
-            name="embeddings",
-        )
-        size = config["embedding_dim"]
+        words, size = config["vocabulary_size"], config["embedding_dim"]
+        initializer = initializers.embedding(self._seed(50))
+        self.embeddings = self.add_weight((words, size), initializer, name="embeddings")
         for layer in self.recurrent_layers:
             layer.build((None, None, size))
             size = layer.cell.units
         if self.softmax is None:
-            self.softmax_bias = self.add_weight(
-                shape=(config["vocabulary_size"],), initializer="zeros", name="softmax_bias"
-            )
+            self.softmax_bias = self.add_weight((words,), "zeros", name="softmax_bias")
         else:
             self.softmax.build((None, None, size))
         self.built = True
@@ -215,11 +199,9 @@ class LanguageModel(SentenceReader):
         distances: list[list[Tensor]] = []  # layers of gates
         x = self.dropouts[0](embedding_lookup(words, ids), training=training)  # (B, T, E)
         for index, layer in enumerate(self.recurrent_layers):
+            initial_state = None if states is None else states[index]
             raw, h, c, *layer_distances = layer(
-                x,
-                initial_state=None if states is None else states[index],
-                mask=mask,
-                training=training,
+                x, initial_state=initial_state, mask=mask, training=training
             )
             last_states.append([h, c])
             distances.append(layer_distances)

@@ -13,15 +13,6 @@ from keras_onlstm.utils.numerics import embedding_lookup
 from keras_onlstm.utils.validation import check_choice
 
 
-def _recurrent_layer(recurrent, units, chunk_size, seed):
-    check_choice("recurrent", recurrent, ("onlstm", "lstm"))
-    if recurrent == "onlstm":
-        return ONLSTM(units, chunk_size=chunk_size, seed=seed, name="recurrent")
-    layer = keras.layers.LSTM(units, seed=seed, name="recurrent")
-    layer.supports_masking = True  # else Keras 3.16 warns about the mask
-    return layer
-
-
 class _Embedding(keras.layers.Embedding):
     """`keras.layers.Embedding` with a dense gradient (see `embedding_lookup`)."""
 
@@ -44,12 +35,12 @@ class PairClassifier(DenseInputs, keras.Model):
     Args:
         vocabulary_size: positive integer, number of token ids, padding (id 0) included.
         classes: positive integer, number of relations.
-        embedding_dim: positive integer. Default 128.
-        units: positive integer, of the recurrent and the hidden layer. Default 400.
-        chunk_size: positive integer, of the ON-LSTM. Default 10.
+        embedding_dim: positive integer.
+        units: positive integer, of the recurrent and the hidden layer.
+        chunk_size: positive integer, of the ON-LSTM.
         recurrent: `"onlstm"`, or `"lstm"` for comparison.
-        dropout: rate in [0, 1). Default 0.2.
-        seed: integer seed of dropout and initialization. Default: random.
+        dropout: rate in [0, 1).
+        seed: integer seed of dropout and initialization.
         **kwargs: of `keras.Model`.
 
     Call arguments:
@@ -68,8 +59,7 @@ class PairClassifier(DenseInputs, keras.Model):
     >>> import numpy as np
     >>> from keras_onlstm.models import PairClassifier
     >>> model = PairClassifier(vocabulary_size=12, classes=7, units=20)
-    >>> logits = model((np.array([[3, 4, 5]]), np.array([[3, 0]])))
-    >>> tuple(logits.shape)
+    >>> tuple(model((np.array([[3, 4, 5]]), np.array([[3, 0]]))).shape)
     (1, 7)
     """
 
@@ -89,6 +79,7 @@ class PairClassifier(DenseInputs, keras.Model):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
+        check_choice("recurrent", recurrent, ("onlstm", "lstm"))
         self._config: dict[str, Any] = {
             "vocabulary_size": vocabulary_size, "classes": classes, "embedding_dim": embedding_dim,
             "units": units, "chunk_size": chunk_size, "recurrent": recurrent, "dropout": dropout,
@@ -104,17 +95,18 @@ class PairClassifier(DenseInputs, keras.Model):
             name="embedding",
         )
         self.dropout = keras.layers.Dropout(dropout, seed=seed, name="dropout")
-        self.recurrent = _recurrent_layer(recurrent, units, chunk_size, seed)
+        if recurrent == "onlstm":
+            self.recurrent = ONLSTM(units, chunk_size=chunk_size, seed=seed, name="recurrent")
+        else:
+            self.recurrent = keras.layers.LSTM(units, seed=seed, name="recurrent")
+            self.recurrent.supports_masking = True  # else Keras 3.16 warns about the mask
         self.hidden = keras.layers.Dense(units, activation="elu", name="hidden")
         self.relation = keras.layers.Dense(classes, name="relation")
 
     def encode(self, ids: Tensor, training: bool = False) -> Tensor:
         """Encodes sentences: ids (batch, time) -> the last output (batch, units)."""
-        return self.recurrent(
-            self.dropout(self.embedding(ids), training=training),
-            mask=self.embedding.compute_mask(ids),
-            training=training,
-        )
+        x = self.dropout(self.embedding(ids), training=training)
+        return self.recurrent(x, mask=self.embedding.compute_mask(ids), training=training)
 
     def call(self, inputs: Sequence[Tensor], training: bool = False) -> Tensor:
         left, right = (self.encode(ids, training=training) for ids in inputs)

@@ -43,20 +43,16 @@ class PRPNOutput(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """The attention of `PRPN` in a sentence of T tokens, `<eos>` and the words; NumPy arrays.
+    """The attention of `PRPN` in a sentence of T tokens, `<eos>` and the words.
 
-    Entry (t, s) of a map relates token t to the earlier token s. It is 0 for s >= t.
-
-    Attributes:
-        tokens: list of T strings.
-        distances: (T,), before each token, in (0, 1).
-        maps: dictionary of (T, T): "gates", "next gates", "reading 1" and so on, one per layer, and
-            "predict". Gates are in [0, 1]; rows of attention weights have sums of at most 1.
+    Entry (t, s) of a map relates token t to the earlier token s. It is 0 for s >= t. The maps are
+    "gates", "next gates", "reading 1" and so on, one per layer, and "predict". Gates are in [0, 1];
+    rows of attention weights have sums of at most 1.
     """
 
     tokens: list[str]
-    distances: np.ndarray
-    maps: dict[str, np.ndarray]
+    distances: np.ndarray  # (T,), before each token, in (0, 1)
+    maps: dict[str, np.ndarray]  # (T, T) each
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
@@ -183,16 +179,14 @@ class PRPN(SentenceReader):
         def matrix(name: str) -> keras.Variable:
             seed = fold_in(config["seed"], name)
             initializer = initializers.prpn_embedding(config["initialization"], seed)
-            return self.add_weight(shape=shape, initializer=initializer, name=name)
+            return self.add_weight(shape, initializer, name=name)
 
         self.embeddings = matrix("embeddings")
         self.parsing.build((None, None, shape[1]))
         self.reading_network.build((None, None, shape[1]))
         self.predict_network.build((None, None, config["units"]))
         self.softmax_kernel = None if config["tie_weights"] else matrix("softmax_kernel")
-        self.softmax_bias = self.add_weight(
-            shape=shape[:1], initializer="zeros", name="softmax_bias"
-        )
+        self.softmax_bias = self.add_weight(shape[:1], "zeros", name="softmax_bias")
         self.built = True
 
     def hidden(
@@ -222,11 +216,6 @@ class PRPN(SentenceReader):
     def attention(self, sentence: Sentence) -> Attention:
         """Attention of the reading and the predict network in a sentence: `<eos>` and its words.
 
-        Args:
-            sentence: string of words separated by spaces, or list of words.
-
-        Example:
-
         >>> from keras_onlstm.models import PRPN
         >>> words = ["<eos>", "<unk>", "the", "cat"]
         >>> model = PRPN(4, embedding_dim=8, units=6, slots=4, lookback=2, vocabulary=words)
@@ -243,11 +232,9 @@ class PRPN(SentenceReader):
         preceding, history, reading = self.initial_states(1)
         parsed = self._parse(x, preceding, history)
         h, _ = self.reading_network(x, parsed.gates, reading)
-        bands = {
-            "gates": banded_gates(parsed.gates)[0],
-            "next gates": banded_gates(parsed.next_gates)[0],
-        }
         weights = self.reading_network.attention(x, parsed.gates, reading)
+        bands = {"gates": banded_gates(parsed.gates)[0]}
+        bands["next gates"] = banded_gates(parsed.next_gates)[0]
         bands |= {f"reading {number}": band for number, band in enumerate(weights, 1)}
         if self._config["predict_attention"]:
             memory = reading[-1][0]

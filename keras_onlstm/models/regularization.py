@@ -1,8 +1,6 @@
-"""Regularization of recurrent language models against overfitting (Merity et al. 2018).
+"""Regularization of recurrent language models (Merity et al. 2018, arXiv:1708.02182).
 
-Source: Merity, Keskar and Socher 2018, "Regularizing and Optimizing LSTM Language Models",
-https://arxiv.org/abs/1708.02182. Weight dropout is an argument of the layers,
-`recurrent_weight_dropout`.
+Weight dropout is an argument of the layers, `recurrent_weight_dropout`.
 """
 
 from collections.abc import Sequence
@@ -15,42 +13,14 @@ from keras_onlstm.recurrence.lstm import lstm
 from keras_onlstm.utils import Tensor, Tensors
 from keras_onlstm.utils.backends_tensorflow_jax import tensorflow_has_gpu
 
-__all__ = [
-    "WeightDroppedLSTM",
-    "activation_regularization",
-    "locked_dropout",
-    "temporal_activation_regularization",
-    "word_dropout",
-]
-
 
 def locked_dropout(rate: float, seed: int | None = None, **kwargs: Any) -> keras.layers.Dropout:
-    """`keras.layers.Dropout` of (batch, time, features) that drops the same features at every step.
-
-    Args:
-        rate: share to drop, in [0, 1).
-        seed: integer seed.
-        **kwargs: of `keras.layers.Dropout`.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models.regularization import locked_dropout
-    >>> dropped = np.asarray(locked_dropout(0.5, seed=1)(np.ones((1, 3, 8)), training=True))
-    >>> bool((dropped == dropped[:, :1]).all())
-    True
-    """
+    """`keras.layers.Dropout` of (B, T, features) that drops the same features at every step."""
     return keras.layers.Dropout(rate, noise_shape=(None, 1, None), seed=seed, **kwargs)
 
 
 def word_dropout(embeddings: Tensor, rate: float, seed: int | keras.random.SeedGenerator) -> Tensor:
-    """Drops whole words from an embedding matrix, everywhere in a batch, and scales the others up.
-
-    Args:
-        embeddings: (vocabulary, embedding_dim).
-        rate: share of words to drop, in [0, 1).
-        seed: `keras.random.SeedGenerator` or integer.
-    """
+    """Drops rows of an embedding matrix (vocabulary, embedding_dim) and scales the others up."""
     if rate == 0:
         return embeddings
     factors = keras.random.dropout(ops.ones((embeddings.shape[0], 1)), rate, seed=seed)
@@ -67,36 +37,14 @@ def _mean(values, mask):
 def activation_regularization(
     outputs: Tensor, strength: float, mask: Tensor | None = None
 ) -> Tensor:
-    """`strength` times the mean of the squared outputs.
-
-    Args:
-        outputs: (batch, time, units), after dropout.
-        strength: number; 2 in the published recipe.
-        mask: boolean (batch, time), `False` at masked steps, or `None`.
-    """
+    """`strength` times the mean of the squared outputs (B, T, U) at unmasked steps."""
     return strength * _mean(outputs * outputs, mask)
 
 
 def temporal_activation_regularization(
     outputs: Tensor, strength: float, mask: Tensor | None = None
 ) -> Tensor:
-    """`strength` times the mean of the squared difference of neighbouring outputs.
-
-    Args:
-        outputs: (batch, time, units), before dropout.
-        strength: number; 1 in the published recipe.
-        mask: boolean (batch, time), `False` at masked steps, or `None`.
-
-    Returns:
-        Scalar tensor, 0 if there is only one step.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models.regularization import temporal_activation_regularization
-    >>> float(temporal_activation_regularization(np.array([[[1.0], [3.0]]], "float32"), 0.5))
-    2.0
-    """
+    """`strength` times the mean of the squared differences of neighbouring outputs (B, T, U)."""
     if outputs.shape[1] == 1:
         return ops.zeros((), outputs.dtype)
     change = outputs[:, 1:] - outputs[:, :-1]
@@ -119,20 +67,8 @@ class WeightDroppedLSTM(keras.layers.LSTM):
     In training on a CPU, its loop has hand-written gradients like that of `ONLSTM`, so that only
     the equations differ.
 
-    Args:
-        units: positive integer.
-        recurrent_weight_dropout: share of the entries of the recurrent kernel to drop in training,
-            with one mask per batch. The other entries are scaled up.
-        seed: integer seed.
-        **kwargs: of `keras.layers.LSTM`.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.models.regularization import WeightDroppedLSTM
-    >>> layer = WeightDroppedLSTM(8, recurrent_weight_dropout=0.5)
-    >>> tuple(layer(np.ones((2, 3, 4), "float32"), training=True).shape)
-    (2, 8)
+    `recurrent_weight_dropout` is the share of the entries of the recurrent kernel that are dropped
+    in training, with one mask per batch.
     """
 
     def __init__(
@@ -183,5 +119,4 @@ class WeightDroppedLSTM(keras.layers.LSTM):
         )
 
     def get_config(self) -> dict[str, Any]:
-        rate = self.recurrent_weight_dropout
-        return {**super().get_config(), "recurrent_weight_dropout": rate}
+        return {**super().get_config(), "recurrent_weight_dropout": self.recurrent_weight_dropout}

@@ -88,20 +88,7 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
     def initialize_output_bias(self, counts: npt.ArrayLike) -> None:
         """Sets the bias of the softmax to the log-frequencies of the words, before training.
 
-        Then the word vectors need not learn the frequencies.
-
-        Args:
-            counts: (V,) numbers of occurrences of each word in the training text.
-
-        Raises:
-            ValueError: if `counts` is not one number, 0 or above, per word.
-
-        Example:
-
-        >>> import numpy as np
-        >>> from keras_onlstm.models import LanguageModel
-        >>> model = LanguageModel(20, embedding_dim=8, units=16, chunk_size=4)
-        >>> model.initialize_output_bias(np.bincount([3, 4, 3, 5], minlength=20))
+        `counts`, (V,), are the numbers of occurrences of each word in the training text.
         """
         bias = initializers.log_frequencies(counts)
         if len(bias) != self.vocabulary_size:
@@ -137,16 +124,8 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
     def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
         """Log-probabilities of the words of sentences, each read on its own from zero states.
 
-        Args:
-            sentences: list of strings of words separated by spaces, or of lists of words.
-            end: whether to score the `<eos>` at the end too.
-
-        Returns:
-            List of arrays (words + 1,), or (words,) if not `end`, in nats: each word given `<eos>`
-            and the words before it.
-
-        Raises:
-            ValueError: if the model has no vocabulary, or does not predict words.
+        Returns a list of arrays (words + 1,) in nats: each word, and the `<eos>` at the end, given
+        `<eos>` and the words before it. Without `end` they are (words,).
         """
         self._check_predicts()
         results = self._read("scores", self._scores, sentences, contexts, end)
@@ -171,29 +150,11 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
         seed: int = 0,
         progress: Callable[[int], object] | None = None,
     ) -> list[str]:
-        """Samples a continuation of words, word by word.
+        """Samples a continuation of words, up to `length` words or the first `<eos>`.
 
-        Args:
-            words: string of words separated by spaces, or list; may be empty. They follow `<eos>`.
-            length: integer, maximum number of words.
-            temperature: number above 0 that divides the logits. Lower is safer, higher more varied.
-            top_k: integer, samples only from this many likeliest words, or `None`: from all.
-            seed: of the sampling.
-            progress: function called with 1 after each word.
-
-        Returns:
-            List of the sampled words, never `<unk>`, up to the first `<eos>`, if any.
-
-        Raises:
-            ValueError: if the model has no vocabulary, or does not predict words.
-
-        Example:
-
-        >>> from keras_onlstm.models import LanguageModel
-        >>> vocabulary = ["<eos>", "<unk>", "the", "cat"]
-        >>> model = LanguageModel(4, 8, 16, chunk_size=4, vocabulary=vocabulary)
-        >>> len(model.generate("the cat", length=5)) <= 5
-        True
+        The logits are divided by `temperature`: lower is safer, higher more varied. `top_k` limits
+        the choice to the likeliest words; `<unk>` is never sampled. `progress` is called with 1
+        after each word.
         """
         self._check_predicts()
         generator, vocabulary = np.random.default_rng(seed), self._encoding().vocabulary
@@ -218,8 +179,8 @@ class SentenceReader(DistanceModel, DenseInputs, keras.Model):
 
     def _check_predicts(self):
         if "language_model" not in self.graphs:
-            kind = type(self).__name__
-            raise ValueError(f"{kind} does not predict words. Use one of its models.")
+            name = type(self).__name__
+            raise ValueError(f"{name} does not predict words. Use one of its models.")
 
     def _read(self, name, function, sentences, inputs=lambda ids, lengths: ids, closed=False):
         """Applies a compiled function to sentences: list of results and numbers of words."""

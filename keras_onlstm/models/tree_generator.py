@@ -25,7 +25,6 @@ from keras_onlstm.utils.numerics import embedding_lookup, fold_in, wide_dtype
 from keras_onlstm.utils.validation import check_choice, check_integer
 
 _ROWS = 256  # nodes that are classified at once
-_ACCURACY_HEADER = ("%", "all nodes", "majority", "where it is open", "majority")
 
 
 class Accuracy(NamedTuple):
@@ -97,13 +96,9 @@ class TreeGenerator(keras.Model):
         units = check_integer("units", units)
         self._config: dict[str, Any] = {"units": units, "dropout": dropout, "seed": seed}
         self.classifiers = AdditionClassifiers(
-            2 * model.get_config()["units"],
-            units,
-            dropout,
-            fold_in(seed, "classifiers"),
-            dtype=wide_dtype(model.compute_dtype),
-            name="classifiers",
-        )
+            2 * model.get_config()["units"], units, dropout, fold_in(seed, "classifiers"),
+            dtype=wide_dtype(model.compute_dtype), name="classifiers",
+        )  # fmt: skip
         self._functions: dict[str, Callable[..., Any]] = {}
 
     def build(self, input_shape: Shape | None = None) -> None:
@@ -134,8 +129,7 @@ class TreeGenerator(keras.Model):
     ) -> Self:
         """Trains the classifiers of a new generator on the nodes of trees, with AdaGrad.
 
-        Every node, ROOT included, is an example for each classifier. The defaults are the published
-        ones.
+        The defaults are the published ones.
 
         Args:
             model: `TreeLSTM` with a vocabulary, trained.
@@ -153,23 +147,15 @@ class TreeGenerator(keras.Model):
         Raises:
             ValueError: if an argument is invalid, `trees` is empty, or a tree is not projective.
         """
-        epochs, batch_size = (
-            check_integer("epochs", epochs),
-            check_integer("batch_size", batch_size),
-        )
+        epochs = check_integer("epochs", epochs)
+        batch_size = check_integer("batch_size", batch_size)
         generator = cls(model, units, dropout, check_integer("seed", seed, 0))
         generator.build()
-        fit_classifiers(
-            generator.classifiers,
-            ops.convert_to_numpy(model.softmax_kernel),
-            generator.nodes(trees),
-            None if validation is None else generator.nodes(validation),
-            seed,
-            epochs,
-            learning_rate,
-            batch_size,
-            progress,
-        )
+        table = ops.convert_to_numpy(model.softmax_kernel)
+        nodes = generator.nodes(trees)
+        others = None if validation is None else generator.nodes(validation)
+        options = (seed, epochs, learning_rate, batch_size, progress)
+        fit_classifiers(generator.classifiers, table, nodes, others, *options)
         return generator
 
     def nodes(self, trees: Iterable[DependencyTree]) -> Nodes:
@@ -177,30 +163,25 @@ class TreeGenerator(keras.Model):
         trees = list(trees)
         if not trees:
             raise ValueError("trees must contain at least one tree.")
-        hidden, words, decisions, is_open = [], [], [], []
+        parts = []
         for tree, states in zip(trees, self.model.states(trees), strict=True):
-            hidden.append(np.pad(states, ((1, 0), (0, 0)), constant_values=INITIAL))
-            tree_words = self.model.schedule_tree(tree).words
-            words.append(np.append(self._root, tree_words).astype("int32"))
-            tree_additions = additions(tree)
-            decisions.append(tree_additions.labels)
-            is_open.append(tree_additions.is_open)
-        return Nodes(*map(np.concatenate, (hidden, words, decisions, is_open)))
+            hidden = np.pad(states, ((1, 0), (0, 0)), constant_values=INITIAL)
+            words = np.append(self._root, self.model.schedule_tree(tree).words).astype("int32")
+            decisions = additions(tree)
+            parts.append((hidden, words, decisions.labels, decisions.is_open))
+        return Nodes(*map(np.concatenate, zip(*parts, strict=True)))
 
     def accuracies(self, trees: Iterable[DependencyTree]) -> dict[str, Accuracy]:
         """The accuracies of the classifiers at the nodes of projective trees.
 
-        Returns:
-            Dictionary from `"ADD-LEFT"`, `"ADD-RIGHT"`, `"ADD-NX-LEFT"` and `"ADD-NX-RIGHT"` to
-            `Accuracy`.
+        The keys are `"ADD-LEFT"`, `"ADD-RIGHT"`, `"ADD-NX-LEFT"` and `"ADD-NX-RIGHT"`.
         """
         nodes = self.nodes(trees)
         is_correct = (self._margins(nodes) > 0.0) == nodes.decisions
         accuracies = {}
         for index, name in enumerate(ADDITIONS):
-            is_open = nodes.is_open[:, index]
             columns = is_correct[:, index], nodes.decisions[:, index]
-            open_columns = (column[is_open] for column in columns)
+            open_columns = (column[nodes.is_open[:, index]] for column in columns)
             accuracies[name] = Accuracy(*_shares(*columns), *_shares(*open_columns))
         return accuracies
 
@@ -208,9 +189,8 @@ class TreeGenerator(keras.Model):
         """Log-probabilities of sentences and their trees, log P(S, T).
 
         The sum over the words, among all words but `<root>`, and over all open decisions: three at
-        each word, two at the one that depends on ROOT (`dependencies.tree_builder`).
-        With `<unk>` as a word, the probabilities of all trees with one word under ROOT add up to 1,
-        unless some grow forever.
+        each word, two at the one that depends on ROOT. With `<unk>` as a word, the
+        probabilities of all trees with one word under ROOT add up to 1, unless some grow forever.
 
         Args:
             trees: list of `DependencyTree`, projective, at least one.
@@ -239,10 +219,9 @@ class TreeGenerator(keras.Model):
     ) -> list[Sample]:
         """Samples trees, grown from ROOT breadth first, in the order of `DependencyTree.steps`.
 
-        Words are sampled from the model, never `<root>`. Decisions are the likelier ones, as
-        published, or they are sampled too; then trees have the frequencies of `log_probability`. A
-        tree stops growing at `max_words` words and is marked as cut if more were to be added. Each
-        tree depends only on `seed` and its index, up to rounding.
+        Words are never `<root>`. Decisions are the likelier ones, as published, or they are sampled
+        too; then trees have the frequencies of `log_probability`. A tree is marked as cut if more
+        than `max_words` were to be added. Each depends only on `seed` and its index.
 
         Args:
             n: positive integer, number of trees.
@@ -334,18 +313,7 @@ def generate_trees(
     seed: int = 0,
     max_words: int = 30,
 ) -> GeneratedTrees:
-    """Trains the classifiers of a `TreeGenerator`, samples n trees, and makes tables.
-
-    >>> from keras_onlstm.dependencies import random_tree
-    >>> from keras_onlstm.models import TreeLSTM
-    >>> from keras_onlstm.models.tree_generator import generate_trees
-    >>> words = ["<unk>", "<root>", "a", "cat", "sleeps"]
-    >>> model = TreeLSTM(5, embedding_dim=4, units=8, vocabulary=words, seed=0)
-    >>> trees = [random_tree(["a", "cat", "sleeps"], seed) for seed in range(9)]
-    >>> result = generate_trees(model, trees, trees, n=2, max_words=8)
-    >>> result.statistics_header, [row[0] for row in result.accuracies][:2]
-    (('', 'trained on', 'generated'), ['ADD-LEFT', 'ADD-RIGHT'])
-    """
+    """Trains the classifiers of a `TreeGenerator`, samples n trees, and makes tables."""
     generator = TreeGenerator.train(model, train, seed, validation=validation)
     samples = generator.sample(n, seed, max_words)
     corpora = {"trained on": train, "generated": [sample.tree for sample in samples]}
@@ -357,7 +325,7 @@ def generate_trees(
         generator,
         samples,
         accuracies,
-        _ACCURACY_HEADER,
+        ("%", "all nodes", "majority", "where it is open", "majority"),
         statistics_rows(corpora),
         ("", *corpora),
         list(map(_caption, samples)),

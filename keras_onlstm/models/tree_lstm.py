@@ -149,7 +149,7 @@ class TreeLSTM(keras.Model):
         self.embeddings = weight("embeddings", size, config["embedding_dim"])
         self.softmax_kernel = weight("softmax_kernel", size, self._sides * config["units"])
         self.softmax_bias = weight("softmax_bias", size) if config["output_bias"] else None
-        for layer in (*self.generators, *([self.left] if self.left else [])):
+        for layer in filter(None, (*self.generators, self.left)):
             layer.build()
         self.built = True
 
@@ -213,11 +213,9 @@ class TreeLSTM(keras.Model):
         return self.target_log_probabilities(self.logits(self.hidden(grids)), targets)
 
     def schedule_tree(self, tree: DependencyTree) -> TreeSchedule:
-        """Computes the step and the row of every word of a tree, for `schedule_batch`.
+        """Computes the step and the row of every word of a projective tree, for `schedule_batch`.
 
-        Raises:
-            ValueError: if the model has no vocabulary with `<unk>` and `<root>`; if the tree is not
-                projective, contains `<root>` or, for a sequential model, is not a chain.
+        Raises `ValueError` for another tree or one with `<root>`; sequential models need a chain.
         """
         encoder = self._encoding()
         if self._config["sequential"]:
@@ -250,32 +248,22 @@ class TreeLSTM(keras.Model):
     plan = renamed_attribute("plan", "schedule_batch")
 
     def score(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
-        """Log-probabilities of the words of trees, each given its path.
+        """Log-probabilities of the words of projective trees, each given its path, in nats.
 
-        Args:
-            trees: list of `DependencyTree`, projective.
-
-        Returns:
-            List of arrays (words,), in the order of the sentences, in nats.
-
-        Raises:
-            ValueError: see `schedule_tree`.
+        Returns a list of arrays (words,), in the order of the sentences.
         """
         return list(self._read("scores", self._scores, trees))
 
     def log_probability(self, trees: Iterable[DependencyTree]) -> np.ndarray:
         """Log-probabilities (trees,) of the words of whole trees, log P(S | T), in nats."""
-        return np.array([scores.sum() for scores in self._read("scores", self._scores, trees)])
+        return np.array([scores.sum() for scores in self.score(trees)])
 
     def states(self, trees: Iterable[DependencyTree]) -> list[np.ndarray]:
         """The hidden states (words, U) from which the words of each tree are predicted."""
-        return list(self._read("hidden", self._hidden, trees))
+        return list(self._read("hidden", lambda batch: self.hidden(batch["grids"]), trees))
 
     def _scores(self, batch):
         return self.log_probabilities(batch["grids"], batch["targets"])
-
-    def _hidden(self, batch):
-        return self.hidden(batch["grids"])
 
     def _read(
         self, name: str, function: Callable[[Any], Any], trees: Iterable[DependencyTree]

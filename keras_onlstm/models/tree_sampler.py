@@ -1,7 +1,7 @@
 """Samples trees from a TreeLSTM and the classifiers of a `TreeGenerator`, in batches."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +11,7 @@ from keras_onlstm.dependencies import DependencyTree, Edge
 from keras_onlstm.dependencies.tree import Step
 from keras_onlstm.dependencies.tree_builder import TreeBuilder, additions
 from keras_onlstm.models.tree_lstm import TreeLSTM
-from keras_onlstm.tree_lstm.step import INITIAL, Layer, Weights, deep_step
-from keras_onlstm.utils import Tensor
+from keras_onlstm.tree_lstm.step import INITIAL, deep_step
 from keras_onlstm.utils.keras_private import predictor
 from keras_onlstm.utils.numerics import embedding_lookup, wide_dtype
 
@@ -21,13 +20,11 @@ _SCORES = 2**24  # maximum number of logits in a batch of more than one tree
 
 
 class Sample(NamedTuple):
-    """A generated tree.
+    """A generated projective tree.
 
     Attributes:
-        tree: `DependencyTree`, projective.
         is_cut: whether the length limit left out words that were to be added.
-        scores: (words,) log-probabilities of the words in the order of the sentence, in nats, as
-            from `TreeLSTM.score`.
+        scores: (words,) log-probabilities of the words in nats, as from `TreeLSTM.score`.
         log_probability: number, `TreeGenerator.log_probability` of `tree`.
     """
 
@@ -104,17 +101,15 @@ class TreeSampler:
         self.vocabulary = list(model.vocabulary)
         self._dtype = wide_dtype(model.compute_dtype)
         self._units = int(model.softmax_kernel.shape[-1])
-        self._grow = predictor(model, 1, self._next_states)
-        self._read_left = predictor(model, 1, self._after_left)
+        self._next_word = predictor(model, 1, self._next_states)
+        self._next_left = predictor(model, 1, self._after_left)
 
     def _next_states(self, batch):
-        names = ("words", "edges", "states", "left")
-        states = grow(self.model.recurrent_weights(), *(batch[name] for name in names))
+        states = _grow(self.model.recurrent_weights(), **batch)
         return states, self.model.logits(_last_hidden(states, self._units))
 
     def _after_left(self, batch):
-        weights = self.model.recurrent_weights()
-        return read_left(weights, batch["words"], batch["states"], batch["is_word"])
+        return _read_left(self.model.recurrent_weights(), **batch)
 
     def __call__(
         self, count: int, seed: int, max_words: int, temperature: float, is_sampled: bool
@@ -144,7 +139,7 @@ class TreeSampler:
             "states": np.stack([row.states[source] for row, source in pairs]).astype(self._dtype),
             "left": self._left(rows, steps),
         }
-        states, logits = map(np.asarray, self._grow(batch))
+        states, logits = map(np.asarray, self._next_word(batch))
         growing = [number for number, row in enumerate(rows) if row.builder.next_step]
         for number in growing:
             rows[number].add_word(logits[number], self.root, temperature)
@@ -168,37 +163,35 @@ class TreeSampler:
                 for row, step, has_word in zip(rows, steps, is_word, strict=True)
             ]
             batch = {"words": np.array(words, "int32"), "states": states, "is_word": is_word}
-            states = np.asarray(self._read_left(batch))
+            states = np.asarray(self._next_left(batch))
         return _last_hidden(states, self._units)
 
 
-def _next_states(x: Tensor, layers: Sequence[Layer], states: Tensor) -> Tensor:
+def _next_states(x, layers, states):
     parts = ops.split(states, 2 * len(layers), axis=-1)
     pairs = list(zip(parts[::2], parts[1::2], strict=True))
     return ops.concatenate([part for pair in deep_step(x, layers, pairs) for part in pair], -1)
 
 
-def grow(weights: Weights, words: Tensor, edges: Tensor, states: Tensor, left: Tensor) -> Tensor:
+def _grow(weights, words, edges, states, left):
     """The states (R, 2 U L) of one new word per tree, from those of its source.
 
     `words` and `edges`, (R,), are the sources and the `Edge` from each; `left`, (R, U), is the
     hidden state after the source's left dependents, used if the edge is `RIGHT`. Each edge type is
-    computed for all rows, and each row selects its own: four times the work but one shape, and the
-    softmax takes as long.
+    computed for all rows: four times the work but one shape, and the softmax takes as long.
     """
     vectors = embedding_lookup(weights.embeddings, words)  # (R, E)
     edges = ops.expand_dims(edges, -1)
     result = states
     for edge in Edge:
-        x = vectors
-        if weights.left and edge == Edge.RIGHT:
-            x = ops.concatenate([x, left], -1)
+        reads_left = weights.left and edge == Edge.RIGHT
+        x = ops.concatenate([vectors, left], -1) if reads_left else vectors
         new = _next_states(x, weights.generators[edge], states)
         result = ops.where(edges == int(edge), new, result)
     return result
 
 
-def read_left(weights: Weights, words: Tensor, states: Tensor, is_word: Tensor) -> Tensor:
+def _read_left(weights, words, states, is_word):
     """The states of the LSTM over left dependents after one more word, where `is_word`."""
     vectors = embedding_lookup(weights.embeddings, words)
     new = _next_states(vectors, weights.left, states)
