@@ -199,9 +199,8 @@ class PRPN(SentenceReader):
         words, history, reading = states
         options = {"training": training, "word_mask": mask}
         parsed = self._parse(x, words, history, **options)
-        gates, next_gates = parsed.gates, parsed.next_gates
-        h, last = self.reading_network(x, gates, reading, **options)
-        output = self.predict_network(h, next_gates, reading[-1][0], **options)
+        h, last = self.reading_network(x, parsed.gates, reading, **options)
+        output = self.predict_network(h, parsed.next_gates, reading[-1][0], **options)
         states = [parsed.words, parsed.history, last]
         return PRPNOutput(None, states, h, output, self._distances(parsed))
 

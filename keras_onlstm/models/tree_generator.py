@@ -202,8 +202,8 @@ class TreeGenerator(keras.Model):
         nodes = self.nodes(trees)
         yes, no = log_sigmoids(self._margins(nodes))
         decisions = (np.where(nodes.decisions, yes, no) * nodes.is_open).sum(1)
-        is_word = np.ones(len(nodes.words), bool)
         firsts = np.cumsum([0, *(len(tree) + 1 for tree in trees)])[:-1]
+        is_word = np.ones(len(nodes.words), bool)
         is_word[firsts] = False
         words = np.zeros(len(is_word))
         words[is_word] = self._rows("words", nodes.hidden[is_word], nodes.words[is_word])

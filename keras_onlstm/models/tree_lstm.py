@@ -1,5 +1,6 @@
 """TreeLSTM and LdTreeLSTM: language models that generate a sentence along its dependency tree."""
 
+import functools
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -121,20 +122,16 @@ class TreeLSTM(keras.Model):
         def lstm(name: str, size: int, layers: int) -> GeneratorLSTM:
             return GeneratorLSTM(size, units, layers, fold_in(seed, name), name=name, dtype=policy)
 
-        left_units = units if left_dependents else 0
+        left_units = {"gen_r": units} if left_dependents else {}
         self.generators = [
-            lstm(name, embedding_dim + left_units * (name == "gen_r"), num_layers)
+            lstm(name, embedding_dim + left_units.get(name, 0), num_layers)
             for name in (("gen_r",) if sequential else self._lstms)
         ]
         self.left = lstm("ld", embedding_dim, left_layers) if left_dependents else None
-        self.input_dropout = keras.layers.Dropout(
-            input_dropout,
-            seed=fold_in(seed, "input_dropout"),
-            dtype=wide_dtype(policy.compute_dtype),  # as in the LSTMs
-        )
-        self.output_dropout = keras.layers.Dropout(
-            dropout, seed=fold_in(seed, "output_dropout"), dtype=policy
-        )
+        wide = wide_dtype(policy.compute_dtype)  # as in the LSTMs
+        seeds = [fold_in(seed, name) for name in ("input_dropout", "output_dropout")]
+        self.input_dropout = keras.layers.Dropout(input_dropout, seed=seeds[0], dtype=wide)
+        self.output_dropout = keras.layers.Dropout(dropout, seed=seeds[1], dtype=policy)
         self._encoder: TreeEncoder | None = None
         self._readers: dict[str, Callable[..., Any]] = {}
 
@@ -143,7 +140,7 @@ class TreeLSTM(keras.Model):
 
         def weight(name: str, *shape: int) -> keras.Variable:
             initializer = uniform_initializer(config["seed"], name)
-            return self.add_weight(shape=shape, initializer=initializer, name=name)
+            return self.add_weight(shape, initializer, name=name)
 
         size = config["vocabulary_size"]
         self.embeddings = weight("embeddings", size, config["embedding_dim"])
@@ -179,10 +176,7 @@ class TreeLSTM(keras.Model):
 
     def hidden(self, grids: Mapping[str, Tensor], training: bool = False) -> Tensor:
         """The hidden states from which scheduled words are predicted, (N, U)."""
-
-        def drop(vectors: Tensor) -> Tensor:
-            return self.input_dropout(vectors, training=training)
-
+        drop = functools.partial(self.input_dropout, training=training)
         return hidden(self.recurrent_weights(), grids, drop, training)
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -131,8 +131,7 @@ class TreeSampler:
     def _add_words(self, rows, temperature, is_sampled):
         """Adds one word to every tree that still grows."""
         steps = [row.builder.next_step or Step(0, 0, Edge.LEFT, ()) for row in rows]
-        sources = [step.source for step in steps]
-        pairs = list(zip(rows, sources, strict=True))
+        pairs = [(row, step.source) for row, step in zip(rows, steps, strict=True)]
         batch = {
             "words": np.array([row.words[source] for row, source in pairs], "int32"),
             "edges": np.array([step.edge for step in steps], "int32"),
@@ -144,8 +143,7 @@ class TreeSampler:
         for number in growing:
             rows[number].add_word(logits[number], self.root, temperature)
         words = np.array([row.words[-1] for row in rows], "int32")
-        hidden = _last_hidden(states, self._units)
-        margins = np.asarray(self.margins(hidden, words))
+        margins = self.margins(_last_hidden(states, self._units), words)
         for number in growing:
             rows[number].states.append(states[number])
             rows[number].decide(margins[number], is_sampled)
