@@ -27,8 +27,6 @@ from keras_onlstm.utils.validation import (
     renamed_arguments,
 )
 
-__all__ = ["Config", "option", "preset_option", "rate", "run_parser"]
-
 _NOT_SETTINGS = ("model", "command", "versions")  # further entries of config.json
 
 
@@ -99,39 +97,12 @@ def _parsed(setting, text):
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Configuration of a run. Each kind of model has a subclass whose fields are `option`s.
-
-    Attributes:
-        model: name of the kind of model.
-        program: the command that trains such a model.
-        presets: dictionary from names to values that differ from the defaults.
-        free: names of fields that a resumed run may change.
-
-    Raises:
-        ValueError: if a value is invalid.
-
-    Example:
-
-    >>> from dataclasses import dataclass
-    >>> from keras_onlstm.runs.config import Config, option
-    >>> @dataclass(frozen=True, kw_only=True)
-    ... class TinyConfig(Config):
-    ...     model, program = "tiny", "train.py"
-    ...     presets = {"debug": {"units": 8}}
-    ...     preset: str = option("debug", "Starting values.", "run", choices=("debug",))
-    ...     units: int = option(20, "Size of the layer.", "model", minimum=1)
-    >>> TinyConfig.from_preset("debug", seed=3)
-    TinyConfig(preset='debug', seed=3, units=8)
-    >>> TinyConfig(units=0)
-    Traceback (most recent call last):
-    ...
-    ValueError: --units must be an integer, 1 or above, not 0
-    """
+    """Configuration of a run. Each kind of model has a subclass whose fields are `option`s."""
 
     model: ClassVar[str]
-    program: ClassVar[str]
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]]
-    free: ClassVar[tuple[str, ...]] = ()
+    program: ClassVar[str]  # the command that trains such a model
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]]  # values that differ from the defaults
+    free: ClassVar[tuple[str, ...]] = ()  # fields that a resumed run may change
 
     preset: str = preset_option("medium", ("medium",))
     seed: int = option(0, "Seed of all random numbers.", "run", SEEDS.minimum, SEEDS.maximum)
@@ -173,17 +144,9 @@ class Config:
 
     @classmethod
     def from_options(cls, options: argparse.Namespace, prepared: Sequence[str] = ()) -> Self:
-        """The configuration of a new run or of the run to resume.
+        """The configuration of a new run or of the run to resume, from the results of `run_parser`.
 
-        Args:
-            options: parsed by `run_parser`.
-            prepared: names of files that may be in the directory before a run starts.
-
-        Raises:
-            FileExistsError: if the directory of a new run has any other file.
-            FileNotFoundError: if the run to resume does not exist.
-            BlockingIOError: if another process has locked it.
-            ValueError: if a value is invalid or contradicts the run to resume.
+        `prepared` are the names of files that may be in the directory before a run starts.
         """
         values = _read_values(options.config, cls) if options.config else {}
         settings = {setting.name: setting for setting in fields(cls)}
@@ -207,12 +170,7 @@ class Config:
 
     @classmethod
     def load(cls, run: str | Path) -> Self:
-        """The configuration of a run, also of one that an earlier version started.
-
-        Raises:
-            FileNotFoundError: if the run does not exist.
-            ValueError: if its `config.json` is damaged or of another kind of model.
-        """
+        """The configuration of a run, also of one that an earlier version started."""
         remedy = f"Name the --output directory of a run of {cls.program}."
         content = read_config(run, dict, remedy)
         try:
@@ -289,27 +247,9 @@ def run_parser(
 ) -> ArgumentParser:
     """An argument parser with a flag for each value of a run, for `Config.from_options`.
 
-    Args:
-        configs: the kinds of models that the command trains. If there are several, `--model`
-            chooses, by default the first. A resumed run keeps its own.
-        prog: name of the command.
-        description: of the command, a sentence.
-        output: default of `--output`.
-        arguments: the command line to parse; `None`: that of the process.
-        parser: `ArgumentParser` to add to. Default: a new one.
-
-    Returns:
-        `ArgumentParser`. Its results have the chosen class as `config_class`.
-
-    Example:
-
-    >>> from keras_onlstm.runs.config import run_parser
-    >>> from keras_onlstm.runs.pair_classifier import PairClassifierConfig
-    >>> parser = run_parser([PairClassifierConfig], "train.py", "Trains.", "runs/new", [])
-    >>> options = parser.parse_args(["--preset", "debug", "--units", "30"])
-    >>> config = options.config_class.from_options(options)
-    >>> config.units, config.embedding_dim, config.command()
-    (30, 16, 'python examples/logic_inference.py --preset debug --seed 0 --units 30')
+    If there are several `configs`, `--model` chooses one, by default the first; a resumed run keeps
+    its own. The class is the default of `config_class`. `output` is the default of `--output`,
+    `arguments` the command line (`None`: that of the process), `parser` the one to add to.
     """
     parser = parser or ArgumentParser(prog=prog, description=description)
     parser.usage = f"{parser.prog} [options]"
@@ -351,8 +291,8 @@ def _chosen_model(models, prog, output, arguments):
         return model
     try:
         stored = current_config(read_config(options.output))["model"]
-    except ValueError:  # reported when it is loaded
-        return model
+    except ValueError:
+        stored = None
     if stored not in list(models):  # reported when it is loaded
         return model
     if model not in (None, stored):

@@ -19,8 +19,6 @@ from keras_onlstm.utils.files import (
 from keras_onlstm.utils.libraries import versions
 from keras_onlstm.utils.validation import check_kind
 
-__all__ = ["check_new", "has_begun", "origin", "read_config", "read_values", "running"]
-
 CONFIG = "config.json"
 RESULTS = "results.json"  # of an evaluation
 _SCORES = {"parameters": int, "validation_perplexity": float, "test_perplexity": float}
@@ -48,8 +46,8 @@ def origin(directory: str | Path) -> dict:
     """Origin of the model of a run: `command`, `parameters` and perplexities, if known."""
     row, results = {}, Path(directory) / RESULTS
     if (Path(directory) / CONFIG).is_file():
-        config = read_config(directory, {"command": (str, None, ...)})
-        row = {"command": config["command"]} if config.get("command") else {}
+        command = read_config(directory, {"command": (str, None, ...)}).get("command")
+        row = {"command": command} if command else {}
     if results.is_file():
         scores = read_json(results, _SCORES, "Evaluate the run again, which writes it.")
         row |= {name: scores[name] for name in _SCORES}
@@ -57,12 +55,9 @@ def origin(directory: str | Path) -> dict:
 
 
 def check_new(directory: str | Path, prepared: Sequence[str] = (), resumes: bool = False) -> None:
-    """Checks that the directory of a new run is empty or missing, and not locked.
+    """Checks that the directory of a new run has at most the `prepared` files, and no lock.
 
-    Args:
-        directory: path.
-        prepared: names of files that may be there before a run starts.
-        resumes: whether runs of its kind can be resumed, for the message.
+    `resumes`: whether runs of its kind can be resumed, for the message.
     """
     check_unlocked(directory)
     _check_empty(directory, prepared, resumes)
@@ -86,28 +81,10 @@ def running(
     resume: bool | None = None,
     prepared: Sequence[str] = (),
 ) -> Iterator[None]:
-    """A context that locks the directory of a run.
+    """A context that locks the directory of a run. That of a new run is created with `config.json`.
 
-    The directory of a new run is created, with its `config.json`.
-
-    Args:
-        directory: path.
-        content: dictionary for `config.json`; the versions of libraries are added.
-        resume: whether the run is resumed; `None` if runs of its kind cannot be.
-        prepared: names of files that may be there before it starts.
-
-    Raises:
-        OSError: if another process has locked it, if the directory of a new run has any other file,
-            or if it cannot be written.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.runs.directory import read_config, running
-    >>> directory = pathlib.Path(tempfile.mkdtemp(), "run")
-    >>> with running(directory, {"seed": 7}):
-    ...     print(read_config(directory)["seed"])
-    7
+    `content` is that of `config.json`, to which the versions of libraries are added; `resume` is
+    `None` if runs of its kind cannot be resumed.
     """
     directory = Path(directory)
     if not resume:

@@ -56,8 +56,6 @@ def current_names(values: Mapping[str, Any]) -> dict[str, Any]:
 def current_values(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of a run of this version or an earlier one under their current names.
 
-    Example:
-
     >>> from keras_onlstm.runs.earlier import current_values
     >>> current_values({"clip": 5.0, "longest": 150, "optimizer": "halved"})
     {'clipnorm': 5.0, 'longest': 150, 'optimizer': 'sgd', 'schedule': 'plateau'}
@@ -85,8 +83,7 @@ def current_config(
     """The content of a `config.json` in its current form. One of this version is not changed.
 
     `model` is the assumed kind of model of a run of an earlier version, unless it is PRPN. The
-    earliest runs stored only the name of a preset, whose values `preset_values` returns. Raises
-    `ValueError` if the content is of neither this version nor an earlier one.
+    earliest runs stored only the name of a preset, whose values `preset_values` returns.
     """
     if "model" in config:
         return current_names(config)

@@ -6,18 +6,12 @@ from typing import ClassVar
 from keras_onlstm.runs.config import Config, option, preset_option, rate
 from keras_onlstm.utils.validation import INITIALIZATIONS
 
-__all__ = ["NAMES", "PRESETS", "LanguageModelConfig", "PRPNConfig", "TextConfig"]
-
 NAMES = {"onlstm": "ON-LSTM", "lstm": "LSTM"}
 PRESETS = ("debug", "small", "medium", "large", "paper")
 
 
-def _activation_regularization(default):
-    return option(default, "Penalty on large outputs of the last layer.", "training", 0.0)
-
-
-def _temporal_regularization(default):
-    return option(default, "Penalty on changes of that output between words.", "training", 0.0)
+_LARGE_OUTPUTS = "Penalty on large outputs of the last layer."
+_CHANGES = "Penalty on changes of that output between words."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,12 +27,8 @@ class TextConfig(Config):
     max_words: int | None = option(None, "Vocabulary size: the N most frequent words.", "data", 3)
     characters: bool = option(False, "Read characters instead of words.", "data")
     sentences: bool = option(False, "Read each sentence on its own.", "data")
-    test_sentences: bool = option(
-        False, "With --sentences: also train on those of NLTK's treebank sample.", "data"
-    )
-    init_from: str | None = option(
-        None, "Start with the vocabulary and the best weights of this run.", "data"
-    )
+    test_sentences: bool = option(False, "With --sentences: also train on NLTK's sample.", "data")
+    init_from: str | None = option(None, "Start with vocabulary and best weights of a run.", "data")
     epochs: int = option(20, "Epochs.", "training", 1)
     batch_size: int = option(32, "Sequences in a batch.", "training", 1)
     bptt: int = option(35, "Length of a training window in words.", "training", 10)
@@ -65,13 +55,10 @@ class TextConfig(Config):
     plateau_patience: int = option(1, "plateau: epochs without improvement.", "training", 1)
     clipnorm: float = option(0.25, "Maximum global norm of gradients; 0: any.", "training", 0.0)
     weight_decay: float = option(0.0, "Weight decay, of every optimizer but adam.", "training", 0.0)
-    activation_regularization: float = _activation_regularization(0.0)
-    temporal_regularization: float = _temporal_regularization(0.0)
+    activation_regularization: float = option(0.0, _LARGE_OUTPUTS, "training", 0.0)
+    temporal_regularization: float = option(0.0, _CHANGES, "training", 0.0)
     compute_dtype: str = option(
-        "float32",
-        "Compute dtype. Weights are stored in float32.",
-        "training",
-        choices=("float32", "bfloat16"),
+        "float32", "Compute dtype (weights: float32).", "training", choices=("float32", "bfloat16")
     )
     devices: int = option(1, "Devices of each process; they share a batch.", "training", 1)
     num_processes: int = option(1, "Processes, each with its devices (JAX).", "training", 1)
@@ -130,8 +117,8 @@ class LanguageModelConfig(TextConfig):
     }  # fmt: skip
 
     preset: str = preset_option("medium", PRESETS)
-    activation_regularization: float = _activation_regularization(1.0)
-    temporal_regularization: float = _temporal_regularization(0.5)
+    activation_regularization: float = option(1.0, _LARGE_OUTPUTS, "training", 0.0)
+    temporal_regularization: float = option(0.5, _CHANGES, "training", 0.0)
     recurrent: str = option("onlstm", "Type of recurrent layer.", "model", choices=tuple(NAMES))
     embedding_dim: int = option(300, "Size of word vectors and of the last layer.", "model", 1)
     units: int = option(500, "Size of all layers but the last.", "model", 1)
@@ -199,9 +186,7 @@ class PRPNConfig(TextConfig):
     num_layers: int = option(2, "Number of reading layers.", "model", 1, 100)
     slots: int = option(15, "Number of words in memory.", "model", 1, 1000)
     lookback: int = option(5, "Earlier words that a distance depends on.", "model", 0, 1000)
-    resolution: float = option(
-        0.1, "Difference of distances at which a hard gate is closed.", "model", 1e-6
-    )
+    resolution: float = option(0.1, "Difference of distances that closes a gate.", "model", 1e-6)
     hard: bool = option(True, "Hard gates, linear between 0 and 1, not sigmoids.", "model")
     residual_blocks: int = option(0, "Residual blocks of the predict network.", "model", 0, 100)
     tie_weights: bool = option(True, "One matrix for embedding and softmax.", "model")
@@ -210,9 +195,7 @@ class PRPNConfig(TextConfig):
     recurrent_dropout: float = rate(0.1, "Dropout of hidden features, for a whole window.")
     parsing_network: bool = option(True, "If off, attend to all slots.", "model")
     reading_attention: bool = option(True, "If off, the reading network is an LSTM.", "model")
-    predict_attention: bool = option(
-        True, "If off, the predict network sees only the last output.", "model"
-    )
+    predict_attention: bool = option(True, "If off, predict from the last output only.", "model")
     initialization: str = option(
         "scaled",
         "Initial weights. scaled: the output bias at the words' frequencies, larger word vectors; "

@@ -6,8 +6,6 @@ from typing import ClassVar
 from keras_onlstm.runs.config import Config, option, preset_option, rate
 from keras_onlstm.runs.language_model import NAMES
 
-__all__ = ["PairClassifierConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PairClassifierConfig(Config):

@@ -5,8 +5,6 @@ from typing import ClassVar
 
 from keras_onlstm.runs.config import Config, option, preset_option, rate
 
-__all__ = ["NLTK", "SEQUENTIAL", "SHAPES", "TreeLSTMConfig"]
-
 NLTK = "nltk"  # value of --data for NLTK's dependency treebank
 SEQUENTIAL = ("chain", "sentence", "bidirectional")  # read as sequences
 SHAPES = ("dependencies", *SEQUENTIAL, "random")
@@ -50,9 +48,7 @@ class TreeLSTMConfig(Config):
     least_count: int = option(2, "Rarer words of the training trees become <unk>.", "data", 1)
     longest: int = option(150, "Skip training sentences longer than N words.", "data", 1)
     vectors: str | None = option(None, "Text file of initial word vectors.", "data")
-    left_dependents: bool = option(
-        False, "LdTreeLSTM: read the left dependents of a word before its right ones.", "model"
-    )
+    left_dependents: bool = option(False, "LdTreeLSTM: read left dependents first.", "model")
     embedding_dim: int = option(100, "Size of word vectors.", "model", 1)
     units: int = option(200, "Size of the layers.", "model", 1)
     num_layers: int = option(1, "Number of layers of each of the four LSTMs.", "model", 1, 100)
@@ -77,9 +73,7 @@ class TreeLSTMConfig(Config):
     )
     warmup: float = option(0.05, "cosine: share of steps with warmup.", "training", 0.0, 1.0)
     clipnorm: float = option(5.0, "Maximum global norm of gradients; 0: any.", "training", 0.0)
-    noise: int = option(
-        0, "Noise words per word, for noise-contrastive estimation. 0: softmax.", "training", 0
-    )
+    noise: int = option(0, "Words of noise-contrastive estimation; 0: softmax.", "training", 0)
     ln_z: float = option(9.0, "Initial logarithm of the normalizing constant Z.", "training")
     learn: str = option(
         "ln_z", "Parametrization of Z (published: z).", "training", choices=("ln_z", "z", "nothing")

@@ -20,11 +20,9 @@ Batch = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
 class EpochBatches(VaryingBatches):
     """Base class. `_order(generator)` returns the list of the batches of an epoch."""
 
-    shuffle: bool
-    batch_size: int
-
-    def __init__(self, seed: int, **kwargs: Any) -> None:
+    def __init__(self, batch_size: int, shuffle: bool, seed: int, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        self.batch_size, self.shuffle = check_integer("batch_size", batch_size), shuffle
         self.seed = check_integer("seed", seed, 0)
 
     def set_epoch(self, epoch: int) -> None:
@@ -58,8 +56,6 @@ class EpochBatches(VaryingBatches):
 def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
     """Cuts a text (tokens,) into `batch_size` rows (B, tokens // B), and drops the rest.
 
-    Example:
-
     >>> import numpy as np
     >>> from keras_onlstm.training import contiguous
     >>> contiguous(np.arange(7), 2).tolist()
@@ -68,8 +64,7 @@ def contiguous(ids: np.ndarray, batch_size: int) -> np.ndarray:
     columns = len(ids) // batch_size
     if columns < 2:
         raise ValueError(
-            f"{len(ids)} tokens are too few for a batch of {batch_size}: each row needs at least "
-            "2. Use a smaller batch or a longer text."
+            f"{len(ids)} tokens are too few for a batch of {batch_size}: use a smaller one."
         )
     return np.asarray(ids[: columns * batch_size]).reshape(batch_size, columns)
 
@@ -78,8 +73,7 @@ def _rows_of_process(batch_size, multiple, process):
     """The number of rows of a batch, and the indices of those that one process reads."""
     rows = -(-batch_size // check_integer("multiple", multiple)) * multiple
     index, processes = process
-    size = rows // processes
-    return rows, np.arange(index * size, (index + 1) * size, dtype="int32")
+    return rows, np.array_split(np.arange(rows, dtype="int32"), processes)[index]
 
 
 class Windows(EpochBatches):
@@ -95,9 +89,8 @@ class Windows(EpochBatches):
         window: integer, 10 or above.
         variable_bptt: whether lengths vary. If not, all but the last are `window`.
         seed: integer, 0 or above.
-        multiple: empty rows are added until this number, such as that of devices, divides theirs.
-        process: index and number of the processes. The number divides `multiple`; each process
-            reads its own rows.
+        multiple: number of devices; empty rows are added until it divides their number.
+        process: index and number of processes, which divides `multiple`; each reads its own rows.
         **kwargs: arguments of `keras.utils.PyDataset`.
 
     Indexing gives a batch for `TruncatedModel`: a dictionary of `ids` (B, L), a boolean `mask`
@@ -110,10 +103,8 @@ class Windows(EpochBatches):
     >>> from keras_onlstm.training import Windows
     >>> windows = Windows(np.arange(50), batch_size=2, window=10, variable_bptt=False)
     >>> inputs, targets, weights = windows[0]
-    >>> inputs["ids"].tolist()
-    [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [25, 26, 27, 28, 29, 30, 31, 32, 33, 34]]
-    >>> targets[:, -1].tolist(), [windows.length(index) for index in range(len(windows))]
-    ([10, 35], [10, 10, 4])
+    >>> inputs["ids"][:, :3].tolist(), targets[:, :3].tolist()
+    ([[0, 1, 2], [25, 26, 27]], [[1, 2, 3], [26, 27, 28]])
     """
 
     @renamed_arguments(jitter="variable_bptt")
@@ -128,8 +119,8 @@ class Windows(EpochBatches):
         process: tuple[int, int] = (0, 1),
         **kwargs: Any,
     ) -> None:
-        super().__init__(seed, **kwargs)
-        self.text = contiguous(ids, check_integer("batch_size", batch_size))
+        super().__init__(batch_size, False, seed, **kwargs)
+        self.text = contiguous(ids, self.batch_size)
         self.rows, self._own_rows = _rows_of_process(batch_size, multiple, process)
         self.window = window = check_integer("window", window, 10)
         self.axis_1_varies = self.lengths_vary = self.variable_bptt = variable_bptt
@@ -211,8 +202,6 @@ class SentenceBatches(EpochBatches):
     >>> inputs, targets, weights = batches[0]
     >>> inputs["ids"].tolist(), targets.tolist()
     ([[0, 2, 3, 0], [0, 4, 0, 0]], [[2, 3, 0, 0], [4, 0, 0, 0]])
-    >>> weights.tolist()
-    [[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]]
     """
 
     lengths_vary = True
@@ -229,11 +218,10 @@ class SentenceBatches(EpochBatches):
         process: tuple[int, int] = (0, 1),
         **kwargs: Any,
     ) -> None:
-        super().__init__(seed, **kwargs)
-        self.sentences, self.eos, self.shuffle = split(np.asarray(ids), eos), eos, shuffle
+        super().__init__(batch_size, shuffle, seed, **kwargs)
+        self.sentences, self.eos = split(np.asarray(ids), eos), eos
         if not self.sentences:
             raise ValueError("the text contains no sentence. Give a text with words.")
-        self.batch_size = check_integer("batch_size", batch_size)
         self.rows, self._own_rows = _rows_of_process(batch_size, multiple, process)
         lengths = np.array([len(sentence) + 1 for sentence in self.sentences])
         self._widths = -(-lengths // check_integer("width", width)) * width
@@ -275,19 +263,7 @@ class TreeBatches(EpochBatches):
         noise: `NoiseContrastive`, which draws noise for every word, or `None`.
         **kwargs: arguments of `keras.utils.PyDataset`.
 
-    Indexing gives a batch for `TreeLearner`: grids, targets and their weights.
-
-    Example:
-
-    >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.models import TreeLSTM
-    >>> from keras_onlstm.training import TreeBatches
-    >>> model = TreeLSTM(3, embedding_dim=4, units=8, vocabulary=["<unk>", "<root>", "a"])
-    >>> batches = TreeBatches(
-    ...     model, [model.schedule_tree(chain(["a"] * n)) for n in (1, 2, 3, 4)], 2
-    ... )
-    >>> [int(weights.sum()) for _, _, weights in batches]
-    [4, 6]
+    Indexing gives a batch for `TreeLearner`, which has an example: grids, targets, their weights.
     """
 
     @renamed_arguments(layouts="schedules", rooms="capacity")
@@ -302,14 +278,11 @@ class TreeBatches(EpochBatches):
         noise: NoiseContrastive | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(seed, **kwargs)
+        super().__init__(batch_size, shuffle, seed, **kwargs)
         if not len(schedules):
             raise ValueError("schedules is empty. Give at least one tree.")
         self.model, self.schedules, self.noise = model, list(schedules), noise
-        self.batch_size, self.shuffle = check_integer("batch_size", batch_size), shuffle
-        if capacity is None:
-            capacity = RowCapacity.fitting(self.schedules, batch_size)
-        self.capacity = capacity
+        self.capacity = capacity or RowCapacity.fitting(self.schedules, batch_size)
         self._lengths = np.array([len(schedule.words) for schedule in self.schedules])
         self.set_epoch(0)
 
@@ -327,8 +300,7 @@ class TreeBatches(EpochBatches):
     def __getitem__(self, index: int) -> Batch:
         schedules = [self.schedules[i] for i in self._batches[index]]
         batch = self.model.schedule_batch(schedules, self.capacity)
-        inputs = batch.grids
-        if self.noise is not None:
-            generator = self._generator(self._epoch, index)
-            inputs = {**inputs, "noise": self.noise.draw(len(batch.targets), generator)}
-        return inputs, batch.targets, batch.weights
+        if self.noise is None:
+            return batch.grids, batch.targets, batch.weights
+        noise = self.noise.draw(len(batch.targets), self._generator(self._epoch, index))
+        return {**batch.grids, "noise": noise}, batch.targets, batch.weights

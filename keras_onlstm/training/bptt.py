@@ -1,5 +1,6 @@
 """Truncated backpropagation through time: a stateful model, its loss and its evaluation."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -21,9 +22,6 @@ from keras_onlstm.utils.numerics import wide_dtype
 
 # With fewer words TensorFlow's operation takes less time than compiling another one.
 _MANY_WORDS = 1000
-_FIRST_ONLY = (
-    "token_losses has first derivatives only; keras.ops.sparse_categorical_crossentropy has others."
-)
 
 
 def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
@@ -45,7 +43,7 @@ def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
 
         def gradient(upstream):
             slopes = compiled(_losses_grad)(logits, flat_targets, log_sum, upstream)
-            return raise_on_gradient([slopes], _FIRST_ONLY)[0]
+            return raise_on_gradient([slopes], "token_losses has first derivatives only.")[0]
 
         return result, gradient
 
@@ -88,17 +86,15 @@ _penalty_loss = _PenaltyLoss(name="penalty")
 class TruncatedModel(keras.Model):
     """A language model that keeps its states from one window to the next.
 
-    Gradients stop at the start of a window, states carry over. The states are variables, so a
-    checkpoint of the model's variables includes them. The loss is the weighted mean over the
-    tokens, in nats, plus the two penalties in training.
+    Gradients stop at the start of a window, states carry over, in variables. The loss is the
+    weighted mean over the tokens, in nats, plus the two penalties in training.
 
     Args:
         model: `LanguageModel`, `PRPN`, or another `models.sentence_reader.SentenceReader`.
         batch_size: positive integer, of the whole batch if several devices share it.
         activation_regularization: strength of the penalty on large outputs of the last layer.
         temporal_activation_regularization: strength of that on their changes over time.
-        carry: whether states carry over. If not, each batch begins with the initial states, as
-            `SentenceBatches` need it.
+        carry: whether states carry over. `SentenceBatches` need `False`.
         **kwargs: arguments of `keras.Model`.
 
     Call arguments:
@@ -117,8 +113,7 @@ class TruncatedModel(keras.Model):
     >>> reader = TruncatedModel(model, batch_size=2, activation_regularization=2.0)
     >>> reader.compile("sgd")
     >>> windows = Windows(np.arange(50) % 9, batch_size=2, window=10, variable_bptt=False)
-    >>> for inputs, targets, weights in windows:
-    ...     metrics = reader.train_on_batch(inputs, targets, weights, return_dict=True)
+    >>> metrics = reader.train_on_batch(*windows[0], return_dict=True)
     >>> sorted(metrics), bool(np.exp(evaluate_windows(reader, windows)) < 20)
     (['loss', 'penalty'], True)
     """
@@ -138,18 +133,15 @@ class TruncatedModel(keras.Model):
         if not model.built:
             model.build()
         # Each replica writes its own rows and zeros elsewhere; the sum is the whole batch.
+        options = {"initializer": "zeros", "trainable": False, "autocast": False,
+                   "aggregation": "sum"}  # fmt: skip
+
+        def make_state(name, state):
+            dtype = backend.result_type(state.dtype, self.variable_dtype)
+            return self.add_weight(shape=state.shape, dtype=dtype, name=name, **options)
+
         self.states = carry and keras.tree.map_structure(
-            lambda name, state: self.add_weight(
-                shape=state.shape,
-                initializer="zeros",
-                trainable=False,
-                aggregation="sum",
-                autocast=False,
-                dtype=keras.backend.result_type(state.dtype, self.variable_dtype),
-                name=name,
-            ),
-            model.state_names,
-            model.initial_states(batch_size),
+            make_state, model.state_names, model.initial_states(batch_size)
         )
         self.reset_states()
         self.penalty = keras.metrics.Mean(name="penalty")
@@ -172,11 +164,10 @@ class TruncatedModel(keras.Model):
             self._store(outputs.states, rows)
         penalty = ops.zeros((), "float32")
         if training and any(self.strengths):
-            penalty = ops.cast(
-                activation_regularization(outputs.output, self.strengths[0], mask)
-                + temporal_activation_regularization(outputs.raw_output, self.strengths[1], mask),
-                "float32",
-            )
+            large, changing = self.strengths
+            penalty = activation_regularization(outputs.output, large, mask)
+            penalty += temporal_activation_regularization(outputs.raw_output, changing, mask)
+            penalty = ops.cast(penalty, "float32")
         # Not add_loss: replicas of a model would share one list of losses.
         return outputs.logits, ops.expand_dims(penalty, 0)
 
@@ -226,9 +217,13 @@ def evaluate_windows(model: TruncatedModel, windows: Any) -> float:
         windows: `Windows` with `variable_bptt=False`, or `SentenceBatches`.
     """
     model.reset_states()
-    total = tokens = 0.0
-    for index in range(len(windows)):
-        count = float(windows.samples(index))  # including those of other processes
-        loss = model.test_on_batch(*windows[index], return_dict=True)["loss"]
-        total, tokens = total + float(loss) * count, tokens + count
-    return total / tokens
+    return mean_loss(model, ((windows[i], windows.samples(i)) for i in range(len(windows))))
+
+
+def mean_loss(model: keras.Model, batches: Iterable[tuple[Any, float]]) -> float:
+    """The mean of the losses of batches, weighted by the number of samples given with each."""
+    total = samples = 0.0
+    for batch, count in batches:
+        loss = model.test_on_batch(*batch, return_dict=True)["loss"]
+        total, samples = total + float(loss) * count, samples + count
+    return total / samples

@@ -16,8 +16,6 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import describe, parse_json, read_npz, replacing
 from keras_onlstm.utils.validation import Integer, check_kind
 
-NOT_METRICS = ("epoch", "learning_rate", "seconds")  # names in a row of the history
-
 
 @dataclass
 class Progress:
@@ -47,15 +45,15 @@ class Progress:
 
     def last_metrics(self) -> dict[str, float]:
         """The metrics of the last complete epoch."""
+        others = ("epoch", "learning_rate", "seconds")
         row = self.history[-1] if self.history else {}
-        return {name: value for name, value in row.items() if name not in NOT_METRICS}
+        return {name: value for name, value in row.items() if name not in others}
 
     def end_epoch(self, row: dict[str, float], stopped: bool) -> None:
         """Goes to the next epoch."""
         self.history.append(row)
-        self.stopped = stopped
-        self.epoch, self.batch, self.seconds = self.epoch + 1, 0, 0.0
-        self.samples, self.sums = 0, {}
+        self.epoch, self.batch, self.stopped = self.epoch + 1, 0, stopped
+        self.seconds, self.samples, self.sums = 0.0, 0, {}
 
     @classmethod
     def from_state(cls, path: Path, state: Any, record: dict[str, Any]) -> "Progress":
@@ -63,9 +61,7 @@ class Progress:
         try:
             check_kind(state, _PROGRESS, "the state")
         except ValueError as error:
-            raise ValueError(
-                f"{path}: not a checkpoint of a Trainer ({error}). Restore it from a copy."
-            ) from error
+            raise ValueError(f"{path}: not a checkpoint of a Trainer ({error}).") from error
         return cls(**{n: state[n] for n in _PROGRESS if n in state} | {"record": record})
 
 
@@ -86,21 +82,13 @@ _ARRAYS = "arrays/"  # prefix of the names of arrays that are not the model's
 
 
 def _variables(model):
-    groups = {
-        "model": model.variables,
-        "metrics": model.metrics_variables,
-        "optimizer": model.optimizer.variables,
-    }
+    groups = {"model": model.variables, "metrics": model.metrics_variables,
+              "optimizer": model.optimizer.variables}  # fmt: skip
     return {
         f"{group}/{index}/{variable.name}": variable
         for group, variables in groups.items()
         for index, variable in enumerate(variables)
     }
-
-
-def _without_numbers(names):
-    """The names without the numbers that Keras adds in later models of a process."""
-    return [re.sub(r"_\d+", "", name) for name in names]
 
 
 def _stored(variable):
@@ -165,9 +153,7 @@ def load_checkpoint(
     """
     path = Path(path)
     if not path.is_file():
-        raise FileNotFoundError(
-            f"{path}: no such checkpoint. Start a new run with another --output."
-        )
+        raise FileNotFoundError(f"{path}: no such checkpoint. Start a run with another --output.")
     further_arrays = {}
     try:
         stored = read_npz(path)
@@ -177,10 +163,10 @@ def load_checkpoint(
             further_arrays[name] = stored.pop(key).view(np.dtype(dtype))
     except Exception as error:  # damaged files raise exceptions of many types
         raise ValueError(
-            f"{path}: not a complete checkpoint ({describe(error)}). Restore it from a copy, "
-            "or start the run anew in another directory."
+            f"{path}: not a complete checkpoint ({describe(error)}). Restore it from a copy."
         ) from error
-    _check_record(path, state, record)
+    if record is not None:
+        _check_record(path, state, record)
     variables = _variables(model)
     _check_variables(path, variables, stored)
     if arrays is not None:
@@ -194,9 +180,8 @@ def load_checkpoint(
 
 def _check_record(path, state, record):
     stored = state.get("record") if isinstance(state, dict) else None  # earlier versions had none
-    if not isinstance(stored, dict) or record is None:
-        return
-    for name, value in current_values(stored).items():  # records of earlier versions have fewer
+    # Records of earlier versions have fewer names.
+    for name, value in current_values(stored).items() if isinstance(stored, dict) else ():
         if value != record.get(name):
             raise ValueError(
                 f"{path}: the run was started with {name} {value}, not {record.get(name)}. Resume "
@@ -207,7 +192,9 @@ def _check_record(path, state, record):
 def _check_variables(path, variables, arrays):
     """Checks that a checkpoint has the variables of a model."""
     remedy = "Resume with the arguments the run started with."
-    if _without_numbers(variables) != _without_numbers(arrays):
+    # Keras adds numbers to the names in later models of a process.
+    names, stored_names = ([re.sub(r"_\d+", "", key) for key in x] for x in (variables, arrays))
+    if names != stored_names:
         raise ValueError(
             f"{path}: belongs to another model. It has {len(arrays)} variables and the model has "
             f"{len(variables)}, or their names differ. {remedy}"
@@ -216,10 +203,7 @@ def _check_variables(path, variables, arrays):
         expected = _stored(variable)
         if (expected.shape, expected.dtype) != (array.shape, array.dtype):
             if "seed_generator_state" in name:
-                raise ValueError(
-                    f"{path}: was written on another backend of Keras. Resume on that one "
-                    "(KERAS_BACKEND)."
-                )
+                raise ValueError(f"{path}: was written with another KERAS_BACKEND. Resume on it.")
             raise ValueError(
                 f"{path}: {name} is {array.dtype} of shape {array.shape}, but the model needs "
                 f"{expected.dtype} of shape {expected.shape}. {remedy}"
@@ -236,8 +220,8 @@ def _state(callback):
     """The state of a callback, empty for most callbacks of Keras."""
     if hasattr(callback, "get_state"):
         return callback.get_state()
-    kinds = [kind for kind in _KERAS_COUNTERS if isinstance(callback, kind)]
-    return {name: getattr(callback, name, None) for kind in kinds for name in _KERAS_COUNTERS[kind]}
+    names = (names for kind, names in _KERAS_COUNTERS.items() if isinstance(callback, kind))
+    return {name: getattr(callback, name, None) for name in next(names, ())}
 
 
 def callback_states(callbacks: Sequence[Any]) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:

@@ -20,8 +20,6 @@ from keras_onlstm.text.vocabulary import EOS, ROOT, UNKNOWN, Encoder, frequent, 
 from keras_onlstm.utils.files import read_text
 from keras_onlstm.utils.validation import module_getattr
 
-__all__ = ["TreeCorpus", "normalize_tree", "read_corpus", "read_trees", "reshape_tree"]
-
 VOCABULARY = "vocabulary.txt"
 IDS = "ids"  # directory with the ids of a large corpus
 _PARTS = ("train", "validation", "test")
@@ -35,24 +33,8 @@ def read_corpus(
 ) -> Corpus:
     """Reads the corpus of a run as ids. Those of a large corpus are stored in the run.
 
-    Args:
-        config: `LanguageModelConfig` or `PRPNConfig`. Its `data` is a folder of `train.txt`,
-            `valid.txt` and `test.txt`, or text files, whose lines are split 18 : 1 : 1. The
-            preset `debug` without `data` uses formulas of propositional logic.
-        run: directory of the run.
-        vocabulary: list of tokens, or `None`: that of the training text.
-        processes: `Processes` that read the same corpus.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.training.corpora import read_corpus
-    >>> from keras_onlstm.runs.language_model import LanguageModelConfig
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "mine.txt")
-    >>> _ = path.write_text("a b\\n" * 20)
-    >>> corpus = read_corpus(LanguageModelConfig(data=[path]), "runs/new")
-    >>> len(corpus.train), corpus.valid.tolist()
-    (54, [2, 3, 0])
+    `config.data` is a folder of `train.txt`, `valid.txt` and `test.txt`, or text files, whose lines
+    are split 18 : 1 : 1. The preset `debug` without `data` uses formulas of propositional logic.
     """
     level = "character" if config.characters else "word"
     with tempfile.TemporaryDirectory() as temporary:
@@ -61,7 +43,7 @@ def read_corpus(
         return large_corpus.load(folder, cache, vocabulary, config.max_words, level, processes)
 
 
-def _corpus_folder(config, temporary, is_first=True):
+def _corpus_folder(config, temporary, is_first):
     """The folder of the parts of a corpus: `temporary` if they have to be written."""
     for path in map(Path, config.data):
         if is_first and not path.exists():  # other processes do not need a large text
@@ -71,8 +53,8 @@ def _corpus_folder(config, temporary, is_first=True):
     if len(config.data) == 1 and not Path(config.data[0]).is_file():
         return config.data[0]
     if config.data:
-        texts = map(read_text, config.data)
-        parts = split_lines([line for text in texts for line in text.splitlines() if line.strip()])
+        lines = "\n".join(map(read_text, config.data)).splitlines()
+        parts = split_lines([line for line in lines if line.strip()])
         if not parts["test"]:
             raise ValueError(f"--data {config.data[0]}: give a file of 20 lines or more.")
     elif config.preset == "debug":
@@ -82,11 +64,10 @@ def _corpus_folder(config, temporary, is_first=True):
     else:
         raise ValueError(
             "--data is missing. Give a folder of train.txt, valid.txt and test.txt, or of the Penn "
-            "Treebank's ptb.train.txt, ptb.valid.txt and ptb.test.txt, or text files."
+            "Treebank's ptb.train.txt and so on, or text files."
         )
     for part, lines in parts.items():
-        text = "".join(f"{line}\n" for line in lines)
-        (temporary / f"{part}.txt").write_text(text, encoding="utf-8")
+        (temporary / f"{part}.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
     return temporary
 
 
@@ -131,29 +112,17 @@ def choose_sentences(corpus: Corpus, test_sentences: bool) -> Corpus:
 
 
 class TreeCorpus(NamedTuple):
-    """The `vocabulary` of a corpus and the projective trees of its parts.
-
-    `train`, `validation` and `test` are lists of `DependencyTree`; `skipped` counts the sentences
-    of each part that have no projective tree.
-    """
+    """The vocabulary of a corpus and the projective trees of its parts."""
 
     vocabulary: list[str]  # `<unk>` and `<root>` first
     train: list[DependencyTree]
     validation: list[DependencyTree]
     test: list[DependencyTree]
-    skipped: dict[str, int]
+    skipped: dict[str, int]  # number of sentences of each part without a projective tree
 
 
 def reshape_tree(tree: DependencyTree, shape: str, seed: int = 0) -> DependencyTree:
-    """The words of a tree in a tree of another shape, a value of `TreeLSTMConfig.trees`.
-
-    Example:
-
-    >>> from keras_onlstm.dependencies import DependencyTree
-    >>> from keras_onlstm.training.corpora import reshape_tree
-    >>> reshape_tree(DependencyTree("a cat sleeps".split(), [2, 3, 0]), "chain").heads
-    (0, 1, 2)
-    """
+    """The words of a tree in a tree of another shape, a value of `TreeLSTMConfig.trees`."""
     if shape == "sentence":
         return chain([*tree.words, EOS])
     if shape in ("chain", "bidirectional"):
@@ -174,11 +143,9 @@ def make_vocabulary(trees: Iterable[DependencyTree], config: TreeLSTMConfig) -> 
 
 
 def read_trees(config: TreeLSTMConfig, vocabulary: Sequence[str] | None = None) -> TreeCorpus:
-    """Reads the trees of three parts, and the vocabulary of the first.
+    """Reads the trees of three parts. Default vocabulary: that of the training trees.
 
-    Args:
-        config: `TreeLSTMConfig`. The preset `debug` without `data` uses random trees.
-        vocabulary: list of words, or `None`: that of the training trees.
+    The preset `debug` without `data` uses random trees.
     """
     if not config.data and config.preset == "debug":
         return _random_corpus(config)

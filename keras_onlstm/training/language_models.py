@@ -30,29 +30,14 @@ from keras_onlstm.training.optimizers import (
 )
 from keras_onlstm.training.trainer import Trainer, train_run
 
-__all__ = ["evaluation", "make_model", "train_language_model"]
-
-_MODELS = {"language_model": LanguageModel, "prpn": PRPN}
-
 
 def make_model(config: TextConfig, vocabulary: Sequence[str]) -> SentenceReader:
     """The untrained `LanguageModel` or `PRPN` of a run."""
     keras.utils.set_random_seed(config.seed)
-    return _MODELS[config.model](
-        len(vocabulary),
-        vocabulary=vocabulary,
-        seed=config.seed,
-        dtype="mixed_bfloat16" if config.compute_dtype == "bfloat16" else "float32",
-        **config.group("model"),
-    )
-
-
-def _initialize(model, config, corpus, initial):
-    """Sets the weights of another model, or the output bias."""
-    if initial is not None:
-        copy_weights(model, initial)
-    elif config.initialization != "published":
-        model.initialize_output_bias(word_counts(corpus.train, len(corpus.vocabulary)))
+    kind: Any = PRPN if config.model == "prpn" else LanguageModel
+    dtype = "mixed_bfloat16" if config.compute_dtype == "bfloat16" else "float32"
+    options = {"vocabulary": vocabulary, "seed": config.seed, "dtype": dtype}
+    return kind(len(vocabulary), **options, **config.group("model"))
 
 
 def _optimizer(config):
@@ -68,12 +53,11 @@ def _optimizer(config):
 
 
 def _schedules(config, optimizer):
-    schedules = [NonMonotonicTrigger(optimizer)] if config.optimizer == "asgd" else []
-    if config.schedule == "plateau":
-        plateau = PlateauSchedule(optimizer, config.plateau_factor, config.plateau_patience)
-        return [*schedules, plateau]
     warmup = config.warmup if config.schedule == "cosine" else None
-    return [*schedules, WarmupSchedule(config.learning_rate, warmup)]
+    rate: Any = WarmupSchedule(config.learning_rate, warmup)
+    if config.schedule == "plateau":
+        rate = PlateauSchedule(optimizer, config.plateau_factor, config.plateau_patience)
+    return [NonMonotonicTrigger(optimizer), rate] if config.optimizer == "asgd" else [rate]
 
 
 def _make_batches(part, kind, ids, *arguments, devices=1, processes=SINGLE_PROCESS):
@@ -93,25 +77,18 @@ def evaluation(
     devices: int = 1,
     processes: Processes = SINGLE_PROCESS,
 ) -> Callable[[], float]:
-    """A function that computes the mean loss over a whole text: the log of the perplexity, in nats.
+    """A function that computes the mean loss over a text (tokens,), in nats: log-perplexity.
 
-    Args:
-        model: `LanguageModel`, `PRPN`, or another model for `TruncatedModel`.
-        part: name of the text, for messages: `"validation"`, `"test"`.
-        ids: integers (tokens,), the text.
-        batch_size: number of pieces of the text that are read in parallel.
-        sentences: whether each sentence is read on its own, `batch_size` in parallel.
-        devices: number of devices of all processes, which share a batch.
-        processes: `Processes` that evaluate it together.
+    The text is cut into `batch_size` pieces, or each sentence is read on its own. Errors name the
+    `part`; all `processes` have `devices` together, which share a batch.
     """
-    shared = {"devices": devices, "processes": processes}
+    kind: Any
+    shape: Any
     if sentences:
-        batches = _make_batches(
-            part, SentenceBatches, ids, model.encode([EOS])[0], batch_size, **shared
-        )
-    else:
-        rows = min(batch_size, max(1, len(ids) // 2))  # each row needs two tokens
-        batches = _make_batches(part, Windows, ids, rows, 70, False, **shared)
+        kind, shape = SentenceBatches, (model.encode([EOS])[0], batch_size)
+    else:  # each row needs two tokens
+        kind, shape = Windows, (min(batch_size, max(1, len(ids) // 2)), 70, False)
+    batches = _make_batches(part, kind, ids, *shape, devices=devices, processes=processes)
     truncated = TruncatedModel(model, batches.rows, carry=not sentences)
     truncated.compile()
     return lambda: evaluate_windows(truncated, batches)
@@ -128,7 +105,7 @@ def _in_float32(model):
 
 def train_language_model(
     output: str | Path,
-    config: TextConfig,
+    config: Any,
     corpus: Corpus,
     resume: bool = False,
     steps: int | None = None,
@@ -139,35 +116,24 @@ def train_language_model(
     """Trains a language model, or resumes a run. Returns whether training is complete.
 
     The directory receives the files of `Trainer`, `config.json` and `vocabulary.txt`; `best.keras`
-    is the model with the best perplexity on the validation text.
-
-    Args:
-        output: the directory.
-        config: `LanguageModelConfig` or `PRPNConfig`.
-        corpus: `text.corpus.Corpus`.
-        resume: whether to resume the run.
-        steps: number of batches after which to stop, or `None`.
-        log_every: number of batches between printed lines.
-        processes: `Processes` that train together. Only the first one writes.
-        initial: model whose weights a new run starts with, or `None`: see `config.initialization`.
-
-    Raises:
-        OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if a text is too short, the corpus or the checkpoint is not that of the run, or
-            `initial` has another architecture.
+    has the best validation perplexity. A new run starts with the weights of `initial`, if given.
     """
     sentences, all_devices = config.sentences, config.devices * processes.count
     shared: dict[str, Any] = {"devices": all_devices, "processes": processes}
-    kind: Any = SentenceBatches if sentences else Windows
+    kind: Any
+    shape: Any
     if sentences:
-        shape: Any = corpus.vocabulary.index(EOS), config.batch_size, True
+        kind, shape = SentenceBatches, (corpus.vocabulary.index(EOS), config.batch_size, True)
     else:
-        shape = config.batch_size, config.bptt, config.variable_bptt
+        kind, shape = Windows, (config.batch_size, config.bptt, config.variable_bptt)
     batches = _make_batches("training", kind, corpus.train, *shape, config.seed, **shared)
     devices = DataParallel(config.devices) if all_devices > 1 else None
     with devices.scope() if devices else nullcontext():
         model = make_model(config, corpus.vocabulary)
-        _initialize(model, config, corpus, initial)
+        if initial is not None:
+            copy_weights(model, initial)
+        elif config.initialization != "published":
+            model.initialize_output_bias(word_counts(corpus.train, len(corpus.vocabulary)))
         penalties = config.activation_regularization, config.temporal_regularization
         truncated = TruncatedModel(model, batches.rows, *penalties, carry=not sentences)
         optimizer = _optimizer(config)
@@ -183,26 +149,14 @@ def train_language_model(
             return {"val_perplexity": math.exp(min(loss(), 700.0))}
 
         trainer = Trainer(
-            truncated,
-            batches,
-            validate,
-            output,
-            config.epochs,
-            "val_perplexity",
-            "min",
-            callbacks=[ResetStates()],
-            schedules=_schedules(config, optimizer),
-            distribute=devices.distribute if devices else None,
-            best_model=float32_model,
-            record=config.record(),
-            verbose=processes.is_first,
-            log_every=log_every,
-            unit="tokens",
+            truncated, batches, validate, output, config.epochs, "val_perplexity", "min",
+            callbacks=[ResetStates()], schedules=_schedules(config, optimizer),
+            distribute=devices.distribute if devices else None, best_model=float32_model,
+            record=config.record(), verbose=processes.is_first, log_every=log_every, unit="tokens",
             processes=processes,
-        )
+        )  # fmt: skip
         description = (
             f"{model.title}, {model.count_params():,} parameters, {len(corpus.train):,} tokens, "
             f"{len(corpus.vocabulary):,} words"
         )
-        vocabulary = corpus.vocabulary
-        return train_run(trainer, config, resume, steps, description, vocabulary, [IDS])
+        return train_run(trainer, config, resume, steps, description, corpus.vocabulary, [IDS])

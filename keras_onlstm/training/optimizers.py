@@ -62,8 +62,7 @@ class WarmupSchedule(Stateful):
 class PlateauSchedule(Stateful):
     """Lowers the learning rate of an optimizer after epochs without a better score.
 
-    Equivalent to `keras.callbacks.ReduceLROnPlateau` with `min_delta=0`. The rate does not depend
-    on the lengths of windows.
+    Equivalent to `keras.callbacks.ReduceLROnPlateau` with `min_delta=0`.
 
     Args:
         optimizer: Keras optimizer.
@@ -94,30 +93,26 @@ class PlateauSchedule(Stateful):
         self.best, self.wait = -self.sign * math.inf, 0
 
     def step(self, score: float) -> None:
+        self.wait += 1
         if self.sign * (score - self.best) > 0:
             self.best, self.wait = score, 0
-            return
-        self.wait += 1
-        if self.wait >= self.patience:
+        elif self.wait >= self.patience:
             multiply_learning_rate(self.optimizer, self.factor)
             self.wait = 0
 
 
 def multiply_learning_rate(optimizer: keras.optimizers.Optimizer, factor: float) -> None:
     """Multiplies the learning rate of an optimizer by a number."""
-    rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
-    optimizer.learning_rate = rate * factor
+    optimizer.learning_rate = float(ops.convert_to_numpy(optimizer.learning_rate)) * factor
 
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class PenalizedAdam(keras.optimizers.Adam):
-    """`keras.optimizers.Adam` with an L2 penalty, added to the gradients after clipping.
-
-    Keras's `weight_decay` is decoupled from the adaptive step instead.
+    """`keras.optimizers.Adam` with an L2 penalty instead of decoupled weight decay.
 
     Args:
         learning_rate: number.
-        penalty: number; `penalty * weights` is added to the gradients.
+        penalty: number; `penalty * weights` is added to the gradients after clipping.
         **kwargs: arguments of `keras.optimizers.Adam`.
     """
 
@@ -136,16 +131,15 @@ class PenalizedAdam(keras.optimizers.Adam):
 class _Averaging(keras.optimizers.Optimizer):
     """An optimizer that can keep the mean of the weights after every step.
 
-    Its state is in variables, so a checkpoint of the optimizer's variables includes it:
-    `averaging`, 0 or 1, `counted`, the number of steps in the mean, and the means.
+    Its state is in variables, so a checkpoint of the optimizer's variables includes it.
     """
 
     def build(self, variables: Sequence[keras.Variable]) -> None:
         if self.built:
             return
         super().build(variables)
-        self.averaging = self.add_variable((), "zeros", "int32", name="averaging")
-        self.counted = self.add_variable((), "zeros", "int32", name="counted")
+        self.averaging = self.add_variable((), "zeros", "int32", name="averaging")  # 0 or 1
+        self.counted = self.add_variable((), "zeros", "int32", name="counted")  # steps in the mean
         pairs = [(v, self.add_variable_from_reference(v, name="average")) for v in variables]
         # A function, because Keras would track variables in a list as the optimizer's own.
         self._pairs = lambda: pairs
@@ -194,7 +188,7 @@ def _updated_mean(has_started, mean, value, count):
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class AveragedSGD(_Averaging, keras.optimizers.SGD):
-    """`keras.optimizers.SGD` that can keep the mean of the weights after every step.
+    """`keras.optimizers.SGD` that can average the weights.
 
     After `start_averaging()` it keeps the mean of the weights over all later steps. Within
     `averaged_weights()` the model has these mean weights.
@@ -209,8 +203,7 @@ class AveragedSGD(_Averaging, keras.optimizers.SGD):
 
     >>> import keras
     >>> from keras_onlstm.training import AveragedSGD
-    >>> weight = keras.Variable([0.0])
-    >>> optimizer = AveragedSGD(learning_rate=1.0)
+    >>> weight, optimizer = keras.Variable([0.0]), AveragedSGD(learning_rate=1.0)
     >>> optimizer.build([weight])
     >>> optimizer.start_averaging()
     >>> for _ in range(3):
@@ -223,7 +216,7 @@ class AveragedSGD(_Averaging, keras.optimizers.SGD):
 
 @keras.saving.register_keras_serializable(package="keras_onlstm")
 class AveragedAdam(_Averaging, keras.optimizers.Adam):
-    """`keras.optimizers.Adam` that can keep the mean of the weights, like `AveragedSGD`.
+    """`keras.optimizers.Adam` that can average the weights, see `AveragedSGD`.
 
     Args:
         *args: arguments of `keras.optimizers.Adam`.
@@ -232,10 +225,7 @@ class AveragedAdam(_Averaging, keras.optimizers.Adam):
 
 
 class NonMonotonicTrigger(Stateful):
-    """Starts averaging the weights when the validation score stops improving.
-
-    After each epoch, if the score is worse than the best of all earlier epochs except the last
-    `patience` ones, it calls `optimizer.start_averaging()`.
+    """Averages weights once a score is worse than the best before the last `patience` epochs.
 
     Source: Merity et al. 2018, algorithm 1, https://arxiv.org/abs/1708.02182.
 
@@ -260,10 +250,8 @@ class NonMonotonicTrigger(Stateful):
 
     def __init__(self, optimizer: keras.optimizers.Optimizer, patience: int = 5) -> None:
         if not hasattr(optimizer, "start_averaging"):
-            raise ValueError(
-                "NonMonotonicTrigger needs an optimizer that averages, such as AveragedSGD, not "
-                f"{type(optimizer).__name__}."
-            )
+            kind = type(optimizer).__name__
+            raise ValueError(f"NonMonotonicTrigger needs AveragedSGD or AveragedAdam, not {kind}.")
         self.start_averaging: Callable[[], None] = optimizer.start_averaging
         self.patience = check_integer("patience", patience, 0)
         self.scores: list[float] = []

@@ -17,23 +17,19 @@ from keras_onlstm.training.optimizers import PlateauSchedule
 from keras_onlstm.training.trainer import Trainer, train_run
 from keras_onlstm.utils.validation import check_integer
 
-__all__ = ["PairBatches", "accuracy", "train_pair_classifier"]
-
 
 class PairBatches(EpochBatches):
     """Pairs of id sequences with their classes, in batches of similar lengths.
 
-    Lengths are rounded up to `1 + k * multiple`. Pairs are sorted by the rounded lengths of both
-    sides and cut into batches, each padded to its longest sequences. The order depends only on
-    `seed` and epoch.
+    Pairs are sorted by the lengths of both sides, rounded up to `1 + k * multiple`, and cut into
+    batches, each padded to its longest sequences. The order depends only on `seed` and epoch.
 
     Args:
         left: list of lists of integer ids, none of them 0.
         right: list of the same length.
         classes: list of integers, of the same length.
         batch_size: positive integer, in pairs.
-        multiple: positive integer, the step of the rounded lengths. 1 pads least; larger ones give
-            fewer shapes, for backends that compile for every shape.
+        multiple: positive integer. 1 pads least; larger ones give fewer shapes to compile for.
         shuffle: whether pairs of equal lengths, and batches, are shuffled in every epoch.
         seed: integer, 0 or above.
         **kwargs: arguments of `keras.utils.PyDataset`.
@@ -41,10 +37,9 @@ class PairBatches(EpochBatches):
     Example:
 
     >>> from keras_onlstm.training import PairBatches
-    >>> batches = PairBatches([[1], [1, 2], [3]], [[4], [5], [6]], [0, 1, 0], batch_size=2)
-    >>> (left, right), classes = batches[0]
+    >>> (left, right), classes = PairBatches([[1], [1, 2]], [[4], [5]], [0, 1], batch_size=2)[0]
     >>> left.tolist(), right.tolist(), classes.tolist()
-    ([[1], [3]], [[4], [6]], [0, 0])
+    ([[1, 0], [1, 2]], [[4], [5]], [0, 1])
     """
 
     lengths_vary = True
@@ -60,7 +55,7 @@ class PairBatches(EpochBatches):
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(seed, **kwargs)
+        super().__init__(batch_size, shuffle, seed, **kwargs)
         if not len(left) == len(right) == len(classes) > 0:
             raise ValueError(
                 "left, right and classes must be lists of the same length, at least 1, not of "
@@ -69,9 +64,7 @@ class PairBatches(EpochBatches):
         for index, pair in enumerate(zip(left, right, strict=True)):
             if any(0 in sequence for sequence in pair):
                 raise ValueError(f"pair {index} contains the id 0, which is reserved for padding.")
-        self.left, self.right, self.shuffle = left, right, shuffle
-        self.classes = np.asarray(classes, dtype="int32")
-        self.batch_size = check_integer("batch_size", batch_size)
+        self.left, self.right, self.classes = left, right, np.asarray(classes, dtype="int32")
         self.multiple = check_integer("multiple", multiple)
         lengths = np.array([[len(a), len(b)] for a, b in zip(left, right, strict=True)])
         self._widths = 1 + -(-(np.maximum(lengths, 1) - 1) // multiple) * multiple  # (pairs, 2)
@@ -107,16 +100,13 @@ def _padded(sequences, width):
 
 
 def _formula_batches(pairs, batch_size, shuffle=False, seed=0):
-    # Formulas have 1 + 3 k tokens. JAX compiles for every shape, so it gets fewer shapes.
-    return PairBatches(
-        [logic.encode(pair.left) for pair in pairs],
-        [logic.encode(pair.right) for pair in pairs],
-        [logic.LABELS.index(pair.label) for pair in pairs],
-        batch_size,
-        multiple=12 if keras.backend.backend() == "jax" else 3,
-        shuffle=shuffle,
-        seed=seed,
+    left, right = (
+        [logic.encode(getattr(pair, side)) for pair in pairs] for side in ("left", "right")
     )
+    classes = [logic.LABELS.index(pair.label) for pair in pairs]
+    # Formulas have 1 + 3 k tokens. JAX compiles for every shape, so it gets fewer shapes.
+    multiple = 12 if keras.backend.backend() == "jax" else 3
+    return PairBatches(left, right, classes, batch_size, multiple, shuffle, seed)
 
 
 def accuracy(model: PairClassifier, pairs: Sequence[logic.Pair]) -> float:
@@ -134,12 +124,8 @@ def _accuracy(model, batches):
 def _compiled_model(config, batches):
     """The built and compiled model, and its schedules."""
     keras.utils.set_random_seed(config.seed)
-    model = PairClassifier(
-        vocabulary_size=len(logic.TOKENS) + 1,
-        classes=len(logic.LABELS),
-        seed=config.seed,
-        **config.group("model"),
-    )
+    sizes = len(logic.TOKENS) + 1, len(logic.LABELS)
+    model = PairClassifier(*sizes, seed=config.seed, **config.group("model"))
     rate: Any = config.learning_rate
     if config.schedule == "cosine":
         steps = len(batches) * config.epochs
@@ -150,11 +136,12 @@ def _compiled_model(config, batches):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, metrics=["accuracy"])
     (left, right), classes = batches[0]
-    model((left[:1], right[:1]))  # builds the variables, which a checkpoint needs
+    pair = left[:1], right[:1]
+    model(pair)  # builds the variables, which a checkpoint needs
     optimizer.build(model.trainable_variables)
-    model.evaluate((left[:1], right[:1]), classes[:1], verbose=0)  # builds the metrics
-    is_plateau = config.schedule == "plateau"
-    return model, [PlateauSchedule(optimizer, 0.5, 2, "max")] if is_plateau else []
+    model.evaluate(pair, classes[:1], verbose=0)  # builds the metrics
+    plateau = PlateauSchedule(optimizer, 0.5, 2, "max")
+    return model, [plateau] if config.schedule == "plateau" else []
 
 
 def train_pair_classifier(
@@ -168,37 +155,17 @@ def train_pair_classifier(
 ) -> bool:
     """Trains a classifier of pairs of formulas, or resumes a run. Returns whether it is complete.
 
-    The directory receives the files of `Trainer`, and `config.json`; `best.keras` is the model with
-    the best accuracy on the validation pairs.
-
-    Args:
-        output: the directory.
-        config: `PairClassifierConfig`.
-        training: list of `propositional_logic.Pair`.
-        validation: list of `propositional_logic.Pair`.
-        resume: whether to resume the run.
-        steps: number of batches after which to stop, or `None`.
-        log_every: number of batches between printed lines.
-
-    Raises:
-        OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if the checkpoint is damaged or of another run.
+    The directory receives the files of `Trainer`, and `config.json`; `best.keras` has the best
+    accuracy on the validation pairs.
     """
     batches = _formula_batches(training, config.batch_size, shuffle=True, seed=config.seed)
     validation_batches = _formula_batches(validation, 512)
     model, schedules = _compiled_model(config, batches)
     trainer = Trainer(
-        model,
-        batches,
-        lambda: {"val_accuracy": _accuracy(model, validation_batches)},
-        output,
-        config.epochs,
-        "val_accuracy",
-        schedules=schedules,
-        record=config.record(),
-        log_every=log_every,
-        unit="pairs",
-    )
+        model, batches, lambda: {"val_accuracy": _accuracy(model, validation_batches)}, output,
+        config.epochs, "val_accuracy", schedules=schedules, record=config.record(),
+        log_every=log_every, unit="pairs",
+    )  # fmt: skip
     description = (
         f"{NAMES[config.recurrent]}, {model.count_params():,} parameters, {len(training):,} "
         f"training and {len(validation):,} validation pairs, {batches.padding_share():.1%} padding"

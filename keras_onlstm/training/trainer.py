@@ -37,28 +37,23 @@ BEST = "best.keras"
 class Trainer:
     """Trains a compiled model and writes the results to a directory.
 
-    The directory receives `checkpoint.npz` (all that is needed to resume), `best.keras` (the model
-    of the best epoch), `metrics.csv`, `metrics.json`, and event files if TensorBoard is installed.
-
-    Unlike `keras.callbacks.BackupAndRestore`, a checkpoint includes the position in the data and
-    the counters of callbacks. The order of the data depends only on seed and epoch.
+    The directory receives `checkpoint.npz` (all that is needed to resume, unlike that of
+    `keras.callbacks.BackupAndRestore`), `best.keras` (the model of the best epoch), `metrics.csv`,
+    `metrics.json`, and event files if TensorBoard is installed.
 
     Args:
         model: compiled and built `keras.Model`.
         batches: a data set with `len`, `[index]` and `set_epoch(epoch)`, such as `PairBatches` or
-            `Windows`. A batch is inputs, targets and optionally weights of the targets. If the
-            attribute `lengths_vary` is true, axis 1 of its arrays is time and varies in size.
-            Optional methods: `samples(index)`, the size of a batch in `unit`, and `share(index)`,
-            a factor of its learning rate.
-        validate: function without arguments that returns a dictionary of numbers, called after
-            every epoch.
+            `Windows`. A batch is inputs, targets and optionally weights of the targets. Optional:
+            `lengths_vary`, whether axis 1 of its arrays varies in size; `samples(index)`, the size
+            of a batch in `unit`; `share(index)`, a factor of its learning rate.
+        validate: function that returns a dictionary of numbers, called after every epoch.
         directory: where to write; created if missing.
         epochs: positive integer.
         monitor: key of the result of `validate` that decides which epoch is best.
         mode: `"max"` if a higher value is better, `"min"` if a lower one is.
-        callbacks: Keras callbacks, called as in `keras.Model.fit`. One that sets `stop_training`
-            ends the epoch after this batch, and the run after this epoch. Checkpoints include the
-            results of `get_state()`, and the state of `EarlyStopping` and `ReduceLROnPlateau`.
+        callbacks: Keras callbacks. Checkpoints include the results of `get_state()`, and the state
+            of `EarlyStopping` and `ReduceLROnPlateau`.
         schedules: objects such as `PlateauSchedule`. `step` takes the metric `schedule.monitor`, or
             that of the trainer, after every epoch; `rate`, if it exists, gives the learning rate of
             every batch; checkpoints include `get_state()`.
@@ -82,8 +77,7 @@ class Trainer:
     >>> model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     >>> _ = model(inputs)
     >>> model.optimizer.build(model.trainable_variables)
-    >>> def validate():
-    ...     return {"val_loss": model.test_on_batch(inputs, classes)}
+    >>> validate = lambda: {"val_loss": model.test_on_batch(inputs, classes)}
     >>> trainer = Trainer(model, batches, validate, "run", 3, "val_loss", "min", verbose=False)
     >>> [row["epoch"] for row in trainer.run()]
     [1, 2, 3]
@@ -124,11 +118,7 @@ class Trainer:
         self._hooks: Any = None
 
     def resume(self) -> None:
-        """Restores the last checkpoint.
-
-        Raises `FileNotFoundError` if there is none, and `ValueError` if it is damaged or of another
-        model; nothing is changed then.
-        """
+        """Restores the last checkpoint. Changes nothing if it is missing or of another model."""
         path, arrays = self.directory / CHECKPOINT, dict[str, Any]()
         state = load_checkpoint(path, self.model, self._check, self.record, arrays)
         self.progress = Progress.from_state(path, state, self.record)
@@ -144,20 +134,13 @@ class Trainer:
         self.batches.set_epoch(state["epoch"])  # epochs may differ in length
         if len(state["callbacks"]) != callbacks or state["batch"] > len(self.batches):
             raise ValueError(
-                f"{path}: the run has {len(state['callbacks'])} callbacks and is at batch "
-                f"{state['batch']}, but this Trainer has {callbacks} callbacks and "
-                f"{len(self.batches)} batches. Resume with the arguments the run started with."
+                f"{path}: has {len(state['callbacks'])} callbacks, at batch {state['batch']}, but "
+                f"this Trainer has {callbacks} callbacks and {len(self.batches)} batches. "
+                "Resume with the arguments the run started with."
             )
 
     def run(self, max_batches: int | None = None) -> list[dict[str, float]]:
-        """Trains until the last epoch ends or a callback stops the training.
-
-        Args:
-            max_batches: integer, number of batches after which to stop, with a checkpoint.
-
-        Returns:
-            The history: a list of dictionaries, one per epoch.
-        """
+        """Trains to the end, or saves and stops after `max_batches`. Returns the history."""
         self._batches_left = math.inf if max_batches is None else max_batches
         with deterministic_tracing(self.model, getattr(self.batches, "lengths_vary", False)):
             self._begin()
@@ -198,11 +181,11 @@ class Trainer:
         batches.set_epoch(progress.epoch)
         if progress.batch == 0:
             self._hooks.on_epoch_begin(progress.epoch)
-        position = {"desc": self._title(), "total": len(batches), "initial": progress.batch}
-        disable = None if self.verbose else True  # None: only on a terminal
-        with progress_bar(
-            "batches", file=sys.stdout, leave=False, disable=disable, **position
-        ) as bar:
+        title = self._title()
+        options = {"desc": title, "total": len(batches), "initial": progress.batch,
+                   "file": sys.stdout, "leave": False,
+                   "disable": None if self.verbose else True}  # fmt: skip
+        with progress_bar("batches", **options) as bar:  # disable=None: only on a terminal
             saved = previous = time.monotonic()
             while progress.batch < len(batches) and self._batches_left > 0:
                 self._train_batch()
@@ -212,9 +195,8 @@ class Trainer:
                 bar.set_postfix(progress.means(), refresh=False)
                 bar.update()
                 if self.log_every and progress.batch % self.log_every == 0:
-                    metrics = _text(progress.means())
-                    print(f"{self._title()}, batch {progress.batch}/{len(batches)}: {metrics}",
-                          flush=True)  # fmt: skip
+                    position = f"{title}, batch {progress.batch}/{len(batches)}"
+                    print(f"{position}: {_text(progress.means())}", flush=True)
                 if self.model.stop_training:
                     break
                 if now - saved > self.checkpoint_seconds and progress.batch < len(batches):
@@ -247,14 +229,13 @@ class Trainer:
         if math.isnan(logs["loss"]) and not self.model.stop_training:
             raise ValueError(
                 f"{self.directory}: the loss of batch {progress.batch} of epoch "
-                f"{progress.epoch + 1} is NaN: training diverged. Start a run with a lower "
-                "learning rate, or another seed."
+                f"{progress.epoch + 1} is NaN: training diverged. Lower the learning rate."
             )
 
     def _end_epoch(self):
-        progress, is_first = self.progress, self.processes.is_first
+        progress, optimizer, is_first = self.progress, self.model.optimizer, self.processes.is_first
         # An averaging optimizer temporarily sets the mean weights.
-        with getattr(self.model.optimizer, "averaged_weights", nullcontext)():
+        with getattr(optimizer, "averaged_weights", nullcontext)():
             self._hooks.on_test_begin()
             validated = {name: float(value) for name, value in self.validate().items()}
             self._hooks.on_test_end(validated)
@@ -265,11 +246,10 @@ class Trainer:
                     with replacing(self.directory / BEST) as temporary:
                         self.best_model.save(temporary)
         means, seconds = progress.means(), progress.seconds
-        last_rate = float(keras.ops.convert_to_numpy(self.model.optimizer.learning_rate))
-        rate = means.pop("learning_rate", last_rate)
+        last_rate = float(keras.ops.convert_to_numpy(optimizer.learning_rate))
+        rates = {"learning_rate": means.pop("learning_rate", last_rate)}
         metrics = means | validated
-        row = {"epoch": progress.epoch + 1, **metrics, "learning_rate": rate,
-               "seconds": round(seconds, 3)}  # fmt: skip
+        row = {"epoch": progress.epoch + 1, **metrics, **rates, "seconds": round(seconds, 3)}
         line = (
             f"{self._title()}: {progress.samples:,.0f} {self.unit} in {seconds:.0f} s, "
             f"{progress.samples / max(seconds, 1e-9):,.0f} a second, {_text(metrics)}"
@@ -303,8 +283,7 @@ def train_run(
 ) -> bool:
     """Starts or resumes a run in the directory of a trainer. Returns whether it is complete.
 
-    `description` is printed; `vocabulary` is that of the corpus, if the run stores it; `prepared`
-    are the files that may be there before a run starts.
+    A run stores its `vocabulary`, if any; `prepared` are files that may exist before it starts.
     """
     directory, processes = trainer.directory, trainer.processes
     stored = prepared if vocabulary is None else [*prepared, VOCABULARY]
@@ -363,11 +342,10 @@ def write_tensorboard(directory: Path, row: dict[str, Any]) -> None:
 def deterministic_tracing(model: keras.Model, lengths_vary: bool) -> Iterator[None]:
     """A context in which `model.train_on_batch` traces every batch as if it were the first.
 
-    Keras on TensorFlow traces a step with the shapes of the first batch, then with more general
-    shapes that fit all batches so far. The rounding of a step depends on its trace, and a resumed
-    run begins with other batches than the original run. In this context the bits of a step depend
-    only on the batch and the variables. If `lengths_vary`, traces leave the size of axis 1 open, so
-    batches that differ only in it share a trace.
+    Keras on TensorFlow traces a step with more and more general shapes, which fit all batches so
+    far, and rounding depends on the trace. A resumed run begins with other batches. In this context
+    a step depends only on the batch and the variables. If `lengths_vary`, batches that differ only
+    in the size of axis 1 share a trace.
     """
     if keras.backend.backend() != "tensorflow" or model.run_eagerly:
         yield

@@ -14,7 +14,7 @@ from keras_onlstm.models import BidirectionalLSTM, TreeLSTM
 from keras_onlstm.runs.tree_lstm import TreeLSTMConfig
 from keras_onlstm.text.vocabulary import read_vectors
 from keras_onlstm.training.batches import TreeBatches
-from keras_onlstm.training.bptt import token_losses
+from keras_onlstm.training.bptt import mean_loss, token_losses
 from keras_onlstm.training.corpora import TreeCorpus
 from keras_onlstm.training.optimizers import Stateful, WarmupSchedule, multiply_learning_rate
 from keras_onlstm.training.trainer import Trainer, train_run
@@ -22,27 +22,16 @@ from keras_onlstm.tree_lstm.noise_contrastive import NoiseContrastive
 from keras_onlstm.utils import Identifier, Tensor
 from keras_onlstm.utils.validation import renamed_attribute
 
-__all__ = [
-    "HalvingWithRollback",
-    "TreeLearner",
-    "evaluate_trees",
-    "make_tree_model",
-    "train_tree_model",
-    "tree_evaluation",
-]
-
 
 class TreeLearner(keras.Model):
     """A `TreeLSTM` with a loss, trained on `TreeBatches`.
 
-    The loss is the mean cross-entropy over words, in nats. In training, `sentences` replaces the
-    mean by the sum over the words of a batch divided by `sentences`, and `noise` replaces the
-    cross-entropy by noise-contrastive estimation. Evaluation always uses the full softmax and the
-    mean over words.
+    The loss is the mean cross-entropy over words, in nats. In training, `noise` replaces the
+    cross-entropy, and `sentences` the mean: the sum over the words is divided by `sentences`.
 
     Args:
         model: `TreeLSTM`.
-        noise: `NoiseContrastive`, or `None` for the softmax.
+        noise: `NoiseContrastive`, or `None`.
         sentences: positive integer, or `None`.
         **kwargs: arguments of `keras.Model`.
 
@@ -62,8 +51,7 @@ class TreeLearner(keras.Model):
     >>> learner = TreeLearner(model)
     >>> learner.compile("sgd")
     >>> batches = TreeBatches(model, [model.schedule_tree(chain(["a", "a"]))], batch_size=1)
-    >>> for inputs, targets, weights in batches:
-    ...     _ = learner.train_on_batch(inputs, targets, weights)
+    >>> _ = learner.train_on_batch(*batches[0])
     >>> 1.0 < evaluate_trees(learner, batches) < 1.3  # the logarithm of three words is 1.1
     True
     """
@@ -108,12 +96,8 @@ class TreeLearner(keras.Model):
 
 def evaluate_trees(learner: TreeLearner, batches: TreeBatches) -> float:
     """The mean loss over all words, in nats, which is the logarithm of the perplexity."""
-    total = words = 0.0
-    for inputs, targets, weights in (batches[index] for index in range(len(batches))):
-        count = float(weights.sum())
-        loss = learner.test_on_batch(inputs, targets, weights, return_dict=True)["loss"]
-        total, words = total + float(loss) * count, words + count
-    return total / words
+    loaded = (batches[index] for index in range(len(batches)))
+    return mean_loss(learner, ((batch, float(batch[2].sum())) for batch in loaded))
 
 
 class HalvingWithRollback(Stateful):
@@ -177,7 +161,7 @@ class HalvingWithRollback(Stateful):
 
 def _counts(model, schedules):
     """Frequencies of target words, at least 1; that of `<root>` is the number of trees."""
-    ids = np.concatenate(list(map(model.targets, schedules)))
+    ids = np.concatenate([model.targets(schedule) for schedule in schedules])
     counts = np.bincount(ids, minlength=len(model.vocabulary))
     counts[model.root] = len(schedules)
     return np.maximum(counts, 1)
@@ -188,19 +172,15 @@ def make_tree_model(
 ) -> tuple[TreeLSTM, TreeLearner, TreeBatches]:
     """The model of a run, a compiled `TreeLearner` for it, and the batches of trees."""
     keras.utils.set_random_seed(config.seed)
+    kind: Any = BidirectionalLSTM if config.trees == "bidirectional" else TreeLSTM
+    options: dict[str, Any] = {}
+    if kind is TreeLSTM:
+        options = {"left_dependents": config.left_dependents, "left_layers": config.left_layers,
+                   "sequential": config.trees in ("chain", "sentence")}  # fmt: skip
     sizes = len(vocabulary), config.embedding_dim, config.units, config.num_layers
-    options: dict[str, Any] = {
-        "dropout": config.output_dropout,
-        "input_dropout": config.input_dropout,
-        "vocabulary": vocabulary,
-        "seed": config.seed,
-        "output_bias": not config.noise,
-    }
-    if config.trees == "bidirectional":
-        model: TreeLSTM = BidirectionalLSTM(*sizes, **options)
-    else:
-        options |= {"left_dependents": config.left_dependents, "left_layers": config.left_layers}
-        model = TreeLSTM(*sizes, sequential=config.trees in ("chain", "sentence"), **options)
+    options |= {"dropout": config.output_dropout, "input_dropout": config.input_dropout}
+    bias = not config.noise
+    model = kind(*sizes, vocabulary=vocabulary, seed=config.seed, output_bias=bias, **options)
     model.build()
     if config.vectors is not None:
         _set_word_vectors(model, config.vectors)
@@ -214,8 +194,8 @@ def make_tree_model(
     batches = TreeBatches(model, schedules, size, shuffle=True, seed=config.seed, noise=noise)
     is_sgd = config.optimizer == "sgd"
     learner = TreeLearner(model, noise, size if is_sgd else None)
-    kind = keras.optimizers.SGD if is_sgd else keras.optimizers.Adam
-    optimizer = kind(config.learning_rate, global_clipnorm=config.clipnorm)
+    optimizer_kind = keras.optimizers.SGD if is_sgd else keras.optimizers.Adam
+    optimizer = optimizer_kind(config.learning_rate, global_clipnorm=config.clipnorm)
     learner.compile(optimizer)
     optimizer.build(learner.trainable_variables)
     return model, learner, batches
@@ -225,23 +205,15 @@ def _set_word_vectors(model, path):
     """Replaces initial word vectors by those of a file, where it has them."""
     words = [word.lower() for word in model.vocabulary]
     vectors = read_vectors(path, set(words), model.embeddings.shape[1])
-    table = keras.ops.convert_to_numpy(model.embeddings).copy()
-    for index, word in enumerate(words):
-        if word in vectors:
-            table[index] = vectors[word]
-    model.embeddings.assign(table)
+    table = ops.convert_to_numpy(model.embeddings)
+    rows = [vectors.get(word, row) for word, row in zip(words, table, strict=True)]
+    model.embeddings.assign(np.stack(rows))
 
 
 def tree_evaluation(
     model: TreeLSTM, trees: Sequence[DependencyTree], batch_size: int = 64
 ) -> Callable[[], float]:
-    """A function that computes the mean loss over words with the full softmax, in nats.
-
-    Args:
-        model: `TreeLSTM` with a vocabulary.
-        trees: list of `DependencyTree`, projective.
-        batch_size: positive integer, trees in a batch.
-    """
+    """A function that computes the mean loss over words with the full softmax, in nats."""
     batches = TreeBatches(model, [model.schedule_tree(tree) for tree in trees], batch_size)
     learner = TreeLearner(model)
     learner.compile()
@@ -259,46 +231,24 @@ def train_tree_model(
     """Trains a TreeLSTM in the directory of a run, or resumes it. Returns whether it is complete.
 
     The directory receives the files of `Trainer`, `config.json` and `vocabulary.txt`; `best.keras`
-    is the model with the best perplexity on the validation trees.
-
-    Args:
-        output: the directory.
-        config: `TreeLSTMConfig`.
-        corpus: `TreeCorpus`.
-        resume: whether to resume the run.
-        steps: number of batches after which to stop, or `None`.
-        log_every: number of batches between printed lines.
-
-    Raises:
-        OSError: if the directory is not new, is in use, or cannot be written.
-        ValueError: if the vocabulary or the checkpoint is not that of the run.
+    has the best perplexity on the validation trees.
     """
     model, learner, batches = make_tree_model(config, corpus.vocabulary, corpus.train)
     loss = tree_evaluation(model, corpus.validation, config.batch_size)
+    warmup = config.warmup if config.schedule == "cosine" else None
+    schedule: Any = WarmupSchedule(config.learning_rate, warmup)
     if config.schedule == "plateau":
-        schedule: Any = HalvingWithRollback(learner)
-    else:
-        warmup = config.warmup if config.schedule == "cosine" else None
-        schedule = WarmupSchedule(config.learning_rate, warmup)
+        schedule = HalvingWithRollback(learner)
 
-    def validate() -> dict[str, float]:
+    def validate():
         entropy = loss()
         return {"val_entropy": entropy, "val_perplexity": math.exp(min(entropy, 700.0))}
 
     trainer = Trainer(
-        learner,
-        batches,
-        validate,
-        output,
-        config.epochs,
-        "val_perplexity",
-        "min",
-        schedules=[schedule],
-        best_model=model,
-        record=config.record(),
-        log_every=log_every,
+        learner, batches, validate, output, config.epochs, "val_perplexity", "min",
+        schedules=[schedule], best_model=model, record=config.record(), log_every=log_every,
         unit="words",
-    )
+    )  # fmt: skip
     description = (
         f"{model.title}, {model.count_params():,} parameters, {len(corpus.train):,} trees, "
         f"{sum(map(len, corpus.train)):,} words, {len(corpus.vocabulary):,} of them different"

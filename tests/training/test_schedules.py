@@ -120,7 +120,7 @@ def test_trigger_starts_averaging_in_training(tmp_path):
 
 
 def test_trigger_rejects_other_optimizers():
-    with pytest.raises(ValueError, match=r"needs an optimizer that averages.*not SGD"):
+    with pytest.raises(ValueError, match=r"needs AveragedSGD or AveragedAdam, not SGD"):
         NonMonotonicTrigger(keras.optimizers.SGD(0.1))
     with pytest.raises(ValueError, match="patience must be an integer, 0 or above, not -1"):
         NonMonotonicTrigger(AveragedSGD(), patience=-1)
