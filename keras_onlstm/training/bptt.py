@@ -22,6 +22,7 @@ from keras_onlstm.utils.numerics import wide_dtype
 
 # With fewer words TensorFlow's operation takes less time than compiling another one.
 _MANY_WORDS = 1000
+_FIRST_ONLY = "For second derivatives use keras.ops.sparse_categorical_crossentropy."
 
 
 def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
@@ -43,7 +44,7 @@ def token_losses(targets: Tensor, logits: Tensor) -> Tensor:
 
         def gradient(upstream):
             slopes = compiled(_losses_grad)(logits, flat_targets, log_sum, upstream)
-            return raise_on_gradient([slopes], "token_losses has first derivatives only.")[0]
+            return raise_on_gradient([slopes], _FIRST_ONLY)[0]
 
         return result, gradient
 

@@ -229,7 +229,7 @@ class Trainer:
         if math.isnan(logs["loss"]) and not self.model.stop_training:
             raise ValueError(
                 f"{self.directory}: the loss of batch {progress.batch} of epoch "
-                f"{progress.epoch + 1} is NaN: training diverged. Lower the learning rate."
+                f"{progress.epoch + 1} is NaN: training diverged. Start with a lower learning rate."
             )
 
     def _end_epoch(self):

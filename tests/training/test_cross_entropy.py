@@ -109,7 +109,5 @@ def test_second_derivatives_raise():
             inner.watch(x)
             loss = tf.reduce_sum(token_losses(targets, x))
         slopes = inner.gradient(loss, x)
-    with pytest.raises(
-        NotImplementedError, match=r"keras\.ops\.sparse_categorical_crossentropy has"
-    ):
+    with pytest.raises(NotImplementedError, match="use keras"):
         outer.gradient(slopes, x)
