@@ -1,7 +1,6 @@
 """Processing of large files in several processes, shard by shard. It can be resumed."""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,17 +20,16 @@ from keras_onlstm.utils.files import (
 from keras_onlstm.utils.validation import check_integer
 from keras_onlstm.version import __version__
 
-__all__ = ["process"]
-
 PLAN = "corpus.json"
 
 
 def _plan(paths, shards, task, rows):
     """The content of `PLAN`: the files, with sizes and times, and the task."""
-    stats = [os.stat(path) for path in paths]
+    resolved = [Path(path).resolve() for path in paths]
+    stats = [path.stat() for path in resolved]
     files = [
-        {"path": str(Path(path).resolve()), "bytes": stat.st_size, "changed": stat.st_mtime_ns}
-        for path, stat in zip(paths, stats, strict=True)
+        {"path": str(path), "bytes": stat.st_size, "changed": stat.st_mtime_ns}
+        for path, stat in zip(resolved, stats, strict=True)
     ]
     load = {name: str(value) for name, value in task.load.items()}
     numbers = {"rows": rows, "version": __version__, "shards": len(shards)}
@@ -79,38 +77,16 @@ def process(
     progress: Callable[[int, int], object] | None = None,
     ray: str | None = None,
 ) -> Counts:
-    """Runs a task on all rows of files, and writes a file for every shard.
+    """Runs a task on all rows of text or Parquet files, and returns the `Counts` of this call.
 
-    The directory gets `00000.txt`, `00001.txt` and so on, with one output row for each row of the
-    files, in the same order. Files are written atomically. The same call resumes an interrupted
-    run.
+    The directory `output` gets a file for every shard, `00000.txt`, `00001.txt` and so on, with one
+    output row for each row of the files, in the same order. Files are written atomically. The same
+    call resumes an interrupted run.
 
-    Args:
-        paths: list of paths of text or Parquet files, see `shards.cut`.
-        output: the directory.
-        task: `tasks.Parsing` or `tasks.Scoring`.
-        rows: number of lines in a shard.
-        workers: number of processes; each loads the model. 1: the current process, unless `ray` is
-            set. `None`: one per core, here or in the cluster.
-        progress: function of the numbers of finished and of all rows, called after each shard.
-        ray: address of a Ray cluster that runs the task, as for `ray.init`. All its machines must
-            see the files and the directory under the same paths.
-
-    Returns:
-        `Counts` of this call.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        FileExistsError: if the directory contains other files.
-        BlockingIOError: if another process is using it.
-        OSError: if a file cannot be written.
-        ValueError: if a file is damaged, an argument is invalid, or the directory belongs to a run
-            with other files or arguments.
-        ChildProcessError: if a process was killed.
-        ConnectionError: if the cluster cannot be reached, or was lost.
-        ImportError: if a library that the task needs, or Ray, is not installed.
-
-    Example:
+    A shard has `rows` lines. Each of `workers` processes loads the model; 1 is the current process,
+    `None` one per core. `ray` is the address of a Ray cluster, as for `ray.init`, whose machines
+    see all files under the same paths. `progress` is called with the numbers of finished and of all
+    rows after each shard.
 
     >>> import pathlib, tempfile
     >>> from keras_onlstm.scale import corpus, tasks

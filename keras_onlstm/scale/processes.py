@@ -72,9 +72,8 @@ def run(jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None) -> 
                 yield future.result()
         except BrokenProcessPool as error:
             raise ChildProcessError(
-                "A worker process ended unexpectedly: it was killed or ran out of memory. Finished "
-                "shards are kept, and the same command resumes the run. Fewer --workers need less "
-                "memory."
+                "A worker process ended unexpectedly: it was killed or ran out of memory. Resume "
+                "with the same command; fewer --workers need less memory."
             ) from error
         except BaseException:
             for process in multiprocessing.active_children():

@@ -54,7 +54,7 @@ def _import():
         import ray.data
     except ImportError as error:
         raise not_installed("--ray", "ray[data]", error=error) from error
-    # Hides logs of the cluster, about lost machines for example. They are kept in its own files.
+    # Hides logs of the cluster, which its own files keep.
     ray._private.worker._worker_logs_enabled = False
     return ray
 
@@ -62,10 +62,7 @@ def _import():
 def run(
     jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None, address: str
 ) -> Iterator[Counts]:
-    """Runs `processes.run` on the Ray cluster at `address`, as for `ray.init`.
-
-    If a machine is lost, the others process its shards.
-    """
+    """`processes.run` on the Ray cluster at `address`; if a machine is lost, the others continue."""
     ray = _import()
     _connect(ray, address)
     try:
@@ -73,8 +70,8 @@ def run(
     except ray.exceptions.RayError as error:
         line = str(error).strip().splitlines()[0]
         raise ConnectionError(
-            f"--ray {address}: the connection to the cluster was lost ({line}). Finished shards "
-            "are kept, and the same command resumes the run."
+            f"--ray {address}: the connection to the cluster was lost ({line}). Resume with the "
+            "same command."
         ) from error
     finally:
         ray.shutdown()

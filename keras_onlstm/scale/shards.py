@@ -9,28 +9,18 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import replacing
 from keras_onlstm.utils.libraries import not_installed
 
-__all__ = ["FORMATS", "Shard", "cut", "read", "write"]
-
 FORMATS = {"brackets": "txt", "json": "jsonl", "parquet": "parquet"}
 _PARQUET = ".parquet"
 _BOM = b"\xef\xbb\xbf"  # byte order mark of UTF-8
 
 
 class Shard(NamedTuple):
-    """Rows of a file that are read together.
-
-    Attributes:
-        path: path of the file.
-        start: the first byte in a text, or the index of a row group in Parquet.
-        end: its end (exclusive).
-        row: index of its first row among the rows of all files.
-        rows: number of rows.
-    """
+    """Rows of a file that are read together."""
 
     path: str
-    start: int
+    start: int  # first byte in a text, or index of a row group in Parquet
     end: int
-    row: int
+    row: int  # index of its first row among the rows of all files
     rows: int
 
 
@@ -48,7 +38,7 @@ def _open_parquet(path, column):
         file = parquet.ParquetFile(path)
         names = file.schema_arrow.names
     except Exception as error:  # PyArrow raises many classes
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        reason = (str(error) or type(error).__name__).splitlines()[0]
         raise ValueError(f"{path}: not a complete Parquet file ({reason}).") from error
     if column not in names:
         raise ValueError(f"{path}: has no column {column!r}, only {', '.join(names)}.")
@@ -69,23 +59,9 @@ def _ends(path, rows):
 
 
 def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard]:
-    """Cuts files into shards.
+    """Cuts text files into shards of `rows` lines, and Parquet files into their row groups.
 
-    Args:
-        paths: list of paths of text files with one row per line, and of Parquet files (`.parquet`),
-            whose row groups are the shards.
-        rows: number of lines in a shard.
-        column: the column of Parquet files that contains the text.
-
-    Returns:
-        List of `Shard` with at least one row, in the order of the rows.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a Parquet file is damaged or lacks the column.
-        ImportError: if PyArrow is needed and not installed.
-
-    Example:
+    The text is in a `column` of Parquet files. Shards have at least one row.
 
     >>> import pathlib, tempfile
     >>> from keras_onlstm.scale.shards import cut
@@ -115,28 +91,7 @@ def cut(paths: Sequence[StrPath], rows: int, column: str = "text") -> list[Shard
 
 
 def read(shard: Shard, column: str = "text") -> Iterator[Any]:
-    """Reads the texts of a shard.
-
-    Args:
-        shard: result of `cut`.
-        column: the column of Parquet files.
-
-    Yields:
-        Strings; bytes for lines that are not UTF-8; other values if a column contains them.
-
-    Raises:
-        ValueError: if a Parquet file is damaged or lacks the column.
-        ImportError: if PyArrow is needed and not installed.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.scale.shards import cut, read
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "corpus.txt")
-    >>> _ = path.write_text("prices fell\\nthe cat sat\\nit slept\\n")
-    >>> list(read(cut([path], rows=2)[1]))
-    ['it slept']
-    """
+    """Yields the texts of a shard: strings, bytes for lines that are not UTF-8, other values."""
     if Path(shard.path).suffix == _PARQUET:
         file = _open_parquet(shard.path, column)
         for batch in file.iter_batches(2048, row_groups=[shard.start], columns=[column]):
@@ -159,26 +114,15 @@ def _decode(line):
 
 
 def write(path: StrPath, rows: Iterable[dict[str, Any]], task: Any) -> None:
-    """Writes the rows of a shard atomically.
-
-    Args:
-        path: path of the file.
-        rows: iterable of dictionaries with the task's `columns` as keys.
-        task: a task of `tasks`.
-
-    Raises:
-        OSError: if the file cannot be written.
-        ImportError: if PyArrow is needed and not installed.
-    """
+    """Writes rows with the task's `columns` atomically, in its format."""
     with replacing(path) as temporary:
         if task.form == "parquet":
             _write_parquet(temporary, rows, task.columns)
             return
+        as_json = task.form == "json"
         with open(temporary, "w", encoding="utf-8", newline="\n") as file:
             for row in rows:
-                as_json = task.form == "json"
-                line = json.dumps(row, ensure_ascii=False) if as_json else task.line(row)
-                file.write(line + "\n")
+                print(json.dumps(row, ensure_ascii=False) if as_json else task.line(row), file=file)
 
 
 def _write_parquet(path, rows, columns):

@@ -11,42 +11,25 @@ from keras_onlstm.parsing import brackets
 from keras_onlstm.reader import open_reader
 from keras_onlstm.text.tokens import NO_WORDS, without_number
 
-__all__ = ["Parsing", "Record", "Scoring", "Task"]
-
 _BLOCK = 512  # texts per batch, so that memory does not grow with the shard
 
 
 class Record(NamedTuple):
-    """The result for a text.
+    """The result for a text."""
 
-    Attributes:
-        words: number of words read.
-        fields: dictionary with the task's `columns` except `row`; `error` is the reason why the
-            others are empty, or `None`.
-        unknown: words that the model read as `<unk>`, if the task lists them.
-    """
-
-    words: int
-    fields: dict[str, Any]
-    unknown: Sequence[str] = ()
+    words: int  # number of words read
+    fields: dict[str, Any]  # the task's `columns` but `row`; `error` tells why others are empty
+    unknown: Sequence[str] = ()  # words read as `<unk>`, if the task lists them
 
 
 class Parsing(NamedTuple):
-    """Parses texts into trees.
+    """Parses texts into trees."""
 
-    Attributes:
-        form: output format, `"brackets"`, `"json"` or `"parquet"`.
-        column: the Parquet column of the texts.
-        max_words: texts with longer sentences are skipped; `None`: no limit.
-        punctuation: whether trees contain punctuation.
-        load: arguments of `Parser.load`.
-    """
-
-    form: str = "brackets"
-    column: str = "text"
-    max_words: int | None = None
+    form: str = "brackets"  # one of `forms`
+    column: str = "text"  # of Parquet files
+    max_words: int | None = None  # texts with longer sentences are skipped
     punctuation: bool = False
-    load: Mapping[str, Any] = {}
+    load: Mapping[str, Any] = {}  # arguments of `Parser.load`
 
     @property
     def forms(self) -> tuple[str, ...]:
@@ -76,19 +59,12 @@ class Parsing(NamedTuple):
 
 
 class Scoring(NamedTuple):
-    """Computes log-probabilities of texts, each scored on its own, end of sentence included.
+    """Computes log-probabilities of texts, each scored on its own, end of sentence included."""
 
-    Attributes:
-        form: output format, `"json"` or `"parquet"`.
-        column: the Parquet column of the texts.
-        max_words: texts with more words are skipped; `None`: no limit.
-        load: arguments of `reader.open_reader`.
-    """
-
-    form: str = "json"
-    column: str = "text"
-    max_words: int | None = None
-    load: Mapping[str, Any] = {}
+    form: str = "json"  # one of `forms`
+    column: str = "text"  # of Parquet files
+    max_words: int | None = None  # longer texts are skipped
+    load: Mapping[str, Any] = {}  # arguments of `reader.open_reader`
 
     @property
     def forms(self) -> tuple[str, ...]:
