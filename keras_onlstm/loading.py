@@ -29,28 +29,12 @@ def load_model(
     threads: int | None = None,
     keras: bool = True,
 ) -> tuple[Any, Any]:
-    """Loads a model.
+    """Loads a model, and the metadata of its origin or `None`.
 
-    Args:
-        path: a `.keras` file, an `.npz` file of `save_eight_bit`, an exported `.onnx` or `.tflite`
-            file, or the directory of a run, whose best model is loaded. Default: the package's
-            language models, an `Ensemble`.
-        provider: `"cpu"` or `"cuda"`, for exported files; see `runtime.load`.
-        threads: number of threads, for exported files.
-        keras: whether to load an `.npz` file as a Keras model. If not, ON-LSTM models load as a
-            `compact.CompactModel`, which computes distances with NumPy only.
-
-    Returns:
-        The model (of an exported file, the result of `runtime.make_model`), and the metadata of its
-        origin or `None`.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if it is damaged, has weights that are not finite, or does not support the
-            arguments.
-        ImportError: if a library for it is missing.
-
-    Example:
+    `path` is a `.keras` file, an `.npz` file of `save_eight_bit`, an exported `.onnx` or `.tflite`
+    file, or a run, whose best model is loaded; by default, the package's `Ensemble`. `provider` and
+    `threads` are for exported files, see `runtime.load`. Without `keras`, an `.npz` file of ON-LSTM
+    models loads as a `compact.CompactModel`, which computes distances with NumPy only.
 
     >>> from keras_onlstm.loading import load_model
     >>> model, metadata = load_model()
@@ -118,16 +102,7 @@ def _load_keras(path):
 
 
 def select_model(path: str | Path, model: Any, metadata: Any, number: int) -> tuple[Any, Any]:
-    """Returns one of the models of a file, and its metadata.
-
-    `model` and `metadata` are the results of `load_model(path)`, and `number` is the value of
-    `--model-index`, from 1.
-
-    >>> from keras_onlstm.loading import load_model, select_model
-    >>> model, metadata = select_model("parser.npz", *load_model(), 2)
-    >>> model.num_layers
-    3
-    """
+    """Model `number`, from 1, of the results of `load_model(path)`, and its metadata."""
     models = getattr(model, "models", [model])
     count = len(models)
     if not 1 <= number <= count:
@@ -140,12 +115,6 @@ def load_trained(run: str | Path, graph: str) -> Any:
     """Loads the best model of a run, which must be exportable as `graph`.
 
     A language model must have a vocabulary.
-
-    >>> from keras_onlstm.loading import load_trained
-    >>> load_trained("runs/new", "language_model")
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: runs/new/best.keras: no trained model. Train with --output runs/new first.
     """
     path = Path(run) / _BEST
     if not path.is_file():

@@ -33,35 +33,21 @@ from keras_onlstm.utils.validation import (
 
 
 class Parsed(NamedTuple):
-    """A parsed sentence.
-
-    Attributes:
-        words: list.
-        distances: array (rows, words), see `Parser.distances`, for the parser's gate.
-        tree: `nltk.Tree`, or `None` if the sentence has no words.
-        tokens: list of `text.tokens.Token`: words and punctuation with their positions in the text.
-        source: 0-based index of the input that has the sentence; a text may have several.
-    """
+    """A parsed sentence."""
 
     words: list[str]
-    distances: np.ndarray
-    tree: NltkTree | None
-    tokens: list[Token]
-    source: int
+    distances: np.ndarray  # (rows, words), see `Parser.distances`, for the parser's gate
+    tree: NltkTree | None  # `None` if the sentence has no words
+    tokens: list[Token]  # words and punctuation with their positions in the text
+    source: int  # 0-based index of the input that has the sentence; a text may have several
 
 
 class Row(NamedTuple):
-    """The result for one text of many.
+    """The result for one text of many."""
 
-    Attributes:
-        words: list of lists, the words of each of its sentences that has any.
-        trees: list of `nltk.Tree`, one for each of these sentences.
-        error: why the text could not be parsed, or `None`. Blank text is not an error.
-    """
-
-    words: list[list[str]]
-    trees: list[NltkTree]
-    error: str | None
+    words: list[list[str]]  # of each of its sentences that has any
+    trees: list[NltkTree]  # of these sentences
+    error: str | None  # why the text could not be parsed. Blank text is not an error
 
 
 class Parser:
@@ -157,7 +143,7 @@ class Parser:
                 run, or an exported `.onnx` or `.tflite` file, which needs neither Keras nor
                 TensorFlow; or a list of files that are not exported, whose models form an ensemble.
                 Default: the package's models, which vote.
-            layer: 1-based number of the layer.
+            layer: as of `Parser`, like `method`, `voters` and `gate`.
             method: `"greedy"`, `"binary"` or `"votes"`.
             provider: device for an exported file, `"cpu"` or `"cuda"`, as in `runtime.load`.
             threads: number of threads for an exported file; default: the runtime decides.
@@ -292,7 +278,7 @@ class Parser:
         max_words: int | None = None,
         punctuation: bool = False,
     ) -> Iterator[Row]:
-        """Parses texts. One that cannot be parsed yields an error, and the rest is parsed.
+        """Yields a `Row` for each text. One that cannot be parsed has an error.
 
         Args:
             texts: iterable of texts or lists of words.
@@ -300,12 +286,6 @@ class Parser:
             max_words: positive integer; texts with a longer sentence are not parsed.
             punctuation: whether trees have punctuation.
 
-        Yields:
-            `Row`, one for each text.
-
-        Example:
-
-        >>> from keras_onlstm import Parser
         >>> rows = list(Parser.load().parse_batch(["Prices fell. It rained.", "...", None]))
         >>> [len(row.trees) for row in rows], [row.error for row in rows][1:]
         ([2, 0, 0], ['has no words.', 'must be text or a list of words, got None.'])
@@ -334,7 +314,7 @@ class Parser:
         max_words: int | None = None,
         punctuation: bool = False,
     ) -> Iterator[dict[str, Any]]:
-        """Parses a text column of a data set, block by block.
+        """Parses a text column of a data set.
 
         Args:
             dataset: iterable of mappings, such as a split of Hugging Face's `datasets`; for an
@@ -351,9 +331,6 @@ class Parser:
         Raises:
             ValueError: if a row lacks the column.
 
-        Example:
-
-        >>> from keras_onlstm import Parser
         >>> list(Parser.load().parse_dataset([{"id": 7, "text": "Prices fell."}]))
         [{'id': 7, 'text': 'Prices fell.', 'words': [['Prices', 'fell']], \
 'trees': ['(X Prices fell)'], 'error': None}]
@@ -371,11 +348,9 @@ class Parser:
                 yield {**row, "words": result.words, "trees": trees, "error": result.error}
 
     def tree(self, distances: npt.ArrayLike, words: Sequence[str]) -> NltkTree:
-        """Builds the `nltk.Tree` of a sentence, without running the model.
+        """Builds the `nltk.Tree` of words from their `distances` for the parser's gate.
 
-        Args:
-            distances: array (rows, words) of all layers, from `distances` for the parser's gate.
-            words: list.
+        The array (rows, words) has the rows of all layers. The model does not run.
         """
         rows = np.asarray(distances)
         if rows.ndim != 2 or len(rows) <= max(self.rows):

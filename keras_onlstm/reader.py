@@ -11,8 +11,6 @@ from keras_onlstm.text.vocabulary import UNKNOWN, check_vocabulary
 from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.validation import check_kind
 
-__all__ = ["Reader", "open_reader", "stored_argument"]
-
 
 class Reader(NamedTuple):
     """A language model and its tokenization."""
@@ -28,9 +26,6 @@ class Reader(NamedTuple):
         If all words between blanks are known, the text is split at blanks. Otherwise it is
         tokenized as by `Parser`, without unknown punctuation. A character model reads `_` for a
         blank. `number` is the number of the text in error messages.
-
-        Raises:
-            ValueError: if the text contains control characters, or NLTK takes too long.
         """
         check_sentence(text, number)
         parts = text.replace(" ", "_") if self.characters else text.split()
@@ -49,18 +44,9 @@ class Reader(NamedTuple):
 def open_reader(
     path: StrPath | None = None, number: int = 1, characters: bool = False, **exported: Any
 ) -> Reader:
-    """Opens a language model, or one of several in a file.
+    """Opens language model `number`, from 1, of a file or run, see `loading.load_model`.
 
-    Args:
-        path: file or run, see `loading.load_model`.
-        number: 1-based number of the model in the file.
-        characters: whether it reads characters; runs store this.
-        **exported: `provider` and `threads` of `loading.load_model`.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if it is damaged, is not a language model, or `number` is out of range.
-        ImportError: if a library for the file is missing.
+    Runs store whether the model reads `characters`. `exported` are `provider` and `threads`.
     """
     path = SHIPPED if path is None else Path(path)
     model, _ = select_model(path, *load_model(path, **exported), number)
@@ -72,13 +58,7 @@ def open_reader(
 
 
 def stored_argument(path: str | Path, name: str, kinds: tuple) -> Any:
-    """Returns an argument that a run was started with, or `None` if it is not stored.
-
-    Args:
-        path: a run, or a model file.
-        name: name of the argument.
-        kinds: allowed kinds, see `utils.validation`.
-    """
+    """An argument of allowed kinds (`utils.validation`) of a run, or `None` if it is not stored."""
     if not Path(path).is_dir():
         return None
     from keras_onlstm.runs.directory import CONFIG, read_config

@@ -50,11 +50,7 @@ class SentenceParser:
         return next(self.pipe([doc]))
 
     def pipe(self, stream: Iterable[Any], batch_size: int = _BLOCK) -> Iterator[Any]:
-        """Parses a stream of `spacy.tokens.Doc` in batches, and yields them.
-
-        Raises:
-            ValueError: if a document has no sentence boundaries.
-        """
+        """Yields documents, parsed in batches. Without sentence boundaries: `ValueError`."""
         from spacy.util import minibatch
 
         for docs in minibatch(stream, batch_size):
@@ -173,16 +169,7 @@ def make(
     method: str | None,
     gate: str | None,
 ) -> SentenceParser:
-    """Creates the component with `Parser.load`; spaCy calls it.
-
-    Args:
-        nlp: the pipeline.
-        name: name of the component.
-        model: file or run to load.
-        layer: 1-based number of the layer.
-        method: name of the tree method.
-        gate: name of the master gate.
-    """
+    """Creates the component with `Parser.load`, whose arguments are described there."""
     return SentenceParser(Parser.load(model, layer, method, gate=gate))
 
 

@@ -81,14 +81,9 @@ def run(options: argparse.Namespace) -> None:
         chosen = options.graph or available
         if not options.preset and not set(chosen) <= set(available):
             missing = ", ".join(sorted(set(chosen) - set(available)))
-            raise ValueError(
-                f"--graph {missing}: this {type(model).__name__} has {', '.join(available)}."
-                + (
-                    " --model-index N exports one of its models."
-                    if hasattr(model, "models")
-                    else ""
-                )
-            )
+            hint = " --model-index N exports one of its models." if hasattr(model, "models") else ""
+            kind = type(model).__name__
+            raise ValueError(f"--graph {missing}: this {kind} has {', '.join(available)}.{hint}")
         graphs = [name for name in available if name in chosen]
         if not graphs:
             continue

@@ -86,10 +86,8 @@ def report_unknown(words: Iterable[str]) -> None:
     names = [f'"{word}"' for word in dict.fromkeys(words) if word != UNKNOWN]
     if names:
         more = f" and {len(names) - MAX_LISTED:,} more" if len(names) > MAX_LISTED else ""
-        names_shown = ", ".join(names[:MAX_LISTED])
-        print(
-            f"Unknown words: {names_shown}{more}. The model reads them as <unk>.", file=sys.stderr
-        )
+        shown = ", ".join(names[:MAX_LISTED])
+        print(f"Unknown words: {shown}{more}. The model reads them as <unk>.", file=sys.stderr)
 
 
 # The options and their defaults; `workers=None` means one per core.
@@ -139,14 +137,8 @@ def process(options: argparse.Namespace, task: Any) -> None:
     }
     task = task._replace(column=values["column"], max_words=values["max_words"])
     with progress_bar("rows") as bar:
-        counts = corpus.process(
-            options.file,
-            options.output,
-            task,
-            values["rows"],
-            values["workers"],
-            partial(advance, bar),
-            values["ray"],
-        )
+        run = {name: values[name] for name in ("rows", "workers", "ray")}
+        progress = partial(advance, bar)
+        counts = corpus.process(options.file, options.output, task, progress=progress, **run)
     errors = f", {counts.errors:,} of which could not be read" if counts.errors else ""
     print(f"{options.output}: {counts.rows:,} rows{errors}; {counts.words:,} words")

@@ -10,8 +10,6 @@ from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.backends_tensorflow_jax import tensorflow_has_gpu
 from keras_onlstm.utils.validation import module_getattr, renamed_attribute
 
-__all__ = ["DataParallel", "check_processes", "replica_weight"]
-
 
 class DataParallel:
     """Splits every batch among devices, which hold the same weights.
@@ -21,15 +19,8 @@ class DataParallel:
 
     Make it before anything computes, build and compile the model inside `scope()`, pass the
     optimizer through `prepare` and every batch through `distribute`, and compute inside
-    `computing()`.
-
-    Args:
-        count: integer, number of devices of every process. On JAX a batch is split among the
-            devices of all connected processes.
-
-    Raises:
-        ValueError: if the backend is PyTorch, if there are fewer GPUs, or if the devices were set
-            up before.
+    `computing()`. `count` is the number of devices of every process; on JAX a batch is split among
+    those of all connected processes.
     """
 
     place = renamed_attribute("place", "distribute")
@@ -74,14 +65,9 @@ class DataParallel:
         return optimizer
 
     def distribute(self, batch: Any) -> Any:
-        """Gives every device its share of a batch.
+        """Splits this process's nested arrays (batch, ...) among devices, for `train_on_batch`.
 
-        Args:
-            batch: nested arrays (batch, ...), with a batch size divisible by `count`; with several
-                processes, the share of this one.
-
-        Returns:
-            The same structure, for `train_on_batch`.
+        The batch size must be divisible by `count`.
         """
         if self._is_jax:
             return batch  # Keras distributes it
@@ -104,16 +90,10 @@ def check_processes(count: int) -> None:
 
 
 def replica_weight(weights: Tensor | None) -> float | Tensor:
-    """Factor that corrects the mean over a replica's part of a batch.
+    """Factor that corrects the mean over a replica's part of a batch, from its sample weights.
 
     On TensorFlow a replica takes the mean over its own part, and the loss is the mean over the
     replicas, which is wrong if total weights differ. On JAX every mean is over the whole batch.
-
-    Args:
-        weights: sample weights of the replica's targets, or `None` if all are 1.
-
-    Returns:
-        Factor for the replica's mean: 1 if total weights are equal or there is only one replica.
     """
     if keras.backend.backend() != "tensorflow" or weights is None:
         return 1.0

@@ -23,26 +23,13 @@ from keras_onlstm.utils.console import status_of
 from keras_onlstm.utils.libraries import versions
 from keras_onlstm.utils.validation import module_getattr, renamed_arguments, renamed_attribute
 
-__all__ = ["SINGLE_PROCESS", "Processes", "connect"]
-
 
 @dataclass(frozen=True)
 class Processes:
-    """The processes of a training, as one of them sees them.
-
-    Args:
-        count: number of processes.
-        index: index of this process, starting at 0.
-
-    Example:
-
-    >>> from keras_onlstm.distribution.processes import SINGLE_PROCESS
-    >>> SINGLE_PROCESS.count, SINGLE_PROCESS.is_first, SINGLE_PROCESS.on_first(lambda: 7)
-    (1, True, 7)
-    """
+    """The processes of a training, as one of them sees them."""
 
     count: int = 1
-    index: int = 0
+    index: int = 0  # of this process
 
     @property
     def is_first(self) -> bool:
@@ -69,14 +56,9 @@ class Processes:
         return self.gather(function() if self.is_first else None)[0]
 
     def check_equal(self, values: Mapping[str, Any], description: str) -> None:
-        """Checks that all processes were started with the same values.
+        """Raises a `ValueError` on all processes if they have different JSON values by name.
 
-        Args:
-            values: dictionary of JSON values by name.
-            description: description of a value, with `{}` for its name.
-
-        Raises:
-            ValueError: on every process, if they differ.
+        `description` describes a value, with `{}` for its name.
         """
         first, *others = self.gather(dict(values))
         for index, other in enumerate(others, 1):
@@ -107,31 +89,10 @@ def connect(
     """A context in which the processes of a training are connected. Only process 0 prints there.
 
     Enter it before anything computes. After an error inside it, the process cannot compute.
-
-    Args:
-        processes: number of processes.
-        process_id: index of this process, starting at 0. `None`: JAX takes it from the job of
-            Slurm, Open MPI or Kubernetes.
-        coordinator: `"ADDRESS:PORT"`, the address of process 0 and a free port there. `None`: JAX
-            takes it from the job.
-        devices: number of devices of each process.
-        arguments: dictionary of JSON values that has to be the same on all processes.
-        timeout: seconds within which all processes must connect.
-        heartbeat: seconds after which JAX ends all processes if one does not respond.
-
-    Yields:
-        `Processes`.
-
-    Raises:
-        OSError: if not all processes connect, or one of them ends.
-        ValueError: if the processes differ, or `process_id` is unknown.
-
-    Example:
-
-    >>> from keras_onlstm.distribution.processes import connect
-    >>> with connect(1, None, None, 1, {"seed": 0}) as processes:
-    ...     processes.count
-    1
+    If `process_id` or the `coordinator`, `"ADDRESS:PORT"` of process 0, is `None`, JAX takes it
+    from the job of Slurm, Open MPI or Kubernetes. `arguments` are JSON values that must be the same
+    on all processes. All must connect within `timeout` seconds; JAX ends them if one does not
+    respond for `heartbeat` seconds.
     """
     if processes == 1:
         if process_id is not None or coordinator is not None:

@@ -62,7 +62,7 @@ def _import():
 def run(
     jobs: Sequence[tuple[Shard, Path]], task: Task, workers: int | None, address: str
 ) -> Iterator[Counts]:
-    """`processes.run` on the Ray cluster at `address`; if a machine is lost, the others continue."""
+    """`processes.run` on the Ray cluster at `address`. Other machines replace a lost one."""
     ray = _import()
     _connect(ray, address)
     try:

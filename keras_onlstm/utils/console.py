@@ -69,7 +69,6 @@ def seed(text: str) -> int:
 def table(header: Sequence, rows: Iterable[Sequence]) -> str:
     """A text table. The first column is aligned left, the others right.
 
-    >>> from keras_onlstm.utils.console import table
     >>> print(table(["word", "count"], [["the", 12], ["company", 3]]))
     word     count
     --------------

@@ -51,14 +51,6 @@ def replacing(path: StrPath) -> Iterator[Path]:
     Both may be a file or a directory. The temporary path is in a new private directory beside
     `path`. If a killed process leaves it, the next write of `path` removes it when it is an hour
     old: before that another process may still use it.
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.utils.files import replacing
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "notes.txt")
-    >>> with replacing(path) as temporary:
-    ...     _ = temporary.write_text("complete")
-    >>> path.read_text()
-    'complete'
     """
     path = Path(path)
     _remove_old_temporaries(path)

@@ -9,22 +9,12 @@ import keras
 import numpy as np
 from keras.src import backend
 from keras.src.backend.common.variables import AutocastScope
-from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell
+from keras.src.layers.rnn.dropout_rnn_cell import DropoutRNNCell as DropoutRNNCell
 from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters.data_adapter_utils import get_tensor_spec
 
 from keras_onlstm.utils import Tensor
 from keras_onlstm.utils.backends_tensorflow_jax import traced_once
-
-__all__ = [
-    "DenseInputs",
-    "DropoutRNNCell",
-    "VaryingBatches",
-    "assign",
-    "direct",
-    "layers_within",
-    "predictor",
-]
 
 _CORE = ("cast", "convert_to_tensor", "shape", "unstack")
 _NUMPY = (

@@ -28,10 +28,6 @@ def not_installed(user: object, *libraries: str, error: ImportError) -> ImportEr
 
     `user` is the file, option or feature that needs them. The message suggests the libraries, not
     an extra of this package, which would also install TensorFlow.
-
-    >>> from keras_onlstm.utils.libraries import not_installed
-    >>> str(not_installed("PNG", "matplotlib", error=ImportError("No module named 'matplotlib'")))
-    "PNG needs matplotlib (No module named 'matplotlib'): pip install matplotlib"
     """
     return ImportError(
         f"{user} needs {' and '.join(libraries)} ({error}): pip install {shlex.join(libraries)}",
@@ -108,11 +104,6 @@ def around_import(module: str, context: Callable[[], AbstractContextManager]) ->
     """Makes a later import of a top-level module, by any code, run within a context.
 
     `context` returns the context manager; it is called when the import begins.
-
-    >>> import contextlib, sys
-    >>> from keras_onlstm.utils.libraries import around_import
-    >>> around_import("this", lambda: contextlib.redirect_stdout(None))
-    >>> import this  # would print the Zen of Python
     """
     sys.meta_path = [_ContextFinder(module, context), *sys.meta_path]
 

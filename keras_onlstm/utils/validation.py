@@ -22,14 +22,7 @@ R = TypeVar("R")
 
 
 def check_integer(name: str, value: Any, minimum: int = 1, maximum: int | None = None) -> int:
-    """Returns an integer argument as `int`. NumPy's integers are valid, bools are not.
-
-    >>> from keras_onlstm.utils.validation import check_integer
-    >>> check_integer("units", 0)
-    Traceback (most recent call last):
-    ...
-    ValueError: units must be an integer, 1 or above, not 0.
-    """
+    """Returns an integer argument as `int`. NumPy's integers are valid, bools are not."""
     is_integer = not isinstance(value, bool) and hasattr(value, "__index__")
     number = operator.index(value) if is_integer else None
     if number is None or number < minimum or (maximum is not None and number > maximum):
@@ -39,14 +32,7 @@ def check_integer(name: str, value: Any, minimum: int = 1, maximum: int | None =
 
 
 def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
-    """Raises a `ValueError` for an argument that is not one of several strings.
-
-    >>> from keras_onlstm.utils.validation import check_choice
-    >>> check_choice("format", "gif", ["text", "svg", "latex"])
-    Traceback (most recent call last):
-    ...
-    ValueError: format must be 'text', 'svg' or 'latex', not 'gif'.
-    """
+    """Raises a `ValueError` for an argument that is not one of several strings."""
     if not isinstance(value, str) or value not in choices:
         *names, last = map(repr, choices)
         raise ValueError(f"{name} must be {', '.join(names)} or {last}, not {reprlib.repr(value)}.")
@@ -79,7 +65,6 @@ INITIALIZATIONS = Choice(("scaled", "published"))  # initial weights: see models
 def check_kind(value: Any, kind: Any, name: str = "it") -> None:
     """Checks that a value is of a kind; if not, the `ValueError` names the position in it.
 
-    >>> from keras_onlstm.utils.validation import Integer, check_kind
     >>> kind = {"epochs": [{"epoch": Integer(1), "loss": float}]}
     >>> check_kind({"epochs": [{"epoch": 1, "loss": "low"}]}, kind)
     Traceback (most recent call last):
