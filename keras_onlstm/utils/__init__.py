@@ -4,6 +4,18 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+__all__ = [
+    "Activation",
+    "DType",
+    "Identifier",
+    "NltkTree",
+    "Sentence",
+    "Shape",
+    "StrPath",
+    "Tensor",
+    "Tensors",
+]
+
 # A tensor of the backend, a variable or a symbolic tensor of Keras, or a NumPy array. These have no
 # class in common.
 Tensor = Any
