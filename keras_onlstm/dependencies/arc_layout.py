@@ -15,8 +15,6 @@ import numpy as np
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
 from keras_onlstm.utils.validation import check_choice
 
-ARCS = ("heads", "edges", "both")
-
 
 class Arc(NamedTuple):
     """An arc between the positions of two words, which are counted from 1."""
@@ -32,11 +30,16 @@ class Arc(NamedTuple):
         """1 to the right, -1 to the left."""
         return 1 if self.source < self.target else -1
 
+    @property
+    def is_dashed(self) -> bool:
+        """Whether it leads from a dependent to the next one."""
+        return self.edge in (Edge.NX_LEFT, Edge.NX_RIGHT)
+
 
 class ArcGroup(NamedTuple):
     """The arcs above the words, or below them."""
 
-    arcs: tuple[Arc, ...]
+    arcs: list[Arc]
     root: Arc  # the vertical arrow from ROOT
 
     def outgoing_levels(self, count: int) -> list[list[int]]:
@@ -52,19 +55,19 @@ class Layout(NamedTuple):
     """The content of a drawing in any format."""
 
     words: tuple[str, ...]
-    numbers: tuple[str, ...]  # a number below each word, or empty
+    numbers: list[str]  # a number below each word, or empty
     above: ArcGroup
     below: ArcGroup | None
     title: str
 
     @property
-    def groups(self) -> tuple[ArcGroup, ...]:
-        return (self.above,) if self.below is None else (self.above, self.below)
+    def groups(self) -> list[ArcGroup]:
+        return [group for group in (self.above, self.below) if group]
 
 
 def make_layout(tree: DependencyTree, arcs: str, numbers: bool, title: str) -> Layout:
     """Computes the layout of a tree. `dependencies.draw` describes the arguments."""
-    check_choice("arcs", arcs, ARCS)
+    check_choice("arcs", arcs, ("heads", "edges", "both"))
     if not isinstance(tree, DependencyTree):
         raise ValueError(f"tree must be a DependencyTree, got the type {type(tree).__name__}.")
     steps = tree.steps() if numbers or arcs != "heads" else []
@@ -74,7 +77,7 @@ def make_layout(tree: DependencyTree, arcs: str, numbers: bool, title: str) -> L
     order = {step.position: str(number) for number, step in enumerate(steps, 1)}
     return Layout(
         tree.words,
-        tuple(order[position] for position in range(1, len(tree) + 1)) if numbers else (),
+        [order[position] for position in range(1, len(tree) + 1)] if numbers else [],
         _arc_group(edges if arcs == "edges" else heads, len(tree)),
         _arc_group(edges, len(tree)) if arcs == "both" else None,
         title,
@@ -91,7 +94,7 @@ def _arc_group(arcs, count):
             covered[:] = level = int(covered.max()) + 1
             group.append(Arc(source, target, label, edge, level))
     ((target, label, edge),) = [arc[1:] for arc in arcs if not arc[0]]
-    return ArcGroup(tuple(group), Arc(0, target, label, edge, int(heights.max()) + 1))
+    return ArcGroup(group, Arc(0, target, label, edge, int(heights.max()) + 1))
 
 
 def word_centers(
@@ -100,37 +103,28 @@ def word_centers(
     min_distance: Callable[[str], float],
     gap: float,
 ) -> list[float]:
-    """The centers of the words, as close together as texts and labels allow.
+    """The centers of the words, as close together as texts and labels allow; they begin at 0.
 
-    The first word begins at 0. `extents` has how far each word extends to the left and right of its
-    center, `min_distance` is a function from a label to the minimum distance of its two words, and
-    `gap` the minimum space between two words.
+    `extents` has how far each word extends to the left and right of its center, `min_distance` is a
+    function from a label to the minimum distance of its two words.
     """
     distances: list[list[tuple[int, float]]] = [[] for _ in extents]  # to words on the left
-    for group in layout.groups:
-        for arc in group.arcs:
-            if arc.label:
-                low, high = sorted((arc.source, arc.target))
-                distances[high - 1].append((low - 1, min_distance(arc.label)))
+    for arc in (arc for group in layout.groups for arc in group.arcs if arc.label):
+        low, high = sorted((arc.source, arc.target))
+        distances[high - 1].append((low - 1, min_distance(arc.label)))
     centers: list[float] = []
-    for index, (left, _) in enumerate(extents):
-        start = centers[-1] + extents[index - 1][1] + gap if index else 0
-        minima = [centers[other] + distance for other, distance in distances[index]]
-        centers.append(max([start + left, *minima]))
+    start = 0.0
+    for (left, right), minima in zip(extents, distances, strict=True):
+        centers.append(max([start + left, *(centers[other] + least for other, least in minima)]))
+        start = centers[-1] + right + gap
     return centers
 
 
 def display_width(text: str) -> int:
     """Number of terminal columns that a text without control characters takes.
 
-    East Asian wide characters, including emoji, take two; combining and invisible characters take
-    none. Each character counts by itself, as in most terminals.
-
     Source: Unicode Standard Annex 11, "East Asian Width", https://www.unicode.org/reports/tr11/.
-
-    >>> from keras_onlstm.dependencies.arc_layout import display_width
-    >>> [display_width(text) for text in ("cat", "\\N{CJK UNIFIED IDEOGRAPH-732B}", "e\\u0301")]
-    [3, 2, 1]
+    Each character counts by itself, as in most terminals.
     """
     return len(text) if text.isascii() else sum(map(_character_width, text))
 

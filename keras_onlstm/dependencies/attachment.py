@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from keras_onlstm.dependencies.tree import DependencyTree
 from keras_onlstm.utils.validation import renamed_arguments
 
@@ -35,24 +37,15 @@ class Counts(NamedTuple):
         return self.relations / self.words if self.words else 0.0
 
 
-_ZERO = Counts()
-
-
 def _sum(a, b):
-    relations = None if None in (a.relations, b.relations) else a.relations + b.relations
-    return Counts(a.words + b.words, a.heads + b.heads, relations)
+    return Counts(*(None if None in pair else sum(pair) for pair in zip(a, b, strict=True)))
 
 
 @dataclass(frozen=True)
 class Attachment:
     """Attachment counts of sentences. `+` adds the counts of two sets of sentences.
 
-    Attributes:
-        all: `Counts` of all words.
-        without_punctuation: `Counts` without punctuation, as in published results on the Penn
-            Treebank.
-
-    Example:
+    `without_punctuation` is as in published results on the Penn Treebank.
 
     >>> from keras_onlstm.dependencies import DependencyTree, attachment, chain
     >>> gold = DependencyTree(["cats", "sleep", "."], [2, 0, 2], ["NNS", "VBP", "."])
@@ -61,8 +54,8 @@ class Attachment:
     (0.6666666666666666, 0.5)
     """
 
-    all: Counts = _ZERO
-    without_punctuation: Counts = _ZERO
+    all: Counts = Counts()  # noqa: RUF009 - it is immutable
+    without_punctuation: Counts = Counts()  # noqa: RUF009
 
     def __add__(self, other: object) -> "Attachment":
         if not isinstance(other, Attachment):
@@ -86,7 +79,7 @@ def attachment(
         punctuation: the gold tags of punctuation. For coarse tags of CoNLL-U: `["PUNCT"]`.
 
     Returns:
-        `Attachment`: `.all` and `.without_punctuation`, each with `.uas` and `.las`.
+        `Attachment`: `all` and `without_punctuation`, each with `uas` and `las`.
 
     Raises:
         ValueError: if the numbers of trees differ, the words of two trees differ, or a gold tree
@@ -109,14 +102,13 @@ def attachment(
         check_words(f"sentence {number}", b, a.words)
         if a.tags is None:
             raise ValueError(f"sentence {number}: the gold tree must have tags.")
-        heads = [x == y for x, y in zip(a.heads, b.heads, strict=True)]
+        heads = np.equal(a.heads, b.heads)
         relations = None
         if a.relations is not None and b.relations is not None:
-            triples = zip(heads, a.relations, b.relations, strict=True)
-            relations = [is_right and x == y for is_right, x, y in triples]
-        is_word = [tag not in punctuation for tag in a.tags]
+            relations = heads & [x == y for x, y in zip(a.relations, b.relations, strict=True)]
+        is_word = np.array([tag not in punctuation for tag in a.tags])
         total += Attachment(
-            _counts([True] * len(a), heads, relations), _counts(is_word, heads, relations)
+            _counts(np.ones(len(a), bool), heads, relations), _counts(is_word, heads, relations)
         )
     return total
 
@@ -131,5 +123,5 @@ def check_words(name: str, tree: DependencyTree, expected: Sequence[str]) -> Non
 
 
 def _counts(mask, heads, relations):
-    count = None if relations is None else sum(map(min, mask, relations))
-    return Counts(sum(mask), sum(map(min, mask, heads)), count)
+    both = None if relations is None else int((mask & relations).sum())
+    return Counts(int(mask.sum()), int((mask & heads).sum()), both)

@@ -7,7 +7,6 @@ from keras_onlstm.dependencies.attachment import PUNCTUATION
 from keras_onlstm.dependencies.tree import DependencyTree
 from keras_onlstm.utils import NltkTree
 
-TRACE = "-NONE-"  # the tag of empty elements
 _NOT_HEADS = PUNCTUATION | {"-LRB-", "-RRB-"}
 
 # For each label, the side where the search begins, and groups of labels by priority. The head is
@@ -48,8 +47,8 @@ HEAD_RULES: dict[str, tuple[str, str]] = {
 def from_constituents(tree: NltkTree) -> DependencyTree:
     """Converts a constituency tree to a dependency tree.
 
-    `constituents.HEAD_RULES` find the head of each constituent, on which its other children depend.
-    Traces are removed, punctuation is kept.
+    Head rules find the head of each constituent, on which its other children depend. Traces are
+    removed, punctuation is kept.
 
     Args:
         tree: `nltk.Tree` with part-of-speech tags above its leaves, as in the Penn Treebank.
@@ -92,10 +91,7 @@ def is_preterminal(node: NltkTree) -> bool:
     from nltk import Tree
 
     if not isinstance(node, Tree) or not len(node):
-        raise ValueError(
-            "each node must be a constituent with children, or a tag above a word, got "
-            f"{reprlib.repr(node)}."
-        )
+        raise ValueError(f"each node must be a tag or have children, got {reprlib.repr(node)}.")
     if not isinstance(node[0], str):
         return False
     if len(node) > 1:
@@ -114,7 +110,7 @@ def _nodes(tree):
         position, children = 0, list[int]()
         if not is_preterminal(node):
             pending += [(child, children) for child in reversed(list(node))]
-        elif node.label() == TRACE:
+        elif node.label() == "-NONE-":
             continue
         else:
             words.append((node[0], node.label()))

@@ -4,7 +4,6 @@ import bisect
 import re
 
 from keras_onlstm.dependencies.arc_layout import Layout, display_width, word_centers
-from keras_onlstm.dependencies.tree import Edge
 from keras_onlstm.drawing.svg import drawable
 
 BLANK, HORIZONTAL, VERTICAL, CROSSING, TIP = " ─│┼▼"
@@ -43,8 +42,7 @@ def _without_blanks(word):
 
 
 def _left_half(width):
-    """Number of columns to the left of the center of a text."""
-    return (width - 1) // 2
+    return (width - 1) // 2  # columns to the left of the center
 
 
 def _line(texts, centers):
@@ -59,7 +57,6 @@ def _line(texts, centers):
 
 def _arc_lines(group, outgoing, centers):
     """The lines above the words, top line first."""
-    root = centers[group.root.target - 1]
     # Vertical lines: their levels and columns.
     legs = [(arc.level, centers[arc.target - 1]) for arc in (*group.arcs, group.root)]
     for center, (left, right) in zip(centers, outgoing[1:], strict=True):
@@ -80,9 +77,10 @@ def _arc_lines(group, outgoing, centers):
         row[end] = CORNERS[-direction]
         if arc.label:
             labels[arc.level].append((low, high, _without_blanks(arc.label)))
-    for arc in (*group.arcs, group.root):
-        rows[0][centers[arc.target - 1]] = TIP
+    for center in centers:
+        rows[0][center] = TIP
     texts = ["ROOT", _without_blanks(group.root.label)] if group.root.label else ["ROOT"]
+    root = centers[group.root.target - 1]
     lines = [BLANK * (root - _left_half(display_width(text))) + text for text in texts]
     return lines + [_with_labels("".join(row), labels.pop()) for row in reversed(rows)]
 
@@ -178,10 +176,9 @@ def to_latex(layout: Layout) -> str:
         label = _escape(f"ROOT {group.root.label}".rstrip())
         lines.append(f"  \\deproot[show label, {height}{below}]{{{group.root.target}}}{{{label}}}")
         for arc in sorted(group.arcs, key=lambda arc: arc.target):
-            dashed = arc.edge in (Edge.NX_LEFT, Edge.NX_RIGHT)
             options = f"edge height={arc.level * LEVEL}ex{below}"
             options += ", show label" if arc.label else ""
-            options += ", edge style={densely dashed}" if dashed else ""
+            options += ", edge style={densely dashed}" if arc.is_dashed else ""
             ends = f"{{{arc.source}}}{{{arc.target}}}"
             lines.append(f"  \\depedge[{options}]{ends}{{{_escape(arc.label)}}}")
     lines.append(r"\end{dependency}")

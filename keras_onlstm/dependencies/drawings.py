@@ -1,15 +1,8 @@
 """Drawings of dependency trees: text for a terminal, SVG, PNG, LaTeX, HTML pages."""
 
 from collections.abc import Sequence
-from html import escape
 
-from keras_onlstm.dependencies.arc_layout import (
-    ArcGroup,
-    Layout,
-    display_width,
-    make_layout,
-    word_centers,
-)
+from keras_onlstm.dependencies.arc_layout import Layout, display_width, make_layout, word_centers
 from keras_onlstm.dependencies.drawing_text import to_latex, to_text
 from keras_onlstm.dependencies.tree import DependencyTree, Edge
 from keras_onlstm.drawing.svg import (
@@ -17,6 +10,7 @@ from keras_onlstm.drawing.svg import (
     FONT,
     MARGIN,
     drawable,
+    escaped,
     pictures_page,
     save_svg,
     svg_page,
@@ -42,15 +36,14 @@ def _level_height(group):
     return min(LEVEL, MAX_HEIGHT / group.root.level)
 
 
-def _height(group: ArcGroup) -> float:
-    """Height of a group of arcs, including the arrow from ROOT."""
+def _height(group):  # including the arrow from ROOT
     return group.root.level * _level_height(group) + (SMALL if group.root.label else 0)
 
 
 def to_svg(layout: Layout) -> str:
     """Formats a layout as SVG, with a description, and titles of arcs that browsers show."""
     numbers = layout.numbers or [""] * len(layout.words)
-    half = [  # widths of the words
+    half = [  # half the widths of the words
         max(_width(word), _width(number, LABEL), 2 * PORT) / 2
         for word, number in zip(layout.words, numbers, strict=True)
     ]
@@ -60,13 +53,13 @@ def to_svg(layout: Layout) -> str:
         layout, [(x, x) for x in half], lambda label: _width(label, LABEL) + 10 + PORT, GAP
     )
     centers = [start + x for x in positions]
-    top = MARGIN + (FONT + MARGIN if layout.title else 0)
+    top, texts = MARGIN, []
+    if layout.title:
+        top += FONT + MARGIN
+        texts.append(svg_text(MARGIN, MARGIN + FONT, layout.title, weight="bold", anchor="start"))
     bottom = top + FONT + _height(layout.above)  # where the arcs above end
     baseline = bottom + 3 + FONT  # of the words
     end = baseline + 6
-    texts = []
-    if layout.title:
-        texts.append(svg_text(MARGIN, MARGIN + FONT, layout.title, weight="bold", anchor="start"))
     texts += [svg_text(x, baseline, word) for x, word in zip(centers, layout.words, strict=True)]
     if layout.numbers:
         y = end + SMALL
@@ -82,7 +75,7 @@ def to_svg(layout: Layout) -> str:
     arcs = [arc for group in layout.groups for arc in (*group.arcs, group.root)]
     descriptions = [_describe(arc, layout.words) for arc in arcs]
     elements = [
-        f"<g><title>{escape(drawable(description))}</title>{line}</g>"
+        f"<g><title>{escaped(description)}</title>{line}</g>"
         for description, line in zip(descriptions, lines, strict=True)
     ]
     title = layout.title or " ".join(layout.words)
@@ -104,31 +97,25 @@ def _arcs(group, centers, start, up):
             ("L", (end - arc.direction * radius, y)),
             ("Q", (end, y, end, y + up * radius)),
         ]
-        lines.append(_arrow(pieces, end, start, up, arc.edge))
-        if arc.label:
-            texts.append(_label((x + end) / 2, y + SMALL / 3, arc))
+        lines.append(_arrow(pieces, end, start, up, arc))
+        texts += _label((x + end) / 2, y, arc)
     x, y = centers[group.root.target - 1], start - up * _height(group)
-    lines.append(_arrow([("M", (x, y))], x, start, up, group.root.edge))
+    lines.append(_arrow([("M", (x, y))], x, start, up, group.root))
     texts.append(svg_text(x, y - 3 if up > 0 else y + FONT - 1, "ROOT", size=SMALL, weight="bold"))
-    if group.root.label:
-        texts.append(_label(x, y + up * (SMALL / 2 + 4) + SMALL / 3, group.root))
-    return lines, texts
+    return lines, texts + _label(x, y + up * (SMALL / 2 + 4), group.root)
 
 
 def _label(x, y, arc):
-    return svg_text(x, y, arc.label, size=SMALL, halo=True)
+    return [svg_text(x, y + SMALL / 3, arc.label, size=SMALL, halo=True)] if arc.label else []
 
 
-def _arrow(pieces, x, y, up, edge):
+def _arrow(pieces, x, y, up, arc):
     """A line of pieces, then straight to (x, y), with a tip there."""
-    dashed = ' stroke-dasharray="4 3"' if edge in (Edge.NX_LEFT, Edge.NX_RIGHT) else ""
+    colour, dashed = COLOURS[arc.edge], ' stroke-dasharray="4 3"' if arc.is_dashed else ""
     line = _path([*pieces, ("L", (x, y - up * TIP / 2))])
     back = y - up * TIP
     tip = _path([("M", (x, y)), ("L", (x - TIP / 2, back)), ("L", (x + TIP / 2, back))])
-    return (
-        f'<path d="{line}" fill="none" stroke="{COLOURS[edge]}"{dashed}/>'
-        f'<path d="{tip}Z" fill="{COLOURS[edge]}"/>'
-    )
+    return f'<path d="{line}" fill="none" stroke="{colour}"{dashed}/><path d="{tip}Z" fill="{colour}"/>'
 
 
 def _path(pieces):
@@ -154,8 +141,7 @@ def draw(
 ) -> str:
     """Draws a dependency tree with arcs over its words.
 
-    An arc is one level above all arcs that it covers. It begins at a side of its head and ends,
-    with an arrow, at the middle of its dependent. Arcs cross if the tree is not projective.
+    An arc is one level above all arcs that it covers. Arcs cross if the tree is not projective.
 
     Args:
         tree: `DependencyTree`. Its relations, if any, label the arcs.
@@ -187,15 +173,6 @@ def draw(
     |  ┌──┐┌──┐││ ┌─┐│
     |  ▼  │▼  │▼│ ▼ │▼
     | the cat saw a dog
-    >>> for line in draw(tree, arcs="edges", numbers=True).split("\\n"):
-    ...     print("|", line)
-    |                 ROOT
-    |                RIGHT
-    |                  │┌──RIGHT──┐
-    |  ┌─LEFT─┐┌─LEFT─┐││ ┌─LEFT─┐│
-    |  ▼      │▼      │▼│ ▼      │▼
-    | the     cat     saw a      dog
-    |  4       2       1  5       3
     """
     check_choice("format", format, FORMATS)
     layout = make_layout(tree, arcs, numbers, title)
@@ -214,12 +191,8 @@ def save_picture(
     The path ends in `.svg` or `.png`; other extensions are a `ValueError`. PNG needs `pip install
     resvg-py font-source-sans-pro`, and leaves out characters that no installed font has.
 
-    >>> import pathlib, tempfile
     >>> from keras_onlstm.dependencies import chain, save_picture
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tree.svg")
-    >>> save_picture(path, chain(["the", "cat", "sleeps"]))
-    >>> path.read_text()[:4]
-    '<svg'
+    >>> save_picture("tree.svg", chain(["the", "cat", "sleeps"]))
     """
     save_svg(path, draw(tree, "svg", arcs, numbers, title))
 
@@ -240,12 +213,8 @@ def page(
     >>> page(trees, captions=["one", "two", "three"]).count("<svg")
     3
     """
-    if captions is not None and len(captions) != len(trees):
-        raise ValueError(
-            f"captions must have {len(trees)} items, one for each tree, got {len(captions)}."
-        )
     titles = [""] * len(trees) if captions is None else captions
-    pictures = [
-        draw(tree, "svg", arcs, numbers, text) for tree, text in zip(trees, titles, strict=True)
-    ]
-    return pictures_page(title, pictures)
+    if len(titles) != len(trees):
+        raise ValueError(f"captions must have {len(trees)} items, got {len(titles)}.")
+    pairs = zip(trees, titles, strict=True)
+    return pictures_page(title, (draw(tree, "svg", arcs, numbers, text) for tree, text in pairs))

@@ -9,8 +9,6 @@ https://aclanthology.org/C96-1058; Huang and Chiang 2005, "Better k-best Parsing
 https://aclanthology.org/W05-1506.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
 from keras_onlstm.utils.validation import check_integer
@@ -20,11 +18,7 @@ from keras_onlstm.utils.validation import check_integer
 
 
 class _Chart:
-    """The K best scores of every span, and backpointers.
-
-    The width of a span is its last word minus its first. Scores are stored by either word, so every
-    lookup is a slice.
-    """
+    """The K best scores of every span, by its first or last word and its width, last - first."""
 
     def __init__(self, count, size):
         self.by_first = np.full((count, count, size), -np.inf)  # (N, width, K)
@@ -38,19 +32,14 @@ class _Chart:
         self.backpointers[: len(scores), width] = backpointers
 
 
-class _Pairs(NamedTuple):
+class _Pairs:
     """Pairs of ranks of two parts whose sum can be among the K best: (P,) each."""
 
-    left: np.ndarray
-    right: np.ndarray
-    size: int  # K
-
-    @classmethod
-    def of(cls, size: int) -> "_Pairs":
+    def __init__(self, size):
         # With ranks a and b, counted from 1, at least a b - 1 other pairs are as good.
         ranks = np.arange(1, size + 1)
-        left, right = np.nonzero(ranks[:, None] * ranks <= size)
-        return cls(left, right, size)
+        self.left, self.right = np.nonzero(ranks[:, None] * ranks <= size)
+        self.size = size  # K
 
     def best(self, left, right):
         """The K best pairs of a left and a right part, best first, from scores (S, C, K) of both.
@@ -62,11 +51,11 @@ class _Pairs(NamedTuple):
         if self.size == 1:
             order = flat.argmax(1)[:, None]
         else:
-            order = np.arange(flat.shape[1])[None]
+            order = np.broadcast_to(np.arange(flat.shape[1]), flat.shape)
             if flat.shape[1] > self.size:
                 order = np.argpartition(-flat, self.size - 1, axis=1)[:, : self.size]
             ranks = np.argsort(-np.take_along_axis(flat, order, 1), axis=1, kind="stable")
-            order = np.take_along_axis(np.broadcast_to(order, ranks.shape), ranks, 1)
+            order = np.take_along_axis(order, ranks, 1)
         scores = np.full((len(flat), self.size), -np.inf)
         backpointers = np.zeros((len(flat), self.size, 3), "int32")
         count = order.shape[1]
@@ -77,21 +66,15 @@ class _Pairs(NamedTuple):
 
 
 def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], float]]:
-    """Finds the projective trees with the highest sums of arc scores, one word under ROOT.
+    """Finds the `count` projective trees with the highest sums of arc scores (n + 1, n).
 
-    Args:
-        scores: array (n + 1, n) of the arc scores from each head, ROOT first, to each word.
-        count: integer, K, the maximum number of trees.
-
-    Returns:
-        List of pairs, best first: heads, counted from 1 with 0 for ROOT, and the sum. There are
-        fewer than K if the sentence has fewer trees.
+    The scores are from each head, ROOT first, to each word. Returns (heads, sum), best first.
     """
     size = check_integer("count", count)
     words = scores.shape[1]
     if scores.shape != (words + 1, words) or not words or not np.isfinite(scores).all():
         raise ValueError(f"scores must be finite and of shape (n + 1, n), got {scores.shape}.")
-    pairs = _Pairs.of(size)
+    pairs = _Pairs(size)
     arcs = np.asarray(scores[1:], "float64")  # (N, N), from word to word
     left, right = _Chart(words, size), _Chart(words, size)  # complete; head last, first
     to_left, to_right = _Chart(words, size), _Chart(words, size)  # incomplete, same backpointers
@@ -114,15 +97,14 @@ def best_trees(scores: np.ndarray, count: int = 1) -> list[tuple[list[int], floa
     tops = left.by_first[0, :] + np.asarray(scores[0], "float64")[:, None]  # (N, K)
     sums, roots = pairs.best(tops[None], right.by_last[words - 1, ::-1][None])
     charts = {"left": left, "right": right, "between": to_right}
-    backpointers = {name: chart.backpointers for name, chart in charts.items()}
     return [
-        (_heads(backpointers, words, *root), float(total))
+        (_heads(charts, words, *root), float(total))
         for total, root in zip(sums[0], roots[0].tolist(), strict=True)
         if total > -np.inf
     ]
 
 
-def _heads(backpointers, words, top, left, right):
+def _heads(charts, words, top, left, right):
     """Heads of a tree, from the word `top` under ROOT and the ranks of its two spans."""
     heads = [0] * words
     pending = [("left", 0, top, left), ("right", top, words - 1, right)]
@@ -130,18 +112,14 @@ def _heads(backpointers, words, top, left, right):
         kind, first, last, rank = pending.pop()
         if first == last:
             continue
-        split, left, right = backpointers[kind][first, last - first, rank].tolist()
+        split, left, right = charts[kind].backpointers[first, last - first, rank].tolist()
+        middle = first + split
         if kind == "between":
-            pending.append(("right", first, first + split, left))
-            pending.append(("left", first + split + 1, last, right))
+            pending += [("right", first, middle, left), ("left", middle + 1, last, right)]
         elif kind == "right":
-            middle = first + split + 1
-            heads[middle] = first + 1
-            pending.append(("between", first, middle, left))
-            pending.append(("right", middle, last, right))
+            heads[middle + 1] = first + 1
+            pending += [("between", first, middle + 1, left), ("right", middle + 1, last, right)]
         else:
-            middle = first + split
             heads[middle] = last + 1
-            pending.append(("left", first, middle, left))
-            pending.append(("between", middle, last, right))
+            pending += [("left", first, middle, left), ("between", middle, last, right)]
     return heads

@@ -54,8 +54,6 @@ def dependency_contexts(tree: DependencyTree, order: int) -> list[Context]:
 
 
 class _Level(NamedTuple):
-    """Counts of words in contexts of one length."""
-
     discount: float
     counts: Counter  # of (context, word)
     totals: Counter  # of contexts
@@ -133,10 +131,7 @@ class KneserNey:
         return [level.discount for level in self._levels]
 
     def probability(self, word: str, context: Context) -> float:
-        """The probability of a word of the vocabulary after n - 1 values, as from `contexts`.
-
-        The probabilities of all words add up to 1.
-        """
+        """The probability of a word of the vocabulary after n - 1 values, as from `contexts`."""
         probability = 1 / len(self._known)
         for length, level in enumerate(self._levels):
             end = context[len(context) - length :]

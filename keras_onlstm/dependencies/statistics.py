@@ -8,9 +8,6 @@ import numpy as np
 from keras_onlstm.dependencies.tree import DependencyTree
 from keras_onlstm.utils.validation import warn_renamed
 
-__all__ = ["Summary", "statistics", "statistics_rows"]
-
-_QUANTILES = (0.1, 0.5, 0.9)
 _TITLES = {
     "words": "words of a sentence",
     "depth": "depth of a tree",
@@ -21,16 +18,16 @@ _TITLES = {
 
 
 class Summary(NamedTuple):
-    """Mean, quantiles 0.1 (`low`), 0.5 (`median`) and 0.9 (`high`), and maximum of numbers.
-
-    A quantile is the smallest number that this share of them does not exceed.
-    """
+    """Mean, quantiles 0.1, 0.5 and 0.9, each the smallest number that reaches it, and maximum."""
 
     mean: float
     low: int
     median: int
     high: int
     maximum: int
+
+    def __str__(self) -> str:
+        return f"{self.mean:.2f} ({self.low} {self.median} {self.high}; {self.maximum})"
 
     @property
     def greatest(self) -> int:
@@ -40,33 +37,17 @@ class Summary(NamedTuple):
 
 
 def _summary(numbers):
-    numbers = np.asarray(numbers)
-    low, median, high = np.quantile(numbers, _QUANTILES, method="inverted_cdf").tolist()
-    return Summary(float(numbers.mean()), low, median, high, int(numbers.max()))
+    quantiles = np.quantile(numbers, (0.1, 0.5, 0.9), method="inverted_cdf").tolist()
+    return Summary(float(np.mean(numbers)), *quantiles, max(numbers))
 
 
 def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
-    """Summarises lengths, depths, numbers of dependents, and distances to heads.
-
-    Args:
-        trees: iterable of at least one `DependencyTree`.
-
-    Returns:
-        Dictionary of `Summary`: `words` and `depth` of each tree; number of dependents on the
-        `left` and `right` of each word; `distance` of each word from its head, 1 for neighbours.
-        The dependent of ROOT has no distance.
-
-    Raises:
-        ValueError: if `trees` is empty.
-
-    Example:
+    """Summarises `words`, `depth`, `left`, `right` and `distance` of at least one tree.
 
     >>> from keras_onlstm.dependencies import DependencyTree
     >>> from keras_onlstm.dependencies.statistics import statistics
-    >>> trees = [DependencyTree("the cat saw a dog".split(), [2, 3, 0, 5, 3])]
-    >>> statistics(trees)["words"], statistics(trees)["left"]
-    (Summary(mean=5.0, low=5, median=5, high=5, maximum=5),
-     Summary(mean=0.6, low=0, median=1, high=1, maximum=1))
+    >>> statistics([DependencyTree("the cat saw a dog".split(), [2, 3, 0, 5, 3])])["left"]
+    Summary(mean=0.6, low=0, median=1, high=1, maximum=1)
     """
     numbers: dict[str, list[int]] = {name: [] for name in _TITLES}
     for tree in trees:
@@ -83,24 +64,12 @@ def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:
 
 
 def statistics_rows(corpora: Mapping[str, Iterable[DependencyTree]]) -> list[list[str]]:
-    """Makes table rows of statistics: their names, and a column for each corpus of trees.
-
-    The columns have the mean and, in brackets, the 0.1, 0.5 and 0.9 quantiles and the maximum.
+    """Makes table rows of statistics: a title, and a `Summary` as text for each corpus.
 
     >>> from keras_onlstm.dependencies import chain
     >>> from keras_onlstm.dependencies.statistics import statistics_rows
-    >>> for row in statistics_rows({"chains": [chain(["a"] * n) for n in range(1, 11)]})[1:4]:
-    ...     print(row)
+    >>> statistics_rows({"chains": [chain(["a"] * n) for n in range(1, 11)]})[1]
     ['depth of a tree', '5.50 (1 5 9; 10)']
-    ['dependents on the left of a word', '0.00 (0 0 0; 0)']
-    ['dependents on the right of a word', '0.82 (0 1 1; 1)']
     """
     summaries = [statistics(trees) for trees in corpora.values()]
-    return [
-        [title, *(_format(summary[key]) for summary in summaries)] for key, title in _TITLES.items()
-    ]
-
-
-def _format(summary):
-    mean, low, median, high, maximum = summary
-    return f"{mean:.2f} ({low} {median} {high}; {maximum})"
+    return [[title, *(str(s[key]) for s in summaries)] for key, title in _TITLES.items()]

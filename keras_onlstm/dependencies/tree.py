@@ -28,14 +28,9 @@ class Edge(enum.IntEnum):
 
 
 class Step(NamedTuple):
-    """The generation of one word. Positions are counted from 1; 0 is ROOT.
+    """The generation of the word at `position` from `source`, by an edge; 0 is ROOT.
 
-    Attributes:
-        position: integer, position of the word.
-        source: integer, position of the word from which it is reached.
-        edge: `Edge` from the source.
-        left: if the edge is `RIGHT`, tuple of the positions of the source's left dependents, the
-            farthest first, else empty.
+    If the edge is `RIGHT`, `left` has the source's left dependents, the farthest first.
     """
 
     position: int
@@ -89,11 +84,10 @@ class DependencyTree:
         tags: Sequence[str] | None = None,
         relations: Sequence[str] | None = None,
     ) -> None:
-        values = {"words": _strings("words", words, len(words)), "heads": _heads(words, heads)}
-        for name, labels in (("tags", tags), ("relations", relations)):
-            values[name] = None if labels is None else _strings(name, labels, len(words))
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        for name, values in (("words", words), ("tags", tags), ("relations", relations)):
+            strings = None if values is None else _strings(name, values, len(words))
+            object.__setattr__(self, name, strings)
+        object.__setattr__(self, "heads", _heads(words, heads))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -113,8 +107,7 @@ class DependencyTree:
         """The steps in which a top-down model generates the words, in breadth-first order.
 
         The dependents on the left of a word come before those on its right, both nearest first. A
-        tree that is not projective is a `ValueError`, because its steps do not determine the order
-        of the words.
+        tree that is not projective is a `ValueError`.
 
         Source: Zhang, Lu, Lapata 2016, "Top-down Tree Long Short-Term Memory Networks", sections
         2.1 and 2.2, https://aclanthology.org/N16-1035.
@@ -147,10 +140,9 @@ class DependencyTree:
         return steps
 
     def paths(self) -> list[tuple[tuple[int, Edge], ...]]:
-        """The path from ROOT to every word, D(w) in the paper of `steps`.
+        """The path from ROOT to every word of a projective tree, D(w) in the paper of `steps`.
 
-        A path is a tuple of pairs, for each step its source, 0 for ROOT, and its `Edge`. A tree
-        that is not projective is a `ValueError`.
+        A path is a tuple of pairs, for each step its source, 0 for ROOT, and its `Edge`.
 
         >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
         >>> [[(source, str(edge)) for source, edge in path] for path in tree.paths()][:2]
@@ -205,9 +197,8 @@ class DependencyTree:
     def projectivize(self) -> tuple["DependencyTree", int]:
         """Makes the tree projective: moves dependents to heads higher up.
 
-        While there are non-projective arcs, the shortest of them, the leftmost of equally short
-        ones, is moved to the head of its head. Returns the tree, and how many times an arc was
-        moved: 0 if it is the same tree.
+        The shortest non-projective arc, the leftmost of equally short ones, is moved to the head of
+        its head until there is none. Returns the tree and the number of moves.
 
         Source: Nivre and Nilsson 2005, "Pseudo-Projective Dependency Parsing",
         https://aclanthology.org/P05-1013.
@@ -227,9 +218,7 @@ class DependencyTree:
 
 
 def chain(words: Sequence[str]) -> DependencyTree:
-    """The tree in which every word is the right dependent of the word before.
-
-    On it a top-down model works like a sequential one.
+    """The tree in which every word depends on the word before, as in a sequential model.
 
     >>> from keras_onlstm.dependencies import chain
     >>> chain("the cat sleeps".split()).heads
@@ -239,10 +228,7 @@ def chain(words: Sequence[str]) -> DependencyTree:
 
 
 def random_tree(words: Sequence[str], seed: int = 0) -> DependencyTree:
-    """Draws a projective tree, independent of the words.
-
-    The head of a span is drawn uniformly from its words. The words on each side of it are divided
-    at random into spans, whose heads depend on it.
+    """Draws a projective tree: the head of a span, and spans of its dependents on both sides.
 
     >>> from keras_onlstm.dependencies import random_tree
     >>> random_tree("the cat sleeps".split(), seed=1).is_projective
@@ -250,11 +236,9 @@ def random_tree(words: Sequence[str], seed: int = 0) -> DependencyTree:
     """
     generator = np.random.default_rng(check_integer("seed", seed, 0))
     heads = [0] * len(words)
-    pending = [(0, len(words), 0)]
+    pending = [(0, len(words), 0)] if len(words) else []
     while pending:
         start, end, head = pending.pop()
-        if start == end:
-            continue
         top = int(generator.integers(start, end))
         heads[top] = head
         for first, last in ((start, top), (top + 1, end)):

@@ -34,7 +34,7 @@ class Additions(NamedTuple):
     is_open: np.ndarray  # (n + 1, 4) bool, whether each decision is open
 
 
-def _open(source, edge):
+def open_decisions(source: int, edge: Edge) -> tuple[bool, bool, bool, bool]:
     """Which decisions are open at a word reached from `source`, 0 for ROOT, by `edge`."""
     left = edge in (Edge.LEFT, Edge.NX_LEFT)
     return True, True, left, not left and source != 0
@@ -45,7 +45,7 @@ def additions(tree: DependencyTree) -> Additions:
     labels, is_open = np.zeros((2, len(tree) + 1, len(Edge)), bool)
     for step in tree.steps():
         labels[step.source, step.edge] = True
-        is_open[step.position] = _open(step.source, step.edge)
+        is_open[step.position] = open_decisions(step.source, step.edge)
     return Additions(labels, is_open)
 
 
@@ -97,24 +97,16 @@ class TreeBuilder:
                     numbers.append(source)
                 order += numbers
 
-    def is_open(self) -> tuple[bool, ...]:
-        """Returns which of the four decisions are open at the next word."""
-        step = self._next_step()
-        return _open(step.source, step.edge)
-
     def add(self, decisions: Sequence[bool]) -> None:
         """Adds the next word. Decisions that are not open are ignored."""
-        _, source, edge, _ = self._next_step()
-        is_open = _open(source, edge)
+        if self.next_step is None:
+            raise ValueError("the tree is complete.")
+        _, source, edge, _ = self.next_step
+        is_open = open_decisions(source, edge)
         self._adds.append(tuple(bool(d) and o for d, o in zip(decisions, is_open, strict=True)))
         self._heads.append(self._heads[source] if edge >= Edge.NX_LEFT else source)
         self._dependents.append(([], []))
         self.next_step = next(self._steps, None)
-
-    def _next_step(self) -> Step:
-        if self.next_step is None:
-            raise ValueError("the tree is complete.")
-        return self.next_step
 
     def order(self) -> list[int]:
         """The numbers of the words in the order of the sentence."""

@@ -86,9 +86,9 @@ def test_deep_trees_are_converted():
     [
         (
             Tree("S", [Tree("NP", []), Tree("VB", ["go"])]),
-            r"each node must be a constituent .* got Tree\('NP', \[\]\)",
+            r"each node must be a tag or have children, got Tree\('NP', \[\]\)",
         ),
-        (Tree("S", [Tree("VB", ["go"]), "now"]), "or a tag above a word, got 'now'"),
+        (Tree("S", [Tree("VB", ["go"]), "now"]), "a tag or have children, got 'now'"),
         (Tree("S", ["go", "now"]), "the tag 'S' must be above one word, got 2"),
         (Tree("S", [Tree("-NONE-", ["*"])]), "tree must contain a word, got only traces under 'S'"),
     ],

@@ -10,7 +10,7 @@ from helpers.dependency_trees import named, projective_trees
 from keras_onlstm.datasets import dependency_treebank
 from keras_onlstm.dependencies import DependencyTree, Edge, chain, random_tree
 from keras_onlstm.dependencies.statistics import statistics, statistics_rows
-from keras_onlstm.dependencies.tree_builder import TreeBuilder, additions
+from keras_onlstm.dependencies.tree_builder import TreeBuilder, additions, open_decisions
 
 pytestmark = pytest.mark.keras_free
 
@@ -67,7 +67,8 @@ def outcomes(decided, max_words):
         if not builder.is_cut:
             yield builder.tree(named(len(builder))).heads
         return
-    choices = [(False, True) if is_open else (False,) for is_open in builder.is_open()]
+    is_open_next = open_decisions(builder.next_step.source, builder.next_step.edge)
+    choices = [(False, True) if is_open else (False,) for is_open in is_open_next]
     for decisions in itertools.product(*choices):
         yield from outcomes([*decided, decisions], max_words)
 
@@ -93,9 +94,8 @@ def test_decisions_that_are_not_open_are_ignored():
 def test_complete_tree_accepts_no_words():
     builder = TreeBuilder(10)
     builder.add([False] * 4)
-    for use in (builder.is_open, lambda: builder.add([False] * 4)):
-        with pytest.raises(ValueError, match=r"^the tree is complete\.$"):
-            use()
+    with pytest.raises(ValueError, match=r"^the tree is complete\.$"):
+        builder.add([False] * 4)
 
 
 def test_max_words_cuts_the_tree():
