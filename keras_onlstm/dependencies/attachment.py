@@ -38,7 +38,8 @@ class Counts(NamedTuple):
 
 
 def _sum(a, b):
-    return Counts(*(None if None in pair else sum(pair) for pair in zip(a, b, strict=True)))
+    relations = None if None in (a.relations, b.relations) else a.relations + b.relations
+    return Counts(a.words + b.words, a.heads + b.heads, relations)
 
 
 @dataclass(frozen=True)

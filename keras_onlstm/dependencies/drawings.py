@@ -115,7 +115,8 @@ def _arrow(pieces, x, y, up, arc):
     line = _path([*pieces, ("L", (x, y - up * TIP / 2))])
     back = y - up * TIP
     tip = _path([("M", (x, y)), ("L", (x - TIP / 2, back)), ("L", (x + TIP / 2, back))])
-    return f'<path d="{line}" fill="none" stroke="{colour}"{dashed}/><path d="{tip}Z" fill="{colour}"/>'
+    line = f'<path d="{line}" fill="none" stroke="{colour}"{dashed}/>'
+    return f'{line}<path d="{tip}Z" fill="{colour}"/>'
 
 
 def _path(pieces):

@@ -37,8 +37,8 @@ class Summary(NamedTuple):
 
 
 def _summary(numbers):
-    quantiles = np.quantile(numbers, (0.1, 0.5, 0.9), method="inverted_cdf").tolist()
-    return Summary(float(np.mean(numbers)), *quantiles, max(numbers))
+    low, median, high = np.quantile(numbers, (0.1, 0.5, 0.9), method="inverted_cdf").tolist()
+    return Summary(float(np.mean(numbers)), low, median, high, max(numbers))
 
 
 def statistics(trees: Iterable[DependencyTree]) -> dict[str, Summary]:

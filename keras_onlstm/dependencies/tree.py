@@ -66,10 +66,6 @@ class DependencyTree:
     >>> tree = DependencyTree("the cat sleeps".split(), [2, 3, 0])
     >>> tree.depth, tree.is_projective
     (3, True)
-    >>> DependencyTree("the cat sleeps".split(), [2, 1, 0])
-    Traceback (most recent call last):
-    ...
-    ValueError: word 1, 'the': its heads form a cycle, which does not lead to ROOT.
     """
 
     words: tuple[str, ...]
@@ -113,12 +109,8 @@ class DependencyTree:
         2.1 and 2.2, https://aclanthology.org/N16-1035.
 
         >>> tree = DependencyTree("a cat sleeps here".split(), [2, 3, 0, 3])
-        >>> for step in tree.steps():
-        ...     print(step.position, step.source, step.edge, step.left)
-        3 0 RIGHT ()
-        2 3 LEFT ()
-        4 3 RIGHT (2,)
-        1 2 LEFT ()
+        >>> [(step.position, step.source, str(step.edge)) for step in tree.steps()]
+        [(3, 0, 'RIGHT'), (2, 3, 'LEFT'), (4, 3, 'RIGHT'), (1, 2, 'LEFT')]
         """
         crossing = _crossing(self.heads)
         if crossing:

@@ -52,10 +52,9 @@ def additions(tree: DependencyTree) -> Additions:
 class TreeBuilder:
     """Builds a tree word by word, breadth first, in the order of `DependencyTree.steps`.
 
-    `max_words` is the number of words at which the tree is complete. `next_step` is the `Step` that
-    adds the next word, or `None` if the tree is complete; its words are numbered from 1 in the
-    order in which they are added, because their positions are not known yet. `is_cut` tells whether
-    the limit left out words.
+    `next_step` is the `Step` that adds the next word, numbered from 1 in the order of adding, or
+    `None` if the tree is complete, at `max_words` or before. `is_cut` tells whether that limit left
+    out words.
 
     >>> from keras_onlstm.dependencies.tree_builder import TreeBuilder
     >>> builder = TreeBuilder(max_words=10)

@@ -14,7 +14,6 @@ ACROSS = 3  # maps side by side
 
 
 def _check(words, maps, distances):
-    """Converts the arguments to arrays and checks their lengths."""
     words, count = [drawable(word) for word in words], len(words)
     if not words or not maps:
         raise ValueError("words and maps must not be empty.")
@@ -43,13 +42,8 @@ def draw_heat_maps(
             is how much word t attends to word s.
         distances: numbers (T,) from 0 to 1, drawn as bars above every map, or `None`.
 
-    Returns:
-        String.
-
     Raises:
         ValueError: if `words` or `maps` is empty, or a shape or a number is invalid.
-
-    Example:
 
     >>> import numpy as np
     >>> from keras_onlstm.parsing import draw_heat_maps
@@ -83,8 +77,7 @@ def draw_heat_maps(
                 for s, value in enumerate(row)
                 if value > 0
             ]
-    rows = -(-len(arrays) // ACROSS)
-    across = min(len(arrays), ACROSS)
+    across, rows = min(len(arrays), ACROSS), -(-len(arrays) // ACROSS)
     return svg_page(elements, MARGIN + across * width, MARGIN + rows * height)
 
 
@@ -101,27 +94,9 @@ def save_heat_maps(
     maps: Mapping[str, npt.ArrayLike],
     distances: npt.ArrayLike | None = None,
 ) -> None:
-    """Writes attention maps to a file.
+    """Writes attention maps to a file: `draw_heat_maps` to a path as in `save_picture`.
 
-    Args:
-        path: ends in `.svg` or `.png`, as in `save_picture`.
-        words: list of T words.
-        maps: dictionary from titles to numbers (T, T), as in `draw_heat_maps`.
-        distances: numbers (T,), as in `draw_heat_maps`, or `None`.
-
-    Raises:
-        ValueError: if the file has another extension, or as in `draw_heat_maps`.
-        ImportError: if the file is a PNG and its libraries are not installed.
-
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> from keras_onlstm.parsing import save_heat_maps
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "gates.svg"
-    ...     save_heat_maps(path, ["prices", "fell"], {"gates": [[0, 0], [0.5, 0]]}, [0.1, 0.7])
-    ...     path.read_text()[:4]
-    '<svg'
+    >>> save_heat_maps("gates.svg", ["prices", "fell"], {"gates": [[0, 0], [0.5, 0]]}, [0.1, 0.7])
     """
     save_svg(path, draw_heat_maps(words, maps, distances))

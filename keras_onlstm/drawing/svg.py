@@ -20,15 +20,7 @@ _FORBIDDEN = re.compile(
 
 
 def drawable(text: object) -> str:
-    """The text of an object, without characters that a picture or a page cannot show.
-
-    White space becomes blanks. U+FFFD replaces characters that are invalid in XML and HTML or
-    change the direction of the text after them.
-
-    >>> from keras_onlstm.drawing.svg import drawable
-    >>> drawable("bell\\x07") == "bell\\N{REPLACEMENT CHARACTER}"
-    True
-    """
+    """The text of an object, with U+FFFD for characters that a picture or page cannot show."""
     return _FORBIDDEN.sub("\ufffd", re.sub(r"\s", " ", str(text)))
 
 
@@ -55,10 +47,8 @@ def svg_page(
     elements: Iterable[str], width: float, height: float, title: str = "", description: str = ""
 ) -> str:
     """A picture on white, with a title and a description for screen readers."""
-    role = label = ""
-    if title:
-        role, label = ' role="img"', f"<title>{escaped(title)}</title>"
-        label += f"<desc>{escaped(description)}</desc>" if description else ""
+    role, label = (' role="img"', f"<title>{escaped(title)}</title>") if title else ("", "")
+    label += f"<desc>{escaped(description)}</desc>" if description else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="Helvetica, Arial, sans-serif"'

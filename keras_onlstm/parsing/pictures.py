@@ -13,18 +13,9 @@ from keras_onlstm.utils import NltkTree, StrPath
 
 
 def outline(tree: NltkTree) -> str:
-    """Draws a tree with box-drawing characters, with the root at the left and a word in each line.
+    """Draws a tree as text, with the root at the left and a word at the end of each line.
 
-    Words come last in their lines, so that wide characters do not shift the drawing.
-
-    Args:
-        tree: `nltk.Tree`. Its labels are not written. White space in its words is written as `_`,
-            and an empty word as `_`.
-
-    Returns:
-        String with a line for each word and each constituent without children.
-
-    Example:
+    Labels are not written. White space in words, and an empty word, is written as `_`.
 
     >>> from keras_onlstm.parsing import build_tree, outline
     >>> print(outline(build_tree([0.9, 0.1, 0.8, 0.3, 0.2], "the cat saw a dog".split(), "binary")))
@@ -41,41 +32,28 @@ def outline(tree: NltkTree) -> str:
     while pending:
         node, before, below = pending.pop()
         if not isinstance(node, Tree):
-            word = re.sub(r"\s", "_", str(node)) or "_"
-            lines.append(f"{before}─ {word}")
-            continue
-        if not node:
+            lines.append(f"{before}─ {_without_blanks(node)}")
+        elif not node:
             lines.append(f"{before}─")
-            continue
-        last = len(node) - 1
-        children = []
-        for i, child in enumerate(node):
-            if i == 0:
-                first = f"{before}─┬" if last else f"{before}──"
-            else:
-                first = f"{below} {'├' if i < last else '└'}"
-            children.append((child, first, f"{below} {'│' if i < last else ' '}"))
-        pending += reversed(children)
+        else:
+            last = len(node) - 1
+            starts = [f"{before}─{'┬' if last else '─'}", *[f"{below} ├"] * (last - 1)]
+            starts += [f"{below} └"] * (last > 0)
+            belows = [f"{below} │"] * last + [f"{below}  "]
+            pending += reversed([*zip(node, starts, belows, strict=True)])
     return "\n".join(lines)
+
+
+def _without_blanks(word):
+    return re.sub(r"\s", "_", str(word)) or "_"
 
 
 def conll(tree: NltkTree) -> str:
     """Writes a tree in the column format of the CoNLL shared tasks of 2005 and 2012.
 
-    The three columns, separated by tabs, are the 0-based number of the word, the word, and its part
-    of the bracketed tree, where `*` marks the word.
-
-    Args:
-        tree: `nltk.Tree`. White space in its words is written as `_`, and an empty word as `_`. In
-            its labels `*` is written as `_`, and other characters as by `brackets`.
-
-    Returns:
-        String with a line for each word. Replacing each `*` by its word gives the bracketed tree.
-
-    Raises:
-        ValueError: if a constituent has no words.
-
-    Example:
+    The columns, separated by tabs, are the 0-based number of the word, the word, and its part of
+    the bracketed tree, where `*` marks the word. White space in words, an empty word, and `*` in
+    labels are written as `_`. A constituent without words is a `ValueError`.
 
     >>> from keras_onlstm.parsing import build_tree, conll
     >>> tree = build_tree([0.9, 0.1, 0.8, 0.3, 0.2], "the cat saw a dog".split(), "binary")
@@ -88,31 +66,21 @@ def conll(tree: NltkTree) -> str:
     """
     from nltk import Tree
 
-    words: list[str] = []
-    before: list[str] = []  # the brackets before and after each word
-    after: list[str] = []
-    opening = ""
-    pending = [tree]
+    lines: list[str] = []
+    opening, pending = "", [tree]
     while pending:
         node = pending.pop()
         if node is None:
-            after[-1] += ")"
+            lines[-1] += ")"
         elif isinstance(node, Tree):
             if not node:
-                raise ValueError(
-                    "tree has a constituent without words, which the CoNLL format cannot hold."
-                )
+                raise ValueError("tree has a constituent without words, unlike the CoNLL format.")
             opening += "(" + escape(node.label()).replace("*", "_")
             pending += [None, *reversed(list(node))]
         else:
-            words.append(re.sub(r"\s", "_", str(node)) or "_")
-            before.append(opening)
-            after.append("")
+            lines.append(f"{len(lines)}\t{_without_blanks(node)}\t{opening}*")
             opening = ""
-    return "\n".join(
-        f"{number}\t{word}\t{start}*{end}"
-        for number, (word, start, end) in enumerate(zip(words, before, after, strict=True))
-    )
+    return "\n".join(lines)
 
 
 Numbers = Sequence[float] | np.ndarray
@@ -144,11 +112,10 @@ def layout_tree(tree: NltkTree, title: str = "") -> _Layout:
     from nltk import Tree
 
     nodes: list[_Node] = []
-    words = 0  # so far
-    x: float = MARGIN
+    words, x = 0, float(MARGIN)  # of the words so far
     finished: list[_Node] = []  # nodes that wait for their parent
     pending: list[tuple[NltkTree, int | None]] = [(tree, None)]
-    label_width: float = 0  # of the constituents that contain only the next word
+    label_width = 0.0  # of the constituents that contain only the next word
     while pending:
         node, first = pending.pop()
         if first is None and isinstance(node, Tree):
@@ -175,8 +142,13 @@ def layout_tree(tree: NltkTree, title: str = "") -> _Layout:
     return _Layout(nodes, max(x - GAP + MARGIN, len(title) * CHARACTER + 2 * MARGIN))
 
 
-def _tree_svg(layout, distances, gold_spans, title, left, top):
+def _tree_svg(layout, distances, gold_spans, title, left=0, top=0):
     """Returns (elements, height) of one tree."""
+    count = layout.nodes[-1].end
+    if distances is not None and len(distances) != count:
+        raise ValueError(
+            f"distances must have a number for each of {count} words, got {len(distances)}."
+        )
     level = min(LEVEL, TALLEST / layout.nodes[-1].height)
     base = top + TITLE + layout.nodes[-1].height * level + MARGIN + FONT  # baseline of the words
     elements = [svg_text(left + MARGIN, top + FONT, title, anchor="start", weight="bold")]
@@ -198,7 +170,7 @@ def _tree_svg(layout, distances, gold_spans, title, left, top):
                 )
         elif node.label != "X":
             labels.append(svg_text(x, y + 4, node.label, size=10, halo=True))
-        elif node.end - node.start < layout.nodes[-1].end:  # the whole sentence needs no dot
+        elif node.end - node.start < count:  # the whole sentence needs no dot
             colour = GREY
             if gold_spans is not None:
                 colour = BLUE if (node.start, node.end) in gold_spans else RED
@@ -215,20 +187,12 @@ def draw(tree: NltkTree, distances: Numbers | None = None, title: str = "") -> s
         distances: a number in [0, 1] for each word, drawn as bars below the words, or `None`.
         title: text above the tree.
 
-    Returns:
-        String.
-
-    Raises:
-        ValueError: if there are not as many distances as words.
-
-    Example:
-
     >>> from keras_onlstm.parsing import draw, right_branching
     >>> draw(right_branching("the cat saw a dog".split()))[:39]
     '<svg xmlns="http://www.w3.org/2000/svg"'
     """
-    layout = _checked(tree, distances, title)
-    elements, height = _tree_svg(layout, distances, None, title, 0, 0)
+    layout = layout_tree(tree, title)
+    elements, height = _tree_svg(layout, distances, None, title)
     return svg_page(elements, layout.width, height)
 
 
@@ -239,19 +203,7 @@ def draw_pair(
 
     Constituents of the predicted tree that the gold tree has are blue, others are red.
 
-    Args:
-        predicted: `nltk.Tree`.
-        gold: `nltk.Tree` over as many words.
-        distances: a number in [0, 1] for each word of the predicted tree, or `None`.
-        title: text above the predicted tree.
-
-    Returns:
-        String, SVG.
-
-    Raises:
-        ValueError: if the numbers of words and distances differ.
-
-    Example:
+    `distances` and `title` are those of the predicted tree, as in `draw`.
 
     >>> from nltk import Tree
     >>> from keras_onlstm.parsing import draw_pair, right_branching
@@ -259,9 +211,9 @@ def draw_pair(
     >>> draw_pair(right_branching(gold.leaves()), gold)[:4]
     '<svg'
     """
-    layout, gold_layout = _checked(predicted, distances, title), layout_tree(gold, "gold")
+    layout, gold_layout = layout_tree(predicted, title), layout_tree(gold, "gold")
     spans = {(start, end) for _, start, end in walk(gold)[0]}
-    elements, height = _tree_svg(layout, distances, spans, title, 0, 0)
+    elements, height = _tree_svg(layout, distances, spans, title)
     side_by_side = layout.width <= SIDE_BY_SIDE
     left, top = (layout.width + MARGIN, 0) if side_by_side else (0, height)
     gold_elements, gold_height = _tree_svg(gold_layout, None, None, "gold", left, top)
@@ -269,17 +221,6 @@ def draw_pair(
     if side_by_side:
         return svg_page(elements, left + gold_layout.width, max(height, gold_height))
     return svg_page(elements, max(layout.width, gold_layout.width), top + gold_height)
-
-
-def _checked(tree, distances, title):
-    """Computes the layout of a tree, and checks the number of distances."""
-    layout = layout_tree(tree, title)
-    words = layout.nodes[-1].end
-    if distances is not None and len(distances) != words:
-        raise ValueError(
-            f"distances must have a number for each of {words} words, got {len(distances)}."
-        )
-    return layout
 
 
 def save_picture(
@@ -303,16 +244,8 @@ def save_picture(
         ValueError: if the file has another suffix, or the numbers of words and distances differ.
         ImportError: if the file is a PNG and its libraries are not installed.
 
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
     >>> from keras_onlstm.parsing import right_branching, save_picture
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "tree.svg"
-    ...     save_picture(path, right_branching("the cat saw a dog".split()))
-    ...     path.read_text()[:4]
-    '<svg'
+    >>> save_picture("tree.svg", right_branching("the cat saw a dog".split()))
     """
     if gold is None:
         svg = draw(predicted, distances, title)

@@ -53,15 +53,6 @@ class Scores(Mapping[str, Any]):
     | `depth` | mean over sentences of the mean depth of their words in the predicted tree |
     | `label_recall` | `{label: (found, all)}` of gold constituents, with spans of all words |
 
-    Attributes:
-        sentences: number of sentences.
-        sums: sums over sentences of the scores that are means.
-        counts: numbers of spans.
-        found: gold constituents that were found, by label.
-        all: gold constituents, by label.
-
-    Example:
-
     >>> from nltk import Tree
     >>> from keras_onlstm.parsing import score
     >>> tree = Tree.fromstring("(S (NP the cat) (VP saw (NP a dog)))")
@@ -71,9 +62,9 @@ class Scores(Mapping[str, Any]):
     """
 
     sentences: int = 0
-    sums: Counter = field(default_factory=Counter)
-    counts: Counter = field(default_factory=Counter)
-    found: Counter = field(default_factory=Counter)
+    sums: Counter = field(default_factory=Counter)  # of the scores that are means
+    counts: Counter = field(default_factory=Counter)  # of spans
+    found: Counter = field(default_factory=Counter)  # gold constituents, by label
     all: Counter = field(default_factory=Counter)
 
     def __add__(self, other: object) -> "Scores":
@@ -116,7 +107,6 @@ def _add(left, right):
 
 
 def _sentence(predicted, gold, number):
-    """The scores of one sentence."""
     (constituents, predicted_words), (gold_constituents, gold_words) = walk(predicted), walk(gold)
     words = len(predicted_words)
     if words != len(gold_words):
@@ -165,17 +155,8 @@ def score(predicted_trees: Iterable[NltkTree], gold_trees: Iterable[NltkTree]) -
     A sentence whose gold tree has no scored span has recall 1, and precision 1 if the predicted
     tree has none either. Labels of the gold trees are cut at the first `-` or `=`.
 
-    Args:
-        predicted_trees: iterable of `nltk.Tree`.
-        gold_trees: iterable of as many `nltk.Tree`, over the same words.
-
-    Returns:
-        `Scores`, a mapping. Two can be added: `score(a, b) + score(c, d)`.
-
     Raises:
         ValueError: if the numbers of trees differ, or the lengths of two trees of a sentence.
-
-    Example:
 
     >>> from nltk import Tree
     >>> from keras_onlstm.parsing import right_branching, score

@@ -19,12 +19,6 @@ LABEL = "X"  # of every constituent, because trees are unlabelled
 METHODS = ("greedy", "binary")
 
 
-def _tree(children):
-    from nltk import Tree  # takes half a second, which must not delay loading a parser
-
-    return Tree(LABEL, children)
-
-
 def check_tokens(tokens: Iterable[str]) -> list[str]:
     """Returns the tokens as a list, which must not be empty."""
     tokens = list(tokens)
@@ -35,10 +29,12 @@ def check_tokens(tokens: Iterable[str]) -> list[str]:
 
 def from_splits(tokens: Iterable[str], split: Callable[[int, int], int]) -> NltkTree:
     """The binary tree that splits each constituent [start, end) at `split(start, end)`."""
+    from nltk import Tree  # takes half a second, which must not delay loading a parser
+
     tokens = check_tokens(tokens)
     if len(tokens) == 1:
-        return _tree(tokens)
-    root = _tree([])
+        return Tree(LABEL, tokens)
+    root = Tree(LABEL, [])
     pending = [(root, 0, len(tokens))]
     while pending:
         tree, start, end = pending.pop()
@@ -47,9 +43,8 @@ def from_splits(tokens: Iterable[str], split: Callable[[int, int], int]) -> Nltk
             if right - left == 1:
                 tree.append(tokens[left])
             else:
-                child = _tree([])
-                tree.append(child)
-                pending.append((child, left, right))
+                tree.append(Tree(LABEL, []))
+                pending.append((tree[-1], left, right))
     return root
 
 
@@ -70,14 +65,11 @@ def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "g
         method: `"greedy"` or `"binary"`.
 
     Returns:
-        `nltk.Tree` whose leaves are the tokens and whose constituents, all labelled `X`, have two
-        children. A single word gets a constituent around it.
+        `nltk.Tree` of constituents labelled `X` with two children; of a single word with one.
 
     Raises:
         ValueError: if `tokens` is empty, lengths differ, a distance is not finite, or the method is
             unknown.
-
-    Example:
 
     >>> from keras_onlstm.parsing import build_tree
     >>> print(build_tree([0.9, 0.1, 0.8, 0.2, 0.3], "the cat saw a dog".split()))
@@ -91,8 +83,7 @@ def build_tree(distances: npt.ArrayLike, tokens: Iterable[str], method: str = "g
     values = np.asarray(distances, "float64")
     if values.shape != (len(tokens),):
         raise ValueError(
-            f"distances must have the shape ({len(tokens)},), one number for each word, got the "
-            f"shape {values.shape}."
+            f"distances must have the shape ({len(tokens)},), got the shape {values.shape}."
         )
     if not np.isfinite(values).all():
         index = int(np.flatnonzero(~np.isfinite(values))[0])
@@ -141,14 +132,7 @@ def balanced(tokens: Iterable[str]) -> NltkTree:
 def random_tree(tokens: Iterable[str], seed: int | random.Random = 0) -> NltkTree:
     """Splits every constituent at a random position; all positions are equally likely.
 
-    Args:
-        tokens: list of words, at least one.
-        seed: integer, or a `random.Random`, from which to draw many trees.
-
-    Returns:
-        `nltk.Tree`.
-
-    Example:
+    The seed is an integer, or a `random.Random`, from which to draw many trees.
 
     >>> from keras_onlstm.parsing import random_tree
     >>> print(random_tree(["a", "b", "c"], seed=1))
@@ -159,16 +143,10 @@ def random_tree(tokens: Iterable[str], seed: int | random.Random = 0) -> NltkTre
 
 
 def brackets(tree: NltkTree) -> str:
-    """Writes a tree of any depth as bracketed text in one line.
+    """Writes a tree of any depth as bracketed text that `nltk.Tree.fromstring` can read.
 
-    Args:
-        tree: `nltk.Tree`. In its words and labels brackets are written as `-LRB-` and `-RRB-`,
-            white space as `_`, and an empty word as `_`.
-
-    Returns:
-        String that `nltk.Tree.fromstring` reads as a tree of the same constituents.
-
-    Example:
+    In words and labels, brackets are written as `-LRB-` and `-RRB-`, white space and an empty word
+    as `_`.
 
     >>> from keras_onlstm.parsing import brackets, right_branching
     >>> brackets(right_branching(["a", "(", "b"]))
@@ -194,13 +172,7 @@ def brackets(tree: NltkTree) -> str:
 def nested_json(tree: NltkTree) -> str:
     """Writes a tree as JSON: a word is a string, a constituent is the list of its children.
 
-    Args:
-        tree: `nltk.Tree` of any depth. Its labels are not written.
-
-    Returns:
-        String of one line. `json.loads` can read some hundreds of levels.
-
-    Example:
+    Labels are not written. `json.loads` can read some hundreds of levels.
 
     >>> from keras_onlstm.parsing import nested_json, right_branching
     >>> nested_json(right_branching(["a", "(", "b"]))
@@ -241,12 +213,10 @@ def with_punctuation(tree: NltkTree, tokens: Sequence[str], is_word: Sequence[bo
         is_word: list of bools, which tokens are words.
 
     Returns:
-        `nltk.Tree` whose leaves are all tokens. Without the punctuation it equals the given tree.
+        `nltk.Tree` whose leaves are all tokens.
 
     Raises:
         ValueError: if the number of words differs from the tree's.
-
-    Example:
 
     >>> from nltk import Tree
     >>> from keras_onlstm.parsing import with_punctuation

@@ -1,9 +1,4 @@
-"""Combines several trees of a sentence into the binary tree with the most votes.
-
-Constituents on which several models, layers or algorithms agree are right more often than those of
-one of them. Each votes for every constituent of its tree. Dynamic programming finds the binary tree
-with the largest sum of votes, exactly.
-"""
+"""Combines several trees of a sentence into the binary tree whose constituents have most votes."""
 
 from collections.abc import Iterable
 
@@ -30,10 +25,7 @@ def consensus(trees: Iterable[NltkTree], weights: npt.ArrayLike | None = None) -
         `nltk.Tree`, in the form of `build_tree`. Takes time O(words^3).
 
     Raises:
-        ValueError: if `trees` or a tree is empty, words differ, or the weights are invalid or of
-            the wrong number.
-
-    Example:
+        ValueError: if there are no trees or words, words differ, or weights are invalid.
 
     >>> from nltk import Tree
     >>> from keras_onlstm.parsing import consensus
@@ -73,30 +65,19 @@ def vote(
         methods: methods of `build_tree`; a row votes with one tree for each method.
         weights: weight of each row's votes, numbers of at least 0; default: 1.
 
-    Returns:
-        `nltk.Tree`.
-
     Raises:
         ValueError: if words, rows or methods are empty, a method is unknown, a number is not
             finite, the numbers of words or weights do not match, or a weight is negative.
 
-    Example:
-
     >>> from keras_onlstm.parsing import vote
-    >>> distances = [
-    ...     [0.9, 0.1, 0.8, 0.3, 0.2],
-    ...     [0.9, 0.2, 0.3, 0.8, 0.1],
-    ...     [0.9, 0.1, 0.3, 0.4, 0.5],
-    ... ]
-    >>> print(vote(distances, "the cat saw a dog".split(), methods=["binary"]))
-    (X (X (X the cat) saw) (X a dog))
+    >>> print(vote([[9, 1, 8, 2], [9, 1, 2, 8], [9, 1, 3, 4]], "the cat saw it".split(), "binary"))
+    (X (X (X the cat) saw) it)
     """
     tokens, methods = check_tokens(tokens), check_methods("methods", methods)
     values = np.asarray(distances, "float64")
     if values.ndim != 2 or values.shape[1] != len(tokens) or not len(values):
         raise ValueError(
-            f"distances must have the shape (rows, {len(tokens)}), a column for each word, got "
-            f"the shape {values.shape}."
+            f"distances must have the shape (rows, {len(tokens)}), got the shape {values.shape}."
         )
     if not np.isfinite(values).all():
         row, index = np.argwhere(~np.isfinite(values))[0]
@@ -134,9 +115,7 @@ def _weights(weights, count):
         return np.ones(count)
     array = np.asarray(weights, "float64")
     if array.shape != (count,):
-        raise ValueError(
-            f"weights must have the shape ({count},), one for each voter, got {array.shape}."
-        )
+        raise ValueError(f"weights must have the shape ({count},), got {array.shape}.")
     if not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(f"weights must be finite and at least 0, got {array.tolist()}.")
     return array

@@ -275,13 +275,13 @@ GOOD = b"( (S (NP (DT The) (NN cat))\n     (VP (VBD sat))) )\n"
     [
         (b"( (S (NP (NN cat)) text) )\n", "line 3: is not a tree .*, got 'text'"),
         (b"(NP The cat)\n", "line 3: .*the tag 'NP' must be above one word"),
-        (b"( (NP ) )\n", "line 3: .*each node must be a constituent with children"),
+        (b"( (NP ) )\n", "line 3: .*each node must be a tag or have children"),
         (b"( (S (NN a))\n  (S (NN b)) )\n", "line 3: .*one bracket holds 2 trees"),
         (b"( (S (NN cat))\n\n" + GOOD, "line 3: .*a bracket is not closed"),
         (b"( (S (NN cat)) ) )\n", r"line 3: .*'\)' is outside of a tree"),
         (b"\nThe cat sat.\n", "line 4: .*'The' is outside of a tree"),
         (b"( (S (NN c\xe9t)) )\n", "line 3: is not ASCII text"),
-        (b"(S " * 400 + b")" * 400, "line 3: .*each node must be a constituent with children"),
+        (b"(S " * 400 + b")" * 400, "line 3: .*each node must be a tag or have children"),
     ],
 )
 @pytest.mark.parametrize("indent", [b"", b"  "])
