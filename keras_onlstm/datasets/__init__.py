@@ -1,11 +1,4 @@
-"""Published corpora, one module for each. They check every line and do not import Keras.
-
-Example:
-
->>> from keras_onlstm.datasets import propositional_logic
->>> propositional_logic.relation("a", "( a ( or b ) )")
-'<'
-"""
+"""Published corpora, one module for each. They check every line and do not import Keras."""
 
 from keras_onlstm.datasets import (
     brown,
@@ -19,12 +12,6 @@ from keras_onlstm.datasets import (
 )
 
 __all__ = [
-    "brown",
-    "conll",
-    "dependency_treebank",
-    "propositional_logic",
-    "sentence_completion",
-    "syntactic_evaluation",
-    "syntactic_grammar",
-    "treebank",
-]
+    "brown", "conll", "dependency_treebank", "propositional_logic", "sentence_completion",
+    "syntactic_evaluation", "syntactic_grammar", "treebank",
+]  # fmt: skip

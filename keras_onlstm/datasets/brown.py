@@ -26,19 +26,13 @@ def _words(token):
 
 
 def load() -> list[list[str]]:
-    """Reads the corpus in the form of the Penn Treebank.
-
-    Returns:
-        List of sentences, each a list of words, in the order of the corpus.
+    """Reads the sentences, lists of words, in the form of the Penn Treebank.
 
     Raises:
         FileNotFoundError: if NLTK does not have the corpus; the message tells how to get it.
         ValueError: if a file is damaged.
 
-    Example, which needs the corpus:
-
-    >>> from keras_onlstm.datasets import brown
-    >>> brown.load()[0][:5]  # doctest: +SKIP
+    >>> load()[0][:5]  # doctest: +SKIP
     ['the', 'fulton', 'county', 'grand', 'jury']
     """
     reader = nltk_reader("brown")
@@ -48,20 +42,13 @@ def load() -> list[list[str]]:
 
 
 def load_files() -> dict[str, list[list[str]]]:
-    """Reads the corpus file by file, with unchanged words.
+    """Reads the corpus file by file, with unchanged words. Raises the errors of `load`.
 
     Returns:
         Dictionary from the names of the 500 files, in order, to lists of sentences, each a list of
         words and punctuation. Marks that the corpus doubles, as in `; ;`, appear once.
 
-    Raises:
-        FileNotFoundError: if NLTK does not have the corpus.
-        ValueError: if a file is damaged.
-
-    Example, which needs the corpus:
-
-    >>> from keras_onlstm.datasets import brown
-    >>> brown.load_files()["ca01"][0][:5]  # doctest: +SKIP
+    >>> load_files()["ca01"][0][:5]  # doctest: +SKIP
     ['The', 'Fulton', 'County', 'Grand', 'Jury']
     """
     reader = nltk_reader("brown")

@@ -64,13 +64,10 @@ class Reader(Iterator[DependencyTree]):
     """An iterator over the trees of a file, made by `read`. Holds one sentence at a time.
 
     Attributes:
-        skipped: integer, number of sentences skipped so far.
+        skipped: number of sentences skipped so far.
         reasons: list of the messages for the first ten of them.
 
-    Example:
-
-    >>> from keras_onlstm.datasets import conll
-    >>> reader = conll.read(["a\\tDT\\t2", "cat\\tNN\\t1", "", "yes\\tUH\\t0"], invalid="skip")
+    >>> reader = read(["a\\tDT\\t2", "cat\\tNN\\t1", "", "yes\\tUH\\t0"], invalid="skip")
     >>> [tree.words for tree in reader], reader.skipped
     ([('yes',)], 1)
     >>> reader.reasons
@@ -145,7 +142,7 @@ def _format(cells, tags):
     columns = _FORMATS.get(len(cells))
     if columns is None:
         raise ValueError(
-            f": must have 10 columns separated by tabs (CoNLL-X, CoNLL-U), or 3 or 4 (word, tag, "
+            ": must have 10 columns separated by tabs (CoNLL-X, CoNLL-U), or 3 or 4 (word, tag, "
             f"head, relation), got {len(cells)}."
         )
     return columns._replace(tag=TAGS[tags]) if len(cells) == 10 else columns
@@ -200,29 +197,22 @@ def read(
     """Reads the dependency trees of a file, one by one.
 
     Args:
-        source: path of the file; or an open stream of bytes or text, such as `sys.stdin.buffer`;
-            or lines.
-        tags: which of the two tags to use in files of 10 columns: `"fine"`, the second one, POSTAG
-            or XPOS, or `"coarse"`, the first one, CPOSTAG or UPOS.
-        invalid: what to do with sentences that are not trees under one word, or have a word without
-            a head, `_`: `"raise"` an error, or `"skip"` and count them. Damaged lines always raise
-            an error.
+        source: path, lines, or an open stream of bytes or text, such as `sys.stdin.buffer`.
+        tags: tags of files of 10 columns: `"fine"`, POSTAG or XPOS; or `"coarse"`, CPOSTAG or UPOS.
+        invalid: what to do with sentences that are not trees under one word, or lack a head: `_`:
+            `"raise"` an error, or `"skip"` and count them. Damaged lines always raise an error.
         encoding: encoding of files and streams of bytes, in which lines end as in ASCII.
         name: name of the source for messages. Default: that of the file or stream.
 
     Returns:
-        `Reader`, an iterator over `DependencyTree`. Tags or relations that are `_` throughout a
-        sentence are `None`.
+        `Reader`. Tags or relations that are `_` throughout a sentence are `None`.
 
     Raises:
         FileNotFoundError: if the file does not exist.
         ValueError: if an argument is unknown; during iteration, if a line is malformed or a
-            sentence is not a tree. The message names file, line and column, or line and word.
+            sentence is not a tree.
 
-    Example:
-
-    >>> from keras_onlstm.datasets import conll
-    >>> [tree.heads for tree in conll.read(["the\\tDT\\t2", "cat\\tNN\\t3", "sleeps\\tVBZ\\t0"])]
+    >>> [tree.heads for tree in read(["the\\tDT\\t2", "cat\\tNN\\t3", "sleeps\\tVBZ\\t0"])]
     [(2, 3, 0)]
     """
     check_choice("tags", tags, TAGS)
@@ -257,24 +247,11 @@ def _rows(name, stream, encoding):
 def write(trees: Iterable[DependencyTree], path: StrPath) -> None:
     """Writes dependency trees as CoNLL-X, which `read` and readers of CoNLL-U accept.
 
-    Both tag columns contain the tags. Missing values are `_`.
+    Both tag columns contain the tags. The file is written atomically. A tab or line end in a word,
+    tag or relation is a `ValueError`.
 
-    Args:
-        trees: iterable of `DependencyTree`, written one by one.
-        path: path of the file, which is written atomically.
-
-    Raises:
-        ValueError: if a word, tag or relation contains a tab or line end, or is not valid UTF-8.
-
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm.datasets import conll
-    >>> from keras_onlstm.dependencies import chain
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     conll.write([chain(["yes", "indeed"])], Path(directory) / "trees.conll")
-    ...     print((Path(directory) / "trees.conll").read_text().expandtabs(8))
+    >>> write([DependencyTree(["yes", "indeed"], [0, 1])], "trees.conll")
+    >>> print(Path("trees.conll").read_text().expandtabs(8))
     1       yes     _       _       _       _       0       _       _       _
     2       indeed  _       _       _       _       1       _       _       _
     """

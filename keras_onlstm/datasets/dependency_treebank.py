@@ -6,7 +6,6 @@ vocabulary of `text.vocabulary.frequent`, which replaces words that occur only o
 """
 
 import io
-from itertools import chain
 
 from keras_onlstm.datasets import conll
 from keras_onlstm.datasets.treebank import nltk_file, nltk_reader, normalize
@@ -25,8 +24,7 @@ def load(part: str | None = None, normalized: bool = False) -> list[DependencyTr
     Args:
         part: `"train"`, `"validation"` or `"test"`: the files 1 to 150, 151 to 175, 176 to 199; or
             `None` for all.
-        normalized: whether to convert words as for language models of the Penn Treebank: lower
-            case, with `N` for every run of digits.
+        normalized: whether to convert words to lower case, with `N` for every run of digits.
 
     Returns:
         List of `DependencyTree`, with tags and without relations.
@@ -35,15 +33,14 @@ def load(part: str | None = None, normalized: bool = False) -> list[DependencyTr
         FileNotFoundError: if NLTK does not have the treebank; the message tells how to get it.
         ValueError: if `part` is unknown, or a file is damaged or missing.
 
-    Example, which needs the treebank:
-
-    >>> from keras_onlstm.datasets import dependency_treebank
-    >>> dependency_treebank.load("test")[0].words[:3]  # doctest: +SKIP
+    >>> load("test")[0].words[:3]  # doctest: +SKIP
     ('Backe', 'is', 'a')
     """
-    if part is not None:
+    if part is None:
+        numbers = range(1, 200)
+    else:
         check_choice("part", part, PARTS)
-    numbers = chain.from_iterable(PARTS.values()) if part is None else PARTS[part]
+        numbers = PARTS[part]
     reader = nltk_reader("dependency_treebank")
     trees: list[DependencyTree] = []
     for number in numbers:
@@ -51,7 +48,5 @@ def load(part: str | None = None, normalized: bool = False) -> list[DependencyTr
         trees += conll.read(io.BytesIO(content), name=path)
     if not normalized:
         return trees
-    return [
-        DependencyTree(list(map(normalize, tree.words)), tree.heads, tree.tags, tree.relations)
-        for tree in trees
-    ]
+    words = ([normalize(word) for word in tree.words] for tree in trees)
+    return [DependencyTree(w, t.heads, t.tags) for w, t in zip(words, trees, strict=True)]

@@ -58,12 +58,9 @@ class Corpus:
 
     The numbers are 0 to 12; 12 means 12 or more.
 
-    Example:
-
-    >>> from keras_onlstm.datasets import propositional_logic
-    >>> corpus = propositional_logic.Corpus({0: [], 1: []}, {2: []})
-    >>> sorted(corpus.train), sorted(corpus.test)
-    ([0, 1], [2])
+    >>> pair = Pair("=", "a", "a")
+    >>> Corpus({0: [pair, pair]}, {}).split(every=2) == ([pair], [pair])
+    True
     """
 
     train: dict[int, list[Pair]]
@@ -75,8 +72,7 @@ class Corpus:
         Args:
             max_operators: integer from 0 to 12. Pairs with more operators are left out, so that
                 tests on longer statements measure generalisation.
-            every: integer, 2 or above. Each `every`-th pair, ordered by operators and lines, is for
-                validation.
+            every: integer, 2 or above. Each `every`-th pair, by operators, is for validation.
 
         Returns:
             Lists of `Pair` for training and validation: 121,977 and 13,552 of the published data.
@@ -92,10 +88,9 @@ class Corpus:
 def encode(statement: str) -> list[int]:
     """Converts a statement to token ids, from 1 to 11 in the order of `TOKENS`. 0 is for padding.
 
-    A `ValueError` names a token that is not in `TOKENS`. Brackets are not checked.
+    Another token is a `ValueError`. Brackets are not checked.
 
-    >>> from keras_onlstm.datasets import propositional_logic
-    >>> propositional_logic.encode("( not a )")
+    >>> encode("( not a )")
     [1, 5, 6, 2]
     """
     tokens = statement.split()
@@ -108,8 +103,7 @@ def encode(statement: str) -> list[int]:
 def count_operators(statement: str) -> int:
     """Counts `and`, `or` and `not` in a statement; `ValueError` if it is malformed.
 
-    >>> from keras_onlstm.datasets import propositional_logic
-    >>> propositional_logic.count_operators("( ( not a ) ( and ( b ( or c ) ) ) )")
+    >>> count_operators("( ( not a ) ( and ( b ( or c ) ) ) )")
     3
     """
     return _parse(statement)[1]
@@ -135,7 +129,6 @@ def relation(left: str, right: str) -> str:
 
     A malformed statement is a `ValueError`. Nesting may be as deep as memory allows.
 
-    >>> from keras_onlstm.datasets.propositional_logic import relation
     >>> relation("( a ( and b ) )", "a"), relation("( not c )", "c"), relation("a", "f")
     ('<', '^', '#')
     """
@@ -154,25 +147,16 @@ def load(directory: StrPath, verify_labels: bool = False) -> Corpus:
     A line is `label<TAB>left<TAB>right`. A file may be empty.
 
     Args:
-        directory: path of the directory of the published, unpacked files.
+        directory: directory of the published, unpacked files.
         verify_labels: whether to compute each label from its statements and compare.
-
-    Returns:
-        `Corpus`, in the order of the files.
 
     Raises:
         FileNotFoundError: if the directory or a file is missing.
-        ValueError: if a line is not UTF-8, does not have three fields, or has an unknown label, a
-            malformed statement or a wrong label; or all training files are empty.
+        ValueError: if a line is malformed or has a wrong label; or all training files are empty.
 
-    Example:
-
-    >>> import tempfile
-    >>> from keras_onlstm.datasets import propositional_logic
-    >>> corpus = propositional_logic.generate(100)
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     propositional_logic.save(corpus, directory)
-    ...     propositional_logic.load(directory) == corpus
+    >>> corpus = generate(100)
+    >>> save(corpus, "logic")
+    >>> load("logic") == corpus
     True
     """
     parse = functools.cache(_parse)  # simple statements occur thousands of times
@@ -188,19 +172,14 @@ def load(directory: StrPath, verify_labels: bool = False) -> Corpus:
 
 
 def save(corpus: Corpus, directory: StrPath) -> None:
-    """Writes the files of a corpus that `load` reads.
-
-    A number of operators without pairs becomes an empty file. The directory is created if it does
-    not exist. If one of the 26 files exists, a `FileExistsError` is raised.
-    """
+    """Writes the 26 files of a corpus that `load` reads; if one exists, `FileExistsError`."""
     directory = Path(directory)
     parts = {"train": corpus.train, "test": corpus.test}
     files = {f"{part}{n}": parts[part].get(n, []) for part in parts for n in _BUCKETS}
     present = [name for name in files if (directory / name).exists()]
     if present:
         raise FileExistsError(
-            f"{directory}: {', '.join(present)} exists and is not overwritten. Name another "
-            "directory, or move the files."
+            f"{directory}: {', '.join(present)} exists and is not overwritten. Move the files."
         )
     directory.mkdir(parents=True, exist_ok=True)
     for name, pairs in files.items():
@@ -229,14 +208,8 @@ def generate(count: int, max_operators: int = 12, seed: int = 0) -> Corpus:
             drawn, so the other buckets do not change.
         seed: integer, 0 or above. It gives the same corpus on every platform.
 
-    Returns:
-        `Corpus` of distinct pairs, in the order drawn.
-
-    Example:
-
-    >>> from keras_onlstm.datasets import propositional_logic
-    >>> pair = propositional_logic.generate(1000, seed=1).test[4][0]
-    >>> propositional_logic.relation(pair.left, pair.right) == pair.label
+    >>> pair = generate(1000, seed=1).test[4][0]
+    >>> relation(pair.left, pair.right) == pair.label
     True
     """
     count = check_integer("count", count, 1)
@@ -305,11 +278,8 @@ def _parse(statement: str) -> tuple[int, int]:
     stack: list = ["", "", ""]  # sentinels, then tokens, worlds, and (word, worlds) of `( and X )`
     tokens = statement.split()
     for number, token in enumerate(tokens, 1):
-        if token in _WORLDS:
-            stack.append(_WORLDS[token])
-            continue
-        if token in ("(", "and", "or", "not"):
-            stack.append(token)
+        if token in _WORLDS or token in ("(", "and", "or", "not"):
+            stack.append(_WORLDS.get(token, token))
             continue
         opened, middle, last = stack[-3:]
         del stack[-3:]

@@ -21,19 +21,12 @@ _REMEDY = "Get it from msr_scripts/ of github.com/XingxingZhang/td-treelstm."
 
 
 class Question(NamedTuple):
-    """A sentence with a gap.
+    """A sentence with a gap."""
 
-    Attributes:
-        sentences: tuple of five tuples of words, which differ in one word.
-        position: integer, index of this word, the gap.
-        candidates: tuple of the five words at this index.
-        answer: integer from 0 to 4, index of the right sentence.
-    """
-
-    sentences: tuple[tuple[str, ...], ...]
-    position: int
-    candidates: tuple[str, ...]
-    answer: int
+    sentences: tuple[tuple[str, ...], ...]  # five, which differ in one word
+    position: int  # index of this word, the gap
+    candidates: tuple[str, ...]  # the five words at this index
+    answer: int  # index of the right sentence
 
     @property
     def place(self) -> int:
@@ -43,22 +36,13 @@ class Question(NamedTuple):
 
 
 def load(directory: StrPath) -> list[Question]:
-    """Reads the questions and their answers.
-
-    Args:
-        directory: path of the directory of both files.
-
-    Returns:
-        List of `Question`.
+    """Reads the questions and their answers from the directory of both files.
 
     Raises:
         FileNotFoundError: if a file is missing.
         ValueError: if a file is damaged; the message names the line.
 
-    Example, which needs the files:
-
-    >>> from keras_onlstm.datasets import sentence_completion
-    >>> question = sentence_completion.load("msr_sentence_completion")[0]  # doctest: +SKIP
+    >>> question = load("msr_sentence_completion")[0]  # doctest: +SKIP
     >>> question.candidates, question.answer  # doctest: +SKIP
     (('write', 'migrate', 'climb', 'swear', 'contribute'), 3)
     """
@@ -75,15 +59,13 @@ def load(directory: StrPath) -> list[Question]:
         options = tuple(sentences[first : first + CANDIDATES])
         where = f"lines {first + 1} to {first + CANDIDATES}"
         if len(set(map(len, options))) > 1:
-            raise ValueError(
-                f"{path}, {where}: the sentences must have the same number of words. {_REMEDY}"
-            )
+            message = f"{path}, {where}: the sentences must have the same number of words."
+            raise ValueError(f"{message} {_REMEDY}")
         columns = list(zip(*options, strict=True))
         positions = [index for index, words in enumerate(columns) if len(set(words)) > 1]
         if len(positions) != 1 or len(set(columns[positions[0]])) != CANDIDATES:
-            raise ValueError(
-                f"{path}, {where}: the sentences must differ in exactly one word. {_REMEDY}"
-            )
+            message = f"{path}, {where}: the sentences must differ in exactly one word."
+            raise ValueError(f"{message} {_REMEDY}")
         if answer not in options:
             raise ValueError(
                 f"{answers_path}, line {number + 1}: must be one of the sentences in {where} of "

@@ -17,15 +17,8 @@ from keras_onlstm.utils import StrPath
 from keras_onlstm.utils.files import describe, read_text, replacing
 
 __all__ = [
-    "CONTRASTS",
-    "ROWS",
-    "MinimalPair",
-    "Row",
-    "load",
-    "read_lists",
-    "read_table",
-    "write_table",
-]
+    "CONTRASTS", "ROWS", "MinimalPair", "Row", "load", "read_lists", "read_table", "write_table",
+]  # fmt: skip
 
 _STRINGS = "STRING BINSTRING SHORT_BINSTRING UNICODE BINUNICODE SHORT_BINUNICODE"
 _LETTERS = {  # of opcodes
@@ -82,15 +75,11 @@ _COLUMNS = ("construction", "case", "grammatical", "intrusive", "ungrammatical")
 
 
 class MinimalPair(NamedTuple):
-    """Two or three sentences that differ in their grammar.
-
-    Sentences are words separated by blanks, without a full stop: (grammatical, ungrammatical) or
-    (grammatical, intrusive, ungrammatical).
-    """
+    """Two or three sentences that differ in their grammar: words without a full stop."""
 
     construction: str  # such as "simple_agrmt"
     case: str  # such as "sing_MS_MV"
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...]  # grammatical, intrusive if there are three, ungrammatical
 
 
 class Row(NamedTuple):
@@ -141,20 +130,13 @@ def load(directory: StrPath) -> list[MinimalPair]:
     """Reads the published sentences.
 
     Args:
-        directory: path of the directory of the 22 `.pickle` files, or that has them in
-            `EMNLP2018/templates`.
-
-    Returns:
-        List of `MinimalPair`, by construction.
+        directory: that of the 22 `.pickle` files, or one with them in `EMNLP2018/templates`.
 
     Raises:
         FileNotFoundError: if a file is missing.
         ValueError: if a file contains anything but sentences.
 
-    Example, which needs the files:
-
-    >>> from keras_onlstm.datasets import syntactic_evaluation
-    >>> len(syntactic_evaluation.load("LM_syneval"))  # doctest: +SKIP
+    >>> len(load("LM_syneval"))  # doctest: +SKIP
     163124
     """
     directory = Path(directory)
@@ -165,8 +147,7 @@ def load(directory: StrPath) -> list[MinimalPair]:
         path = directory / f"{construction}.pickle"
         if not path.is_file():
             raise FileNotFoundError(
-                f"{path}: no such file. git clone https://github.com/BeckyMarvin/LM_syneval "
-                "fetches the published sentences."
+                f"{path}: no such file. git clone https://github.com/BeckyMarvin/LM_syneval first."
             )
         pairs += _read_pickle(path, construction)
     return pairs
@@ -187,8 +168,7 @@ def _read_pickle(path, construction):
         for number, sentences in enumerate(items, 1):
             if not all(map(str.strip, sentences)):
                 raise ValueError(
-                    f"{path}: case {reprlib.repr(case)}, item {number} has a blank sentence: "
-                    f"{reprlib.repr(sentences)}."
+                    f"{path}: case {reprlib.repr(case)}, item {number} has a blank sentence."
                 )
             pairs.append(MinimalPair(construction, case, sentences))
     return pairs
@@ -198,17 +178,10 @@ def read_table(path: StrPath) -> list[MinimalPair]:
     """Reads minimal pairs from a tab-separated text file.
 
     Its first line names the columns: `construction`, `case`, `grammatical`, `ungrammatical`, and
-    for triples `intrusive`, which is empty for pairs.
+    for triples `intrusive`, which is empty for pairs. Any other line is a `ValueError`.
 
-    A line that is not a minimal pair is a `ValueError`, which names it.
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm.datasets import syntactic_evaluation
-    >>> path = Path(tempfile.mkdtemp(), "pairs.tsv")
-    >>> header = "construction\\tcase\\tgrammatical\\tungrammatical\\n"
-    >>> _ = path.write_text(header + "number\\tplural\\ttwo cats\\ttwo cat\\n")
-    >>> syntactic_evaluation.read_table(path)[0].sentences
+    >>> write_table("pairs.tsv", [MinimalPair("number", "plural", ("two cats", "two cat"))])
+    >>> read_table("pairs.tsv")[0].sentences
     ('two cats', 'two cat')
     """
     lines = io.StringIO(read_text(path), newline=None)
@@ -243,15 +216,7 @@ def read_table(path: StrPath) -> list[MinimalPair]:
 
 
 def write_table(path: StrPath, pairs: Sequence[MinimalPair]) -> None:
-    """Writes minimal pairs as `read_table` reads them; `ValueError` for tabs and line ends in them.
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.datasets import syntactic_evaluation, syntactic_grammar
-    >>> path, pairs = pathlib.Path(tempfile.mkdtemp(), "p.tsv"), syntactic_grammar.generate(count=1)
-    >>> syntactic_evaluation.write_table(path, pairs)
-    >>> syntactic_evaluation.read_table(path) == pairs
-    True
-    """
+    """Writes minimal pairs for `read_table`; `ValueError` for tabs and line ends in them."""
     three = any(len(pair.sentences) == 3 for pair in pairs)
     lines = ["\t".join(name for name in _COLUMNS if three or name != "intrusive")]
     for pair in pairs:

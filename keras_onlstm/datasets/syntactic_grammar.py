@@ -20,23 +20,23 @@ def _words(text):
     return text.split()
 
 
+def _nouns(text):
+    return [(noun, f"{noun}s") for noun in text.split()]
+
+
+def _verbs(text):
+    return [(f"{verb}s", verb) for verb in text.split()]
+
+
 # Nouns and verbs are pairs: [0] singular, [1] plural.
-_PEOPLE = [
-    (noun, f"{noun}s")
-    for noun in _words(
-        "executive analyst lawyer official investor trader manager director customer "
-        "employee worker banker judge senator farmer teacher doctor writer"
-    )
-]
+_PEOPLE = _nouns(
+    "executive analyst lawyer official investor trader manager director customer "
+    "employee worker banker judge senator farmer teacher doctor writer"
+)
 _OTHERS = _PEOPLE[::2]  # people in phrases between subject and verb
-_THINGS = [
-    (noun, f"{noun}s") for noun in _words("report plan bill product contract program book film")
-]
-_ACTS = [("works", "work"), ("leaves", "leave"), ("returns", "return"), ("agrees", "agree"),
-         ("declines", "decline"), ("wins", "win"), ("moves", "move")]  # fmt: skip
-_FEELINGS = [("wants", "want"), ("needs", "need"), ("knows", "know"), ("sees", "see"),
-             ("supports", "support"), ("helps", "help"), ("likes", "like"),
-             ("opposes", "oppose")]  # fmt: skip
+_THINGS = _nouns("report plan bill product contract program book film")
+_ACTS = _verbs("work leave return agree decline win move")
+_FEELINGS = _verbs("want need know see support help like oppose")
 _HABITS = [("makes decisions every day", "make decisions every day"),
            ("sells shares at night", "sell shares at night"),
            ("buys books for the company", "buy books for the company"),
@@ -47,9 +47,7 @@ _ACTIONS = _words("helped protected defended blamed hurt found injured criticize
 _REPORTS = _words("said thought believed knew")
 _REFLEXIVES = [("himself", "themselves"), ("herself", "themselves")]
 _NUMBERS = ("singular", "plural")
-# Polarity items, by case.
-_EVER = [("past", "have ever been"), ("future", "will ever be")]
-
+_EVER = {"past": "have ever been", "future": "will ever be"}  # polarity items, by case
 # Sentences of words in the slots of a construction, for each of its cases.
 _Cases = dict[str, Callable[[dict[str, Any]], tuple[str, ...]]]
 
@@ -80,7 +78,9 @@ def _agreement_pair(frame, target, numbers, right, words):
 
 def _polarity(frame: str, *determiners: tuple[str, ...]) -> _Cases:
     """Cases for the polarity items. The sentences differ in their determiners."""
-    return {case: partial(_polarity_triple, frame, determiners, ever) for case, ever in _EVER}
+    return {
+        case: partial(_polarity_triple, frame, determiners, ever) for case, ever in _EVER.items()
+    }
 
 
 def _polarity_triple(frame, determiners, ever, words):
@@ -129,34 +129,23 @@ def _constructions() -> Iterator[tuple[str, dict[str, list], _Cases]]:
 
 def _combinations(slots):
     """All combinations of words, without those that have a noun or verb twice."""
-    names = list(slots)
-    pairs = [
-        (names.index(name), names.index(other))
-        for name, other in (("noun", "other"), ("first", "verb"))
-        if name in slots and other in slots
-    ]
-    words = product(*slots.values())
-    return [row for row in words if all(row[i] is not row[j] for i, j in pairs)]
+    rows = list(product(*slots.values()))
+    for pair in (("noun", "other"), ("first", "verb")):
+        if slots.keys() >= set(pair):
+            i, j = map(list(slots).index, pair)
+            rows = [row for row in rows if row[i] is not row[j]]
+    return rows
 
 
 def generate(count: int = 100, seed: int = 0) -> list[MinimalPair]:
-    """Draws minimal pairs of every construction.
+    """Draws distinct minimal pairs of every construction.
 
     Args:
         count: positive integer, maximum number of pairs of each case. Each of the 22 constructions
             has 2 or 4 cases, by number of the nouns or by tense.
         seed: integer, random seed.
 
-    Returns:
-        List of distinct `syntactic_evaluation.MinimalPair`.
-
-    Raises:
-        ValueError: if `count` is not positive.
-
-    Example:
-
-    >>> from keras_onlstm.datasets import syntactic_grammar
-    >>> syntactic_grammar.generate(count=1)[0].sentences
+    >>> generate(count=1)[0].sentences
     ('the teacher agrees', 'the teacher agree')
     """
     check_integer("count", count)

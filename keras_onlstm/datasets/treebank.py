@@ -32,12 +32,7 @@ WORD_TAGS = frozenset(
 
 
 class ParsedSentence(NamedTuple):
-    """A sentence and its gold tree.
-
-    Attributes:
-        tokens: list of words.
-        tree: `nltk.Tree` with these leaves.
-    """
+    """The words of a sentence and its gold tree, an `nltk.Tree` with these leaves."""
 
     tokens: list[str]
     tree: NltkTree
@@ -75,45 +70,30 @@ def nltk_file(reader: Any, name: str) -> tuple[str, bytes]:
 def normalize(word: str) -> str:
     """Converts a word to lower case with `N` for digits, as in Penn Treebank language models.
 
-    >>> from keras_onlstm.datasets import treebank
-    >>> treebank.normalize("Sept."), treebank.normalize("75.3")
+    >>> normalize("Sept."), normalize("75.3")
     ('sept.', 'N.N')
     """
     return re.sub("[0-9]+", "N", word.lower())
 
 
 def known_form(word: str, vocabulary: Container[str]) -> str:
-    """Returns the form in which a language model reads a word.
+    """Returns the form in which a language model reads a word: normalized if it is unknown.
 
-    A word of the vocabulary is unchanged, so that upper case and digits are kept if the model knows
-    them. Any other is normalized, with straight apostrophes.
-
-    >>> from keras_onlstm.datasets import treebank
-    >>> [treebank.known_form(word, {"The", "N", "mr."}) for word in ("The", "Mr.", "75")]
+    >>> [known_form(word, {"The", "N", "mr."}) for word in ("The", "Mr.", "75")]
     ['The', 'mr.', 'N']
     """
     return word if word in vocabulary else normalize(word.replace("\u2019", "'"))
 
 
 def without_punctuation(tree: NltkTree) -> NltkTree | None:
-    """Removes tags and punctuation from a tree of a treebank.
+    """Removes tags, punctuation, and constituents without words from an `nltk.Tree` with tags.
 
-    Args:
-        tree: `nltk.Tree` with part-of-speech tags above its leaves.
-
-    Returns:
-        `nltk.Tree` whose leaves are the words in lower case, digits as `N`, without constituents
-        that have lost all words. `None` if no word is left.
-
-    Raises:
-        ValueError: if a word has no tag, or a constituent is empty.
-
-    Example:
+    The leaves become lower case, with `N` for digits. Returns `None` if no word is left. A word
+    without a tag, or an empty constituent, is a `ValueError`.
 
     >>> from nltk import Tree
-    >>> from keras_onlstm.datasets import treebank
     >>> tree = Tree.fromstring("(S (NP (DT The) (CD 75.3)) (, ,) (VP (VBD fell)) (. .))")
-    >>> print(treebank.without_punctuation(tree))
+    >>> print(without_punctuation(tree))
     (S (NP the N.N) (VP fell))
     """
     from nltk import Tree
@@ -145,22 +125,14 @@ def load(
     Args:
         max_length: integer, skips sentences with more words, or `None` for all. 10 with
             `corpus="ptb"` is the WSJ10 of the literature.
-        corpus: `"sample"` of NLTK, or `"ptb"`, the full Penn Treebank, which needs a licence of the
-            Linguistic Data Consortium (LDC99T42).
+        corpus: `"sample"` of NLTK, or `"ptb"`, the full Penn Treebank (LDC99T42).
         sections: list of sections of `"ptb"`, or `None` for all. The test set is `[23]`.
-
-    Returns:
-        List of `ParsedSentence`.
 
     Raises:
         FileNotFoundError: if the corpus is missing; the message tells how to get it.
-        ValueError: if `corpus` is unknown, or a file contains no tree or anything but trees; the
-            message names the file and the line.
+        ValueError: if `corpus` is unknown, or a file contains no tree or anything but trees.
 
-    Example, which needs the sample:
-
-    >>> from keras_onlstm.datasets import treebank
-    >>> treebank.load(max_length=10)[0].tokens  # doctest: +SKIP
+    >>> load(max_length=10)[0].tokens  # doctest: +SKIP
     ['a', 'lorillard', 'spokewoman', 'said', 'this', 'is', 'an', 'old', 'story']
     """
     check_choice("corpus", corpus, ("sample", "ptb"))
@@ -179,42 +151,26 @@ def load(
 
 def _penn_treebank(sections):
     """NLTK's reader and the names of the files of some sections."""
-    remedy = (
-        "It needs a licence of the Linguistic Data Consortium (LDC99T42). Put its WSJ directory "
-        "into nltk_data/corpora/ptb."
-    )
+    remedy = "It needs a licence (LDC99T42). Put its WSJ directory into nltk_data/corpora/ptb."
     reader = nltk_reader("ptb", remedy)
     names = [name for name in reader.fileids() if name.startswith("WSJ")]
     names = [name for name in names if sections is None or int(name.split("/")[1]) in sections]
     if not names:
         which = "WSJ files" if sections is None else f"WSJ files of the sections {sections}"
         raise FileNotFoundError(
-            f"nltk_data/corpora/ptb: has no {which}. Their names must be WSJ/23/WSJ_2300.MRG and "
-            "so on."
+            f"nltk_data/corpora/ptb: has no {which}, with names such as WSJ/23/WSJ_2300.MRG."
         )
     return reader, names
 
 
 def read(paths: Iterable[StrPath]) -> list[ParsedSentence]:
-    """Reads files of bracketed trees with part-of-speech tags, such as those of a treebank.
+    """Reads UTF-8 files of bracketed trees with part-of-speech tags, such as those of a treebank.
 
-    Args:
-        paths: paths of UTF-8 files.
+    Sentences without words are left out. A file that contains no tree or anything but trees is a
+    `ValueError`.
 
-    Returns:
-        List of `ParsedSentence`, without sentences that have no words.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        ValueError: if a file contains no tree or anything but trees.
-
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.datasets import treebank
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "trees.mrg")
-    >>> _ = path.write_text("( (S (NP (NNS Shares)) (VP (VBD fell)) (. .)) )")
-    >>> treebank.read([path])[0].tokens
+    >>> _ = Path("trees.mrg").write_text("( (S (NP (NNS Shares)) (VP (VBD fell)) (. .)) )")
+    >>> read(["trees.mrg"])[0].tokens
     ['shares', 'fell']
     """
     sentences: list[ParsedSentence] = []

@@ -20,17 +20,9 @@ def peaks(
     """How often the distances of a character model peak before blanks, and elsewhere.
 
     Shen et al. 2018 find a peak between the last letter of a word and the blank after it,
-    https://openreview.net/forum?id=rkgOLb-0W. The first and the last character of a text, which
-    lack a neighbour, do not count.
+    https://openreview.net/forum?id=rkgOLb-0W. A text has an array (characters,) of the distances
+    before its characters, of which the first and the last, which lack a neighbour, do not count.
 
-    Args:
-        texts: lists of characters.
-        distances: for each text an array (characters,), the distance before each character.
-        blank: the character between words.
-
-    Example:
-
-    >>> from keras_onlstm.evaluation.boundaries import peaks
     >>> peaks(["it_is_a"], [[0.1, 0.2, 0.9, 0.3, 0.4, 0.8, 0.2]])
     Peaks(before_blanks=1.0, before_others=0.0)
     """

@@ -3,8 +3,7 @@
 The score of a sentence is the log-probability of its words and of the full stop after them, read
 from zero states. A model is right if the grammatical sentence scores strictly higher.
 
-Source: Marvin & Linzen 2018, "Targeted Syntactic Evaluation of Language Models",
-https://aclanthology.org/D18-1151.
+Source: Marvin & Linzen 2018, https://aclanthology.org/D18-1151.
 """
 
 import math
@@ -20,14 +19,9 @@ from keras_onlstm.utils import Sentence
 from keras_onlstm.utils.validation import module_getattr
 
 __all__ = [
-    "RowResult",
-    "compare",
-    "difference_interval",
-    "discrimination",
-    "interval",
-    "mcnemar",
+    "RowResult", "compare", "difference_interval", "discrimination", "interval", "mcnemar",
     "score_pairs",
-]
+]  # fmt: skip
 
 STOP = "."
 _QUANTILE = NormalDist().inv_cdf(0.975)  # for 95% confidence intervals
@@ -59,9 +53,7 @@ class Scoring(Protocol):
 
     vocabulary: list[str] | None
 
-    def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]:
-        """Log-probabilities of the words of each sentence, and of `<eos>` if `end`."""
-        ...
+    def score(self, sentences: Iterable[Sentence], end: bool = True) -> list[np.ndarray]: ...
 
 
 def score_pairs(
@@ -73,20 +65,14 @@ def score_pairs(
     """Log-probabilities of all sentences of minimal pairs, computed once for each distinct one.
 
     Args:
-        model: `LanguageModel` with a vocabulary. If the vocabulary lacks the full stop, the end of
-            the sentence is scored instead.
+        model: `LanguageModel`. If its vocabulary lacks the full stop, `<eos>` is scored instead.
         pairs: list of `MinimalPair`.
         block: number of sentences between two calls of `progress`.
         progress: function of the number of sentences done and of all, or `None`.
 
     Returns:
-        Dictionary from sentences to float32 arrays (words + 1,), in nats: of every word and of the
-        full stop.
+        Dictionary from sentences to float32 arrays (words + 1,), in nats.
 
-    Example:
-
-    >>> from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
-    >>> from keras_onlstm.evaluation.minimal_pairs import score_pairs
     >>> from keras_onlstm.models import LanguageModel
     >>> words = ["<eos>", "<unk>", ".", "the", "author", "laughs", "laugh"]
     >>> model = LanguageModel(len(words), 8, 16, chunk_size=4, vocabulary=words)
@@ -115,23 +101,16 @@ def _differing(better, worse):
 
 
 def _is_known(better, worse, positions, vocabulary):
-    """Whether all words in which two sentences differ are known.
-
-    If their lengths differ, these are the words that one has more often than the other.
-    """
-    if positions is not None:
-        words = {sentence[i] for sentence in (better, worse) for i in positions}
-    else:
+    """Whether all words in which two sentences differ are known."""
+    if positions is None:  # the words that one has more often than the other
         words = {w for w in {*better, *worse} if better.count(w) != worse.count(w)}
+    else:
+        words = {sentence[i] for sentence in (better, worse) for i in positions}
     return words <= vocabulary
 
 
 def rows_of(pairs: Iterable[MinimalPair]) -> list[Row]:
-    """The rows of the results table that minimal pairs belong to.
-
-    First the rows of the published table, then one row for every other construction, or three rows
-    if its items have three sentences.
-    """
+    """The rows of minimal pairs: those of the published table, then of other constructions."""
     present = {(pair.construction, len(pair.sentences)) for pair in pairs}
     rows = [row for row in ROWS if present & _published(row)]
     for name, count in sorted(present.difference(*map(_published, ROWS))):
@@ -159,8 +138,7 @@ def compare(
         pairs: list of `MinimalPair`.
         scores: dictionary that `score_pairs` returned.
         vocabulary: the words that the model knows.
-        differing: whether to add up the log-probabilities of only those words in which two
-            sentences differ, instead of all words.
+        differing: whether to add up only the words in which two sentences differ.
 
     Returns:
         List of `RowResult`: of the rows of the published table, then of other constructions.
@@ -168,11 +146,6 @@ def compare(
     Raises:
         ValueError: with `differing`, if two sentences have different numbers of words.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.datasets.syntactic_evaluation import MinimalPair
-    >>> from keras_onlstm.evaluation.minimal_pairs import compare
     >>> pair = MinimalPair("passive", "sing", ("it is seen", "it are seen"))
     >>> scores = {"it is seen": np.array([-2, -1, -4]), "it are seen": np.array([-2, -3, -4])}
     >>> (result,) = compare([pair], scores, ["it", "is", "seen"])
@@ -194,8 +167,7 @@ def compare(
             if differing and positions is None:
                 raise ValueError(
                     f"{pair.construction}, {pair.case}: {' and '.join(map(repr, sentences))} have "
-                    "different numbers of words. Only sentences of equal length can be compared by "
-                    "the words that differ."
+                    "different numbers of words, so they cannot be compared by differing words."
                 )
             high, low = (
                 math.fsum(scores[s][i] for i in positions) if differing else totals[s]
@@ -220,17 +192,10 @@ def discrimination(result: RowResult) -> float | None:
     the share of such pairs of contexts in which it is stronger where it is right, the area under
     the ROC curve. Unknown words are left out.
 
-    Args:
-        result: `RowResult` of pairs that differ in one word, each word right in some of them.
-
     Returns:
         Number in [0, 1], 0.5 if contexts have no effect: the mean over pairs of words, weighted by
         their numbers of comparisons. `None` if no two words are compared both ways.
 
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.evaluation.minimal_pairs import RowResult, discrimination
     >>> words = [("smiles", "smile"), ("smile", "smiles")]
     >>> cases, known = [("simple_agrmt", "sing"), ("simple_agrmt", "plur")], np.array([True, True])
     >>> margins = np.array([-1.0, 3.0])  # always "smile", but less so where "smiles" is right
@@ -258,9 +223,6 @@ def discrimination(result: RowResult) -> float | None:
 def interval(right: int, count: int) -> tuple[float, float]:
     """Wilson's 95% confidence interval (low, high) for `right` successes in `count` trials.
 
-    Example:
-
-    >>> from keras_onlstm.evaluation.minimal_pairs import interval
     >>> low, high = interval(9, 10)
     >>> round(low, 4), round(high, 4)
     (0.5958, 0.9821)
@@ -284,9 +246,6 @@ def difference_interval(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[fl
     Returns:
         (difference, lowest, highest): first minus second.
 
-    Example:
-
-    >>> from keras_onlstm.evaluation.minimal_pairs import difference_interval
     >>> interval = difference_interval([True] * 8 + [False] * 2, [True] * 5 + [False] * 5)
     >>> [round(number, 4) for number in interval]
     [0.3, -0.053, 0.5665]
@@ -315,15 +274,8 @@ def difference_interval(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[fl
 
 
 def mcnemar(first: npt.ArrayLike, second: npt.ArrayLike) -> float:
-    """The two-sided p-value of McNemar's exact test of whether two models differ.
+    """The two-sided p-value of McNemar's exact test, given where (pairs,) two models are right.
 
-    Args:
-        first: booleans (pairs,), where the first model is right.
-        second: booleans (pairs,), where the second model is right.
-
-    Example:
-
-    >>> from keras_onlstm.evaluation.minimal_pairs import mcnemar
     >>> mcnemar([True] * 5 + [False], [False] * 5 + [True])
     0.21875
     """

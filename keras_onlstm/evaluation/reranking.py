@@ -21,12 +21,7 @@ _BLOCK = 2**22  # largest number of entries of (draws, sentences) in memory
 
 
 class Candidates(NamedTuple):
-    """The K best trees of a sentence.
-
-    Attributes:
-        trees: list of K `DependencyTree` of the same words, best first.
-        scores: array (K,), the parser's scores.
-    """
+    """The K best trees of a sentence, best first, and the parser's scores (K,)."""
 
     trees: list[DependencyTree]
     scores: np.ndarray
@@ -42,19 +37,11 @@ def read(lists: StrPath, scores: StrPath) -> list[Candidates]:
     Raises:
         FileNotFoundError: if a file does not exist.
         ValueError: if a score is not a finite number, the numbers of trees and of scores differ,
-            the trees of a sentence have different words, or one is not projective. The message
-            has the line, or the sentence and the tree.
+            the trees of a sentence have different words, or one is not projective.
 
-    Example:
-
-    >>> import pathlib, tempfile
-    >>> from keras_onlstm.dependencies import DependencyTree
-    >>> from keras_onlstm.evaluation.reranking import Candidates, read, write
     >>> trees = [DependencyTree(["he", "fell"], heads) for heads in ([2, 0], [0, 1])]
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     files = pathlib.Path(directory, "a.conll"), pathlib.Path(directory, "a.scores")
-    ...     write([Candidates(trees, [2.5, -1.0])], *files)
-    ...     ((trees, scores),) = read(*files)
+    >>> write([Candidates(trees, [2.5, -1.0])], "a.conll", "a.scores")
+    >>> ((trees, scores),) = read("a.conll", "a.scores")
     >>> [tree.heads for tree in trees], scores.tolist()
     ([(2, 0), (0, 1)], [2.5, -1.0])
     """
@@ -119,13 +106,7 @@ def check_golds(
 
 
 def write(candidates: Iterable[Candidates], lists: StrPath, scores: StrPath) -> None:
-    """Writes the K best trees of sentences in the format of `read`.
-
-    Args:
-        candidates: list of `Candidates`.
-        lists: file of trees in CoNLL-X, replaced atomically.
-        scores: file of scores, replaced atomically.
-    """
+    """Writes the K best trees of sentences in the format of `read`, each file atomically."""
     candidates = list(candidates)
     conll.write(chain.from_iterable(trees for trees, _ in candidates), lists)
     write_scores((row for _, row in candidates), scores)
@@ -139,14 +120,7 @@ def write_scores(rows: Iterable[npt.ArrayLike], path: StrPath) -> None:
 
 
 def table(rows: Sequence[npt.ArrayLike], fill: float) -> np.ndarray:
-    """Pads rows of different lengths to one array (rows, largest length).
-
-    Example:
-
-    >>> from keras_onlstm.evaluation.reranking import table
-    >>> table([[1, 2], [3]], 0).tolist()
-    [[1.0, 2.0], [3.0, 0.0]]
-    """
+    """Pads rows of different lengths to one array (rows, largest length)."""
     arrays = [np.asarray(row, "float64") for row in rows]
     padded = np.full((len(arrays), max(map(len, arrays))), float(fill))
     for index, array in enumerate(arrays):
@@ -155,45 +129,23 @@ def table(rows: Sequence[npt.ArrayLike], fill: float) -> np.ndarray:
 
 
 def choose(scores: np.ndarray, count: int) -> np.ndarray:
-    """The index (S,) of the best of the first `count` scores (S, K); ties go to the first.
-
-    Example:
-
-    >>> import numpy as np
-    >>> from keras_onlstm.evaluation.reranking import choose
-    >>> choose(np.array([[-9.0, -7.0, -7.0], [-5.0, -6.0, -4.0]]), 2).tolist()
-    [1, 0]
-    """
+    """The index (S,) of the best of the first `count` scores (S, K); ties go to the first."""
     return scores[:, :count].argmax(1)
 
 
 def last_best(values: npt.ArrayLike) -> int:
-    """The index of the largest value; ties go to the last. Used to choose K.
-
-    Example:
-
-    >>> from keras_onlstm.evaluation.reranking import last_best
-    >>> last_best([90.0, 91.5, 91.5, 91.0])
-    2
-    """
+    """The index of the largest value; ties go to the last. Used to choose K."""
     values = np.asarray(values)
     return len(values) - 1 - int(values[::-1].argmax())
 
 
 class Difference(NamedTuple):
-    """Difference in accuracy of two parsers, with a bootstrap confidence interval.
-
-    Attributes:
-        value: accuracy of the second parser minus accuracy of the first, by words.
-        low: lower end of the 95% interval over resampled sentences.
-        high: upper end of the interval.
-        p: two-sided p-value: twice the share of draws whose difference has the other sign.
-    """
+    """Difference in accuracy of two parsers, second minus first, with a 95% confidence interval."""
 
     value: float
     low: float
     high: float
-    p: float
+    p: float  # two-sided: twice the share of draws whose difference has the other sign
 
 
 def bootstrap(
@@ -216,9 +168,6 @@ def bootstrap(
         draws: number of bootstrap samples.
         seed: integer.
 
-    Example:
-
-    >>> from keras_onlstm.evaluation.reranking import bootstrap
     >>> difference = bootstrap([8, 4, 9, 5], [9, 5, 9, 7], [10, 6, 10, 8])
     >>> round(difference.value, 4), round(difference.low, 4), round(difference.high, 4)
     (0.1176, 0.0278, 0.2143)
@@ -228,9 +177,10 @@ def bootstrap(
     if not words.sum():
         raise ValueError("words contains no scored word: all are punctuation.")
     generator, size = np.random.default_rng(seed), len(words)
+    block = max(_BLOCK // size, 1)
     blocks = []
-    for start in range(0, draws, max(_BLOCK // size, 1)):
-        count = min(max(_BLOCK // size, 1), draws - start)
+    for start in range(0, draws, block):
+        count = min(block, draws - start)
         times = generator.multinomial(size, np.full(size, 1 / size), count)  # (draws, S)
         # A sample without scored words counts as no difference.
         blocks.append(times @ gains / np.maximum(times @ words, 1))

@@ -18,15 +18,8 @@ from keras_onlstm.text.vocabulary import UNKNOWN, by_frequency
 from keras_onlstm.utils.validation import check_integer, renamed_arguments
 
 __all__ = [
-    "Completion",
-    "all_known",
-    "arrange",
-    "blanks",
-    "choose",
-    "groups",
-    "most_frequent",
-    "score",
-]
+    "Completion", "all_known", "arrange", "blanks", "choose", "groups", "most_frequent", "score",
+]  # fmt: skip
 
 CONTENT = ("NN", "VB", "JJ", "RB")  # prefixes of the Penn Treebank's tags of content words
 _FUNCTION = {
@@ -37,12 +30,7 @@ _LETTERS = re.compile(r"[^\W\d_]+(-[^\W\d_]+)*")
 
 
 class Completion(NamedTuple):
-    """A question, and a tree for each of its sentences.
-
-    Attributes:
-        question: `datasets.sentence_completion.Question`.
-        trees: tuple of five `DependencyTree`.
-    """
+    """A question, and a tree for each of its five sentences."""
 
     question: Question
     trees: tuple[DependencyTree, ...]
@@ -51,18 +39,11 @@ class Completion(NamedTuple):
 def arrange(
     questions: Sequence[Question], trees: Iterable[DependencyTree], name: str = "trees"
 ) -> list[Completion]:
-    """Combines questions with the trees of their sentences.
+    """Combines questions with the trees of their sentences, five per question, in this order.
 
-    Args:
-        questions: list of `Question`.
-        trees: iterable of `DependencyTree`, five per question, in the order of the sentences.
-        name: name of the trees, for error messages.
+    `name` is the name of the trees in error messages.
 
-    Example:
-
-    >>> from keras_onlstm.datasets.sentence_completion import Question
     >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.evaluation.sentence_completion import arrange
     >>> sentences = tuple(("it", word) for word in "rains snows pours hails thaws".split())
     >>> question = Question(sentences, 1, tuple(words[1] for words in sentences), 0)
     >>> arrange([question], map(chain, sentences))[0].trees[4].words
@@ -86,15 +67,12 @@ def choose(scores: npt.ArrayLike) -> np.ndarray:
 
     Ties go to the first. Raises `ValueError` if a score is NaN.
 
-    Example:
-
-    >>> from keras_onlstm.evaluation.sentence_completion import choose
     >>> choose([[-3.0, -1.0, -1.0], [-2.0, -2.0, -2.5]]).tolist()
     [1, 0]
     """
     scores = np.asarray(scores)
     if np.isnan(scores).any():
-        question = int(np.flatnonzero(np.isnan(scores).any(axis=1))[0])
+        question = int(np.isnan(scores).any(axis=1).argmax())
         raise ValueError(f"question {question + 1}: a score is NaN. Check the model's weights.")
     return np.argmax(scores, axis=1)
 
@@ -119,8 +97,7 @@ def score(
         log_probability: function from a list of trees to an array, as `TreeLSTM.log_probability`.
         completions: list of `Completion`.
         vocabulary: the words that the model knows; others become `<unk>`.
-        change: function of a tree and the 0-based number of its question; returns the tree to
-            score.
+        change: function of a tree and the index of its question; returns the tree to score.
         unknown: positive integer, how many words share P(<unk>). 1: as published.
         block: number of trees between two calls of `progress`.
         progress: function of the number of trees read and of all, or `None`.
@@ -128,11 +105,7 @@ def score(
     Returns:
         Array (questions, candidates), in nats.
 
-    Example:
-
-    >>> import numpy as np
     >>> from keras_onlstm.dependencies import chain
-    >>> from keras_onlstm.evaluation.sentence_completion import Completion, score
     >>> trees = tuple(chain([word]) for word in "abcde")
     >>> def log_probability(trees):
     ...     return np.array([-1.0 if tree.words == ("b",) else -2.0 for tree in trees])
@@ -173,10 +146,6 @@ def all_known(
         vocabulary: words.
         change: function from a word to its form in the vocabulary.
 
-    Example:
-
-    >>> from keras_onlstm.datasets.sentence_completion import Question
-    >>> from keras_onlstm.evaluation.sentence_completion import Completion, all_known
     >>> question = Question((), 0, tuple("abcde"), 0)
     >>> all_known([Completion(question, ())], ["a", "b"]).tolist()
     [False]
@@ -196,10 +165,6 @@ def most_frequent(
         vocabulary: words, the most frequent ones first.
         change: function from a word to its form in the vocabulary.
 
-    Example:
-
-    >>> from keras_onlstm.datasets.sentence_completion import Question
-    >>> from keras_onlstm.evaluation.sentence_completion import Completion, most_frequent
     >>> question = Question((), 0, tuple("xyabz"), 0)
     >>> most_frequent([Completion(question, ())], ["b", "a"]).tolist()
     [3]
@@ -216,12 +181,8 @@ def groups(count: int, known: npt.ArrayLike, split: bool = True) -> dict[str, np
     Args:
         count: integer, number of questions.
         known: booleans (questions,), see `all_known`.
-        split: whether to use the first half for validation and the second for test, as in the
-            published code.
+        split: whether the first half is for validation and the second for test, as published.
 
-    Example:
-
-    >>> from keras_onlstm.evaluation.sentence_completion import groups
     >>> {name: rows.tolist() for name, rows in groups(3, [True, False, True]).items()}
     {'all': [True, True, True], 'validation': [True, False, False], 'test': [False, True, True],
      'known': [True, False, True]}
@@ -279,16 +240,11 @@ def blanks(
     word gives no question.
 
     Args:
-        train: iterable of `DependencyTree` with tags of the Penn Treebank, for the candidates and
-            their frequencies.
+        train: iterable of `DependencyTree` with tags of the Penn Treebank, for the candidates.
         test: iterable of `DependencyTree` with such tags, the sentences.
         seed: integer, for gaps, ties in frequency, and the order of candidates.
-        min_count: positive integer, min_count count of each candidate in `train`.
+        min_count: positive integer, minimum count of each candidate in `train`.
 
-    Example:
-
-    >>> from keras_onlstm.dependencies import DependencyTree
-    >>> from keras_onlstm.evaluation.sentence_completion import blanks
     >>> trees = [
     ...     DependencyTree(["the", noun], [2, 0], ["DT", "NN"])
     ...     for count, noun in enumerate("ant bee cat cow dog eel fly hen pig".split(), 2)

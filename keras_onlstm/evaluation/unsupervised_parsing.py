@@ -26,14 +26,9 @@ from keras_onlstm.parsing.trees import METHODS
 from keras_onlstm.utils import NltkTree
 
 __all__ = [
-    "LABELS",
-    "SHORT",
-    "baseline_scores",
-    "ensemble_scores",
-    "measured_distances",
-    "model_scores",
+    "LABELS", "SHORT", "baseline_scores", "ensemble_scores", "measured_distances", "model_scores",
     "tree_scores",
-]
+]  # fmt: skip
 
 SHORT = 10  # words, as in the test set WSJ10
 LABELS = ("ADJP", "NP", "PP", "INTJ")
@@ -43,20 +38,12 @@ Distances = Mapping[str, Sequence[np.ndarray]]
 def tree_scores(
     trees: Sequence[NltkTree], sentences: Sequence[ParsedSentence]
 ) -> dict[str, float | None]:
-    """Scores trees over all sentences and over short ones.
-
-    Args:
-        trees: list of `nltk.Tree`.
-        sentences: list of `ParsedSentence`, with the gold trees.
+    """Scores trees against the gold trees of all sentences and of short ones.
 
     Returns:
         Dictionary of `f1`, `corpus_f1`, `evalb_f1`, `depth`, `f1_short`, and the recall of labels.
 
-    Example:
-
     >>> from nltk import Tree
-    >>> from keras_onlstm.datasets.treebank import ParsedSentence
-    >>> from keras_onlstm.evaluation.unsupervised_parsing import tree_scores
     >>> gold = Tree.fromstring("(S (NP the cat) (VP saw it))")
     >>> tree = Tree.fromstring("(X (X the cat) (X saw it))")
     >>> round(tree_scores([tree], [ParsedSentence(gold.leaves(), gold)])["f1"], 6)
@@ -93,11 +80,7 @@ def measured_distances(parser: Any, sentences: Sequence[ParsedSentence]) -> list
 def model_scores(
     measured: Sequence[Distances], sentences: Sequence[ParsedSentence]
 ) -> dict[tuple[int, str, str], dict[str, Any]]:
-    """Scores single models and summarizes the scores.
-
-    Args:
-        measured: list of the distances of each model.
-        sentences: list of `ParsedSentence`.
+    """Scores single models, given the distances of each, and summarizes the scores.
 
     Returns:
         Dictionary from (layer, gate, method) to scores. `agreement` is the mean F1 of one model's
@@ -142,14 +125,10 @@ def _summary(models):
 def ensemble_scores(
     measured: Sequence[Distances], sentences: Sequence[ParsedSentence]
 ) -> dict[tuple[int | None, str], dict[str, Any]]:
-    """Scores ensembles of models.
+    """Scores ensembles of two or more models, given the distances of each.
 
     The rules are those of `Parser`: trees of mean distances, and votes. They use the distances of
     the forget gates unless the rule names both gates.
-
-    Args:
-        measured: list of the distances of two models or more.
-        sentences: list of `ParsedSentence`.
 
     Returns:
         Dictionary from (layer, rule) to scores; layer `None` is all layers. `agreement` is the F1

@@ -1,9 +1,8 @@
 """Text corpora for language models: Penn Treebank as Mikolov prepared it, or the user's own.
 
-A corpus is a directory of `train.txt`, `valid.txt` and `test.txt` (`ptb.train.txt` and so on for
-the Penn Treebank). Each line is a sentence, words are separated by blanks. Every line ends in
-`<eos>`, even a blank one, as in the published token counts of WikiText. Words outside the
-vocabulary are `<unk>`.
+A corpus is a directory of `train.txt`, `valid.txt` and `test.txt`, or `ptb.train.txt` and so on.
+Each line is a sentence of words separated by blanks, and ends in `<eos>`, even a blank one, as in
+the published token counts of WikiText. Words outside the vocabulary are `<unk>`.
 """
 
 import io
@@ -26,14 +25,7 @@ _BLOCK = 1 << 16  # ids written at once
 
 
 class Corpus(NamedTuple):
-    """A corpus as ids.
-
-    Attributes:
-        vocabulary: list of tokens; the index of a token is its id.
-        train: int32 array (tokens,).
-        valid: int32 array (tokens,).
-        test: int32 array (tokens,).
-    """
+    """A corpus as ids: int32 arrays (tokens,). The id of a token is its index in the vocabulary."""
 
     vocabulary: list[str]
     train: np.ndarray
@@ -42,27 +34,12 @@ class Corpus(NamedTuple):
 
 
 def sentences(path: StrPath, level: str = "word") -> Iterator[list[str]]:
-    """Reads a text line by line.
+    """Yields the lists of tokens, words or characters, of the lines of a text, without `<eos>`.
 
-    Args:
-        path: text file.
-        level: `"word"` or `"character"`.
+    A line that is not UTF-8 text is a `ValueError`.
 
-    Yields:
-        List of tokens of a line, without `<eos>`.
-
-    Raises:
-        ValueError: if the file is not UTF-8 text; the message names the line.
-
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm import text
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "test.txt"
-    ...     _ = path.write_text("the cat\\nsaw it")
-    ...     list(text.corpus.sentences(path))
+    >>> _ = Path("test.txt").write_text("the cat\\nsaw it")
+    >>> list(sentences("test.txt"))
     [['the', 'cat'], ['saw', 'it']]
     """
     with open(path, "rb") as file:
@@ -75,28 +52,18 @@ def sentences(path: StrPath, level: str = "word") -> Iterator[list[str]]:
 def read_vocabulary(
     paths: Sequence[StrPath], max_words: int | None = None, level: str = "word"
 ) -> list[str]:
-    """Returns the tokens of files, the most frequent ones first.
+    """Returns the tokens of files, the most frequent ones first, ties alphabetically.
 
     Args:
         paths: list of files.
         max_words: integer, maximum number of tokens, including `<eos>` and `<unk>`; `None`: all.
         level: `"word"` or `"character"`, with `_` for blanks.
 
-    Returns:
-        List of tokens: `<eos>`, `<unk>`, then by descending frequency, ties alphabetically.
-
     Raises:
         ValueError: if a file is not UTF-8 text, or no file contains tokens.
 
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm import text
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "train.txt"
-    ...     _ = path.write_text("the cat saw the dog")
-    ...     text.corpus.read_vocabulary([path])
+    >>> _ = Path("train.txt").write_text("the cat saw the dog")
+    >>> read_vocabulary(["train.txt"])
     ['<eos>', '<unk>', 'the', 'cat', 'dog', 'saw']
     """
     counts = Counter(chain.from_iterable(chain.from_iterable(sentences(p, level) for p in paths)))
@@ -115,31 +82,20 @@ def encode(
     cache: StrPath | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> np.ndarray:
-    """Converts a text file to ids, with `<eos>` after every line, even a blank one.
+    """Converts a text file to ids, an int32 array (tokens,), with `<eos>` after every line.
 
     Args:
         path: text file.
         vocabulary: list of tokens, with `<eos>` and `<unk>`.
         level: `"word"` or `"character"`.
-        cache: path of a file for the ids, which is then memory-mapped: for texts that do not fit
-            into memory. `None` keeps the ids in memory.
+        cache: file for the ids, which is then memory-mapped. `None` keeps them in memory.
         progress: function of the number of tokens so far, called now and then, or `None`.
-
-    Returns:
-        int32 array (tokens,).
 
     Raises:
         ValueError: if the file is not UTF-8 text or contains no words.
 
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm import text
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     path = Path(directory) / "test.txt"
-    ...     _ = path.write_text("the cat saw a bird")
-    ...     text.corpus.encode(path, ["<eos>", "<unk>", "the", "cat", "saw"]).tolist()
+    >>> _ = Path("test.txt").write_text("the cat saw a bird")
+    >>> encode("test.txt", ["<eos>", "<unk>", "the", "cat", "saw"]).tolist()
     [2, 3, 4, 1, 1, 0]
     """
     ids = {token: index for index, token in enumerate(vocabulary)}
@@ -162,33 +118,24 @@ def encode(
             raise ValueError(f"{path}: the text has no words.")
 
     if cache is None:
-        with io.BytesIO() as memory:
-            write(memory)
-            return np.frombuffer(memory.getvalue(), dtype="int32")
+        memory = io.BytesIO()
+        write(memory)
+        return np.frombuffer(memory.getvalue(), dtype="int32")
     with replacing(cache) as temporary, open(temporary, "wb") as file:
         write(file)
     return np.memmap(cache, dtype="int32", mode="r")
 
 
 def find(directory: StrPath, part: str) -> Path:
-    """The path of a part of a corpus: `"train"`, `"valid"` or `"test"`.
+    """The path of a part of a corpus, `"train"`, `"valid"` or `"test"`, or `FileNotFoundError`.
 
-    Raises:
-        FileNotFoundError: if it is missing.
-
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm import text
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     (Path(directory) / "ptb.test.txt").touch()
-    ...     text.corpus.find(directory, "test").name
-    'ptb.test.txt'
+    >>> Path("ptb.train.txt").touch()
+    >>> find(".", "train").name
+    'ptb.train.txt'
     """
-    for name in (f"{part}.txt", f"ptb.{part}.txt"):
-        if (Path(directory) / name).is_file():
-            return Path(directory) / name
+    for path in (Path(directory, f"{part}.txt"), Path(directory, f"ptb.{part}.txt")):
+        if path.is_file():
+            return path
     raise FileNotFoundError(
         f"{directory} has no {part}.txt. A corpus is a directory with train.txt, valid.txt and "
         "test.txt, or ptb.train.txt and so on."
@@ -213,38 +160,27 @@ def load(
         cache: directory for memory-mapped ids, or `None`.
         progress: function of the number of tokens so far, or `None`.
 
-    Returns:
-        `Corpus`.
-
     Raises:
         FileNotFoundError: if a file is missing.
         ValueError: if one is empty or not UTF-8 text.
 
-    Example:
-
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from keras_onlstm import text
-    >>> with tempfile.TemporaryDirectory() as directory:
-    ...     for part in ("train", "valid", "test"):
-    ...         _ = (Path(directory) / f"{part}.txt").write_text("a b")
-    ...     text.corpus.load(directory).valid.tolist()
+    >>> for part in ("train", "valid", "test"):
+    ...     _ = Path(f"{part}.txt").write_text("a b")
+    >>> load(".").valid.tolist()
     [2, 3, 0]
     """
     paths = {part: find(directory, part) for part in PARTS}
     if vocabulary is None:
         vocabulary = read_vocabulary([paths["train"]], max_words, level)
-    ids = {}
-    for part, path in paths.items():
-        target = None if cache is None else _cached(cache, part)
-        ids[part] = encode(path, vocabulary, level, target, progress)
-    return Corpus(list(vocabulary), **ids)
+    caches = {part: None if cache is None else _cached(cache, part) for part in PARTS}
+    ids = (encode(paths[part], vocabulary, level, caches[part], progress) for part in PARTS)
+    return Corpus(list(vocabulary), *ids)
 
 
 def mapped(vocabulary: Sequence[str], cache: StrPath) -> Corpus:
     """Returns the corpus whose ids `load` has written to `cache`, memory-mapped."""
-    ids = {part: np.memmap(_cached(cache, part), dtype="int32", mode="r") for part in PARTS}
-    return Corpus(list(vocabulary), **ids)
+    ids = (np.memmap(_cached(cache, part), dtype="int32", mode="r") for part in PARTS)
+    return Corpus(list(vocabulary), *ids)
 
 
 def _cached(cache, part):

@@ -26,22 +26,15 @@ def load(
     level: str,
     processes: Any,
 ) -> corpus.Corpus:
-    """Reads a corpus as `text.corpus.load` does, with files for the ids of a large one.
+    """Reads a corpus as `text.corpus.load` does, with files for the ids of a large one in `cache`.
 
-    Args:
-        directory: directory of the corpus.
-        cache: directory for the memory-mapped ids of a large corpus. They are written again only if
-            the corpus has changed.
-        vocabulary: list of tokens, or `None` for that of the training text.
-        max_words: maximum size of that vocabulary, or `None`.
-        level: `"word"` or `"character"`.
-        processes: `distribution.processes.Processes`. Each reads a small corpus itself; only the
-            first one converts a large corpus to ids.
-
-    Raises `ValueError` if the processes read different texts.
+    The files are written again only if the corpus has changed. Each of the
+    `distribution.processes.Processes` reads a small corpus itself; only the first one converts a
+    large corpus to ids. Raises `ValueError` if the processes read different texts.
     """
     cache, options = Path(cache), (vocabulary, max_words, level)
-    if not processes.on_first(lambda: _size(directory) > MAPPED):
+    texts = list(Path(directory).glob("*.txt"))
+    if not processes.on_first(lambda: sum(path.stat().st_size for path in texts) > MAPPED):
         ids = corpus.load(directory, *options)
         processes.check_equal({"text": _digest(ids)}, f"{directory}: the digest of its {{}}")
         return ids
@@ -49,12 +42,11 @@ def load(
         processes.wait()
         return corpus.mapped(read_words(cache / VOCABULARY, "Start all processes again."), cache)
     cache.mkdir(parents=True, exist_ok=True)
-    texts = {part: _file_digest(corpus.find(directory, part)) for part in corpus.PARTS}
+    digests = {part: _file_digest(corpus.find(directory, part)) for part in corpus.PARTS}
     limit = max_words if vocabulary is None else "words that were given"
     # Earlier versions, without <eos> for blank lines, did not write the last entry.
-    origin = {"texts": texts, "level": level, "max_words": limit, "blank_lines": True}
-    words = _cached_words(cache, origin, vocabulary)
-    if words is not None:
+    origin = {"texts": digests, "level": level, "max_words": limit, "blank_lines": True}
+    if (words := _cached_words(cache, origin, vocabulary)) is not None:
         ids = corpus.mapped(words, cache)
     else:
         (cache / ORIGIN).unlink(missing_ok=True)
@@ -87,10 +79,6 @@ def _file_digest(path):
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _size(directory):
-    return sum(path.stat().st_size for path in Path(directory).glob("*.txt"))
-
-
 def _digest(ids):
     """A short digest of the ids and the vocabulary of a corpus."""
     digest = hashlib.sha256("".join(f"{word}\n" for word in ids.vocabulary).encode())
@@ -99,13 +87,13 @@ def _digest(ids):
     return digest.hexdigest()[:16]
 
 
-def word_counts(ids: np.ndarray, words: int, block: int = 10_000_000) -> np.ndarray:
+def word_counts(ids: np.ndarray, words: int) -> np.ndarray:
     """Counts (V,) of the words of a text of ids, which may be larger than memory.
 
-    >>> import numpy as np
-    >>> from keras_onlstm.text.large_corpus import word_counts
     >>> word_counts(np.array([2, 0, 2]), 4).tolist()
     [1, 0, 2, 0]
     """
-    parts = [ids[start : start + block] for start in range(0, len(ids), block)]
-    return sum((np.bincount(part, minlength=words) for part in parts), np.zeros(words, "int64"))
+    counts = np.zeros(words, "int64")
+    for start in range(0, len(ids), 10_000_000):
+        counts += np.bincount(ids[start : start + 10_000_000], minlength=words)
+    return counts

@@ -14,9 +14,8 @@ from keras_onlstm.utils.validation import renamed_attribute
 def split(ids: np.ndarray, eos: int) -> list[np.ndarray]:
     """Splits a text after each `eos` into nonempty arrays without `eos`."""
     ends = np.flatnonzero(ids == eos)
-    starts = [0, *(ends + 1)]
-    parts = [ids[start:end] for start, end in zip(starts, [*ends, len(ids)], strict=True)]
-    return [part for part in parts if len(part)]
+    first, *others = np.split(ids, ends)
+    return [part for part in (first, *(other[1:] for other in others)) if len(part)]
 
 
 def _joined(sentences, eos):
@@ -66,22 +65,12 @@ def read(
 ) -> list[tuple[Any, int]]:
     """Applies a function to sentences in batches of similar length.
 
-    A row is `<eos>`, the words, another `<eos>` if `closed`, and padding with `<eos>`.
+    The function gets ids, int32 (batch, time), and lengths, int32 (batch,), which include `<eos>`;
+    it returns one result per row. A row is `<eos>`, the words, another `<eos>` if `closed`, and
+    padding with `<eos>` until `multiple` divides `time`, to have few shapes.
 
-    Args:
-        sentences: list of texts, or lists of words.
-        encoder: `Encoder`.
-        function: function of ids, int32 (batch, time), and lengths, int32 (batch,), which include
-            `<eos>`. Returns one result per row.
-        batch_size: integer, maximum number of sentences in a batch; fewer if they are very long.
-        multiple: integer that divides `time`, for few shapes if a backend compiles each.
-        closed: whether an `<eos>` closes the sentence.
+    Returns pairs of the result and the number of words, in the order of the sentences.
 
-    Returns:
-        List of pairs, in the order of the sentences: the result and the number of words.
-
-    >>> from keras_onlstm.text.sentences import read
-    >>> from keras_onlstm.text.vocabulary import Encoder
     >>> encoder = Encoder(["<eos>", "<unk>", "the", "cat"])
     >>> read(["the cat", "the"], encoder, lambda ids, lengths: ids.tolist())
     [([0, 2, 3], 2), ([0, 2, 0], 1)]
@@ -113,14 +102,10 @@ def read(
 def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
     """Finds equal contexts in a batch, for which a model predicts the next word only once.
 
-    Args:
-        ids: int32 (batch, time), sentences.
-        lengths: int32 (batch,), without padding.
-
-    Returns:
-        Dictionary of `ids`; `contexts`, int32 (batch, time - 1): the number of the context of every
-        id but the first; and `firsts`, int32 (N,): the first index in (batch * (time - 1),) of
-        each context. N is this size, a half or a quarter of it, to have few shapes.
+    Returns `ids`, int32 (batch, time); `contexts`, int32 (batch, time - 1): the number of the
+    context of every id but the first; and `firsts`, int32 (N,): the first index in
+    (batch * (time - 1),) of each context. N is this size, a half or a quarter of it, to have few
+    shapes.
     """
     rows, time = ids.shape[0], ids.shape[1] - 1
     numbers = np.zeros((rows, time), "int32")  # arbitrary after the end of a sentence
@@ -129,8 +114,7 @@ def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
     for row, (sentence, length) in enumerate(zip(ids.tolist(), lengths.tolist(), strict=True)):
         context = None
         for position in range(length - 1):
-            key = context, sentence[position]
-            context = known.setdefault(key, len(firsts))
+            context = known.setdefault((context, sentence[position]), len(firsts))
             if context == len(firsts):
                 firsts.append(row * time + position)
             numbers[row, position] = context
@@ -141,37 +125,23 @@ def contexts(ids: np.ndarray, lengths: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def chosen_gates(gate: str | None, gates: tuple[str, ...]) -> tuple[str, ...]:
-    """The names of the gates that `gate` selects: one, `"both"` of two, or `None` for the first.
-
-    >>> from keras_onlstm.text.sentences import chosen_gates
-    >>> chosen_gates("output", ("forget", "input"))
-    Traceback (most recent call last):
-    ...
-    ValueError: gate must be 'forget', 'input' or 'both', got 'output'.
-    """
+    """The names of the gates that `gate` selects: one, `"both"` of two, or `None` for the first."""
     if gate is None:
         return gates[:1]
     if gate == "both" and len(gates) == 2:
         return tuple(gates)
     if gate not in gates:
-        names = [repr(name) for name in (*gates, "both")[: 3 if len(gates) == 2 else len(gates)]]
-        wanted = " or ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-        raise ValueError(f"gate must be {wanted}, got {gate!r}.")
+        both = " or 'both'" if len(gates) == 2 else ""
+        raise ValueError(f"gate must be {', '.join(map(repr, gates))}{both}, got {gate!r}.")
     return (gate,)
 
 
 class DistanceModel:
-    """A model that measures distances in sentences, from which `Parser` builds trees.
-
-    Attributes:
-        vocabulary: list of words, or `None`.
-        gates: tuple of the names of gates with distances.
-        layers_per_model: tuple of the number of layers with distances of each model.
-    """
+    """A model that measures distances in sentences, from which `Parser` builds trees."""
 
     vocabulary: list[str] | None = None
-    gates: tuple[str, ...] = ()
-    layers_per_model: tuple[int, ...] = ()
+    gates: tuple[str, ...] = ()  # names of the gates with distances
+    layers_per_model: tuple[int, ...] = ()  # number of layers with distances of each model
     members = renamed_attribute("members", "layers_per_model")
     _file: StrPath | None = None
     _encoder: Encoder | None = None  # created for the first sentence
@@ -187,16 +157,9 @@ class DistanceModel:
         return min(2, self.layers_per_model[0]) if len(self.layers_per_model) == 1 else None
 
     def encode(self, sentence: Sentence) -> list[int]:
-        """The ids of a sentence's words.
+        """The ids of a sentence: words separated by blanks, or a list. Unknown words are `<unk>`.
 
-        Args:
-            sentence: words separated by blanks, or a list of words.
-
-        Returns:
-            List of integers. Words outside the vocabulary are `<unk>`.
-
-        Raises:
-            ValueError: if the model has no vocabulary, or one without `<eos>` and `<unk>`.
+        A model without a vocabulary with `<eos>` and `<unk>` is a `ValueError`.
         """
         return self._encoding()(sentence)
 
@@ -217,8 +180,7 @@ class DistanceModel:
             forget gates first.
 
         Raises:
-            ValueError: if the model has no vocabulary, the gate is unknown, or the model is an
-                LSTM, which has no distances.
+            ValueError: if the model has no vocabulary or no distances, or the gate is unknown.
         """
         if not self.gates:
             raise ValueError(

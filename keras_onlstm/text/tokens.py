@@ -13,14 +13,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _PICTURE = r"[\u2300-\u23ff\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff]"
 _VARIANT = r"[\ufe0f\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]*"
 # Replacements for what the tokenizers of NLTK do not handle: see `_UNUSUAL`.
-_REPLACEMENTS = {
-    "address": "link",
-    "emoji": " link ",
-    "ellipsis": " ... ",
-    "dash": " -- ",
-    "double": '"',
-    "single": "'",
-}
+_REPLACEMENTS = {"address": "link", "emoji": " link ", "ellipsis": " ... ", "dash": " -- ",
+                 "double": '"', "single": "'"}  # fmt: skip
 _UNUSUAL = re.compile(
     rf"""
     (?P<address>
@@ -54,29 +48,19 @@ STARTERS = """
 # Where Punkt ends a sentence by mistake: after initials, after the number of a list item, and after
 # a quotation or bracket within a sentence. Patterns of the text before and after.
 _NOT_AN_END = (
-    (
-        re.compile(r"\b(?:[^\W\d_]\.){2,}\s*$"),
-        re.compile(rf"(?!(?:{'|'.join(STARTERS.title().split())})\b)"),
-    ),
-    (re.compile(r"^\W*\d+\.\s*$"), re.compile("")),
-    (re.compile(r"[.?!]['\")\]}]+\s*$"), re.compile(r"[^\W\d_A-Z]")),
+    (r"\b(?:[^\W\d_]\.){2,}\s*$", rf"(?!(?:{'|'.join(STARTERS.title().split())})\b)"),
+    (r"^\W*\d+\.\s*$", ""),
+    (r"[.?!]['\")\]}]+\s*$", r"[^\W\d_A-Z]"),
 )
 
 
 class Token(NamedTuple):
-    """A word or a punctuation mark.
-
-    Attributes:
-        text: string, as written.
-        start: index of its first character in the given text; `None` for lists of words.
-        end: index after its last character; `None` for lists of words.
-        is_word: whether it is a word of the sentence, rather than punctuation or an emoji.
-    """
+    """A word or a punctuation mark. Its span in the text is `None` for lists of words."""
 
     text: str
     start: int | None
     end: int | None
-    is_word: bool
+    is_word: bool  # not punctuation or an emoji
 
 
 def split(text: str) -> list[list[Token]]:
@@ -85,13 +69,10 @@ def split(text: str) -> list[list[Token]]:
     Tokens with a letter or a digit are words. A sentence without words is joined to the one before
     it, so only a text without words has one; a text without tokens has no sentence.
 
-    >>> from keras_onlstm.text.tokens import split
     >>> for tokens in split("He didn't go. She left…"):
     ...     [token.text for token in tokens]
     ['He', 'did', "n't", 'go', '.']
     ['She', 'left', '…']
-    >>> split("He left")[0][1]
-    Token(text='left', start=3, end=7, is_word=True)
     """
     replaced, sources, emoji = _replace_unusual(text)
     sentence_tokenizer, word_tokenizer = _tokenizers()
@@ -116,12 +97,7 @@ def split(text: str) -> list[list[Token]]:
 
 
 def _is_no_end(before, after):
-    return any(end.search(before) and start.match(after) for end, start in _NOT_AN_END)
-
-
-def from_words(words: Sequence[str]) -> list[Token]:
-    """Makes tokens of words, all with `is_word`."""
-    return [Token(word, None, None, True) for word in words]
+    return any(re.search(end, before) and re.match(start, after) for end, start in _NOT_AN_END)
 
 
 def check_sentences(sentences: Any) -> None:
@@ -135,10 +111,7 @@ def check_sentences(sentences: Any) -> None:
 
 
 def check_sentence(sentence: Any, number: int = 1) -> None:
-    """Raises ValueError, with the number, for a sentence that is not text or a list of words.
-
-    Control characters, empty words and words with white space are errors too.
-    """
+    """Raises ValueError for a sentence that is not text or a list of words."""
     where = f"sentence {number}"
     if isinstance(sentence, str):
         _check_characters(where, sentence)
@@ -157,13 +130,12 @@ def check_sentence(sentence: Any, number: int = 1) -> None:
         if word.split() != [word]:
             raise ValueError(
                 f"{where} must not contain white space, got {reprlib.repr(word)}. Pass the "
-                "sentence as text, or each word as an item of the list."
+                "sentence as text, or each word as an item."
             )
 
 
 def _check_characters(where, text):
-    match = _CONTROL.search(text)
-    if match:
+    if match := _CONTROL.search(text):
         raise ValueError(
             f"{where} must not contain control characters, got {match[0]!a} at character "
             f"{match.start() + 1}. Remove it."
@@ -218,11 +190,10 @@ def words_of(sentence: Iterable[Token]) -> list[str]:
 def sentences_of(sentence: Sentence, into_sentences: bool, number: int = 1) -> list[list[Token]]:
     """Converts one text to sentences of tokens: at least one, which may be empty.
 
-    A list of words is one sentence, and so is a text without `into_sentences`. `number` is the
-    number of the text in errors.
+    A list of words is one sentence, and so is a text without `into_sentences`.
     """
     if not isinstance(sentence, str):
-        return [from_words(sentence)]
+        return [[Token(word, None, None, True) for word in sentence]]
     try:
         sentences = split(sentence)
     except TimeoutError as error:  # NLTK gives up after some seconds
@@ -250,10 +221,7 @@ def without_number(error: ValueError) -> str:
 
 
 def sentences_or_error(text: Any, max_words: int | None) -> tuple[list[list[Token]], str | None]:
-    """Returns the sentences that have words, and `None`; or no sentences, and an error message.
-
-    A sentence of more than `max_words` words is an error. Blank text is not.
-    """
+    """Returns the sentences that have words, and `None`; or no sentences, and an error message."""
     if isinstance(text, bytes):
         return [], "is not UTF-8 text."
     if not isinstance(text, str | list | tuple):

@@ -21,22 +21,10 @@ def read_vectors(path: StrPath, words: Collection[str], size: int) -> dict[str, 
 
     The last `size` cells of a line are its numbers, so a word may contain blanks. Blank lines,
     words that are not UTF-8, and word2vec's first line (the number and the size of the vectors)
-    are skipped. Of several lines for a word the first one is used.
+    are skipped. Of several lines for a word the first one is used. Vectors of another size or with
+    numbers that are not finite, or a file without any of the words, are a `ValueError`.
 
     Source of such files: Pennington, Socher and Manning 2014, https://nlp.stanford.edu/projects/glove.
-
-    Args:
-        path: path of the file.
-        words: set of words to read.
-        size: integer, length of a vector.
-
-    Returns:
-        Dictionary from the words in the file to arrays (size,) float32.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        ValueError: if vectors are of another size, the vector of one of `words` is not finite, or
-            none of them is in the file.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"{path}: the file of word vectors does not exist.")
@@ -83,15 +71,9 @@ UNKNOWN = "<unk>"
 
 
 class Encoder:
-    """Converts words to ids. The id of a word is its index in the vocabulary.
+    """Converts words to ids, their indices in a vocabulary with `<eos>` and `<unk>`.
 
-    `path` is the path of the model's file, for errors. A vocabulary without `<eos>` or `<unk>`, or
-    `None`, is a `ValueError`. `eos` is the id of `<eos>`.
-
-    >>> from keras_onlstm.text.vocabulary import Encoder
-    >>> encoder = Encoder(["<eos>", "<unk>", "the", "cat"])
-    >>> encoder("the black cat"), encoder.eos
-    ([2, 1, 3], 0)
+    `path` is the path of the model's file, for errors.
     """
 
     def __init__(self, vocabulary: Sequence[str] | None, path: StrPath | None = None) -> None:
@@ -107,13 +89,7 @@ class Encoder:
 
 
 class TreeEncoder:
-    """Converts words of dependency trees to ids, as `Encoder`. `root` is the id of `<root>`.
-
-    >>> from keras_onlstm.text.vocabulary import TreeEncoder
-    >>> encoder = TreeEncoder(["<unk>", "<root>", "the", "cat"])
-    >>> encoder(["the", "black", "cat"]), encoder.root
-    ([2, 0, 3], 1)
-    """
+    """Converts words of dependency trees to ids in a vocabulary with `<unk>` and `<root>`."""
 
     def __init__(self, vocabulary: Sequence[str] | None, path: StrPath | None = None) -> None:
         vocabulary = _with_words(vocabulary, (UNKNOWN, ROOT), "TreeLSTM", path)
@@ -124,8 +100,7 @@ class TreeEncoder:
         """The ids of a tree's words. `<root>` is a `ValueError`."""
         if ROOT in words:
             raise ValueError(
-                f"{reprlib.repr(list(words))} must not contain {ROOT}: in the vocabulary this is "
-                "the word of ROOT. Rename it."
+                f"{reprlib.repr(list(words))} must not contain {ROOT}, the word of ROOT. Rename it."
             )
         return [self._ids.get(word, self._unknown) for word in words]
 
@@ -140,10 +115,6 @@ def frequent(
 ) -> list[str]:
     """Makes a vocabulary: special words, then those that occur at least `min_count` times.
 
-    The words are sorted by descending frequency, ties alphabetically. The default special words are
-    those of models of dependency trees.
-
-    >>> from keras_onlstm.text.vocabulary import frequent
     >>> frequent([["the", "dog", "saw", "the", "cat"], ["the", "cat", "fled"]])
     ['<unk>', '<root>', 'the', 'cat']
     """
@@ -156,15 +127,7 @@ def frequent(
 def check_vocabulary(
     vocabulary: Sequence[str] | None, path: StrPath | None = None
 ) -> Sequence[str]:
-    """Returns a vocabulary with `<eos>` and `<unk>`; any other, or `None`, is a `ValueError`.
-
-    >>> from keras_onlstm.text.vocabulary import check_vocabulary
-    >>> check_vocabulary(["the", "cat"], "cats.keras")
-    Traceback (most recent call last):
-    ...
-    ValueError: cats.keras: the model has no vocabulary with <eos> and <unk>. Create it with one:
-    LanguageModel(..., vocabulary=words).
-    """
+    """Returns a vocabulary with `<eos>` and `<unk>`; any other, or `None`, is a `ValueError`."""
     return _with_words(vocabulary, (EOS, UNKNOWN), "LanguageModel", path)
 
 
